@@ -46,7 +46,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if config := t.backend.given.Config; config != "" {
 		file = text.Code(config)
 	}
-	correct := " Correct `models." + t.endpoint.Model().ID + "` in " + file + ", such as its `keyEnv`"
+	correct := " Correct `models." + t.endpoint.Model().ID + "` in " + file +
+		", such as its `keyEnv` or `keyCommand`"
 	const another, examine = " Send another message to try again, or choose another model.",
 		" In a terminal, acp-agent doctor checks the server and the key."
 	next := map[llm.Kind]string{ // the error about a conversation that is too long already says it

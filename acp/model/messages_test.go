@@ -50,7 +50,7 @@ func TestMessages(t *testing.T) {
 		later   = " Send another message later, or choose another model."
 		account = " Check what your account may use at the provider, and from where, then send another " +
 			"message, or choose another model."
-		correct = " Correct `models.local` in the configuration file, such as its `keyEnv`, or choose another model."
+		correct = " Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, or choose another model."
 		examine = " In a terminal, acp-agent doctor checks the server and the key."
 	)
 	for name, test := range map[string]struct {
@@ -75,7 +75,7 @@ func TestMessages(t *testing.T) {
 		"firewall": {answering(403, "<html><title>Request blocked</title></html>"),
 			`The model's server does not allow the request: Forbidden ("Request blocked") (HTTP status 403).` + account},
 		"403 without words": {answering(403, ""), "The server wants a key, and none is configured for the model scripted: " +
-			"Forbidden (HTTP status 403). Correct `models.local` in the configuration file, such as its `keyEnv`, then send another message to continue." + examine},
+			"Forbidden (HTTP status 403). Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, then send another message to continue." + examine},
 		"organisation": {answering(400, `{"error":{"message":"Your organization must be verified to stream this model."}}`),
 			"The model's server does not allow the request: Your organization must be verified to stream this model (HTTP status 400)." + account},
 		"balance": {answering(429, `{"error":{"code":"1113","message":"Insufficient balance or no resource package."}}`),

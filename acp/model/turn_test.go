@@ -183,14 +183,14 @@ func TestFailedRequests(t *testing.T) {
 		says  string
 	}{
 		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`},
-			"Correct `models.local` in the configuration file, such as its `keyEnv`, then"},
+			"Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, then"},
 		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`},
 			"The model's server rejected the request: no such thing (HTTP status 400). " +
 				"Later requests leave out your message. It remains in the history of the " +
 				"session. Send it again in another form, correct the configuration of model " +
 				"`local` if that is the reason, or choose another model."},
 		{modelserver.Fault{Status: 404, Body: `{"error":{"message":"no such place"}}`},
-			"Correct `models.local` in the configuration file, such as its `keyEnv`, or choose another model."},
+			"Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, or choose another model."},
 		{modelserver.Fault{Status: 429, Body: `{"error":{"message":"quota"}}`,
 			Header: map[string]string{"Retry-After": "7200"}},
 			"The model's server cannot answer now: quota; try again in 2 hours (HTTP status 429). " +

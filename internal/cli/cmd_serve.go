@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -269,6 +271,13 @@ func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 		return serve.UserHeader{}, nil
 	case !f.BehindProxy:
 		return serve.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
+	}
+	for _, dir := range f.userWithin {
+		first, _, _ := strings.Cut(dir+"/", "{user}")
+		if base := filepath.Dir(first + "x"); !namedfile.IsDir(base) {
+			return serve.UserHeader{}, usage.Errorf("--user-within: %s is not a folder: create it, or "+
+				"give another one", text.Printable(base))
+		}
 	}
 	within, err := usage.Absolute(f.userWithin...)
 	if err != nil {

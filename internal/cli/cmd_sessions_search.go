@@ -32,6 +32,10 @@ func newSessionsSearch(set *settings) *cobra.Command {
 			if len(q.Terms()) == 0 {
 				return usage.Errorf("there is no word in %q to look for: give one that was said", q.Text)
 			}
+			if limit > sessionstore.MaxPageSize {
+				return usage.Errorf("--limit is at most %d: search for more words to find less",
+					sessionstore.MaxPageSize)
+			}
 			return set.withStore(func(store sessionstore.Store) error {
 				found, err := search(cmd.Context(), set.err, store, q)
 				if err != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,8 +52,12 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 		add("--dir", start, path, false)
 	}
 	for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
+		setting := dirsVariable
+		if strings.ContainsAny(path, ",;") {
+			setting += fmt.Sprintf(" (with %q between folders)", filepath.ListSeparator)
+		}
 		if len(set.dirs) == 0 && path != "" {
-			add(dirsVariable, start, path, false)
+			add(setting, start, path, false)
 		}
 	}
 	for _, path := range set.readDirs {

@@ -88,10 +88,11 @@ func (set *settings) commandStore() (sessionstore.Shared, string, error) {
 // a name by which stores can be compared.
 func (set *settings) namedStore(name string) (sessionstore.Shared, string, error) {
 	named := *set
+	scheme, _, isAddress := strings.Cut(name, ":/")
 	switch {
 	case isPostgres(name):
 		named.store = name
-	case strings.Contains(name, "://"): // a directory with this name would have the password in it
+	case isAddress && len(scheme) > 1: // a directory with this name would have the password in it
 		return nil, "", usage.Errorf("a store is a directory or the address of a PostgreSQL database, such as " +
 			"postgres://USER@HOST/DATABASE")
 	case name != "":

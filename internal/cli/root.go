@@ -94,6 +94,9 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 		return nil
 	}
+	if how := doneElsewhere(args[0]); how != "" {
+		return usage.Errorf("unknown command %q: %s", args[0], how)
+	}
 	meant := suggest(cmd.Root(), args[0])
 	if _, known := profiles.Find(profiles.Known(), args[0]); known {
 		meant = fmt.Sprintf("; did you mean --agent %s?", args[0])

@@ -115,8 +115,21 @@ var otherWords = map[string][]string{
 	"setup": {"init", "install", "config"}, "doctor": {"check", "status", "verify"},
 	"permissions": {"allow", "rules"}, "discover": {"roots", "folders", "dirs"},
 	"run": {"chat", "ask", "prompt"}, "sessions": {"history"}, "agents": {"list"},
-	"dir": {"folder", "root", "directory"}, "log-level": {"verbose", "debug"},
-	"yes": {"force", "yolo"},
+	"dir": {"folder", "root", "directory", "cwd"}, "log-level": {"verbose", "debug"},
+	"yes": {"force", "yolo"}, "sandbox": {"mode"}, "server": {"url"},
+	"login": {"signin", "auth", "logout"}, "uninstall": {"remove"}, "update": {"upgrade"},
+}
+
+// doneElsewhere says how people do what word stands for if no command does it, or "".
+func doneElsewhere(word string) string {
+	how := map[string]string{
+		"login": "agents have their own commands to sign in; acp-agent doctor AGENT names them",
+		"uninstall": "remove acp-agent with what installed it, and its entry in the settings of " +
+			"your editor",
+		"update": "update acp-agent with what installed it; acp-agent version shows what you have",
+	}
+	addOtherWords(how)
+	return how[word]
 }
 
 // addOtherWords adds the other words for names, which are for [text.Meant].

@@ -349,7 +349,7 @@ func jsonType(t reflect.Type) string {
 		case reflect.Uint16:
 			return "a list of TCP ports"
 		}
-		return "a list of strings"
+		return `a list of strings, such as ["first", "second"]`
 	case reflect.Map, reflect.Struct:
 		return "an object"
 	default:

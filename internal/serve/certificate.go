@@ -2,6 +2,9 @@ package serve
 
 import (
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"sync/atomic"
@@ -13,6 +16,9 @@ func WithCertificate(
 	listener net.Listener, certFile, keyFile string, log *slog.Logger,
 ) (net.Listener, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil && !errors.As(err, new(*fs.PathError)) {
+		err = fmt.Errorf("%w; give PEM files of a certificate and of its key", err)
+	}
 	if err != nil {
 		return nil, err
 	}

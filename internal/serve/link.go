@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -151,10 +152,12 @@ func (l *Link) close() {
 	_ = l.server.Close()
 }
 
-// hintFor says what to do if no server listens, there is another one, a server was asked for TLS
+// hintFor says what to do if there is no such host, no server listens, there is another one, a server was asked for TLS
 // that it does not have, or not asked for TLS that it has, or its certificate is not trusted.
 func hintFor(err error) string {
 	switch {
+	case errors.As(err, new(*net.DNSError)):
+		return "; check the name of the host, and that this machine is online"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "; is acp-agent serve running there? Without --listen its address is 127.0.0.1:8765"
 	case strings.Contains(err.Error(), "404"):

@@ -99,4 +99,6 @@ func TestServersWithAndWithoutTLS(t *testing.T) {
 	require.ErrorContains(t, err, "; use wss://")
 	_, err = Dial(t.Context(), strings.Replace(without.URL, "http", "wss", 1), "token", 100)
 	require.ErrorContains(t, err, "; if the server has no certificate, use ws://")
+	_, err = Dial(t.Context(), "wss://nowhere.invalid", "token", 100)
+	require.ErrorContains(t, err, "; check the name of the host, and that this machine is online")
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -70,6 +71,10 @@ func (d *database) Explain(err error) error {
 		reasons := strings.Split(errors.Unwrap(failed).Error(), "\n")
 		slices.Sort(reasons)
 		err = errors.New("cannot connect: " + strings.Join(slices.Compact(reasons), "; "))
+		if unknown, ok := errors.AsType[*net.DNSError](failed); ok {
+			err = fmt.Errorf("cannot look up the host %s", unknown.Name)
+			hint = "check it in the address of the store, and that this machine is online"
+		}
 	}
 	return &sessionstore.UnavailableError{Medium: d.String(), Hint: hint, Err: err}
 }

@@ -306,4 +306,7 @@ func TestNoConnection(t *testing.T) {
 	require.EqualError(t, err, "session store postgres://127.0.0.1:1/db: cannot connect: "+
 		"127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused; "+
 		"check that the database runs and can be reached, then try again")
+	_, err = open(t, "postgres://ann@nowhere.invalid/db").List(t.Context(), sessionstore.Query{})
+	require.EqualError(t, err, "session store postgres://nowhere.invalid:5432/db: cannot look up "+
+		"the host nowhere.invalid; check it in the address of the store, and that this machine is online")
 }

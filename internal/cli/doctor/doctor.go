@@ -74,6 +74,9 @@ func (e *Examination) Run(ctx context.Context) []Finding {
 	e.Begins("the stored sessions")
 	findings = append(findings, e.examineStore(ctx)...)
 	findings = append(findings, e.Files...)
+	if notify := e.Config.NotifyCommand(nil); notify != nil {
+		findings = append(findings, judge("notify", notify.Path, notify.Find()))
+	}
 	findings = append(findings, e.examineWorkspaces(ctx)...)
 	findings = append(findings, e.examineRegistry()...)
 	names := slices.Clone(e.Agents)

@@ -114,7 +114,8 @@ func Unusable(reports []Model) error {
 	}
 	switch {
 	case silent != nil:
-		return fmt.Errorf("cannot reach the server of: %s; start it, or correct baseURL",
+		return fmt.Errorf("cannot ask the server of: %s; start it, or correct its entry in models, as "+
+			"the reason above says",
 			strings.Join(silent, ", "))
 	case without != nil:
 		return fmt.Errorf("the server does not offer: %s; correct name in the configuration file, "+
