@@ -50,8 +50,6 @@ func newDoctor(set *settings) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().Var((*listValue)(&e.Servers), "mcp-config",
-		"also start the MCP servers in `FILE`; can be repeated")
 	set.accept(cmd, "state-dir", "store", "json")
 	mode := *set.flags.Lookup("sandbox")
 	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict"
@@ -67,11 +65,9 @@ func (set *settings) describe(e *doctor.Examination) {
 		f := doctor.Finding{Subject: w.path, State: doctor.Doubtful, Text: w.text}
 		e.Files = append(e.Files, f)
 	}
-	e.Withheld = set.withheld()
 	silent := *set // the findings say what is wrong with the files
 	silent.err = io.Discard
-	e.OpenStore, e.Registry, e.Workspace = silent.openStore, set.registry, set.workspace
-	e.AgentCommand, e.MCPPolicy = set.agentCommand, set.mcpPolicy
+	e.OpenStore, e.Registry, e.AgentCommand = silent.openStore, set.registry, set.agentCommand
 	e.OpenRoots = func(ctx context.Context, cwd string) (*workspace.Workspace, error) {
 		w, _, err := set.openRoots(ctx, rootFlags{cwd: cwd})
 		return w, err

@@ -1,5 +1,5 @@
-// Package doctor checks an installation: the configuration, the stored sessions, folders, agents,
-// models and MCP servers. An [Examination] has what the command line knows of them.
+// Package doctor checks an installation: the configuration, the stored sessions, folders, agents and
+// models. An [Examination] has what the command line knows of them.
 package doctor
 
 import (
@@ -12,22 +12,15 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
-	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/cli/registry"
-	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -39,7 +32,6 @@ import (
 type Examination struct {
 	Agents  []string // by name, besides those of Config
 	Command []string // of another agent, or nil
-	Servers []string // files with MCP servers
 	// Begins is called before each check that may take long.
 	Begins func(subject string)
 
@@ -48,14 +40,11 @@ type Examination struct {
 	Invalid  error     // why Config cannot be used, or nil
 	Sandbox  string    // --sandbox
 	Files    []Finding // about who can change the files of acp-agent
-	Withheld []string  // variables that MCP servers do not get
 
 	OpenStore    func() (store sessionstore.Shared, name string, err error)
 	OpenRoots    func(ctx context.Context, cwd string) (*workspace.Workspace, error)
-	Workspace    func() (workspace.Options, error)
 	Registry     func() (registry.Registry, error)
 	AgentCommand func(name string, args []string) (process.Command, profiles.Profile, error)
-	MCPPolicy    func(server string) mcp.Policy
 }
 
 // Run checks everything. The configuration may be invalid.
@@ -100,9 +89,7 @@ func (e *Examination) Run(ctx context.Context) []Finding {
 		findings = append(findings, Finding{"agents", Works,
 			"none configured: acp-agent setup chooses one, and acp-agent doctor NAME checks any"})
 	}
-	findings = append(findings, e.examineModels(ctx)...)
-	e.Begins("MCP servers")
-	return append(findings, e.examineServers(ctx)...)
+	return append(findings, e.examineModels(ctx)...)
 }
 
 // A Finding is the result of one check.
@@ -249,91 +236,4 @@ func findingOf(r inventory.Model) Finding {
 			r.BaseURL, r.Name, r.ID)
 	}
 	return f
-}
-
-// examineServers starts the MCP servers of the files, as a session in the current directory does,
-// and asks each what it offers.
-func (e *Examination) examineServers(ctx context.Context) []Finding {
-	if len(e.Servers) == 0 {
-		return nil
-	}
-	findings, err := e.tryServers(ctx)
-	if err != nil {
-		return []Finding{judge("MCP servers", "", err)}
-	}
-	return findings
-}
-
-// tryServers returns a finding about each server, or why none can be started.
-func (e *Examination) tryServers(ctx context.Context) (findings []Finding, err error) {
-	const patience = 20 * time.Second
-	servers, err := runner.ReadServers(e.Servers)
-	if err != nil {
-		return nil, err
-	}
-	dirs, err := usage.Absolute(".")
-	if err != nil {
-		return nil, err
-	}
-	options, err := e.Workspace()
-	if err != nil {
-		return nil, err
-	}
-	w, err := workspace.Open(ctx, workspace.RootsFrom(dirs.At(0), workspace.Dirs{}), options)
-	if err != nil {
-		return nil, usage.WithFlagNames(err, "the current directory", "dir")
-	}
-	defer w.Close()
-	configs := make([]mcpclient.Config, len(servers))
-	for i, s := range servers {
-		configs[i] = clientConfig(s)
-		policy := e.MCPPolicy(configs[i].Name)
-		configs[i].Policy = mcp.Policy{Templates: policy.Templates, Sandbox: policy.Sandbox}
-	}
-	all := mcpclient.NewSet(mcpclient.NewStarter(len(configs)), mcpclient.Options{
-		Version: e.Version, Withheld: e.Withheld, Wait: patience,
-	})
-	defer all.Close(ctx)
-	change, err := all.Prepare(w, configs)
-	if err != nil {
-		return nil, err
-	}
-	change.Commit(nil, nil) // nobody is asked anything
-	results, err := all.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for l := range results {
-		f := Finding{"MCP server " + text.Name(l.Name), Works, fmt.Sprintf("%s, %s",
-			cmp.Or(l.Product, "it has no name"), text.Count(len(l.Tools), "tool", "tools"))}
-		if l.Err != nil {
-			f.State, f.Text = Broken, strings.TrimPrefix(l.Err.Error(), f.Subject+": ")
-		}
-		findings = append(findings, f)
-	}
-	return findings, nil
-}
-
-// clientConfig returns the configuration of a server of a file.
-func clientConfig(s sdk.McpServer) mcpclient.Config {
-	var c mcpclient.Config
-	var headers []sdk.HttpHeader
-	switch {
-	case s.Http != nil:
-		c = mcpclient.Config{Name: s.Http.Name, Transport: mcp.HTTP, URL: s.Http.Url}
-		headers = s.Http.Headers
-	case s.Sse != nil:
-		c = mcpclient.Config{Name: s.Sse.Name, Transport: mcp.SSE, URL: s.Sse.Url}
-		headers = s.Sse.Headers
-	default:
-		c = mcpclient.Config{Name: s.Stdio.Name, Transport: mcp.Stdio,
-			Command: s.Stdio.Command, Args: s.Stdio.Args}
-		for _, v := range s.Stdio.Env {
-			c.Env = append(c.Env, mcpclient.Pair{Name: v.Name, Value: v.Value})
-		}
-	}
-	for _, h := range headers {
-		c.Headers = append(c.Headers, mcpclient.Pair{Name: h.Name, Value: h.Value})
-	}
-	return c
 }

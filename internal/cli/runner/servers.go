@@ -41,12 +41,12 @@ func Servers(commands, files []string) ([]sdk.McpServer, error) {
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],
 				Env: []sdk.EnvVariable{}}})
 	}
-	servers, err := ReadServers(files)
+	servers, err := readServers(files)
 	return append(all, servers...), err
 }
 
-// ReadServers returns the MCP servers of the files that --mcp-config names, in order.
-func ReadServers(files []string) ([]sdk.McpServer, error) {
+// readServers returns the MCP servers of the files that --mcp-config names, in order.
+func readServers(files []string) ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, path := range files {
 		content, err := os.ReadFile(path)
