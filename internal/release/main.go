@@ -3,7 +3,6 @@
 // Scoop, a bill of materials and checksums. The version is the commit's tag. The command publishes
 // nothing: release.yml signs and publishes the files in DIR, but not those in its folders. With
 // -packages the command also writes packages for Debian and Red Hat, with nfpm, which Go downloads.
-// With -try it builds nothing, but starts the program in the archive for this platform.
 //
 //	main.go      what is built, in order
 //	build.go     the programs, their completions and manual pages
@@ -15,7 +14,6 @@
 //	brew.go      the formula for Homebrew
 //	scoop.go     the manifest for Scoop
 //	linux.go     packages for Debian and Red Hat
-//	try.go       a trial of an archive
 //
 // Two runs from the same commit and Go version make the same bytes.
 package main
@@ -38,7 +36,6 @@ func main() {
 	out := flag.String("out", "dist", "write to the directory `DIR`, which is replaced")
 	host := flag.Bool("host", false, "build only for this machine's platform")
 	system := flag.Bool("packages", false, "also write packages for Debian and Red Hat")
-	trial := flag.Bool("try", false, "try the archive in DIR for this machine's platform")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	targets := allTargets
@@ -46,11 +43,7 @@ func main() {
 		targets = []target{hostTarget()}
 	}
 	r := &release{checkout: ".", out: *out, packages: *system}
-	do := func() error { return r.build(ctx, targets) }
-	if *trial {
-		do = func() error { return try(ctx, *out) }
-	}
-	err := do()
+	err := r.build(ctx, targets)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)

@@ -50,7 +50,6 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { testArchive(t, first, unpacked) })
 	t.Run("registry", func(t *testing.T) { testRegistry(t, first, unpacked) })
 	t.Run("npm", func(t *testing.T) { testNPM(t, first) })
-	t.Run("trial", func(t *testing.T) { require.NoError(t, try(t.Context(), first)) })
 	t.Run("formula", func(t *testing.T) { testFormula(t, first) })
 	if volume.Full() { // it compiles the whole program once more, under another path
 		t.Run("upgrade", func(t *testing.T) { testUpgrade(t, checkout, unpacked) })
