@@ -17,8 +17,7 @@
 //
 // # A server that differs from its format
 //
-// It needs a line in the table deviations of shapes.go, by which it is recognised: by its address,
-// the name of the model, or the words with which it rejects a request. The format asks for the
-// quirk where it encodes a request. The request is then sent again in the changed form, and so are
-// all later ones. Words of errors are listed in errors.go.
+// It needs a row in words.json, by which it is recognised: by its address, the name of the model, or
+// the words with which it rejects a request. The format asks for the quirk where it encodes a
+// request. The request is then sent again in the changed form, and so are all later ones.
 package llm

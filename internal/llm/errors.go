@@ -132,7 +132,7 @@ func describe(status int, body []byte) *Error {
 	said.find(decoded)
 	message := said.message
 	if message == "" {
-		message = cmp.Or(http.StatusText(status), unofficial[status],
+		message = cmp.Or(http.StatusText(status), vocabulary().Statuses[status],
 			"the server reports an error without a reason")
 		if trimmed := bytes.TrimSpace(body); bytes.HasPrefix(trimmed, []byte("<")) {
 			message += title(trimmed)
@@ -205,18 +205,6 @@ func complains(value any) bool {
 	return !slices.Contains(fine, strings.ToLower(fmt.Sprint(value)))
 }
 
-// unofficial are the meanings of statuses that Cloudflare and others give in front of a server.
-var unofficial = map[int]string{
-	520: "what is in front of the server got no valid answer from it",
-	521: "what is in front of the server cannot connect to it",
-	522: "what is in front of the server cannot connect to it in time",
-	523: "what is in front of the server cannot reach it",
-	524: "what is in front of the server got no answer in time",
-	525: "what is in front of the server cannot agree with it on encryption",
-	526: "what is in front of the server does not trust its certificate",
-	529: "the server is overloaded",
-}
-
 // serverError is an error in a server's words.
 type serverError struct {
 	message string
@@ -241,7 +229,7 @@ func (s *serverError) find(v any) {
 		for _, name := range []string{"type", "code", "error_type", "__type", "status_code"} {
 			switch code := v[name].(type) {
 			case string, float64:
-				s.codes += fmt.Sprintf(" %s:%v", name, code)
+				s.codes += fmt.Sprintf(" %s:%v ", name, code)
 				number, _ := strconv.Atoi(fmt.Sprint(code)) // LiteLLM sends it as a string
 				s.status = cmp.Or(s.status, number)
 			}
@@ -262,98 +250,19 @@ func (s *serverError) find(v any) {
 
 // kind returns the kind of an error with this status or code, 0 if it is not known.
 func (s *serverError) kind(status int) Kind {
-	unknown := status < 400 || status >= 600
-	all := strings.ToLower(s.message + s.codes)
-	has := func(parts ...string) bool { return containsAny(all, parts...) }
-	switch {
-	case status == http.StatusPaymentRequired, has(unpaidWords...):
-		return Unpaid
-	case has(policyWords...):
-		return Forbidden
-	case has(filterWords...):
-		return Filtered
-	case has(slipWords...):
-		return Slipped
-	case has("must be verified"), status == http.StatusForbidden && s.message != "" &&
-		!has("api key", "api_key", "apikey", "token", "credential", "authenti", "unauthorized"):
-		return Forbidden
-	case rejectsKey(status), s.status == http.StatusUnauthorized, has(loginWords...),
-		unknown && has("authentication_error", "permission_error"),
-		(unknown || status == http.StatusBadRequest) && has("invalid_api_key",
-			"incorrect api key", "api key not valid", "api key expired"):
-		return KeyRejected
-	case status == http.StatusRequestEntityTooLarge, has("request too large"):
-		return TooLong // also used if one request exceeds a limit of tokens per minute
-	case status == http.StatusTooManyRequests, has(busyWords...):
-		return Overloaded
-	case has(tooLongWords...):
-		return TooLong
-	case has("must alternate", "unexpected role", "role not supported", "role is not supported",
-		"image input is not supported", "not a multimodal model"):
-		return Rejected // by llama.cpp and vLLM with status 500
-	case has("requires --jinja", "http request to an https", "http request was sent to https"):
-		return Misconfigured
-	case status == http.StatusRequestTimeout, status == http.StatusConflict,
-		status == http.StatusTooEarly,
-		status/100 == 5 && status != http.StatusNotImplemented,
-		unknown && has(laterWords...):
-		return Overloaded
-	default:
-		return Rejected
+	if status < 400 || status >= 600 {
+		status = 0
 	}
-}
-
-// unpaidWords are words of servers about accounts without money, or that have spent their budget.
-var unpaidWords = []string{"insufficient_quota", "exceeded_current_quota", "credit balance",
-	"insufficient balance", "余额不足", "purchase credits", "spending limit", "arrearage",
-	"insufficient funds", "budget has been exceeded", "budget_exceeded", "exceededbudget",
-	"over budget", "key limit exceeded", "billing hard limit", "billing_hard_limit",
-	"api usage limits"}
-
-// loginWords are words about a login that has ended, or a key that is missing, and MiniMax' number.
-var loginWords = []string{"token expired", "expired token", "expiredtoken", "token has expired",
-	"token is expired", "session has expired", "log in again", "login fail", "not logged in",
-	"unauthenticated", "status_code:1004"}
-
-// policyWords are OpenRouter's about models of providers that the account has excluded.
-var policyWords = []string{"data policy", "no allowed providers", "providers have been ignored"}
-
-// busyWords are words of servers that have too much to do, and numbers of Z.ai and MiniMax for that.
-var busyWords = []string{"rate_limit", "rate limit", "overloaded", "throttling", "queue_exceeded",
-	"too many requests", "too_many_requests", "high traffic", "tier capacity", "tier_capacity",
-	"at capacity", "速率限制", "code:1302", "code:1303", "code:1305", "code:1312",
-	"status_code:1000", "status_code:1001", "status_code:1002", "status_code:1024",
-	"status_code:1033", "status_code:1039", "status_code:1041", "status_code:2045"}
-
-// laterWords are words about other temporary errors, for which a server gives no status.
-var laterWords = []string{"api_error", "server_error", "timeout_error", "try again later", "稍后",
-	"serviceunavailable", "service_unavailable", "service unavailable", "temporarily unavailable"}
-
-// slipWords are words about calls that a server could not read: Groq's, Ollama's and llama.cpp's.
-var slipWords = []string{"tool_use_failed", "error parsing tool call", "failed to parse tool call",
-	"failed to call a function"}
-
-// tooLongWords are words about requests that do not fit into the context.
-var tooLongWords = []string{"context_length_exceeded", "exceed_context_size", "context length",
-	"context size", "context window", "context limit", "prompt is too long", "prompt too long",
-	"input is too long", "too long to fit", "maximum prompt length", "maximum model length",
-	"exceeded model token limit", "maximum number of tokens allowed", "prompt token count",
-	"max_prompt_tokens_exceeded", "range of input length", "input token count",
-	"too many tokens", "prompt exceeds max length", "prompt 超长", "`inputs` tokens",
-	"`inputs` must have less", "input too long", "string_above_max_length"}
-
-// filterWords are words of content filters: those of Azure, OpenAI, Alibaba, OpenRouter, DeepSeek,
-// Moonshot, MiniMax, Z.ai, Anthropic, Google and Bedrock, as far as they are known.
-var filterWords = []string{
-	"content_filter", "contentfilter", "content filter", "content management policy",
-	"content policy", "content_policy", "usage policy", "responsibleaipolicyviolation",
-	"data_inspection_failed", "datainspectionfailed", "inappropriate content",
-	"requires moderation", "was flagged", "content exists risk", "considered high risk",
-	"new_sensitive", "sensitive content", "敏感", "prohibited_content", "guardrail",
-}
-
-func containsAny(s string, parts ...string) bool {
-	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+	all := strings.ToLower(cmp.Or(s.message, "no message") + s.codes)
+	for _, w := range vocabulary().Kinds {
+		if w.means(status, all) {
+			return w.Kind
+		}
+	}
+	if status/100 == 5 && status != http.StatusNotImplemented {
+		return Overloaded
+	}
+	return Rejected
 }
 
 func rejectsKey(status int) bool {
@@ -407,6 +316,9 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
 	badKey := e.Kind == KeyRejected
+	known := slices.IndexFunc(vocabulary().Advice, func(w wording) bool {
+		return w.means(e.Status, words)
+	})
 	switch {
 	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
 	case e == errSilent:
@@ -416,21 +328,9 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 		return e.Kind, "the server wants a key, and none is configured for " + model + ": " + message
 	case badKey:
 		return e.Kind, "the server rejected the key for " + model + ": " + message + "; check the key"
-	case says("image input", "not support image", "not a multimodal", "unknown variant `imageurl`",
-		"not support vision", "does not support images", "vision is not", "image content",
-		"imageurl is only supported", "invalid content type. imageurl"):
-		return e.Kind, message + "; set the model's textOnly if it cannot read images"
-	case e.Status == http.StatusBadRequest &&
-		says("reasoningeffort", "reasoning.effort", "outputconfig.effort"):
-		return Misconfigured, message + "; choose another thought level"
-	case says("requires --jinja"):
-		return Misconfigured, message + "; start llama-server with --jinja"
-	case says("http request to an https", "http request was sent to https"):
-		return Misconfigured, message + "; the model's baseURL must begin with https://"
-	case says("not support tools", "support tool use"):
-		return Misconfigured, message + "; choose a model that calls tools"
-	case says("only supported in v1/responses"):
-		return Misconfigured, message + "; set the model's api to responses"
+	case known >= 0:
+		advice := vocabulary().Advice[known]
+		return cmp.Or(advice.Kind, e.Kind), message + "; " + advice.Advice
 	case notFound && says("model"), e.Status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
 		return Misconfigured, "the server does not know " + model + ": " + message +

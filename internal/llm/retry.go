@@ -126,7 +126,9 @@ func untilReset(reset string, now time.Time) time.Duration {
 func (c *Client) attempts(e *Error) int {
 	statuses := []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded}
 	busy := slices.Contains(statuses, e.Status) ||
-		e.Status == 0 && containsAny(strings.ToLower(e.Message), busyWords...)
+		slices.ContainsFunc(vocabulary().Kinds, func(w wording) bool {
+			return w.Busy && e.Status == 0 && w.means(0, strings.ToLower(e.Message))
+		})
 	if !busy || c.model.Fallback != "" || e.Kind != Overloaded {
 		return attempts
 	}

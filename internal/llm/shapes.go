@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,120 +12,57 @@ import (
 	"sync"
 )
 
-// quirk is a set of ways in which a server differs from the format that it speaks.
-type quirk uint32
+// quirk is a way in which a server differs from the format that it speaks.
+type quirk string
 
 const (
 	// newMaxTokens: the server knows max_completion_tokens instead of max_tokens.
-	newMaxTokens quirk = 1 << iota
+	newMaxTokens quirk = "newMaxTokens"
 	// noMaxTokens: it accepts no limit of the answer. needsMaxTokens: it requires one, whatever it
 	// said before.
-	noMaxTokens
-	needsMaxTokens
+	noMaxTokens    quirk = "noMaxTokens"
+	needsMaxTokens quirk = "needsMaxTokens"
 	// noUsage: it does not know stream_options.
-	noUsage
+	noUsage quirk = "noUsage"
 	// noTemperature: the model accepts only its own temperature.
-	noTemperature
+	noTemperature quirk = "noTemperature"
 	// noEffort: the model cannot think if there are tools, and requires that the request says so.
-	noEffort
+	noEffort quirk = "noEffort"
 	// noMarks: it does not accept marks of what to cache.
-	noMarks
+	noMarks quirk = "noMarks"
 	// noSystem: the template of the model has no place for a system prompt.
-	noSystem
+	noSystem quirk = "noSystem"
 	// needsText: the content of a message must be a text, even if there is none. noEmptyText: that
 	// text must not be empty, so there is no content after all.
-	needsText
-	noEmptyText
+	needsText   quirk = "needsText"
+	noEmptyText quirk = "noEmptyText"
 	// bridges: it accepts no message of the user after the result of a tool.
-	bridges
+	bridges quirk = "bridges"
 	// needsSignatures: it requires signatures even for tool calls of other models.
-	needsSignatures
+	needsSignatures quirk = "needsSignatures"
 	// noThoughts: it does not accept the model's thoughts.
-	noThoughts
+	noThoughts quirk = "noThoughts"
 	// allThoughts: it requires thoughts in all messages, even older ones.
-	allThoughts
+	allThoughts quirk = "allThoughts"
 	// tags: the model wants its thoughts back in tags before its text.
-	tags
+	tags quirk = "tags"
 	// noEncrypted: the model does not think, or the server does not encrypt thoughts.
-	noEncrypted
+	noEncrypted quirk = "noEncrypted"
 	// noSummary: it does not show summaries of thoughts.
-	noSummary
+	noSummary quirk = "noSummary"
 	// noDisplay: it cannot be told how to show thoughts.
-	noDisplay
+	noDisplay quirk = "noDisplay"
 	// onlyBudget: it wants a number of tokens for thinking, and onlyEffort a level.
-	onlyBudget
-	onlyEffort
+	onlyBudget quirk = "onlyBudget"
+	onlyEffort quirk = "onlyEffort"
 )
 
-// deviation says how servers with a quirk are recognised.
-type deviation struct {
-	quirk quirk
-	// host is the end of their address, and model a part of the model's name in small letters. ""
-	// stands for none.
-	host, model string
-	// says has words with which they reject a request that does not consider the quirk, in small
-	// letters: all words of one list. unless are words of other errors.
-	says   [][]string
-	unless []string
-}
-
-// deviations has all of them. Words in a rejection change the next request, so a line that matches
-// too much costs a request, and a quirk must not make a request worse for other servers.
-var deviations = []deviation{
-	{quirk: newMaxTokens, says: each("max_completion_tokens")}, // OpenAI's newer models
-	{quirk: noMaxTokens, says: both("max_tokens", unknownWords...),
-		unless: []string{"max_completion_tokens"}},
-	{quirk: noMaxTokens, says: both("max_output_tokens", unknownWords...)},
-	{quirk: needsMaxTokens, says: both("max_tokens", "field required", "is required", "missing")},
-	{quirk: noEmptyText, says: both("content", "non-empty", "not be empty", "cannot be empty")},
-	{quirk: noUsage, says: each("stream_options")}, // Mistral, which always counts tokens
-	{quirk: noTemperature, says: each("temperature")},
-	{quirk: noEffort, says: each("reasoning_effort")}, // OpenAI from 2026, in chat completions
-	{quirk: noMarks, says: each("cache_control")},
-	{quirk: noSystem, says: each("system role not supported",
-		"system role is not supported")}, // Gemma
-	{quirk: needsText, says: both("content", "null", "nonetype", "none is not", "expected a string",
-		"expected string", "must be a string", "valid string", "field required", "is required")},
-	{quirk: bridges, host: ".mistral.ai", says: each("after role 'tool'",
-		"must alternate")}, // the latter by templates that count the messages of both sides
-	{quirk: needsSignatures, says: each("missing a thought_signature")}, // Gemini from 3 on
-	{quirk: noThoughts, says: each("reasoning_content"), unless: missingWords},
-	{quirk: allThoughts, says: both("reasoning_content", missingWords...)}, // DeepSeek, Kimi
-	{quirk: tags, model: "minimax"},
-	{quirk: noEncrypted, says: each(`"include"`, "'include'", "reasoning.encrypted_content",
-		"encrypted content is not supported")},
-	{quirk: noSummary, says: each("reasoning.summary", "reasoning summaries")}, // OpenAI, unless verified
-	{quirk: noDisplay, says: both("display", "thinking", "extra inputs", "not permitted")},
-	{quirk: onlyBudget, says: each("adaptive", "output_config"),
-		unless: []string{"thinking.type.adaptive", "output_config.effort", "display"}},
-	{quirk: onlyEffort, says: each("thinking.type.adaptive")}, // names of a gateway for new models
-}
-
-var (
-	unknownWords = []string{"extra inputs", "unknown", "unrecognized", "unsupported",
-		"not permitted", "not supported"}
-	missingWords = []string{"missing", "must be passed"}
-)
-
-// each returns alternatives of one word each.
-func each(words ...string) (all [][]string) {
-	for _, word := range words {
-		all = append(all, []string{word})
-	}
-	return all
-}
-
-// both returns alternatives of a word with one of others.
-func both(word string, others ...string) (all [][]string) {
-	for _, other := range others {
-		all = append(all, []string{word, other})
-	}
-	return all
-}
+// missingWords are words of errors about something that a request does not have.
+var missingWords = []string{"missing", "must be passed"}
 
 // variant is how one server differs from its format.
 type variant struct {
-	quirks quirk
+	quirks map[quirk]bool // never modified
 	// unwanted are the names of attached members that the server does not accept. The list is never
 	// modified.
 	unwanted *[]string
@@ -134,7 +72,16 @@ type variant struct {
 }
 
 // has reports whether the server has a quirk.
-func (v variant) has(q quirk) bool { return v.quirks&q != 0 }
+func (v variant) has(q quirk) bool { return v.quirks[q] }
+
+// add adds a quirk.
+func (v *variant) add(q quirk) {
+	v.quirks = maps.Clone(v.quirks)
+	if v.quirks == nil {
+		v.quirks = map[quirk]bool{}
+	}
+	v.quirks[q] = true
+}
 
 // takesLimit reports whether the server accepts a limit of the answer.
 func (v variant) takesLimit() bool { return !v.has(noMaxTokens) || v.has(needsMaxTokens) }
@@ -171,10 +118,10 @@ func (l *learned) recognise(m Model) {
 	if at, err := url.Parse(m.BaseURL); err == nil {
 		host = "." + at.Hostname()
 	}
-	for _, d := range deviations {
-		if d.host != "" && strings.HasSuffix(host, d.host) ||
-			d.model != "" && strings.Contains(name, d.model) {
-			l.variant.quirks |= d.quirk
+	for _, w := range vocabulary().Deviations {
+		if w.Host != "" && strings.HasSuffix(host, w.Host) ||
+			w.Model != "" && strings.Contains(name, w.Model) {
+			l.variant.add(w.Quirk)
 		}
 	}
 }
@@ -193,9 +140,9 @@ func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
 	said := strings.ToLower(string(bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, d := range deviations {
-		if d.matches(said) {
-			l.variant.quirks |= d.quirk
+	for _, w := range vocabulary().Deviations {
+		if w.means(0, said) {
+			l.variant.add(w.Quirk)
 		}
 	}
 	if !containsAny(said, missingWords...) {
@@ -204,12 +151,6 @@ func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
 	if most := acceptedLimit(said); most > 0 && most < sentLimit {
 		l.variant.longest = most
 	}
-}
-
-func (d deviation) matches(said string) bool {
-	return !containsAny(said, d.unless...) && slices.ContainsFunc(d.says, func(all []string) bool {
-		return !slices.ContainsFunc(all, func(word string) bool { return !strings.Contains(said, word) })
-	})
 }
 
 // plainNames are names of attached members that occur in many errors.
