@@ -37,37 +37,17 @@ func (o omission) String() string {
 
 // from returns messages without what o leaves out.
 func (o omission) from(messages []llm.Message) []llm.Message {
-	first := len(messages)
-	switch o {
-	case lastMedia:
-		first--
-	case allMedia:
-		first = 0
+	first := 0
+	switch {
+	case o == "" || len(messages) == 0:
+		return messages
+	case o == lastMedia:
+		first = len(messages) - 1
 	}
-	messages = slices.Clone(messages)
-	for i := max(first, 0); i < len(messages); i++ {
-		messages[i].Parts = withoutMedia(messages[i].Parts)
+	note := func(llm.Media) llm.Text {
+		return "[An image or document was left out, because your server rejected it.]"
 	}
-	return messages
-}
-
-// mediumOmitted stands for an image or document that a request leaves out.
-const mediumOmitted = llm.Text("[An image or document was left out, because your server " +
-	"rejected it.]")
-
-// withoutMedia returns parts of messages, or of results, without images and documents.
-func withoutMedia(parts []llm.Part) []llm.Part {
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		switch p := p.(type) {
-		case llm.Media:
-			parts[i] = mediumOmitted
-		case llm.ToolResult:
-			p.Content = withoutMedia(p.Content)
-			parts[i] = p
-		}
-	}
-	return parts
+	return slices.Concat(messages[:first], llm.ReplaceMedia(messages[first:], note))
 }
 
 // place is a place in a list of messages: after so many messages, the last of which has so many

@@ -77,11 +77,43 @@ func (m Model) Readable(messages []Message) []Message {
 	if m.Takes("") && m.Takes(PDF) {
 		return messages
 	}
+	return ReplaceMedia(messages, func(media Media) Text {
+		switch {
+		case m.Takes(media.MediaType):
+			return ""
+		case media.MediaType == PDF:
+			return "[A PDF document was left out, because you cannot read them.]"
+		}
+		return "[An image was left out, because you cannot see images.]"
+	})
+}
+
+// ReplaceMedia returns messages with notes in place of the media for which note returns one.
+func ReplaceMedia(messages []Message, note func(Media) Text) []Message {
 	messages = slices.Clone(messages)
 	for i := range messages {
-		messages[i].Parts = m.readable(messages[i].Parts)
+		messages[i].Parts = replaceMedia(messages[i].Parts, note)
 	}
 	return messages
+}
+
+func replaceMedia(parts []Part, note func(Media) Text) []Part {
+	if !slices.ContainsFunc(parts, HasMedia) {
+		return parts
+	}
+	parts = slices.Clone(parts)
+	for i, p := range parts {
+		switch p := p.(type) {
+		case Media:
+			if text := note(p); text != "" {
+				parts[i] = text
+			}
+		case ToolResult:
+			p.Content = replaceMedia(p.Content, note)
+			parts[i] = p
+		}
+	}
+	return parts
 }
 
 // HasMedia reports whether a part is an image or document, or has one.
@@ -93,29 +125,6 @@ func HasMedia(p Part) bool {
 		return slices.ContainsFunc(p.Content, HasMedia)
 	}
 	return false
-}
-
-func (m Model) readable(parts []Part) []Part {
-	if !slices.ContainsFunc(parts, HasMedia) {
-		return parts
-	}
-	parts = slices.Clone(parts)
-	for i, p := range parts {
-		switch p := p.(type) {
-		case Media:
-			switch {
-			case m.Takes(p.MediaType):
-			case p.MediaType == PDF:
-				parts[i] = Text("[A PDF document was left out, because you cannot read them.]")
-			default:
-				parts[i] = Text("[An image was left out, because you cannot see images.]")
-			}
-		case ToolResult:
-			p.Content = m.readable(p.Content)
-			parts[i] = p
-		}
-	}
-	return parts
 }
 
 // documentName is the name of a PDF document that is sent to servers.
