@@ -155,53 +155,37 @@ func (b *toolbox) restartDrafts() {
 // anywhere. An incomplete string is returned only if it is one of the long texts.
 func partialStrings(object string) map[string]string {
 	known := map[string]string{}
-	rest, ok := strings.CutPrefix(strings.TrimLeft(object, " \t\r\n"), "{")
-	for ok {
-		var name, value string
-		rest = strings.TrimLeft(rest, ", \t\r\n")
-		if name, rest, ok = cutString(rest); !ok {
-			break
+	d := json.NewDecoder(strings.NewReader(object))
+	if begin, _ := d.Token(); begin != json.Delim('{') {
+		return known
+	}
+	for d.More() {
+		token, _ := d.Token()
+		name, _ := token.(string)
+		rest := strings.TrimLeft(object[d.InputOffset():], ": \t\r\n")
+		var value any
+		err := d.Decode(&value)
+		if said, ok := value.(string); ok {
+			known[name] = said
 		}
-		rest, ok = strings.CutPrefix(strings.TrimLeft(rest, " \t\r\n"), ":")
-		rest = strings.TrimLeft(rest, " \t\r\n")
-		if !ok || !strings.HasPrefix(rest, `"`) {
-			var other json.RawMessage
-			d := json.NewDecoder(strings.NewReader(rest))
-			if !ok || d.Decode(&other) != nil {
-				break
-			}
-			rest = rest[d.InputOffset():]
+		if err == nil {
 			continue
 		}
-		value, rest, ok = cutString(rest)
 		grows := name == "content" || name == "old_text" || name == "new_text" || name == "command"
-		if ok || grows {
-			known[name] = value
+		if grows && strings.HasPrefix(rest, `"`) {
+			known[name] = partialString(rest)
 		}
+		break
 	}
 	return known
 }
 
-// cutString returns the string at the beginning of JSON, and the rest. If the string is incomplete,
-// it returns the part that has arrived, and complete is false.
-func cutString(s string) (value, rest string, complete bool) {
-	if !strings.HasPrefix(s, `"`) {
-		return "", "", false
-	}
-	end := 1
-	for end < len(s) && s[end] != '"' {
-		if s[end] == '\\' {
-			end++
-		}
-		end++
-	}
-	if end < len(s) {
-		return value, s[end+1:], json.Unmarshal([]byte(s[:end+1]), &value) == nil
-	}
+// partialString returns the text in a JSON string that may end anywhere.
+func partialString(s string) (said string) {
 	for cut := len(s); cut > max(0, len(s)-len(`\ud83d\ude00`)); cut-- { // in an escape sequence
-		if json.Unmarshal([]byte(s[:cut]+`"`), &value) == nil {
+		if json.Unmarshal([]byte(s[:cut]+`"`), &said) == nil {
 			break
 		}
 	}
-	return strings.TrimRight(value, "\uFFFD"), "", false
+	return strings.TrimRight(said, "\uFFFD")
 }

@@ -25,15 +25,9 @@ const (
 // loops counts the calls of a turn that end in the same way again and again. Calls can end at the
 // same time.
 type loops struct {
-	judging  sync.Mutex
-	failures map[[sha256.Size]byte]int // how often a call has failed in the same way
-	// successes are how often a call had the same result since the last change of a file.
-	successes map[[sha256.Size]byte]int
-	stuck     *loop // the call that was made too often, nil for none
-}
-
-func newLoops() loops {
-	return loops{failures: map[[sha256.Size]byte]int{}, successes: map[[sha256.Size]byte]int{}}
+	judging sync.Mutex
+	ends    map[[sha256.Size]byte]int // how often a call had the same result
+	stuck   *loop                     // the call that was made too often, nil for none
 }
 
 // loop is a call that the model has made too often.
@@ -48,41 +42,31 @@ func (l loop) String() string {
 }
 
 // judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
-// and notes that the user must be asked after too many. A change starts the count again, because
-// calls that failed before may now succeed, and others may have another result.
+// and notes that the user must be asked after too many. A change of a file starts the count again,
+// because calls may then have another result.
 func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
-	if status != failed && !c.tool.Annotations.ReadOnly {
-		clear(t.failures)
-	}
-	switch c.kind {
-	case sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
-		if status != failed {
-			clear(t.successes)
+	outcome, most := "failed in the same way", stopAfter
+	if status != failed {
+		outcome, most = "had the same result", loopsAfter
+		switch c.kind {
+		case sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove:
+			clear(t.ends)
 			return ""
 		}
 	}
-	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
-	if status == failed {
-		t.failures[key]++
-		return t.warn(c, t.failures[key], stopAfter, "failed in the same way")
-	}
-	t.successes[key]++
-	return t.warn(c, t.successes[key], loopsAfter, "had the same result")
-}
-
-// warn returns what to tell the model about a call that has had the same outcome n times. From most
-// times on, the user is asked.
-func (t *modelTurn) warn(c *modelCall, n, most int, outcome string) string {
+	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result, outcome}))
+	t.ends[key]++
+	n := t.ends[key]
 	if n >= most {
 		t.stuck = &loop{c.title, outcome, n}
 	}
-	if n >= warnAfter {
-		return fmt.Sprintf("\n[This call has %s %d times. "+
-			"Do something else, or tell the user what prevents it.]", outcome, n)
+	if n < warnAfter {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("\n[This call has %s %d times. "+
+		"Do something else, or tell the user what prevents it.]", outcome, n)
 }
 
 // askToGoOn asks the user whether the model may go on although it makes the same call again and
@@ -111,8 +95,7 @@ func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
 		return "", err
 	}
 	if err == nil {
-		clear(t.failures)
-		clear(t.successes)
+		clear(t.ends)
 		return "", nil
 	}
 	return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+stuck.String()+

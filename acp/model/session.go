@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"iter"
 	"math"
@@ -70,7 +71,7 @@ func (s *modelSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
 ) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}, loops: newLoops()}
+		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}, loops: loops{ends: map[[sha256.Size]byte]int{}}}
 		response, err := t.run(ctx, params)
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
 		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))

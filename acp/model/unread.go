@@ -46,27 +46,17 @@ func (b *toolbox) hasCall(said string) bool {
 			return true
 		}
 	}
-	said = strings.Trim(strings.TrimSpace(said), "`")
-	said = strings.TrimSpace(strings.TrimPrefix(said, "json"))
-	var call struct {
-		Name, Tool, Function  string
-		Arguments, Parameters json.RawMessage
-	}
-	if json.Unmarshal([]byte(said), &call) != nil || call.Arguments == nil && call.Parameters == nil {
-		return false
-	}
-	for _, name := range []string{call.Name, call.Tool, call.Function} {
-		if b.find(name).Name != "" {
-			return true
-		}
-	}
-	return false
+	said = strings.TrimPrefix(strings.Trim(strings.TrimSpace(said), "`"), "json")
+	var call map[string]json.RawMessage
+	return json.Unmarshal([]byte(said), &call) == nil && b.namesTool(said) &&
+		(call["arguments"] != nil || call["parameters"] != nil)
 }
 
 // namesTool reports whether a text has the name of a tool.
 func (b *toolbox) namesTool(said string) bool {
+	said = strings.ToLower(said)
 	for name := range b.byName {
-		if strings.Contains(said, name) {
+		if strings.Contains(said, strings.ToLower(name)) {
 			return true
 		}
 	}
