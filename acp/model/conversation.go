@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,6 +21,8 @@ import (
 type conversation struct {
 	mu sync.Mutex // tools that run at the same time show updates
 	knowledge
+	past       []pastPrompt // oldest first
+	summarised int          // how many of them came before the last summary
 }
 
 // knowledge is the content of a conversation.
@@ -33,13 +36,11 @@ type knowledge struct {
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the model does not see the prompt, or what follows it
-	undone  bool                      // the last prompt, see meta
 
 	prompted   place    // where the last prompt begins
 	unanswered place    // where the prompt with the first unanswered part begins
 	answered   bool     // the model has answered every part
 	rejected   bool     // the server has not accepted the last request
-	leftOut    bool     // prompts were left out, see leaveOutPrompt
 	trial      omission // what requests leave out until the server has accepted one
 
 	cut                int // how many of the oldest results are left out of requests
@@ -74,7 +75,7 @@ type meta struct {
 	// Refused says that the last prompt and everything after it is hidden from the model.
 	Refused bool `json:"refused,omitempty"`
 	// Undone says that the last prompt before this one, and everything after it, is hidden from the
-	// model: see [turnLog].
+	// model: see [pastPrompt].
 	Undone bool `json:"undone,omitempty"`
 	// Rejected says that the server has not accepted the last request.
 	Rejected bool `json:"rejected,omitempty"`
@@ -169,19 +170,15 @@ func (c *conversation) restore(
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var log turnLog
 	for u, err := range a.History {
 		if err != nil {
 			return n, err
 		}
-		log.follow(c, n, u, n < foreign)
+		c.apply(u, n < foreign)
 		n++
 	}
 	c.endPrompt()
-	if len(log.undone) == 0 {
-		return n, nil
-	}
-	return n, c.restoreWithout(log.undone, a.History, foreign)
+	return n, nil
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.
@@ -208,6 +205,9 @@ func (c *conversation) setResult(r llm.ToolResult) {
 func (c *conversation) apply(u backend.Update, foreign bool) {
 	if u.Kind != sessionstore.UserMessageChunk {
 		c.endPrompt()
+	}
+	if last := len(c.past) - 1; last >= 0 && u.Kind == sessionstore.ToolCall {
+		c.past[last].acted = true
 	}
 	switch u.Kind {
 	case sessionstore.UserMessageChunk, sessionstore.AgentMessageChunk, sessionstore.ToolCall,
@@ -256,7 +256,7 @@ type content struct {
 func (c *conversation) edit(m meta) bool {
 	switch {
 	case m.Undone:
-		c.undone = true
+		c.forget()
 	case m.Summary != "":
 		c.startOver(m)
 	case m.Refused:
@@ -424,12 +424,13 @@ func (c *conversation) endPrompt() prompts.Command {
 		return prompts.Command{}
 	}
 	c.end()
-	c.prompted = end(c.messages)
-	var parts []llm.Part
 	parts, call := promptParts(c.blocks)
 	c.blocks, c.prompt = nil, nil
+	before := c.knowledge
+	c.prompted = end(c.messages)
 	c.addToPrompt(parts...)
 	c.ignored = isBuiltin(call)
+	c.remember(before)
 	return call
 }
 
@@ -438,8 +439,11 @@ func (c *conversation) addToPrompt(parts ...llm.Part) {
 	c.add(llm.User, parts...)
 }
 
-// startOver replaces the conversation with a summary.
+// startOver replaces the conversation with a summary. To free memory, prompts before the summary
+// that preceded it can no longer be undone.
 func (c *conversation) startOver(m meta) {
+	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
+	c.summarised = len(c.past)
 	c.messages, c.results, c.later = nil, nil, nil
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()

@@ -87,7 +87,10 @@ func (c *conversation) leaveOutPrompt(m meta) {
 	if m.Rejected && c.rejected {
 		from = c.unanswered
 	}
-	c.prompted, c.leftOut = from, m.Rejected
+	c.prompted = from
+	for i, p := range c.past {
+		c.past[i].hidden = p.hidden || m.Rejected && !p.at.isBefore(from)
+	}
 	if from.isBefore(c.unanswered) {
 		c.unanswered = from
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
-	"iter"
 	"math"
 	"sync"
 	"time"
@@ -25,8 +24,6 @@ type modelSession struct {
 	settings settings
 	saving   sync.Mutex // held while they are saved and sent
 
-	// history yields the stored updates, or is nil.
-	history      iter.Seq2[backend.Update, error]
 	conversation conversation
 	tools        toolState
 	announced    backend.Commands // used by the turn only
@@ -39,8 +36,8 @@ func (b *modelBackend) Open(
 ) (backend.Session, backend.Opened, error) {
 	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
-		client: readInstructions(a.Params), history: a.History,
-		tools: toolState{broken: map[string]bool{}, noted: map[string]bool{}},
+		client: readInstructions(a.Params),
+		tools:  toolState{broken: map[string]bool{}, noted: map[string]bool{}},
 	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt

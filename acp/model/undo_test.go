@@ -74,6 +74,22 @@ func TestUndoForgetsSummaries(t *testing.T) {
 	}
 }
 
+// Prompts from before two summaries are not undone.
+func TestUndoBeforeSummaries(t *testing.T) {
+	e := open(t, setup{})
+	e.prompt("Prompt one", modelserver.Say("One."))
+	for range 2 {
+		e.prompt("Prompt two", modelserver.Say("Two."), modelserver.Say("A summary.").Aside())
+		require.Contains(t, e.prompt("/compact").text(), "summary of the conversation")
+	}
+	e.restart()
+	require.Contains(t, e.prompt("/undo").text(), "Prompt two")
+	e.goOn()
+	require.Contains(t, e.last().Text(), "A summary.")
+	require.Contains(t, e.prompt("/undo").text(), "has forgotten")
+	require.Contains(t, e.prompt("/undo").text(), "no prompt to undo")
+}
+
 // Files stay as the model left them, and the answer says so.
 //
 // Clause B3.
