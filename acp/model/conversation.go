@@ -37,11 +37,9 @@ type knowledge struct {
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the model does not see the prompt, or what follows it
 
-	prompted   place    // where the last prompt begins
-	unanswered place    // where the prompt with the first unanswered part begins
-	answered   bool     // the model has answered every part
-	rejected   bool     // the server has not accepted the last request
-	trial      omission // what requests leave out until the server has accepted one
+	answered bool     // the model has answered every part
+	rejected bool     // the server has not accepted the last request
+	trial    omission // what requests leave out until the server has accepted one
 
 	cut                int // how many of the oldest results are left out of requests
 	fitting            int // number of messages without results that are too large
@@ -427,10 +425,10 @@ func (c *conversation) endPrompt() prompts.Command {
 	parts, call := promptParts(c.blocks)
 	c.blocks, c.prompt = nil, nil
 	before := c.knowledge
-	c.prompted = end(c.messages)
+	at := end(c.messages)
 	c.addToPrompt(parts...)
 	c.ignored = isBuiltin(call)
-	c.remember(before)
+	c.remember(before, at)
 	return call
 }
 
@@ -448,8 +446,6 @@ func (c *conversation) startOver(m meta) {
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
 	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
-	c.prompted = end(c.messages)
-	c.unanswered = c.prompted
 	if m.Keep {
 		c.add(llm.User, c.prompt...)
 	}
@@ -457,9 +453,6 @@ func (c *conversation) startOver(m meta) {
 
 // add appends parts to the last message, or a message of another role.
 func (c *conversation) add(role llm.Role, parts ...llm.Part) {
-	if c.answered && role == llm.User {
-		c.unanswered = c.prompted
-	}
 	c.answered = role == llm.Assistant
 	c.rejected = c.rejected && !c.answered
 	c.messages = appended(c.messages, role, parts...)

@@ -62,11 +62,6 @@ func end(messages []llm.Message) place {
 	return place{len(messages), len(messages[len(messages)-1].Parts)}
 }
 
-// isBefore reports whether p comes before q.
-func (p place) isBefore(q place) bool {
-	return p.messages < q.messages || p.messages == q.messages && p.parts < q.parts
-}
-
 // upTo returns the messages before a place. They can be appended to.
 func upTo(messages []llm.Message, p place) []llm.Message {
 	messages = slices.Clone(messages[:min(p.messages, len(messages))])
@@ -80,28 +75,19 @@ func upTo(messages []llm.Message, p place) []llm.Message {
 // leaveOutPrompt leaves out the last prompt and what followed it, or everything that the model has
 // not answered. The lock must be held.
 func (c *conversation) leaveOutPrompt(m meta) {
-	c.endCalls()
-	c.said.Reset()
-	c.later = nil
-	from := c.prompted
-	if m.Rejected && c.rejected {
-		from = c.unanswered
+	i, again := len(c.past)-1, m.Rejected && c.rejected
+	for again && i > 0 && !c.past[i].before.answered {
+		i--
 	}
-	c.prompted = from
-	for i, p := range c.past {
-		c.past[i].hidden = p.hidden || m.Rejected && !p.at.isBefore(from)
+	if i < 0 {
+		return
 	}
-	if from.isBefore(c.unanswered) {
-		c.unanswered = from
+	for j := range c.past[i:] {
+		c.past[i+j].hidden = c.past[i+j].hidden || m.Rejected
 	}
-	c.truncate(upTo(c.messages, from))
-}
-
-// truncate replaces the messages by shorter ones.
-func (c *conversation) truncate(messages []llm.Message) {
-	c.messages = messages
-	c.fitting = min(c.fitting, len(messages))
-	c.cut = min(c.cut, len(resultsOf(messages)))
+	ignored, rejected := c.ignored, c.rejected
+	c.goBack(c.past[i])
+	c.ignored, c.rejected = ignored, rejected
 }
 
 // appended returns messages with further parts, in the last message if it has the same role.

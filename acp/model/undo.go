@@ -23,8 +23,8 @@ type pastPrompt struct {
 }
 
 // remember notes the prompt that has just been added, with what the model knew before it.
-func (c *conversation) remember(before knowledge) {
-	p := pastPrompt{before: before, at: c.prompted, hidden: c.ignored}
+func (c *conversation) remember(before knowledge, at place) {
+	p := pastPrompt{before: before, at: at, hidden: c.ignored}
 	for _, part := range c.prompt {
 		if said, ok := part.(llm.Text); ok && p.said == "" {
 			p.said = string(said)
@@ -51,8 +51,13 @@ func (c *conversation) forget() {
 		return
 	}
 	c.past = c.past[:len(c.past)-len(undone)]
-	c.knowledge = undone[0].before
-	c.messages = upTo(c.messages, undone[0].at)
+	c.goBack(undone[0])
+}
+
+// goBack makes the conversation what it was before a prompt.
+func (c *conversation) goBack(p pastPrompt) {
+	c.knowledge = p.before
+	c.messages = upTo(c.messages, p.at)
 }
 
 // undo answers /undo. Files stay as they are: nothing here knows what others did to them since, or
