@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -26,8 +27,14 @@ const (
 // same time.
 type loops struct {
 	judging sync.Mutex
-	ends    map[[sha256.Size]byte]int // how often a call had the same result
-	stuck   *loop                     // the call that was made too often, nil for none
+	ends    map[callEnd]int // how often a call had the same result
+	stuck   *loop           // the call that was made too often, nil for none
+}
+
+// callEnd is how a call ended: the call with its result, and the outcome in words.
+type callEnd struct {
+	call    [sha256.Size]byte
+	outcome string
 }
 
 // loop is a call that the model has made too often.
@@ -43,11 +50,12 @@ func (l loop) String() string {
 
 // judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
 // and notes that the user must be asked after too many. A change of a file starts the count again,
-// because calls may then have another result.
+// because calls may then have another result; after a command, calls that failed may succeed.
 func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
-	outcome, most := "failed in the same way", stopAfter
+	const fails = "failed in the same way"
+	outcome, most := fails, stopAfter
 	if status != failed {
 		outcome, most = "had the same result", loopsAfter
 		switch c.kind {
@@ -55,8 +63,11 @@ func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus
 			clear(t.ends)
 			return ""
 		}
+		if !c.tool.Annotations.ReadOnly {
+			maps.DeleteFunc(t.ends, func(e callEnd, _ int) bool { return e.outcome == fails })
+		}
 	}
-	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result, outcome}))
+	key := callEnd{sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result})), outcome}
 	t.ends[key]++
 	n := t.ends[key]
 	if n >= most {
