@@ -135,8 +135,8 @@ func (s *session) budgets() []Budget {
 var errBudget = errors.New("a budget is used up")
 
 // askToExceed asks the user whether to go on if a budget of the session is used up. It returns
-// errBudget if the user does not want that or cannot be asked. If it is not known what was used, the
-// turn goes on.
+// errBudget if the user does not want that or cannot be asked. If it is not known what was used,
+// the turn goes on.
 func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 	for _, b := range budgets {
 		spent, err := s.spent(ctx, b)
@@ -179,8 +179,8 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 	return nil
 }
 
-// overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed: some
-// clients remove a prompt that was refused, with the answer.
+// overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:
+// some clients remove a prompt that was refused, with the answer.
 func (s *session) overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
 	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, and you "+
 		"did not choose to go on."))

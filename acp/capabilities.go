@@ -27,8 +27,8 @@ type clientCapabilities struct {
 	unknown  bool            // it declared others
 	// unlimited means that the client is among unlimitedClients.
 	unlimited bool
-	// relabels means that it shows its own labels for options, so that a person would not see what is
-	// remembered.
+	// relabels means that it shows its own labels for options, so that a person would not see what
+	// is remembered.
 	relabels bool
 	// terminalOutput means that it shows terminals of Claude Code, which are not its own.
 	terminalOutput bool

@@ -14,13 +14,13 @@ import (
 // context, because it must not end before Close: until then the server may still send answers, and
 // with many libraries a read that is cancelled closes the connection.
 //
-// A Conn may also have the methods Reserve(n int) bool and Release(n int). Reserve is called for the n
-// bytes of each request, and Release when the request is answered. If Reserve returns false, the
-// request is refused. This limits the memory of several connections together.
+// A Conn may also have the methods Reserve(n int) bool and Release(n int). Reserve is called for
+// the n bytes of each request, and Release when the request is answered. If Reserve returns false,
+// the request is refused. This limits the memory of several connections together.
 //
-// If the client learns which messages were not read, a Conn may also have a method StopRead(), which
-// makes Read return io.EOF, now and later. It is called before a connection ends for another reason
-// than the client: then no message is read that is not answered.
+// If the client learns which messages were not read, a Conn may also have a method StopRead(),
+// which makes Read return io.EOF, now and later. It is called before a connection ends for another
+// reason than the client: then no message is read that is not answered.
 type Conn interface {
 	// Read returns the next message, which the caller then owns. The error is io.EOF after the last
 	// one. Read need not limit the length of messages, but may.
@@ -32,7 +32,8 @@ type Conn interface {
 }
 
 // NewLines returns a Conn that reads lines from in and writes lines to out, which may be the same
-// connection. Close closes those of in and out that are io.Closers. The context of Write is not used.
+// connection. Close closes those of in and out that are io.Closers. The context of Write is not
+// used.
 func NewLines(in io.Reader, out io.Writer) Conn {
 	return &lines{Transport: jsonrpc.NewLines(in, out, 0), in: in, out: out}
 }

@@ -62,7 +62,8 @@ const commitTimeout = 10 * time.Second
 var errNotStored = errors.New("the session could not be stored in time, because too much is stored " +
 	"at once or the disk is slow; try again")
 
-// commitContext returns a context for what must be done within commitTimeout, even if ctx has ended.
+// commitContext returns a context for what must be done within commitTimeout, even if ctx has
+// ended.
 func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errNotStored)
 }

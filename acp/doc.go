@@ -60,8 +60,8 @@
 // Each protocol method has a file: session_new.go, session_fork.go, session_list.go. Load and
 // resume share session_load.go, close and delete share session_close.go. A new method gets a file
 // with the shape of its params and an accept function, and a row in the table of methods.go; its
-// name, and what advertises it, are in internal/wire/protocol. docs/internals/architecture.md follows
-// a request and a prompt through the files.
+// name, and what advertises it, are in internal/wire/protocol. docs/internals/architecture.md
+// follows a request and a prompt through the files.
 //
 // During a load replay.go shows what is stored; what the backend replays after the end of that goes
 // into a draft (replay_backend.go), which is added to the history.

@@ -36,8 +36,8 @@ func errNotActive(id sessionstore.ID) error {
 		reasonData{Reason: "not_active", SessionID: string(id)})
 }
 
-// errOpenElsewhere is the error for what the client may not do to a session while it is open in other
-// windows. roots are the session's, if they are the reason.
+// errOpenElsewhere is the error for what the client may not do to a session while it is open in
+// other windows. roots are the session's, if they are the reason.
 func errOpenElsewhere(id sessionstore.ID, roots *workspace.Roots) error {
 	message := "this session is open in another window: close it there first"
 	if roots != nil {

@@ -132,8 +132,8 @@ func (f Folder) grant() workspace.Grant {
 
 // DeclaredFolders returns the folders of a session in cwd whose client names no folders: those of
 // Folders, then those that the user added to the session, if it has an id, or to all in cwd. In a
-// worktree of git they are those of the same folder in the main checkout, or the worktrees that were
-// made together with it. It reads disks.
+// worktree of git they are those of the same folder in the main checkout, or the worktrees that
+// were made together with it. It reads disks.
 func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
 	var folders []Folder
 	if o.Folders != nil {

@@ -111,8 +111,8 @@ func notOverRemote(t *testing.T, why string) {
 	}
 }
 
-// storeError is part of what a client is told if the store fails with an error. A remote peer is not
-// told why.
+// storeError is part of what a client is told if the store fails with an error. A remote peer is
+// not told why.
 func storeError(why string) string {
 	if *over == "remote" {
 		return "the session store of the server cannot be used"

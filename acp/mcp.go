@@ -55,8 +55,8 @@ func (s *session) openServers(previous *session) (*sessionServers, error) {
 	return mine, err
 }
 
-// changeServers makes a change of the servers. From then on they send their requests to s, and those
-// to the model to the session's backend, if it has one.
+// changeServers makes a change of the servers. From then on they send their requests to s, and
+// those to the model to the session's backend, if it has one.
 func (s *session) changeServers(change *mcpclient.Change) {
 	model, _ := s.backend.(backend.Sampler)
 	s.servers.set.Commit(change, s, model)

@@ -102,8 +102,8 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Contains(t, c.say(id, "/mcp start remote"), "the type \"http\", which was not advertised")
 }
 
-// An agent may have a /mcp, /permissions, /fork and /diff of its own. It keeps them, and the adapter's have other
-// names there.
+// An agent may have a /mcp, /permissions, /fork and /diff of its own. It keeps them, and the
+// adapter's have other names there.
 //
 // Clause A25.
 func TestCommandsOfTheAgent(t *testing.T) {

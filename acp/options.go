@@ -29,8 +29,8 @@ type Options struct {
 	// cwd. They are the additional roots of a request that leaves out additionalDirectories, and of
 	// no other. It may read disks. Nil means no folders.
 	Folders func(cwd workspace.Dir) []Folder
-	// Budgets returns what sessions with the working directory cwd may cost before the user is asked
-	// whether to go on. Nil means any amount.
+	// Budgets returns what sessions with the working directory cwd may cost before the user is
+	// asked whether to go on. Nil means any amount.
 	Budgets func(cwd workspace.Dir) []Budget
 	// KeepFolders matters for requests that leave out additionalDirectories. It gives a session
 	// that is loaded or resumed the roots that it had when it was last opened, and a fork the roots
@@ -60,14 +60,15 @@ type Options struct {
 	// to start, such as PATH and HOME.
 	Environment []string
 	// ConsentDir is the directory that stores which MCP servers found in roots the user allowed
-	// permanently, which folders they added to sessions with /roots, and rules about permissions. It is created when first
-	// needed. If it is empty, nothing is remembered and the user is asked each time.
+	// permanently, which folders they added to sessions with /roots, and rules about permissions.
+	// It is created when first needed. If it is empty, nothing is remembered and the user is asked
+	// each time.
 	ConsentDir string
 	// Worktrees says where /worktree makes worktrees. Without it there is no such command.
 	Worktrees Worktrees
 	// SnapshotDir is the directory that keeps what the folders of a session had before its first
-	// prompt, for /diff. It is created when first needed. If it is empty, or the peer is remote, only
-	// what tool calls report is known.
+	// prompt, for /diff. It is created when first needed. If it is empty, or the peer is remote,
+	// only what tool calls report is known.
 	SnapshotDir string
 	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
 	// that it made through the adapter. Default: none.

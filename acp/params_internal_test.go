@@ -73,8 +73,8 @@ func (all definitions) flatten(d *jsonschema.Schema) *jsonschema.Schema {
 	return joined
 }
 
-// compare holds a shape against a definition, as deep as the shape goes. The shape also has ours, by
-// place.
+// compare holds a shape against a definition, as deep as the shape goes. The shape also has ours,
+// by place.
 func (all definitions) compare(
 	t *testing.T, place string, s *strictjson.Shape, d *jsonschema.Schema, ours map[string][]string,
 ) {

@@ -268,8 +268,8 @@ func runRequest(tool, line string) string {
 		`"rawInput":{"command":` + encode(line) + `}},"options":` + once + `}`
 }
 
-// What the user always allows is a rule of acp-agent, which holds for all agents in this folder until
-// it is revoked; the agent is told to go ahead once.
+// What the user always allows is a rule of acp-agent, which holds for all agents in this folder
+// until it is revoked; the agent is told to go ahead once.
 //
 // Clause R3.
 func TestChosenRule(t *testing.T) {
@@ -328,8 +328,8 @@ func parseDir(t *testing.T, path string) workspace.Dir {
 	return dir
 }
 
-// What is said about a rule comes after what the agent has shown of the call, because the content of
-// a question takes its place.
+// What is said about a rule comes after what the agent has shown of the call, because the content
+// of a question takes its place.
 //
 // Clause R3.
 func TestOfferedRuleKeepsContent(t *testing.T) {
@@ -366,7 +366,8 @@ func TestDeniedRequest(t *testing.T) {
 	unable := strings.Replace(runRequest("t2", "touch x"), `"kind":"reject_once"`, `"kind":"other"`, 1)
 	require.Contains(t, strings.Join(c.texts(id, unable), ""), `"outcome":"cancelled"`)
 
-	// An agent's own way to allow for good stays where a rule says to ask, and where none can be made.
+	// An agent's own way to allow for good stays where a rule says to ask, and where none can be
+	// made.
 	for i, line := range []string{"go vet -json", "go vet | x"} {
 		require.Contains(t, strings.Join(c.texts(id, runRequest("t3", line)), ""), `"optionId":"ever"`)
 		require.Contains(t, string(c.questions()[i].Params), once)

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replay shows the client to a loaded session's conversation before the response: the stored history,
-// unless that was shown as the backend replayed it, then the current states.
+// replay shows the client to a loaded session's conversation before the response: the stored
+// history, unless that was shown as the backend replayed it, then the current states.
 func (a *agent) replay(
 	ctx context.Context, s *session, to *connection, rate *replayRate,
 ) error {

@@ -22,9 +22,9 @@ func (s *session) servesFiles(method string) bool {
 	return s.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
-// serveFile answers a request for a file in place of the client. The rules hold for the file that is
-// opened: one that asks was answered for those of action only. A child session's request is answered
-// from the session's roots too: the child's own would have to be opened by their paths.
+// serveFile answers a request for a file in place of the client. The rules hold for the file that
+// is opened: one that asks was answered for those of action only. A child session's request is
+// answered from the session's roots too: the child's own would have to be opened by their paths.
 func (s *session) serveFile(
 	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) (backend.Raw, error) {

@@ -13,7 +13,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 )
 
-// The folder of a subagent is exchanged for a link out of the session while it asks for a file in it.
+// The folder of a subagent is exchanged for a link out of the session while it asks for a file in
+// it.
 //
 // Clause X8.
 func TestExchangedFolderOfARestrictedSubagent(t *testing.T) {

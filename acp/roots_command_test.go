@@ -559,8 +559,8 @@ func TestRootsAddTakesPastedPaths(t *testing.T) {
 	}
 }
 
-// A folder that was added to be read only stays so when the editor names it, in this session and, if the
-// user wants that, in later ones; removing and adding it changes that.
+// A folder that was added to be read only stays so when the editor names it, in this session and,
+// if the user wants that, in later ones; removing and adding it changes that.
 //
 // Clause A39.
 func TestRootsAddReadOnly(t *testing.T) {

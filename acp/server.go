@@ -311,8 +311,8 @@ const (
 	slots // their number
 )
 
-// slotKinds say of each kind of slots what takes them, the reason that programs can read when there is
-// none, and what a user can do to free one.
+// slotKinds say of each kind of slots what takes them, the reason that programs can read when there
+// is none, and what a user can do to free one.
 var slotKinds = [slots]struct{ name, reason, remedy string }{
 	connectionSlot: {"connections", "too_many_connections", "close one first"},
 	sessionSlot:    {"active sessions", "too_many_sessions", "close one first"},

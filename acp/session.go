@@ -24,11 +24,11 @@ import (
 // [backend.Host] and [turns.Session].
 //
 // Two locks guard it. beginUpdate locks what the viewers are shown: it is held while one update is
-// shown and recorded, so that all see and store the same order. mu guards the rest of its state, and
-// is held for a few statements. Fields that neither guards are set before the session is active, or
-// by requests that hold its queue. Two more locks only keep others waiting: inBackend, because the
-// methods of a backend's session must not overlap and may not wait for a client, and leasing,
-// because an update is being sent while the recorder writes to the store.
+// shown and recorded, so that all see and store the same order. mu guards the rest of its state,
+// and is held for a few statements. Fields that neither guards are set before the session is
+// active, or by requests that hold its queue. Two more locks only keep others waiting: inBackend,
+// because the methods of a backend's session must not overlap and may not wait for a client, and
+// leasing, because an update is being sent while the recorder writes to the store.
 type session struct {
 	id      sessionstore.ID // for the client
 	stored  sessionstore.ID // in the store; another one if the client's is the backend's own
@@ -121,8 +121,8 @@ func (s *session) Prompt(
 	return s.backend.Prompt(ctx, params, u)
 }
 
-// Cancel implements [turns.Session]. Open questions end with the last turn, because an agent may end
-// it only once they are answered. A panic in the backend is logged.
+// Cancel implements [turns.Session]. Open questions end with the last turn, because an agent may
+// end it only once they are answered. A panic in the backend is logged.
 func (s *session) Cancel(params backend.Raw) {
 	_ = s.agent.tasks.Guard("cancel", func() error {
 		s.backend.Cancel(params)

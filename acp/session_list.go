@@ -56,8 +56,8 @@ func (c *connection) list(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	return listResult(page, open)
 }
 
-// listResult returns the response for a page, in which it marks those that are open. Its sessions are
-// never null.
+// listResult returns the response for a page, in which it marks those that are open. Its sessions
+// are never null.
 func listResult(page sessionstore.Page, open []sessionstore.ID) (json.RawMessage, error) {
 	result := struct {
 		Sessions   []sessionInfo       `json:"sessions"`

@@ -403,7 +403,8 @@ func (s *session) begin(
 		title = p.title()
 	}
 	err := s.write(func(l sessionstore.Lease) (err error) {
-		// The turn must not end while it is open whether the prompt is stored: it is shown if it is.
+		// The turn must not end while it is open whether the prompt is stored: it is shown if it
+		// is.
 		ctx, cancel := commitContext(ctx)
 		defer cancel()
 		t.Number, err = s.agent.options.Store.BeginTurn(ctx, l,
@@ -485,8 +486,8 @@ func (s *session) endTurn(t *turns.Turn, last ...sessionstore.Update) error {
 	})
 }
 
-// refuseTurn stores nothing of t, whose prompt was refused. If more than the prompt was stored since
-// it began, refuseTurn stores the end of t.
+// refuseTurn stores nothing of t, whose prompt was refused. If more than the prompt was stored
+// since it began, refuseTurn stores the end of t.
 func (s *session) refuseTurn(t *turns.Turn, p promptParams, end sessionstore.Update) error {
 	store, begun := s.agent.options.Store, sessionstore.Turn{Prompt: p.updates(), Title: t.Title}
 	taken := false

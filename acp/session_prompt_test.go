@@ -617,7 +617,8 @@ func TestTurnThatSaysTooMuch(t *testing.T) {
 	require.Equal(t, []string{"next"}, c.texts(id, "say next"))
 }
 
-// How a turn ended is in the history, for those who read it later, and not in what clients are shown.
+// How a turn ended is in the history, for those who read it later, and not in what clients are
+// shown.
 //
 // Clause S12.
 func TestEndOfTurnIsStored(t *testing.T) {
@@ -652,7 +653,8 @@ func storedTexts(t *testing.T, store sessionstore.Store, id string) []string {
 		History: sessionstore.WithoutEnds(store.History(t.Context(), sessionstore.ID(id)))})
 }
 
-// Nothing is stored of a prompt that the backend refused as invalid, unless it said something first.
+// Nothing is stored of a prompt that the backend refused as invalid, unless it said something
+// first.
 //
 // Clause S12.
 func TestRefusedPromptIsNotStored(t *testing.T) {

@@ -43,8 +43,8 @@ func statesIn(result backend.Raw) []backend.Update {
 	}, func(u backend.Update) bool { return u.Raw == nil })
 }
 
-// isSet returns the update that says that the mode, or the options, have a value, or the zero Update
-// without one.
+// isSet returns the update that says that the mode, or the options, have a value, or the zero
+// Update without one.
 func isSet(kind sessionstore.Kind, value json.RawMessage) backend.Update {
 	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}

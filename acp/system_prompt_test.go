@@ -70,8 +70,8 @@ func TestSystemPromptsAreChecked(t *testing.T) {
 	}
 }
 
-// A system prompt that is served is advertised, and reaches the backend with each request that opens
-// a session. One that only the backend can judge reaches it unchanged.
+// A system prompt that is served is advertised, and reaches the backend with each request that
+// opens a session. One that only the backend can judge reaches it unchanged.
 //
 // Clause A1.
 func TestSystemPromptsReachTheBackend(t *testing.T) {

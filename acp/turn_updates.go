@@ -68,7 +68,8 @@ func (u *turnUpdates) moveTo(s *session) {
 	u.session.Store(s)
 }
 
-// end waits for the update that is being sent and rejects later ones. It returns the turn's session.
+// end waits for the update that is being sent and rejects later ones. It returns the turn's
+// session.
 func (u *turnUpdates) end() *session {
 	s := u.session.Load()
 	_ = s.beginUpdate(context.Background())

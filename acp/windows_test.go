@@ -384,8 +384,8 @@ func TestWindowsOfRefusedPrompt(t *testing.T) {
 	require.Equal(t, []string{"say next", "next"}, storedTexts(t, store, w.id))
 }
 
-// A window that comes later is asked with what the others were shown of the tool call, as it is now.
-// The one whose turn it is gets what the agent sent.
+// A window that comes later is asked with what the others were shown of the tool call, as it is
+// now. The one whose turn it is gets what the agent sent.
 //
 // Clause N7.
 func TestQuestionSaysWhatIsKnown(t *testing.T) {
@@ -601,7 +601,8 @@ func TestPromptDuringAJoinBesideStalledWindows(t *testing.T) {
 	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
 }
 
-// An editor over a pipe is the only one that can have its session open, and is never too slow for it.
+// An editor over a pipe is the only one that can have its session open, and is never too slow for
+// it.
 //
 // Clause N7.
 func TestEditorIsNeverTooSlow(t *testing.T) {

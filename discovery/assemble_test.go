@@ -54,8 +54,8 @@ func TestCutTextSaysHowToReadTheRest(t *testing.T) {
 		"- .claude/rules/b.md (11 bytes)\n")
 }
 
-// However long the instructions are, each file for some files or tasks, and each that does not fit, is
-// named with a path that a tool can open.
+// However long the instructions are, each file for some files or tasks, and each that does not fit,
+// is named with a path that a tool can open.
 func TestListsAreNotCut(t *testing.T) {
 	long := strings.Repeat("Write a test first.\n", 1750)
 	files := map[string]string{"a/AGENTS.md": long, "b/AGENTS.md": long, "b/CLAUDE.md": "No."}

@@ -44,8 +44,8 @@ func TestSkillsOfDirectoriesAreMentioned(t *testing.T) {
 	require.Empty(t, below)
 }
 
-// A root's instructions for some files are mentioned when one of these is used, each file once, even
-// if a link leads to it.
+// A root's instructions for some files are mentioned when one of these is used, each file once,
+// even if a link leads to it.
 func TestRulesForFilesAreMentioned(t *testing.T) {
 	top := tree(t, map[string]string{
 		".cursor/rules/sql.mdc":                  "---\ndescription: Safety\nglobs: '*.sql'\n---\nAsk first.\n",

@@ -17,8 +17,8 @@ import (
 
 // Scan finds the artifacts in all roots of ws. It scans roots concurrently, each within the limits
 // described at [Limit]. Files that cannot be read or used are in the catalog; the error is the
-// context's or [workspace.ErrClosed]. The catalog reads files through ws, which must stay open while
-// it is used.
+// context's or [workspace.ErrClosed]. The catalog reads files through ws, which must stay open
+// while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace) (*Catalog, error) {
 	return scan(ctx, ws, limits{})
 }

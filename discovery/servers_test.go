@@ -91,8 +91,8 @@ func TestCommentsAreReportedOncePerFile(t *testing.T) {
 	}
 }
 
-// An instruction file that git could not check out as a link has the text of the link: the file that
-// it names counts.
+// An instruction file that git could not check out as a link has the text of the link: the file
+// that it names counts.
 func TestTextOfALinkIsNoInstruction(t *testing.T) {
 	for link, files := range map[string]map[string]string{
 		"AGENTS.md":          {"AGENTS.md": "CLAUDE.md", "CLAUDE.md": "Use tabs."},

@@ -137,7 +137,8 @@ func TestJoinedKeepsTheConversation(t *testing.T) {
 	})
 }
 
-// conversation returns the text of a history, with neighbouring chunks of the same kind and message as one.
+// conversation returns the text of a history, with neighbouring chunks of the same kind and message
+// as one.
 func conversation(t *rapid.T, history []update) (out []string) {
 	last := ""
 	for _, u := range history {

@@ -76,12 +76,13 @@ type Store interface {
 	// Import stores sessions from an agent's own list, in their order, and returns the number of
 	// new ones. Of a session it uses ID, Keys, Title, Updated, Archived, Meta, State and StateKey,
 	// the agent's name for it, which is not empty. If one is invalid, it stores none. A new session
-	// gets its ID and an empty history. If Updated is zero, it is now. For a known session (by StateKey), Import updates Updated if it is later, Meta, and
-	// the title, unless the session was renamed or is unused: a title that the agent took from the
-	// first prompt, or gives all new sessions, replaces none. It does not change whether a known
-	// session is archived. An unused session that the agent lists with later activity counts as
-	// imported from then on; see [UnusedGrace]. A time more than a day in the future counts as
-	// unknown, and an earlier one replaces it.
+	// gets its ID and an empty history. If Updated is zero, it is now. For a known session (by
+	// StateKey), Import updates Updated if it is later, Meta, and the title, unless the session was
+	// renamed or is unused: a title that the agent took from the first prompt, or gives all new
+	// sessions, replaces none. It does not change whether a known session is archived. An unused
+	// session that the agent lists with later activity counts as imported from then on; see
+	// [UnusedGrace]. A time more than a day in the future counts as unknown, and an earlier one
+	// replaces it.
 	//
 	// With onlyKnown it skips sessions that the store does not have, and the others do not count as
 	// listed, so that Retain never removes them. In any case it skips sessions that were deleted
@@ -100,9 +101,9 @@ type Store interface {
 	Retain(ctx context.Context, agent Agent, l Listed) (n int, err error)
 
 	// Adopt stores a session that its agent knows, with an id that the caller chooses, as if it had
-	// been imported, see Import, and then activated. history, if not nil, becomes its history; see [Activation].
-	// Another session with this StateKey loses it, as in SaveState. Adopt returns [ErrExists] if
-	// the id is taken, and [*NotFoundError] if Import would skip the session.
+	// been imported, see Import, and then activated. history, if not nil, becomes its history; see
+	// [Activation]. Another session with this StateKey loses it, as in SaveState. Adopt returns
+	// [ErrExists] if the id is taken, and [*NotFoundError] if Import would skip the session.
 	Adopt(ctx context.Context, s Session, history Draft) (Lease, error)
 
 	// Copies of sessions from another store.
@@ -168,9 +169,9 @@ type Sessions interface {
 
 	// Fork stores a session with the source's history up to its last finished turn and, if both
 	// belong to the same agent, its latest states. The source does not change, and may be in a
-	// turn. Fork uses the same of s as Create. It copies the title if that of s is "", and the state
-	// if that of s is nil and both belong to the same agent. It never copies the StateKey: the
-	// copied state belongs to the source until the fork saves its own.
+	// turn. Fork uses the same of s as Create. It copies the title if that of s is "", and the
+	// state if that of s is nil and both belong to the same agent. It never copies the StateKey:
+	// the copied state belongs to the source until the fork saves its own.
 	Fork(ctx context.Context, source ID, s Session) (Lease, error)
 
 	// SaveState stores the state and the state key of a session; "" removes the key. Another
@@ -200,8 +201,8 @@ type Histories interface {
 	EndTurn(ctx context.Context, l Lease, number int64, last ...Update) error
 
 	// TakeBackTurn removes the turn with this number, which BeginTurn started with t: its prompt,
-	// its number, and the title that it gave the session. It reports false, and does nothing, unless
-	// that turn alone is running and is all that was stored since it began.
+	// its number, and the title that it gave the session. It reports false, and does nothing,
+	// unless that turn alone is running and is all that was stored since it began.
 	TakeBackTurn(ctx context.Context, l Lease, number int64, t Turn) (taken bool, err error)
 
 	// History yields the history in order. It reads in pages, and holds no resources of the store

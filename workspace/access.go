@@ -40,8 +40,8 @@ func (w *Workspace) Checked(check func(a Access, before error) error) *Workspace
 	}}
 }
 
-// Check returns a *[ReadOnlyError] for a change in a root that may only be read, and a *[RefusedError]
-// if the workspace refuses an access now. Every change passes through here.
+// Check returns a *[ReadOnlyError] for a change in a root that may only be read, and a
+// *[RefusedError] if the workspace refuses an access now. Every change passes through here.
 func (w *Workspace) Check(a Access) error {
 	places := []Ref{a.At, a.To}[:a.Kind] // a read changes none, a move two
 	for _, at := range places {

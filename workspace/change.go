@@ -40,8 +40,8 @@ type RemoveOptions struct {
 	// Directory, unless zero, describes the directory that must still be there. If something else
 	// is there, the error is a *[ChangedError].
 	Directory Info
-	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, the
-	// error is a *[ChangedError].
+	// IfUnchanged, unless zero, is the version that the file must still have. If it has another,
+	// the error is a *[ChangedError].
 	IfUnchanged Version
 }
 

@@ -23,16 +23,16 @@
 //
 // A change resolves its path in the same way, and then works on a name in the directory that it
 // holds. A file is only ever written as a whole: a new file takes its name (write.go), while others
-// that want to change it wait (lock.go). What a process leaves that is killed meanwhile is removed by
-// a later write (sweep.go).
+// that want to change it wait (lock.go). What a process leaves that is killed meanwhile is removed
+// by a later write (sweep.go).
 //
 // A [Ref] says where something really is: the root that owns it and the path inside that root. Of
 // nested roots the innermost owns a path.
 //
 // A root may be read-only ([Grant]): everything in it can be read, and no change is made there.
 //
-// What somebody may read and change in the roots can be narrowed with [Workspace.Checked] (access.go):
-// each file is checked once it is open, before it is read.
+// What somebody may read and change in the roots can be narrowed with [Workspace.Checked]
+// (access.go): each file is checked once it is open, before it is read.
 //
 // Other programs open paths in their own way: check a path with [Workspace.HandOverFile] or
 // [Workspace.HandOverDir] before you give it to one (handover.go).

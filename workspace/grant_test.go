@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Nothing is changed in a root that may only be read, by whatever way it is reached, and what could be
-// asked before says why.
+// Nothing is changed in a root that may only be read, by whatever way it is reached, and what could
+// be asked before says why.
 //
 // Clause A39.
 func TestReadOnlyRoots(t *testing.T) {

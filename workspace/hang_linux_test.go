@@ -40,8 +40,8 @@ func hangingMount(t *testing.T, dir string) (release func()) {
 	return release
 }
 
-// A folder on a mount that hangs is named after a while, whatever the others are, and the one before
-// it is closed. What still waits ends when the mount does.
+// A folder on a mount that hangs is named after a while, whatever the others are, and the one
+// before it is closed. What still waits ends when the mount does.
 //
 // Clause A5.
 func TestOpenOfAMountThatHangs(t *testing.T) {

@@ -210,8 +210,8 @@ type Root struct {
 // Ref returns where the root's directory is.
 func (r Root) Ref() Ref { return Ref{r, "."} }
 
-// Recorded returns the path by which the root is recorded and compared, as [Real] does: Real, or Dir
-// if that is not UTF-8.
+// Recorded returns the path by which the root is recorded and compared, as [Real] does: Real, or
+// Dir if that is not UTF-8.
 func (r Root) Recorded() Dir {
 	if !utf8.ValidString(r.Real.path) {
 		return r.Dir

@@ -303,8 +303,9 @@ func (r Roots) Grant(dir Dir) Grant {
 // ReadOnly returns the roots that may only be read, in order.
 func (r Roots) ReadOnly() []Dir { return slices.Clone(r.readOnly) }
 
-// GrantOf returns the grant of a directory, a real path, by the innermost of the roots that contains
-// it. Of two with the same real path the one that may only be read counts. ok is false if none does.
+// GrantOf returns the grant of a directory, a real path, by the innermost of the roots that
+// contains it. Of two with the same real path the one that may only be read counts. ok is false if
+// none does.
 func GrantOf(real Dir, roots []Root) (grant Grant, ok bool) {
 	deepest := -1
 	for _, root := range roots {
@@ -356,7 +357,8 @@ func (r Roots) All() iter.Seq2[int, Dir] {
 	}
 }
 
-// Equal reports whether both sets hold the same directories in the same order, whatever their grants.
+// Equal reports whether both sets hold the same directories in the same order, whatever their
+// grants.
 func (r Roots) Equal(other Roots) bool {
 	return r.cwd == other.cwd && r.additional.Equal(other.additional)
 }
@@ -385,7 +387,8 @@ func (r Roots) sent(i int) int {
 
 // Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
 // opened or that path is not UTF-8. Each name is as the disk lists it, so all spellings that a disk
-// takes for one directory have the same real path. Use it to compare directories, never to open one.
+// takes for one directory have the same real path. Use it to compare directories, never to open
+// one.
 func Real(d Dir) Dir {
 	root, err := dirfd.Open(d.path)
 	if err != nil {

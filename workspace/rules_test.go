@@ -109,7 +109,8 @@ func TestWindowsURI(t *testing.T) {
 	}
 }
 
-// The targets are those of symbolic links, junctions and volume mount points as the standard library reads them.
+// The targets are those of symbolic links, junctions and volume mount points as the standard
+// library reads them.
 //
 // Clause C7.
 func TestWindowsLinkTargets(t *testing.T) {

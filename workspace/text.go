@@ -24,8 +24,8 @@ const defaultMaxSkipped = 1 << 30
 type TextOptions struct {
 	// First is the line to begin with, counted from 1. Zero means 1.
 	First int
-	// Skip is the number of bytes of the first line to leave out, to read the rest of a line that was
-	// cut. The "\n" at its end is never left out, nor is a part of a character.
+	// Skip is the number of bytes of the first line to leave out, to read the rest of a line that
+	// was cut. The "\n" at its end is never left out, nor is a part of a character.
 	Skip int
 	// MaxLines is the maximum number of lines to return. Zero means 2000.
 	MaxLines int
@@ -72,8 +72,8 @@ type Text struct {
 	BOM bool
 }
 
-// Next returns the line after the text, 0 if it is the end of the file. It passes over the rest of a
-// line that was cut, which [Text.Rest] is about.
+// Next returns the line after the text, 0 if it is the end of the file. It passes over the rest of
+// a line that was cut, which [Text.Rest] is about.
 func (t Text) Next() int {
 	if t.Cut == NotCut {
 		return 0

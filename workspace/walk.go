@@ -22,10 +22,10 @@ const (
 	// KeepIgnored includes them.
 	KeepIgnored IgnoredFiles = iota
 	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
-	// the top of the repository down, and of its .git/info/exclude, also above the root, unless they
-	// belong to another user, or the policy does not allow what is above. Outside a repository every
-	// .gitignore counts. A repository inside another has only its own rules. Files of more than
-	// 1 MiB do not count, nor do files after the first 4 MiB of rules in a walk.
+	// the top of the repository down, and of its .git/info/exclude, also above the root, unless
+	// they belong to another user, or the policy does not allow what is above. Outside a repository
+	// every .gitignore counts. A repository inside another has only its own rules. Files of more
+	// than 1 MiB do not count, nor do files after the first 4 MiB of rules in a walk.
 	LeaveIgnored
 )
 

@@ -40,13 +40,13 @@ type Options struct {
 	patience time.Duration // zero means openPatience
 }
 
-// openPatience is how long Open waits for the file systems of the roots. That of a mount whose server
-// is gone may never answer.
+// openPatience is how long Open waits for the file systems of the roots. That of a mount whose
+// server is gone may never answer.
 const openPatience = 10 * time.Second
 
 // Stalled counts the calls of [Open] that were given up and have not returned from the system. Each
-// keeps a thread, of which a process has only so many, so while 64 of them wait, others are refused.
-// The zero value is ready for use, by several goroutines too.
+// keeps a thread, of which a process has only so many, so while 64 of them wait, others are
+// refused. The zero value is ready for use, by several goroutines too.
 type Stalled struct{ calls atomic.Int32 }
 
 const maxStalled = 64
@@ -64,8 +64,8 @@ func (s *Stalled) add(n int32) {
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
 // in the roots, ".." is the parent of the directory that was really reached, and a relative path
 // starts at cwd. Their errors are [*OutsideError], [*TooManyLinksError], [*DeniedError],
-// [*RefusedError], [*ReadOnlyError], [*MountError], [*SpecialFileError], [ErrClosed], or the system's in an
-// *[fs.PathError].
+// [*RefusedError], [*ReadOnlyError], [*MountError], [*SpecialFileError], [ErrClosed], or the
+// system's in an *[fs.PathError].
 type Workspace struct {
 	*core
 	check func(Access) error // nil if everything in the roots may be used

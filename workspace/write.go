@@ -38,10 +38,11 @@ type WriteOptions struct {
 	// IfUnchanged, unless zero, is the version that the file must still have. If it has another, or
 	// is gone, the error is a *[ChangedError].
 	IfUnchanged Version
-	// Lock, unless nil, is the lock of the file that the caller holds. Otherwise WriteFile locks it.
+	// Lock, unless nil, is the lock of the file that the caller holds. Otherwise WriteFile locks
+	// it.
 	Lock *FileLock
-	// MayLose is all that the file need not keep. If something else would be lost, it is not written,
-	// and the error is a *[LossError].
+	// MayLose is all that the file need not keep. If something else would be lost, it is not
+	// written, and the error is a *[LossError].
 	MayLose Losses
 }
 
@@ -63,8 +64,8 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 }
 
 // WriteFile makes data the content of the regular file at path, and returns where that is. It
-// writes a new file, flushes it to disk and gives it the name, so that a reader sees the old content
-// or the new. On an error the old file is unchanged.
+// writes a new file, flushes it to disk and gives it the name, so that a reader sees the old
+// content or the new. On an error the old file is unchanged.
 //
 // It writes through a link: it replaces or creates the file that the link leads to, never the link.
 // The directory must exist. Other names (hard links) of the old file keep the old content. A new

@@ -317,8 +317,8 @@ type Sender struct {
 	// must also be in Roots. See [Parent].
 	Child string
 	Roots workspace.Roots
-	// Made are the params as the agent made them, about which rules decide, if they are passed on in
-	// another form because of the agent's sandbox.
+	// Made are the params as the agent made them, about which rules decide, if they are passed on
+	// in another form because of the agent's sandbox.
 	Made Raw
 }
 
@@ -336,8 +336,8 @@ type Host interface {
 	Updates
 	// Replay takes an update of the history that the backend has itself, during the Open of a load
 	// or resume. If nothing is stored, it records the update, and a load sends it to the client,
-	// which blocks while the client does not read. Otherwise the adapter shows the stored history, to which it adds what follows there in
-	// the backend's. The backend must call Stop before it.
+	// which blocks while the client does not read. Otherwise the adapter shows the stored history,
+	// to which it adds what follows there in the backend's. The backend must call Stop before it.
 	Replay(ctx context.Context, u Update) error
 	// For returns a client for messages of a child session, or of one that was changed.
 	For(Sender) Client
@@ -384,8 +384,8 @@ type Foreign interface {
 	Sessions(ctx context.Context, cwd *workspace.Dir) iter.Seq2[ForeignSession, error]
 	// CallStored passes a request about the session that state belongs to on to the agent:
 	// session/delete, session/set_title, session/archive, session/unarchive or session/options. The
-	// session need not be open. params are those of the client without sessionId. It returns nil, without an error,
-	// if the agent does not serve the method or does not know the session.
+	// session need not be open. params are those of the client without sessionId. It returns nil,
+	// without an error, if the agent does not serve the method or does not know the session.
 	CallStored(ctx context.Context, method string, state []byte, params Raw) (Raw, error)
 }
 

@@ -38,8 +38,8 @@ func Note(text string) Update {
 }
 
 // Warning returns an update for something that the user should know about the session, such as a
-// folder that is missing. A client with notices is shown one; it is not recorded. Any other client is
-// sent message, a [Text] or [Note], which is recorded as usual.
+// folder that is missing. A client with notices is shown one; it is not recorded. Any other client
+// is sent message, a [Text] or [Note], which is recorded as usual.
 func Warning(message Update) Update {
 	return NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.Notice, "severity": "warning", "title": "Warning",
@@ -71,8 +71,8 @@ func ChunkText(u Update) (text string) {
 	return text
 }
 
-// LostChild returns an update of a session, or of its child parent unless that is "": nothing is known
-// any more of what the child with the given key does, and nothing can be done to it.
+// LostChild returns an update of a session, or of its child parent unless that is "": nothing is
+// known any more of what the child with the given key does, and nothing can be done to it.
 func LostChild(parent, key string) Update {
 	u := NewUpdate(map[string]any{"sessionUpdate": sessionstore.SubagentUpdate,
 		"sessionId": key, "state": nil, "capabilities": nil})

@@ -22,8 +22,8 @@ type Tools interface {
 	// late says why. Nobody needs to receive.
 	List(ctx context.Context) (<-chan mcp.Listing, error)
 	// Call calls a tool, and shows the tool call to the client through u. It asks the user first,
-	// unless they or their policy have allowed the tool. When ctx ends, the server is told to cancel
-	// the call. The failure of a tool is not an error: see ToolResult.Failed.
+	// unless they or their policy have allowed the tool. When ctx ends, the server is told to
+	// cancel the call. The failure of a tool is not an error: see ToolResult.Failed.
 	Call(ctx context.Context, u Updates, r ToolRequest) (ToolResult, error)
 	// ReadResource returns the content of a resource of the server with this name, or prefix of the
 	// names of its tools.
@@ -77,8 +77,8 @@ type ToolRequest struct {
 type ToolResult struct {
 	// Content are content blocks of ACP, of limited total size.
 	Content []Raw
-	// Structured is the tool's structured result, nil if it has none, it is over the limit, or a text
-	// of Content says the same.
+	// Structured is the tool's structured result, nil if it has none, it is over the limit, or a
+	// text of Content says the same.
 	Structured Raw
 	// Failed reports that the tool has failed, as Content describes.
 	Failed bool

@@ -249,8 +249,8 @@ func (a Agent) Serves(method string) bool {
 	return has
 }
 
-// capability returns the capability that a method about sessions needs, "" for none, and whether the
-// agent has it.
+// capability returns the capability that a method about sessions needs, "" for none, and whether
+// the agent has it.
 func (a Agent) capability(method string) (name string, has bool) {
 	name = strings.TrimPrefix(method, protocol.SessionPrefix)
 	switch method {

@@ -23,9 +23,9 @@
 // # Searching
 //
 // Package [github.com/acp-agent/acp-agent/workspace/tools] answers /find, /search, /read and free
-// text, as it does for models. Searches visit every root, in the session's order, and leave out what
-// git ignores, links and binary files. /read opens any path within the roots, ignored or not; a
-// relative path starts at cwd.
+// text, as it does for models. Searches visit every root, in the session's order, and leave out
+// what git ignores, links and binary files. /read opens any path within the roots, ignored or not;
+// a relative path starts at cwd.
 //
 // # Roots and MCP servers
 //

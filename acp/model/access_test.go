@@ -103,8 +103,8 @@ func TestAskRulesOfReading(t *testing.T) {
 	require.Equal(t, "two\n"+secret+"\n", read(t, filepath.Join(root, ".env")))
 }
 
-// Rules about edits hold for both paths of a move, and for what is in a folder that is moved. A file
-// that may not be read keeps its name.
+// Rules about edits hold for both paths of a move, and for what is in a folder that is moved. A
+// file that may not be read keeps its name.
 //
 // Clause R5.
 func TestRulesOfMoves(t *testing.T) {

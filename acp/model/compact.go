@@ -30,8 +30,8 @@ const (
 	imageTokens, bytesPerToken = 1500, 4
 	// pdfBytesPerToken likewise: a page has about 2,000 tokens and 50 KB.
 	pdfBytesPerToken = 25
-	// smallResults is the maximum of tokens with which the results of an answer cannot be the reason
-	// why a server rejects a request as too long.
+	// smallResults is the maximum of tokens with which the results of an answer cannot be the
+	// reason why a server rejects a request as too long.
 	smallResults = 1000
 	// maxTranscribed limits arguments and results in the text that the model summarises, in bytes.
 	maxTranscribed = 2000

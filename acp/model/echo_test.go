@@ -35,8 +35,8 @@ type strictServer struct {
 
 // wire is a wire format as such a server sees it.
 type wire struct {
-	// answer returns random parts of an answer, with calls if calling is set, and the ID of the first
-	// call.
+	// answer returns random parts of an answer, with calls if calling is set, and the ID of the
+	// first call.
 	answer func(s *strictServer, calling bool) (parts []any, call string)
 	// write sends it.
 	write func(w io.Writer, parts []any)

@@ -7,8 +7,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// describeChange returns a planned change as the user sees it before it is made: the resolved paths,
-// their roots and the difference.
+// describeChange returns a planned change as the user sees it before it is made: the resolved
+// paths, their roots and the difference.
 func describeChange(c tools.Change) backend.ToolCall {
 	path := c.Ref.Path()
 	title := inFolder(c.Ref)

@@ -170,7 +170,8 @@ type setup struct {
 	// requests serve what the agent asks of the client. If they have terminal/create, the client
 	// offers terminals; otherwise commands run as children of this process.
 	requests map[string]func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
-	// buffers, if not nil, are the texts that the client has in place of those on the disk, by path.
+	// buffers, if not nil, are the texts that the client has in place of those on the disk, by
+	// path.
 	buffers *sync.Map
 	store   sessionstore.Store
 	logger  *slog.Logger

@@ -70,8 +70,8 @@ func TestUnsavedChanges(t *testing.T) {
 	require.Equal(t, "changed more\n", read(t, a))
 }
 
-// With a sandbox the model reads and changes what is on the disk: a command of its own could let the
-// path lead elsewhere while the editor opens it.
+// With a sandbox the model reads and changes what is on the disk: a command of its own could let
+// the path lead elsewhere while the editor opens it.
 //
 // Clause X8.
 func TestUnsavedChangesWithASandbox(t *testing.T) {

@@ -48,8 +48,8 @@ func reasonForUser(err error) string {
 // mayChange reports whether the model may change files and run commands at all.
 func (m mode) mayChange() bool { return m.rules().Deny == nil }
 
-// permit asks whether a change may be made: rules decide, such as those of the mode, or the user. The
-// change that is shown is the one that is made.
+// permit asks whether a change may be made: rules decide, such as those of the mode, or the user.
+// The change that is shown is the one that is made.
 func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	c.permitted = change.New
 	shown := describeChange(change)
@@ -81,8 +81,8 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }
 
-// checkAccess refuses what a rule denies, and asks the user where a rule says so. About changes they
-// have been asked.
+// checkAccess refuses what a rule denies, and asks the user where a rule says so. About changes
+// they have been asked.
 func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before error) error {
 	rule, asks := permission.Asks(before)
 	switch {

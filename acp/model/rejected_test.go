@@ -116,8 +116,8 @@ var otherRejections = map[string]rejection{
 	"an event with words":        {200, "event: error\ndata: upstream is gone\n\n"},
 }
 
-// tooLongRejections are the words of servers about requests that are too long, also if a part of the
-// request is the reason.
+// tooLongRejections are the words of servers about requests that are too long, also if a part of
+// the request is the reason.
 var tooLongRejections = map[string]rejection{
 	"Vertex": {400, `{"error":{"code":400,"message":"Unable to submit request because the input token count is ` +
 		`1196265 but the model only supports up to 1048576."}}`},
@@ -163,8 +163,8 @@ var places = map[string]func(e *editor){
 }
 
 // recovers checks that the model answers one of a few prompts, and from then on each of them, also
-// after a restart and in a fork. If an answer of the model is the reason, the user is told to undo it.
-// The history keeps what the model is not told.
+// after a restart and in a fork. If an answer of the model is the reason, the user is told to undo
+// it. The history keeps what the model is not told.
 func (e *editor) recovers(within int, poisonedAnswer bool, count *atomic.Int64) {
 	e.t.Helper()
 	said := ""
@@ -334,8 +334,8 @@ func TestRejectedForTheConfiguration(t *testing.T) {
 }
 
 // The requests of a session are valid by the rules for the order of messages that servers have,
-// after cancels, failures, crashes and loads too. A rule that is not known is learned from the first
-// rejection.
+// after cancels, failures, crashes and loads too. A rule that is not known is learned from the
+// first rejection.
 //
 // Clause B6.
 func TestOrderOfMessages(t *testing.T) {

@@ -110,8 +110,9 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 	return c.runChild(ctx, cmd, env, timeout)
 }
 
-// unattended returns variables that keep a command from waiting for someone: pagers print, an editor
-// fails with advice, and git and gh do not ask. A command line may still name an editor in any way.
+// unattended returns variables that keep a command from waiting for someone: pagers print, an
+// editor fails with advice, and git and gh do not ask. A command line may still name an editor in
+// any way.
 func unattended() []string {
 	const noEditor = `sh -c 'echo "Nobody can use an editor here. Pass the text as an option or a ` +
 		`file (git: -m, -F, --no-edit), or begin with GIT_EDITOR=true to keep what is proposed, ` +

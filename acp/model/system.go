@@ -95,8 +95,8 @@ func describeCommands(terminal bool) string {
 		"ended with them.\n"
 }
 
-// maxOverview is the maximum of names of a root in the system prompt, and maxOverviews the maximum of
-// roots whose names are in it.
+// maxOverview is the maximum of names of a root in the system prompt, and maxOverviews the maximum
+// of roots whose names are in it.
 const maxOverview, maxOverviews = 40, 10
 
 // overview describes what is at the top of the roots with so many names, as it was when the session

@@ -111,8 +111,8 @@ func TestChangedRoots(t *testing.T) {
 		r.calls()[0].Title)
 }
 
-// The client's instructions are part of the model's or replace them, as the client says, for as long
-// as the session is open. The next request that opens it has its own.
+// The client's instructions are part of the model's or replace them, as the client says, for as
+// long as the session is open. The next request that opens it has its own.
 //
 // Clause A1.
 func TestInstructionsOfTheClient(t *testing.T) {

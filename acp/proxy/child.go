@@ -139,8 +139,8 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 	onEnd()
 }
 
-// end ends the process with its group, at once if ctx ends, and returns how it ended. It fails if the
-// process cannot be ended.
+// end ends the process with its group, at once if ctx ends, and returns how it ended. It fails if
+// the process cannot be ended.
 func (c *child) end(ctx context.Context) (*endedError, error) {
 	_ = c.process.Stdout().Close() // the connection may have closed it
 	if err := c.process.Stop(ctx); err != nil {

@@ -52,8 +52,8 @@ func topics() []topic {
 	}
 }
 
-// contextPart is the text about one topic in the context for a child, and its digest. Both are "" if
-// there is nothing to say.
+// contextPart is the text about one topic in the context for a child, and its digest. Both are ""
+// if there is nothing to say.
 type contextPart struct {
 	topic
 	text, digest string

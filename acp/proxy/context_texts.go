@@ -55,8 +55,8 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 	return b.String()
 }
 
-// describeReadOnly returns a text for a child about the roots that may only be read, "" if there are
-// none.
+// describeReadOnly returns a text for a child about the roots that may only be read, "" if there
+// are none.
 func describeReadOnly(roots workspace.Roots) string {
 	var b strings.Builder
 	for _, dir := range roots.ReadOnly() {

@@ -18,8 +18,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxHints limits the denied paths, and the hosts, that are explained to the user in a turn. Further
-// ones are only named. maxDenials limits what is remembered of them for a session, and for a child.
+// maxHints limits the denied paths, and the hosts, that are explained to the user in a turn.
+// Further ones are only named. maxDenials limits what is remembered of them for a session, and for
+// a child.
 const maxHints, maxDenials = 5, 100
 
 // hints are what the user is told of the sandbox, each path and host once.
@@ -98,8 +99,8 @@ func (r *refusals) get() ([]hosts.Refusal, <-chan struct{}) {
 	return slices.Clone(r.all), r.more
 }
 
-// tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once: an
-// agent may try to reach its model for minutes. It does so until stop is called.
+// tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once:
+// an agent may try to reach its model for minutes. It does so until stop is called.
 func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 	if !c.sandbox.Hosts.Limited {
 		return func() {}
@@ -135,9 +136,9 @@ func (s *session) noteRefusals(c *child, refused []hosts.Refusal) {
 	}
 }
 
-// explainDenied adds to the error of a request what the sandbox has probably denied, if the error is
-// about a permission. In mode strict a runtime that cannot read its own files fails in any way, so
-// there it is added to the errors of every process that starts.
+// explainDenied adds to the error of a request what the sandbox has probably denied, if the error
+// is about a permission. In mode strict a runtime that cannot read its own files fails in any way,
+// so there it is added to the errors of every process that starts.
 func (c *child) explainDenied(err error) error {
 	if err == nil || c.sandbox.Mode == backend.SandboxOff {
 		return err

@@ -92,8 +92,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A session that the agent neither lists nor replays does not exist, although it loads any id. If it
-// lists none, its word counts.
+// A session that the agent neither lists nor replays does not exist, although it loads any id. If
+// it lists none, its word counts.
 //
 // Clause A28.
 func TestAgentThatLoadsAnyID(t *testing.T) {

@@ -372,8 +372,8 @@ func (h *system) backend() backend.Backend {
 	return proxy.New(h.command, h.options)
 }
 
-// over says what the clients of the tests are connected by: "serve" for acp.Serve, or "remote" for a
-// remote peer of a server.
+// over says what the clients of the tests are connected by: "serve" for acp.Serve, or "remote" for
+// a remote peer of a server.
 var over = flag.String("over", "serve", "serve or remote")
 
 // notWithServers skips a test over a remote peer, which names no MCP servers but those that the
@@ -385,8 +385,8 @@ func notWithServers(t *testing.T) {
 	}
 }
 
-// diskFull is part of what a client is told if the store fails with that error. A remote peer is not
-// told why.
+// diskFull is part of what a client is told if the store fails with that error. A remote peer is
+// not told why.
 func diskFull() string {
 	if *over == "remote" {
 		return "the session store of the server cannot be used"

@@ -9,8 +9,8 @@ import (
 
 // confineLogins returns an agent's answer to initialize for the client. To sign in, the client runs
 // what the answer says in a terminal: our own command, with arguments and an environment of the
-// agent, or any command of the older _meta.terminal-auth. For an agent in the sandbox, the arguments
-// cannot be flags of our own, and there is neither an environment nor another command.
+// agent, or any command of the older _meta.terminal-auth. For an agent in the sandbox, the
+// arguments cannot be flags of our own, and there is neither an environment nor another command.
 func (p *proxy) confineLogins(initialize backend.Raw) backend.Raw {
 	var methods []backend.Raw
 	if !p.isRestricted() ||

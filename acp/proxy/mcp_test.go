@@ -259,8 +259,8 @@ func TestToolServerThatIsNotStarted(t *testing.T) {
 	require.Len(t, h.lastPrompt(), 1, "it is told once")
 }
 
-// An agent that refuses MCP servers has several folders without our own server, in every way to open
-// a session, and the user learns of it once.
+// An agent that refuses MCP servers has several folders without our own server, in every way to
+// open a session, and the user learns of it once.
 //
 // Clause P1.
 func TestToolServerThatIsRefused(t *testing.T) {

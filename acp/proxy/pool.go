@@ -224,8 +224,8 @@ func (cs *connections) Notify(ctx context.Context, method string, params backend
 	return errors.Join(errs...)
 }
 
-// member is the backend of a connection that may share its proxy. The first initialize, before which
-// there are no other messages, decides which proxy that is.
+// member is the backend of a connection that may share its proxy. The first initialize, before
+// which there are no other messages, decides which proxy that is.
 type member struct {
 	*proxy
 	pool       *Pool

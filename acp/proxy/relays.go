@@ -134,7 +134,8 @@ func (r *relays) toldParts() []contextPart {
 	return r.told
 }
 
-// forget drops the parts that were told, because the child may not start our tool server again. r may be nil.
+// forget drops the parts that were told, because the child may not start our tool server again. r
+// may be nil.
 func (r *relays) forget() {
 	if r == nil {
 		return
@@ -187,8 +188,8 @@ func (cs *children) relaysFor(s *session) *relays {
 	return nil
 }
 
-// sameRoots reports whether both sessions have the same directories as roots, in the same order, and
-// these are still where they were.
+// sameRoots reports whether both sessions have the same directories as roots, in the same order,
+// and these are still where they were.
 func (s *session) sameRoots(other *session) bool {
 	if !s.roots.Equal(other.roots) {
 		return false
@@ -271,9 +272,9 @@ func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
 	return strictjson.Set(params, protocol.MCPServers, list), nil
 }
 
-// wrap puts a relay in front of a stdio server, which was found in a folder if foundIn is not "". Its
-// other members stay as they are. A server with a malformed environment is left to the agent, which
-// will report the error. If r is nil, the agent answers the server's requests for roots.
+// wrap puts a relay in front of a stdio server, which was found in a folder if foundIn is not "".
+// Its other members stay as they are. A server with a malformed environment is left to the agent,
+// which will report the error. If r is nil, the agent answers the server's requests for roots.
 func (r *relays) wrap(relay Command, server mcpServer, foundIn string) json.RawMessage {
 	entry := server.raw
 	if foundIn != "" {

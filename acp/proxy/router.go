@@ -68,7 +68,8 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 // maxStray limits how many lines of a child that are no messages are logged with their text.
 const maxStray = 5
 
-// reportInvalid logs a line that is not a message. It tells the user about an update that is too long.
+// reportInvalid logs a line that is not a message. It tells the user about an update that is too
+// long.
 func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
 	if tooLong {
 		c.reportTooLong(ctx, line)
@@ -152,8 +153,8 @@ type route struct {
 	subagent *subagent // nil for the session itself
 }
 
-// router finds whom a message is about by the child's session id. While the child creates a session,
-// messages with unknown ids are held: the child may use the id before it has answered.
+// router finds whom a message is about by the child's session id. While the child creates a
+// session, messages with unknown ids are held: the child may use the id before it has answered.
 type router struct {
 	maxHeld, maxBytes int
 

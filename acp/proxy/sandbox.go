@@ -8,8 +8,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sandboxRoots returns the roots of s that its child is restricted to as JSON, or "" if the child is
-// not restricted.
+// sandboxRoots returns the roots of s that its child is restricted to as JSON, or "" if the child
+// is not restricted.
 func (p *proxy) sandboxRoots(s *session) string {
 	if !p.isRestricted() {
 		return ""

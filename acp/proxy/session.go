@@ -48,7 +48,8 @@ type session struct {
 	hints   hints
 }
 
-// running returns the session of the child, or nil if the child is not running or must open it again.
+// running returns the session of the child, or nil if the child is not running or must open it
+// again.
 func (s *session) running() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +130,8 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again, mostly because the child has ended, and begins a use of it.
+// revive opens the child's session again, mostly because the child has ended, and begins a use of
+// it.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:

@@ -41,8 +41,8 @@ func (r opening) current() *childSession {
 	return r.previous.running()
 }
 
-// usesReplay reports whether the child's replay is passed on: to show it, or to record what only the
-// child knows.
+// usesReplay reports whether the child's replay is passed on: to show it, or to record what only
+// the child knows.
 func (r opening) usesReplay() bool {
 	return r.Cause == backend.Load && !r.hideReplay || r.Cause == backend.Resume && r.MustExist
 }

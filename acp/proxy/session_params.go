@@ -12,9 +12,9 @@ import (
 )
 
 // lifecycleParams returns the params of a lifecycle request to the child. They name the session of
-// saved, unless the method is byNew. system is added to the child's system prompt. A child that takes
-// additional directories by the protocol always gets the list, each once: Claude Code restarts if a
-// session/load has an empty one that was left out of its session/new.
+// saved, unless the method is byNew. system is added to the child's system prompt. A child that
+// takes additional directories by the protocol always gets the list, each once: Claude Code
+// restarts if a session/load has an empty one that was left out of its session/new.
 func (s *session) lifecycleParams(
 	method openMethod, mode profiles.RootsMode, saved state, system []contextPart,
 ) (params backend.Raw, err error) {

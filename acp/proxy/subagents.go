@@ -206,8 +206,8 @@ func (s *session) rootsOf(sub *subagent) workspace.Roots {
 	return workspace.RootsFrom(cwd, dirs)
 }
 
-// clientOf returns the client for a message of a subagent, or of the session if sub is nil. made are
-// its params as the agent made them.
+// clientOf returns the client for a message of a subagent, or of the session if sub is nil. made
+// are its params as the agent made them.
 func (s *session) clientOf(sub *subagent, made backend.Raw) backend.Client {
 	from := backend.Sender{Made: made}
 	if sub != nil {

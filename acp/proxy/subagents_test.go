@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Agents use JetBrains' way for JetBrains' editor, whatever else it declares, and are asked about lists
-// of sessions by ids that are not theirs.
+// Agents use JetBrains' way for JetBrains' editor, whatever else it declares, and are asked about
+// lists of sessions by ids that are not theirs.
 //
 // Clauses A28, A36.
 func TestSomeCapabilitiesAreNotDeclared(t *testing.T) {
@@ -219,8 +219,8 @@ func familySeen() []string {
 	}
 }
 
-// Clause A36. What children do reaches the client in order, under ids of ours, in the turn and after
-// it; a cancel of theirs reaches the agent.
+// Clause A36. What children do reaches the client in order, under ids of ours, in the turn and
+// after it; a cancel of theirs reaches the agent.
 func TestSubagents(t *testing.T) {
 	store := memstore.New(t)
 	v := subagents(t, store, family(),
@@ -255,8 +255,8 @@ func TestSubagents(t *testing.T) {
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 }
 
-// Clause A36. A load in another process shows the same under the same ids. Nothing is known any more
-// of a child that was working.
+// Clause A36. A load in another process shows the same under the same ids. Nothing is known any
+// more of a child that was working.
 func TestSubagentsAfterLoad(t *testing.T) {
 	store, roots := memstore.New(t), oneRoot(t)
 	script, _, _ := strings.Cut(family(), "await session/cancel\n")

@@ -70,8 +70,8 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 
-// tryWithoutTools is try, and a second one without the server if the child rejects that: some agents
-// take no MCP servers, and do not say so. refused is then what it has answered.
+// tryWithoutTools is try, and a second one without the server if the child rejects that: some
+// agents take no MCP servers, and do not say so. refused is then what it has answered.
 func (s *session) tryWithoutTools(
 	ctx context.Context, method openMethod, r *opening,
 ) (o openResult, refused, err error) {

@@ -13,8 +13,8 @@ import (
 // params and results, which are not mapped.
 var undeclared = []string{"nativeSubagentSessions", "sessionIndex"}
 
-// withoutUndeclared removes undeclared from the params of initialize, and session.cursors, a draft in
-// which agents name positions that a fork could not go back to. Agents send subagents in
+// withoutUndeclared removes undeclared from the params of initialize, and session.cursors, a draft
+// in which agents name positions that a fork could not go back to. Agents send subagents in
 // JetBrains' way to its editor, whatever else it declares, so it cannot declare ACP's way either.
 // The agent then reports the work of its subagents in the session itself, and offers session/list
 // only.

@@ -17,10 +17,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
-// acting is a command of the scripts. "acting FILE COMMAND ARGS..." runs a command on a new terminal
-// and does what the lines of FILE say: "type TEXT" with Go's escapes, "see REGEXP" waits until the
-// terminal shows it since the last key, "size COLUMNS LINES", and "signal" sends SIGTERM. Everything
-// that the terminal shows is written to the file tty, the exit status is the command's.
+// acting is a command of the scripts. "acting FILE COMMAND ARGS..." runs a command on a new
+// terminal and does what the lines of FILE say: "type TEXT" with Go's escapes, "see REGEXP" waits
+// until the terminal shows it since the last key, "size COLUMNS LINES", and "signal" sends SIGTERM.
+// Everything that the terminal shows is written to the file tty, the exit status is the command's.
 func acting() {
 	check := func(err error) {
 		if err != nil {

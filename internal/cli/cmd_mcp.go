@@ -224,8 +224,8 @@ func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Works
 }
 
 // permit permits changes: an MCP client asks its user before it calls a tool that is not read-only.
-// The user does not learn then what a file would lose, nor that it is not the one whose name looks the
-// same, so that is not permitted.
+// The user does not learn then what a file would lose, nor that it is not the one whose name looks
+// the same, so that is not permitted.
 func permit(_ context.Context, c tools.Change) error {
 	if c.Alike != "" {
 		return fmt.Errorf("there is %s, whose name looks the same: use exactly this name, or another one",

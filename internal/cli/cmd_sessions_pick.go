@@ -106,8 +106,8 @@ func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
 	return c
 }
 
-// sender returns a function that runs a prompt with a model, or with the agent of the session. Ctrl-C
-// ends only the answer.
+// sender returns a function that runs a prompt with a model, or with the agent of the session.
+// Ctrl-C ends only the answer.
 func (p pickedSession) sender(way terminal.Way) func(ctx context.Context, model, prompt string) error {
 	flag, id := "--resume", string(p.one.ID) // of the next run
 	if way == terminal.Fork {

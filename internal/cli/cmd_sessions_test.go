@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The operator of a server lists, exports and deletes the sessions of its users, and each command is
-// about one of them only.
+// The operator of a server lists, exports and deletes the sessions of its users, and each command
+// is about one of them only.
 func TestSessionsOfUsersOfAServer(t *testing.T) {
 	dir := t.TempDir()
 	store := sqlite.New(sqlite.Options{Dir: dir})

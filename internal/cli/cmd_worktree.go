@@ -33,8 +33,8 @@ func (set *settings) worktrees() *worktree.Registry {
 	return worktree.NewRegistry(w.Records, w.Dir)
 }
 
-// worktreesFor returns where sessions make worktrees: beside the state directory, in which no session
-// may have a folder.
+// worktreesFor returns where sessions make worktrees: beside the state directory, in which no
+// session may have a folder.
 func (set *settings) worktreesFor() acp.Worktrees {
 	return acp.Worktrees{Records: filepath.Join(set.dir(), "worktrees"),
 		Dir: filepath.Clean(set.dir()) + "-worktrees", Copy: set.copiedFiles}

@@ -33,8 +33,8 @@ type downstream struct {
 	command process.Command
 	agent   proxy.Options // without what the machine gives all of them
 
-	// pool has the processes that connections of the same user with the same rights share. It is nil
-	// if there is only one connection.
+	// pool has the processes that connections of the same user with the same rights share. It is
+	// nil if there is only one connection.
 	pool         *proxy.Pool
 	user, rights string
 }

@@ -169,8 +169,8 @@ func (set *settings) declaredRoots(
 	return roots.ReadOnlyAt(readOnly), settings, err
 }
 
-// openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting of the
-// first folder that cannot be opened.
+// openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting of
+// the first folder that cannot be opened.
 func (set *settings) openRoots(ctx context.Context, r rootFlags) (
 	w *workspace.Workspace, settings map[workspace.Dir]string, err error,
 ) {

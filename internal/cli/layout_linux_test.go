@@ -21,9 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
-// layoutRuns has arguments for every command, with which it prints as much as possible and ends. "-"
-// stands for a command that serves until it is ended, or prints what a shell reads: it is called
-// with a wrong flag.
+// layoutRuns has arguments for every command, with which it prints as much as possible and ends.
+// "-" stands for a command that serves until it is ended, or prints what a shell reads: it is
+// called with a wrong flag.
 var layoutRuns = map[string][]string{
 	"":                      {"", "frobnicate the whole session with as many words as fit into an error of two lines"},
 	"acp":                   {"-"},

@@ -155,8 +155,8 @@ func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error)
 	return store.For(user), nil
 }
 
-// findSessions returns the sessions with these names. A name is the id of a session, the beginning of
-// its id, or "last".
+// findSessions returns the sessions with these names. A name is the id of a session, the beginning
+// of its id, or "last".
 func findSessions(
 	ctx context.Context, store sessionstore.Sessions, names []string,
 ) (found []sessionstore.Session, err error) {

@@ -280,8 +280,9 @@ func (set *settings) commandLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(set.err, nil))
 }
 
-// checkState fails if cmd needs a state directory and there is none. Without one, agents lists none of a
-// registry, sandbox has nothing to hide, and with --store a command that starts no agent needs none.
+// checkState fails if cmd needs a state directory and there is none. Without one, agents lists none
+// of a registry, sandbox has nothing to hide, and with --store a command that starts no agent needs
+// none.
 func (set *settings) checkState(cmd *cobra.Command) error {
 	has := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
 	stored := set.store != "" && has("store") && !has("agent")

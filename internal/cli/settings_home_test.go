@@ -40,8 +40,8 @@ func TestStateDirectoryInHome(t *testing.T) {
 	}
 }
 
-// What is started is kept out of the state directory in use, and out of the default one, which other
-// windows use.
+// What is started is kept out of the state directory in use, and out of the default one, which
+// other windows use.
 //
 // Clause X8.
 func TestStateDirectoriesAreHidden(t *testing.T) {

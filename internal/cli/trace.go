@@ -18,8 +18,8 @@ import (
 type traceFunc func(peer string, sent bool, line []byte)
 
 // openTrace returns a function that appends messages to a file, which is nil if path is "", and a
-// function that closes it. An error of a write is told on stderr. Several processes may write to one
-// file, since an editor starts one for each window: each line names the process that wrote it.
+// function that closes it. An error of a write is told on stderr. Several processes may write to
+// one file, since an editor starts one for each window: each line names the process that wrote it.
 func openTrace(path string, stderr io.Writer) (trace traceFunc, end func(), err error) {
 	if path == "" {
 		return nil, func() {}, nil

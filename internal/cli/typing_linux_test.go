@@ -13,10 +13,10 @@ import (
 
 // typing is a command of the scripts. "typing FILE COMMAND ARGS..." runs a command whose standard
 // input is a new terminal, and types one line of FILE after each question that appears there, but
-// lines that begin with "early " before the first. "typing -early FILE COMMAND ARGS..." types all of
-// FILE before, and Ctrl-D at its end. What the terminal shows is written to the file tty, up to the
-// last byte, which ttyout of testscript loses if it is slow. The command's exit status is that of
-// typing.
+// lines that begin with "early " before the first. "typing -early FILE COMMAND ARGS..." types all
+// of FILE before, and Ctrl-D at its end. What the terminal shows is written to the file tty, up to
+// the last byte, which ttyout of testscript loses if it is slow. The command's exit status is that
+// of typing.
 func typing() {
 	check := func(err error) {
 		if err != nil {

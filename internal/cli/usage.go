@@ -42,8 +42,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return usage.Errorf("%s takes no arguments (got %q)%s", words(cmd), args[0], meant)
 }
 
-// takes accepts between least and most arguments, none of them empty. what says what they are, and hint
-// helps who gave none.
+// takes accepts between least and most arguments, none of them empty. what says what they are, and
+// hint helps who gave none.
 func takes(least, most int, what, hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -86,8 +86,8 @@ func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Comm
 	return cmd
 }
 
-// suggest returns "; did you mean …?" with the subcommand that word may stand for, or a reference to
-// the help.
+// suggest returns "; did you mean …?" with the subcommand that word may stand for, or a reference
+// to the help.
 func suggest(cmd *cobra.Command, word string) string {
 	names := map[string]string{}
 	for _, sub := range cmd.Commands() {

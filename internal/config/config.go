@@ -31,8 +31,8 @@ type Config struct {
 	Path string
 }
 
-// whenOmitted says whether a session that is loaded by a request without additionalDirectories keeps
-// the folders that it had. It is the value of the flag --keep-dirs.
+// whenOmitted says whether a session that is loaded by a request without additionalDirectories
+// keeps the folders that it had. It is the value of the flag --keep-dirs.
 type whenOmitted string
 
 // Value returns the value of a key as the flag takes it, "" if the file does not have it.

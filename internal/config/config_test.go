@@ -163,8 +163,8 @@ func TestPathsAreRelativeToTheFile(t *testing.T) {
 	require.ErrorContains(t, err, "there is no file")
 }
 
-// The deny and ask rules of an entry hold in all folders below, also in those with an entry of their
-// own. What it allows is for sessions that have no other.
+// The deny and ask rules of an entry hold in all folders below, also in those with an entry of
+// their own. What it allows is for sessions that have no other.
 //
 // Clause R5.
 func TestRulesOfNestedEntries(t *testing.T) {

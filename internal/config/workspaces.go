@@ -59,8 +59,8 @@ type Worktree struct {
 }
 
 // PermissionsFor returns the rules for sessions with the working directory cwd, nil if none are
-// configured. The deny and ask rules of all entries above it hold, also if only the repository of an
-// entry lists cwd as a worktree.
+// configured. The deny and ask rules of all entries above it hold, also if only the repository of
+// an entry lists cwd as a worktree.
 func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
 	all := c.Permissions
 	deepest, _ := c.WorkspaceOf(cwd)
@@ -155,10 +155,10 @@ func (c Config) resolveWorkspace(i int) error {
 	return nil
 }
 
-// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is in
-// the place of the folders originals, or -1. It is the entry whose cwd is closest above one of these
-// directories or the same, as spelled or without links. original is the one of originals that the
-// entry is for, or the only one.
+// WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is
+// in the place of the folders originals, or -1. It is the entry whose cwd is closest above one of
+// these directories or the same, as spelled or without links. original is the one of originals that
+// the entry is for, or the only one.
 func (c Config) WorkspaceOf(
 	cwd workspace.Dir, originals ...workspace.Dir,
 ) (found int, original workspace.Dir) {

@@ -359,8 +359,8 @@ func (a *answer) decode(e sse.Event) error {
 // isEnd reports whether an event says that the stream ends, as servers do in all formats.
 func isEnd(e sse.Event) bool { return string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" }
 
-// decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it may
-// be in an unknown event, or in a member without meaning here.
+// decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it
+// may be in an unknown event, or in a member without meaning here.
 func decodeEvent(e sse.Event, into any) error {
 	if err := json.Unmarshal(e.Data, into); err != nil &&
 		!errors.As(err, new(*json.UnmarshalTypeError)) {

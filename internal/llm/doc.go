@@ -17,7 +17,7 @@
 //
 // # A server that differs from its format
 //
-// It needs a row in words.json, by which it is recognised: by its address, the name of the model, or
-// the words with which it rejects a request. The format asks for the quirk where it encodes a
+// It needs a row in words.json, by which it is recognised: by its address, the name of the model,
+// or the words with which it rejects a request. The format asks for the quirk where it encodes a
 // request. The request is then sent again in the changed form, and so are all later ones.
 package llm

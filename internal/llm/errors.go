@@ -180,7 +180,8 @@ func reported(e sse.Event) error {
 	return nil
 }
 
-// complaint tells the members of errors from those that come with each answer: null, 0 or "Success".
+// complaint tells the members of errors from those that come with each answer: null, 0 or
+// "Success".
 type complaint bool
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -308,8 +309,8 @@ func (c *Client) explain(e *Error, secrets ...string) *Error {
 	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
 }
 
-// advise returns an error's kind and its message with what to do, as far as both depend on the words
-// of the server and the configuration.
+// advise returns an error's kind and its message with what to do, as far as both depend on the
+// words of the server and the configuration.
 func (c *Client) advise(e *Error, message string) (Kind, string) {
 	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
 	says := func(parts ...string) bool { return containsAny(words, parts...) }

@@ -258,8 +258,8 @@ const (
 	Unreachable Kind = "unreachable"
 	// KeyRejected means that no key was given, or that the server requires another one.
 	KeyRejected Kind = "key rejected"
-	// Forbidden means that the server does not allow the request to this account, or from this place
-	// or network.
+	// Forbidden means that the server does not allow the request to this account, or from this
+	// place or network.
 	Forbidden Kind = "forbidden"
 	// Unpaid means that the user's account at the provider is empty.
 	Unpaid Kind = "unpaid"

@@ -88,9 +88,9 @@ func askedDelay(response []byte, now time.Time) time.Duration {
 	return time.Duration(min(n, 1000)) * units[strings.ToLower(found[3])]
 }
 
-// limitReset returns when a limit that is used up is reset, according to headers as those of OpenAI,
-// Anthropic and OpenRouter, or 0: for each limit, one says what remains, and another one when that
-// changes.
+// limitReset returns when a limit that is used up is reset, according to headers as those of
+// OpenAI, Anthropic and OpenRouter, or 0: for each limit, one says what remains, and another one
+// when that changes.
 func limitReset(h http.Header, now time.Time) (after time.Duration) {
 	for name := range h {
 		if lower := strings.ToLower(name); h.Get(name) == "0" && strings.Contains(lower, "ratelimit") {

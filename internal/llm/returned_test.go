@@ -56,7 +56,8 @@ func TestThoughtsInTheContent(t *testing.T) {
 	require.NotContains(t, body, "reasoning_content")
 }
 
-// Thoughts that arrive as reasoning go back under this name, unless they are also among the details.
+// Thoughts that arrive as reasoning go back under this name, unless they are also among the
+// details.
 func TestThoughtsAsReasoning(t *testing.T) {
 	for delta, want := range map[string]string{
 		`{"reasoning":"Hm"}`:                          `{"reasoning":"Hm"}`,

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The responses are those that the documentation of each server shows; the sources are in window.go.
+// The responses are those that the documentation of each server shows; the sources are in
+// window.go.
 //
 // Clause B3.
 func TestWindow(t *testing.T) {

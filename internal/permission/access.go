@@ -148,8 +148,8 @@ func (r Rules) checkFolder(p Place, a workspace.Access, f *workspace.Folder) err
 	return nil
 }
 
-// checkMoved checks both names of what is below the place that is moved. A file that may not be read
-// may not get another name, by which it may be.
+// checkMoved checks both names of what is below the place that is moved. A file that may not be
+// read may not get another name, by which it may be.
 func (r Rules) checkMoved(p Place, a workspace.Access, below string) error {
 	from, to := p.opened(a.Path, a.At).in(below), p.opened(a.ToPath, a.To).in(below)
 	return cmp.Or(r.Check(Action{Verb: Read, Files: []File{from}}),

@@ -361,8 +361,8 @@ func TestOffers(t *testing.T) {
 	require.Equal(t, Ask, Decide(action, Rules{Allow: []Rule{rule}}).Effect, "in another session")
 }
 
-// A rule about a command that is not in the table holds in the folder in which it was asked about, and
-// only in the session if the agent can change what it runs.
+// A rule about a command that is not in the table holds in the folder in which it was asked about,
+// and only in the session if the agent can change what it runs.
 //
 // Clause R3.
 func TestFoldersOfCommands(t *testing.T) {

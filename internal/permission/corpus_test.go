@@ -161,7 +161,8 @@ var bypasses = map[string][]string{
 	},
 }
 
-// Nothing that is known to pass the rules of other programs passes these, and what it hides is found.
+// Nothing that is known to pass the rules of other programs passes these, and what it hides is
+// found.
 //
 // Clause R2.
 func TestPolicyCorpus(t *testing.T) {

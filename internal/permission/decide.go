@@ -24,8 +24,8 @@ type File struct {
 	// Path is the absolute path that the action names. Real is the path without links, "" if it is
 	// unknown.
 	Path, Real string
-	// Names are the paths that an allow rule's pattern must match, all of them: the action's path and
-	// the real one, relative to the root. Others are further names that a deny rule may match.
+	// Names are the paths that an allow rule's pattern must match, all of them: the action's path
+	// and the real one, relative to the root. Others are further names that a deny rule may match.
 	Names, Others []string
 	// Root is the real path of the root that the file is in, for this and other processes; "" if it
 	// is in none.
@@ -207,8 +207,8 @@ func spell(files []File) []File {
 	return files
 }
 
-// spelledNames returns names in all spellings that patterns are compared with. No file has a name that
-// is too long.
+// spelledNames returns names in all spellings that patterns are compared with. No file has a name
+// that is too long.
 func spelledNames(names []string) (all []string) {
 	for _, name := range names {
 		if len(name) > maxPath {
@@ -237,7 +237,8 @@ func (v Verdict) Mark() string {
 	return mark + text.Code(v.Rule.String()) + ")"
 }
 
-// DeniedBy returns the rule that a mark in the title of a tool call names, "" if none has refused it.
+// DeniedBy returns the rule that a mark in the title of a tool call names, "" if none has refused
+// it.
 func DeniedBy(title string) string {
 	_, rule, marked := strings.Cut(title, deniedMark)
 	if !marked {

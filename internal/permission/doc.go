@@ -10,10 +10,10 @@
 // look for.
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
-// an action that is understood as a whole: there are no lists of what is dangerous. That of commands
-// that change files (rule_read_only.go) only says what is denied, in place of asked about, in a root that
-// may only be read.
+// an action that is understood as a whole: there are no lists of what is dangerous. That of
+// commands that change files (rule_read_only.go) only says what is denied, in place of asked about,
+// in a root that may only be read.
 //
-// [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks what a
-// program then does.
+// [Rules.Guard] makes deny and ask rules hold for whoever uses a workspace. Nothing here checks
+// what a program then does.
 package permission

@@ -36,8 +36,8 @@ var (
 var rights = []string{"permission", "sandbox", "escalat", "elevat", "privilege", "bypass", "unsafe",
 	"danger", "trust", "approv"}
 
-// checkMembers returns an error if an input has a member that is not listed and not harmless, or one
-// that asks for more rights.
+// checkMembers returns an error if an input has a member that is not listed and not harmless, or
+// one that asks for more rights.
 func checkMembers(input map[string]any, listed []string, isHarmless func(string, any) bool) error {
 	for name, value := range input {
 		if isEmpty(value) {
@@ -180,7 +180,8 @@ func startsShell(words []string) bool {
 		slices.Contains([]string{"-c", "-lc"}, words[1])
 }
 
-// unwrap returns the line for which a command line starts a shell, as Codex does, or the line itself.
+// unwrap returns the line for which a command line starts a shell, as Codex does, or the line
+// itself.
 func unwrap(line string) string {
 	if words, err := commandline.Plain(line); err == nil && startsShell(words) {
 		return words[2]
@@ -188,8 +189,8 @@ func unwrap(line string) string {
 	return line
 }
 
-// harmless returns an error if the input of a reading tool contains a command, or a path that is not
-// in the roots. It adds the paths to the action.
+// harmless returns an error if the input of a reading tool contains a command, or a path that is
+// not in the roots. It adds the paths to the action.
 func (q *reader) harmless() (first error) {
 	strictjson.Walk("", q.input, func(name string, value any) {
 		if namesCommand(name) {

@@ -22,8 +22,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// However long a request is, it is decided with little memory. What is too long to look for the words
-// of rules is asked about.
+// However long a request is, it is decided with little memory. What is too long to look for the
+// words of rules is asked about.
 //
 // Clause R2.
 func TestLongRequests(t *testing.T) {

@@ -28,8 +28,8 @@ type Place struct {
 	// Inside returns an error unless another program that opens an absolute path now reaches a file
 	// or directory in the roots.
 	Inside func(path string) error
-	// Outside returns the real path of a file outside of the roots that may be read at all. It may be
-	// nil.
+	// Outside returns the real path of a file outside of the roots that may be read at all. It may
+	// be nil.
 	Outside func(ctx context.Context, path string) (real string, err error)
 	// Server identifies the configuration of the only MCP server of the session with a name, "" if
 	// there is none. It may be nil.
@@ -83,8 +83,8 @@ func (p Place) beginning(name string) *string {
 	return new(string(first[:n]))
 }
 
-// lead returns where a path leads in the roots, by the same steps as a system call, and whether that
-// is a folder. A file need not exist, nor the directories above it.
+// lead returns where a path leads in the roots, by the same steps as a system call, and whether
+// that is a folder. A file need not exist, nor the directories above it.
 func (p Place) lead(name string) (ref workspace.Ref, folder bool, err error) {
 	info, err := p.Workspace.Stat(name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -232,8 +232,8 @@ func (p Place) look(f *File) (folder bool) {
 	return err == nil && info.IsDir()
 }
 
-// locateOutside fills in the real path of a file whose path is in no root, "" if it does not exist. A
-// link outside may lead into a root.
+// locateOutside fills in the real path of a file whose path is in no root, "" if it does not exist.
+// A link outside may lead into a root.
 func (p Place) locateOutside(f *File, real string) {
 	if f.Real = real; real != "" {
 		f.Others = append(f.Others, p.relative(real)...)

@@ -312,8 +312,8 @@ func kindOf(asked, announced string) (kind string, clash bool) {
 	return asked, asked != announced
 }
 
-// joinInput returns the members of a tool's input that an announcement or a request has. It fails if
-// they differ.
+// joinInput returns the members of a tool's input that an announcement or a request has. It fails
+// if they differ.
 func joinInput(announced, asked json.RawMessage) (map[string]any, error) {
 	all := make(map[string]any)
 	var clash error

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// readOnlyRule denies changes in a root that may only be read, for everybody. It asks about commands
-// and tools that name something in it and are not known to read only. Users write no such rule: the
-// grant of the root is one.
+// readOnlyRule denies changes in a root that may only be read, for everybody. It asks about
+// commands and tools that name something in it and are not known to read only. Users write no such
+// rule: the grant of the root is one.
 type readOnlyRule struct {
 	root  workspace.Root
 	roots []workspace.Root // of the session
@@ -96,8 +96,8 @@ func withoutLinks(path string, most int) string {
 	return path
 }
 
-// names reports whether one of some words of a command names something in the root, or a folder that
-// has it.
+// names reports whether one of some words of a command names something in the root, or a folder
+// that has it.
 func (r readOnlyRule) names(a Action, words []string) bool {
 	return slices.ContainsFunc(slices.Concat(a.Files, a.Passed.Files), func(f File) bool {
 		above := f.Real != "" && isBelow(f.Real, r.root.Real.String())

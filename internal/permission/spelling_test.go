@@ -18,8 +18,8 @@ import (
 // hidden is the content of the files that must not be read.
 const hidden = "HIDDEN-0815"
 
-// newVault returns a repository with files that [vaultRules] deny to read, with several commits, links
-// and a folder that is not tracked.
+// newVault returns a repository with files that [vaultRules] deny to read, with several commits,
+// links and a folder that is not tracked.
 func newVault(t testing.TB) ground {
 	t.Helper()
 	top := dirtest.New(t, "vault/.env", hidden+"\n", "vault/secrets/key.pem", hidden+"\n", "vault/secrets/deep/x", "x\n",

@@ -82,8 +82,8 @@ func worktreeOf(own string) string {
 	return root
 }
 
-// ExplainFailure returns a text for the error of a child whose sandbox is probably the cause: that of
-// [ExplainDenial], or one that names no path.
+// ExplainFailure returns a text for the error of a child whose sandbox is probably the cause: that
+// of [ExplainDenial], or one that names no path.
 func ExplainFailure(p sandbox.Policy, message, who, owner string) string {
 	if explanation, _ := ExplainDenial(p, message, who, owner); explanation != "" {
 		return explanation

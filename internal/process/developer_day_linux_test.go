@@ -73,8 +73,8 @@ var projects = map[string]project{
 	},
 }
 
-// shells are how agents run a command, $1: the files that these shells read when they start belong to
-// a developer's home too.
+// shells are how agents run a command, $1: the files that these shells read when they start belong
+// to a developer's home too.
 var shells = map[string]string{
 	"Claude Code": `bash -c -l 'SNAPSHOT=$TMPDIR/snapshot; source ~/.bashrc </dev/null; alias -p >$SNAPSHOT' && ` +
 		`bash -c 'source $TMPDIR/snapshot || true && shopt -u extglob || true && eval "$1" && pwd -P >|$TMPDIR/cwd' sh "$1"`,
@@ -85,8 +85,8 @@ var shells = map[string]string{
 	"opencode": `bash -c "$1"`,
 }
 
-// An ordinary day's commands run in the sandbox. What is denied is explained by hints that help: with
-// what they suggest, the commands succeed, and no hint comes twice.
+// An ordinary day's commands run in the sandbox. What is denied is explained by hints that help:
+// with what they suggest, the commands succeed, and no hint comes twice.
 //
 // Clauses X1, X8.
 func TestDeveloperDay(t *testing.T) {

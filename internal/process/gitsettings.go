@@ -95,8 +95,8 @@ func (g grants) allowText(path string) (content string, ok bool) {
 	return content, ok
 }
 
-// plainSecret matches settings of git and of shells that have credentials, besides what [secret.Mask]
-// finds.
+// plainSecret matches settings of git and of shells that have credentials, besides what
+// [secret.Mask] finds.
 var plainSecret = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?im)(pass|extraheader)[ \t]*=|https?://[^/\s@"]{20,}@|` +
 		`^machine[ \t]|\blogin[ \t]+\S+[ \t\n]+password|BEGIN [A-Z ]*PRIVATE KEY|\bglpat-|\bnpm_|` +

@@ -53,8 +53,8 @@ func reached(t *testing.T, c process.Command) string {
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 
-// Where there are namespaces, a command finds acp-agent's own directory empty, even in a folder that
-// it is granted, and neither terminals nor shared memory of others.
+// Where there are namespaces, a command finds acp-agent's own directory empty, even in a folder
+// that it is granted, and neither terminals nor shared memory of others.
 //
 // Clause X8.
 func TestCommandsFindOwnFilesHidden(t *testing.T) {
@@ -80,8 +80,8 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 	})
 }
 
-// A directory is hidden from a command that starts in it too, as one of an editor's terminal can if its
-// working directory is exchanged for a link.
+// A directory is hidden from a command that starts in it too, as one of an editor's terminal can if
+// its working directory is exchanged for a link.
 //
 // Clause X8.
 func TestWorkingDirectoryIsHidden(t *testing.T) {

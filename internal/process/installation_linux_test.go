@@ -92,8 +92,8 @@ func (d *developer) secrets() (files []string) {
 	return files
 }
 
-// run runs a script in the sandbox, with directories of the home in PATH. It returns what the script
-// says, and checks that no file with credentials can be read.
+// run runs a script in the sandbox, with directories of the home in PATH. It returns what the
+// script says, and checks that no file with credentials can be read.
 func (d *developer) run(script string, path ...string) (string, error) {
 	d.t.Helper()
 	for _, dir := range path {

@@ -84,7 +84,8 @@ func readLine(dir, name string) (line string, ok bool) {
 	return line, ok && line != "" && !strings.ContainsAny(line, "\x00\r\n")
 }
 
-// readSmall returns the content of a file in dir that is not a link and has at most a number of bytes.
+// readSmall returns the content of a file in dir that is not a link and has at most a number of
+// bytes.
 func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 	d, err := dirfd.Open(dir)
 	if err != nil {

@@ -78,7 +78,8 @@ func InEffect(s sandbox.Settings) string {
 // upstream returns the proxy that our own requests go through.
 func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironment(r) }
 
-// openNetwork starts the proxy of a command with a list of hosts. base is the command's environment.
+// openNetwork starts the proxy of a command with a list of hosts. base is the command's
+// environment.
 func openNetwork(
 	p sandbox.Policy, base []string, refused func(hosts.Refusal),
 ) (*network, error) {

@@ -21,8 +21,8 @@ import (
 )
 
 // Only root can give a thread its own network. For others the kernel wants a process with a
-// single thread, which a Go program is not, or a new process in a user namespace. So the child of an
-// ordinary user begins as our own program there, the helper. It gets the command from us over a
+// single thread, which a Go program is not, or a new process in a user namespace. So the child of
+// an ordinary user begins as our own program there, the helper. It gets the command from us over a
 // socket, makes the sockets of the proxy, passes them back, restricts itself, and becomes the
 // command.
 
@@ -127,9 +127,9 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	return nil
 }
 
-// inUserNamespace adds namespaces to the attributes of a process. It may only prepare its network and
-// its mounts, and must call keepUser: ours cannot do it, because sandbox.Policy.Run makes it one about
-// which only root can say anything.
+// inUserNamespace adds namespaces to the attributes of a process. It may only prepare its network
+// and its mounts, and must call keepUser: ours cannot do it, because sandbox.Policy.Run makes it
+// one about which only root can say anything.
 func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a := syscall.SysProcAttr{}
 	if given != nil {

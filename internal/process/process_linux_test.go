@@ -33,8 +33,8 @@ func TestChildIsKilledWithItsParent(t *testing.T) {
 	}
 }
 
-// awaitStarted waits until a process that plays "supervise", whose output r is, has started its child,
-// with the lifeline that ends it.
+// awaitStarted waits until a process that plays "supervise", whose output r is, has started its
+// child, with the lifeline that ends it.
 func awaitStarted(t *testing.T, r io.Reader) {
 	t.Helper()
 	line, err := bufio.NewReader(r).ReadString('\n')

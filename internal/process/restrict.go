@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// Restrict returns c restricted as s says, for sessions with these roots. It creates the directories
-// of s.State: some programs hang without them. The error is a [*StartError].
+// Restrict returns c restricted as s says, for sessions with these roots. It creates the
+// directories of s.State: some programs hang without them. The error is a [*StartError].
 func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	switch {
 	case s.Mode == sandbox.Off && s.Hosts.Limited:
@@ -75,8 +75,8 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	return c, nil
 }
 
-// InReadableDir returns c with a working directory that its sandbox lets it read. Programs of Bun do
-// not start in another one.
+// InReadableDir returns c with a working directory that its sandbox lets it read. Programs of Bun
+// do not start in another one.
 func (c Command) InReadableDir() Command {
 	dir, err := filepath.Abs(c.Dir)
 	at, failed := walk(dir)
@@ -88,8 +88,8 @@ func (c Command) InReadableDir() Command {
 
 var errNotAbsolute = errors.New("not an absolute path, or the variable is not set to one")
 
-// allowState lets the process write to the path of an entry of [sandbox.Settings].State, and creates
-// it if it is a directory.
+// allowState lets the process write to the path of an entry of [sandbox.Settings].State, and
+// creates it if it is a directory.
 func (g grants) allowState(path string, isDir bool) error {
 	if path == "" {
 		return nil

@@ -18,9 +18,10 @@ func Output(ctx context.Context, c Command) ([]byte, error) {
 	return out, err
 }
 
-// Exchange runs a command with input. It returns what it printed, at most a number of bytes, and the
-// last lines of its stderr. It ends the command when ctx ends, but not a daemon that it has started,
-// such as gpg-agent. If the command ends with a status other than 0, the error is an [*ExitError].
+// Exchange runs a command with input. It returns what it printed, at most a number of bytes, and
+// the last lines of its stderr. It ends the command when ctx ends, but not a daemon that it has
+// started, such as gpg-agent. If the command ends with a status other than 0, the error is an
+// [*ExitError].
 func Exchange(
 	ctx context.Context, c Command, input []byte, most int64,
 ) (out []byte, stderr []string, err error) {

@@ -6,8 +6,8 @@ import (
 	"text/template"
 )
 
-// brewTemplate is the formula. Homebrew says which checksum belongs to which platform, so there is a
-// block for each.
+// brewTemplate is the formula. Homebrew says which checksum belongs to which platform, so there is
+// a block for each.
 //
 //go:embed formula.rb
 var brewTemplate string

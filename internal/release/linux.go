@@ -38,8 +38,8 @@ func (r *release) writeSystemPackages(ctx context.Context, work string) error {
 	return nil
 }
 
-// systemPackage writes the files of a package below dir, and its configuration in JSON, which is YAML
-// too. It returns the path of the configuration.
+// systemPackage writes the files of a package below dir, and its configuration in JSON, which is
+// YAML too. It returns the path of the configuration.
 func (r *release) systemPackage(p program, format, dir string) (string, error) {
 	contents := []object{{"src": p.path, "dst": "/usr/bin/acp-agent"}}
 	for _, f := range r.files {

@@ -1,8 +1,9 @@
 // Command release builds everything that is published for a version of acp-agent: an archive for
-// each platform, npm packages, the entry of the ACP registry, a formula for Homebrew, a manifest for
-// Scoop, a bill of materials and checksums. The version is the commit's tag. The command publishes
-// nothing: release.yml signs and publishes the files in DIR, but not those in its folders. With
-// -packages the command also writes packages for Debian and Red Hat, with nfpm, which Go downloads.
+// each platform, npm packages, the entry of the ACP registry, a formula for Homebrew, a manifest
+// for Scoop, a bill of materials and checksums. The version is the commit's tag. The command
+// publishes nothing: release.yml signs and publishes the files in DIR, but not those in its
+// folders. With -packages the command also writes packages for Debian and Red Hat, with nfpm, which
+// Go downloads.
 //
 //	main.go      what is built, in order
 //	build.go     the programs, their completions and manual pages

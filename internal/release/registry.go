@@ -15,8 +15,9 @@ func (t target) registryPlatform() string {
 	return t.os + "-" + arch
 }
 
-// writeRegistryEntry writes the folder that the registry expects, with an agent.json. The registry accepts only
-// versions of three numbers, so the entry of a development version leaves out the rest.
+// writeRegistryEntry writes the folder that the registry expects, with an agent.json. The registry
+// accepts only versions of three numbers, so the entry of a development version leaves out the
+// rest.
 func (r *release) writeRegistryEntry() error {
 	number, _, _ := strings.Cut(r.version.Number, "-")
 	binaries := object{}

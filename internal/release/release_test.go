@@ -202,8 +202,8 @@ func TestFilesOfSystemPackages(t *testing.T) {
 	}
 }
 
-// testUpgrade installs a release candidate of the same source with go install, and opens the session
-// that it stored with the program of an archive.
+// testUpgrade installs a release candidate of the same source with go install, and opens the
+// session that it stored with the program of an archive.
 func testUpgrade(t *testing.T, checkout, unpacked string) {
 	const candidate = "v" + tagged + "-rc.1"
 	older := goInstall(t, checkout, candidate)
@@ -225,8 +225,8 @@ func testUpgrade(t *testing.T, checkout, unpacked string) {
 	require.Contains(t, run(newer, "sessions", "show", "last"), "tangerine")
 }
 
-// goInstall installs a version of the source in checkout with go install, from a module proxy made of
-// files, and returns the path of the program.
+// goInstall installs a version of the source in checkout with go install, from a module proxy made
+// of files, and returns the path of the program.
 func goInstall(t *testing.T, checkout, number string) string {
 	t.Helper()
 	const path = "github.com/acp-agent/acp-agent"

@@ -84,8 +84,8 @@ func withheldHome(path string) string {
 	return ""
 }
 
-// withheldHidden is about files whose purpose only other programs know. Lists of those that hold keys,
-// or are obeyed, are never complete.
+// withheldHidden is about files whose purpose only other programs know. Lists of those that hold
+// keys, or are obeyed, are never complete.
 func withheldHidden(path string) string {
 	home, names := belowHome(path)
 	if ofTool(path) == "" && (slices.ContainsFunc(names, isHidden) ||
@@ -97,8 +97,8 @@ func withheldHidden(path string) string {
 
 func isHidden(name string) bool { return strings.HasPrefix(name, ".") }
 
-// belowHome returns the home directory and the names in a path below it. If the path is not there, it
-// returns "" and all names.
+// belowHome returns the home directory and the names in a path below it. If the path is not there,
+// it returns "" and all names.
 func belowHome(path string) (home string, names []string) {
 	const separator = string(filepath.Separator)
 	home, _ = os.UserHomeDir()
@@ -177,8 +177,8 @@ func isRepository(path string) bool {
 	return true
 }
 
-// containsHidden reports whether there is a repository or another hidden file in path, and whether all
-// of it was seen.
+// containsHidden reports whether there is a repository or another hidden file in path, and whether
+// all of it was seen.
 func containsHidden(path string) (has, complete bool) {
 	left := 2000 // entries
 	err := filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {

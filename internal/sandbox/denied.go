@@ -24,7 +24,8 @@ var refusal = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b`)
 })
 
-// continuation matches the break before a line that goes on with an error, as npm and cargo write it.
+// continuation matches the break before a line that goes on with an error, as npm and cargo write
+// it.
 var continuation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\s*\n\s*(?:npm \S+ )?(?:(syscall|path|dest|errno)\b|Caused by:\s*)`)
 })

@@ -130,7 +130,8 @@ func TestChildMakesNoSubvolumes(t *testing.T) {
 	}
 }
 
-// trySubvolumes prints the errors of making and removing subvolumes in a directory that is not of btrfs.
+// trySubvolumes prints the errors of making and removing subvolumes in a directory that is not of
+// btrfs.
 func trySubvolumes() int {
 	dir, err := unix.Open("/proc/self", unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -146,8 +147,8 @@ func trySubvolumes() int {
 	return 0
 }
 
-// foreignTyper returns a program for the 32-bit interface of the kernel that types a letter, or "" if
-// it cannot be run.
+// foreignTyper returns a program for the 32-bit interface of the kernel that types a letter, or ""
+// if it cannot be run.
 func foreignTyper(t *testing.T) string {
 	if runtime.GOARCH != "amd64" {
 		return ""

@@ -16,8 +16,8 @@ import (
 // itself, and what it starts inherits that.
 
 // available returns nil if processes can be restricted as p says, and otherwise an [ErrUnavailable]
-// that explains why not. It restricts a thread that ends at once, because some containers allow only
-// a part of it.
+// that explains why not. It restricts a thread that ends at once, because some containers allow
+// only a part of it.
 func (p Policy) available() error {
 	p = Policy{Mode: Write, Ports: p.Ports, Outlet: p.Outlet}
 	return p.run(Launch{}, func(Launch) error { return nil })

@@ -101,8 +101,8 @@ func keepFiles(dir string) error {
 }
 
 // leaveHidden leaves the working directory if it is hidden now. It is what a path leads to before
-// anything was mounted over it. It is only the calling thread's, because its mounts are, or that of a
-// helper's process.
+// anything was mounted over it. It is only the calling thread's, because its mounts are, or that of
+// a helper's process.
 func leaveHidden() error {
 	dir, err := unix.Getwd()
 	if err == nil {

@@ -9,9 +9,9 @@
 // sandbox-exec. For another system, add a file with the functions of system_other.go.
 //
 // A process with a list of hosts has an [Outlet] besides, which leads to a proxy in our process. On
-// Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and kernel
-// its own objects (namespace_linux.go), and a filter of system calls closes what Landlock and
-// namespaces leave open (seccomp_linux.go).
+// Linux the outlet is in a network namespace. Whoever may make namespaces also gets mounts and
+// kernel its own objects (namespace_linux.go), and a filter of system calls closes what Landlock
+// and namespaces leave open (seccomp_linux.go).
 //
 // Only these places assume something about the mechanism:
 //
@@ -24,7 +24,8 @@
 //     version of Linux.
 //
 // The rules do not cover: modes, owners, times and extended attributes of files, sockets in the
-// file system, the network except for TCP ports and lists of hosts, and kernel interfaces for root that are not files. docs/security.md describes this for users.
+// file system, the network except for TCP ports and lists of hosts, and kernel interfaces for root
+// that are not files. docs/security.md describes this for users.
 package sandbox
 
 import (
@@ -92,7 +93,8 @@ type Settings struct {
 	// user. Otherwise the command does not start.
 	Optional bool
 	// Records is the directory of consents, in which is kept what restricted processes could write
-	// and which links may be followed; see internal/permission/consent. If it is empty, nothing is remembered.
+	// and which links may be followed; see internal/permission/consent. If it is empty, nothing is
+	// remembered.
 	Records string
 	// Own are acp-agent's own files and directories, which are never suggested as something to add
 	// to Write or Read.
@@ -214,7 +216,8 @@ func (p Policy) Describe() string {
 	return b.String()
 }
 
-// outermost returns those of paths, in order, that lie in no other one, and of which known is false.
+// outermost returns those of paths, in order, that lie in no other one, and of which known is
+// false.
 func outermost(paths []string, known func(path string) bool) (outer []string) {
 	for _, path := range slices.Compact(slices.Sorted(slices.Values(paths))) {
 		if !anyContains(outer, path) && (known == nil || !known(path)) {

@@ -222,8 +222,8 @@ func TestChildOpensTerminals(t *testing.T) {
 	require.Contains(t, output(t, p, cmd), "/dev/pts/")
 }
 
-// The thread that starts the child is restricted like it. As long as it lives, the child can send it
-// signals, but do nothing else to it.
+// The thread that starts the child is restricted like it. As long as it lives, the child can send
+// it signals, but do nothing else to it.
 //
 // Clause X1.
 func TestChildDoesNotReachItsParent(t *testing.T) {
@@ -463,8 +463,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// A directory to keep is not written, neither beside what is granted nor in it, also by one of its other
-// paths; what is granted in it is.
+// A directory to keep is not written, neither beside what is granted nor in it, also by one of its
+// other paths; what is granted in it is.
 //
 // Clause A39.
 func TestKeptDirectories(t *testing.T) {

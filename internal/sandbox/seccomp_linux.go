@@ -13,8 +13,8 @@ import (
 // numbers only: not the address to which a process connects.
 
 // filterCalls keeps the calling thread from typing into its terminal, making subvolumes, limiting
-// other processes and using the kernel's keyrings. If p is strict and ownObjects is not set, it also keeps it from
-// shared memory, queues and semaphores that are not files.
+// other processes and using the kernel's keyrings. If p is strict and ownObjects is not set, it
+// also keeps it from shared memory, queues and semaphores that are not files.
 //
 // With a list of hosts the thread makes only sockets that the rules of its level cover: not those
 // to the host of a virtual machine, which belong to no namespace, and at level Ports only TCP. It

@@ -293,7 +293,8 @@ func blocksIn(t *testing.T, method string) {
 	}, volume.Patience, time.Millisecond)
 }
 
-// A connection with the new rights of a user is not ended together with those that had the old ones.
+// A connection with the new rights of a user is not ended together with those that had the old
+// ones.
 func TestChangedAccountOfANewConnection(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what is told to end does not run at once
 	h := start(t)

@@ -18,8 +18,9 @@ func NewAudit(w io.Writer, excess loglimit.Excess) (log *slog.Logger, end func()
 	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)), excess)
 }
 
-// audit writes what a user has done to the audit log: opened folders or tried to, sent prompts, answered
-// permission requests, changed sessions, sent the agent something that the operator does not allow.
+// audit writes what a user has done to the audit log: opened folders or tried to, sent prompts,
+// answered permission requests, changed sessions, sent the agent something that the operator does
+// not allow.
 func audit(log *slog.Logger, e acp.Event) {
 	switch e := e.(type) {
 	case acp.OpenEvent:

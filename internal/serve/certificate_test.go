@@ -36,7 +36,8 @@ func certify(t *testing.T, serial int64, certFile, keyFile string) {
 	write(keyFile, "PRIVATE KEY", private)
 }
 
-// A certificate can be renewed while a server runs. While its files are damaged, the last one is used.
+// A certificate can be renewed while a server runs. While its files are damaged, the last one is
+// used.
 func TestCertificateIsReadAgain(t *testing.T) {
 	certFile, keyFile := filepath.Join(t.TempDir(), "cert"), filepath.Join(t.TempDir(), "key")
 	plain, err := net.Listen("tcp", "127.0.0.1:0")

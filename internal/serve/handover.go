@@ -144,7 +144,8 @@ func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 var errLeft = errors.New("the editor has left")
 
 // handOver puts another connection in the place of the one that has ended for a reason, and sends
-// the requests that the earlier server has not begun to serve. It returns why that was not possible.
+// the requests that the earlier server has not begun to serve. It returns why that was not
+// possible.
 func (l *Link) handOver(ctx context.Context, reason error) error {
 	l.sending.Lock()
 	l.handed = make(chan struct{})

@@ -152,8 +152,9 @@ func (l *Link) close() {
 	_ = l.server.Close()
 }
 
-// hintFor says what to do if there is no such host, no server listens, there is another one, a server was asked for TLS
-// that it does not have, or not asked for TLS that it has, or its certificate is not trusted.
+// hintFor says what to do if there is no such host, no server listens, there is another one, a
+// server was asked for TLS that it does not have, or not asked for TLS that it has, or its
+// certificate is not trusted.
 func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*net.DNSError)):

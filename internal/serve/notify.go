@@ -85,9 +85,9 @@ func (n *notifier) observe(user string, e acp.Event) {
 	now := n.now()
 	switch e := e.(type) {
 	case acp.RequestEvent:
-		// Programs resume a session without a person when their connection was lost. A prompt counts
-		// when its turn begins: it is answered after the end of the turn, which is news. The session
-		// can be any text, also of a failed request.
+		// Programs resume a session without a person when their connection was lost. A prompt
+		// counts when its turn begins: it is answered after the end of the turn, which is news. The
+		// session can be any text, also of a failed request.
 		a := n.sessions[attended{user, e.Session}]
 		if a != nil && e.Method != protocol.SessionResume && e.Method != protocol.SessionPrompt {
 			a.look(now.Add(-e.Duration))

@@ -80,8 +80,8 @@ func isLoopback(hostPort string) bool {
 	return err == nil && secret.IsLoopback(u.Hostname())
 }
 
-// fromPage reports whether a request was sent by the page of this server. The page of a host that is
-// reached without TLS is not this one, although some browsers send it the same cookies.
+// fromPage reports whether a request was sent by the page of this server. The page of a host that
+// is reached without TLS is not this one, although some browsers send it the same cookies.
 func fromPage(r *http.Request) bool {
 	origin, site := r.Header.Get("Origin"), r.Header.Get("Sec-Fetch-Site")
 	return (strings.HasPrefix(origin, "https://") || isLoopback(r.Host)) &&

@@ -21,10 +21,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
-// Somebody starts a turn in an editor, leaves, is told that it asks something, allows it on a phone and
-// sees the end of the turn in the editor, then follows and stops others. The walk through the page is
-// testdata/node-browser/page.mjs. With ACP_AGENT_SCREENSHOTS=DIR it also takes pictures, of which
-// docs/images has page-question and page-session. Clauses N8, S12.
+// Somebody starts a turn in an editor, leaves, is told that it asks something, allows it on a phone
+// and sees the end of the turn in the editor, then follows and stops others. The walk through the
+// page is testdata/node-browser/page.mjs. With ACP_AGENT_SCREENSHOTS=DIR it also takes pictures, of
+// which docs/images has page-question and page-session. Clauses N8, S12.
 func TestPageOnAPhone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a browser")

@@ -274,7 +274,8 @@ func TestDevicesResumeNothing(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, response.StatusCode)
 }
 
-// Wrong codes are limited, and whoever sends many of them keeps nobody from pairing with a right one.
+// Wrong codes are limited, and whoever sends many of them keeps nobody from pairing with a right
+// one.
 func TestPairingIsLimited(t *testing.T) {
 	h := start(t, withPage)
 	h.add("ana")

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Sessions of users are deleted when they are too old, while the server runs. Those of the machine's
-// own user are not.
+// Sessions of users are deleted when they are too old, while the server runs. Those of the
+// machine's own user are not.
 func TestOldSessionsAreDeleted(t *testing.T) {
 	dir := t.TempDir()
 	h := start(t, func(o *Options) { o.DeleteAfter = 90 * 24 * time.Hour })

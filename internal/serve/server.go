@@ -36,8 +36,8 @@ type Options struct {
 	// StoredBytes is how much each user's sessions may take in the store, unless the account says
 	// otherwise. Default: any amount.
 	StoredBytes int
-	// DeleteAfter is after which time without a turn users' sessions are deleted. Default never; but
-	// sessions that were never prompted are deleted after [sessionstore.Retention].
+	// DeleteAfter is after which time without a turn users' sessions are deleted. Default never;
+	// but sessions that were never prompted are deleted after [sessionstore.Retention].
 	DeleteAfter time.Duration
 	// Memory is how many bytes of messages may be arriving or unanswered, of all users.
 	Memory int
@@ -45,22 +45,23 @@ type Options struct {
 	Origins Origins
 	// Page makes the server serve a page for the browsers of users, at /.
 	Page bool
-	// Notify is the command that is told what waits for users who do not look (notify.go). Default none.
+	// Notify is the command that is told what waits for users who do not look (notify.go). Default
+	// none.
 	Notify *process.Command
 	// UserHeader names users whom a proxy knows. Default none.
 	UserHeader UserHeader
 	// BehindProxy notes who is behind something that passes on the connections.
 	BehindProxy bool
-	// Grace is how long running turns may take after the server was asked to end, unless the program
-	// gets one of the signals HurryUp. Default none.
+	// Grace is how long running turns may take after the server was asked to end, unless the
+	// program gets one of the signals HurryUp. Default none.
 	Grace   time.Duration
 	HurryUp []os.Signal
 	// Version is that of the program, for the metrics.
 	Version string
 	// Log is for the operator. Audit notes who connected and did what (see [NewAudit]).
 	Log, Audit *slog.Logger
-	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there is
-	// such a reason, the server serves nobody. Default none.
+	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there
+	// is such a reason, the server serves nobody. Default none.
 	AuditErr func() error
 }
 

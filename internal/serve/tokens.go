@@ -103,8 +103,8 @@ type limitsInFile struct {
 	StoredBytes int `json:"storedBytes,omitzero"`
 }
 
-// Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use, by
-// processes too.
+// Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use,
+// by processes too.
 type Tokens struct{ dir string }
 
 // NewTokens returns the tokens in dir, which Create creates.
@@ -175,7 +175,8 @@ func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
 	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
 }
 
-// errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was revoked.
+// errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was
+// revoked.
 var errInvalid = errors.New("there is no such token")
 
 // find returns what is known about a token of a kind.
@@ -221,8 +222,8 @@ func (s *Tokens) List() (list []Account, err error) {
 	return list, err
 }
 
-// Of returns the tokens of the account with this name, in the order in which they were created. What
-// is damaged is left out, and the error names it.
+// Of returns the tokens of the account with this name, in the order in which they were created.
+// What is damaged is left out, and the error names it.
 func (s *Tokens) Of(name string) (list []Token, err error) {
 	if _, err := s.path(name); err != nil {
 		return nil, err

@@ -60,9 +60,10 @@ func ParseUserHeader(header string, proxies, within []string) (UserHeader, error
 	return h, nil
 }
 
-// named returns the name of the user whom the proxy names in a request. It returns false if no proxy
-// names one; then the request needs a token. The name may be invalid: a request with several names
-// has the name "". Capital letters become small, because most directories take them for the same.
+// named returns the name of the user whom the proxy names in a request. It returns false if no
+// proxy names one; then the request needs a token. The name may be invalid: a request with several
+// names has the name "". Capital letters become small, because most directories take them for the
+// same.
 func (h UserHeader) named(r *http.Request) (name string, ok bool) {
 	values, ok := r.Header[h.header]
 	if !ok || !h.believes(r.RemoteAddr) {
@@ -91,8 +92,8 @@ func (h UserHeader) believes(remote string) bool {
 	})
 }
 
-// account returns the account of a user who has none of its own. The error is fs.ErrNotExist if such
-// users may not connect.
+// account returns the account of a user who has none of its own. The error is fs.ErrNotExist if
+// such users may not connect.
 func (h UserHeader) account(name string) (Account, error) {
 	if len(h.within) == 0 {
 		return Account{}, fs.ErrNotExist

@@ -102,8 +102,8 @@ func TestOnlyProxiesNameUsers(t *testing.T) {
 	require.Contains(t, h.start("X-Forwarded-User: bob", token), `"msg":"connected","user":"ana"`)
 }
 
-// start opens a connection with these lines of the header, and returns the audit log once it has the
-// connection.
+// start opens a connection with these lines of the header, and returns the audit log once it has
+// the connection.
 func (h *host) start(lines ...string) string {
 	h.t.Helper()
 	conn, err := net.Dial("tcp", h.address)

@@ -1,5 +1,5 @@
-// Package terminal has what a person sees and types on a terminal: the answers of an agent, questions,
-// and a list of sessions to choose from. It knows nothing of stores and commands.
+// Package terminal has what a person sees and types on a terminal: the answers of an agent,
+// questions, and a list of sessions to choose from. It knows nothing of stores and commands.
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
 //   - table.go: the tables that commands print; Say and Item in width.go print their paragraphs.

@@ -367,8 +367,8 @@ func (p *picker) untilStopped(ctx context.Context, do func(context.Context) erro
 	return err
 }
 
-// try shows the name of an action, runs it until the user stops it, and reports whether it succeeded.
-// If not, the notice says why.
+// try shows the name of an action, runs it until the user stops it, and reports whether it
+// succeeded. If not, the notice says why.
 func (p *picker) try(ctx context.Context, what string, do func(context.Context) error) bool {
 	p.notice = what + " …; Ctrl-C stops it"
 	err := p.draw(p.screen.size())

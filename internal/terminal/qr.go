@@ -6,8 +6,8 @@ import (
 	"rsc.io/qr"
 )
 
-// QR returns the QR code of a text in block characters, two modules each. Scanners expect a dark code
-// on a light ground, and most terminals are dark: the characters are the ground.
+// QR returns the QR code of a text in block characters, two modules each. Scanners expect a dark
+// code on a light ground, and most terminals are dark: the characters are the ground.
 func QR(content string) (string, error) {
 	code, err := qr.Encode(content, qr.L)
 	if err != nil {

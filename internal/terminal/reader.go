@@ -54,8 +54,8 @@ func (r *Reader) Line(ctx context.Context) (string, error) {
 	}
 }
 
-// more reads more. The read cannot be interrupted: where it has to wait, it ends with the program, or
-// gets what the user types at the next question.
+// more reads more. The read cannot be interrupted: where it has to wait, it ends with the program,
+// or gets what the user types at the next question.
 func (r *Reader) more(ctx context.Context) error {
 	if r.reading == nil {
 		if Is(r.in) {

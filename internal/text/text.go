@@ -118,8 +118,8 @@ const MaxArgument = 200
 // Argument returns an argument for a title.
 func Argument(s string) string { return Printable(Truncate(s, MaxArgument)) }
 
-// Path returns a path for a sentence: in quotes if it has white space, which could pass for words of
-// the sentence.
+// Path returns a path for a sentence: in quotes if it has white space, which could pass for words
+// of the sentence.
 func Path(path string) string {
 	if strings.ContainsFunc(path, unicode.IsSpace) || strings.HasPrefix(path, `"`) {
 		return Quote(path)
@@ -331,8 +331,8 @@ func Size[N int | int64](n N) string {
 	}
 }
 
-// IsUTF16 reports whether b, which should be UTF-8 text such as JSON, is UTF-16: it begins with a byte
-// order mark, or one of its first two bytes is zero.
+// IsUTF16 reports whether b, which should be UTF-8 text such as JSON, is UTF-16: it begins with a
+// byte order mark, or one of its first two bytes is zero.
 func IsUTF16(b []byte) bool {
 	const le, be = "\xff\xfe", "\xfe\xff"
 	return len(b) > 1 && (string(b[:2]) == le || string(b[:2]) == be || (b[0] == 0) != (b[1] == 0))

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxChanged is how many changed files of a folder are shown, and diffBytes how much of the diffs
-	// of a session.
+	// maxChanged is how many changed files of a folder are shown, and diffBytes how much of the
+	// diffs of a session.
 	maxChanged = 500
 	diffBytes  = 256 << 10
 )

@@ -19,7 +19,8 @@ const (
 	longestPage = 20
 	// scanUpdates is how many updates are looked at for one answer with pages.
 	scanUpdates = 20_000
-	// around is how many segments before a page are looked at first for the beginnings of its calls.
+	// around is how many segments before a page are looked at first for the beginnings of its
+	// calls.
 	around = 16
 	// longText is how much of a text is shown, in bytes.
 	longText = 64 << 10

@@ -1,7 +1,7 @@
 // Package web has the pages on which people see their sessions in a browser: one of a machine's own
-// sessions and traces, which only reads ([Server]), and one of a server ([ServePage]). The latter is
-// a client of ACP over WebSocket besides, at the path /acp of the server that serves it, to answer
-// questions and to send prompts. What was said is read from the store in both.
+// sessions and traces, which only reads ([Server]), and one of a server ([ServePage]). The latter
+// is a client of ACP over WebSocket besides, at the path /acp of the server that serves it, to
+// answer questions and to send prompts. What was said is read from the store in both.
 //
 // A page is static: HTML, styles and modules of JavaScript below assets, which show what they get
 // as JSON. They make elements with text in them and never parse HTML, so whatever a session
@@ -43,8 +43,8 @@ type Options struct {
 	Traces []string
 	// Workspace limits the folders in which instructions and skills are looked for.
 	Workspace workspace.Options
-	// Snapshots has what the folders of sessions had before. Without one, pages show what tool calls
-	// reported.
+	// Snapshots has what the folders of sessions had before. Without one, pages show what tool
+	// calls reported.
 	Snapshots worktree.Snapshots
 	// Details returns what the record of a session says in a form of its agent. It may be nil.
 	Details func(sessionstore.Session) Details

@@ -182,8 +182,8 @@ func readLine(r *bufio.Reader) (line []byte, size int, err error) {
 	}
 }
 
-// parseLine reads a line of a trace, which may be incomplete: the time, the process of acp-agent, an
-// arrow, the peer and the message. At is where the message begins in the line.
+// parseLine reads a line of a trace, which may be incomplete: the time, the process of acp-agent,
+// an arrow, the peer and the message. At is where the message begins in the line.
 func parseLine(line []byte) (m tracedMessage, ok bool) {
 	head, rest, _ := bytes.Cut(line, []byte(" "))
 	at, err := time.Parse(time.RFC3339Nano, string(head))
@@ -241,8 +241,8 @@ func (m *tracedMessage) read(body []byte) {
 	m.Label, m.Text, m.Sum = label(content), piece(content), sum(content)
 }
 
-// readBeginning reads what a message is from its beginning, because the whole is too long. Its id and
-// its method usually come first.
+// readBeginning reads what a message is from its beginning, because the whole is too long. Its id
+// and its method usually come first.
 func (m *tracedMessage) readBeginning(body []byte) {
 	e := envelope{ID: strictjson.Find(body, "id")}
 	_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty

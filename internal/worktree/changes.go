@@ -91,8 +91,8 @@ func (c Changes) print(ctx context.Context, format ...string) (said string, err 
 	return g.output(ctx, args...)
 }
 
-// apart returns g with an index of its own in dir, which is a copy, and a directory for objects there.
-// objects has further objects, or is "".
+// apart returns g with an index of its own in dir, which is a copy, and a directory for objects
+// there. objects has further objects, or is "".
 func (g git) apart(ctx context.Context, dir, objects string) (git, error) {
 	var paths [2]string
 	for i, name := range []string{"index", "objects"} {
@@ -122,8 +122,8 @@ func quotedObjects(path string) string {
 }
 
 // intendToAdd lets the index in dir, which is not the checkout's, have the files that git does not
-// know but should compare with a tree: those that it does not ignore, but not the repositories among
-// them, and those that the tree has.
+// know but should compare with a tree: those that it does not ignore, but not the repositories
+// among them, and those that the tree has.
 func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 	unknown, err := g.output(ctx, "ls-files", "--others", "--exclude-standard", "-z")
 	if err != nil {
@@ -151,8 +151,8 @@ func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 	return err
 }
 
-// copyIndex copies an index, with its time: git reads a file again that is not older. A checkout may
-// have none.
+// copyIndex copies an index, with its time: git reads a file again that is not older. A checkout
+// may have none.
 func copyIndex(from, to string) error {
 	info, err := os.Stat(from)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,8 +165,8 @@ func copyIndex(from, to string) error {
 	return errors.Join(err, os.WriteFile(to, index, 0o600), os.Chtimes(to, time.Time{}, info.ModTime()))
 }
 
-// begun returns the commit on which the work in the worktree begins: the one from which it was made,
-// or a later one that it shares with the original's, after a rebase for example.
+// begun returns the commit on which the work in the worktree begins: the one from which it was
+// made, or a later one that it shares with the original's, after a rebase for example.
 func (r *Repository) begun(ctx context.Context, g git) (string, error) {
 	original, err := r.originalHead(ctx)
 	if err != nil || original == "" {
@@ -207,8 +207,9 @@ type Status struct {
 	Branch string `json:"branch"`
 	// Changed is the number of files with changes that are not committed.
 	Changed int `json:"changed"`
-	// Ahead is the number of commits that the original does not have checked out, and Behind that of
-	// those which it has more. Merged says that the branch has commits, and the original has all.
+	// Ahead is the number of commits that the original does not have checked out, and Behind that
+	// of those which it has more. Merged says that the branch has commits, and the original has
+	// all.
 	Ahead  int  `json:"ahead"`
 	Behind int  `json:"behind"`
 	Merged bool `json:"merged,omitempty"`

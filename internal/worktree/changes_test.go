@@ -105,8 +105,8 @@ func TestChangesRunNothing(t *testing.T) {
 	require.NoFileExists(t, s.path("ran"))
 }
 
-// A file whose time alone has changed is none, even if a filter of the user makes what git has of it.
-// Removing says so too.
+// A file whose time alone has changed is none, even if a filter of the user makes what git has of
+// it. Removing says so too.
 func TestFilteredFilesThatWereTouched(t *testing.T) {
 	s := newStage(t)
 	for key, value := range map[string]string{"clean": "tr A-Z a-z", "smudge": "tr a-z A-Z", "required": "true"} {

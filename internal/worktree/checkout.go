@@ -36,8 +36,8 @@ func (c *checkout) check(ctx context.Context, patterns []string) error {
 	return err
 }
 
-// checkComplete checks that a partial clone has what is to be checked out, because nothing is fetched.
-// Of a sparse checkout that is not known.
+// checkComplete checks that a partial clone has what is to be checked out, because nothing is
+// fetched. Of a sparse checkout that is not known.
 func (c *checkout) checkComplete(ctx context.Context) error {
 	_, err := c.git.output(ctx, "config", "--get-regexp", `^remote\..*\.promisor$`)
 	sparse, _ := c.git.line(ctx, "config", "--type=bool", "core.sparseCheckout")

@@ -24,11 +24,11 @@ type commit struct {
 	message string // the file with the message
 }
 
-// Commit commits the changes in all worktrees with one message, and returns the repositories in which
-// it has. Git runs as the user has configured it. What can fail is done everywhere before the first
-// commit is made: it stages the changes, and runs the hooks pre-commit and commit-msg. If something
-// fails there, the worktrees are as before, but for what hooks have done to files. The error of a
-// later failure names the commits that were made.
+// Commit commits the changes in all worktrees with one message, and returns the repositories in
+// which it has. Git runs as the user has configured it. What can fail is done everywhere before the
+// first commit is made: it stages the changes, and runs the hooks pre-commit and commit-msg. If
+// something fails there, the worktrees are as before, but for what hooks have done to files. The
+// error of a later failure names the commits that were made.
 func (s Set) Commit(ctx context.Context, message string) (made []*Repository, err error) {
 	dir, err := os.MkdirTemp("", "acp-agent-commit-*")
 	if err != nil {

@@ -42,8 +42,8 @@ func (c *checkout) ignoredFiles(ctx context.Context, patterns []string) ([]strin
 	return files, nil
 }
 
-// copyIgnored copies the ignored files into the worktree at a path. It follows no links and replaces
-// nothing.
+// copyIgnored copies the ignored files into the worktree at a path. It follows no links and
+// replaces nothing.
 func (c *checkout) copyIgnored(ctx context.Context, at string) error {
 	if len(c.ignored) == 0 {
 		return nil

@@ -110,9 +110,9 @@ func isBare(repository string) bool {
 	return err == nil && bare.Match(config)
 }
 
-// Listed returns the folder that dir is a copy of according to the repository of the folder of alone,
-// the zero Dir if that lists no worktree that dir is in. It says what dir may not do even if its
-// file .git is forged, but not what it may.
+// Listed returns the folder that dir is a copy of according to the repository of the folder of
+// alone, the zero Dir if that lists no worktree that dir is in. It says what dir may not do even if
+// its file .git is forged, but not what it may.
 func Listed(of, dir workspace.Dir) workspace.Dir {
 	top, repository := repositoryOf(workspace.Real(of))
 	for _, path := range process.LinkedWorktrees(repository) {

@@ -78,8 +78,8 @@ func checkName(ctx context.Context, name string) error {
 	return nil
 }
 
-// fileName returns the name of a file or folder for a set of worktrees. It is the same as a part of a
-// URL. Branches have neither "~" nor "//" in their names, so no two get the same one.
+// fileName returns the name of a file or folder for a set of worktrees. It is the same as a part of
+// a URL. Branches have neither "~" nor "//" in their names, so no two get the same one.
 func fileName(name string) string {
 	return strings.NewReplacer("%2F", "~", "%", "~~").Replace(url.PathEscape(name))
 }

@@ -101,7 +101,8 @@ func (s Set) Incomplete() error {
 		"acp-agent worktree add %[2]s --existing", text.Printable(s.Name), text.ShellWord(s.Name))
 }
 
-// Removed returns what to do if a path that does not exist was a folder in a worktree, "" otherwise.
+// Removed returns what to do if a path that does not exist was a folder in a worktree, ""
+// otherwise.
 func (r *Registry) Removed(path string) string {
 	rel, err := filepath.Rel(r.dir, sandbox.RealPath(path))
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
@@ -261,8 +262,8 @@ func (r *Registry) List() ([]Set, error) {
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the set of a name. It returns [ErrNone] if there is none. A repository that was moved
-// is found if git has repaired its worktree.
+// Find returns the set of a name. It returns [ErrNone] if there is none. A repository that was
+// moved is found if git has repaired its worktree.
 func (r *Registry) Find(name string) (Set, error) {
 	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,8 +275,8 @@ func (r *Registry) Find(name string) (Set, error) {
 	return s, err
 }
 
-// follow finds a repository that is no longer where it was. It and the worktree must name each other,
-// and the repository must have our lock.
+// follow finds a repository that is no longer where it was. It and the worktree must name each
+// other, and the repository must have our lock.
 func (r *Repository) follow() {
 	own, ok := process.LinkedWorktree(r.Path)
 	common := process.RepositoryOf(own)

@@ -43,9 +43,9 @@ func (r *Registry) Remove(ctx context.Context, name string) (Set, error) {
 	return set, err
 }
 
-// setAside checks that nothing can be lost, and gives the folder of a set the name of one that can be
-// deleted. In between it has a name that nobody knows, and is checked once more: it may have changed
-// in the meantime.
+// setAside checks that nothing can be lost, and gives the folder of a set the name of one that can
+// be deleted. In between it has a name that nobody knows, and is checked once more: it may have
+// changed in the meantime.
 func (r *Registry) setAside(ctx context.Context, s Set) error {
 	place, aside := r.place(s.Name), r.hidden(removing, s.Name)
 	if exists(aside) { // a process was killed here

@@ -48,8 +48,9 @@ type Snapshot struct {
 	objects string
 }
 
-// Take takes a snapshot of each folder of a session, a real path, that has none. What cannot be done
-// until the deadline of ctx is left out, and the snapshot says so. Nothing of a repository changes.
+// Take takes a snapshot of each folder of a session, a real path, that has none. What cannot be
+// done until the deadline of ctx is left out, and the snapshot says so. Nothing of a repository
+// changes.
 func (s Snapshots) Take(ctx context.Context, session string, folders []string) error {
 	var taking sync.WaitGroup
 	failed := make([]error, len(folders))
@@ -63,7 +64,8 @@ func (s Snapshots) Take(ctx context.Context, session string, folders []string) e
 	return errors.Join(failed...)
 }
 
-// take takes the snapshot in a directory of its own. It counts once the file that describes it exists.
+// take takes the snapshot in a directory of its own. It counts once the file that describes it
+// exists.
 func (s Snapshots) take(ctx context.Context, session, folder string) (err error) {
 	if err := privatefile.MakeDir(s.of(session)); err != nil {
 		return err

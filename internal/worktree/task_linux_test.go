@@ -45,9 +45,9 @@ func (s *stage) threeRepositories() []string {
 	return folders
 }
 
-// A task goes through three repositories, and nothing is lost: two agents work in the worktrees, one of
-// them after a rebase, the work is shown, committed and removed, and a process may be killed at any
-// point of that. What the program advises is done as it says.
+// A task goes through three repositories, and nothing is lost: two agents work in the worktrees,
+// one of them after a rebase, the work is shown, committed and removed, and a process may be killed
+// at any point of that. What the program advises is done as it says.
 //
 // Clause G2.
 func TestTaskInThreeRepositories(t *testing.T) {

@@ -654,8 +654,8 @@ func (s *stage) rebase(tree, edit string) {
 	s.git(tree, "rebase", "-q", "--keep-empty", "--interactive", "main")
 }
 
-// Commits that a detached head has left are kept, each with the command of the error, or forgotten with
-// the other one.
+// Commits that a detached head has left are kept, each with the command of the error, or forgotten
+// with the other one.
 //
 // Clause G2.
 func TestRemoveFindsWhatADetachedHeadLeft(t *testing.T) {
@@ -884,7 +884,8 @@ func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The folder of a branch is the same in a path and in a URL, and differs from that of any other branch.
+// The folder of a branch is the same in a path and in a URL, and differs from that of any other
+// branch.
 //
 // Clause G1.
 func TestFoldersInURLs(t *testing.T) {
@@ -933,7 +934,8 @@ func TestFolderMadeAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a user deletes or moves can be put right with the command of the error, or by putting it back.
+// What a user deletes or moves can be put right with the command of the error, or by putting it
+// back.
 //
 // Clause G2.
 func TestWorktreesThatUsersDelete(t *testing.T) {

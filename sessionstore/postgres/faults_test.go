@@ -18,8 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Turns are stored while connections are ended by the database or cut on the way, and the database is
-// restarted. Of what was acknowledged nothing is lost, and nothing is there twice.
+// Turns are stored while connections are ended by the database or cut on the way, and the database
+// is restarted. Of what was acknowledged nothing is lost, and nothing is there twice.
 //
 // Clauses S1, N3.
 func TestTurnsThroughFaults(t *testing.T) {

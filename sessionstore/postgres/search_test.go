@@ -18,8 +18,8 @@ func TestSearchLongPhrase(t *testing.T) {
 	require.Empty(t, found)
 }
 
-// A search uses the index of words, which row-level security must not prevent. It sees what it looks
-// for, and nobody else's.
+// A search uses the index of words, which row-level security must not prevent. It sees what it
+// looks for, and nobody else's.
 //
 // Clause N1.
 func TestSearchUsesIndex(t *testing.T) {

@@ -52,8 +52,8 @@ func TestConcurrentCreation(t *testing.T) {
 	require.Len(t, page.Sessions, 8)
 }
 
-// A program waits for another one that creates the tables as long as that takes, whatever is set for
-// the user.
+// A program waits for another one that creates the tables as long as that takes, whatever is set
+// for the user.
 //
 // Clause S6.
 func TestSlowCreation(t *testing.T) {

@@ -159,8 +159,8 @@ func long(b *testing.B) (*Store, int64) {
 	return s, 250 * size(segment)
 }
 
-// BenchmarkWriteWhileErasing appends to a session while another process's store deletes sessions and
-// erases what they leave, and reports how long that took: the longest should take 20 ms.
+// BenchmarkWriteWhileErasing appends to a session while another process's store deletes sessions
+// and erases what they leave, and reports how long that took: the longest should take 20 ms.
 //
 // Clause S10.
 func BenchmarkWriteWhileErasing(b *testing.B) {

@@ -13,9 +13,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// lockHolder describes a process that keeps the store in dir locked, or returns "". It opens none of
-// the files: closing one would end SQLite's own locks in our process. The system names no process
-// for the lock of an open file description, but SQLite uses none.
+// lockHolder describes a process that keeps the store in dir locked, or returns "". It opens none
+// of the files: closing one would end SQLite's own locks in our process. The system names no
+// process for the lock of an open file description, but SQLite uses none.
 func lockHolder(dir string) string {
 	path := filepath.Join(dir, fileName)
 	first, last := uint64(120), uint64(122) // of writers: sqlite.org/walformat.html, the locks

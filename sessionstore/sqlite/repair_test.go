@@ -47,8 +47,8 @@ func damage(t *testing.T, dir string, hit func(part int) bool) (damaged []byte) 
 	return content
 }
 
-// A repair replaces a damaged file by one that the caller fills, and keeps the damaged one. It leaves
-// an intact file as it is.
+// A repair replaces a damaged file by one that the caller fills, and keeps the damaged one. It
+// leaves an intact file as it is.
 //
 // Clause S4.
 func TestRepair(t *testing.T) {

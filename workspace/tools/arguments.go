@@ -195,9 +195,9 @@ func (s *schema) names() string {
 	return "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 }
 
-// read returns a value as the tool has it: with numbers in place of texts that are numbers, and without
-// members that are null or that the schema does not have, whose names it adds to ignored. ok is
-// false if a text has a lone surrogate, an object has a name twice, or a number is too large.
+// read returns a value as the tool has it: with numbers in place of texts that are numbers, and
+// without members that are null or that the schema does not have, whose names it adds to ignored.
+// ok is false if a text has a lone surrogate, an object has a name twice, or a number is too large.
 func read(s *jsonschema.Schema, f strictjson.Field, ignored *[]string) (value any, ok bool) {
 	switch f.Raw()[0] {
 	case '"':

@@ -37,8 +37,8 @@ type Change struct {
 	// Parents are the missing directories above the new file or directory, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
-	// Alike is the path of another entry whose name cannot be told from the one to be created, "" if
-	// there is none.
+	// Alike is the path of another entry whose name cannot be told from the one to be created, ""
+	// if there is none.
 	Alike string
 	// Loses names what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
@@ -64,13 +64,13 @@ const (
 )
 
 // Permit decides whether a change may be made: nil allows it, an error rejects it and says why. It
-// is called once for each change and may wait for a person. If meanwhile the file has changed so that
-// an edit now replaces other lines than were permitted, Permit is called again.
+// is called once for each change and may wait for a person. If meanwhile the file has changed so
+// that an edit now replaces other lines than were permitted, Permit is called again.
 type Permit func(ctx context.Context, c Change) error
 
-// plan plans to write the file at path without changing anything, also if it is open in an editor. It
-// calls rewrite with the current text, or nil if there is no file, to get the new text. maxSize bounds
-// the size of the file before and after, in bytes.
+// plan plans to write the file at path without changing anything, also if it is open in an editor.
+// It calls rewrite with the current text, or nil if there is no file, to get the new text. maxSize
+// bounds the size of the file before and after, in bytes.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
 // workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
@@ -309,8 +309,8 @@ func (c Change) String() string {
 }
 
 // SideEffects names the directories that are created too, as in " and its directories /src/a,
-// /src/a/b", what a file loses, as in ", which will not keep its owner", or what looks like it. It is
-// "" if there is nothing to say.
+// /src/a/b", what a file loses, as in ", which will not keep its owner", or what looks like it. It
+// is "" if there is nothing to say.
 func (c Change) SideEffects() string {
 	if c.Alike != "" {
 		return ", beside " + text.Path(c.Alike) + ", whose name looks the same"

@@ -124,8 +124,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// maxLookAlikes is the maximum number of entries that lookAlike compares, and maxLookAlikeDepth that
-// of names in a path for which lookAlikeOf looks.
+// maxLookAlikes is the maximum number of entries that lookAlike compares, and maxLookAlikeDepth
+// that of names in a path for which lookAlikeOf looks.
 const (
 	maxLookAlikes     = 10_000
 	maxLookAlikeDepth = 100
@@ -173,8 +173,8 @@ func lookAlike(ws *workspace.Workspace, path string, looks func(name string) str
 func looks(name string) string { return strings.ToLower(looksExactly(name)) }
 
 // looksExactly returns what names have in common that a person cannot tell apart: they have other
-// spaces, characters that are not seen, or another form of Unicode. Two that differ in case are different files, where the disk
-// does not find the one by the name of the other.
+// spaces, characters that are not seen, or another form of Unicode. Two that differ in case are
+// different files, where the disk does not find the one by the name of the other.
 func looksExactly(name string) string {
 	spaced := strings.Map(func(r rune) rune {
 		switch {

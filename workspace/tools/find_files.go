@@ -78,9 +78,9 @@ func (w walked) none(glob string) string {
 
 var errTimeLimit = errors.New("the time limit was reached")
 
-// walk calls each with the files that the arguments of a tool describe, or if q is not nil with those
-// that have matches, until it returns a limit, or the limit of time or of files is reached. It leaves
-// out names that are not Unicode text.
+// walk calls each with the files that the arguments of a tool describe, or if q is not nil with
+// those that have matches, until it returns a limit, or the limit of time or of files is reached.
+// It leaves out names that are not Unicode text.
 func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation) (out walked, err error) {
 	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, maxFiles: s.limits.files,

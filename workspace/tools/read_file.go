@@ -111,8 +111,8 @@ func (s *Set) readText(ctx context.Context, in readFileInput, o workspace.TextOp
 type lineReader func(ctx context.Context, r io.ReaderAt, size int64, path string,
 	o workspace.TextOptions) (workspace.Text, error)
 
-// read reads lines of an open file, which may be stored as something else than UTF-8. maxSize bounds
-// the size of such a file.
+// read reads lines of an open file, which may be stored as something else than UTF-8. maxSize
+// bounds the size of such a file.
 func (lines lineReader) read(ctx context.Context, file *workspace.File, path string, maxSize int64,
 	o workspace.TextOptions) (read workspace.Text, stored encoding, err error) {
 	info, err := file.Stat()

@@ -31,9 +31,9 @@ type parts struct {
 	count int    // of matches
 }
 
-// searchParts returns the matching lines of a file. The text of b is its beginning, up to the offset
-// of file. The error is errLarge if a line and its context do not fit into memory either, or if a
-// matching part is not UTF-8.
+// searchParts returns the matching lines of a file. The text of b is its beginning, up to the
+// offset of file. The error is errLarge if a line and its context do not fit into memory either, or
+// if a matching part is not UTF-8.
 func (q *query) searchParts(ctx context.Context, b *buffers, file *workspace.File) ([]line, error) {
 	text := bytes.TrimPrefix(b.text, []byte(bom))
 	if markOf(text) != utf8Text {

@@ -28,8 +28,8 @@ var phrases = strings.NewReplacer(
 	"VERSION", "fail unless the file has this version, which read_file shows",
 )
 
-// definitions returns the table of all tools, those that only read first. Making the schemas takes a
-// millisecond.
+// definitions returns the table of all tools, those that only read first. Making the schemas takes
+// a millisecond.
 var definitions = sync.OnceValue(func() []definition {
 	most := limits{}.withDefaults()
 	reads := Annotations{ReadOnly: true, Idempotent: true}

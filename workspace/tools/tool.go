@@ -73,8 +73,8 @@ type FoundAt struct {
 }
 
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
-// Arguments may have the names that other agents have for them, such as file_path for path. Duplicate
-// and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
+// Arguments may have the names that other agents have for them, such as file_path for path.
+// Duplicate and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
 // and the text says so. Errors tell a model what to do instead; they wrap the errors of package
 // workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
 func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
@@ -166,8 +166,8 @@ func Define[Host, In any](t Tool, title func(In) string,
 	}, t.Annotations.ReadOnly)
 }
 
-// maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes. Only
-// the content of files is longer.
+// maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes.
+// Only the content of files is longer.
 const maxReadArguments = 1 << 20
 
 // bind returns a function that binds t to its host. The schema is made only once.

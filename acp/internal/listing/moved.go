@@ -41,8 +41,8 @@ func (s *Sessions) MatchCwd(
 }
 
 // HintMoves adds a hint on how to move the session to violations about missing folders. movable
-// reports whether the folder at path, which v is about, is one of the session's, and removed returns
-// how to make it again if it was in a worktree, or "".
+// reports whether the folder at path, which v is about, is one of the session's, and removed
+// returns how to make it again if it was in a worktree, or "".
 func HintMoves(
 	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
 	removed func(path string) string,

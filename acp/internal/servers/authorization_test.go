@@ -215,7 +215,8 @@ type conformance struct {
 // scenarioLine matches a scenario's line in the summary of the suite.
 var scenarioLine = regexp.MustCompile(`(?m)^(\S) (\S+): (.*)$`)
 
-// runConformance runs the client in all scenarios, or in those that more arguments of the suite choose.
+// runConformance runs the client in all scenarios, or in those that more arguments of the suite
+// choose.
 func runConformance(t *testing.T, more ...string) conformance {
 	t.Helper()
 	node := npmtest.File(t, "testdata/node-acpx", "node-linux-*/bin/node")
@@ -261,8 +262,8 @@ func runConformance(t *testing.T, more ...string) conformance {
 	return c
 }
 
-// Each scenario is tried in the revision that the suite prefers, and with a full volume in all others
-// too.
+// Each scenario is tried in the revision that the suite prefers, and with a full volume in all
+// others too.
 //
 // Clause M4.
 func TestClientConformance(t *testing.T) {
@@ -290,7 +291,8 @@ func TestClientConformance(t *testing.T) {
 				"auth/metadata-issuer-mismatch"},
 		},
 	}
-	// No revision requires these. Those that fail are for credentials that acp-agent cannot be given.
+	// No revision requires these. Those that fail are for credentials that acp-agent cannot be
+	// given.
 	refused := []string{"auth/client-credentials-jwt", "auth/client-credentials-basic",
 		"auth/enterprise-managed-authorization", "auth/wif-jwt-bearer"}
 	all := conformance{passed: []string{"sep-2640-client-no-prefetch", "sep-2640-client-verify-digest",
@@ -489,8 +491,8 @@ func TestSigningIn(t *testing.T) {
 	}
 }
 
-// A server that refuses server/discover and then initialize asks once, even if the user is faster than
-// the second request.
+// A server that refuses server/discover and then initialize asks once, even if the user is faster
+// than the second request.
 //
 // Clause M4.
 func TestSigningInIsAskedOncePerConnection(t *testing.T) {

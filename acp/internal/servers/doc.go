@@ -3,8 +3,8 @@
 // A [Set] implements [backend.Tools] with the servers of one session. It presents what they do as
 // ACP: a call becomes a tool call, which the user allows or rejects; a question of a server becomes
 // an elicitation, or a permission request if the server asks the session's model. Package
-// internal/mcp/mcpclient, below it, starts the servers and speaks MCP with them, describes them with
-// the types of package acp/mcp, and asks back through [mcpclient.Host].
+// internal/mcp/mcpclient, below it, starts the servers and speaks MCP with them, describes them
+// with the types of package acp/mcp, and asks back through [mcpclient.Host].
 //
 //	starter := mcpclient.NewStarter(8)                       // one per process
 //	set := servers.NewSet(starter, mcpclient.Options{})      // one per session

@@ -15,10 +15,10 @@ import (
 
 // Sessions belong to an agent. A known agent is recognised by the name of its program or package,
 // with any arguments, also behind npx, uvx or env without options. Behind other programs, such as a
-// shell or docker, an agent may have another account or run on another machine, and two programs may
-// have one name. So the sessions of any other command belong to its whole command line, unless all
-// its arguments are switches. The agent's own description of itself is not used, because stores are
-// read before the agent is started.
+// shell or docker, an agent may have another account or run on another machine, and two programs
+// may have one name. So the sessions of any other command belong to its whole command line, unless
+// all its arguments are switches. The agent's own description of itself is not used, because stores
+// are read before the agent is started.
 
 // Identify returns p with its Identity. If p has none, it is that of the known agent that c runs,
 // p's name, or what is left of c's command line without npx and its like.

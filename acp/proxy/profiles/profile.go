@@ -222,8 +222,8 @@ func (p Profile) StartCommand() Command {
 		Env: slices.Clone(p.Start.Env), Name: p.Name}
 }
 
-// Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that it
-// can read.
+// Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that
+// it can read.
 func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
 	c, err := c.Restrict(p.Restriction(), roots)
 	return c.InReadableDir(), err

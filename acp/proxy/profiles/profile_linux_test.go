@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 )
 
-// An agent in the sandbox starts in a directory that it can read, whatever ours is. Programs of Bun do
-// not start in another one.
+// An agent in the sandbox starts in a directory that it can read, whatever ours is. Programs of Bun
+// do not start in another one.
 //
 // Clause X1.
 func TestAgentsStartWhereTheyCanRead(t *testing.T) {

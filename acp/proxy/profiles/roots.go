@@ -41,8 +41,8 @@ func ParseRootsMode(s string) (RootsMode, error) {
 // String returns the mode as ParseRootsMode reads it.
 func (m RootsMode) String() string { return cmp.Or(string(m), "auto") }
 
-// ToolsMode chooses the tools of the MCP server that an agent gets for its additional directories if
-// it accepts them neither by the protocol nor by flags.
+// ToolsMode chooses the tools of the MCP server that an agent gets for its additional directories
+// if it accepts them neither by the protocol nor by flags.
 type ToolsMode string
 
 // The choices of tools.

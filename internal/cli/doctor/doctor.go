@@ -1,5 +1,5 @@
-// Package doctor checks an installation: the configuration, the stored sessions, folders, agents and
-// models. An [Examination] has what the command line knows of them.
+// Package doctor checks an installation: the configuration, the stored sessions, folders, agents
+// and models. An [Examination] has what the command line knows of them.
 package doctor
 
 import (
@@ -35,11 +35,11 @@ type Examination struct {
 	// Begins is called before each check that may take long.
 	Begins func(subject string)
 
-	Version  string // of acp-agent
-	Config   config.Config
-	Invalid  error     // why Config cannot be used, or nil
-	Sandbox  string    // --sandbox
-	Files    []Finding // about who can change the files of acp-agent
+	Version string // of acp-agent
+	Config  config.Config
+	Invalid error     // why Config cannot be used, or nil
+	Sandbox string    // --sandbox
+	Files   []Finding // about who can change the files of acp-agent
 
 	OpenStore    func() (store sessionstore.Shared, name string, err error)
 	OpenRoots    func(ctx context.Context, cwd string) (*workspace.Workspace, error)

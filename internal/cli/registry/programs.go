@@ -8,8 +8,9 @@ import (
 )
 
 // An entry of a registry can name any program in PATH. No list of the programs that run others is
-// complete, so an entry can hardly say anything to its program: its arguments are switches and words,
-// without a path, a script or an address, and its environment variables are switches of the agent.
+// complete, so an entry can hardly say anything to its program: its arguments are switches and
+// words, without a path, a script or an address, and its environment variables are switches of the
+// agent.
 
 // otherPrograms are programs of systems and languages that start other programs or change files,
 // without the digits of their versions. None is an agent.

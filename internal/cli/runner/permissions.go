@@ -38,8 +38,8 @@ func Allow(show *terminal.Printer) *Permissions { return &Permissions{show: show
 // Refuse returns permissions that refuse each request. show may be nil.
 func Refuse(show *terminal.Printer) *Permissions { return &Permissions{show: show} }
 
-// Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if out
-// is not a terminal. Without a terminal it refuses.
+// Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if
+// out is not a terminal. Without a terminal it refuses.
 func Ask(in io.Reader, out, errors io.Writer, show *terminal.Printer) *Permissions {
 	p := &Permissions{show: show}
 	switch {

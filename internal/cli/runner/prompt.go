@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 )
 
-// mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is before
-// the @, the quoted path, and the other path.
+// mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is
+// before the @, the quoted path, and the other path.
 var mention = regexp.MustCompile(`(^|[\s(\[])@(?:"([^"\n]+)"|(\S+))`)
 
 // Prompt is the user's message to the agent.

@@ -19,8 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
 
-// Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND, then
-// those of files, in order.
+// Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND,
+// then those of files, in order.
 func Servers(commands, files []string) ([]sdk.McpServer, error) {
 	var all []sdk.McpServer
 	for _, given := range commands {

@@ -25,8 +25,8 @@ import (
 
 // Session says which session to open, and how. The zero value is a new one.
 type Session struct {
-	// Dirs are the additional folders that the user has named, and CwdGiven is set if they have named
-	// the working directory.
+	// Dirs are the additional folders that the user has named, and CwdGiven is set if they have
+	// named the working directory.
 	Dirs     []string
 	CwdGiven bool
 	// Load, Resume or Fork is the stored session to continue, and Last means the last one of the

@@ -1,5 +1,5 @@
-// Package setup is the wizard that writes the configuration file: it asks what should answer and which
-// folders belong together, shows how the file changes, and prints what to add to an editor.
+// Package setup is the wizard that writes the configuration file: it asks what should answer and
+// which folders belong together, shows how the file changes, and prints what to add to an editor.
 //
 //   - setup.go: the questions, and the file.
 //   - answer.go: the agents and models to choose from.

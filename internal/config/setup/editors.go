@@ -27,8 +27,8 @@ type editor struct {
 	snippet string
 }
 
-// editorsText has the editors that docs/editors.md describes, with the same snippets, and at the end
-// one that stands for all others.
+// editorsText has the editors that docs/editors.md describes, with the same snippets, and at the
+// end one that stands for all others.
 //
 //go:embed editors.txt
 var editorsText string

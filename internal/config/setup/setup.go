@@ -67,15 +67,15 @@ type Options struct {
 	Arguments []string
 	KeepDirs  bool
 
-	// Agents returns the agents that are known with a configuration. With an error, it returns those
-	// that are known without a registry.
+	// Agents returns the agents that are known with a configuration. With an error, it returns
+	// those that are known without a registry.
 	Agents func(config.Config) ([]profiles.Profile, error)
 	// Workspace returns the options for opening folders with a configuration.
 	Workspace func(config.Config) (workspace.Options, error)
 }
 
-// Run asks, writes the configuration file and prints what to add to the editor. If it fails, nothing
-// has changed.
+// Run asks, writes the configuration file and prints what to add to the editor. If it fails,
+// nothing has changed.
 func Run(ctx context.Context, options Options) error {
 	o := run{Options: options}
 	if err := o.read(); err != nil {
@@ -274,9 +274,9 @@ func (o *run) choose(
 	}
 }
 
-// find returns the numbers of the options that a line may mean: the one with this number, those with
-// this name or title, or else those whose name or title begins so. A part of a title in parentheses
-// is another name.
+// find returns the numbers of the options that a line may mean: the one with this number, those
+// with this name or title, or else those whose name or title begins so. A part of a title in
+// parentheses is another name.
 func find(options []option, line string) (found []int) {
 	if line == "" {
 		return nil

@@ -67,8 +67,8 @@ func embedded(t *testing.T, name string) []byte {
 	return text
 }
 
-// withoutDescriptions returns a schema without the texts for people. The members of names are names,
-// not words of JSON Schema.
+// withoutDescriptions returns a schema without the texts for people. The members of names are
+// names, not words of JSON Schema.
 func withoutDescriptions(v any, names bool) any {
 	switch v := v.(type) {
 	case map[string]any:

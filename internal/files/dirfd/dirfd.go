@@ -21,8 +21,8 @@ import (
 // ErrChanged is returned when an entry was replaced while it was being opened. Try again.
 var ErrChanged = errors.New("it keeps changing while it is being opened")
 
-// ErrLocked is returned by [TryLock] if another process, or another part of this one, has locked the
-// file.
+// ErrLocked is returned by [TryLock] if another process, or another part of this one, has locked
+// the file.
 var ErrLocked = errors.New("another program has locked it")
 
 // Lost says what a file did not get from the one that it replaces.

@@ -736,8 +736,8 @@ func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
 }
 
 // realPath returns the path of an open directory as the kernel knows it, with each name as it is
-// listed: the kernel may know a directory by the name that somebody looked up. It fails for one that
-// was deleted or has no path that this process can see.
+// listed: the kernel may know a directory by the name that somebody looked up. It fails for one
+// that was deleted or has no path that this process can see.
 func realPath(f *os.File) (string, error) {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -33,7 +33,8 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-// Root may change the permissions of a directory that somebody else made first, for example in /tmp.
+// Root may change the permissions of a directory that somebody else made first, for example in
+// /tmp.
 //
 // Clause A25.
 func TestRootDoesNotTakeADirectoryOfAnotherUser(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 )
 
 // MakeDir creates dir with its parents unless it exists, and makes it inaccessible to others. dir
-// must not be a link, and must belong to the user, also if that is root. On Windows the directory inherits the permissions of its parent. The error is
-// a [*fs.PathError].
+// must not be a link, and must belong to the user, also if that is root. On Windows the directory
+// inherits the permissions of its parent. The error is a [*fs.PathError].
 func MakeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -1,8 +1,9 @@
 // Package changes finds out what was changed in the folders of a session or a task.
 //
 // A folder in a git repository is compared with what it had before: a session's with the snapshot
-// from its first turn, a worktree with the commit on which its work began. Who changed a file is not
-// known, unless a tool call of the session names it. Of other folders only these calls are known.
+// from its first turn, a worktree with the commit on which its work began. Who changed a file is
+// not known, unless a tool call of the session names it. Of other folders only these calls are
+// known.
 package changes
 
 import (
@@ -41,7 +42,8 @@ type Folder struct {
 // File is a file that was changed.
 type File struct {
 	worktree.FileChange
-	// Named says that a tool call of the session has changed it. Whether others did too is not known.
+	// Named says that a tool call of the session has changed it. Whether others did too is not
+	// known.
 	Named bool `json:"named,omitempty"`
 }
 

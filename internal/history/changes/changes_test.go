@@ -42,8 +42,8 @@ func rootsOf(t *testing.T, paths ...string) (roots []workspace.Root) {
 	return roots
 }
 
-// A file in a folder that lies in another one is shown once. What calls named is marked, but only if
-// it has changed, and of a folder without a snapshot it is all that is known.
+// A file in a folder that lies in another one is shown once. What calls named is marked, but only
+// if it has changed, and of a folder without a snapshot it is all that is known.
 func TestFoldersOfASession(t *testing.T) {
 	t.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	top := dirtest.Tree{"app/a": "1\n", "app/sub/b": "1\n", "plain/c": "1\n"}.Plant(t)

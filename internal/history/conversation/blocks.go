@@ -73,8 +73,8 @@ func (b *builder) line(line markdown.Line) {
 	b.ended = false
 }
 
-// elements are the elements for kinds of lines. A fence ends the element before it, as an empty line
-// does.
+// elements are the elements for kinds of lines. A fence ends the element before it, as an empty
+// line does.
 var elements = map[markdown.Kind]string{markdown.Paragraph: "p", markdown.Heading: "h3",
 	markdown.Item: "ul", markdown.Quote: "blockquote", markdown.Rule: "hr", markdown.Code: "pre"}
 

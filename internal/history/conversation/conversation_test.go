@@ -80,8 +80,8 @@ func TestPiecesAndCallsAreJoined(t *testing.T) {
 	}, entries)
 }
 
-// Plans with ids change their entries until the next prompt; the summary of a compaction comes whole or
-// in pieces.
+// Plans with ids change their entries until the next prompt; the summary of a compaction comes
+// whole or in pieces.
 func TestPlansWithIDsAndCompactions(t *testing.T) {
 	entries, err := Read(history(t,
 		`{"sessionUpdate":"plan_update","plan":{"type":"items","planId":"a","entries":[{"content":"one","status":"pending"}]}}`,

@@ -163,8 +163,8 @@ func (m *markdownWriter) folded(summary, content string) {
 }
 
 // inert returns a message in Markdown, without empty lines around it, so that it changes nothing
-// around it and loads nothing: what looks like HTML is text, an image is a link, and a block of code
-// ends with the message.
+// around it and loads nothing: what looks like HTML is text, an image is a link, and a block of
+// code ends with the message.
 func inert(message string) string {
 	var (
 		b     strings.Builder

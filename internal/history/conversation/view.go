@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Nodes returns entries as pages show them, with the beginnings of texts that are longer than limit,
-// in bytes. Without a limit it is 0.
+// Nodes returns entries as pages show them, with the beginnings of texts that are longer than
+// limit, in bytes. Without a limit it is 0.
 func Nodes(entries []Entry, limit int) []Node { return view{"You", limit}.entries(entries) }
 
 // view makes elements of entries.

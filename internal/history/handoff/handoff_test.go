@@ -229,8 +229,8 @@ func TestDigestKeepsItsLimit(t *testing.T) {
 	require.Greater(t, summary.Calls, 5)
 }
 
-// Another model gets the results of the last calls and of those that failed, without what looks like
-// a secret.
+// Another model gets the results of the last calls and of those that failed, without what looks
+// like a secret.
 func TestResults(t *testing.T) {
 	r := &record{}
 	r.user("task")

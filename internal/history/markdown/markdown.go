@@ -191,7 +191,8 @@ var syntax = sync.OnceValue(func() syntaxes {
 	}
 })
 
-// IsTable reports whether a line and the one below it are the head of a table and what underlines it.
+// IsTable reports whether a line and the one below it are the head of a table and what underlines
+// it.
 func IsTable(head, below string) bool {
 	if len(head) > MaxLine || len(below) > MaxLine || !strings.Contains(below, "|") ||
 		strings.Trim(below, "|:- \t") != "" {

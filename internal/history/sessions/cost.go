@@ -44,8 +44,8 @@ type reported struct {
 	cost, tokens bool
 }
 
-// ReadCosts sums up what the sessions of a store have used, by working directory. Currencies are not
-// added.
+// ReadCosts sums up what the sessions of a store have used, by working directory. Currencies are
+// not added.
 func ReadCosts(ctx context.Context, store sessionstore.Store) (Costs, error) {
 	charges, err := store.Sums(ctx, sessionstore.ChargeQuery{})
 	if err != nil {

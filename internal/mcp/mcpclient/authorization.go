@@ -122,8 +122,8 @@ func (a *authorizer) token(ctx context.Context) (string, error) {
 
 // authorize obtains the authorization that a response asks for. It waits for the user only during
 // calls: a connection that is being made is given up, and made again afterwards. Such a connection
-// asks once: the SDK sends initialize if server/discover was refused, and the user may have declined
-// in between.
+// asks once: the SDK sends initialize if server/discover was refused, and the user may have
+// declined in between.
 func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	a := c.server.authorizer
 	now, err := a.token(ctx)

@@ -267,7 +267,8 @@ func (s *activeCalls) during(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel, true
 }
 
-// retire lets no more calls begin. The returned channel is closed when those in progress have ended.
+// retire lets no more calls begin. The returned channel is closed when those in progress have
+// ended.
 func (s *activeCalls) retire() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -242,8 +242,8 @@ func (c *connection) isReady() bool {
 	}
 }
 
-// retire makes the server connect again, because of err. The calls that are in progress may still be
-// answered.
+// retire makes the server connect again, because of err. The calls that are in progress may still
+// be answered.
 func (c *connection) retire(err error) {
 	c.calls.retire()
 	select {

@@ -187,8 +187,8 @@ func (s *server) list(ctx context.Context) acpmcp.Listing {
 // maxConnections is the most connections to a server that are tried for one request.
 const maxConnections = 3
 
-// fromServer gets something from a server. If the connection has just ended, or the answer was lost,
-// it tries again. It returns the result of the last try, even if that failed.
+// fromServer gets something from a server. If the connection has just ended, or the answer was
+// lost, it tries again. It returns the result of the last try, even if that failed.
 func fromServer[T any](
 	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
 ) (got T, err error) {

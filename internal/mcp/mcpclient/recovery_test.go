@@ -503,7 +503,8 @@ func TestAnswerIsNotContinued(t *testing.T) {
 	}
 }
 
-// A server that wants a request later gets it then, whatever it would do, because it has not done it.
+// A server that wants a request later gets it then, whatever it would do, because it has not done
+// it.
 func TestRetryAfter(t *testing.T) {
 	const limited = `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"slow down"}}`
 	soon := time.Now().Add(-time.Minute).UTC().Format(http.TimeFormat)

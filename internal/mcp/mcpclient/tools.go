@@ -21,8 +21,8 @@ type Tool struct {
 	acpmcp.Tool
 	// Annotations are the server's claims as it made them, nil for none. They must not be modified.
 	Annotations *mcp.ToolAnnotations
-	// Identity identifies the tool's definition and the configuration of its server. Found says that
-	// a file in a root configures the server.
+	// Identity identifies the tool's definition and the configuration of its server. Found says
+	// that a file in a root configures the server.
 	Identity string
 	Found    bool
 

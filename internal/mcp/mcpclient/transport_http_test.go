@@ -25,9 +25,9 @@ func remoteServer(t testing.TB, handler http.Handler) *mcptest.Guarded {
 	return mcptest.Guard(t, "Authorization", "Bearer hunter2-secret", handler)
 }
 
-// toolServers is mcptest.ToolServers for servers whose sessions and calls end with the test: a client
-// whose connection broke cannot end its session, servers of the SDK keep one for ever, and they do
-// not cancel a call whose cancellation overtook it.
+// toolServers is mcptest.ToolServers for servers whose sessions and calls end with the test: a
+// client whose connection broke cannot end its session, servers of the SDK keep one for ever, and
+// they do not cancel a call whose cancellation overtook it.
 func toolServers(
 	t testing.TB, revision string, initialized *atomic.Int64,
 ) func(*http.Request) *mcp.Server {

@@ -118,8 +118,8 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	return err
 }
 
-// endIfUnread ends the connection if the server has not read a message for a while, because of a call
-// that is late.
+// endIfUnread ends the connection if the server has not read a message for a while, because of a
+// call that is late.
 func (t *stdioTransport) endIfUnread(late *lateError) {
 	if t.writing.Load() > 0 &&
 		time.Since(time.Unix(0, t.lastWrite.Load())) >= t.limits.SettleMax {
@@ -127,7 +127,8 @@ func (t *stdioTransport) endIfUnread(late *lateError) {
 	}
 }
 
-// end ends the connection, because a call has not been read in its time: those behind it wait in vain.
+// end ends the connection, because a call has not been read in its time: those behind it wait in
+// vain.
 func (t *stdioTransport) end(late *lateError) {
 	t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
 }

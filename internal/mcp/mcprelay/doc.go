@@ -1,7 +1,7 @@
-// Package mcprelay implements a process between an agent and a stdio MCP server that the agent starts.
-// It answers the server's requests for roots instead of the agent. An agent behind acp-agent has
-// its own idea of the roots, one directory or none; through the relay its servers see the session's
-// roots, in order.
+// Package mcprelay implements a process between an agent and a stdio MCP server that the agent
+// starts. It answers the server's requests for roots instead of the agent. An agent behind
+// acp-agent has its own idea of the roots, one directory or none; through the relay its servers see
+// the session's roots, in order.
 //
 // [Run] is the relay, which is a separate process: acp-agent mcp-relay. [Publisher] is the
 // session's side: relays connect to it and receive the roots, now and when they change.

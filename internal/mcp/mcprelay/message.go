@@ -8,8 +8,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// relayedMessage is the part of a message that the relay inspects. It is zero for a line that is not a
-// message.
+// relayedMessage is the part of a message that the relay inspects. It is zero for a line that is
+// not a message.
 type relayedMessage struct {
 	method         string
 	id             json.RawMessage // can be nil

@@ -7,6 +7,7 @@
 // Both eras of the protocol are supported. Up to revision 2025-11-25 a server sends roots/list and
 // is notified of changes. Since 2026-07-28 a server asks for the roots in the result of a call.
 //
-// For servers, [ParseList] reads a client's list of roots. Reading a file URI is the inverse of [workspace.Dir.URI]. Both are strict: URIs that readers
-// could interpret differently are rejected with a *[URIError] that says why.
+// For servers, [ParseList] reads a client's list of roots. Reading a file URI is the inverse of
+// [workspace.Dir.URI]. Both are strict: URIs that readers could interpret differently are rejected
+// with a *[URIError] that says why.
 package mcproots

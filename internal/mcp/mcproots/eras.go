@@ -1,7 +1,7 @@
 package mcproots
 
-// What follows is the difference between the two eras of MCP as far as roots are concerned. A client,
-// a relay and a server all go by it.
+// What follows is the difference between the two eras of MCP as far as roots are concerned. A
+// client, a relay and a server all go by it.
 //
 //	              legacy, up to 2025-11-25          modern, since 2026-07-28
 //	declared in   initialize, with listChanged      each request, in _meta, without it

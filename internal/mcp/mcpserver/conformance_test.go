@@ -52,8 +52,8 @@ func node22(t *testing.T) string {
 	return npmtest.File(t, "testdata/node-acpx", "node-linux-*/bin/node")
 }
 
-// forSuite starts a server for the scenarios that apply to any server, and for those that ask for the
-// roots: their tools are of another server, which has none of its own.
+// forSuite starts a server for the scenarios that apply to any server, and for those that ask for
+// the roots: their tools are of another server, which has none of its own.
 func forSuite(t *testing.T) string {
 	t.Helper()
 	const one = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

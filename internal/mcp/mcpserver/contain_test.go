@@ -98,8 +98,8 @@ func (w wired) requireVerdict(t *testing.T, answer message, a containmenttest.At
 	}
 }
 
-// Every tool that takes a path makes attempts of the corpus in testdata/containment: with few, a third
-// of them, in each case and line others. Package workspace makes all with every operation.
+// Every tool that takes a path makes attempts of the corpus in testdata/containment: with few, a
+// third of them, in each case and line others. Package workspace makes all with every operation.
 func TestContainmentCorpus(t *testing.T) {
 	turns := volume.Of(3, 1)
 	for _, c := range containmenttest.Cases(t, "../../../testdata/containment") {

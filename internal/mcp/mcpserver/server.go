@@ -113,8 +113,8 @@ type Server struct {
 	watching sync.WaitGroup
 }
 
-// Open creates a server. It opens the configured roots, and fails if one cannot be opened. The caller
-// must close the server.
+// Open creates a server. It opens the configured roots, and fails if one cannot be opened. The
+// caller must close the server.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{

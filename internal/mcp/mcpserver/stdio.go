@@ -116,8 +116,8 @@ func (t *transport) deliver(m incoming) {
 	}
 }
 
-// admit registers a request. It rejects one of the other era, one beyond the limit, and one whose id
-// is in use, which the SDK would not answer.
+// admit registers a request. It rejects one of the other era, one beyond the limit, and one whose
+// id is in use, which the SDK would not answer.
 func (t *transport) admit(m incoming) bool {
 	if !t.decide(m) {
 		t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidRequest, "this connection uses the "+
@@ -150,9 +150,9 @@ func (t *transport) admit(m incoming) bool {
 	return !full && !duplicate
 }
 
-// decide decides the era of the connection, or reports whether a request belongs to it. A session of
-// the SDK asks for input either with requests or in results. A request with a modern revision that is
-// not served decides nothing: the client may continue with another.
+// decide decides the era of the connection, or reports whether a request belongs to it. A session
+// of the SDK asks for input either with requests or in results. A request with a modern revision
+// that is not served decides nothing: the client may continue with another.
 func (t *transport) decide(m incoming) bool {
 	of := undecided
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attacks are lines that must not be understood. A line begins with ">" if it really reads or changes
-// something outside with the programs of this machine: it is then run to prove that.
+// attacks are lines that must not be understood. A line begins with ">" if it really reads or
+// changes something outside with the programs of this machine: it is then run to prove that.
 var attacks = map[string][]string{
 	"second command": {
 		">git status; cat {out}/secret.txt", ">git status && cat {out}/secret.txt", "git status || x",

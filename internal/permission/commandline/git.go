@@ -22,8 +22,8 @@ import (
 // reads what that configuration says lies elsewhere. So a command for git is understood only in a
 // repository that lies in the roots and whose configuration is known, and runs with gitEnv.
 
-// gitSettings override what a repository may set although it can name a program, and turn off what may
-// be set outside the repository but depends on it.
+// gitSettings override what a repository may set although it can name a program, and turn off what
+// may be set outside the repository but depends on it.
 var gitSettings = []string{
 	"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.submodule=short",
 	"log.showSignature=false", "status.submoduleSummary=false", "submodule.recurse=false",
@@ -129,9 +129,9 @@ func topOf(ws *workspace.Workspace, dir string) (string, error) {
 	return "", errForeign
 }
 
-// checkGitDir looks at the names in the directory of a repository and below it. Through a link there
-// git would read objects of another repository, or print any file as a part of a rebase. Links to
-// hooks are common, and hooks do not run.
+// checkGitDir looks at the names in the directory of a repository and below it. Through a link
+// there git would read objects of another repository, or print any file as a part of a rebase.
+// Links to hooks are common, and hooks do not run.
 func checkGitDir(ws *workspace.Workspace, git string) error {
 	o := workspace.WalkOptions{Exclude: func(in *workspace.Folder, e workspace.Entry) bool {
 		return e.Name == "hooks" && path.Base(in.Ref().Path()) == ".git"
@@ -171,8 +171,8 @@ const (
 	gitBool    = `(?i)^(true|false|yes|no|on|off|1|0|)$`
 )
 
-// checkGitConfig returns an error unless all keys of the configuration are in the table. Lines that git
-// itself writes are understood, not everything that git reads.
+// checkGitConfig returns an error unless all keys of the configuration are in the table. Lines that
+// git itself writes are understood, not everything that git reads.
 func checkGitConfig(ws *workspace.Workspace, git string) error {
 	content, err := readAll(ws, git+"/config", maxGitConfig)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// usage says how a program may be called by a rule, as programs.txt describes it. A word that it does
-// not list is not understood. In all of its lists, items are separated by spaces.
+// usage says how a program may be called by a rule, as programs.txt describes it. A word that it
+// does not list is not understood. In all of its lists, items are separated by spaces.
 type usage struct{ words, letters, options, passed, operands, prints string }
 
 //go:embed programs.txt

@@ -117,8 +117,8 @@ func (r *reader) gitOperands(command string) (revisions, paths []operand) {
 	return revisions, paths
 }
 
-// inRevisions returns the paths of words such as HEAD:sub/file, of a command in dir. ok is false if a
-// word is not one that names exactly this file, and if there are none.
+// inRevisions returns the paths of words such as HEAD:sub/file, of a command in dir. ok is false if
+// a word is not one that names exactly this file, and if there are none.
 func inRevisions(dir, top string, words []operand) (all []Reading, ok bool) {
 	for _, o := range words {
 		_, name, found := strings.Cut(o.word, ":")

@@ -1,7 +1,7 @@
 // Package consent remembers what the user allowed permanently: MCP servers that were found in
-// roots, folders that were added to sessions, rules about what agents may do, and links that lead to
-// what a process in the sandbox may write. Each consent is a separate
-// file in a directory below the state directory, never in a root.
+// roots, folders that were added to sessions, rules about what agents may do, and links that lead
+// to what a process in the sandbox may write. Each consent is a separate file in a directory below
+// the state directory, never in a root.
 package consent
 
 import (
@@ -47,8 +47,8 @@ func NewID(parts ...[]string) ID {
 	return ID(hex.EncodeToString(hash.Sum(nil)))
 }
 
-// Consent is something that the user allowed, as it is stored and shown. If its file is damaged, only
-// ID and Allowed are set.
+// Consent is something that the user allowed, as it is stored and shown. If its file is damaged,
+// only ID and Allowed are set.
 type Consent struct {
 	ID ID `json:"consentId"`
 	// Server is the name of an MCP server, "" for a folder or commands.
@@ -68,14 +68,14 @@ type Consent struct {
 	Session string        `json:"session,omitempty"`
 	// ReadOnly means that nothing in the folder may be changed.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Rule is the text of a rule of package policy that holds in Root, "" for other consents. Config
-	// identifies the configuration of the MCP server that it is about. Within is the only folder in
-	// Root in which a rule about a command holds, "" for all.
+	// Rule is the text of a rule of package policy that holds in Root, "" for other consents.
+	// Config identifies the configuration of the MCP server that it is about. Within is the only
+	// folder in Root in which a rule about a command holds, "" for all.
 	Rule   string `json:"rule,omitempty"`
 	Config string `json:"config,omitempty"`
 	Within string `json:"within,omitempty"`
-	// Agent, By and Title tell when the user gave a rule: which agent asked in which session, and the
-	// title of its tool call.
+	// Agent, By and Title tell when the user gave a rule: which agent asked in which session, and
+	// the title of its tool call.
 	Agent string `json:"agent,omitempty"`
 	By    string `json:"givenIn,omitempty"`
 	Title string `json:"title,omitempty"`
@@ -119,8 +119,8 @@ func ForLink(path, target string) (Consent, error) {
 
 func linkID(path, target string) ID { return NewID([]string{"link", path, target}) }
 
-// isAs reports whether the consent is what its name says, as far as it is read from its file and not
-// only compared by its name.
+// isAs reports whether the consent is what its name says, as far as it is read from its file and
+// not only compared by its name.
 func (c Consent) isAs(name ID) bool {
 	switch {
 	case c.Rule != "":

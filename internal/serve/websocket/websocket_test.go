@@ -160,7 +160,8 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	require.EqualError(t, err, "no answer within 50ms")
 }
 
-// Another client that is not there any more is noticed, and one that has nothing to say is not lost.
+// Another client that is not there any more is noticed, and one that has nothing to say is not
+// lost.
 func TestOtherClientsAreAsked(t *testing.T) {
 	ended := make(chan struct{})
 	url := serve(t, 100, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {

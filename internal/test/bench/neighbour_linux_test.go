@@ -224,7 +224,8 @@ func (n *neighbourhood) connect(ctx context.Context, from caller) (*websocket.Co
 	return conn, conn.Write(ctx, websocket.MessageText, []byte(rawrpc.Request(0, "initialize", map[string]any{"protocolVersion": 1})))
 }
 
-// send sends messages as fast as they are taken, with up to so many unanswered. message gets the id.
+// send sends messages as fast as they are taken, with up to so many unanswered. message gets the
+// id.
 func send(from func(*attacker) caller, unanswered int, message func(e *attacker, id int) string) act {
 	return func(ctx context.Context, e *attacker, sent *atomic.Int64) error {
 		ctx, cancel := context.WithCancel(ctx)

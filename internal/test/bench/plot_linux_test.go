@@ -110,7 +110,8 @@ func drawPlots(all []measurement) map[string][]byte {
 	return plots
 }
 
-// The plots in docs/internals/growth are drawn from the measurements there. ACP_AGENT_UPDATE=1 draws them.
+// The plots in docs/internals/growth are drawn from the measurements there. ACP_AGENT_UPDATE=1
+// draws them.
 func TestPlotsShowWhatWasRecorded(t *testing.T) {
 	const dir = "../../../docs/internals/growth"
 	all, err := readRecord(dir)
@@ -275,8 +276,8 @@ func (p *plot) namePositions() []float64 {
 	return positions
 }
 
-// scale chooses ticks 1, 2 and 5 times a power of ten that enclose all lines, or powers of ten alone
-// if that is enough.
+// scale chooses ticks 1, 2 and 5 times a power of ten that enclose all lines, or powers of ten
+// alone if that is enough.
 func (p *plot) scale() {
 	least, most := math.Inf(1), 0.0
 	for _, l := range p.lines {

@@ -130,8 +130,8 @@ func BenchmarkProxyUpdate(b *testing.B) {
 	}
 }
 
-// BenchmarkWebSocketUpdate measures how much latency serve and connect add to an update from an agent
-// behind acp-agent, on one machine.
+// BenchmarkWebSocketUpdate measures how much latency serve and connect add to an update from an
+// agent behind acp-agent, on one machine.
 func BenchmarkWebSocketUpdate(b *testing.B) {
 	_, pipe := commands(b)
 	b.Setenv(program.Remote, pipe[0])

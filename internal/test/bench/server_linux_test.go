@@ -152,7 +152,8 @@ type server struct {
 	cmd                 *exec.Cmd
 }
 
-// serve starts a server on this machine, with its sessions in a file or at the address of a database.
+// serve starts a server on this machine, with its sessions in a file or at the address of a
+// database.
 func serve(b *testing.B, program, database string, flags ...string) *server {
 	b.Helper()
 	s := &server{program: program, state: filepath.Join(b.TempDir(), "state")}

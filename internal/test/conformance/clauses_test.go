@@ -18,8 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/conform"
 )
 
-// clauseItem matches a clause of docs/internals/conformance.md: its id, the requirement and, in italics, what
-// is missing.
+// clauseItem matches a clause of docs/internals/conformance.md: its id, the requirement and, in
+// italics, what is missing.
 var clauseItem = regexp.MustCompile(`(?m)^- \*\*(` + id + `)\*\* (?:.|\n  )+$`)
 
 // clauses returns the text of each clause of docs/internals/conformance.md by its id.

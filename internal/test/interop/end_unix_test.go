@@ -20,8 +20,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
-// requireSoon checks that the program has exited in time: within 3 seconds, and more on a machine so
-// busy that the program takes long to print its version.
+// requireSoon checks that the program has exited in time: within 3 seconds, and more on a machine
+// so busy that the program takes long to print its version.
 func requireSoon(t *testing.T, began time.Time) {
 	t.Helper()
 	took := time.Since(began)

@@ -22,8 +22,8 @@ import (
 )
 
 // inspector is the MCP Inspector's command-line client: one process keeps the connection, and
-// commands talk to it through a socket. Except for the first one the test takes their place, because
-// each would start Node.
+// commands talk to it through a socket. Except for the first one the test takes their place,
+// because each would start Node.
 type inspector struct {
 	t   *testing.T
 	dir string // of the process

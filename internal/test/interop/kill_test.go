@@ -236,8 +236,8 @@ func (a *agent) everything() map[string]listed {
 	}
 }
 
-// check compares the store with the model and settles what unanswered requests left open. It asks a,
-// and ends it.
+// check compares the store with the model and settles what unanswered requests left open. It asks
+// a, and ends it.
 func (m *memory) check(t *testing.T, a *agent, histories bool) {
 	t.Helper()
 	found := a.everything()

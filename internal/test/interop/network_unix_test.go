@@ -191,8 +191,8 @@ func TestConnectionsOfUserShareAgent(t *testing.T) {
 	}
 }
 
-// The official TypeScript client is a client of a server, in a browser too, and the official server is
-// one for connect. Clause N1.
+// The official TypeScript client is a client of a server, in a browser too, and the official server
+// is one for connect. Clause N1.
 func TestOfficialWebSocketClientAndServer(t *testing.T) {
 	t.Parallel()
 	packages(t)
@@ -438,8 +438,8 @@ func TestServerBehindProxySaysWhoIsBehindIt(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 }
 
-// The network fails again and again during a turn, and neither side notices. Another window of the user,
-// whose network works, is not delayed; the first one stays a viewer.
+// The network fails again and again during a turn, and neither side notices. Another window of the
+// user, whose network works, is not delayed; the first one stays a viewer.
 func TestTurnSurvivesTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--", proctest.Executable())

@@ -41,8 +41,8 @@ func startOn(t *testing.T, address string, args ...string) *agent {
 	return a.initialize()
 }
 
-// Three programs share a database, and one of them is killed at a random point, again and again. Its
-// sessions are then opened by another one, which has everything that was acknowledged. Nothing
+// Three programs share a database, and one of them is killed at a random point, again and again.
+// Its sessions are then opened by another one, which has everything that was acknowledged. Nothing
 // fails, and at the end nothing is lost.
 //
 // Clauses S1, S2, S3, N3.
@@ -146,9 +146,9 @@ func TestLossIsNoticedWithoutAWrite(t *testing.T) {
 }
 
 // sessions copy is killed again and again, and repeated until it has copied everything: histories
-// and owners are as before, and what was used later in the other store stays. What was deleted before
-// is remembered. A session that was deleted in one of the stores afterwards is in both, or still in the
-// other.
+// and owners are as before, and what was used later in the other store stays. What was deleted
+// before is remembered. A session that was deleted in one of the stores afterwards is in both, or
+// still in the other.
 //
 // Clauses S1, N1.
 func TestKillsOfSessionsCopy(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
-// A folder that the user declared to be read only stays so in every session: whatever a client names or
-// leaves out, after a load, a resume and a fork, for the agent's files and terminals.
+// A folder that the user declared to be read only stays so in every session: whatever a client
+// names or leaves out, after a load, a resume and a fork, for the agent's files and terminals.
 //
 // Clause A39.
 func TestReadOnlyFolderStaysSo(t *testing.T) {
@@ -84,8 +84,8 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 	require.Equal(t, before, dirtest.Planted(t, dep))
 }
 
-// Every way into a read-only folder is refused, and says why. The same ways lead into the folder if it is
-// not read-only.
+// Every way into a read-only folder is refused, and says why. The same ways lead into the folder if
+// it is not read-only.
 //
 // Clause A39.
 func TestWaysIntoReadOnlyFolders(t *testing.T) {

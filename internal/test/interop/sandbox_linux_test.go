@@ -85,7 +85,8 @@ func (a *agent) asksFor(session, cwd string, request map[string]any) (r *termina
 	return r, ""
 }
 
-// An editor's terminal holds what an agent in the sandbox runs there as the sandbox holds the agent.
+// An editor's terminal holds what an agent in the sandbox runs there as the sandbox holds the
+// agent.
 //
 // Clause X5.
 func TestTerminalsOfARestrictedAgent(t *testing.T) {

@@ -117,8 +117,8 @@ func TestTypeScriptClientStoredSessions(t *testing.T) {
 	t.Run("W1/every line is valid", func(t *testing.T) { everyLine(t, processes) })
 }
 
-// What the agent wrote reaches both clients byte for byte, except what needs a capability that the client
-// has not declared.
+// What the agent wrote reaches both clients byte for byte, except what needs a capability that the
+// client has not declared.
 func TestTypeScriptClientCapabilities(t *testing.T) {
 	t.Parallel()
 	processes := drive(t, "declares.mjs")
@@ -132,8 +132,8 @@ func TestTypeScriptClientCapabilities(t *testing.T) {
 	}
 }
 
-// played returns the updates that the agent was told to play, without those that need a capability if
-// the client declares none, and those that the client was shown instead, with the agent's ids.
+// played returns the updates that the agent was told to play, without those that need a capability
+// if the client declares none, and those that the client was shown instead, with the agent's ids.
 func played(t *testing.T, lines []rawrpc.Line, declares bool) (written, shown []string) {
 	t.Helper()
 	needs := map[string]bool{"session_info_update": true, "available_commands_update": true} // the program's own

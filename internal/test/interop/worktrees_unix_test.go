@@ -159,7 +159,8 @@ func TestForgedWorktreesGetNothing(t *testing.T) {
 	require.Contains(t, a.updates(from, id), "read secret", "what it may not do still holds")
 }
 
-// The worktrees of a bare repository are in each other's place, however the repository lies beside them.
+// The worktrees of a bare repository are in each other's place, however the repository lies beside
+// them.
 //
 // Clause A38.
 func TestWorktreesOfBareRepositories(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// OpenOwners returns an [Open] for stores that take long to open. Its stores are parts of two, which
-// open returns and which are closed with t: they have owners with names of their own.
+// OpenOwners returns an [Open] for stores that take long to open. Its stores are parts of two,
+// which open returns and which are closed with t: they have owners with names of their own.
 func OpenOwners(t *testing.T, open func(t *testing.T) sessionstore.Shared) Open {
 	var stores [2]sessionstore.Shared
 	n := 0

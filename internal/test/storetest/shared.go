@@ -24,8 +24,8 @@ import (
 // TestShared tests several stores on one database, which random writers use at the same time. open
 // returns a further store on it, and closes it in the test's cleanup. killed, if not nil, runs
 // a program that calls [Work] with such a store and its standard output, kills it after some lines
-// of it, and returns the output. That is done 4 times, or 500 times if ACP_AGENT_VOLUME is set, which
-// also doubles what the writers do.
+// of it, and returns the output. That is done 4 times, or 500 times if ACP_AGENT_VOLUME is set,
+// which also doubles what the writers do.
 func TestShared(
 	t *testing.T, open Open, killed func(t *testing.T, lines int) (journal []byte, err error),
 ) {

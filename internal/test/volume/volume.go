@@ -1,6 +1,6 @@
 // Package volume says how often tests repeat what they prove by its number: random operations,
-// combinations, and places where something fails; and how long they wait. It must only be imported by
-// tests.
+// combinations, and places where something fails; and how long they wait. It must only be imported
+// by tests.
 package volume
 
 import (

@@ -31,8 +31,8 @@ type Options struct {
 	// panics, that is logged, and it is not called again.
 	Tap Tap
 	// Invalid, if set, is called on the read loop with each line that is not a message, or with the
-	// beginning of one over the limit, unless it is known to be a request or a response. It must not
-	// keep or change line.
+	// beginning of one over the limit, unless it is known to be a request or a response. It must
+	// not keep or change line.
 	Invalid func(ctx context.Context, line []byte, tooLong bool)
 	// Budget, if set, limits the bytes of unanswered requests, and of responses that wait, together
 	// with other connections.
@@ -175,8 +175,8 @@ func (c *Conn) Serve(ctx context.Context) error {
 	return err
 }
 
-// stopRead lets the read loop end with the last message that it has read, which it would drop if the
-// connection ended first. It reports whether the loop has ended.
+// stopRead lets the read loop end with the last message that it has read, which it would drop if
+// the connection ended first. It reports whether the loop has ended.
 func (c *Conn) stopRead(read <-chan error) bool {
 	s, ok := c.transport.(ReadStopper)
 	return ok && s.StopRead() && await(read, c.options.Grace/4)

@@ -38,7 +38,8 @@ func TestEndOfInput(t *testing.T) {
 	}, lines)
 }
 
-// Valid JSON that we do not read is not called malformed, and who sent a request learns that it was his.
+// Valid JSON that we do not read is not called malformed, and who sent a request learns that it was
+// his.
 //
 // Clause W2.
 func TestMessagesThatAreNotRead(t *testing.T) {
@@ -221,8 +222,8 @@ func (s *stopping) StopRead() bool {
 	return true
 }
 
-// A message that was read when the connection is ended is answered, so that none is lost between what
-// was answered and what the peer knows was not read.
+// A message that was read when the connection is ended is answered, so that none is lost between
+// what was answered and what the peer knows was not read.
 //
 // Clause W9.
 func TestLastMessageIsAnswered(t *testing.T) {

@@ -30,8 +30,8 @@ const bufferSize = 64 << 10
 // mark is a byte order mark, with which some programs begin a stream, or each line.
 var mark = []byte("\uFEFF")
 
-// Reader splits a stream into lines that end with "\n" or "\r\n". A byte order mark at the beginning
-// of a line is left out. It must not be used concurrently.
+// Reader splits a stream into lines that end with "\n" or "\r\n". A byte order mark at the
+// beginning of a line is left out. It must not be used concurrently.
 type Reader struct {
 	in     *bufio.Reader
 	max    int

@@ -50,8 +50,8 @@ type response struct {
 }
 
 // decode decodes a line. It returns an error if the line is not a valid message. Then the message
-// still has the id of a request that must be answered, or of a response whose call must not wait for
-// ever, if that is known.
+// still has the id of a request that must be answered, or of a response whose call must not wait
+// for ever, if that is known.
 func decode(line []byte) (message, *Error) {
 	m, invalid := decodeValid(line)
 	if invalid != nil && m.response.result == nil {

@@ -140,8 +140,8 @@ func (t *task) finish(result json.RawMessage, err error) {
 	if r.before != nil {
 		_ = t.conn.queue.await(context.Background(), t.conn.queue.limit)
 		result, err = t.callBefore(result, err)
-		// Others may have taken the room, so the queue may exceed its limit by one response for each
-		// goroutine that waited.
+		// Others may have taken the room, so the queue may exceed its limit by one response for
+		// each goroutine that waited.
 		send = func(m outgoing) { _ = t.conn.queue.force(m) }
 	}
 	if t.conn.inflight.claim(r.ID) {

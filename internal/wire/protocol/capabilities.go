@@ -51,9 +51,9 @@ var clientCapabilities = []ClientCapability{
 // follows the one that it is a member of.
 func ClientCapabilities() []ClientCapability { return slices.Clone(clientCapabilities) }
 
-// An AgentCapability describes a member of agentCapabilities. If it is served, the program offers it
-// for every agent. If it is passed on, it is offered if the agent offers it. Why says why it is not
-// served.
+// An AgentCapability describes a member of agentCapabilities. If it is served, the program offers
+// it for every agent. If it is passed on, it is offered if the agent offers it. Why says why it is
+// not served.
 type AgentCapability struct {
 	Path     string
 	Handling Handling

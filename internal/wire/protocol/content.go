@@ -3,9 +3,9 @@ package protocol
 import "slices"
 
 // A ContentType describes the type of a content block, or of an entry in the content of a tool
-// call. It is sent only to a client that has declared the capability Needs. All of them pass between
-// the client and the agent as they are. A content block has at least the strings Required, and may
-// have the strings Optional, or null in their place.
+// call. It is sent only to a client that has declared the capability Needs. All of them pass
+// between the client and the agent as they are. A content block has at least the strings Required,
+// and may have the strings Optional, or null in their place.
 type ContentType struct {
 	Name       string
 	OfToolCall bool

@@ -27,8 +27,8 @@ const (
 	noChain      = "acp-agent starts the agent behind it itself"
 )
 
-// methods are those of the newest schema, stable and unstable, of later releases, and of drafts that
-// were withdrawn and are still in use.
+// methods are those of the newest schema, stable and unstable, of later releases, and of drafts
+// that were withdrawn and are still in use.
 var methods = []Method{
 	{Initialize, AgentSide, Served, ""},
 	{Authenticate, AgentSide, Passed, agentAccount},

@@ -24,7 +24,8 @@ func millis(t time.Time) int64 {
 // keyTexts are the columns cwd, dirs, real_cwd, real_dirs and read_only of a session.
 type keyTexts [5]string
 
-// keyColumns returns the columns of k, which must be valid, and then the hashes of all but the last.
+// keyColumns returns the columns of k, which must be valid, and then the hashes of all but the
+// last.
 func keyColumns(k sessionstore.Keys) (columns []any) {
 	texts := keyTexts{
 		k.Roots.Cwd().String(), listText(k.Roots.Additional().Strings()),

@@ -88,8 +88,8 @@ type view struct{ *Store }
 func (view) Close() error { return nil }
 
 // Close implements [sessionstore.Store]. If the store was used and Options.Retention is set, it
-// first prunes the sessions that were never prompted, for about a second. Then it purges what deleted sessions left, for a limited time; the next program
-// does the rest.
+// first prunes the sessions that were never prompted, for about a second. Then it purges what
+// deleted sessions left, for a limited time; the next program does the rest.
 func (s *Store) Close() error {
 	s.applyRetention()
 	s.end()

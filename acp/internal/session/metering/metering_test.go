@@ -189,8 +189,8 @@ func (l *ledger) add(charges []sessionstore.Charge) {
 }
 
 // Whatever happens to sessions, the sum of the charges is what was spent. An agent that is not
-// known and begins again must spend less in its first turn than in all before, or it is undercounted:
-// the test keeps to that.
+// known and begins again must spend less in its first turn than in all before, or it is
+// undercounted: the test keeps to that.
 //
 // Clause K1.
 func TestSumIsWhatWasSpent(t *testing.T) {

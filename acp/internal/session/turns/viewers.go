@@ -48,8 +48,8 @@ type Viewers[C Client] struct {
 type ViewerOptions[C Client] struct {
 	// Go starts a goroutine that ends soon after its viewer has left.
 	Go func(do func())
-	// Slow is called after a viewer was dropped because it was too slow. If it was the last one, alone
-	// is closed when another client comes; otherwise it is nil.
+	// Slow is called after a viewer was dropped because it was too slow. If it was the last one,
+	// alone is closed when another client comes; otherwise it is nil.
 	Slow func(c C, alone <-chan struct{})
 	// Patience is how long a viewer may take nothing while messages wait for it. Default: any time.
 	Patience time.Duration
@@ -133,8 +133,8 @@ func (v *Viewers[C]) indexLocked(c C) int {
 	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
 }
 
-// Hurry lets messages pass viewers that do not read, until done is called, because a client waits to
-// become a viewer. What these viewers cannot take meanwhile is kept for them.
+// Hurry lets messages pass viewers that do not read, until done is called, because a client waits
+// to become a viewer. What these viewers cannot take meanwhile is kept for them.
 func (v *Viewers[C]) Hurry() (done func()) {
 	v.hurry(1)
 	return sync.OnceFunc(func() { v.hurry(-1) })

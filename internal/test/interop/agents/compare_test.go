@@ -307,8 +307,8 @@ func kindOf(update string) string {
 	return u.SessionUpdate
 }
 
-// replay notes what a replay shows. Its updates are those of the record, to which agents add members
-// in replays of their own.
+// replay notes what a replay shows. Its updates are those of the record, to which agents add
+// members in replays of their own.
 func (w *watcher) replay(updates string) {
 	for _, text := range []string{"Please do it all.", "It is all done.", "banana", "echo ran"} {
 		if strings.Contains(updates, text) {

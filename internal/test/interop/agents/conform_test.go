@@ -54,8 +54,8 @@ func recordReport(t *testing.T, s subject) {
 	writeReport(t, s, report)
 }
 
-// writeReport records a report, without the checks of which there is nothing to say. What was sent is
-// kept for failures.
+// writeReport records a report, without the checks of which there is nothing to say. What was sent
+// is kept for failures.
 func writeReport(t *testing.T, s subject, report conform.Report) {
 	report.Checks = slices.DeleteFunc(report.Checks, func(c conform.Result) bool {
 		return c.Verdict == conform.NotOffered || c.Verdict == conform.Pass && c.Reason == ""

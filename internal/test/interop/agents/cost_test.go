@@ -115,8 +115,8 @@ func minus(line, earlier costLine) costLine {
 }
 
 // compare compares what turns have used with the requests after the first n. The prices of Claude
-// Code's models are its own, so its turns are compared with what one has cost before, unless that is
-// 0: each sends the whole conversation.
+// Code's models are its own, so its turns are compared with what one has cost before, unless that
+// is 0: each sends the whole conversation.
 func (s *stage) compare(t *testing.T, line costLine, n, turns int, each float64) {
 	t.Helper()
 	input, output := s.usedSince(n)

@@ -16,8 +16,8 @@ import (
 )
 
 // Sessions that an agent has without acp-agent are listed, and open by the agent's own ids too: an
-// editor that was used with the agent alone goes on with those that it remembers. They belong to the
-// agent, however that is started.
+// editor that was used with the agent alone goes on with those that it remembers. They belong to
+// the agent, however that is started.
 //
 // Clause A31.
 func TestSessionsThatARealAgentHasAlready(t *testing.T) {
@@ -153,8 +153,8 @@ func TestReplayContinuesTheRecord(t *testing.T) {
 	}
 }
 
-// What is deleted in the agent disappears behind acp-agent too. A session that was used there stays,
-// marked, and goes on.
+// What is deleted in the agent disappears behind acp-agent too. A session that was used there
+// stays, marked, and goes on.
 //
 // Clause A31.
 func TestSessionsDeletedInTheAgent(t *testing.T) {

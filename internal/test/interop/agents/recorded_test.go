@@ -43,8 +43,8 @@ type recorded struct {
 	plugins  []string
 	roots    string // what people type for /roots
 	sends    bool   // it sends folders itself
-	// opencode says that the agent is opencode, rather than its stand-in, which starts at once. make
-	// test leaves the prompts for its model out, and also takes the stand-in.
+	// opencode says that the agent is opencode, rather than its stand-in, which starts at once.
+	// make test leaves the prompts for its model out, and also takes the stand-in.
 	opencode bool
 }
 
@@ -401,8 +401,9 @@ func (p project) replay(t *testing.T, args []string, sessions *sessionIDs, trans
 	return said.String()
 }
 
-// conversation is the replay of a transcript. A line "> JSON" is a message of the editor, "< ID" the response to its request,
-// "< ID METHOD" a request of the agent. The editor's responses have the ids of the recording.
+// conversation is the replay of a transcript. A line "> JSON" is a message of the editor, "< ID"
+// the response to its request, "< ID METHOD" a request of the agent. The editor's responses have
+// the ids of the recording.
 type conversation struct {
 	project
 	agent    *program.Process

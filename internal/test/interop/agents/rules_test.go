@@ -87,8 +87,8 @@ type asking struct {
 	files map[string]string
 	// run returns the order to run a command, nil for any.
 	run func(command string) modelserver.Order
-	// withoutEdits means that it edits by commands. tool is what becomes of a call of an MCP tool for
-	// which there is a rule: "allowed", "asked" or "" if it calls none.
+	// withoutEdits means that it edits by commands. tool is what becomes of a call of an MCP tool
+	// for which there is a rule: "allowed", "asked" or "" if it calls none.
 	withoutEdits bool
 	tool         string
 	// plan is its mode for plans, and leaves the tool by which it asks to leave it.

@@ -14,8 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-// What a repository may have an agent run: @CANARY@ is the beginning of the path of a file that this
-// creates.
+// What a repository may have an agent run: @CANARY@ is the beginning of the path of a file that
+// this creates.
 var projectSettings = map[string]string{
 	".mcp.json": `{"mcpServers":{"canary":{"command":"touch","args":["@CANARY@server"]}}}`,
 	".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch @CANARY@hook"}]}]},

@@ -52,8 +52,8 @@ func (s *stage) as(t *testing.T, user, url string) *editor {
 	return own.open(t, noFiles, []string{program.Path(), "connect", url})
 }
 
-// Two users of a server have an agent with one home. What one has said reaches neither the other nor
-// the other's model, under whatever id.
+// Two users of a server have an agent with one home. What one has said reaches neither the other
+// nor the other's model, under whatever id.
 //
 // Clauses N1, N5.
 func TestUsersOfAServerWithARealAgent(t *testing.T) {

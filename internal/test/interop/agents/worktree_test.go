@@ -186,8 +186,8 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	return found
 }
 
-// An agent that takes over from another one is told the task, the files, the outcome of commands and
-// the end of results, all quoted.
+// An agent that takes over from another one is told the task, the files, the outcome of commands
+// and the end of results, all quoted.
 //
 // Clause P7.
 func TestRealAgentsTakeOver(t *testing.T) {

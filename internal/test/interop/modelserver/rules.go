@@ -26,19 +26,21 @@ const (
 	// KimiK2 numbers its tool calls, and needs these IDs back:
 	// https://github.com/MoonshotAI/Kimi-K2/blob/main/docs/tool_call_guidance.md
 	KimiK2 = "kimi-k2"
-	// Mistral accepts no message of the user after the result of a tool, only IDs of nine letters and
-	// digits, and no message of the model without content and calls:
+	// Mistral accepts no message of the user after the result of a tool, only IDs of nine letters
+	// and digits, and no message of the model without content and calls:
 	// https://github.com/mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py
 	Mistral = "mistral-large"
 	// Devstral has a template that counts the messages of both sides without calls and results, as
-	// in llama.cpp: https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3/blob/main/tokenizer_config.json
+	// in llama.cpp:
+	// https://huggingface.co/mistralai/Mistral-7B-Instruct-v0.3/blob/main/tokenizer_config.json
 	Devstral = "devstral"
 	// GPT accepts at most 128 tools, whose arguments are objects without alternatives at the top:
 	// https://github.com/langchain-ai/langchainjs/issues/9804. In responses it wants back what it
 	// thought before its calls: https://developers.openai.com/api/docs/guides/reasoning
 	GPT = "gpt-5.1"
-	// Claude has the same rule for arguments: https://github.com/anthropics/claude-code/issues/40075
-	// It wants back what it thought before its calls:
+	// Claude has the same rule for arguments:
+	// https://github.com/anthropics/claude-code/issues/40075 It wants back what it thought before
+	// its calls:
 	// https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 	Claude = "claude-sonnet-5"
 )
