@@ -22,7 +22,7 @@ func Announce(u backend.Update, worktrees bool) (_ backend.Update, theirs []stri
 	}
 	others := slices.DeleteFunc(slices.Clone(list), func(c json.RawMessage) bool {
 		var said struct{ Name, Description string }
-		_ = json.Unmarshal(c, &said) // one that cannot be read is none of ours
+		_ = json.Unmarshal(c, &said) // ours can all be read
 		name := strings.TrimPrefix(said.Name, "/")
 		own := backend.AdapterCommand(name)
 		switch {
