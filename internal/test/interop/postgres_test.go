@@ -128,6 +128,9 @@ func TestLossIsNoticedAtTheNextPrompt(t *testing.T) {
 	here, there := startOn(t, address), startOn(t, address)
 	dir := folder(t)
 	taken, deleted, kept := here.open(dir), here.open(dir), here.open(dir)
+	for _, id := range []string{taken, deleted} { // after a turn, nothing is left to be written
+		require.Equal(t, "end_turn", here.prompt(id, "/roots"))
+	}
 	there.call("session/load", map[string]any{"sessionId": taken, "cwd": dir, "mcpServers": []any{}}, nil)
 	there.call("session/delete", sessionParams(deleted), nil)
 	for id, code := range map[string]int{taken: invalidRequest, deleted: notFound} {
