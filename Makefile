@@ -51,9 +51,8 @@ build:
 	$(PLAIN) go build -ldflags "-s -w" -o $(OUT) $(PROGRAM)
 
 # What is published for a version, into dist/: archives, npm packages, checksums and more.
-# RELEASE=-packages adds .deb and .rpm, for which Go downloads nfpm.
 release:
-	$(PLAIN) go run ./internal/release -out dist $(RELEASE)
+	$(PLAIN) go run ./internal/release -out dist
 
 # Every test, and those of packages in which goroutines meet once more with the race detector. That
 # needs npm and a C compiler; go test ./... runs what needs neither.

@@ -5,12 +5,10 @@ import (
 	"archive/zip"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -60,19 +58,6 @@ func (r *release) archiveName(t target) string {
 		ending = ".zip"
 	}
 	return fmt.Sprintf("acp-agent_%s_%s_%s%s", r.version.Number, t.os, t.arch, ending)
-}
-
-// A download is a published archive.
-type download struct{ url, sha256 string }
-
-// download returns where the archive for a platform will be, which must be written.
-func (r *release) download(t target) (download, error) {
-	name := r.archiveName(t)
-	content, err := os.ReadFile(filepath.Join(r.out, name))
-	return download{
-		url:    fmt.Sprintf("%s/releases/download/v%s/%s", repository, r.version.Number, name),
-		sha256: fmt.Sprintf("%x", sha256.Sum256(content)),
-	}, err
 }
 
 // tarball returns a compressed tar file of files, which all have the same date.

@@ -10,8 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
 
 	"github.com/acp-agent/acp-agent/internal/version"
 )
@@ -85,9 +83,8 @@ func (r *release) run(
 	return out, err
 }
 
-// collect collects the files that each archive contains besides the program: documents, licences,
-// shell completions and manual pages.
-func (r *release) collect(ctx context.Context, work string) error {
+// collect collects the documents that each archive contains besides the program.
+func (r *release) collect(ctx context.Context) error {
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		content, err := os.ReadFile(filepath.Join(r.checkout, name))
 		if err != nil {
@@ -96,66 +93,6 @@ func (r *release) collect(ctx context.Context, work string) error {
 		r.files = append(r.files, file{name, content, plain})
 	}
 	licences, err := r.licences(ctx)
-	if err != nil {
-		return err
-	}
 	r.files = append(r.files, file{"LICENSES-OF-MODULES.txt", licences, plain})
-	if err := r.collectCompletions(ctx, work); err != nil {
-		return err
-	}
-	return r.collectManual(ctx, work)
-}
-
-// collectCompletions lets the program for this machine print its completions.
-func (r *release) collectCompletions(ctx context.Context, work string) error {
-	host := program{hostTarget(), filepath.Join(work, "host", hostTarget().executable())}
-	built := func(p program) bool { return p.target == host.target }
-	if i := slices.IndexFunc(r.programs, built); i >= 0 {
-		host = r.programs[i]
-	} else if err := r.compileOne(ctx, host); err != nil {
-		return err
-	}
-	for shell, name := range map[string]string{
-		"bash": "acp-agent.bash", "zsh": "_acp-agent", "fish": "acp-agent.fish",
-		"powershell": "acp-agent.ps1",
-	} {
-		script, err := r.run(ctx, nil, host.path, "completion", shell)
-		if err != nil {
-			return err
-		}
-		r.files = append(r.files, file{"completions/" + name, script, plain})
-	}
-	return nil
-}
-
-// collectManual lets a test of the command line write its manual pages: the program itself does not
-// link what generates them. The test is built as make test does, to share compiled packages.
-func (r *release) collectManual(ctx context.Context, work string) error {
-	dir := filepath.Join(work, "man")
-	date := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(r.version.Date.Unix(), 10)
-	_, err := r.run(ctx, []string{"CGO_ENABLED=0", date}, "go", "test", "-trimpath", "-vet=off",
-		"-ldflags=-w", "-count=1", "-run", "^TestManual$", "./internal/cli", "-manual", dir)
-	if err != nil {
-		return err
-	}
-	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil {
-		return err
-	}
-	for _, page := range pages {
-		content, err := os.ReadFile(page)
-		if err != nil {
-			return err
-		}
-		r.files = append(r.files, file{"man/" + filepath.Base(page), content, plain})
-	}
-	return missing(len(pages), "manual pages")
-}
-
-// missing returns an error if n, the number of something, is 0.
-func missing(n int, what string) error {
-	if n == 0 {
-		return fmt.Errorf("there are no %s", what)
-	}
-	return nil
+	return err
 }

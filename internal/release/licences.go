@@ -90,5 +90,8 @@ func addLicences(all *bytes.Buffer, name, dir string) error {
 		found++
 		fmt.Fprintf(all, "\n\n=== %s: %s\n\n%s", name, entry.Name(), content)
 	}
-	return missing(found, "licence files in "+name)
+	if found == 0 {
+		return fmt.Errorf("there are no licence files in %s", name)
+	}
+	return nil
 }

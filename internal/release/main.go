@@ -1,20 +1,15 @@
 // Command release builds everything that is published for a version of acp-agent: an archive for
-// each platform, npm packages, the entry of the ACP registry, a formula for Homebrew, a manifest
-// for Scoop, a bill of materials and checksums. The version is the commit's tag. The command
-// publishes nothing: release.yml signs and publishes the files in DIR, but not those in its
-// folders. With -packages the command also writes packages for Debian and Red Hat, with nfpm, which
-// Go downloads.
+// each platform, npm packages, the entry of the ACP registry, a bill of materials and checksums.
+// The version is the commit's tag. The command publishes nothing: release.yml signs and publishes
+// the files in DIR, but not those in its folders.
 //
 //	main.go      what is built, in order
-//	build.go     the programs, their completions and manual pages
+//	build.go     the programs, and the documents in every archive
 //	archive.go   archives, the same bytes in every run
 //	licences.go  the licences of linked modules
 //	sbom.go      the bill of materials
 //	npm.go       npm packages: acp-agent, and one for each platform
 //	registry.go  the entry of the ACP registry
-//	brew.go      the formula for Homebrew
-//	scoop.go     the manifest for Scoop
-//	linux.go     packages for Debian and Red Hat
 //
 // Two runs from the same commit and Go version make the same bytes.
 package main
@@ -36,14 +31,13 @@ import (
 func main() {
 	out := flag.String("out", "dist", "write to the directory `DIR`, which is replaced")
 	host := flag.Bool("host", false, "build only for this machine's platform")
-	system := flag.Bool("packages", false, "also write packages for Debian and Red Hat")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	targets := allTargets
 	if *host {
 		targets = []target{hostTarget()}
 	}
-	r := &release{checkout: ".", out: *out, packages: *system}
+	r := &release{checkout: ".", out: *out}
 	err := r.build(ctx, targets)
 	stop()
 	if err != nil {
@@ -62,7 +56,6 @@ type program struct {
 type release struct {
 	checkout string // the root of the source tree
 	out      string
-	packages bool // for Debian and Red Hat are wanted
 	version  version.Version
 	programs []program
 	// files go into each archive beside the program.
@@ -81,13 +74,10 @@ func (r *release) build(ctx context.Context, targets []target) error {
 	defer os.RemoveAll(work)
 	for _, step := range []func() error{
 		func() error { return r.compile(ctx, work, targets) },
-		func() error { return r.collect(ctx, work) },
+		func() error { return r.collect(ctx) },
 		r.writeArchives,
 		r.writeNPM,
 		r.writeRegistryEntry,
-		r.writeFormula,
-		r.writeScoop,
-		func() error { return r.writeSystemPackages(ctx, work) },
 		r.writeBillOfMaterials,
 		r.writeChecksums,
 	} {

@@ -66,12 +66,7 @@ func (r *release) writePackage(name string, f file, manifest object) error {
 		// npm compares it with the provenance of the package.
 		"repository": object{"type": "git", "url": "git+" + repository + ".git"},
 	})
-	files := []file{{"package.json", encoded(manifest), plain}, f}
-	for _, f := range r.files {
-		if !strings.Contains(f.name, "/") { // documents and licences
-			files = append(files, f)
-		}
-	}
+	files := append([]file{{"package.json", encoded(manifest), plain}, f}, r.files...)
 	for i := range files {
 		files[i].name = "package/" + files[i].name
 	}

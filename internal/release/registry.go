@@ -1,8 +1,11 @@
 package main
 
 import (
+	"crypto/sha256"
 	_ "embed"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -22,12 +25,16 @@ func (r *release) writeRegistryEntry() error {
 	number, _, _ := strings.Cut(r.version.Number, "-")
 	binaries := object{}
 	for _, p := range r.programs {
-		d, err := r.download(p.target)
+		name := r.archiveName(p.target)
+		archive, err := os.ReadFile(filepath.Join(r.out, name))
 		if err != nil {
 			return err
 		}
-		binaries[p.registryPlatform()] = object{"archive": d.url, "sha256": d.sha256,
-			"cmd": "./" + p.executable()} // in the archive
+		binaries[p.registryPlatform()] = object{
+			"archive": fmt.Sprintf("%s/releases/download/v%s/%s", repository, r.version.Number, name),
+			"sha256":  fmt.Sprintf("%x", sha256.Sum256(archive)),
+			"cmd":     "./" + p.executable(), // in the archive
+		}
 	}
 	entry := encoded(object{
 		"id": "acp-agent", "name": "acp-agent", "version": number, "description": description,

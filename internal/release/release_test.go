@@ -27,7 +27,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
-	"github.com/acp-agent/acp-agent/internal/version"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -50,7 +49,6 @@ func TestRelease(t *testing.T) {
 	t.Run("archive", func(t *testing.T) { testArchive(t, first, unpacked) })
 	t.Run("registry", func(t *testing.T) { testRegistry(t, first, unpacked) })
 	t.Run("npm", func(t *testing.T) { testNPM(t, first) })
-	t.Run("formula", func(t *testing.T) { testFormula(t, first) })
 	if volume.Full() { // it compiles the whole program once more, under another path
 		t.Run("upgrade", func(t *testing.T) { testUpgrade(t, checkout, unpacked) })
 	}
@@ -139,66 +137,8 @@ func testPublication(t *testing.T, dist string) {
 		}
 	}
 	require.Equal(t, checksums(t, dist), sums.String())
-	for _, ending := range []string{".tar.gz", ".tgz", ".rb", ".cdx.json"} {
+	for _, ending := range []string{".tar.gz", ".tgz", ".cdx.json"} {
 		require.Contains(t, sums.String(), ending+"\n")
-	}
-}
-
-// testFormula tests that Homebrew gets an archive that exists.
-func testFormula(t *testing.T, dist string) {
-	formula, err := os.ReadFile(filepath.Join(dist, "acp-agent.rb"))
-	require.NoError(t, err)
-	m := regexp.MustCompile(`(?s) url "https://\S+/v` + regexp.QuoteMeta(tagged) +
-		`/(\S+)"\n +sha256 "(\w{64})"`).FindSubmatch(formula)
-	require.NotNil(t, m, string(formula))
-	require.Contains(t, checksums(t, dist), string(m[2])+"  "+string(m[1])+"\n")
-}
-
-// Windows and macOS are not built in tests, so their formulas are written for other files.
-func TestFormulasOfAllPlatforms(t *testing.T) {
-	r := &release{out: t.TempDir(), version: version.Version{Number: tagged}}
-	for _, target := range allTargets {
-		r.programs = append(r.programs, program{target: target})
-		require.NoError(t, r.write(r.archiveName(target), []byte(target.os+target.arch)))
-	}
-	require.NoError(t, r.writeFormula())
-	formula, err := os.ReadFile(filepath.Join(r.out, "acp-agent.rb"))
-	require.NoError(t, err)
-	require.Equal(t, 4, strings.Count(string(formula), "sha256 "))
-	require.Contains(t, string(formula), "on_macos do\n    on_arm do\n      url")
-
-	require.NoError(t, r.writeScoop())
-	type download struct{ URL, Hash string }
-	var manifest struct {
-		Bin          string
-		Architecture map[string]download
-	}
-	readJSON(t, filepath.Join(r.out, "acp-agent.json"), &manifest)
-	require.Equal(t, "acp-agent.exe", manifest.Bin)
-	require.Len(t, manifest.Architecture, 2)
-	d, err := r.download(target{"windows", "amd64"})
-	require.NoError(t, err)
-	require.Equal(t, download{URL: d.url, Hash: d.sha256}, manifest.Architecture["64bit"])
-}
-
-// Each system finds the completions of zsh in its own place.
-func TestFilesOfSystemPackages(t *testing.T) {
-	r := &release{files: []file{{"completions/_acp-agent", []byte("#compdef"), plain},
-		{"completions/acp-agent.ps1", nil, plain}, {"man/acp-agent.1", nil, plain}}}
-	for format, zsh := range map[string]string{
-		"deb": "/usr/share/zsh/vendor-completions/_acp-agent",
-		"rpm": "/usr/share/zsh/site-functions/_acp-agent",
-	} {
-		path, err := r.systemPackage(program{path: "/acp-agent"}, format, t.TempDir())
-		require.NoError(t, err)
-		var config struct{ Contents []struct{ Dst string } }
-		readJSON(t, path, &config)
-		var installed []string
-		for _, content := range config.Contents {
-			installed = append(installed, content.Dst)
-		}
-		require.Equal(t, []string{"/usr/bin/acp-agent", zsh, "/usr/share/man/man1/acp-agent.1"},
-			installed)
 	}
 }
 
@@ -321,14 +261,10 @@ func testArchive(t *testing.T, dist, dir string) {
 		string(out))
 	testSetup(t, filepath.Join(dir, "acp-agent"))
 	for name, content := range map[string]string{
-		"LICENSE":                       "Apache License",
-		"README.md":                     "# acp-agent",
-		"CHANGELOG.md":                  "# Changelog",
-		"LICENSES-OF-MODULES.txt":       "=== modernc.org/sqlite@",
-		"completions/acp-agent.bash":    "acp-agent",
-		"completions/_acp-agent":        "#compdef acp-agent",
-		"man/acp-agent.1":               ".TH",
-		"man/acp-agent-sessions-list.1": ".TH",
+		"LICENSE":                 "Apache License",
+		"README.md":               "# acp-agent",
+		"CHANGELOG.md":            "# Changelog",
+		"LICENSES-OF-MODULES.txt": "=== modernc.org/sqlite@",
 	} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
