@@ -54,7 +54,8 @@ func bare(word string) string {
 }
 
 // distance returns how many letters are missing, too many, wrong or swapped in word, part and more
-// if one of the words is a part of the other, or none.
+// if word begins name or contains it, or none. The end of a name says little: --file is not
+// --log-file.
 func distance(word, name string) int {
 	a, b := []rune(word), []rune(name)
 	rows := make([][]int, len(a)+1)
@@ -79,10 +80,10 @@ func distance(word, name string) int {
 	d := rows[len(a)][len(b)]
 	const shortest = 3 // of a part that says something
 	switch {
-	case d <= min(2, max(len(a), len(b))/3):
+	case len(a) > 1 && d <= min(2, max(1, len(a)/3)):
 		return d
 	case min(len(a), len(b)) >= shortest &&
-		(strings.Contains(name, word) || strings.Contains(word, name)):
+		(strings.HasPrefix(name, word) || strings.Contains(word, name)):
 		return part + d
 	}
 	return none

@@ -7,12 +7,14 @@ import (
 )
 
 func TestMeant(t *testing.T) {
-	names := Same([]string{"doctor", "setup", "sessions", "keep-dirs", "keyEnv", "bash", "run", "claude"})
+	names := Same([]string{"doctor", "setup", "sessions", "keep-dirs", "keyEnv", "bash", "run", "claude",
+		"log-file", "remove", "add"})
 	names["Claude Code"], names["Neovim (CodeCompanion)"] = "claude", "codecompanion"
 	for word, want := range map[string]string{
 		"docter": "doctor", "setpu": "setup", "Session": "sessions", "keepdirs": "keep-dirs",
-		"apiKeyEnv": "keyEnv", "claude-code": "claude", "vim": "codecompanion", "rnu": "run",
+		"apiKeyEnv": "keyEnv", "claude-code": "claude", "neovim": "codecompanion", "rnu": "run", "ad": "add",
 		"tcsh": "", "frobnicate": "", "nope": "", "": "", "x": "", "set": "setup",
+		"log": "log-file", "file": "", "move": "",
 	} {
 		if want != "" {
 			want = "; did you mean " + want + "?"
