@@ -24,7 +24,7 @@ import (
 
 // A Registry holds the agents in a registry.json of the ACP registry.
 type Registry struct {
-	// CopiedFrom is the file or URL that our copy comes from, without secrets.
+	// CopiedFrom is the file that our copy comes from.
 	CopiedFrom string    `json:"copiedFrom"`
 	CopiedAt   time.Time `json:"copiedAt"`
 	Agents     []Agent   `json:"agents"`
