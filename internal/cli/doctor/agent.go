@@ -3,31 +3,31 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// examineAgent starts the agent with this name, or the agent of a command, and asks for its
-// capabilities.
+// examineAgent starts the agent with this name, or the agent of a command.
 func (e *Examination) examineAgent(ctx context.Context, name string, args []string) []Finding {
 	subject := "agent " + name
 	if name == "" {
@@ -57,7 +57,10 @@ func (e *Examination) examineAgent(ctx context.Context, name string, args []stri
 			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
 		}
 	}
-	detail := path + ", " + describeAgent(agent)
+	detail := path
+	if agent.Release != unnamed {
+		detail += ", " + strings.TrimSpace(agent.Name+" "+agent.Release)
+	}
 	if profile.Sandbox.Mode != sandbox.Off {
 		detail += ", sandbox " + process.InEffect(profile.Sandbox)
 	}
@@ -116,7 +119,11 @@ func (e *Examination) commandSetting(name string, p profiles.Profile) string {
 	return ""
 }
 
-// tryAgent starts an agent, opens a session in an empty directory and ends it.
+// unnamed is the version with which acp-agent introduces an agent that does not say its name.
+const unnamed = "unnamed"
+
+// tryAgent opens a session of an agent in an empty directory, as an editor does that starts
+// acp-agent in front of it.
 func (e *Examination) tryAgent(
 	ctx context.Context, command process.Command, profile profiles.Profile,
 ) (agent client.Agent, err error) {
@@ -130,124 +137,60 @@ func (e *Examination) tryAgent(
 		return agent, err
 	}
 	defer os.RemoveAll(dir)
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
 		return agent, err
 	}
-	if profile.Sandbox.Mode != sandbox.Off { // it may write there, because it is temporary
-		command.Dir = dir
+	store := sqlite.NewMemory()
+	defer store.Close()
+	agentIn, out := io.Pipe()
+	in, agentOut := io.Pipe()
+	serving := make(chan error, 2)
+	go func() {
+		err := acp.Serve(ctx, agentIn, agentOut, acp.Options{Store: store, Version: unnamed,
+			Backend: func() backend.Backend {
+				return proxy.New(command, proxy.Options{Profile: profile})
+			}})
+		serving <- errors.Join(err, agentOut.Close())
+	}()
+	c := client.New(in, out, client.Options{Name: "acp-agent doctor", Version: e.Version})
+	go func() { serving <- c.Serve(ctx) }()
+	if agent, err = c.Initialize(ctx); err == nil {
+		err = openOnce(ctx, c, roots)
 	}
-	if command, err = profile.Restrict(command, nil); err != nil {
-		return agent, err
-	}
-	agent, err = e.introduce(ctx, command, dir)
-	refused, _ := errors.AsType[*client.Error](err)
-	switch {
-	case refused != nil && refused.Code == protocol.CodeAuthRequired:
-		itself := strings.Join(append([]string{command.Path}, command.Args...), " ")
-		login := cmp.Or(profile.Start.Login, itself)
-		err = runner.ExplainLogin(agent, refused, login)
-	case refused != nil:
-		err = fmt.Errorf("it opens no session: %w", runner.Explain(refused))
-	}
-	switch {
-	case err != nil && (refused == nil || refused.Code != protocol.CodeAuthRequired) &&
-		(command.Sandbox.Mode == sandbox.Strict ||
-			command.Sandbox.Mode == sandbox.Write && sandbox.Refused(err.Error())):
-		err = fmt.Errorf("%w. %s", err, process.ExplainFailure(command.Sandbox, err.Error(), "the agent",
-			"agents."+cmp.Or(profile.Name, "NAME")))
-	}
+	_ = out.Close() // which ends both
+	err = cmp.Or(context.Cause(ctx), explain(agent, profile, command, err))
+	<-serving
+	<-serving // what goes wrong after the session does not matter
 	return agent, err
 }
 
-// introduce starts an agent, introduces acp-agent to it, opens a session in dir and ends it. If the
-// agent refuses that, the error is a [client.Error].
-func (e *Examination) introduce(
-	ctx context.Context, command process.Command, dir string,
-) (agent client.Agent, err error) {
-	secrets := secret.OfCommand(command.Args, command.Env)
-	child, err := process.Start(ctx, command, process.Options{
-		Logger: slog.New(slog.DiscardHandler), Secrets: secrets,
-	})
-	if err != nil {
-		return client.Agent{}, err
-	}
-	c := client.New(child.Stdout(), child.Stdin(), client.Options{
-		Name: "acp-agent doctor", Version: e.Version,
-	})
-	serving, stop := context.WithCancel(ctx)
-	served := make(chan error, 1)
-	go func() { served <- c.Serve(serving) }()
-	agent, err = c.Initialize(ctx)
+// openOnce opens a session and deletes it.
+func openOnce(ctx context.Context, c *client.Client, roots workspace.Roots) error {
+	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
 	if err == nil {
-		err = openOnce(ctx, c, agent, dir)
+		_ = c.DeleteSession(ctx, session.ID) // as far as the agent can
 	}
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	ending, end := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer end()
-	stopErr := child.Stop(ending)
-	stop()
-	<-served // output after its answer does not matter
+	return err
+}
+
+// explain says what the error of an agent means, which is nil or acp-agent's answer.
+func explain(
+	agent client.Agent, profile profiles.Profile, command process.Command, err error,
+) error {
 	refused, _ := errors.AsType[*client.Error](err)
+	itself := strings.Join(append([]string{command.Path}, command.Args...), " ")
 	switch {
 	case err == nil:
-		return agent, stopErr
-	case agent.Raw != nil && refused != nil:
-		told := *refused
-		told.Message = secrets.Text(refused.Message)
-		return agent, &told
+		return nil
+	case refused != nil && refused.Code == protocol.CodeAuthRequired:
+		return runner.ExplainLogin(agent, refused, cmp.Or(profile.Start.Login, itself))
+	case refused != nil:
+		err = runner.Explain(refused)
 	}
-	if errors.Is(err, jsonrpc.ErrClosed) {
-		err = errors.New("it ended or closed its output. Many agents need an argument, such as " +
-			"opencode acp; run its command in a terminal to see what it prints")
+	said, _, _ := strings.Cut(err.Error(), "; acp-agent doctor ") // which says more
+	if agent.Raw != nil {
+		said = "it opens no session: " + said
 	}
-	exit, ended := errors.AsType[*process.ExitError](child.Wait(ending))
-	if ended && ctx.Err() == nil { // otherwise Stop has ended it
-		err = exit // it is more specific than the end of the connection
-	}
-	return agent, errors.New("it does not answer as an ACP agent: " +
-		secrets.Text(runner.Explain(err).Error()))
-}
-
-// openOnce opens a session in dir, and deletes or closes it if the agent can.
-func openOnce(ctx context.Context, c *client.Client, agent client.Agent, dir string) error {
-	roots, err := workspace.NewRoots(dir, nil)
-	if err != nil {
-		return err
-	}
-	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
-	switch {
-	case err != nil:
-		return err
-	case agent.Delete:
-		_ = c.DeleteSession(ctx, session.ID)
-	case agent.Close:
-		_ = c.CloseSession(ctx, session.ID)
-	}
-	return nil
-}
-
-// describeAgent describes what an agent can do with sessions and folders.
-func describeAgent(a client.Agent) string {
-	var info struct {
-		AgentInfo struct{ Name, Version string }
-	}
-	_ = json.Unmarshal(a.Raw, &info) // absent members are left out
-	can := []string{}
-	for _, c := range []struct {
-		has  bool
-		what string
-	}{{a.Load, "load"}, {a.Resume, "resume"}, {a.Fork, "fork"}, {a.List, "list"},
-		{a.AdditionalDirectories, "additional folders"}} {
-		if c.has {
-			can = append(can, c.what)
-		}
-	}
-	abilities := "can " + cmp.Or(strings.Join(can, ", "), "only open new sessions")
-	name := strings.TrimSpace(info.AgentInfo.Name + " " + info.AgentInfo.Version)
-	if name == "" {
-		return abilities
-	}
-	return name + ", " + abilities
+	return errors.New(said)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
@@ -16,8 +17,8 @@ func TestSilentAgent(t *testing.T) {
 	silent := errors.New("it has not answered")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, silent)
 	defer cancel()
-	_, err := new(Examination).introduce(ctx, process.Command{
+	_, err := new(Examination).tryAgent(ctx, process.Command{
 		Path: "sleep", Args: []string{"1000"},
-	}, t.TempDir())
+	}, profiles.Profile{})
 	require.ErrorContains(t, err, silent.Error())
 }
