@@ -7,25 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
 	"strings"
 	"sync"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // runFlags are the flags of the run command.
@@ -38,8 +34,7 @@ type runFlags struct {
 	session         runner.Session
 }
 
-// newRun returns the command that is a small ACP client: it starts this program like an editor,
-// over pipes.
+// newRun returns the command that is a small ACP client, of this program itself.
 func newRun(set *settings) *cobra.Command {
 	var r runFlags
 	cmd := &cobra.Command{
@@ -190,7 +185,7 @@ func (r runFlags) chat(
 	return err
 }
 
-// runPrompt sends one prompt to a new agent process.
+// runPrompt serves itself as it serves an editor, and sends one prompt.
 func runPrompt(
 	ctx context.Context, set *settings, r runFlags, prompt runner.Prompt, command []string,
 ) (err error) {
@@ -219,73 +214,37 @@ func runPrompt(
 		return err
 	}
 	set.keepDirs = set.keepDirs || r.session.KeepsDirs()
-	agent, err := set.startSelf(ctx, command)
-	if err != nil {
-		return err
-	}
-	defer func() { err = stopSelf(ctx, agent, err) }()
 	permit := r.permissions(set.streams, show)
-	c := client.New(agent.Stdout(), agent.Stdin(), r.options(set, show, permit))
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	served := make(chan error, 1)
-	go func() { served <- c.Serve(serving) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-served)
-	}()
+	c, end := runner.Connect(context.WithoutCancel(ctx), r.options(set, show, permit),
+		func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return set.serve(ctx, d, in, out)
+		})
 	watching, unwatch := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	if !r.json {
 		watch.Go(func() { show.Watch(watching) })
 	}
-	end, err := r.session.Turn(ctx, opened, c,
+	turn, err := r.session.Turn(ctx, opened, c,
 		client.Setup{Roots: roots, MCPServers: servers}, prompt)
 	unwatch()
 	watch.Wait()
+	failed := end()
 	if !r.json {
 		show.End()
-		if cost := runner.Cost(end.Result); cost != "" {
+		if cost := runner.Cost(turn.Result); cost != "" {
 			_ = terminal.Say(set.err, "%s", cost)
 		}
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		set.note("interrupted")
 		return &statusError{statusInterrupted}
-	}
-	if err != nil {
+	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
+		return failed
+	case err != nil:
 		return set.explainAdapter(runner.Explain(err), command)
 	}
-	return cmp.Or(show.Err(), permit.Err(), turnError(end))
-}
-
-// startSelf starts this program as an editor does.
-func (set *settings) startSelf(
-	ctx context.Context, command []string,
-) (*process.Process, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	args := set.args(command)
-	if set.isQuiet(set.err) {
-		set.warnAboutFiles(set.err, nil)
-		args = append([]string{"--log-file=" + os.DevNull}, args...)
-	}
-	return process.Start(ctx, process.Command{Path: self, Args: args,
-		Env: []string{storeVariable + "=" + set.store}, Name: "acp-agent"},
-		process.Options{Logger: slog.New(plainLines{set.err})})
-}
-
-// stopSelf ends the agent after a turn that failed with err, and returns the error to exit with.
-func stopSelf(ctx context.Context, agent *process.Process, err error) error {
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err = errors.Join(err, agent.Stop(stopping))
-	exit, ok := errors.AsType[*process.ExitError](agent.Wait(stopping))
-	if ok && err != nil && exit.Code > 0 {
-		return &statusError{exit.Code}
-	}
-	return err
+	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }
 
 // options returns the options of the client, which shows what the agent does.
@@ -337,18 +296,6 @@ func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permiss
 		return runner.Refuse(show)
 	}
 	return runner.Ask(s.in, s.out, s.err, show)
-}
-
-// args returns the arguments that give the agent process the same settings, except the address of
-// the store: other users of the machine can see arguments.
-func (set *settings) args(command []string) []string {
-	args := append(set.configFlag(), set.again(func(f *pflag.Flag) bool {
-		return f.Name != "store" && (f.Changed || f.Value.String() != f.DefValue)
-	})...)
-	if len(command) > 0 {
-		args = append(append(args, "--"), command...)
-	}
-	return args
 }
 
 // messages returns a trace that prints the messages of both sides, without secrets of MCP servers.

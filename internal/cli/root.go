@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -198,6 +199,11 @@ func serveEditor(ctx context.Context, set *settings, args []string) error {
 	case set.interactive():
 		return usage.Errorf("%s", terminalHelp)
 	}
+	return set.serve(ctx, d, set.in, set.out)
+}
+
+// serve serves an editor, whose prompts d answers, until it closes the connection.
+func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out io.Writer) error {
 	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {
 		return err
@@ -220,7 +226,7 @@ func serveEditor(ctx context.Context, set *settings, args []string) error {
 		return err
 	}
 	h.store = store
-	err = acp.Serve(ctx, set.in, set.out, h.serving(d))
+	err = acp.Serve(ctx, in, out, h.serving(d))
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the session store: %w", closeErr)

@@ -143,25 +143,18 @@ func (e *Examination) tryAgent(
 	}
 	store := sqlite.NewMemory()
 	defer store.Close()
-	agentIn, out := io.Pipe()
-	in, agentOut := io.Pipe()
-	serving := make(chan error, 2)
-	go func() {
-		err := acp.Serve(ctx, agentIn, agentOut, acp.Options{Store: store, Version: unnamed,
-			Backend: func() backend.Backend {
-				return proxy.New(command, proxy.Options{Profile: profile})
-			}})
-		serving <- errors.Join(err, agentOut.Close())
-	}()
-	c := client.New(in, out, client.Options{Name: "acp-agent doctor", Version: e.Version})
-	go func() { serving <- c.Serve(ctx) }()
+	c, end := runner.Connect(ctx, client.Options{Name: "acp-agent doctor", Version: e.Version},
+		func(ctx context.Context, in io.Reader, out io.Writer) error {
+			return acp.Serve(ctx, in, out, acp.Options{Store: store, Version: unnamed,
+				Backend: func() backend.Backend {
+					return proxy.New(command, proxy.Options{Profile: profile})
+				}})
+		})
 	if agent, err = c.Initialize(ctx); err == nil {
 		err = openOnce(ctx, c, roots)
 	}
-	_ = out.Close() // which ends both
 	err = cmp.Or(context.Cause(ctx), explain(agent, profile, command, err))
-	<-serving
-	<-serving // what goes wrong after the session does not matter
+	_ = end() // the session was opened, or not
 	return agent, err
 }
 
