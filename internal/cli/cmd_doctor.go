@@ -4,33 +4,43 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"runtime"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/internal/cli/doctor"
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/config/inventory"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // newDoctor returns the command that checks the installation.
 func newDoctor(set *settings) *cobra.Command {
-	var e doctor.Examination
 	cmd := &cobra.Command{
 		Use:               "doctor [AGENT]... [-- COMMAND ARGS...]",
 		Short:             "Check the configuration, the stored sessions, agents and models",
 		ValidArgsFunction: set.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e.Agents = args
+			agents, command := args, []string(nil)
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				e.Agents, e.Command = args[:at], args[at:]
+				agents, command = args[:at], args[at:]
 			}
-			set.describe(&e)
 			progress := terminal.NewProgress(set.err)
-			e.Begins = func(subject string) { progress.Show("… checking %s", subject) }
-			findings := e.Run(cmd.Context())
+			e := examination{*set, func(subject string) { progress.Show("… checking %s", subject) }}
+			e.err = io.Discard // the findings say what is wrong
+			findings := e.run(cmd.Context(), agents, command)
 			progress.End()
 			err := cmd.Context().Err()
 			if err != nil {
@@ -38,13 +48,13 @@ func newDoctor(set *settings) *cobra.Command {
 			}
 			err = set.print(map[string]any{"findings": findings}, func() (err error) {
 				for _, f := range findings {
-					err = cmp.Or(err, terminal.Item(set.out, f.Mark()+" ",
+					err = cmp.Or(err, terminal.Item(set.out, f.mark()+" ",
 						f.Subject+": "+text.Plain(f.Text)))
 				}
 				return err
 			})
-			broken := func(f doctor.Finding) bool { return f.State == doctor.Broken }
-			if err == nil && slices.ContainsFunc(findings, broken) {
+			isBroken := func(f finding) bool { return f.State == broken }
+			if err == nil && slices.ContainsFunc(findings, isBroken) {
 				err = errors.New("some checks failed; see the lines marked ✗")
 			}
 			return err
@@ -57,19 +67,196 @@ func newDoctor(set *settings) *cobra.Command {
 	return cmd
 }
 
-// describe fills in what the settings say. They may be invalid.
-func (set *settings) describe(e *doctor.Examination) {
-	e.Invalid = set.invalid
-	e.Version, e.Config, e.Sandbox = ownVersion().Number, set.config, set.sandbox
-	for _, w := range set.fileWarnings() {
-		f := doctor.Finding{Subject: w.path, State: doctor.Doubtful, Text: w.text}
-		e.Files = append(e.Files, f)
+// An examination checks an installation.
+type examination struct {
+	settings
+	begins func(subject string) // is called before each check that may take long
+}
+
+// run checks everything, and the agents with these names and of a command besides those of the
+// configuration, which may be invalid.
+func (e *examination) run(ctx context.Context, agents, command []string) []finding {
+	findings := []finding{{"acp-agent", works,
+		fmt.Sprintf("%s for %s/%s", ownVersion().Number, runtime.GOOS, runtime.GOARCH)}}
+	if _, wrong := sandbox.ParseMode(cmp.Or(e.sandbox, sandbox.Off.String())); wrong != nil {
+		return append(findings, judge("--sandbox", "", wrong))
 	}
-	silent := *set // the findings say what is wrong with the files
-	silent.err = io.Discard
-	e.OpenStore, e.Registry, e.AgentCommand = silent.openStore, set.registry, set.agentCommand
-	e.OpenRoots = func(ctx context.Context, cwd string) (*workspace.Workspace, error) {
-		w, _, err := set.openRoots(ctx, rootFlags{cwd: cwd})
-		return w, err
+	findings = append(findings, judge("configuration",
+		cmp.Or(e.config.Path, "none; acp-agent setup writes "+
+			cmp.Or(config.DefaultPath(), "that of --config FILE")), e.invalid))
+	if e.invalid != nil {
+		return findings
 	}
+	e.begins("the stored sessions")
+	findings = append(findings, e.examineStore(ctx)...)
+	for _, w := range e.fileWarnings() {
+		findings = append(findings, finding{w.path, doubtful, w.text})
+	}
+	if notify := e.config.NotifyCommand(nil); notify != nil {
+		findings = append(findings, judge("notify", notify.Path, notify.Find()))
+	}
+	findings = append(findings, e.examineWorkspaces(ctx)...)
+	findings = append(findings, e.examineRegistry()...)
+	names := slices.Clone(agents)
+	configured := slices.Sorted(maps.Keys(e.config.Agents))
+	if e.config.Agent != "" {
+		configured = append(configured, e.config.Agent)
+	}
+	for _, name := range configured {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		e.begins("agent " + name)
+		findings = append(findings, e.examineAgent(ctx, name, nil)...)
+	}
+	if len(command) > 0 {
+		e.begins("agent " + command[0])
+		findings = append(findings, e.examineAgent(ctx, "", command)...)
+	} else if len(names) == 0 {
+		findings = append(findings, finding{"agents", works,
+			"none configured: acp-agent setup chooses one, and acp-agent doctor NAME checks any"})
+	}
+	return append(findings, e.examineModels(ctx)...)
+}
+
+// A finding is the result of one check.
+type finding struct {
+	Subject string `json:"subject"`
+	State   string `json:"state"`
+	// Text says what was found, and what to do if something is wrong.
+	Text string `json:"text"`
+}
+
+// The states of what was checked.
+const works, doubtful, broken = "works", "doubtful", "broken"
+
+// mark returns the sign that stands for the state.
+func (f finding) mark() string {
+	return map[string]string{works: "✓", doubtful: "!", broken: "✗"}[f.State]
+}
+
+// judge returns the finding of a check: err, or text if err is nil.
+func judge(subject, text string, err error) finding {
+	if err != nil {
+		return finding{subject, broken, err.Error()}
+	}
+	return finding{subject, works, text}
+}
+
+// examineWorkspaces checks whether sessions with configured folders can be opened.
+func (e *examination) examineWorkspaces(ctx context.Context) (findings []finding) {
+	for i, w := range e.config.Workspaces {
+		if len(w.Directories) == 0 {
+			continue
+		}
+		f := finding{Subject: fmt.Sprintf("workspaces[%d]", i), State: works}
+		if opened, _, err := e.openRoots(ctx, rootFlags{cwd: w.Cwd}); err != nil {
+			f.State, f.Text = broken, fmt.Sprintf("no session opens in %s: %v", w.Cwd, err)
+		} else {
+			f.Text = fmt.Sprintf("sessions in %s have %s", w.Cwd,
+				text.Count(opened.Roots().Len(), "folder", "folders"))
+			for _, dir := range opened.Roots().ReadOnly() {
+				f.Text += ", read-only " + text.Printable(dir.String())
+			}
+			if n := len(worktree.Copies(opened.Roots().Cwd())); n > 0 {
+				f.Text += ", and so have those in its " + text.Count(n, "worktree", "worktrees")
+			}
+			opened.Close()
+		}
+		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
+			f.State = doubtful // it may be a project that is gone
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// examineRegistry checks the copy of the registry, if there is one.
+func (e *examination) examineRegistry() []finding {
+	r, err := e.registry()
+	if err == nil && r.CopiedAt.IsZero() {
+		return nil
+	}
+	return []finding{judge("registry", fmt.Sprintf("%s, copied on %s from %s",
+		text.Count(len(r.Agents), "agent", "agents"), r.CopiedAt.Format(time.DateOnly),
+		r.CopiedFrom), err)}
+}
+
+// examineStore opens the session store, reads a session if there is one, and checks that the store
+// is writable.
+func (e *examination) examineStore(ctx context.Context) []finding {
+	const subject = "sessions"
+	store, name, err := e.openStore()
+	if err != nil {
+		return []finding{judge(subject, "", err)}
+	}
+	switch store := store.(type) {
+	case *postgres.Store:
+		defer store.Close()
+		return examineDatabase(ctx, store, subject)
+	case *sqlite.Store:
+		if err = store.CheckDir(); err == nil && sqlite.Exists(name) {
+			_, err = store.List(ctx, sessionstore.Query{Limit: 1})
+		}
+	}
+	return []finding{judge(subject, name, cmp.Or(err, store.Close()))}
+}
+
+// examineDatabase checks the database with the sessions.
+func examineDatabase(ctx context.Context, store *postgres.Store, subject string) []finding {
+	h, err := store.Check(ctx)
+	findings := []finding{judge(subject, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v",
+		store, h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)}
+	if err != nil {
+		return findings
+	}
+	if h.ReadOnly {
+		findings = append(findings, finding{subject, broken, "the database can only be read; " +
+			"give the address of its primary, or of all servers with target_session_attrs=read-write"})
+	}
+	if !h.Protected {
+		findings = append(findings, finding{subject, doubtful, "the connection may be unencrypted, or the " +
+			"database another one than it says: add sslmode=verify-full to the address"})
+	}
+	if !h.RowSecurity {
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("row-level security does not "+
+			"apply to the user %s: use one that is neither a superuser nor has BYPASSRLS", h.User)})
+	}
+	return findings
+}
+
+// examineModels asks the servers of all configured models which models they offer.
+func (e *examination) examineModels(ctx context.Context) []finding {
+	var findings []finding
+	for _, id := range e.config.ModelIDs() {
+		e.begins("model " + id)
+		reports, err := inventory.Models(ctx, e.config, []string{id})
+		if err != nil {
+			findings = append(findings, judge("model "+id, "", err))
+		}
+		for _, r := range reports {
+			findings = append(findings, findingOf(r))
+		}
+	}
+	return findings
+}
+
+// findingOf returns the finding about a model.
+func findingOf(r inventory.Model) finding {
+	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
+	switch {
+	case r.Error != "":
+		f.State, f.Text = broken, fmt.Sprintf("%s cannot be asked: %s", r.BaseURL, r.Error)
+	case r.Unlisted:
+		f.State = doubtful
+		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
+			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
+	case !r.Offered():
+		f.State = broken
+		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
+			r.BaseURL, r.Name, r.ID)
+	}
+	return f
 }

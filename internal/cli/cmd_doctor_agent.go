@@ -1,4 +1,4 @@
-package doctor
+package cli
 
 import (
 	"cmp"
@@ -28,26 +28,26 @@ import (
 )
 
 // examineAgent starts the agent with this name, or the agent of a command.
-func (e *Examination) examineAgent(ctx context.Context, name string, args []string) []Finding {
+func (e *examination) examineAgent(ctx context.Context, name string, args []string) []finding {
 	subject := "agent " + name
 	if name == "" {
 		subject = "agent " + profiles.ProgramName(args[0])
 	}
-	command, profile, err := e.AgentCommand(name, args)
+	command, profile, err := e.agentCommand(name, args)
 	if err != nil {
-		return []Finding{judge(subject, "", err)}
+		return []finding{judge(subject, "", err)}
 	}
 	setting := e.commandSetting(name, profile)
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
-		return []Finding{{subject, Broken, adviseInstalling(command.Path, profile, setting)}}
+		return []finding{{subject, broken, adviseInstalling(command.Path, profile, setting)}}
 	}
-	if e.Sandbox != "" {
-		profile.Sandbox.Mode, _ = sandbox.ParseMode(e.Sandbox) // Run has checked it
+	if e.sandbox != "" {
+		profile.Sandbox.Mode, _ = sandbox.ParseMode(e.sandbox) // Run has checked it
 	}
 	if config.IsPath(command.Path) {
 		if command.Path, err = filepath.Abs(path); err != nil {
-			return []Finding{judge(subject, "", err)}
+			return []finding{judge(subject, "", err)}
 		}
 	}
 	agent, err := e.tryAgent(ctx, command, profile)
@@ -64,12 +64,12 @@ func (e *Examination) examineAgent(ctx context.Context, name string, args []stri
 	if profile.Sandbox.Mode != sandbox.Off {
 		detail += ", sandbox " + process.InEffect(profile.Sandbox)
 	}
-	findings := []Finding{judge(subject, detail, err)}
+	findings := []finding{judge(subject, detail, err)}
 	if err != nil {
 		return findings
 	}
 	if doubt := profiles.Doubt(agent.Raw, profile); doubt != "" {
-		findings = append(findings, Finding{subject, Doubtful, doubt})
+		findings = append(findings, finding{subject, doubtful, doubt})
 	}
 	return append(findings, findHidden(subject, command.Path, interpreter, setting)...)
 }
@@ -92,7 +92,7 @@ func adviseInstalling(program string, p profiles.Profile, setting string) string
 
 // findHidden returns findings about an agent's program and its interpreter that editors may not
 // find.
-func findHidden(subject, path, interpreter, setting string) (findings []Finding) {
+func findHidden(subject, path, interpreter, setting string) (findings []finding) {
 	for _, program := range []string{path, interpreter} {
 		found, err := exec.LookPath(program)
 		if err != nil || filepath.IsAbs(program) || inventory.InDesktopPath(found) {
@@ -102,7 +102,7 @@ func findHidden(subject, path, interpreter, setting string) (findings []Finding)
 		if setting != "" && program == path {
 			advice = fmt.Sprintf("set %s to %s", setting, found)
 		}
-		findings = append(findings, Finding{subject, Doubtful, fmt.Sprintf(
+		findings = append(findings, finding{subject, doubtful, fmt.Sprintf(
 			"editors started from a desktop may not find %s: %s", program, advice)})
 	}
 	return findings
@@ -110,9 +110,9 @@ func findHidden(subject, path, interpreter, setting string) (findings []Finding)
 
 // commandSetting returns the key of the configuration file that names the program of an agent. It
 // returns "" for an agent that is neither known nor configured.
-func (e *Examination) commandSetting(name string, p profiles.Profile) string {
+func (e *examination) commandSetting(name string, p profiles.Profile) string {
 	for _, own := range []string{name, p.Identity} {
-		if _, ok := profiles.Find(e.Config.Profiles(), own); ok && name != "" {
+		if _, ok := profiles.Find(e.config.Profiles(), own); ok && name != "" {
 			return "agents." + own + ".command"
 		}
 	}
@@ -124,7 +124,7 @@ const unnamed = "unnamed"
 
 // tryAgent opens a session of an agent in an empty directory, as an editor does that starts
 // acp-agent in front of it.
-func (e *Examination) tryAgent(
+func (e *examination) tryAgent(
 	ctx context.Context, command process.Command, profile profiles.Profile,
 ) (agent client.Agent, err error) {
 	const patience = 30 * time.Second
@@ -143,7 +143,7 @@ func (e *Examination) tryAgent(
 	}
 	store := sqlite.NewMemory()
 	defer store.Close()
-	c, end := runner.Connect(ctx, client.Options{Name: "acp-agent doctor", Version: e.Version},
+	c, end := runner.Connect(ctx, client.Options{Name: "acp-agent doctor", Version: ownVersion().Number},
 		func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return acp.Serve(ctx, in, out, acp.Options{Store: store, Version: unnamed,
 				Backend: func() backend.Backend {

@@ -1,4 +1,4 @@
-package doctor
+package cli
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func TestSilentAgent(t *testing.T) {
 	silent := errors.New("it has not answered")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, silent)
 	defer cancel()
-	_, err := new(Examination).tryAgent(ctx, process.Command{
+	_, err := new(examination).tryAgent(ctx, process.Command{
 		Path: "sleep", Args: []string{"1000"},
 	}, profiles.Profile{})
 	require.ErrorContains(t, err, silent.Error())
