@@ -1,6 +1,7 @@
 package cli
 
 import (
+	_ "embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,69 +22,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
-// layoutRuns has arguments for every command, with which it prints as much as possible and ends.
-// "-" stands for a command that serves until it is ended, or prints what a shell reads: it is
-// called with a wrong flag.
-var layoutRuns = map[string][]string{
-	"":                      {"", "frobnicate the whole session with as many words as fit into an error of two lines"},
-	"acp":                   {"-"},
-	"acp setup":             {"-"},
-	"agents":                {""},
-	"agents update":         {"", "no/such/folder/registry.json"},
-	"completion":            {""},
-	"completion bash":       {"-"},
-	"completion fish":       {"-"},
-	"completion zsh":        {"-"},
-	"completion powershell": {"-"},
-	"conform":               {"", "nobody", "-- false", "--list", "--client"},
-	"connect":               {"", "ws://127.0.0.1:1/acp"},
-	"diff":                  {"", "gone", "long-name-of-a-task"},
-	"discover":              {"--cwd app --dir shared", "--cwd app --for app/main.go", "--cwd gone"},
-	"doctor":                {"", "nobody", "-- false"},
-	"help":                  {"run"},
-	"inspect":               {"--trace no/such/trace/of/this/name/and/of/no/other/name/in/the/world"},
-	"mcp":                   {"-", "--http 127.0.0.1:0"},
-	"mcp-relay":             {"-"},
-	"models":                {""},
-	"permissions":           {"", "allow everything"},
-	"permissions check":     {"go test ./...", "--cwd app rm -rf /"},
-	"permissions follow":    {"", "gone"},
-	"permissions list":      {""},
-	"permissions revoke":    {"", "nothing"},
-	"run":                   {"--cwd app --dir shared /roots", "--cwd app /nothing", "--cwd gone x", "hi -- false"},
-	"sandbox":               {""},
-	"serve":                 {"--listen nowhere"},
-	"sessions":              {"nothing"},
-	"sessions archive":      {"", "nothing"},
-	"sessions copy":         {"", "--to copied"},
-	"sessions cost":         {""},
-	"sessions delete":       {"", "nothing"},
-	"sessions export":       {"", "last --format nothing"},
-	"sessions fork":         {"", "last", "last --before 99"},
-	"sessions import":       {"", "gone"},
-	"sessions list":         {""},
-	"sessions move":         {"", "app gone"},
-	"sessions prune":        {""},
-	"sessions rename":       {"", "last app"},
-	"sessions repair":       {""},
-	"sessions search":       {"", "folders"},
-	"sessions show":         {"last"},
-	"sessions transfer":     {"last --to gemini", "last --to gemni"},
-	"sessions unarchive":    {""},
-	"setup":                 {"now", "--yes --editor zed"},
-	"tokens":                {""},
-	"tokens add":            {"", "bob"},
-	"tokens list":           {""},
-	"tokens pair":           {"bob", "ana --server nowhere"},
-	"tokens revoke":         {"", "bob"},
-	"tokens set":            {"ana", "bob --within app"},
-	"version":               {""},
-	"worktree":              {""},
-	"worktree add":          {"", "task --cwd app"},
-	"worktree commit":       {"", "long-name-of-a-task -m x"},
-	"worktree list":         {""},
-	"worktree remove":       {"", "gone"},
-}
+// layoutRuns has command lines that print as much as possible and end, at least one of each command.
+//
+//go:embed testdata/layout.txt
+var layoutRuns string
 
 // copied matches lines that are copied as they are: commands, and what a program reads.
 var copied = regexp.MustCompile(`^ +(acp-agent|git|zed|code|npm|ollama|OLLAMA_|["{}]|\)|[0-9]+ )|^ *(.|session +)?[^ ]+$|^[{}]|█|▄|▀`)
@@ -121,35 +63,31 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 		"app", strings.Repeat("a-long-name ", 8)), []byte("x\n"), 0o600))
 
 	for _, width := range []int{80, 60} {
-		var every func(*cobra.Command)
-		every = func(cmd *cobra.Command) {
-			name := strings.TrimPrefix(strings.TrimPrefix(cmd.CommandPath(), "acp-agent"), " ")
-			require.NotEmpty(t, layoutRuns[name], "layoutRuns lacks %q", name)
-			for _, args := range layoutRuns[name] {
-				if args == "-" {
-					args = "--frobnicate"
-				}
-				line := strings.TrimSpace(name + " " + args)
-				t.Run(strconv.Itoa(width)+"/"+line, func(t *testing.T) {
-					shown := onTerminal(t, width, dir, environment, strings.Fields(line)...)
-					require.NotContains(t, shown, "level=", "a log line")
-					for line := range strings.Lines(shown) {
-						line = strings.TrimRight(line, " \r\n")
-						line = line[strings.LastIndex(line, "\x1b[K")+1:]
-						if columns.Columns(line) > width && !copied.MatchString(line) {
-							t.Errorf("%d columns: %s", columns.Columns(line), line)
-						}
+		for line := range strings.Lines(layoutRuns) {
+			args := strings.Fields(line)[1:]
+			t.Run(strconv.Itoa(width)+"/"+strings.Join(args, " "), func(t *testing.T) {
+				shown := onTerminal(t, width, dir, environment, args...)
+				require.NotContains(t, shown, "level=", "a log line")
+				for line := range strings.Lines(shown) {
+					line = strings.TrimRight(line, " \r\n")
+					line = line[strings.LastIndex(line, "\x1b[K")+1:]
+					if columns.Columns(line) > width && !copied.MatchString(line) {
+						t.Errorf("%d columns: %s", columns.Columns(line), line)
 					}
-				})
-			}
-			for _, sub := range cmd.Commands() {
-				every(sub)
-			}
+				}
+			})
 		}
-		root := newRoot(streams{})
-		root.InitDefaultCompletionCmd("bash")
-		every(root)
 	}
+	var every func(*cobra.Command)
+	every = func(cmd *cobra.Command) {
+		require.Contains(t, layoutRuns, cmd.CommandPath(), "a command that is not run")
+		for _, sub := range cmd.Commands() {
+			every(sub)
+		}
+	}
+	root := newRoot(streams{})
+	root.InitDefaultCompletionCmd("bash")
+	every(root)
 }
 
 // onTerminal runs the program on a terminal, and returns what that shows.
