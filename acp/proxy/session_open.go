@@ -346,9 +346,8 @@ func (s *session) plan(
 // earlierConversation returns what to tell the child of the conversation that it does not have, and
 // that another agent has led if from is not "".
 func (s *session) earlierConversation(from string) (string, error) {
-	text, _, err := handoff.Digest(s.history, handoff.Options{
+	return handoff.Digest(s.history, handoff.Options{
 		Limit: s.proxy.options.limits.MaxContext, From: from, Unsent: s.unsentBlocks(),
 		Workspace: s.host.Workspace(),
 	})
-	return text, err
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/history/handoff"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -103,17 +101,7 @@ func (set *settings) transferSession(
 	}
 	copied := sessionstore.Session{ID: sessionstore.NewID(), Agent: to.agent, Keys: source.Keys}
 	if to.agent.Kind == proxy.Kind {
-		from := cmp.Or(source.Agent.Profile, source.Agent.Kind)
-		copied.State = proxy.StateFrom(from)
-		told, err := set.digest(ctx, store, source, from)
-		if err != nil {
-			return err
-		}
-		set.note("the other agent will be told %s: %s, %s with %s, %s", text.Size(told.Bytes),
-			text.Count(told.Turns, "turn", "turns"),
-			text.Count(told.Calls, "tool call", "tool calls"),
-			text.Count(told.Results, "result", "results"),
-			text.Count(told.Files, "changed file", "changed files"))
+		copied.State = proxy.StateFrom(cmp.Or(source.Agent.Profile, source.Agent.Kind))
 	}
 	if _, err := store.Fork(ctx, id, copied); err != nil {
 		return err
@@ -124,18 +112,4 @@ func (set *settings) transferSession(
 	}
 	_, err := fmt.Fprintln(set.out, copied.ID)
 	return err
-}
-
-// digest says how much an agent will be told of a session's finished turns, which the agent called
-// from has led.
-func (set *settings) digest(
-	ctx context.Context, store sessionstore.Store, source sessionstore.Session, from string,
-) (handoff.Summary, error) {
-	o := handoff.Options{Limit: handoff.DefaultLimit, From: from}
-	if w, err := set.open(ctx, source.Keys.Roots); err == nil {
-		defer w.Close()
-		o.Workspace = w
-	} // otherwise files are not compared with the disk
-	_, told, err := handoff.Digest(store.Finished(ctx, source.ID), o)
-	return told, err
 }

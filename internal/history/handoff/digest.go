@@ -25,9 +25,6 @@ type Options struct {
 	Workspace *workspace.Workspace
 }
 
-// Summary says in numbers what a digest has.
-type Summary struct{ Turns, Calls, Results, Files, Bytes int }
-
 // DefaultLimit is the usual limit of a digest.
 const DefaultLimit = 32 << 10
 
@@ -41,28 +38,24 @@ const (
 )
 
 // Digest returns what an agent is told about a history, or "" if there is nothing to tell.
-func Digest(
-	history iter.Seq2[sessionstore.Update, error], o Options,
-) (digest string, s Summary, err error) {
+func Digest(history iter.Seq2[sessionstore.Update, error], o Options) (string, error) {
 	if history == nil {
-		return "", s, nil
+		return "", nil
 	}
 	r, err := read(history, o.From, o.Unsent)
 	if err != nil {
-		return "", s, err
+		return "", err
 	}
 	r.finish()
 	if len(r.turns) == 0 {
-		return "", s, nil
+		return "", nil
 	}
 	w := writer{Options: o, record: r, agent: speaker(o.From)}
 	share := func(percent int) int { return o.Limit * percent / 100 }
 	before := w.head() + w.task(share(10)) + w.plan(share(5)) + w.files(share(15)) + w.calls(share(20))
 	state := w.state()
 	last := w.lastTurns(o.Limit - len(before) - len(state) - share(10))
-	digest = before + w.earlier(share(10)) + last + state + foot
-	w.summary.Bytes = len(digest)
-	return digest, w.summary, nil
+	return before + w.earlier(share(10)) + last + state + foot, nil
 }
 
 const foot = "End of the record. The message before this block is the request.\n"
@@ -70,9 +63,9 @@ const foot = "End of the record. The message before this block is the request.\n
 // writer writes the parts of a digest.
 type writer struct {
 	Options
-	record  record
-	agent   string // what stands before a message of the agent
-	summary Summary
+	record record
+	agent  string // what stands before a message of the agent
+	whole  int    // the number of turns that are quoted as a whole
 }
 
 // head returns the text before the parts.
@@ -118,7 +111,6 @@ func (w *writer) files(most int) string {
 	for _, f := range files[:min(len(files), listedFiles)] {
 		lines = append(lines, quoteLine(describe(f, w.Workspace), maxTitle))
 	}
-	w.summary.Files = len(lines)
 	part := within("\nChanged files, the newest first (M changed, D deleted, R moved):\n", lines, most,
 		"file", "files")
 	if left := len(files) - listedFiles; part != "" && left > 0 {
@@ -142,11 +134,9 @@ func (w *writer) calls(most int) string {
 		}
 		if result != "" && len(line)+len(result) <= most {
 			line += result
-			w.summary.Results++
 		}
 		lines, most = append(lines, line), most-len(line)
 	}
-	w.summary.Calls = len(lines)
 	return oldestFirst("\nTool calls, the oldest first:\n", lines, len(all), "call is", "calls are")
 }
 
@@ -203,7 +193,7 @@ func kindOf(kind string) string {
 
 // earlier returns a line for each turn before those that are quoted as a whole.
 func (w *writer) earlier(most int) string {
-	turns := w.record.turns[:len(w.record.turns)-w.summary.Turns]
+	turns := w.record.turns[:len(w.record.turns)-w.whole]
 	var lines []string
 	for _, t := range slices.Backward(turns) {
 		line := quoteLine(t.said, 120)
@@ -231,7 +221,7 @@ func (w *writer) lastTurns(most int) string {
 		if !full || t.entries == nil {
 			break
 		}
-		w.summary.Turns++
+		w.whole++
 	}
 	if len(kept) == 0 {
 		return ""

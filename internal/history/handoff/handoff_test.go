@@ -71,7 +71,7 @@ func digest(t require.TestingT, r *record, o handoff.Options) string {
 	if o.Limit == 0 {
 		o.Limit = handoff.DefaultLimit
 	}
-	said, _, err := handoff.Digest(r.all(), o)
+	said, err := handoff.Digest(r.all(), o)
 	require.NoError(t, err)
 	return said
 }
@@ -221,12 +221,9 @@ func TestDigestKeepsItsLimit(t *testing.T) {
 		require.LessOrEqual(t, len(said), limit+1000)
 		require.Contains(t, said, "THE TASK")
 	}
-	said, summary, err := handoff.Digest(r.all(), handoff.Options{Limit: handoff.DefaultLimit})
-	require.NoError(t, err)
+	said := digest(t, r, handoff.Options{Limit: handoff.DefaultLimit})
 	inOrder(t, said, "> THE TASK", "earlier calls are not shown)", "END299", "earlier turns are not shown)", "> prompt 297", "> answer 299", "> prompt 299")
-	require.Equal(t, handoff.Summary{Turns: summary.Turns, Calls: summary.Calls, Results: 4, Bytes: len(said)}, summary)
-	require.Positive(t, summary.Turns)
-	require.Greater(t, summary.Calls, 5)
+	require.Equal(t, 4, strings.Count(said, "END"), "results")
 }
 
 // Another model gets the results of the last calls and of those that failed, without what looks
