@@ -15,7 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/conform"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 )
@@ -79,9 +78,7 @@ func newConform(set *settings) *cobra.Command {
 	cmd.Flags().Var(&f.patience, "timeout",
 		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
 	set.accept(cmd, "json")
-	mode := *set.flags.Lookup("sandbox")
-	mode.Usage = "start the agent in the sandbox, with `MODE` write or strict"
-	cmd.Flags().AddFlag(&mode)
+	set.acceptSandbox(cmd, "start the agent in the sandbox, with `MODE` write or strict")
 	return cmd
 }
 
@@ -175,9 +172,6 @@ func (f *conformFlags) choose(set *settings, dash int, args []string) error {
 		return usage.Errorf("%v", err)
 	}
 	if set.sandbox != "" {
-		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
-			return usage.Errorf("--sandbox: %v", err)
-		}
 		f.o.Restrict = func(c process.Command, folders []string) (process.Command, error) {
 			roots, err := rootsInSandbox(folders)
 			if err != nil {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -61,9 +60,7 @@ func newDoctor(set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir", "store", "json")
-	mode := *set.flags.Lookup("sandbox")
-	mode.Usage = "start the agents in the sandbox, with `MODE` write or strict"
-	cmd.Flags().AddFlag(&mode)
+	set.acceptSandbox(cmd, "start the agents in the sandbox, with `MODE` write or strict")
 	return cmd
 }
 
@@ -78,9 +75,6 @@ type examination struct {
 func (e *examination) run(ctx context.Context, agents, command []string) []finding {
 	findings := []finding{{"acp-agent", works,
 		fmt.Sprintf("%s for %s/%s", ownVersion().Number, runtime.GOOS, runtime.GOARCH)}}
-	if _, wrong := sandbox.ParseMode(cmp.Or(e.sandbox, sandbox.Off.String())); wrong != nil {
-		return append(findings, judge("--sandbox", "", wrong))
-	}
 	findings = append(findings, judge("configuration",
 		cmp.Or(e.config.Path, "none; acp-agent setup writes "+
 			cmp.Or(config.DefaultPath(), "that of --config FILE")), e.invalid))

@@ -42,9 +42,6 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 	if err != nil {
 		return []finding{{subject, broken, adviseInstalling(command.Path, profile, setting)}}
 	}
-	if e.sandbox != "" {
-		profile.Sandbox.Mode, _ = sandbox.ParseMode(e.sandbox) // Run has checked it
-	}
 	if config.IsPath(command.Path) {
 		if command.Path, err = filepath.Abs(path); err != nil {
 			return []finding{judge(subject, "", err)}

@@ -79,10 +79,6 @@ func newSandbox(set *settings) *cobra.Command {
 func (f sandboxFlags) restrictions(
 	cmd *cobra.Command, set *settings,
 ) (r sandbox.Settings, err error) {
-	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Write.String()))
-	if err != nil {
-		return r, usage.Errorf("--sandbox: %v", err)
-	}
 	for flag, paths := range map[string][]string{"write": f.write, "read": f.read} {
 		for i, path := range paths {
 			if strings.HasPrefix(path, "$") {
@@ -96,7 +92,7 @@ func (f sandboxFlags) restrictions(
 			}
 		}
 	}
-	r = set.complete(sandbox.Settings{Mode: mode, Write: f.write, Read: f.read})
+	r = set.sandboxed(sandbox.Settings{Mode: sandbox.Write, Write: f.write, Read: f.read})
 	if cmd.Flags().Changed("ports") {
 		if r.Ports, err = parsePorts(f.ports); err != nil {
 			return r, err

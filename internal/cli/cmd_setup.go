@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -40,8 +39,8 @@ func newSetup(set *settings) *cobra.Command {
 			if err := exclusive(cmd, "agent", "model"); err != nil {
 				return err
 			}
-			if _, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); err != nil {
-				return usage.Errorf("--sandbox: %v", err)
+			if err := set.checkSandbox(); err != nil {
+				return err // although other settings may be invalid
 			}
 			o.Command = args
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")

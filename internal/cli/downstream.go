@@ -75,12 +75,13 @@ func (set *settings) downstream(args []string) (downstream, error) {
 		if setting != "--" && !inventory.IsLocal(models[0].BaseURL) {
 			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
 		}
-		d := downstream{model: model.Options{
+		return downstream{model: model.Options{
 			Models: models, Config: set.config.Path, Sandboxer: set.sandboxer(),
 			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
-		}}
-		d.model.Sandbox, err = set.modelSandbox()
-		return d, err
+			Sandbox: func(id string) sandbox.Settings {
+				return set.sandboxed(set.config.Models[id].Settings())
+			},
+		}}, nil
 	case !behind && set.sandbox != "":
 		return downstream{}, usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
@@ -97,11 +98,6 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		return downstream{}, usage.Errorf("%sagent: %v", setting, err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
-	if set.sandbox != "" {
-		if profile.Sandbox.Mode, err = sandbox.ParseMode(set.sandbox); err != nil {
-			return downstream{}, usage.Errorf("--sandbox: %v", err)
-		}
-	}
 	o := proxy.Options{
 		RootsTools: set.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir()),
 		Relay:      set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
@@ -125,14 +121,14 @@ func (set *settings) agentCommand(
 	if name == "" {
 		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
 		profile, _ := profiles.Match(list, command)
-		profile.Sandbox = set.complete(profile.Sandbox)
+		profile.Sandbox = set.sandboxed(profile.Sandbox)
 		return command, profiles.Identify(list, profile, command), nil
 	}
 	profile, known := profiles.Find(list, name)
 	if !known {
 		return process.Command{}, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
 	}
-	profile.Sandbox = set.complete(profile.Sandbox)
+	profile.Sandbox = set.sandboxed(profile.Sandbox)
 	command := profile.StartCommand()
 	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
 	return command, profiles.Identify(list, profile, command), nil
@@ -195,20 +191,12 @@ func shownCommand(line string) string {
 	return line
 }
 
-// modelSandbox returns a function for the sandbox of a model's commands, as configured for the
-// model or set by --sandbox.
-func (set *settings) modelSandbox() (func(id string) sandbox.Settings, error) {
-	mode, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String()))
-	if err != nil {
-		return nil, usage.Errorf("--sandbox: %v", err)
+// sandboxed returns the sandbox that is configured for what runs, with the mode of --sandbox.
+func (set *settings) sandboxed(s sandbox.Settings) sandbox.Settings {
+	if set.sandbox != "" {
+		s.Mode, _ = sandbox.ParseMode(set.sandbox) // load has checked it
 	}
-	return func(id string) sandbox.Settings {
-		s := set.config.Models[id].Settings()
-		if set.sandbox != "" {
-			s.Mode = mode
-		}
-		return set.complete(s)
-	}, nil
+	return set.complete(s)
 }
 
 // sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text/usage"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -69,6 +70,13 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) *cobra.Command 
 		cmd.Flags().AddFlag(cmp.Or(set.flags.Lookup(name), set.shared.Lookup(name)))
 	}
 	return cmd
+}
+
+// acceptSandbox adds --sandbox to cmd with another help text.
+func (set *settings) acceptSandbox(cmd *cobra.Command, help string) {
+	mode := *set.flags.Lookup("sandbox")
+	mode.Usage = help
+	cmd.Flags().AddFlag(&mode)
 }
 
 // print prints v with --json, and calls people without.
@@ -136,7 +144,15 @@ func (set *settings) load() (err error) {
 	}
 	set.logAsked = set.flags.Changed("log-level") || set.config.LogLevel != "" ||
 		os.Getenv("ACP_AGENT_LOG_LEVEL") != ""
-	return set.loadPermissions()
+	return cmp.Or(set.checkSandbox(), set.loadPermissions())
+}
+
+// checkSandbox returns an error for a wrong --sandbox.
+func (set *settings) checkSandbox() error {
+	if _, err := sandbox.ParseMode(cmp.Or(set.sandbox, sandbox.Off.String())); err != nil {
+		return usage.Errorf("--sandbox: %v", err)
+	}
+	return nil
 }
 
 // loadPermissions reads the rules of --permissions and --allow.
