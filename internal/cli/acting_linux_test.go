@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,7 +21,9 @@ import (
 // acting is a command of the scripts. "acting FILE COMMAND ARGS..." runs a command on a new
 // terminal and does what the lines of FILE say: "type TEXT" with Go's escapes, "see REGEXP" waits
 // until the terminal shows it since the last key, "size COLUMNS LINES", and "signal" sends SIGTERM.
-// Everything that the terminal shows is written to the file tty, the exit status is the command's.
+// Before the command starts, "early TEXT" types, and after "pipes" only its standard input is the
+// terminal. Everything that the terminal shows is written to the file tty, the exit status is the
+// command's.
 func acting() {
 	check := func(err error) {
 		if err != nil {
@@ -73,22 +76,22 @@ func acting() {
 			}
 		}
 	}
-	started := false
-	for line := range strings.Lines(string(script)) {
-		verb, arguments, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if verb != "size" && !started {
+	for line := range strings.Lines(string(script) + "begun\n") {
+		verb, arguments, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		if cmd.Process == nil && !slices.Contains([]string{"early", "pipes", "size"}, verb) {
 			check(cmd.Start())
-			started = true
 		}
 		switch verb {
 		case "see":
 			see(regexp.MustCompile("(?s)" + arguments))
-		case "type":
+		case "type", "early":
 			keys, err := strconv.Unquote(`"` + arguments + `"`)
 			check(err)
 			seen = ""
 			_, err = person.WriteString(keys)
 			check(err)
+		case "pipes":
+			cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 		case "size":
 			resize(arguments)
 		case "signal":

@@ -27,7 +27,6 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"acting":           acting,
-		"typing":           typing,
 		"without-landlock": withoutLandlock,
 	})
 }

@@ -4,5 +4,4 @@ package cli
 
 // These are not used: the scripts that need them are skipped.
 func acting()          {}
-func typing()          {}
 func withoutLandlock() {}
