@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -37,20 +37,12 @@ func (a *allowAlways) permission(
 // startEditor returns a client of the program, which runs until the test ends.
 func startEditor(t *testing.T, state string, user *allowAlways) *client.Client {
 	t.Helper()
-	fromEditor, toProgram := io.Pipe()
-	fromProgram, toEditor := io.Pipe()
-	c := client.New(fromProgram, toProgram, client.Options{Permission: user.permission})
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		run(context.Background(), []string{"--state-dir", state},
-			streams{in: fromEditor, out: toEditor, err: io.Discard})
-		_ = toEditor.Close()
-	})
-	serving.Go(func() { _ = c.Serve(context.Background()) })
-	t.Cleanup(func() {
-		_ = toProgram.Close()
-		serving.Wait()
-	})
+	c, end := runner.Connect(context.Background(), client.Options{Permission: user.permission},
+		func(ctx context.Context, in io.Reader, out io.Writer) error {
+			run(ctx, []string{"--state-dir", state}, streams{in: in, out: out, err: io.Discard})
+			return nil
+		})
+	t.Cleanup(func() { require.NoError(t, end()) })
 	_, err := c.Initialize(t.Context())
 	require.NoError(t, err)
 	return c

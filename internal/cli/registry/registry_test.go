@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -100,25 +98,6 @@ func TestParseVariables(t *testing.T) {
 	require.NotEmpty(t, set("factory-droid", "droid", "FACTORY_DROID_AUTO_UPDATE_ENABLED"))
 	require.NotEmpty(t, set("factory", "droid", "DROID_DISABLE_AUTO_UPDATE"))
 	require.NotEmpty(t, set("auggie", "@augmentcode/auggie@0.15.0", "AUGMENT_DISABLE_AUTO_UPDATE"))
-}
-
-func TestReadAndWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.json")
-	none, err := Read(path)
-	require.NoError(t, err)
-	require.Zero(t, none)
-
-	r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "@x/one@1.0.0"}}`))
-	require.NoError(t, err)
-	require.Empty(t, leftOut)
-	require.NoError(t, r.Write(path))
-	again, err := Read(path)
-	require.NoError(t, err)
-	require.Equal(t, r, again)
-
-	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
-	_, err = Read(path)
-	require.ErrorContains(t, err, "agents update replaces it")
 }
 
 // What is known about an agent stays as it is, whatever a registry calls it.
