@@ -125,8 +125,7 @@ func (d *Directory) begin(name string) error {
 	return err
 }
 
-// Lstat describes the entry name, a link itself. name is one path component. [os.SameFile] does not
-// work with the Info.
+// Lstat describes the entry name, a link itself. name is one path component.
 func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.begin(name); err != nil {
 		return Info{}, err
@@ -170,7 +169,7 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 	if err := d.checkDenied(name); err != nil {
 		return nil, err
 	}
-	info, err := d.handle.StatAll(name)
+	info, err := d.handle.Lstat(name)
 	if err != nil {
 		return nil, d.failed("lstat", name, err)
 	}
@@ -279,31 +278,21 @@ func (d *Directory) failed(op, name string, err error) error {
 
 // Stat describes the directory itself.
 func (d *Directory) Stat() (Info, error) {
-	info, err := d.handle.StatAll(".")
+	info, err := d.handle.Lstat(".")
 	if err != nil {
 		return Info{}, failed("stat", d.ref.Path(), err)
 	}
 	return Info{info, d.ref, d.ref.Name()}, nil
 }
 
-// ReadFile reads the entry e, which was listed: a regular file, or a link to one. It is
-// [Directory.Open] with fewer system calls. The content is in buf, or in a larger buffer if it does
-// not fit; it is nil if the file has more than limit bytes.
+// ReadFile reads the entry e, which was listed: a regular file, or a link to one. The content is in
+// buf, or in a larger buffer if it does not fit; it is nil if the file has more than limit bytes.
 func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, error) {
 	if err := d.begin(e.Name); err != nil {
 		return nil, Info{}, err
 	}
 	defer d.w.end()
-	if e.Type.IsRegular() && d.w.check == nil {
-		if err := d.checkDenied(e.Name); err != nil {
-			return nil, Info{}, err
-		}
-		content, info, err := d.handle.ReadRegular(e.Name, buf, limit)
-		if err == nil {
-			return content, Info{info, d.ref.Child(e.Name), e.Name}, nil
-		}
-	}
-	f, err := d.openFile(e.Name)
+	f, err := d.openEntry(e)
 	if err != nil {
 		return nil, Info{}, err
 	}

@@ -92,7 +92,12 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 		return nil, false
 	}
 	defer func() { _ = d.Close() }()
-	text, info, err := d.ReadRegular(name, nil, most)
+	f, err := d.OpenRegular(name)
+	if err != nil {
+		return nil, false
+	}
+	defer f.Close()
+	text, info, err := dirfd.ReadFile(f, nil, most)
 	return text, err == nil && info.Size() <= most
 }
 

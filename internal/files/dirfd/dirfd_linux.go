@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -184,49 +182,6 @@ func newFile(fd, flags int, name string) *os.File {
 	return f
 }
 
-// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger
-// buffer if it does not fit. The content is nil if the file has more than limit bytes. If it is no
-// longer a regular file, the error is [ErrChanged].
-func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
-	fd, err := d.openat(name, readFlags, 0)
-	if errors.Is(err, unix.ELOOP) {
-		return nil, nil, ErrChanged
-	}
-	if err != nil {
-		return nil, nil, pathError("openat", name, err)
-	}
-	defer unix.Close(fd)
-	info, mount, err := statAll(fd, "")
-	if err == nil {
-		err = d.checkMount(mount)
-	}
-	switch {
-	case err != nil:
-		return nil, nil, pathError("statx", name, err)
-	case !info.Mode().IsRegular():
-		return nil, nil, ErrChanged
-	case info.Size() > limit:
-		return nil, info, nil
-	}
-	info.name = name
-	buf, err = readUpTo(descriptor(fd), info.Size(), buf, limit)
-	return buf, info, pathError("read", name, err)
-}
-
-// descriptor is an open file as an io.Reader.
-type descriptor int
-
-func (d descriptor) Read(p []byte) (n int, err error) {
-	err = uninterrupted(func() error {
-		n, err = unix.Read(int(d), p)
-		return err
-	})
-	if n == 0 && err == nil {
-		return 0, io.EOF
-	}
-	return max(n, 0), err
-}
-
 // Stat describes the entry name, a link itself, with one system call.
 func (d *Dir) Stat(name string) (FileStat, error) {
 	var now FileStat
@@ -238,28 +193,6 @@ func (d *Dir) Stat(name string) (FileStat, error) {
 		err = d.checkMount(now.mount)
 	}
 	return now, pathError("statx", name, err)
-}
-
-// StatAll is Stat that returns an [os.FileInfo]. [os.SameFile] does not work with it.
-func (d *Dir) StatAll(name string) (os.FileInfo, error) {
-	var info *fileInfo
-	var mount MountID
-	err := d.do(name, func(fd int) (err error) {
-		entry := name
-		if entry == "." { // a directory that may not be searched can be described
-			entry = ""
-		}
-		info, mount, err = statAll(fd, entry)
-		return err
-	})
-	if err == nil {
-		err = d.checkMount(mount)
-	}
-	if err != nil {
-		return nil, pathError("statx", name, err)
-	}
-	info.name = name
-	return info, nil
 }
 
 // Lstat describes the entry name, a link itself.
@@ -582,60 +515,26 @@ func (s FileStat) SameFile(info os.FileInfo) bool {
 
 // stat describes name in the directory fd, or fd itself if name is "".
 func stat(fd int, name string) (FileStat, error) {
-	stat, err := statx(fd, name, unix.STATX_TYPE|unix.STATX_INO)
-	if err == unix.ENOSYS {
-		return statWithoutMount(fd, name)
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
+	if name == "" {
+		flags |= unix.AT_EMPTY_PATH
 	}
+	var x unix.Statx_t
+	err := unix.Statx(fd, name, flags, unix.STATX_TYPE|unix.STATX_INO|mountFields, &x)
 	if err != nil {
 		return FileStat{}, err
 	}
-	return FileStat{
-		kind: typeBits(uint32(stat.Mode)), ino: stat.Ino,
-		dev: unix.Mkdev(stat.Dev_major, stat.Dev_minor), mount: mountOf(&stat),
-	}, nil
-}
-
-// statWithoutMount is stat for a kernel without statx.
-func statWithoutMount(fd int, name string) (FileStat, error) {
-	stat, err := fstatat(fd, name)
-	if err != nil {
-		return FileStat{}, err
+	s := FileStat{kind: typeBits(uint32(x.Mode)), ino: x.Ino,
+		dev: unix.Mkdev(x.Dev_major, x.Dev_minor)}
+	if x.Mask&mountFields != 0 { // otherwise the kernel did not fill it in
+		s.mount = MountID(x.Mnt_id)
 	}
-	return FileStat{kind: typeBits(stat.Mode), dev: stat.Dev, ino: stat.Ino}, nil
+	return s, nil
 }
 
 // mountFields ask statx for the mount. The id of a mount is used again once it is unmounted; a
 // unique id is not. A kernel before 6.8 has no unique ids, and returns the other kind.
 const mountFields = unix.STATX_MNT_ID | unix.STATX_MNT_ID_UNIQUE
-
-// mountOf returns the mount in the result of statx, 0 if the kernel did not fill it in.
-func mountOf(stat *unix.Statx_t) MountID {
-	if stat.Mask&mountFields == 0 {
-		return 0
-	}
-	return MountID(stat.Mnt_id)
-}
-
-// statx returns the given fields and the mount of name in the directory fd, or of fd itself if name
-// is "".
-func statx(fd int, name string, fields int) (stat unix.Statx_t, err error) {
-	err = unix.Statx(fd, name, statFlags(name), fields|mountFields, &stat)
-	return stat, err
-}
-
-// fstatat is statx for a kernel without it. The mount remains unknown.
-func fstatat(fd int, name string) (stat unix.Stat_t, err error) {
-	err = unix.Fstatat(fd, name, &stat, statFlags(name))
-	return stat, err
-}
-
-func statFlags(name string) int {
-	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT
-	if name == "" {
-		flags |= unix.AT_EMPTY_PATH
-	}
-	return flags
-}
 
 // typeBits returns the type bits of a mode of the system.
 func typeBits(mode uint32) fs.FileMode {
@@ -657,82 +556,6 @@ func typeBits(mode uint32) fs.FileMode {
 	default:
 		return fs.ModeIrregular
 	}
-}
-
-// fileInfo is an [os.FileInfo]. Like that of package os, its Sys is a *[syscall.Stat_t].
-type fileInfo struct {
-	name string
-	stat syscall.Stat_t
-}
-
-func (i *fileInfo) Name() string       { return i.name }
-func (i *fileInfo) Size() int64        { return i.stat.Size }
-func (i *fileInfo) IsDir() bool        { return i.stat.Mode&unix.S_IFMT == unix.S_IFDIR }
-func (i *fileInfo) ModTime() time.Time { return time.Unix(i.stat.Mtim.Unix()) }
-func (i *fileInfo) Sys() any           { return &i.stat }
-
-func (i *fileInfo) Mode() fs.FileMode {
-	mode := typeBits(i.stat.Mode) | fs.FileMode(i.stat.Mode).Perm()
-	if i.stat.Mode&unix.S_ISUID != 0 {
-		mode |= fs.ModeSetuid
-	}
-	if i.stat.Mode&unix.S_ISGID != 0 {
-		mode |= fs.ModeSetgid
-	}
-	if i.stat.Mode&unix.S_ISVTX != 0 {
-		mode |= fs.ModeSticky
-	}
-	return mode
-}
-
-// statAll is stat that returns everything that an [os.FileInfo] needs.
-func statAll(fd int, name string) (*fileInfo, MountID, error) {
-	stat, err := statx(fd, name, unix.STATX_BASIC_STATS)
-	if err == unix.ENOSYS {
-		info, err := statAllWithoutMount(fd, name)
-		return info, 0, err
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	i := &fileInfo{name: name}
-	set(&i.stat.Dev, unix.Mkdev(stat.Dev_major, stat.Dev_minor))
-	set(&i.stat.Rdev, unix.Mkdev(stat.Rdev_major, stat.Rdev_minor))
-	set(&i.stat.Ino, stat.Ino)
-	set(&i.stat.Mode, uint64(stat.Mode))
-	set(&i.stat.Nlink, uint64(stat.Nlink))
-	set(&i.stat.Uid, uint64(stat.Uid))
-	set(&i.stat.Gid, uint64(stat.Gid))
-	set(&i.stat.Size, stat.Size)
-	set(&i.stat.Blocks, stat.Blocks)
-	set(&i.stat.Blksize, uint64(stat.Blksize))
-	setTime(&i.stat.Atim, stat.Atime)
-	setTime(&i.stat.Mtim, stat.Mtime)
-	setTime(&i.stat.Ctim, stat.Ctime)
-	return i, mountOf(&stat), nil
-}
-
-// statAllWithoutMount is statAll for a kernel without statx.
-func statAllWithoutMount(fd int, name string) (*fileInfo, error) {
-	stat, err := fstatat(fd, name)
-	if err != nil {
-		return nil, err
-	}
-	return &fileInfo{name: name, stat: syscall.Stat_t{
-		Dev: stat.Dev, Rdev: stat.Rdev, Ino: stat.Ino, Mode: stat.Mode, Nlink: stat.Nlink,
-		Uid: stat.Uid, Gid: stat.Gid,
-		Size: stat.Size, Blocks: stat.Blocks, Blksize: stat.Blksize,
-		Atim: syscall.Timespec(stat.Atim), Mtim: syscall.Timespec(stat.Mtim),
-		Ctim: syscall.Timespec(stat.Ctim),
-	}}, nil
-}
-
-// set sets a field whose type depends on the architecture.
-func set[T int32 | int64 | uint32 | uint64](field *T, value uint64) { *field = T(value) }
-
-func setTime(field *syscall.Timespec, at unix.StatxTimestamp) {
-	set(&field.Sec, uint64(at.Sec))
-	set(&field.Nsec, uint64(at.Nsec))
 }
 
 // realPath returns the path of an open directory as the kernel knows it, with each name as it is

@@ -121,18 +121,6 @@ func (d *Dir) OpenRegular(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadRegular reads the entry name, which was described as a regular file, into buf, or a larger
-// buffer if it does not fit. The content is nil if the file has more than limit bytes. If it is no
-// longer a regular file, the error is [ErrChanged].
-func (d *Dir) ReadRegular(name string, buf []byte, limit int64) ([]byte, os.FileInfo, error) {
-	f, err := d.OpenRegular(name)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer f.Close()
-	return ReadFile(f, buf, limit)
-}
-
 // Stat describes the entry name, a link itself.
 func (d *Dir) Stat(name string) (FileStat, error) {
 	info, err := d.Lstat(name)
@@ -141,9 +129,6 @@ func (d *Dir) Stat(name string) (FileStat, error) {
 	}
 	return FileStat{info}, nil
 }
-
-// StatAll is Stat that returns an [os.FileInfo].
-func (d *Dir) StatAll(name string) (os.FileInfo, error) { return d.Lstat(name) }
 
 // Lstat describes the entry name, a link itself.
 func (d *Dir) Lstat(name string) (os.FileInfo, error) {

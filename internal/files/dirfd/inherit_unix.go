@@ -73,7 +73,7 @@ func (d *Dir) WouldLose(old os.FileInfo) (lost Lost, err error) {
 	if err != nil {
 		return 0, err
 	}
-	in, err := d.StatAll(".")
+	in, err := d.Lstat(".")
 	if err != nil {
 		return 0, err
 	}
