@@ -185,16 +185,10 @@ type NotTextError struct {
 	// Kind is "binary" for a file with a NUL, "UTF-16" or "UTF-32" for one with that byte order
 	// mark, and "not UTF-8" for any other.
 	Kind string
-	Line int // its line, counted from 1; 0 if not known
+	Line int // its line, counted from 1
 }
 
 func (e *NotTextError) Error() string {
-	switch e.Kind {
-	case "binary", "not UTF-8":
-		if e.Line == 0 {
-			return e.Path + " is not UTF-8 text near its end"
-		}
-	}
 	switch e.Kind {
 	case "binary":
 		return fmt.Sprintf("%s is a binary file: line %d contains a NUL", e.Path, e.Line)

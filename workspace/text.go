@@ -267,6 +267,17 @@ func (s *textReader) take(part []byte) error {
 	return nil
 }
 
+// checkMark looks for a byte order mark at the start of a file. It fails for that of an encoding
+// other than UTF-8.
+func checkMark(path string, start []byte) (found bool, err error) {
+	for _, bom := range boms {
+		if bytes.HasPrefix(start, []byte(bom.mark)) {
+			return false, &NotTextError{Path: path, Line: 1, Kind: bom.encoding}
+		}
+	}
+	return bytes.HasPrefix(start, []byte(bomUTF8)), nil
+}
+
 // lastRune returns where an incomplete character at the end of part begins, or the length of part.
 func lastRune(part []byte) int {
 	for i := len(part) - 1; i >= 0 && i > len(part)-utf8.UTFMax; i-- {

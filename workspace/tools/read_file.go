@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -29,12 +30,11 @@ type fileText struct {
 	Stored  encoding // of the file
 	Unsaved bool     // whether this is the editor's unsaved text
 	Content string   // the lines with their line endings, exactly as in the file
-	First   int      // number of the first line, 0 if it is not known
+	First   int      // number of the first line
 	Lines   int      // number of lines in content
 	Skipped int      // number of bytes of the first line that are left out
 	InLine  bool     // whether content ends within a line
 	Total   int      // number of lines of the file, if it was read to its end
-	Size    int64    // size of the file in bytes
 	More    bool     // whether there are more lines, if total is not known
 	// version of the content, if all of it is returned; for if_version of write_file and edit_file
 	Version string
@@ -42,29 +42,37 @@ type fileText struct {
 }
 
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
-	if in.Tail > 0 && (in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0) {
-		return fileText{}, errors.New("tail cannot be combined with offset, line_offset or limit")
+	if in.Tail > 0 {
+		if in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0 {
+			return fileText{}, errors.New("tail cannot be combined with offset, line_offset or limit")
+		}
+		all, _, _, err := s.readText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt})
+		if err != nil {
+			return fileText{}, err
+		}
+		in.Limit = min(in.Tail, s.limits.lines)
+		in.Offset = max(all.Total-in.Limit+1, 1)
 	}
 	return s.readLines(ctx, in, s.limits.bytes)
 }
 
 // readLines reads lines of at most maxBytes in total.
 func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
-	lines := min(s.limits.lines, cmp.Or(in.Limit, in.Tail, s.limits.lines))
+	lines := min(s.limits.lines, cmp.Or(in.Limit, s.limits.lines))
 	o := workspace.TextOptions{First: in.Offset, Skip: in.LineOffset, MaxLines: lines,
 		MaxBytes: maxBytes, MaxWhole: maxCounted}
 	if in.Limit > 0 {
 		o.MaxWhole = int64(s.limits.bytes)
 	}
-	read, stored, unsaved, err := s.readText(ctx, in, o)
+	read, stored, unsaved, err := s.readText(ctx, in.Path, o)
 	if err != nil {
 		return fileText{}, err
 	}
 	out := fileText{
 		Unsaved: unsaved, Stored: stored,
-		location: locate(read.Ref), Content: read.Content, First: max(read.First, 0),
-		Lines: read.Lines, Skipped: read.Skipped, Total: max(read.Total, 0), Size: read.Size,
-		InLine: read.Cut == workspace.CutInLine && in.Tail == 0,
+		location: locate(read.Ref), Content: read.Content, First: read.First,
+		Lines: read.Lines, Skipped: read.Skipped, Total: max(read.Total, 0),
+		InLine: read.Cut == workspace.CutInLine,
 		More:   read.Total < 0 && read.Cut != workspace.NotCut,
 	}
 	if read.First == 1 && read.Skipped == 0 && read.Cut == workspace.NotCut {
@@ -74,12 +82,7 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 		}
 		out.Version = versionOf(whole)
 	}
-	switch {
-	case in.Tail > 0:
-		if read.Cut != workspace.NotCut || in.Tail > lines && read.Lines == lines {
-			out.Cut = s.cutAtEnd(read, maxBytes)
-		}
-	case read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines):
+	if read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines) {
 		out.Cut = s.cutOf(read, maxBytes)
 	}
 	return out, nil
@@ -87,45 +90,38 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 
 // readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
 // editor's text.
-func (s *Set) readText(ctx context.Context, in readFileInput, o workspace.TextOptions) (
+func (s *Set) readText(ctx context.Context, path string, o workspace.TextOptions) (
 	read workspace.Text, stored encoding, unsaved bool, err error) {
-	file, err := s.ws.Open(in.Path)
+	file, err := s.ws.Open(path)
 	if err != nil {
 		return read, "", false, err
 	}
 	defer file.Close()
-	lines := lineReader(workspace.ReadTextFrom)
-	if in.Tail > 0 {
-		lines = workspace.ReadTextEndFrom
-	}
 	if text, unsaved := s.unsaved(ctx, file); unsaved {
-		read, err = lines(ctx, strings.NewReader(text), int64(len(text)), in.Path, o)
+		read, err = workspace.ReadTextFrom(ctx, strings.NewReader(text), int64(len(text)), path, o)
 		read.Ref = file.Ref()
 		return read, "", true, err
 	}
-	read, stored, err = lines.read(ctx, file, in.Path, s.limits.fileSize, o)
+	read, stored, err = readStored(ctx, file, path, s.limits.fileSize, o)
 	return read, stored, false, err
 }
 
-// lineReader is [workspace.ReadTextFrom] or [workspace.ReadTextEndFrom].
-type lineReader func(ctx context.Context, r io.ReaderAt, size int64, path string,
-	o workspace.TextOptions) (workspace.Text, error)
-
-// read reads lines of an open file, which may be stored as something else than UTF-8. maxSize
+// readStored reads lines of an open file, which may be stored as something else than UTF-8. maxSize
 // bounds the size of such a file.
-func (lines lineReader) read(ctx context.Context, file *workspace.File, path string, maxSize int64,
+func readStored(ctx context.Context, file *workspace.File, path string, maxSize int64,
 	o workspace.TextOptions) (read workspace.Text, stored encoding, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return read, "", err
 	}
-	read, err = lines(ctx, file, info.Size(), path, o)
+	read, err = workspace.ReadTextFrom(ctx, file, info.Size(), path, o)
 	if _, other := errors.AsType[*workspace.NotTextError](err); other {
 		_, seekErr := file.Seek(0, io.SeekStart)
 		content, readErr := readAll(ctx, file, maxSize, nil)
 		if decoded, e, ok := decode(content); seekErr == nil && readErr == nil && ok {
 			stored = e
-			read, err = lines(ctx, bytes.NewReader(decoded), int64(len(decoded)), path, o)
+			read, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded), int64(len(decoded)),
+				path, o)
 		}
 	}
 	read.Ref = file.Ref()
@@ -134,19 +130,6 @@ func (lines lineReader) read(ctx context.Context, file *workspace.File, path str
 
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
 const maxCounted = 1 << 20
-
-// cutAtEnd describes how a limit truncated a text that was read from the end.
-func (s *Set) cutAtEnd(read workspace.Text, maxBytes int) *truncation {
-	c := s.limits.reached("lines")
-	if read.Cut != workspace.NotCut {
-		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}
-	}
-	c.How = "These are the last lines. Use offset and limit to read the ones before."
-	if read.Cut == workspace.CutInLine {
-		c.How = "This is the end of the last line."
-	}
-	return c
-}
 
 // cutOf describes how a limit truncated a text.
 func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
@@ -196,16 +179,11 @@ func (f fileText) String() string {
 	case f.Lines == 0:
 		fmt.Fprintf(&b, "%s has only %s\n", f.location, text.Count(f.Total, "line", "lines"))
 	default:
-		if f.First > 0 {
-			fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
-		} else {
-			fmt.Fprintf(&b, "%s, the last %s of %s", f.location, text.Count(f.Lines, "line",
-				"lines"), text.Count(int(f.Size), "byte", "bytes"))
-		}
+		fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
 		switch {
 		case f.Total > 0:
 			fmt.Fprintf(&b, " of %d", f.Total)
-		case f.First > 0 && f.More:
+		case f.More:
 			b.WriteString(" and more follow")
 		}
 		if f.Version != "" {
