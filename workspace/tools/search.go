@@ -130,16 +130,12 @@ type line struct {
 }
 
 // query says what to search files for, and how much of them to return. It is safe for concurrent
-// use. Limits are the bytes and the matches of one file, the bytes of a line, and the size above
-// which a file is searched in parts; lines that are longer than that are not searched.
+// use. Limits are the bytes and the matches of one file, and the bytes of a line.
 type query struct {
 	pattern *pattern
 	context int // lines before and after each match
 	limits
 }
-
-// maxHits is one more than is shown, to know whether there are more.
-func (q *query) maxHits() int { return q.limits.matches + 1 }
 
 // matches returns the matches of a text; they are valid until the next use of b. The error is that
 // of ctx, or errBinary for a text with matches that is not UTF-8.
@@ -147,7 +143,7 @@ func (q *query) matches(ctx context.Context, content []byte, b *buffers) ([]matc
 	b.hits = b.hits[:0]
 	err := q.pattern.find(ctx, content, func(m match) bool {
 		b.hits = append(b.hits, m)
-		return len(b.hits) < q.maxHits()
+		return len(b.hits) <= q.limits.matches // one more than is shown, to know whether there are more
 	})
 	if err == nil && len(b.hits) > 0 && !utf8.Valid(content) {
 		err = errBinary

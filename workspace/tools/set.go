@@ -46,8 +46,8 @@ type limits struct {
 	entries int
 	matches int // matches that search returns; default 200
 	line    int // bytes of one line that search returns; default 500
-	// bytes above which a file is not changed or shown as media, and searched in parts; default 8
-	// MiB
+	// bytes above which a file is not changed or shown as media, and half of those above which it is
+	// not searched; default 8 MiB
 	fileSize int64
 	files    int           // files that a walk visits in each root; default 1,000,000
 	time     time.Duration // of a walk, or of planning an edit; default 30 s

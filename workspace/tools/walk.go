@@ -65,9 +65,7 @@ type skipped struct {
 	// binary counts files that are not text: those with a NUL at the beginning, and those that
 	// match but are neither UTF-8 nor Windows-1252. UTF-16 with a byte order mark is text.
 	binary int
-	// large counts files above the size limit that could not be searched in parts, because of long
-	// lines or an encoding other than UTF-8.
-	large int
+	large  int // files above the limit of size
 	// unreadable counts files and directories that could not be opened or read, and first says
 	// which was the first of them, and why.
 	unreadable int
@@ -264,10 +262,7 @@ func (w *walk) search(ctx context.Context, open func() (*workspace.File, error))
 	defer file.Close()
 	b := searchBuffers.Get().(*buffers)
 	defer searchBuffers.Put(b)
-	b.text, err = readAll(ctx, file, w.query.fileSize, b.text)
-	if errors.Is(err, errLarge) {
-		return w.query.searchParts(ctx, b, file)
-	}
+	b.text, err = readAll(ctx, file, 2*w.query.fileSize, b.text) // logs are longer than sources
 	if err != nil {
 		return nil, err
 	}
@@ -376,11 +371,15 @@ func readAll(ctx context.Context, file *workspace.File, limit int64,
 			return buffer[:n], errBinary
 		case ended:
 			return buffer[:n], nil
-		case first: // which may save reading the rest
-			if info, err := file.Stat(); err != nil || info.Size() > limit {
+		}
+		next := 2 * n
+		if first { // which may save reading the rest
+			info, err := file.Stat()
+			if err != nil || info.Size() > limit {
 				return buffer[:n], cmp.Or(err, errLarge)
 			}
+			next = max(next, int(info.Size())+1)
 		}
-		buffer = slices.Grow(buffer, n)[:2*n]
+		buffer = slices.Grow(buffer, next-n)[:next]
 	}
 }

@@ -182,7 +182,7 @@ func TestWalkStops(t *testing.T) {
 	_, err = w.run(ctx)
 	require.ErrorIs(t, err, broken)
 
-	w.query = &query{pattern: &pattern{}} // a defect
+	w.query = &query{pattern: &pattern{}, limits: limits{}.withDefaults()} // a defect
 	require.Panics(t, func() { _, _ = w.run(t.Context()) })
 	w.query = nil
 	require.NoError(t, ws.Close())
@@ -198,7 +198,7 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	require.NoError(t, err)
 	var names []string
 	w := walkOf(openRoots(t, cwd))
-	w.query = &query{pattern: p, limits: limits{fileSize: 100}.withDefaults()}
+	w.query = &query{pattern: p, limits: limits{fileSize: 50}.withDefaults()}
 	w.each = func(f found) bool {
 		names = append(names, f.ref().Rel())
 		return true
