@@ -45,23 +45,14 @@ const (
 
 // The rules of a [Diagnostic]. An artifact that breaks one is still used if possible.
 const (
-	ruleEncoding         = "encoding"              // text is UTF-8
-	ruleFrontmatterYAML  = "frontmatter/yaml"      // frontmatter is YAML
-	ruleFrontmatterKey   = "frontmatter/value"     // keys have values of the right type
-	ruleSkillName        = "skill/name"            // a skill has a name
-	ruleSkillNameChars   = "skill/name-characters" // of a-z, 0-9 and single hyphens inside
-	ruleSkillNameLength  = "skill/name-length"     // of at most 64 characters
-	ruleSkillNameFolder  = "skill/name-folder"     // equal to the name of its folder
-	ruleSkillDescription = "skill/description"     // a skill has a description
-	ruleDescription      = "description-length"    // a description has at most 1024 characters
-	ruleSkillCompat      = "skill/compatibility"   // compatibility has 1 to 500 characters
-	ruleSkillKey         = "skill/unknown-key"     // a skill has only the keys of the specification
-	ruleCommandName      = "command/name"          // a command's name can be typed after a slash
-	ruleImport           = "import"                // imported files exist, in the roots and limits
-	ruleGlob             = "glob"                  // globs are valid and not too complex
-	ruleJSONComments     = "mcp/comments"          // .mcp.json is JSON without comments
-	ruleServerTransport  = "mcp/transport"         // a server has either a command or a URL
-	ruleServerInput      = "mcp/input"             // values do not depend on input from the user
+	ruleEncoding        = "encoding"           // text is UTF-8
+	ruleFrontmatterYAML = "frontmatter/yaml"   // frontmatter is YAML
+	ruleDescription     = "description-length" // a description has at most 1024 characters
+	ruleCommandName     = "command/name"       // a command's name can be typed after a slash
+	ruleImport          = "import"             // imported files exist, in the roots and limits
+	ruleGlob            = "glob"               // globs are valid and not too complex
+	ruleServerTransport = "mcp/transport"      // a server has either a command or a URL
+	ruleServerInput     = "mcp/input"          // values do not depend on input from the user
 )
 
 // Diagnostic describes a broken rule.

@@ -148,10 +148,6 @@ func readServers(base Artifact, content string, r row, l limits) []Artifact {
 		base.invalid(err.Error())
 		return []Artifact{base}
 	}
-	if r.is("servers") && r.is("mcpServers") && string(plain) != content {
-		base.diagnose(ruleJSONComments,
-			"the file has comments or trailing commas, which other tools reject")
-	}
 	file, err := parseServers(plain, r)
 	switch {
 	case err != nil:

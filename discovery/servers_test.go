@@ -71,26 +71,6 @@ func TestServersTakeNumbersAsText(t *testing.T) {
 	}
 }
 
-// What is wrong with a file of servers is said once for the file, not for each server.
-func TestCommentsAreReportedOncePerFile(t *testing.T) {
-	const three = `"a": {"command": "x"}, "b": {"command": "y"}, "c": {"url": "https://example.com"}`
-	for content, want := range map[string]int{
-		"// ours\n{\"mcpServers\": {" + three + "}}":                1,
-		"{\"mcpServers\": {" + three + ",}}":                        1,
-		"{\"mcpServers\": {/* a */" + three + "} /* b */}":          1,
-		"{\"mcpServers\": {" + three + "}}":                         0,
-		"{\"mcpServers\": {\"a\": {\"command\": \"x\"},}}":          1,
-		"{// twice\n\"mcpServers\": {" + three + "," + three + "}}": 1,
-	} {
-		c := scan(t, discovery.Options{}, tree(t, map[string]string{".mcp.json": content}))
-		n := 0
-		for _, a := range c.Of(discovery.MCPServer) {
-			n += len(a.Diagnostics)
-		}
-		require.Equal(t, want, n, content)
-	}
-}
-
 // An instruction file that git could not check out as a link has the text of the link: the file
 // that it names counts.
 func TestTextOfALinkIsNoInstruction(t *testing.T) {

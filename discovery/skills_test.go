@@ -25,7 +25,7 @@ func TestLongValues(t *testing.T) {
 	for _, d := range c.Named(discovery.Skill, name)[0].Diagnostics {
 		rules = append(rules, d.Rule)
 	}
-	require.Equal(t, []string{"skill/name-length", "description-length"}, rules)
+	require.Equal(t, []string{"description-length"}, rules)
 	require.Equal(t, strings.Repeat("é", 1023)+"…", c.Named(discovery.Skill, name)[0].Description)
 	require.Empty(t, c.Named(discovery.Skill, "fits")[0].Diagnostics)
 	rule := c.Of(discovery.Instruction)[0]

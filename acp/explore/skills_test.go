@@ -67,7 +67,6 @@ func TestInvalidSkills(t *testing.T) {
 	c := open(t, limits{}, cwd)
 	text := c.ask("/skills").text()
 	require.Contains(t, text, "none: invalid, it has no description")
-	require.Contains(t, text, "(skill/name-characters)")
 	require.Contains(t, c.ask("/commands").text(), "empty: invalid, it is empty")
 	require.Contains(t, c.ask("/skill none").text(), "cannot be used: it has no description")
 	require.Equal(t, []string{"Text."}, c.ask("/skill Un Clear now").lines(), "a name of two words")
