@@ -133,74 +133,70 @@ type walk struct {
 	rules ruleReader
 }
 
-// maxAhead is the most nodes that may be finished before their turn.
+// maxAhead is the most nodes that are begun before their turn.
 const maxAhead = 128
 
-// run visits the nodes of a list, several at once, and delivers them in its order. head is the
-// first; each is followed by the nodes below it, once it was visited. The first waiting node is
-// visited next, so that the head only ever waits for its own visit.
-func (wk *walk) run(head *walkNode) error {
-	todo, visited := make(chan *walkNode), make(chan *walkNode)
-	for range wk.o.workers {
+// run visits top and the nodes below it, several at once, and delivers them in order: each is
+// followed by those below it. The next node to deliver is always begun.
+func (wk *walk) run(top *walkNode) error {
+	visiting, stop := context.WithCancel(wk.ctx)
+	slots := make(chan struct{}, wk.o.workers)
+	begin := func(n *walkNode) {
+		n.visited = make(chan struct{})
 		go func() {
-			for n := range todo {
+			defer close(n.visited)
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			if visiting.Err() == nil {
 				wk.visit(n)
-				visited <- n
 			}
+			n.in.release()
 		}()
 	}
-	running, ahead := 0, 0 // nodes that are visited now, and those that are finished
+	todo := []*walkNode{top} // the next one is the last
+	ahead := 0               // nodes in todo that were begun
 	defer func() {
-		close(todo)
-		for ; running > 0; running-- {
-			(<-visited).finish()
-		}
-		for n := head; n != nil; n = n.next {
-			n.in.release()
-		}
-	}()
-	for head != nil {
-		next, to := head.waiting(maxAhead-ahead), todo
-		if next == nil {
-			to = nil
-		}
-		select {
-		case <-wk.ctx.Done():
-			return context.Cause(wk.ctx)
-		case to <- next:
-			next.state = taken
-			running++
-			continue
-		case n := <-visited:
-			n.finish()
-			running--
-			ahead++
-		}
-		for ; head != nil && head.state == finished && wk.ctx.Err() == nil; ahead-- {
-			deliver := head.deliver
-			head = head.next
-			if deliver == nil {
+		stop()
+		for ; len(todo) > 0; todo = todo[1:] {
+			if todo[0].visited == nil {
+				todo[0].in.release()
 				continue
 			}
-			switch err := deliver(); {
-			case errors.Is(err, fs.SkipAll):
-				return nil
-			case err != nil:
-				return err
+			<-todo[0].visited
+			todo = append(todo, todo[0].below...)
+		}
+	}()
+	for len(todo) > 0 {
+		last := len(todo) - 1
+		for i := last; i >= 0 && (ahead < maxAhead || i == last); i-- {
+			if todo[i].visited == nil {
+				begin(todo[i])
+				ahead++
 			}
+		}
+		n := todo[last]
+		select {
+		case <-wk.ctx.Done():
+		case <-n.visited:
+		}
+		if wk.ctx.Err() != nil {
+			return context.Cause(wk.ctx)
+		}
+		ahead--
+		slices.Reverse(n.below)
+		todo = append(todo[:last], n.below...)
+		if n.deliver == nil {
+			continue
+		}
+		switch err := n.deliver(); {
+		case errors.Is(err, fs.SkipAll):
+			return nil
+		case err != nil:
+			return err
 		}
 	}
 	return nil
 }
-
-// nodeState is the state of a walkNode.
-type nodeState int
-
-const (
-	waiting nodeState = iota
-	taken
-	finished
-)
 
 // partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so
 // that several workers share it.
@@ -212,30 +208,9 @@ type walkNode struct {
 	name string   // in the parent; "" for a part and for the start
 	part []Entry
 
-	state   nodeState
+	visited chan struct{} // is closed once it is visited; nil before that is begun
 	deliver func() error
 	below   []*walkNode // to be delivered after it
-	next    *walkNode
-}
-
-// waiting returns the first waiting node from n on, nil if there is none before that many others or
-// behind room finished ones.
-func (n *walkNode) waiting(room int) *walkNode {
-	for first := n; n != nil && (room > 0 || n == first); n = n.next {
-		if n.state == waiting {
-			return n
-		}
-	}
-	return nil
-}
-
-// finish ends the visit of the node, and inserts the nodes below after it.
-func (n *walkNode) finish() {
-	n.in, n.part, n.state = nil, nil, finished
-	for _, b := range slices.Backward(n.below) {
-		b.next, n.next = n.next, b
-	}
-	n.below = nil
 }
 
 // walkDir is an open directory that nodes share. The last one closes it.
@@ -255,7 +230,6 @@ func (d *walkDir) release() {
 
 // visit visits a node. A panic is delivered in its place, to the goroutine that called Walk.
 func (wk *walk) visit(n *walkNode) {
-	defer n.in.release()
 	defer func() {
 		if value := recover(); value != nil {
 			crash := fmt.Sprintf("%v\n\n%s", value, debug.Stack())
