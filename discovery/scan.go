@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -472,7 +471,6 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return m.readPlugins(ctx, a, content)
 	default:
 		readInstruction(&a, string(content), m.row, m.limits)
-		m.checkLink(&a, content)
 		if m.row.is("imports") && a.State == Active {
 			m.imports(ctx, &a)
 		}
@@ -481,25 +479,6 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		a.Name = m.plugin + ":" + a.Name
 	}
 	return []Artifact{a}
-}
-
-// checkLink marks an instruction as invalid whose content is the text of a link to another file, as
-// git writes where it cannot make links. The file that it names counts if it has a place in the
-// table.
-func (s *scanner) checkLink(a *Artifact, content []byte) {
-	const longest = 255
-	name := strings.TrimSuffix(string(content), "\n")
-	if len(name) > longest || strings.ContainsAny(name, "\n\r") || path.IsAbs(name) ||
-		path.Clean(name) == "." {
-		return
-	}
-	to := path.Join(path.Dir(a.rel), name)
-	if !filepath.IsLocal(filepath.FromSlash(to)) {
-		return
-	}
-	if info, err := s.ws.Stat(s.path(to)); err == nil && info.Mode().IsRegular() {
-		a.invalid("it is the text of a link to " + to + ", which git could not make")
-	}
 }
 
 // directory is an open directory of a scan. Whoever opened dir closes it.

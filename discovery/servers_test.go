@@ -70,29 +70,3 @@ func TestServersTakeNumbersAsText(t *testing.T) {
 		}
 	}
 }
-
-// An instruction file that git could not check out as a link has the text of the link: the file
-// that it names counts.
-func TestTextOfALinkIsNoInstruction(t *testing.T) {
-	for link, files := range map[string]map[string]string{
-		"AGENTS.md":          {"AGENTS.md": "CLAUDE.md", "CLAUDE.md": "Use tabs."},
-		"GEMINI.md":          {"AGENTS.md": "Use tabs.", "GEMINI.md": "AGENTS.md"},
-		"CLAUDE.md":          {"CLAUDE.md": "docs/agents.md", "docs/agents.md": "Use tabs."},
-		"AGENTS.override.md": {"AGENTS.override.md": "./AGENTS.md\n", "AGENTS.md": "Use tabs."},
-		".cursorrules":       {".cursorrules": ".github/copilot-instructions.md", ".github/copilot-instructions.md": "Use tabs."},
-	} {
-		c := scan(t, discovery.Options{}, tree(t, files))
-		for _, a := range c.Of(discovery.Instruction) {
-			if a.Name == link {
-				require.NotEqual(t, discovery.Active, a.State, link)
-			} else {
-				require.Equal(t, "Use tabs.", a.Description)
-				require.Equal(t, discovery.Active, a.State, a.Path)
-			}
-		}
-	}
-	for _, text := range []string{"Use tabs", "missing.md", "/etc/passwd", "docs", "a b.md"} {
-		c := scan(t, discovery.Options{}, tree(t, map[string]string{"AGENTS.md": text, "docs/x": ""}))
-		require.Len(t, c.Active(discovery.Instruction), 1, text)
-	}
-}
