@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -101,10 +102,12 @@ func placesOf(names []string) *regexp.Regexp {
 // readArguments reads the hint and the argument names in the frontmatter. Names are a list, or a
 // text separated by spaces.
 func (a *Artifact) readArguments(f frontmatter) {
-	a.Hint = f.hint()
+	a.Hint = oneLine(f.values["argument-hint"].text, maxDescription)
 	names := f.values["arguments"]
-	if names.isScalar() {
-		names.list = strings.Fields(names.text)
+	if names.list == nil {
+		inner, _ := cutBrackets(names.text)
+		names.list = strings.FieldsFunc(inner,
+			func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`,"'`, r) })
 	}
 	if len(names.list) == 0 || len(names.list) > maxArgumentNames ||
 		slices.ContainsFunc(names.list,

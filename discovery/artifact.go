@@ -46,7 +46,6 @@ const (
 // The rules of a [Diagnostic]. An artifact that breaks one is still used if possible.
 const (
 	ruleEncoding        = "encoding"           // text is UTF-8
-	ruleFrontmatterYAML = "frontmatter/yaml"   // frontmatter is YAML
 	ruleDescription     = "description-length" // a description has at most 1024 characters
 	ruleCommandName     = "command/name"       // a command's name can be typed after a slash
 	ruleImport          = "import"             // imported files exist, in the roots and limits

@@ -49,9 +49,6 @@ func readCommand(a *Artifact, content string, l limits) {
 		a.invalid(f.fault)
 		return
 	}
-	if f.yaml != "" && f.values["argument-hint"].text == "" {
-		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
-	}
 	a.readArguments(f)
 	a.describe(f.values["description"].text)
 	if a.Description == "" {

@@ -83,7 +83,7 @@ func TestCorpusCursorRules(t *testing.T) {
 	c := copied(t, corpus(t, "awesome-cursorrules/rules"), ".cursor/rules")
 	require.Empty(t, c.LimitsReached())
 	require.Equal(t, map[string]int{
-		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256, "frontmatter/yaml": 230,
+		"active": 256, "invalid": 1, "applies/always": 1, "applies/paths": 256,
 	}, counts(c, discovery.Instruction))
 }
 

@@ -21,8 +21,7 @@ func FuzzFrontmatter(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		plain(t, text)
-		for _, words := range []string{"rule,anchored,asked", "rule,anchored", "rule", "rule,lines,asked", "text"} {
+		for _, words := range []string{"rule,anchored,asked", "rule,anchored", "rule", "text"} {
 			r := row{words: strings.Split(words, ",")}
 			a := Artifact{State: Active, anchored: r.is("anchored")}
 			readInstruction(&a, text, r, l)
@@ -44,39 +43,6 @@ func FuzzFrontmatter(f *testing.F) {
 		readCommand(&a, text, l)
 		check(t, a)
 	})
-}
-
-// plain compares the two readers where only one is used.
-func plain(t interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}, text string,
-) {
-	t.Helper()
-	head, _, found, fault := splitFrontmatter(text, 1<<16)
-	if !found || fault != "" {
-		return
-	}
-	plain, ok := readPlain(head)
-	if !ok {
-		return
-	}
-	values, err := readYAML(head)
-	if err != nil {
-		t.Fatalf("%q is not YAML: %v", head, err)
-	}
-	lines := readLines(head)
-	if len(plain) != len(values) || len(plain) != len(lines) {
-		t.Fatalf("%q: the readers find different keys", head)
-	}
-	for key, v := range plain {
-		if got := values[key]; got.text != v.text || got.kind != v.kind {
-			t.Fatalf("%q: %q is %+v to YAML and not %+v", head, key, got, v)
-		}
-		if got := lines[key]; got.text != v.text || got.kind != v.kind || got.line != v.line {
-			t.Fatalf("%q: %q is %+v to the lenient reader and not %+v", head, key, got, v)
-		}
-	}
 }
 
 // check says what is wrong with an artifact, whatever it was made of.

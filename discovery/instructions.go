@@ -28,14 +28,8 @@ func readInstruction(a *Artifact, content string, r row, l limits) {
 		a.invalid(f.fault)
 		return
 	}
-	if f.yaml != "" {
-		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
-	}
 	a.text, a.line = f.body, strings.Count(content, "\n")-strings.Count(f.body, "\n")
 	values := f.values
-	if r.is("lines") {
-		values = f.lines
-	}
 	a.describe(values["description"].text)
 	switch {
 	case a.Description == "" && values["regex"].text != "":

@@ -17,9 +17,6 @@ import (
 // ones are truncated.
 const maxDescription = 1024
 
-// notYAML introduces a YAML error in a diagnostic.
-const notYAML = "the frontmatter is not valid YAML and was read line by line: "
-
 // readSkill reads a SKILL.md leniently by the Agent Skills specification.
 func readSkill(a *Artifact, content string, l limits) {
 	folder := filepath.Base(a.Root.Dir.String())
@@ -36,8 +33,6 @@ func readSkill(a *Artifact, content string, l limits) {
 		a.invalid("it has no frontmatter: a skill begins with its name and description " +
 			"between two lines ---")
 		return
-	case f.yaml != "":
-		a.diagnose(ruleFrontmatterYAML, notYAML+f.yaml)
 	}
 	a.Name = cmp.Or(text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription), folder)
 	a.describe(f.values["description"].text)
@@ -58,15 +53,6 @@ func (a *Artifact) describe(description string) {
 				maxDescription))
 		a.Description = oneLine(a.Description, maxDescription)
 	}
-}
-
-// hint returns the argument-hint. It is often written as [name], which is a list in YAML.
-func (f frontmatter) hint() string {
-	v := f.values["argument-hint"]
-	if !v.isScalar() {
-		v.text = f.lines["argument-hint"].line
-	}
-	return oneLine(v.text, maxDescription)
 }
 
 // oneLine returns s as one line of at most max characters, without characters that are not visible.

@@ -1,10 +1,8 @@
 package discovery_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -30,35 +28,5 @@ func TestLongValues(t *testing.T) {
 	require.Empty(t, c.Named(discovery.Skill, "fits")[0].Diagnostics)
 	rule := c.Of(discovery.Instruction)[0]
 	require.Equal(t, "ok/*.go", rule.Applies.Globs[0])
-	require.Len(t, rule.Diagnostics, 4, "%v", rule.Diagnostics)
-}
-
-// What would take memory or time without end is refused, and the rest is found.
-//
-// Clause A25.
-func TestYAMLBombs(t *testing.T) {
-	files := map[string]string{".agents/skills/good/SKILL.md": skill("good", "Good.")}
-	var laughs strings.Builder
-	laughs.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x]\n")
-	for i := 1; i < 40; i++ {
-		fmt.Fprintf(&laughs, "a%d: &a%d [%s]\n", i, i,
-			strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 9), ","))
-	}
-	for name, bomb := range map[string]string{
-		"brackets": "x: " + strings.Repeat("[", 60_000),
-		"braces":   "x: " + strings.Repeat("{a: ", 15_000),
-		"dashes":   "x: \n" + strings.Repeat("- ", 30_000),
-		"laughs":   laughs.String(),
-		"keys":     strings.Repeat("? ", 30_000),
-		"anchors":  strings.Repeat("&a ", 20_000),
-		"quotes":   "x: '" + strings.Repeat("''", 30_000),
-		"comments": strings.Repeat("# c\n", 15_000) + "x: y",
-		"blanks":   strings.Repeat("x:\n ", 15_000),
-	} {
-		files[".agents/skills/"+name+"/SKILL.md"] = "---\n" + bomb + "\n---\n"
-	}
-	c := scan(t, limited("Timeout", int(time.Minute)), tree(t, files))
-	require.Len(t, c.Artifacts(), len(files))
-	require.Equal(t, []string{"good"}, names(c.Active(discovery.Skill)))
-	require.Empty(t, c.LimitsReached())
+	require.Len(t, rule.Diagnostics, 3, "%v", rule.Diagnostics)
 }

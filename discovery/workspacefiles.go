@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
 	"golang.org/x/mod/modfile"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -172,11 +173,11 @@ func goWorkFolders(content []byte) ([]string, error) {
 }
 
 func pnpmFolders(content []byte) ([]string, error) {
-	values, err := readYAML(string(content))
-	if err != nil {
-		return nil, err
+	var file struct{ Packages []string }
+	if err := yaml.Unmarshal(content, &file); err != nil {
+		return nil, errors.New(strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	return patternFolders(values["packages"].list), nil
+	return patternFolders(file.Packages), nil
 }
 
 // npmFolders reads the member workspaces of a package.json, which is a list of patterns or has one

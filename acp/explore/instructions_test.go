@@ -13,14 +13,15 @@ func TestInstructions(t *testing.T) {
 	app, shared, skills := example(t)
 	c := open(t, limits{}, skills, app, shared)
 	text := c.ask("/instructions").text()
-	require.Equal(t, c.client.catalog.Instructions(nil).String(),
-		text[:strings.Index(text, "\nFiles that are not used")])
+	require.Equal(t, c.client.catalog.Instructions(nil).String()+"\n", text)
 	require.Less(t, strings.Index(text, "# How we work"),
 		strings.Index(text, "# Working on the order service"))
 	require.Contains(t, text, "not by the user", "A30")
-	require.Contains(t, text, "(frontmatter/yaml)")
 	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(),
 		"The folders contain no instructions.")
+	both := plant(t, fileTree{"AGENTS.md": "Use tabs.", "CLAUDE.md": "Use spaces."})
+	text = open(t, limits{}, both).ask("/instructions").text()
+	require.Contains(t, text[strings.Index(text, "\nFiles that are not used"):], "CLAUDE.md: shadowed")
 }
 
 func TestInstructionsForAPath(t *testing.T) {
