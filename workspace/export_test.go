@@ -73,6 +73,3 @@ func (o Options) WithPatience(d time.Duration) Options {
 
 // TemporaryName returns a name for a draft.
 func TemporaryName() string { return temporaryName() }
-
-// ExchangeName returns a name for a draft that changes places with a file.
-func ExchangeName(locked bool, versions ...Version) string { return exchangeName(locked, versions...) }

@@ -79,9 +79,8 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // the old file later than a moment after that was replaced: the names of the two files are
 // exchanged, and exchanged again if the old one turns out to be another version. A process that is
 // killed in that moment may leave the old content in a file whose name begins with ".acp-agent-".
-// If it is killed earlier, it leaves such a file only where files cannot be created without a name.
-// The first write of another Workspace into that directory removes them, unless another program has
-// changed them.
+// If it is killed earlier, it leaves such a file only where files cannot be created without a name;
+// a write of another Workspace into that directory removes it after a day.
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], *[LossError], and the context's.
@@ -223,7 +222,6 @@ type replacement struct {
 	name    string
 	old     os.FileInfo // of the file to replace, or nil
 	version Version     // that it must have, or zero
-	written Version     // of the new content, if version is not zero
 	lock    *FileLock
 	mayLose Losses
 	begun   time.Time // before the first check of the version
@@ -250,9 +248,6 @@ func (r replacement) put(ctx context.Context, data []byte) error {
 func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err
-	}
-	if !r.version.isZero() {
-		r.written = VersionOf(data)
 	}
 	d, err := r.fill(ctx, data)
 	if err != nil {
@@ -427,7 +422,7 @@ func (r replacement) take(d *draft) error {
 func (r replacement) nameDraft(d *draft) error {
 	name, err := temporaryName(), error(nil)
 	if !r.version.isZero() {
-		name = exchangeName(d.held, r.version, r.written)
+		name += "-" // so that nobody takes it for a draft
 	}
 	switch {
 	case d.name == "":
@@ -578,11 +573,10 @@ func (l Losses) String() string {
 // temporaryName returns an unused name for a temporary file.
 func temporaryName() string { return temporaryPrefix + rand.Text() }
 
-// isTemporary reports whether a file has a name of temporaryName or exchangeName.
+// isTemporary reports whether a file has a name of temporaryName, or that with a "-" at its end.
 func isTemporary(name string) bool {
-	text, ok := strings.CutPrefix(name, temporaryPrefix)
-	return ok && len(text) >= 26 && strings.Trim(text[:26], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == "" &&
-		(len(text) == 26 || text[26] == '-')
+	text, ok := strings.CutPrefix(strings.TrimSuffix(name, "-"), temporaryPrefix)
+	return ok && len(text) == 26 && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 // Version identifies the content of a file by its hash: modification times are too coarse to notice

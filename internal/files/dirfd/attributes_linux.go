@@ -20,7 +20,8 @@ var notCopied = map[string]bool{
 }
 
 // copyAttributes gives f the extended attributes of old, and its access control list or, if it has
-// none, the permissions. lost is what f could not get so far.
+// none, the permissions. lost is what f could not get so far: in another group the list is dropped,
+// because it would mean something else.
 func copyAttributes(f, old *os.File, lost Lost, perm fs.FileMode) (Lost, error) {
 	missed, err := copyOthers(f, old)
 	if err != nil {
@@ -33,11 +34,7 @@ func copyAttributes(f, old *os.File, lost Lost, perm fs.FileMode) (Lost, error) 
 	case list == nil:
 		return missed, errors.Join(dropACL(f), setMode(f, perm))
 	}
-	kept := list
-	if lost&LostGroup != 0 {
-		kept = withoutGroup(list)
-	}
-	if setAttribute(f, aclAttribute, kept) == nil {
+	if lost&LostGroup == 0 && setAttribute(f, aclAttribute, list) == nil {
 		return missed, nil
 	}
 	perm = perm&0o700 | 0o011*leastOf(list)
@@ -148,40 +145,14 @@ const (
 	aclOther      = 0x20
 )
 
-// entries calls do with the tag of each entry of an access control list and its permissions.
-func entries(list []byte, do func(tag uint16, perm []byte)) {
-	for at := aclHeader; at+aclEntry <= len(list); at += aclEntry {
-		do(binary.LittleEndian.Uint16(list[at:]), list[at+2:at+4])
-	}
-}
-
 // leastOf returns the permissions that everybody but the owner has at least.
 func leastOf(list []byte) fs.FileMode {
 	least := uint16(0o7)
-	entries(list, func(tag uint16, perm []byte) {
-		switch tag {
+	for at := aclHeader; at+aclEntry <= len(list); at += aclEntry {
+		switch binary.LittleEndian.Uint16(list[at:]) {
 		case aclUser, aclOwnerGroup, aclGroup, aclMask, aclOther:
-			least &= binary.LittleEndian.Uint16(perm)
+			least &= binary.LittleEndian.Uint16(list[at+2:])
 		}
-	})
+	}
 	return fs.FileMode(least)
-}
-
-// withoutGroup returns the list for a file that belongs to another group: neither that group nor
-// the former one has more permissions than it had as everybody else or as the group.
-func withoutGroup(list []byte) []byte {
-	least := uint16(0o7)
-	entries(list, func(tag uint16, perm []byte) {
-		switch tag {
-		case aclOwnerGroup, aclMask, aclOther:
-			least &= binary.LittleEndian.Uint16(perm)
-		}
-	})
-	out := bytes.Clone(list)
-	entries(out, func(tag uint16, perm []byte) {
-		if tag == aclOwnerGroup || tag == aclOther {
-			binary.LittleEndian.PutUint16(perm, least)
-		}
-	})
-	return out
 }
