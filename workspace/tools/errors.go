@@ -90,7 +90,7 @@ func (s *Set) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(pathOf(err))+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
-		if other := lookAlikeOf(s.ws, path); other != "" {
+		if other := lookAlike(s.ws, path, looks); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
@@ -124,32 +124,8 @@ func pathOf(err error) string {
 	return ""
 }
 
-// maxLookAlikes is the maximum number of entries that lookAlike compares, and maxLookAlikeDepth
-// that of names in a path for which lookAlikeOf looks.
-const (
-	maxLookAlikes     = 10_000
-	maxLookAlikeDepth = 100
-)
-
-// lookAlikeOf returns the path of what looks like a path that does not exist, or differs from it in
-// case only, "" if there is nothing. It does not look for long paths: it resolves every directory
-// in one from the root.
-func lookAlikeOf(ws *workspace.Workspace, path string) string {
-	if strings.Count(path, string(filepath.Separator)) > maxLookAlikeDepth {
-		return ""
-	}
-	parent, base := filepath.Dir(path), filepath.Base(path)
-	if _, err := ws.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != path {
-		if parent = lookAlikeOf(ws, parent); parent == "" {
-			return ""
-		}
-		path = joinNative(parent, base)
-		if _, err := ws.Stat(path); err == nil {
-			return path
-		}
-	}
-	return lookAlike(ws, path, looks)
-}
+// maxLookAlikes is the maximum number of entries that lookAlike compares.
+const maxLookAlikes = 10_000
 
 // lookAlike returns the path of an entry whose name looks like the last one of a path that does not
 // exist, or "". looks returns what names that look alike have in common.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"strings"
+	"net/http"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -59,28 +59,13 @@ var errNotMedia = errors.New("it is not an image, sound or PDF that can be shown
 
 // mediaType returns the MIME type of a file, or "" if it is not a type that can be shown to models.
 func mediaType(content []byte) string {
-	head := string(content[:min(len(content), 64)])
-	for _, known := range []struct{ start, then, mime string }{
-		{"\x89PNG\r\n\x1a\n", "", "image/png"},
-		{"\xff\xd8\xff", "", "image/jpeg"},
-		{"GIF87a", "", "image/gif"},
-		{"GIF89a", "", "image/gif"},
-		{"RIFF", "WEBP", "image/webp"},
-		{"RIFF", "WAVE", "audio/wav"},
-		{"ID3\x02", "", "audio/mpeg"},
-		{"ID3\x03", "", "audio/mpeg"},
-		{"ID3\x04", "", "audio/mpeg"},
-		{"\xff\xfb", "", "audio/mpeg"},
-		{"\xff\xf3", "", "audio/mpeg"},
-		{"\xff\xf2", "", "audio/mpeg"},
-		{"OggS\x00", "", "audio/ogg"},
-		{"fLaC", "", "audio/flac"},
-		{"%PDF-", "", "application/pdf"},
-	} {
-		rest, ok := strings.CutPrefix(head, known.start)
-		if ok && (known.then == "" || len(rest) >= 4 && strings.HasPrefix(rest[4:], known.then)) {
-			return known.mime
-		}
+	switch found := http.DetectContentType(content); found {
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "application/pdf":
+		return found
+	case "audio/wave":
+		return "audio/wav"
+	case "application/ogg":
+		return "audio/ogg"
 	}
 	return ""
 }
