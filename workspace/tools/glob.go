@@ -27,20 +27,9 @@ type glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
 	byName bool
-	form   globForm
-	// literal is the text that the forms suffix and exact compare with.
-	literal string
+	// suffix is what names end with, if that is all; "" for other globs.
+	suffix string
 }
-
-// globForm says how a glob is matched.
-type globForm int
-
-const (
-	general    globForm = iota // by doublestar
-	everything                 // always
-	suffix                     // names that end with the literal
-	exact                      // the literal
-)
 
 // newGlob compiles a glob.
 func newGlob(given string) (*glob, error) {
@@ -72,7 +61,9 @@ func newGlob(given string) (*glob, error) {
 		g.text, atTop = rest, false // the same, because only the last name is matched
 	}
 	g.byName = !atTop && !strings.Contains(g.text, "/")
-	g.simplify()
+	if rest, ok := strings.CutPrefix(g.text, "*"); ok && g.byName && !strings.ContainsAny(rest, `*?[{\`) {
+		g.suffix = rest // which is compared faster
+	}
 	return g, nil
 }
 
@@ -91,30 +82,11 @@ func inside(glob string) string {
 	return b.String()
 }
 
-// simplify chooses the fastest form of a glob that is matched against names.
-func (g *glob) simplify() {
-	special := func(text string) bool { return strings.ContainsAny(text, `*?[{\`) }
-	switch {
-	case !g.byName:
-	case g.text == "*", g.text == "**":
-		g.form = everything
-	case g.text[0] == '*' && !special(g.text[1:]):
-		g.form, g.literal = suffix, g.text[1:]
-	case !special(g.text):
-		g.form, g.literal = exact, g.text
-	}
-}
-
 // match reports whether g matches the path of name in dir, a slash-separated directory, "" for the
 // top.
 func (g *glob) match(dir, name string) bool {
-	switch g.form {
-	case everything:
-		return true
-	case suffix:
-		return strings.HasSuffix(name, g.literal)
-	case exact:
-		return name == g.literal
+	if g.suffix != "" {
+		return strings.HasSuffix(name, g.suffix)
 	}
 	if !g.byName && dir != "" {
 		name = dir + "/" + name
