@@ -118,7 +118,7 @@ func (d *Directory) begin(name string) error {
 	if err := d.w.begin(); err != nil {
 		return err
 	}
-	err := checkName(name)
+	err := parseName(name)
 	if err != nil {
 		d.w.end()
 	}
@@ -136,16 +136,6 @@ func (d *Directory) Lstat(name string) (Info, error) {
 		return Info{}, err
 	}
 	return Info{info, d.refOf(Entry{name, info.Mode().Type()}), name}, nil
-}
-
-// Open opens the regular file name for reading, or the one that a link leads to, as
-// [Workspace.Open] does. name is one path component. The caller closes the file.
-func (d *Directory) Open(name string) (*File, error) {
-	if err := d.begin(name); err != nil {
-		return nil, err
-	}
-	defer d.w.end()
-	return d.openFile(name)
 }
 
 // OpenDir opens the directory name, or the one that a link leads to, as [Workspace.OpenDir] does.
@@ -302,20 +292,4 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 		return nil, Info{}, d.failed("read", e.Name, err)
 	}
 	return content, Info{info, f.ref, e.Name}, nil
-}
-
-// checkName is parseName with a fast path for ordinary names.
-func checkName(name string) error {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		case c == '.' && i < len(name)-1: // neither "." nor ".."
-		default:
-			return parseName(name)
-		}
-	}
-	if name == "" {
-		return parseName(name)
-	}
-	return nil
 }

@@ -73,3 +73,12 @@ func (o Options) WithPatience(d time.Duration) Options {
 
 // TemporaryName returns a name for a draft.
 func TemporaryName() string { return temporaryName() }
+
+// Open opens the regular file name for reading, or the one that a link leads to.
+func (d *Directory) Open(name string) (*File, error) {
+	if err := d.begin(name); err != nil {
+		return nil, err
+	}
+	defer d.w.end()
+	return d.openFile(name)
+}

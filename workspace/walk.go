@@ -69,7 +69,8 @@ type Folder struct {
 // Ref returns where the directory is.
 func (f *Folder) Ref() Ref { return f.ref }
 
-// Open opens one of its entries, as [Directory.Open] does. The caller closes the file.
+// Open opens one of its entries, a regular file or a link to one, as [Workspace.Open] does. The
+// caller closes the file.
 func (f *Folder) Open(e Entry) (*File, error) {
 	if f.dir == nil {
 		return nil, f.Err

@@ -154,18 +154,9 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 const versionLength = 12
 
 // versionOf returns a short hash of the content of a file.
-func versionOf(content string) string { return hashOf(content)[:versionLength] }
-
-func hashOf(content string) string {
+func versionOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
-	return hex.EncodeToString(sum[:])
-}
-
-// hasVersion reports whether a content has the version. Old conversations have versions with more
-// digits of the hash.
-func hasVersion(content, version string) bool {
-	version = strings.TrimSpace(version)
-	return len(version) >= versionLength && strings.HasPrefix(hashOf(content), version)
+	return hex.EncodeToString(sum[:])[:versionLength]
 }
 
 func (f fileText) String() string {

@@ -56,7 +56,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 func (s *Set) planText(ctx context.Context, path, version string,
 	newText func(old *string) (string, error)) (Change, error) {
 	return plan(ctx, s.ws, s.editor, path, s.limits.fileSize, func(old *string) (string, error) {
-		if version != "" && (old == nil || !hasVersion(*old, version)) {
+		if version != "" && (old == nil || strings.TrimSpace(version) != versionOf(*old)) {
 			return "", &workspace.ChangedError{Path: path}
 		}
 		return newText(old)
