@@ -32,12 +32,11 @@ func (c *modelCall) runChild(
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	var refused refusals
-	p, err := c.startChild(ctx, cmd, env, refused.add)
+	var out clip
+	p, err := c.startChild(ctx, cmd, env, func(r hosts.Refusal) { _, _ = fmt.Fprintf(&out, "[%v]\n", r) })
 	if err != nil {
 		return "", fmt.Errorf("the command was not run: %w", err)
 	}
-	var out clip
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		_, _ = io.Copy(&out, p.Stdout())
@@ -59,7 +58,7 @@ func (c *modelCall) runChild(
 	if ended == "" {
 		ended = exitOf(p.Wait(ctx))
 	}
-	result := out.text(maxResult) + refused.text() + "[" + ended + "]"
+	result := out.text(maxResult) + "[" + ended + "]"
 	if err := c.showOutput(ctx, result); err != nil {
 		return "", err
 	}
@@ -85,28 +84,6 @@ func (c *modelCall) startChild(
 		return nil, err
 	}
 	return process.Start(ctx, command, process.Options{Refused: refused})
-}
-
-// refusals are the hosts that the sandbox did not allow a command.
-type refusals struct {
-	mu   sync.Mutex
-	said strings.Builder
-}
-
-func (r *refusals) add(refused hosts.Refusal) {
-	const most = 2 << 10
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.said.Len() < most {
-		fmt.Fprintf(&r.said, "[%v]\n", refused)
-	}
-}
-
-// text returns a line for each host.
-func (r *refusals) text() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.said.String()
 }
 
 // follow shows the output of a process until it ends, or returns why it must be ended.

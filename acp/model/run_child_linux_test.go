@@ -110,6 +110,6 @@ func TestChildHasAListOfHosts(t *testing.T) {
 	e := open(t, setup{options: Options{Sandbox: func(string) sandbox.Settings { return settings }}})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("curl -s -o /dev/null http://a.example/; echo ran"))
-	require.Equal(t, "ran\n[acp-agent's sandbox does not allow a.example:80, because it is not in sandboxHosts]\n"+
-		"[exit code 0]", lastResult(e))
+	require.Equal(t, "[acp-agent's sandbox does not allow a.example:80, because it is not in sandboxHosts]\n"+
+		"ran\n[exit code 0]", lastResult(e))
 }

@@ -13,36 +13,25 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxHints limits the denied paths, and the hosts, that are explained to the user in a turn.
-// Further ones are only named. maxDenials limits what is remembered of them for a session, and for
-// a child.
-const maxHints, maxDenials = 5, 100
+// maxDenials limits the paths and hosts that are explained in a session, and the hosts that are
+// remembered for a child.
+const maxDenials = 100
 
 // hints are what the user is told of the sandbox, each path and host once.
-type hints struct {
-	denied       []string // paths and hosts
-	paths, hosts int      // explained in this turn
-	untold       []string // explanations
-	more         []string // names of what is not explained
-}
+type hints struct{ denied, untold []string }
 
-// add adds an explanation of a denied path or host. count is the number of its kind.
-func (h *hints) add(count *int, name, explanation string) {
-	switch {
-	case explanation == "" || len(h.denied) == maxDenials || slices.Contains(h.denied, name):
-		return
-	case *count == maxHints:
-		h.more = append(h.more, text.Code(name))
-	default:
-		*count++
-		h.untold = append(h.untold, explanation)
+// hint remembers an explanation of a denied path or host.
+func (s *session) hint(name, explanation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := &s.hints
+	if explanation != "" && len(h.denied) < maxDenials && !slices.Contains(h.denied, name) {
+		h.denied, h.untold = append(h.denied, name), append(h.untold, explanation)
 	}
-	h.denied = append(h.denied, name)
 }
 
 // noteDenial remembers an explanation for the user if the sandbox made a tool call fail.
@@ -64,9 +53,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	})
 	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		c.settings)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hints.add(&s.hints.paths, path, explanation)
+	s.hint(path, explanation)
 }
 
 // refusals are the first hosts that a child's sandbox did not allow.
@@ -110,13 +97,13 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 	telling.Go(func() {
 		for {
 			refused, more := c.refused.get()
-			s.noteRefusals(c, refused)
+			for _, r := range refused {
+				s.hint(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
+			}
 			s.tellDenials(t.ctx, t.updates)
 			select {
 			case <-more:
 			case <-ended:
-				refused, _ := c.refused.get()
-				s.noteRefusals(c, refused) // endHints follows
 				return
 			}
 		}
@@ -124,15 +111,6 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 	return func() {
 		close(ended)
 		telling.Wait()
-	}
-}
-
-// noteRefusals remembers explanations for refused hosts.
-func (s *session) noteRefusals(c *child, refused []hosts.Refusal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range refused {
-		s.hints.add(&s.hints.hosts, r.Target, process.ExplainRefusal(r, "the agent", c.settings))
 	}
 }
 
@@ -177,16 +155,4 @@ func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
 			s.proxy.log.Debug("the explanation of a denied path was not sent", "error", err)
 		}
 	}
-}
-
-// endHints tells the user the last hints of a turn.
-func (s *session) endHints(ctx context.Context, to backend.Updates) {
-	s.mu.Lock()
-	h := &s.hints
-	if len(h.more) > 0 {
-		h.untold = append(h.untold, "The sandbox also denied the agent "+strings.Join(h.more, ", ")+".")
-	}
-	h.paths, h.hosts, h.more = 0, 0, nil
-	s.mu.Unlock()
-	s.tellDenials(ctx, to)
 }

@@ -146,7 +146,7 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		stop := s.tellRefusals(t, cs.child)
 		result, err := work()
 		stop()
-		s.endHints(t.ctx, t.updates)
+		s.tellDenials(t.ctx, t.updates)
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)

@@ -43,21 +43,21 @@ func ExplainDenial(
 	if d.Reading {
 		does, setting = "read", text.Code("sandboxRead")+" (or to "+setting+", to change it too)"
 	}
-	if worktree := worktreeOf(filepath.Dir(d.Path)); worktree != "" {
-		return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report: it belongs to %s, a "+
-			"linked worktree of git that a program in the sandbox could have made. If you made it, run "+
-			"%s, and load the session again.", who, does, text.Code(d.Path), text.Code(worktree),
-			text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Path
+	says := fmt.Sprintf("The sandbox does not let %s %s %s, by its own report", who, does,
+		text.Code(d.Path))
+	worktree := worktreeOf(filepath.Dir(d.Path))
+	switch {
+	case worktree != "":
+		return fmt.Sprintf("%s: it belongs to %s, a linked worktree of git that a program in the sandbox "+
+			"could have made. If you made it, run %s, and load the session again.", says,
+			text.Code(worktree), text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Path
+	case d.Grant == "":
+		return says + ". No setting is suggested, because only caches of known tools are: other files may " +
+			"hold keys, or be obeyed by programs outside the sandbox." + aboutLock(d.Path), d.Path
 	}
-	if d.Grant == "" {
-		explanation = fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. No setting "+
-			"is suggested, because %s.", who, does, text.Code(d.Path), d.Withheld)
-		return explanation + aboutLock(d.Path), d.Path
-	}
-	return fmt.Sprintf("The sandbox does not let %s %s %s, by its own report. If you know that it "+
-		"must, add %s to %s of %s in acp-agent's configuration file, and restart acp-agent. If the path "+
-		"does not exist, create it first.", who, does, text.Code(d.Path), text.Code(d.Grant), setting,
-		owner), d.Grant
+	return fmt.Sprintf("%s. If you know that it must, add %s to %s of %s in acp-agent's configuration "+
+		"file, and restart acp-agent. If the path does not exist, create it first.", says,
+		text.Code(d.Grant), setting, owner), d.Grant
 }
 
 // aboutLock says which commands of git need a file that a process in a linked worktree cannot

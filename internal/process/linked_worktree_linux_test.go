@@ -186,7 +186,7 @@ func TestNothingOfARepositoryIsSuggested(t *testing.T) {
 		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{worktree}}
 		explained, path := process.ExplainDenial(p, string(text), "the agent", "agents.x")
 		require.Contains(t, path, filepath.Join(repository, ".git"), "%s", text)
-		require.Contains(t, explained, "No setting is suggested, because it belongs to a git repository")
+		require.Contains(t, explained, "No setting is suggested, because only caches of known tools are")
 		require.NotContains(t, explained, "sandboxWrite")
 		require.Equal(t, affected, strings.Contains(explained, "`branch -d`"), explained)
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -11,12 +12,11 @@ import (
 // Denial is a path that a process could not access by its own report, and that its policy denies.
 type Denial struct {
 	Path string
-	// Reading says that the process may not read it. Otherwise it may not write it.
+	// Reading says that the process may not even read it. Otherwise it may not write it.
 	Reading bool
-	// Grant is the path to add to Write or Read: the file or directory, or a directory above it
-	// that belongs to the same program. It may not exist. It is "" if none may be suggested, and
-	// Withheld says why.
-	Grant, Withheld string
+	// Grant is the directory to add to Write or Read, which need not exist, or "" if none may be
+	// suggested.
+	Grant string
 }
 
 // refusal matches a line about an error of permission.
@@ -28,12 +28,6 @@ var refusal = sync.OnceValue(func() *regexp.Regexp {
 // it.
 var continuation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\s*\n\s*(?:npm \S+ )?(?:(syscall|path|dest|errno)\b|Caused by:\s*)`)
-})
-
-// change matches what a line says of an attempt to change something, and not to read it.
-var change = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(mkdir|mkstemp|creat(e|ing)|writ(e|ing)|touch|renam(e|ing)|unlink|` +
-		`rmdir|remov(e|ing)|delet(e|ing)|copyfile|(sym)?link|truncat(e|ing)|sav(e|ing))\b`)
 })
 
 // absolutePath matches an absolute path in a line, in quotation marks or without white space.
@@ -73,41 +67,26 @@ func (p Policy) Denied(message string) (Denial, bool) {
 				path = named
 			}
 		}
-		if d, denied := p.denies(path, line); denied {
+		if d, denied := p.denies(path); denied {
 			return d, true
 		}
 	}
 	return Denial{}, false
 }
 
-// denies reports whether p denies access to a path, and returns the denial. line is the message: it
-// often says what was tried. A program cannot have been kept from reading what does not exist.
-func (p Policy) denies(path, line string) (Denial, bool) {
-	existing, missing := path, ""
+// denies reports whether p denies access to a path, and returns the denial. A program cannot have
+// been kept from reading what does not exist.
+func (p Policy) denies(path string) (Denial, bool) {
+	existing := path
 	for !exists(existing) {
-		missing, existing = existing, filepath.Dir(existing)
+		existing = filepath.Dir(existing)
 	}
 	real, err := filepath.EvalSymlinks(existing)
 	if err != nil || p.Writes(real) || anyContains(devices(), real) {
 		return Denial{}, false
 	}
-	d := Denial{Path: path, Reading: !p.Reads(real) && missing == "" && !change().MatchString(line)}
-	if !mayAccess(existing, !d.Reading) {
-		return Denial{}, false
-	}
-	grant := ofTool(path)
-	info, err := os.Stat(existing)
-	switch {
-	case grant != "":
-	case missing != "" && missing != path: // a directory that does not exist yet
-		grant = missing
-	case err == nil && info.IsDir() && missing == "":
-		grant = path
-	default:
-		grant = filepath.Dir(path)
-	}
-	d.Grant, d.Withheld = p.advise(path, grant, d.Reading)
-	return d, true
+	d := Denial{Path: path, Reading: !p.Reads(real) && existing == path, Grant: p.advise(path)}
+	return d, mayAccess(existing, !d.Reading)
 }
 
 func exists(path string) bool {
@@ -115,26 +94,66 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// advise returns the directory of the tool that uses a path, or "". A message about a denied access
+// may lie, and its reader may follow whatever is suggested. So nothing else is: other files may
+// hold keys, or be obeyed by programs outside the sandbox.
+func (p Policy) advise(path string) string {
+	grant := ofTool(path)
+	for _, at := range []string{path, RealPath(path), grant, RealPath(grant)} {
+		if ofTool(at) == "" || isOfRepository(at) || slices.Contains(namesIn(at), "bin") ||
+			slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), overlaps(at)) ||
+			slices.ContainsFunc(p.Own, overlaps(at)) {
+			return ""
+		}
+	}
+	return grant
+}
+
 // ofTool returns the directory in the home directory that belongs to the tool that uses a path, or
 // "".
 func ofTool(path string) string {
-	home, names := belowHome(path)
-	if home == "" {
-		return ""
-	}
-	for _, tool := range []string{".cache/*", "Library/Caches/*", "go/pkg", ".npm", ".bun/install/cache",
-		".cargo/registry", ".cargo/git", ".gradle/caches", ".m2/repository", ".nuget/packages"} {
-		count := strings.Count(tool, "/") + 1
-		if len(names) < count {
+	home, err := os.UserHomeDir()
+	for _, home := range []string{home, RealPath(home)} {
+		rel, failed := filepath.Rel(home, path)
+		if err != nil || failed != nil || !filepath.IsLocal(rel) {
 			continue
 		}
-		own := strings.Join(names[:count], "/")
-		if own == ".cache/huggingface" || own == ".cache/pre-commit" {
-			return "" // they have a key, and hooks of git
-		}
-		if matched, _ := filepath.Match(tool, own); matched {
-			return filepath.Join(home, filepath.FromSlash(own))
+		names := namesIn(rel)
+		for _, tool := range []string{".cache/*", "Library/Caches/*", "go/pkg", ".npm", ".bun/install/cache",
+			".cargo/registry", ".cargo/git", ".gradle/caches", ".m2/repository", ".nuget/packages"} {
+			own := strings.Join(names[:min(len(names), len(namesIn(tool)))], "/")
+			if own == ".cache/huggingface" || own == ".cache/pre-commit" {
+				return "" // they have a key, and hooks of git
+			}
+			if matched, _ := filepath.Match(tool, own); matched {
+				return filepath.Join(home, filepath.FromSlash(own))
+			}
 		}
 	}
 	return ""
+}
+
+func namesIn(path string) []string { return strings.Split(filepath.ToSlash(path), "/") }
+
+// overlaps returns a function that reports whether a path, or where it leads, is or contains
+// another one, or lies in it.
+func overlaps(path string) func(other string) bool {
+	return func(other string) bool {
+		return slices.ContainsFunc([]string{other, RealPath(other)}, func(other string) bool {
+			return Contains(other, path) || Contains(path, other)
+		})
+	}
+}
+
+// isOfRepository reports whether a path lies in the own directory of a repository of git, which may
+// not exist, or is the file that stands for one.
+func isOfRepository(path string) bool {
+	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		lacks := func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err != nil }
+		if strings.EqualFold(filepath.Base(dir), ".git") ||
+			!slices.ContainsFunc([]string{"HEAD", "objects", "refs"}, lacks) {
+			return true
+		}
+	}
+	return false
 }

@@ -31,6 +31,7 @@ package sandbox
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -230,6 +231,23 @@ func outermost(paths []string, known func(path string) bool) (outer []string) {
 // anyContains reports whether path is one of dirs or lies in one.
 func anyContains(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return Contains(dir, path) })
+}
+
+// Contains reports whether path is dir or lies in it.
+func Contains(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// RealPath returns path without links, as far as it exists.
+func RealPath(path string) string {
+	for dir, rest := path, ""; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+	return path
 }
 
 // Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.

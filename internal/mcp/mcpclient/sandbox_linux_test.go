@@ -86,7 +86,10 @@ func TestServerWithoutLandlock(t *testing.T) {
 }
 
 func TestDeniedPathIsExplained(t *testing.T) {
-	a, out := folder(t), folder(t)
+	a, home := folder(t), folder(t)
+	t.Setenv("HOME", home)
+	out := filepath.Join(home, ".cache/tool")
+	require.NoError(t, os.MkdirAll(out, 0o700))
 	c := mcpclient.Config{Name: "s", Transport: acpmcp.Stdio, Command: "/bin/sh",
 		Args: []string{"-c", `echo x >"$1/f"`, "sh", out}, Env: []mcpclient.Pair{{Name: "TMPDIR", Value: t.TempDir()}}}
 	c.Policy.Sandbox.Mode = sandbox.Write
