@@ -46,8 +46,7 @@ func (r readOnlyRule) touches(a Action) bool {
 		return slices.ContainsFunc(a.Files, r.has)
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
-		return slices.ContainsFunc(s.commands(), func(words []string) bool { return r.changes(a, words) }) ||
-			r.names(a, redirected(s.text, maxNested))
+		return slices.ContainsFunc(s.commands(), func(words []string) bool { return r.changes(a, words) })
 	})
 }
 
@@ -134,7 +133,8 @@ func (a Action) readsOnly() bool {
 	if a.Known != nil && a.Known[0] != "find" && a.Reads != nil {
 		return true
 	}
-	for _, command := range splitCommands(a.Line) {
+	commands, _ := splitCommands(a.Line)
+	for _, command := range commands {
 		program, rest := programOf(command)
 		known := commandline.In("@reading", program) ||
 			a.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)
@@ -157,26 +157,4 @@ func programOf(words []string) (program string, rest []string) {
 		}
 	}
 	return "", nil
-}
-
-// redirected returns the words in a line, and in its words, into which a shell writes.
-func redirected(line string, depth int) (words []string) {
-	if depth == 0 || !strings.Contains(line, ">") {
-		return nil
-	}
-	tokens, _ := commandline.Split(line)
-	into := false
-	for _, t := range tokens {
-		switch {
-		case t.Kind == commandline.Operator:
-			into = t.Text == ">" || into && (t.Text == "|" || t.Text == "&")
-			continue
-		case into:
-			words = append(words, t.Text)
-		case t.Text != line:
-			words = append(words, redirected(t.Text, depth-1)...)
-		}
-		into = false
-	}
-	return words
 }

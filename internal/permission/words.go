@@ -29,7 +29,7 @@ func commandsIn(line string) (all [][]string) {
 		return string(rune(n))
 	})
 	for _, read := range slices.Compact([]string{line, decoded, expansion().ReplaceAllString(decoded, "")}) {
-		all = appendCommands(all, read, maxNested)
+		all, _ = appendCommands(all, read, maxNested)
 	}
 	return all
 }
@@ -56,11 +56,13 @@ var (
 	})
 )
 
-// appendCommands appends the words of the commands in a line. Each is also read as the parts of its
-// words, and with the words of the commands in its texts, which may use later words: in
-// sh -c 'touch $0' x the file is x.
-func appendCommands(all [][]string, line string, depth int) [][]string {
-	for _, command := range splitCommands(line) {
+// appendCommands appends the words of the commands in a line, and those into which a shell writes
+// as the words of a command ">". Each command is also read as the parts of its words, and with the
+// words of the commands in its texts, which may use later words: in sh -c 'touch $0' x the file is
+// x. It returns all words as they are read last.
+func appendCommands(all [][]string, line string, depth int) (_ [][]string, words []string) {
+	commands, written := splitCommands(line)
+	for _, command := range commands {
 		var parts, joined []string
 		for _, word := range command {
 			inner := fields(word)
@@ -68,45 +70,46 @@ func appendCommands(all [][]string, line string, depth int) [][]string {
 			if len(word) > 2 && word[0] == '-' && word[1] != '-' {
 				parts = append(parts, word[2:]) // the value of an option, such as -g.env
 			}
-			if depth > 0 && len(inner) > 1 && word != line {
-				all = appendCommands(all, word, depth-1)
+			if depth > 0 && word != line && (len(inner) > 1 || strings.Contains(word, ">")) {
+				var nested []string
+				all, nested = appendCommands(all, word, depth-1)
+				joined = append(joined, nested...)
+			} else {
+				joined = append(joined, word)
 			}
-			joined = append(joined, wordsIn(word, depth)...)
 		}
 		all = append(all, command, parts, joined)
+		words = append(words, joined...)
 	}
-	return all
+	if len(written) > 0 {
+		all = append(all, append([]string{">"}, written...))
+	}
+	return all, words
 }
 
-// wordsIn returns the words of the commands in a text, or the text if it is one word.
-func wordsIn(s string, depth int) (words []string) {
-	if depth == 0 || len(fields(s)) < 2 {
-		return []string{s}
-	}
-	for _, word := range slices.Concat(splitCommands(s)...) {
-		if word == s {
-			return []string{s}
-		}
-		words = append(words, wordsIn(word, depth-1)...)
-	}
-	return words
-}
-
-// splitCommands returns the words of the commands that stand in a line, without quotes.
-func splitCommands(line string) [][]string {
+// splitCommands returns the words of the commands that stand in a line, without quotes, and those
+// into which a shell writes.
+func splitCommands(line string) (commands [][]string, written []string) {
 	tokens, _ := commandline.Split(strings.ReplaceAll(line, "\r", "\n"))
-	commands := [][]string{nil}
+	commands = [][]string{nil}
+	writes := false // into the next word
 	for _, t := range tokens {
 		last := len(commands) - 1
-		switch {
-		case t.Kind != commandline.Operator:
+		if t.Kind != commandline.Operator {
 			commands[last] = append(commands[last], t.Text)
-		case t.Text == "<" || t.Text == ">": // which stand within a command
-		case len(commands[last]) > 0:
+			if writes {
+				written = append(written, t.Text)
+			}
+			writes = false
+			continue
+		}
+		writes = t.Text == ">" || writes && (t.Text == "|" || t.Text == "&")
+		isWithin := t.Text == "<" || t.Text == ">" // a command
+		if !isWithin && len(commands[last]) > 0 {
 			commands = append(commands, nil)
 		}
 	}
-	return commands
+	return commands, written
 }
 
 // fields returns what could be words of a command in a text.
