@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,33 +122,17 @@ func (d deferred) runBeside(program string, argv, env []string) error {
 // program, a shell takes d.Path as a command line or says what is wrong with it, because some
 // editors start every command with a shell.
 func (d deferred) argv(env []string) (program string, argv []string) {
-	if program := search(d.Path, lookUp(env, "PATH")); program != "" {
+	_ = os.Setenv("PATH", lookUp(env, "PATH")) // of the command, which is looked up there
+	if program, err := exec.LookPath(d.Path); err == nil {
 		return program, append([]string{d.Path}, d.Args...)
 	}
 	line := d.Path
 	if len(d.Args) > 0 {
 		line += ` "$@"`
 	}
-	shell := cmp.Or(search("bash", "/bin:/usr/bin"), "/bin/sh")
+	shell, err := exec.LookPath("/bin/bash")
+	if err != nil {
+		shell = "/bin/sh"
+	}
 	return shell, append([]string{shell, "-c", line, filepath.Base(shell)}, d.Args...)
-}
-
-// search returns the executable file that name stands for, or "". A name without a separator is
-// looked up in the directories of path.
-func search(name, path string) string {
-	var files []string
-	if strings.ContainsRune(name, filepath.Separator) {
-		files = []string{name}
-	} else if name != "" {
-		for _, dir := range filepath.SplitList(path) {
-			files = append(files, filepath.Join(cmp.Or(dir, "."), name))
-		}
-	}
-	for _, file := range files {
-		info, err := os.Stat(file)
-		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
 }
