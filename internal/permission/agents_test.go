@@ -12,283 +12,52 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// recorded are requests as agents send them, with what they announced before. want is what these
-// rules decide: those of wide.
-var recorded = map[string]struct {
-	agent, call string
-	announced   []string
-	want        Effect
-	rule        string // that is offered without rules, "" for none
-	more        string // a further rule
-}{
-	"Claude Code, command": {
-		agent: "claude", call: `{"toolCallId":"t","kind":"execute","title":"go vet ./...","rawInput":{"command":"go vet ./...","description":"Vet"}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","title":"Terminal","rawInput":{},"_meta":{"claudeCode":{"toolName":"Bash"}}}`,
-			`{"toolCallId":"t","rawInput":{"command":"go vet ./...","description":"Vet","timeout":1000}}`},
-		want: Allow, rule: "run go vet ...",
-	},
-	"Claude Code, another command than announced": {
-		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"rm -rf ."}}`}, want: Ask,
-	},
-	"Claude Code, without its sandbox": {
-		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","dangerouslyDisableSandbox":true}}`, want: Ask,
-	},
-	"Claude Code, edit": {
-		agent: "claude", call: `{"kind":"edit","title":"Edit a.txt","rawInput":{"file_path":"{root}/a.txt","old_string":"a","new_string":"/etc; rm"},` +
-			`"locations":[{"path":"{root}/a.txt"}],"content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`,
-		want: Allow, rule: "edit a.txt",
-	},
-	"Claude Code, edit of a program": {
-		agent: "claude", call: `{"kind":"edit","rawInput":{"file_path":"{root}/x","content":"x"},` +
-			`"content":[{"type":"diff","path":"{root}/x","oldText":null,"newText":"#!/bin/sh\n"}]}`,
-		want: Ask,
-	},
-	"a program as the text of a file": {
-		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/x","content":"#!/bin/sh\n"}}`, want: Ask,
-	},
-	"Claude Code, MCP tool of a server in a folder": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__gh__query","mcpServer":{"name":"gh","source":"project"}}}}`, want: Ask,
-	},
-	"Claude Code, MCP tool of a server in a folder with the name of another": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db","source":"project"}}}}`, want: Ask,
-	},
-	"Claude Code, MCP tool of the user's server": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__gh__query","mcpServer":{"name":"gh","source":"user"}}}}`,
-		want: Allow,
-	},
-	"Claude Code, fetch": {
-		agent: "claude", call: `{"kind":"fetch","rawInput":{"url":"https://docs.example.com/x","prompt":"What is at https://evil.com?"}}`,
-		want: Allow, rule: "fetch docs.example.com",
-	},
-	"Claude Code, plan": {
-		agent: "claude", call: `{"kind":"switch_mode","title":"Ready to code?","rawInput":{"plan":"x"}}`, want: Ask,
-	},
-	"Claude Code, MCP tool": {
-		agent: "claude", call: `{"kind":"other","title":"db - query","rawInput":{"sql":"x"},"_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db","source":"dynamic"}}}}`,
-		want: Allow, rule: "tool db.query",
-	},
-	"Claude Code, MCP tool that reads": {
-		agent: "claude", call: `{"kind":"read","rawInput":{"path":"{root}/a.txt"},"_meta":{"claudeCode":{"toolName":"mcp__evil__read","mcpServer":{"name":"evil"}}}}`, want: Ask,
-	},
-	"Claude Code, MCP tool like a command": {
-		agent: "claude", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"_meta":{"claudeCode":{"toolName":"mcp__evil__run","mcpServer":{"name":"evil"}}}}`, want: Ask,
-	},
-	"Claude Code, MCP server with a name that runs into its tool's": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__x__query"}}}`, want: Ask,
-	},
-	"Claude Code, MCP tool of a server with another name": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__evil__query","mcpServer":{"name":"db"}}}}`, want: Ask,
-	},
-	"Claude Code, MCP tool announced as another": {
-		agent: "claude", call: `{"kind":"other","_meta":{"claudeCode":{"toolName":"mcp__db__query","mcpServer":{"name":"db"}}}}`,
-		announced: []string{`{"toolCallId":"t","kind":"other","_meta":{"claudeCode":{"toolName":"mcp__evil__query"}}}`}, want: Ask,
-	},
-	"Claude Code, older adapter": {
-		agent: "claude", call: `{"title":"go vet","rawInput":{"command":"go vet ./..."}}`, want: Ask,
-	},
-	"Codex, command": {
-		agent: "codex", call: `{"kind":"execute","title":"go vet","rawInput":{"command":["bash","-lc","go vet ./..."],"cwd":"{root}/sub"},"locations":[{"path":"{root}/sub"}]}`,
-		want: Allow, rule: "run go vet ...",
-	},
-	"Codex, command elsewhere": {
-		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{out}"}}`, want: Ask,
-	},
-	"Codex, command with another cwd than announced": {
-		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}"}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{out}"}}`}, want: Ask,
-	},
-	"Codex, more rights": {
-		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}","additionalPermissions":{"network":{"enabled":true}}}}`, want: Ask,
-	},
-	"Codex, network": {
-		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","cwd":"{root}","url":"https://evil.com"}}`, want: Ask,
-	},
-	"Codex, edit": {
-		agent: "codex", call: `{"kind":"edit","locations":[{"path":"{root}/a.txt"}]}`,
-		announced: []string{`{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`},
-		want:      Allow, rule: "edit a.txt",
-	},
-	"Codex, edit of another file than announced": {
-		agent: "codex", call: `{"kind":"edit","locations":[{"path":"{root}/a.txt"}]}`,
-		announced: []string{`{"toolCallId":"t","kind":"edit","content":[{"type":"diff","path":"{out}/x","oldText":"a","newText":"b"}]}`}, want: Ask,
-	},
-	"Codex, MCP": {agent: "codex", call: `{"kind":"execute","title":"Approve MCP tool call"}`, want: Ask},
-	"opencode, command": {
-		agent: "opencode", call: `{"kind":"execute","title":"bash","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","title":"bash","rawInput":{}}`,
-			`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","workdir":"{other}","description":"Vet"}}`},
-		want: Allow, rule: "run go vet ...",
-	},
-	"opencode, command elsewhere": {
-		agent: "opencode", call: `{"kind":"execute","title":"bash","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./...","workdir":"{out}"}}`}, want: Ask,
-	},
-	"opencode, folder of a command": {
-		agent: "opencode", call: `{"kind":"other","title":"external_directory","rawInput":{"command":"ls {out}","directories":["{out}"],"patterns":["{out}/*"]}}`,
-		announced: []string{`{"toolCallId":"t","kind":"execute","rawInput":{"command":"ls {out}"}}`}, want: Ask,
-	},
-	"opencode, folder of a reading": {
-		agent: "opencode", call: `{"kind":"other","title":"external_directory","rawInput":{"filepath":"{other}/o.txt","parentDir":"{other}"}}`,
-		announced: []string{`{"toolCallId":"t","kind":"read","rawInput":{"filePath":"{other}/o.txt"}}`},
-		want:      Allow, rule: "",
-	},
-	"opencode, edit": {
-		agent: "opencode", call: `{"kind":"edit","title":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- a.txt\n+++ a.txt\n@@\n-a\n+b\n"}}`,
-		announced: []string{`{"toolCallId":"t","kind":"edit","rawInput":{"filePath":"{root}/a.txt","oldString":"a","newString":"b"},"locations":[{"path":"{root}/a.txt"}]}`},
-		want:      Allow, rule: "edit a.txt",
-	},
-	"opencode, patch of two files": {
-		agent: "opencode", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- a.txt\n+++ a.txt\n-a\n+b\n--- x\n+++ ../out/secret.txt\n"}}`, want: Ask,
-	},
-	"opencode, names of several files": {
-		agent: "opencode", call: `{"kind":"edit","rawInput":{"filepath":"a.txt, AGENTS.md","diff":"x"}}`, want: Ask,
-	},
-	"opencode, MCP": {agent: "opencode", call: `{"kind":"other","title":"db_query","rawInput":{}}`, want: Ask},
-	"opencode, fetch": {
-		agent: "opencode", call: `{"kind":"fetch","rawInput":{"url":"https://docs.example.com/","format":"markdown"}}`, want: Allow, rule: "fetch docs.example.com",
-	},
-	"kilo, without the sandbox": {
-		agent: "kilo", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","sandboxEscalation":{"reason":"x"}}}`, want: Ask,
-	},
-	"Gemini, command": {agent: "gemini", call: `{"kind":"execute","title":"go vet ./..."}`, want: Allow, rule: "run go vet ..."},
-	"Gemini, cut title": {
-		agent: "gemini", call: `{"kind":"execute","title":"go vet ./... [in sub] (Vet)"}`, want: Ask,
-	},
-	"an unknown agent with a title like a command": {agent: "", call: `{"kind":"execute","title":"go vet ./..."}`, want: Ask},
-	"Gemini, edit": {
-		agent: "gemini", call: `{"kind":"edit","title":"a.txt: a => b","locations":[{"path":"{root}/a.txt"}],"content":[{"type":"diff","path":"{root}/a.txt","oldText":"a","newText":"b"}]}`,
-		want: Allow, rule: "edit a.txt",
-	},
-	"Qwen, command": {
-		agent: "qwen", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","is_background":false,"description":"Vet"},"_meta":{"toolName":"run_shell_command"}}`,
-		want: Allow, rule: "run go vet ...",
-	},
-	"Qwen, MCP tool": {
-		agent: "qwen", call: `{"kind":"other","rawInput":{"q":"x"},"_meta":{"toolName":"mcp__db__query"}}`, want: Allow, rule: "tool db.query",
-	},
-	"Qwen, question": {agent: "qwen", call: `{"kind":"other","rawInput":{"questions":[{"q":"?"}]},"_meta":{"toolName":"ask_user_question"}}`, want: Ask},
-	"goose, command": {
-		agent: "goose", call: `{"kind":"other","title":"shell · go vet ./...","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","title":"shell · go vet ./...","rawInput":{"command":"go vet ./..."},"_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"developer"}}}}`},
-		want:      Allow, rule: "run go vet ...",
-	},
-	"goose, edit": {
-		agent: "goose", call: `{"kind":"other","title":"edit · {root}/a.txt","rawInput":{"path":"{root}/a.txt","before":"a","after":"b"}}`,
-		announced: []string{`{"toolCallId":"t","rawInput":{"path":"{root}/a.txt","before":"a","after":"b"},"_meta":{"goose":{"toolCall":{"toolName":"edit","extensionName":"developer"}}}}`},
-		want:      Allow, rule: "edit a.txt",
-	},
-	"goose, MCP tool": {
-		agent: "goose", call: `{"kind":"other","title":"db: query","rawInput":{"q":"x"}}`,
-		announced: []string{`{"toolCallId":"t","rawInput":{"q":"x"},"_meta":{"goose":{"toolCall":{"toolName":"db__query","extensionName":"db"}}}}`},
-		want:      Allow, rule: "tool db.query",
-	},
-	"goose, MCP server with the name of its own tools": {
-		agent: "goose", call: `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"developer__shell","extensionName":"developer"}}}}`}, want: Ask,
-	},
-	"goose, another extension": {
-		agent: "goose", call: `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"evil"}}}}`}, want: Ask,
-	},
-	"another agent that says what goose does": {
-		call:      `{"kind":"other","rawInput":{"command":"go vet ./..."}}`,
-		announced: []string{`{"toolCallId":"t","_meta":{"goose":{"toolCall":{"toolName":"shell","extensionName":"developer"}}}}`}, want: Ask,
-	},
-	"Kilo, edit": {
-		agent: "kilo", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","diff":"--- {root}/a.txt\n+++ {root}/a.txt\n-a\n+b\n",` +
-			`"filediff":{"file":"{root}/a.txt","patch":"--- {root}/a.txt\n+++ {root}/a.txt\n-a\n+b\n","additions":1,"deletions":1}}}`,
-		want: Allow, rule: "edit a.txt",
-	},
-	"Kilo, edit of another file": {
-		agent: "kilo", call: `{"kind":"edit","rawInput":{"filepath":"{root}/a.txt","filediff":{"file":"{out}/x"}}}`, want: Ask,
-	},
-	"Cline, command":      {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./..."]}}`, want: Allow, rule: "run go vet ..."},
-	"Cline, two commands": {agent: "cline", call: `{"kind":"execute","rawInput":{"commands":["go vet ./...","touch x"]}}`, want: Ask},
-	"Cline, reading":      {agent: "cline", call: `{"kind":"read","rawInput":{"files":[{"path":"{root}/a.txt"}]}}`, want: Allow, rule: "read"},
-	"Copilot, command": {
-		agent: "copilot", call: `{"kind":"execute","title":"Check the code","rawInput":{"command":"go vet ./...","commands":["go vet ./..."]}}`,
-		want: Allow, rule: "run go vet ...",
-	},
-	"Copilot, edit": {
-		agent: "copilot", call: `{"kind":"edit","rawInput":{"fileName":"{root}/a.txt","diff":"--- a/a.txt\n+++ b/a.txt\n-a\n+b"},"locations":[{"path":"{root}/a.txt"}]}`,
-		want: Allow, rule: "edit a.txt",
-	},
-	"Kimi":                 {agent: "kimi", call: `{"title":"Bash: go vet ./...","content":[{"type":"content","content":{"type":"text","text":"go vet…"}}]}`, want: Ask},
-	"pi":                   {agent: "pi", call: `{"title":"Overwrite?"}`, want: Ask},
-	"a member in two ways": {agent: "", call: `{"kind":"execute","rawInput":{"command":"touch x","command":"go vet ./..."}}`, want: Ask},
-	"a kind in two ways":   {agent: "", call: `{"kind":"execute","Kind":"read","rawInput":{"command":"go vet ./..."}}`, want: Ask},
-	"an unknown member":    {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./...","then":"touch x"}}`, want: Ask},
-	"a nested member":      {agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","also":{"path":"{out}/x"}}}`, want: Ask},
-	"an edit with two files": {
-		agent: "", call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","files":[{"path":"{out}/secret.txt"}]}}`, want: Ask,
-	},
-	"a terminal": {agent: "", call: `{"kind":"execute","rawInput":{"command":"go vet ./..."},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Allow, rule: "run go vet ..."},
-	"a reading of a denied file with a relative path": {
-		call: `{"kind":"read","rawInput":{"path":".env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
-	},
-	"a reading of a denied file through a link with a relative path": {
-		call: `{"kind":"read","rawInput":{"path":"envlink"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
-	},
-	"a reading through a link to the outside with a relative path": {
-		call: `{"kind":"read","rawInput":{"path":"link"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
-	},
-	"a reading through a linked folder outside with a relative path": {
-		call: `{"kind":"read","rawInput":{"files":["linkdir/secret.txt"]},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
-	},
-	"a reading of a file with another name outside": {
-		call: `{"kind":"read","rawInput":{"path":"hard"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask,
-	},
-	"a reading of a denied file with a step back": {
-		call: `{"kind":"read","rawInput":{"path":"sub/../.env"},"locations":[{"path":"{root}/a.txt"}]}`, want: Deny,
-	},
-	"a reading with a relative path": {
-		call: `{"kind":"read","rawInput":{"path":"sub/b.txt","query":"a/b","glob":"**/*.go"},"locations":[{"path":"{root}/sub/b.txt"}]}`, want: Allow, rule: "read",
-	},
-	"a search in a folder with a relative path": {
-		call: `{"kind":"search","rawInput":{"path":".","pattern":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask, rule: "",
-		more: "deny read secrets/**",
-	},
-	"a search in another folder with a relative path": {
-		call: `{"kind":"search","rawInput":{"path":"sub","pattern":"x"},"locations":[{"path":"{root}/sub"}]}`, want: Allow, rule: "read",
-		more: "deny read secrets/**",
-	},
-	"a reading with bash":     {call: `{"kind":"read","rawInput":{"bash":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
-	"a reading that runs":     {call: `{"kind":"read","rawInput":{"run":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
-	"a reading with a shell":  {call: `{"kind":"read","rawInput":{"shell_command":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Ask},
-	"a reading that explains": {call: `{"kind":"read","rawInput":{"description":"x"},"locations":[{"path":"{root}/a.txt"}]}`, want: Allow, rule: "read"},
-	"a terminal of an edit":   {call: `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt"},"content":[{"type":"terminal","terminalId":"x"}]}`, want: Ask},
-	"Codex, command with its shell": {
-		agent: "codex", call: `{"kind":"execute","title":"go vet ./...","rawInput":{"command":"/bin/bash -lc 'go vet ./...'","cwd":"{root}"}}`,
-		want: Allow, rule: "run go vet ...",
-	},
-	"Codex, two commands with its shell": {
-		agent: "codex", call: `{"kind":"execute","rawInput":{"command":"/bin/bash -lc 'go vet ./...; x'","cwd":"{root}"}}`, want: Ask,
-	},
-	"a shell with more": {agent: "codex", call: `{"kind":"execute","rawInput":{"command":"/bin/bash -lc 'go vet ./...' x"}}`, want: Ask, rule: "run /bin/bash -lc 'go vet ./...' x"},
+// recorded is a request as an agent sends it, with what it announced before.
+type recorded struct {
+	Name, Agent string
+	Call        json.RawMessage
+	Announced   []json.RawMessage
+	Want        Effect // by the rules of wide
+	Rule        string // that is offered without rules, "" for none
+	More        string // a further rule
+}
+
+func (r recorded) announced() (updates []string) {
+	for _, update := range r.Announced {
+		updates = append(updates, string(update))
+	}
+	return updates
+}
+
+func readRecorded(t testing.TB) (all []recorded) {
+	text, err := os.ReadFile("testdata/recorded.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &all))
+	return all
 }
 
 // Clause R2.
 func TestRecordedRequests(t *testing.T) {
 	g := newGround(t)
-	for name, c := range recorded {
-		action := g.ask(t, c.agent, c.call, c.announced...)
-		rules := g.rules(t, append(wide[:len(wide):len(wide)], c.more)...)
-		if c.want == Deny {
+	for _, c := range readRecorded(t) {
+		action := g.ask(t, c.Agent, string(c.Call), c.announced()...)
+		rules := g.rules(t, append(wide[:len(wide):len(wide)], c.More)...)
+		if c.Want == Deny {
 			rules = rules.With(g.rules(t, "deny read **/.env"))
 		}
 		got := Decide(action, rules)
-		require.Equal(t, c.want, got.Effect, "%s: %v", name, got)
+		require.Equal(t, c.Want, got.Effect, "%s: %v", c.Name, got)
 		rule, ok := Offer(action, true)
-		if c.rule == "" && c.want != Ask {
+		if c.Rule == "" && c.Want != Ask {
 			continue
 		}
-		require.Equal(t, c.rule != "", ok, "%s: %s", name, rule)
-		require.Equal(t, c.rule, rule.String(), name)
+		require.Equal(t, c.Rule != "", ok, "%s: %s", c.Name, rule)
+		require.Equal(t, c.Rule, rule.String(), c.Name)
 	}
 }
 
@@ -601,11 +370,14 @@ func TestOrder(t *testing.T) {
 //
 // Clause R2.
 func FuzzAllow(f *testing.F) {
-	for _, c := range recorded {
-		f.Add(c.call, strings.Join(c.announced, "\n"))
+	for _, c := range readRecorded(f) {
+		f.Add(string(c.Call), strings.Join(c.announced(), "\n"))
 	}
-	for _, c := range filesTable {
-		f.Add(`{"kind":"`+c.kind+`","locations":[{"path":"`+c.path+`"}]}`, "")
+	for _, lines := range tabletest.Read(f, "files.txt") {
+		for _, line := range lines {
+			kind, path, _ := strings.Cut(line, " ")
+			f.Add(`{"kind":"`+kind+`","locations":[{"path":"`+path+`"}]}`, "")
+		}
 	}
 	g := newGround(f)
 	rules := g.rules(f, wide...)
@@ -657,7 +429,7 @@ func FuzzAllow(f *testing.F) {
 //
 // Clause R2.
 func FuzzDeny(f *testing.F) {
-	for _, lines := range bypasses {
+	for _, lines := range bypasses(f) {
 		for _, both := range lines {
 			_, line, _ := strings.Cut(both, "|")
 			f.Add("", line, " ")

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 )
 
 // ground has the folders of a session, and something outside of them.
@@ -107,58 +108,14 @@ var wide = []string{"allow read", "allow edit", "allow run git ...", "allow run 
 	"allow run rg ...", "allow run find ...", "allow run make ...", "allow run sort ...", "allow run ./run.sh", "allow run sh run.sh",
 	"allow run npx x", "allow fetch docs.example.com", "allow tool db.*", "allow tool gh.query"}
 
-// bypasses are command lines that have fooled other programs, by the class of the trick. Each hides
-// what comes before the first "|": a deny rule for these words must find them, unless they are "-".
-var bypasses = map[string][]string{
-	"second command": {
-		"touch x|git status; touch x", "touch x|git status && touch x", "touch x|git status || touch x", "touch x|git status | touch x",
-		"touch x|git status |& touch x", "touch x|git status & touch x", "touch x|git status\ntouch x", "touch x|git status\rtouch x",
-		"touch x|git status # y\ntouch x", "-|git sta\\\ntus", "touch x|(touch x)", "touch x|{ touch x; }", "touch x|! touch x",
-	},
-	"too many parts": {"touch x|" + strings.Repeat("git status; ", 51) + "touch x"},
-	"substitution": {
-		"touch x|git log --grep=`touch x`", "touch x|git log --grep=$(touch x)", `touch x|git log --grep="$(touch x)"`,
-		"touch x|git log \"--grep=`touch x`\"", "touch x|$(touch x)", "touch x|cat <(touch x)", "touch x|cat >(touch x)",
-		"-|cat << x\nx",
-	},
-	"expansion": {
-		"touch x|touch$IFS x", "-|cat ${v@P}", "-|cat ${v:=x}", "-|cat ${!v}", "-|cat ${a[${b}]}", "-|cat $'\\x41'", "touch x|{touch,x}",
-		"-|cat ~root", "-|cat *", "-|cat ?.txt", `touch x|t\ouch x`, "touch x|'t'ouch \"x\"", "touch x|\"touch\" x",
-	},
-	"hidden words": {
-		"touch x|t$@ouch x", "touch x|t${y}ouch x", "touch x|touch$y x", "touch x|$'\\x74ouch' x", "touch x|t$()ouch x", "touch x|t``ouch x",
-		"touch x|sh -c 't\"\"ouch x'", `touch x|sh -c "sh -c 'to''uch x'"`, `touch x|sh -c "sh -c \"t\\\\ouch x\""`, "touch x|/usr/bin/t?uch x", "touch x|[t]ouch x",
-		`touch x|echo -e '\u0074ouch x' | sh`, "touch x|touch [x]*", "touch x|eval 'tou''ch' x", "touch x|touch x" + strings.Repeat(" y", 2000),
-	},
-	"redirection": {
-		"-|cat a.txt > {out}/x", "-|cat a.txt >> x", "-|cat a.txt >| x", "-|cat a.txt &> x", "-|cat a.txt 2> x", "-|cat a.txt >! x",
-		"touch x|touch >y x", "-|cat < {out}/secret.txt",
-	},
-	"assignment before": {
-		"git log|GIT_PAGER=x git log", "go test|PATH=. go test", "ls|LD_PRELOAD=./x ls", "go test|export PATH=.; go test",
-		"go test|typeset -x PATH=. && go test",
-	},
-	"wrapper": {
-		"touch x|env touch x", "touch x|env -S 'touch x'", "touch x|timeout 5 touch x", "touch x|nice touch x", "touch x|nohup touch x",
-		"touch x|stdbuf -o0 touch x", "touch x|time touch x", "touch x|xargs touch x", "touch x|sudo touch x", "touch x|busybox touch x",
-		"touch x|docker exec c touch x", "touch x|bash -c 'touch x'", "touch x|sh -xc \"touch x\"", "touch x|/bin/bash -lc 'cd y && touch x'",
-		"touch x|python -c 'import os; os.system(\"touch x\")'", "touch x|/usr/bin/touch x", "touch x|TOUCH x", "npx y|npx y",
-	},
-	"option that runs": {
-		"touch x|find . -exec touch x ';'", "-|find . -delete", "-|rg --pre=./run.sh needle", "git -c|git -c core.fsmonitor=./run.sh status",
-		"-|git grep --open=./run.sh needle", "-|git grep -O./run.sh needle", "-|sort -o x a.txt", "-|sort --compress-prog=./run.sh a.txt",
-		"-|tar cf x --checkpoint-action=exec=./run.sh a.txt", "-|sed -i 1d a.txt", "-|awk 1 a.txt", "-|yarn plugin import x",
-		"-|go test -exec ./run.sh", "-|go build -o {out}/x", "-|make check SHELL=./run.sh", "git push|git -C . push",
-	},
-	"path spelling": {
-		"-|cat ../out/secret.txt", "-|cat {root}-evil/e.txt", "-|cat '{out}/secret.txt'", "-|cat ~/x", "-|cat /proc/self/root/etc/passwd",
-		"-|cat /dev/fd/0", "-|cat //{out}/secret.txt", "-|cat sub/../../out/secret.txt", "-|cat a.txt/../../out/secret.txt",
-	},
-	"links":     {"-|cat link", "-|cat linkdir/secret.txt", "-|cat hard", "-|ls linkdir/"},
-	"directory": {"touch x|cd sub && touch x", "-|cd {out} && cat secret.txt", "-|pushd {out}; ls"},
-	"parser differs from shell": {
-		"-|git status ^& calc", "-|git status \u00a0x", "-|git status \u200b", "-|cat 'a", `-|cat "a`, "-|cat a\x00b", "-|git log é",
-	},
+// bypasses returns command lines that have fooled other programs, by the class of the trick. Each
+// hides what comes before the first "|": a deny rule for these words must find them, unless they are
+// "-".
+func bypasses(t testing.TB) map[string][]string {
+	all := tabletest.Read(t, "bypasses.txt")
+	all["too long"] = []string{"touch x|" + strings.Repeat("git status; ", 51) + "touch x",
+		"touch x|touch x" + strings.Repeat(" y", 2000)}
+	return all
 }
 
 // Nothing that is known to pass the rules of other programs passes these, and what it hides is
@@ -168,7 +125,7 @@ var bypasses = map[string][]string{
 func TestPolicyCorpus(t *testing.T) {
 	g := newGround(t)
 	allowed := g.rules(t, wide...)
-	for class, lines := range bypasses {
+	for class, lines := range bypasses(t) {
 		t.Run(class, func(t *testing.T) {
 			for _, both := range lines {
 				hidden, line, _ := strings.Cut(g.expand(both), "|")
@@ -226,85 +183,23 @@ func TestPolicyCorpusOfRepositories(t *testing.T) {
 	require.Equal(t, Ask, Decide(g.ask(t, "", call), g.rules(t, "allow run git ...")).Effect, "git would use the bare repository")
 }
 
-// paths are files of an edit or a read, and what is decided about them.
-var filesTable = []struct{ kind, path, rules, want string }{
-	{"edit", "{root}/a.txt", "allow edit", "allow"},
-	{"edit", "{root}/new.txt", "allow edit", "allow"},
-	{"edit", "{root}/new/dir/new.txt", "allow edit", "allow"},
-	{"edit", "{other}/o.txt", "allow edit *.txt", "allow"},
-	{"edit", "{root}/sub/b.txt", "allow edit sub/**", "allow"},
-	{"edit", "{root}/a.txt", "allow edit sub/**", "ask"},
-	{"edit", "{root}/sub/../a.txt", "allow edit sub/**", "ask"},
-	{"edit", "{root}/sub/../sub/b.txt", "allow edit sub/**", "allow"},
-	{"edit", "{root}/keys/key", "allow edit keys/**", "ask"},    // the link matches, the target does not
-	{"edit", "{root}/keys/key", "allow edit secrets/**", "ask"}, // and the other way round
-	{"edit", "{root}/a.txt", "allow read", "ask"},               // another verb
-	{"edit", "{root}/link", "allow edit", "ask"},                // to the outside
-	{"edit", "{root}/linkdir/x.txt", "allow edit", "ask"},       // through a link
-	{"edit", "{root}/linkdir/new/x.txt", "allow edit", "ask"},   // a new folder there
-	{"edit", "{root}/hard", "allow edit", "ask"},                // has another name outside
-	{"edit", "{out}/secret.txt", "allow edit", "ask"},           //
-	{"edit", "{root}-evil/e.txt", "allow edit", "ask"},          // a prefix of the name
-	{"edit", "{root}/../out/secret.txt", "allow edit", "ask"},   //
-	{"edit", "a.txt", "allow edit", "ask"},                      // relative to what?
-	{"edit", "{root}/a.txt\\n{out}/x", "allow edit", "ask"},     // two paths
-	{"edit", "{root}/a.txt, {out}/x", "allow edit", "ask"},
-	{"edit", "{root}/a.txt,{out}/x", "allow edit", "ask"},
-	{"edit", "~/x", "allow edit", "ask"},                          //
-	{"edit", "/proc/self/root{root}/a.txt", "allow edit", "ask"},  //
-	{"edit", "{root}/AGENTS.md", "allow edit", "ask"},             // agents obey it
-	{"edit", "{root}/.claude/settings.json", "allow edit", "ask"}, // its own settings
-	{"edit", "{root}/.git/config", "allow edit **", "ask"},        //
-	{"edit", "{root}/Makefile", "allow edit", "ask"},              //
-	{"edit", "{root}/run.sh", "allow edit", "ask"},                // a program
-	{"delete", "{root}/a.txt", "allow edit", "ask"},
-	{"move", "{root}/a.txt", "allow edit", "ask"},
-	{"edit", "{root}/secrets/key", "deny edit secrets/**", "deny"},
-	{"edit", "{root}/keys/key", "deny edit secrets/**", "deny"}, // through a link
-	{"edit", "{root}/keys/key", "deny edit keys/**", "deny"},
-	{"edit", "{root}/SECRETS/key", "deny edit secrets/**", "deny"},
-	{"edit", "{root}/secrets./key", "deny edit secrets/**", "deny"},
-	{"edit", "{root}/./secrets//key", "deny edit secrets/**", "deny"},
-	{"delete", "{root}/secrets/key", "deny edit secrets/**", "deny"},
-	{"edit", "{root}/sub/../secrets/new", "deny edit secrets/**", "deny"},
-	{"edit", "{root}/a.txt", "deny edit", "deny"},
-	{"edit", "{out}/secret.txt", "deny edit", "deny"},
-	{"read", "{root}/a.txt", "allow read", "allow"},
-	{"search", "{root}/sub", "allow read sub", "allow"},
-	{"read", "{root}/a.txt", "allow edit", "ask"},
-	{"read", "{root}/link", "allow read", "ask"},
-	{"read", "{root}/envlink", "deny read **/.env", "deny"},
-	{"read", "{root}/.ENV", "deny read **/.env", "deny"},
-	{"other", "{root}/.env", "deny read **/.env", "deny"}, // a kind that tells nothing
-	{"read", "{root}/a.txt", "deny read **/.env", "ask"},
-	{"search", "{root}/sub", "allow read, deny read **/.env", "ask"}, // which may be in there
-	{"search", "{root}/sub", "allow read, deny read secrets/**", "allow"},
-	{"search", "{root}", "allow read, ask read secrets/**", "ask"},
-	{"search", "{root}/keys", "allow read, deny read secrets/k*", "ask"}, // a link to it
-	{"search", "{root}/SECRETS/..", "allow read, deny read secrets/**", "ask"},
-	{"switch_mode", "{root}/a.txt", "allow read", "ask"},
-	{"think", "{root}/a.txt", "allow read", "ask"},
-	{"other", "{root}/a.txt", "allow read", "ask"},
-	{"", "{root}/a.txt", "allow edit", "ask"},
-	{"Edit", "{root}/a.txt", "allow edit", "ask"},
-}
-
 // Clause R2.
 func TestFilesOfRequests(t *testing.T) {
 	g := newGround(t)
-	for _, c := range filesTable {
-		for name, call := range map[string]string{
-			"location": `{"kind":"KIND","locations":[{"path":"PATH"}]}`,
-			"input":    `{"kind":"KIND","rawInput":{"file_path":"PATH"}}`,
-			"both":     `{"kind":"KIND","rawInput":{"filePath":"PATH"},"locations":[{"path":"PATH","line":3}]}`,
-		} {
-			call = strings.NewReplacer("KIND", c.kind, "PATH", c.path).Replace(call)
-			got := Decide(g.ask(t, "", call), g.rules(t, append(strings.Split(c.rules, ", "), "allow fetch example.com")...))
-			if name == "input" && c.path == "a.txt" {
-				require.Equal(t, Ask, got.Effect)
-				continue
+	for heading, lines := range tabletest.Read(t, "files.txt") {
+		written, want, _ := strings.Cut(heading, ": ")
+		rules := g.rules(t, append(strings.Split(written, ", "), "allow fetch example.com")...)
+		for _, line := range lines {
+			kind, path, _ := strings.Cut(line, " ")
+			for name, call := range map[string]string{
+				"location": `{"kind":"KIND","locations":[{"path":"PATH"}]}`,
+				"input":    `{"kind":"KIND","rawInput":{"file_path":"PATH"}}`,
+				"both":     `{"kind":"KIND","rawInput":{"filePath":"PATH"},"locations":[{"path":"PATH","line":3}]}`,
+			} {
+				call = strings.NewReplacer("KIND", kind, "PATH", path).Replace(call)
+				got := Decide(g.ask(t, "", call), rules)
+				require.Equal(t, Effect(want), got.Effect, "%s of %s as %s with %q: %v", kind, path, name, written, got)
 			}
-			require.Equal(t, Effect(c.want), got.Effect, "%s of %s as %s with %q: %v", c.kind, c.path, name, c.rules, got)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -41,73 +42,17 @@ func readOnlyGround(t *testing.T) (g ground, p *Permits) {
 // Clause A39.
 func TestCommandsInReadOnlyFolders(t *testing.T) {
 	g, p := readOnlyGround(t)
-	for line, want := range map[string]Effect{
-		"rm ../lib/o.txt":                         Deny,
-		"rm -rf {other}":                          Deny,
-		"rm -rf ..":                               Deny,
-		"rm toofile ../lib/../lib/o.txt":          Deny,
-		"touch {other}/new":                       Deny,
-		"touch tolib/new":                         Deny,
-		"cd ../lib && touch new":                  Deny,
-		"cd tolib; rm o.txt":                      Deny,
-		"mkdir -p ../lib/a/b":                     Deny,
-		"mv ../lib/o.txt .":                       Deny,
-		"mv a.txt ../lib/":                        Deny,
-		"cp a.txt ../lib":                         Deny,
-		"cp -t ../lib a.txt":                      Deny,
-		"cp --target-directory=../lib a.txt":      Deny,
-		"install -m 644 a.txt {other}/a.txt":      Deny,
-		"rsync -a sub/ ../lib/":                   Deny,
-		"ln ../lib/o.txt mine":                    Deny,
-		"ln -s /etc/passwd ../lib/link":           Deny,
-		"echo x > ../lib/o.txt":                   Deny,
-		"echo x >>../lib/o.txt":                   Deny,
-		"echo x >| ../lib/new":                    Deny,
-		"ls 2>../lib/log":                         Deny,
-		"ls &> tolib/log":                         Deny,
-		"sh -c 'echo x > ../lib/o.txt'":           Deny,
-		"bash -lc \"rm '../lib/o.txt'\"":          Deny,
-		"echo x | tee -a ../lib/o.txt":            Deny,
-		"sudo rm ../lib/o.txt":                    Deny,
-		"env A=b rm ../lib/o.txt":                 Deny,
-		"/bin/rm ../LIB/O.TXT":                    Ask, // on a disk with case, it is another file
-		"dd if=/dev/zero of=../lib/o.txt":         Deny,
-		"truncate -s0 ../lib/o.txt":               Deny,
-		"chmod 777 ../lib/o.txt":                  Deny,
-		"sed -i s/a/b/ ../lib/o.txt":              Deny,
-		"perl -pi -e s/a/b/ ../lib/o.txt":         Deny,
-		"sort -o ../lib/o.txt a.txt":              Deny,
-		"find ../lib -name '*.txt' -delete":       Deny,
-		"find ../lib -exec rm {} +":               Deny,
-		"git -C ../lib commit -am x":              Deny,
-		"cd ../lib && git reset --hard":           Deny,
-		"git worktree add ../lib/tree":            Deny,
-		"rm ../lib/*.txt":                         Deny,
-		"rm {other}/{o,p}.txt":                    Deny,
-		"python3 -c \"open('../lib/o.txt','w')\"": Ask,
-		"make -C ../lib":                          Ask,
-		"cd ../lib && go test ./...":              Ask,
-		"cat ../lib/o.txt":                        "",
-		"cat ../lib/o.txt | head -3 > out.txt":    "",
-		"cd ../lib && ls && grep -rn x .":         "",
-		"cp ../lib/o.txt sub/":                    Ask,
-		"grep rm ../lib/o.txt":                    "",
-		"diff a.txt ../lib/o.txt":                 "",
-		"rm a.txt":                                "",
-		"make":                                    "",
-	} {
-		a, _ := Command(g.place.Workspace, g.expand(line), g.root)
-		err := p.Check(a)
-		got := Effect("")
-		if refused, is := err.(*RuleError); is {
-			got = refused.Effect
-			require.ErrorContains(t, err, "the folder "+g.other+" is read-only", line)
+	for want, lines := range tabletest.Read(t, "readonly.txt") {
+		for _, line := range lines {
+			a, _ := Command(g.place.Workspace, g.expand(line), g.root)
+			err := p.Check(a)
+			got := Allow
+			if refused, is := err.(*RuleError); is {
+				got = refused.Effect
+				require.ErrorContains(t, err, "the folder "+g.other+" is read-only", line)
+			}
+			require.Equal(t, Effect(want), got, line)
 		}
-		if want == Ask && line[:4] == "/bin" {
-			require.Contains(t, []Effect{Ask, Deny, ""}, got, line)
-			continue
-		}
-		require.Equal(t, want, got, line)
 	}
 	// A link outside of the session's folders leads into it, too.
 	alias := filepath.Join(t.TempDir(), "alias")

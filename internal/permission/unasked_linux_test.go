@@ -7,19 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-// unasked are command lines about a denied file that nobody asks about, as in an agent's terminals.
-// "@" names the folder in which a line runs.
-var unasked = []string{
-	"cat {root}/secrets/key.pem", "cat /proc/self/root{root}/secrets/key.pem", "cat /proc/self/cwd/secrets/key.pem",
-	"@sub:cat /proc/self/cwd/../secrets/key.pem", "cat /proc/thread-self/cwd/secrets/key.pem", "cat {out}/../alias/secrets/key.pem",
-	"cat {out}/../alias/keys/key.pem", "cat {out}/../aliaskey", "cat ../out/../alias/secrets/key.pem", "cd sub && cat ../secrets/key.pem",
-	"cd plain; cd ../sub; cat ../secrets/key.pem", "sh -c 'cd sub; cat ../secrets/key.pem'", "cd pnpm && cat store/private.txt",
-	"cd pnpm/store && cat private.txt", "cd pnpm; cd store; cat private.txt", "env -C pnpm/store cat private.txt", "tar -C pnpm/store -c private.txt",
-	"cat secret?/key.pem", "cat s*/key.pem", "cat secrets/k*", "cat ./secrets/[!a]ey.pem", "cat {root}/s*s/*.pem", "head s[a-e]crets/*.pem",
-	"sh -c 'cat s*/k*.pem'", "cd pnpm && cat st*/p*", "cat pn*/st*/priv*.txt", "@pnpm:cat store/private.txt", "git -C pnpm/store show HEAD:./private.txt",
-}
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
+)
 
 // A deny rule holds for what a command names, from where the command goes, by whatever way that
 // leads there.
@@ -31,7 +21,7 @@ func TestRulesOfCommandsThatNobodyAsksAbout(t *testing.T) {
 	require.NoError(t, os.Symlink(g.root, filepath.Join(g.root, "..", "alias")))
 	require.NoError(t, os.Symlink(filepath.Join(g.root, "secrets/key.pem"), filepath.Join(g.root, "..", "aliaskey")))
 	rules := g.rules(t, "deny read secrets/**", "deny read pnpm/store/private.txt")
-	for _, line := range unasked {
+	for _, line := range tabletest.Read(t, "spellings.txt")["in an agent's terminal"] {
 		dir := g.root
 		if at, rest, found := strings.Cut(line, ":"); found && strings.HasPrefix(at, "@") {
 			dir, line = filepath.Join(g.root, at[1:]), rest
