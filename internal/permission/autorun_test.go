@@ -13,16 +13,21 @@ var runByThemselves = []string{
 	".git/config", "a/.envrc", "x.git/hooks/y", "AGENTS.md", "a/CLAUDE.md", "skills/x/SKILL.md",
 	"commands/a/b.md", "opencode.json", "build.rs", "my.code-workspace", "x.config.mjs",
 	"node_modules/x/y.js", "lib/site-packages/x.py", "hooks/hooks.json", "mise.toml", "qwen.md",
+	"agents/one.md", "crush.json", ".claude/agents/one.md", ".codex/hooks.json", "x.prompt.md",
 }
 
 // Clause B2.
-func TestFilesOfTheSystemAreAskedFor(t *testing.T) {
+func TestFilesThatAreAskedFor(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/etc/cron.d/x": true, "/usr/local/bin/x": true, "/lib/x": true, "/usr/src/app/main.go": false,
 		"/home/me/etc/x": false, "/srv/app/lib/x": false,
 	} {
 		require.Equal(t, want, isOfSystem(namesOf(path)), path)
 	}
+	for _, path := range runByThemselves {
+		require.True(t, isAskedFor(path) && isAskedFor("deep/in/"+path), path)
+	}
+	require.False(t, isAskedFor("src/main.go"))
 }
 
 // isAskedFor reports whether a path is asked for because of a name in it.
