@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dirtest.InMemory()) }
@@ -101,13 +102,12 @@ func TestSplit(t *testing.T) {
 
 // The shell passes on exactly the words that were understood.
 func FuzzUnderstand(f *testing.F) {
-	for _, lines := range attacks {
-		for _, line := range lines {
-			f.Add(line)
+	for _, file := range []string{"attacks.txt", "harmless.txt"} {
+		for _, lines := range tabletest.Read(f, file) {
+			for _, line := range lines {
+				f.Add(line)
+			}
 		}
-	}
-	for line := range harmless {
-		f.Add(line)
 	}
 	p := newPlace(f)
 	f.Fuzz(func(t *testing.T, line string) {
