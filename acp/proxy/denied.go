@@ -95,16 +95,19 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 	ended := make(chan struct{})
 	var telling sync.WaitGroup
 	telling.Go(func() {
-		for {
+		for last := false; ; {
 			refused, more := c.refused.get()
 			for _, r := range refused {
 				s.hint(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
 			}
 			s.tellDenials(t.ctx, t.updates)
+			if last {
+				return
+			}
 			select {
 			case <-more:
 			case <-ended:
-				return
+				last = true
 			}
 		}
 	})
