@@ -81,7 +81,7 @@ func TestSpellingsOfDeniedFiles(t *testing.T) {
 	g := newVault(t)
 	rules := g.rules(t, vaultRules...)
 	for class, lines := range tabletest.Read(t, "spellings.txt") {
-		if class == "in an agent's terminal" {
+		if class == "in an agent's terminal" || class == "harmless" {
 			continue
 		}
 		t.Run(class, func(t *testing.T) {
@@ -113,13 +113,7 @@ func commandIn(line, dir string) string {
 func TestHarmlessSpellings(t *testing.T) {
 	g := newVault(t)
 	rules := g.rules(t, append(vaultRules, "deny run git push")...)
-	for _, line := range []string{
-		"cat a.txt", "cat sub/b.txt", "cat lib/f", "cat lib/../lib/f", "rg --files", "find . -name '*.txt'", "ls -la", "ls lib", "git status", "git status -sb",
-		"git log --oneline -5", "git log --stat", "git log --format=%h -n 3 main", "git branch -vv", "git rev-parse HEAD", "git ls-files", "git ls-files --cached sub", "git reflog -3",
-		"git stash list", "git tag -n -l", "git log --oneline --all", "git blame a.txt", "git blame -L 1,1 sub/b.txt", "git show HEAD:a.txt", "git show HEAD~1:sub/b.txt", "git show HEAD:./plain/c.txt",
-		"git diff a.txt", "git diff -- a.txt sub", "git diff --stat plain", "git grep more a.txt", "git grep -n more -- plain", "go test ./...", "sort a.txt",
-		"diff a.txt sub/b.txt", "head -n 3 a.txt plain/c.txt",
-	} {
+	for _, line := range tabletest.Read(t, "spellings.txt")["harmless"] {
 		got := Decide(g.ask(t, "", commandIn(line, g.root)), rules)
 		require.Equal(t, Allow, got.Effect, "%q: %v", line, got)
 		if !strings.HasPrefix(line, "go ") {

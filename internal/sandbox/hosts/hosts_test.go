@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 )
 
 func hosts(t testing.TB, list string) hostproxy.Hosts {
@@ -24,45 +25,21 @@ const list = "a.com,*.example.com,modules.example.org:8443,10.0.0.5:5432,[fd00::
 //
 // Clause X7.
 func TestTargets(t *testing.T) {
-	allowed := hosts(t, list)
-	for text, want := range map[string]string{
-		"a.com:443": "a.com:443", "a.com:80": "a.com:80", "A.COM.:443": "a.com:443",
-		"x.example.com:443": "x.example.com:443", "a.b_c.example.com:80": "a.b_c.example.com:80",
-		"modules.example.org:8443": "modules.example.org:8443", "10.0.0.5:5432": "10.0.0.5:5432",
-		"[::ffff:10.0.0.5]:5432": "10.0.0.5:5432", "[FD00:0::5]:80": "[fd00::5]:80",
-		"localhost:3000": "localhost:3000", "LocalHost.:3000": "localhost:3000",
-		"127.0.0.2:443": "127.0.0.2:443", "XN--bcher-kva.example:443": "xn--bcher-kva.example:443",
-	} {
+	allowed, targets := hosts(t, list), tabletest.Read(t, "targets.txt")
+	for _, line := range targets["allowed"] {
+		text, want, _ := strings.Cut(line, " ")
 		got, err := hostproxy.ParseTarget(text, 0)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got.String(), text)
 		require.True(t, allowed.Allow(got), text)
 	}
-	for _, text := range []string{
-		"a.com:22", "b.com:443", "example.com:443", "xexample.com:443", "evilexample.com:443",
-		"a.com.evil:443", "evil-a.com:443", "www.a.com:443", "modules.example.org:443",
-		"example.com.evil.org:443", "10.0.0.6:5432", "10.0.0.5:443", "localhost:443", "127.0.0.1:3000",
-		"[::1]:3000", "[64:ff9b::10.0.0.5]:5432", "[::10.0.0.5]:5432", "x.localhost:3000",
-		"localhost.example:3000", "169.254.169.254:80", "bcher-kva.example:443", "com:443",
-		"127.0.0.2.example:443",
-	} {
+	for _, text := range targets["not in the list"] {
 		got, err := hostproxy.ParseTarget(text, 0)
 		require.NoError(t, err, text)
 		require.False(t, allowed.Allow(got), text)
 	}
-	for _, text := range []string{
-		"", ":443", "a.com", "a.com:", "a.com:0", "a.com:65536", "a.com:0443", "a.com:+443", "a.com:https",
-		"a.com:443:443", "a.com: 443", "evil.com\x00.a.com:443", "evil.com%00.a.com:443", "evil.com\r\n.a.com:443",
-		"evil.com .a.com:443", "evil.com/.a.com:443", "evil.com#.a.com:443", "evil.com?.a.com:443",
-		`evil.com\.a.com:443`, "user@a.com:443", "a.com@evil.com:443", "a.com..:443", ".a.com:443", "a..com:443",
-		".:443", "*.example.com:443", "b\u00fccher.example:443", "faceboo\u212a.example.com:443",
-		"a\u3002com:443", "a\uff0ecom:443", "x.example.com\xff:443", "a%2ecom:443",
-		"0x7f.1:443", "127.1:443", "2130706433:443", "0x7f000001:443", "0177.0.0.1:443", "127.0.0.01:443",
-		"1.2.3.4.5:443", "a.1:443", "a.0x1:443", "a.0x:443", "256.1.1.1:443", "10.0.0.5.:5432x",
-		"::1:443", "[::1]", "[::1%lo]:443", "[::1%25lo]:443", "[127.0.0.1]:443", "[a.com]:443", "[::1:443",
-		"::1]:443", "[]:443", "[::1].:443", "a.com]:443",
-		strings.Repeat("a", 64) + ".example.com:443", strings.Repeat("a.", 130) + "example.com:443",
-	} {
+	for _, text := range append(targets["no target"], strings.Repeat("a", 64)+".example.com:443",
+		strings.Repeat("a.", 130)+"example.com:443") {
 		_, err := hostproxy.ParseTarget(text, 0)
 		require.Error(t, err, "%q", text)
 	}
