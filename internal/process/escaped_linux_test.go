@@ -40,7 +40,7 @@ func TestEscapedProcessesEnd(t *testing.T) {
 		"by itself": func(t *testing.T, p *process.Process) {
 			_, err := io.WriteString(p.Stdin(), "end\n")
 			require.NoError(t, err)
-			_ = p.Wait(bounded(t))
+			require.NoError(t, p.Wait(bounded(t)), "the child's own status")
 		},
 		"killed": func(t *testing.T, p *process.Process) {
 			require.NoError(t, syscall.Kill(p.PID(), syscall.SIGKILL))

@@ -8,12 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 )
 
 func start(t *testing.T, c process.Command, o process.Options) *process.Process {
@@ -102,55 +104,28 @@ func TestExitError(t *testing.T) {
 	require.Equal(t, `complain ended: exit status 3: last`, exit.Error())
 }
 
+// The lines that explain the end of a program begin with ">".
 func TestExitError_explanation(t *testing.T) {
-	for name, c := range map[string]struct{ stderr, explains string }{
-		"nothing": {"", ""},
-		"Node.js": {
-			"loaded 3 plugins\nnode:internal/modules/esm/resolve:283\n    throw new " +
-				"ERR_MODULE_NOT_FOUND(\n          ^\n\n" +
-				"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from " +
-				"/a/c.mjs\n    at one (node:internal:1:1)\n" +
-				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four " +
-				"(node:internal:1:1)\n    at five (node:internal:1:1) {\n" +
-				"  code: 'ERR_MODULE_NOT_FOUND'\n}\n\nNode.js v22.23.3\n",
-			"Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/a/b.mjs' imported from " +
-				"/a/c.mjs\n    at one (node:internal:1:1)\n" +
-				"    at two (node:internal:1:1)\n    at three (node:internal:1:1)\n    at four " +
-				"(node:internal:1:1)",
-		},
-		"Python": {
-			"Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n    " +
-				"raise ValueError('x')\nValueError: x\n",
-			"ValueError: x",
-		},
-		"Go": {"panic: no\n\ngoroutine 1 [running]:\nmain.main()\n",
-			"panic: no\ngoroutine 1 [running]:\nmain.main()"},
-		"npm": {"npm ERR! code E404\nnpm ERR! 404 Not Found\n",
-			"npm ERR! code E404\nnpm ERR! 404 Not Found"},
-		"Go flags": {"flag provided but not defined: -x\nUsage of server:\n  -a string\n    \tthe a\n",
-			"flag provided but not defined: -x"},
-		"clap": {"error: unexpected argument '--x' found\n\n  tip: try '--y'\n\n" +
-			"Usage: server [OPTIONS]\n\nFor more information, try '--help'.\n",
-			"error: unexpected argument '--x' found\n  tip: try '--y'"},
-		"argparse": {"usage: server [-h] --root ROOT\nserver: error: the following arguments are " +
-			"required: --root\n",
-			"server: error: the following arguments are required: --root"},
-		"a long usage": {"Unknown option: --x\nUsage:\n" + strings.Repeat("  --flag  sets it\n", 90) +
-			"See the manual.\n", "Unknown option: --x"},
-		"only a usage": {"Server 1.0\nUsage: server DIR\n  --help  shows this\n",
-			"Usage: server DIR\n  --help  shows this"},
-		"a path is no error": {"reading /var/error/x, 0 errors\nbye\n", "bye"},
-		"a long line": {"Error: " + strings.Repeat("x", 1000),
-			"Error: " + strings.Repeat("x", 293) + "…"},
-		"control characters": {"Error: \x1b[2J", "Error: \uFFFD[2J"},
-		"an older error": {"Error: the model is busy\n" + process.Later +
-			"\nTypeError: x is null\n", "TypeError: x is null"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.explains, strings.Join(
-				process.Explanation(strings.Split(c.stderr, "\n")), "\n"))
-		})
+	for name, lines := range tabletest.Read(t, "explanations.txt") {
+		var want []string
+		for i, line := range lines {
+			mark, text := line[:2], line[2:]
+			if lines[i] = text; mark == "> " {
+				want = append(want, text)
+			}
+		}
+		require.Equal(t, want, process.Explanation(lines), name)
 	}
+	for line, want := range map[string][]string{
+		"":                                    nil,
+		"Error: " + strings.Repeat("x", 1000): {"Error: " + strings.Repeat("x", 293) + "…"},
+		"Error: \x1b[2J":                      {"Error: \uFFFD[2J"},
+	} {
+		require.Equal(t, want, process.Explanation([]string{line}))
+	}
+	usage := slices.Concat([]string{"Unknown option: --x", "Usage:"}, slices.Repeat([]string{"  --flag  sets it"}, 90),
+		[]string{"See the manual."})
+	require.Equal(t, usage[:1], process.Explanation(usage))
 }
 
 func TestExitError_status127(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -88,69 +89,30 @@ func shell(script, r string, env ...string) process.Command {
 		Name: "wrapper"}
 }
 
-func requireSignal(t *testing.T, p *process.Process, s syscall.Signal) {
-	t.Helper()
-	var exit *process.ExitError
-	require.ErrorAs(t, p.Wait(bounded(t)), &exit)
-	require.Equal(t, -1, exit.Code)
-	require.Equal(t, "signal: "+s.String(), exit.State)
-}
-
+// Stop ends a child step by step, and at once if it may not wait.
+//
 // Clause W9.
-func TestStopTerminates(t *testing.T) {
-	h := proctest.Watch(t)
-	p := start(t, self("hold", h.Env()), process.Options{Grace: 1}.WithTermGrace(patience))
-	h.Next()
-	require.NoError(t, p.Stop(bounded(t)))
-	requireSignal(t, p, syscall.SIGTERM)
-}
-
-// Clause W9.
-func TestStopKills(t *testing.T) {
-	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()), process.Options{Grace: 1}.WithTermGrace(1))
-	h.Next()
-	require.NoError(t, p.Stop(bounded(t)))
-	requireSignal(t, p, syscall.SIGKILL)
-}
-
-// Clause W9.
-func TestStopWithCancelledContextKillsAtOnce(t *testing.T) {
-	h := proctest.Watch(t)
-	p := start(t, self("hold on", h.Env()),
-		process.Options{Grace: patience * 2}.WithTermGrace(patience*2))
-	h.Next()
-	ctx, cancel := context.WithCancel(t.Context())
+func TestStop(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, p.Stop(ctx))
-	requireSignal(t, p, syscall.SIGKILL)
-}
-
-// Clause W9.
-func TestStopEndsGrandchildren(t *testing.T) {
-	h := proctest.Watch(t)
-	p := start(t, shell(`"$0" & wait`, "hold on", h.Env()),
-		process.Options{Grace: 1}.WithTermGrace(1))
-	grandchild := h.Next()
-	require.NoError(t, p.Stop(bounded(t)))
-	grandchild.Ended()
-}
-
-// Clause W9.
-func TestGrandchildrenEndWithTheChild(t *testing.T) {
-	for _, r := range []string{"hold", "hold on"} {
-		t.Run(r, func(t *testing.T) {
-			h := proctest.Watch(t)
-			p := start(t, shell(`"$0" & read line; exit 3`, r, h.Env()),
-				process.Options{}.WithTermGrace(1))
-			grandchild := h.Next()
-			_, err := io.WriteString(p.Stdin(), "end\n")
-			require.NoError(t, err)
-			var exit *process.ExitError
-			require.ErrorAs(t, p.Wait(bounded(t)), &exit)
-			require.Equal(t, 3, exit.Code, "the child's own status")
-			grandchild.Ended()
-		})
+	for _, c := range []struct {
+		role             string
+		ctx              context.Context
+		grace, termGrace time.Duration
+		want             syscall.Signal
+	}{
+		{"hold", bounded(t), 1, patience, syscall.SIGTERM},
+		{"hold on", bounded(t), 1, 1, syscall.SIGKILL},
+		{"hold on", cancelled, 2 * patience, 2 * patience, syscall.SIGKILL},
+	} {
+		h := proctest.Watch(t)
+		p := start(t, self(c.role, h.Env()), process.Options{Grace: c.grace}.WithTermGrace(c.termGrace))
+		h.Next()
+		require.NoError(t, p.Stop(c.ctx))
+		var exit *process.ExitError
+		require.ErrorAs(t, p.Wait(bounded(t)), &exit)
+		require.Equal(t, -1, exit.Code)
+		require.Equal(t, "signal: "+c.want.String(), exit.State)
 	}
 }
 
