@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -21,56 +22,31 @@ import (
 
 // project is what a developer works on for a day: files, and the commands between clone and commit.
 type project struct {
-	files    map[string]string
+	files    dirtest.Tree
 	programs []string
 	commands string
 	caches   []string // below the home, which hints suggest, and nothing else
 }
 
-var projects = map[string]project{
-	"Go": {
-		files: map[string]string{
-			"go.mod":      "module example.com/app\n\ngo 1.22\n\nrequire example.com/dep v0.0.0\n\nreplace example.com/dep => ./dep\n",
-			"app.go":      "package app\n\nimport \"example.com/dep\"\n\nfunc Two() int { return dep.One() + 1 }\n",
-			"app_test.go": "package app\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fatal(Two())\n\t}\n}\n",
-			"dep/go.mod":  "module example.com/dep\n\ngo 1.22\n",
-			"dep/dep.go":  "package dep\n\nfunc One() int { return 1 }\n",
-		},
-		programs: []string{"go"},
-		commands: "go mod tidy && go build ./... && go test ./...",
-		caches:   []string{".cache/go-build"},
-	},
-	"Node": {
-		files: map[string]string{
-			".gitignore":       "node_modules\n",
-			"package.json":     `{"name":"app","version":"1.0.0","scripts":{"build":"node -e 0","test":"node --test"},"dependencies":{"dep":"file:./dep"}}`,
-			"app.test.js":      "require('node:assert').equal(require('dep'), 1)\n",
-			"dep/package.json": `{"name":"dep","version":"1.0.0"}`,
-			"dep/index.js":     "module.exports = 1\n",
-		},
-		programs: []string{"node", "npm"},
-		commands: "npm install && npm pack ./dep --pack-destination .. && " +
-			"npm install --no-save ../dep-1.0.0.tgz && npm run build && npm test",
-		caches: []string{".npm"},
-	},
-	"Python": {
-		files: map[string]string{
-			".gitignore":  ".venv\n__pycache__\n",
-			"test_app.py": "import unittest, dep\n\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(dep.one, 1)\n",
-		},
-		programs: []string{"python3"},
-		commands: "python3 -m venv .venv && .venv/bin/pip install --no-index ../dep-1.0-py3-none-any.whl && " +
-			".venv/bin/python -m compileall -q . && .venv/bin/python -m unittest -v",
-	},
-	"Rust": {
-		files: map[string]string{
-			".gitignore": "target\n",
-			"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
-			"src/lib.rs": "pub fn two() -> i32 { 2 }\n\n#[test]\nfn is_two() { assert_eq!(two(), 2) }\n",
-		},
-		programs: []string{"cargo", "cc"},
-		commands: "cargo build --offline && cargo test --offline",
-	},
+func readProject(t *testing.T, name string) project {
+	t.Helper()
+	read, err := txtar.ParseFile("testdata/days/" + name + ".txtar")
+	require.NoError(t, err)
+	p := project{files: dirtest.Tree{}}
+	for _, f := range read.Files {
+		p.files[f.Name] = string(f.Data)
+	}
+	for line := range strings.Lines(string(read.Comment)) {
+		switch key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key {
+		case "programs":
+			p.programs = strings.Fields(value)
+		case "commands":
+			p.commands = value
+		case "caches":
+			p.caches = strings.Fields(value)
+		}
+	}
+	return p
 }
 
 // shells are how agents run a command, $1: the files that these shells read when they start belong
@@ -91,8 +67,8 @@ var shells = map[string]string{
 // Clauses X1, X8.
 func TestDeveloperDay(t *testing.T) {
 	agents, next := slices.Sorted(maps.Keys(shells)), 0
-	for _, name := range slices.Sorted(maps.Keys(projects)) {
-		p, cache := projects[name], dirtest.New(t) // so that it is filled once
+	for _, name := range []string{"Go", "Node", "Python", "Rust"} {
+		p, cache := readProject(t, name), dirtest.New(t) // so that it is filled once
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 			agent := agents[next%len(agents)] // over all days each has one
 			next++
@@ -116,7 +92,7 @@ func TestShellsOfAgents(t *testing.T) {
 	for agent, shell := range shells {
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 			t.Run(agent+" "+mode.String(), func(t *testing.T) {
-				d := newDay(t, projects["Go"], mode, "", agent)
+				d := newDay(t, readProject(t, "Go"), mode, "", agent)
 				said, _, err := d.do("echo $GREETING; git -C source log -1 --format=%s")
 				require.NoError(t, err)
 				require.NotContains(t, said, "denied")
@@ -159,7 +135,7 @@ func newDay(t *testing.T, p project, mode sandbox.Mode, cache, agent string) *da
 	d.env = []string{"HOME=" + d.home, "TMPDIR=" + dirtest.New(t),
 		"PYENV_ROOT=" + home + "/.pyenv", "GOFLAGS=", "GOCACHE=", "GOPROXY=off", "CGO_ENABLED=0"}
 	source := filepath.Join(d.project, "source")
-	dirtest.Tree(p.files).PlantIn(t, source)
+	p.files.PlantIn(t, source)
 	d.wheel(filepath.Join(d.project, "dep-1.0-py3-none-any.whl"))
 	for _, args := range [][]string{{"init", "-q", "-b", "main", source}, {"-C", source, "add", "."},
 		{"-C", source, "commit", "-q", "-m", "first"}, {"clone", "-q", "--bare", source, d.project + "/remote"}} {
