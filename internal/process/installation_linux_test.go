@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"embed"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -109,6 +111,11 @@ func (d *developer) run(script string, path ...string) (string, error) {
 	return string(text), err
 }
 
+// installed has archives of what version managers install. A file there may be a program, or a link.
+//
+//go:embed testdata/installations
+var installed embed.FS
+
 // In mode strict, what version managers have installed can be run, and nothing with credentials can
 // be read.
 //
@@ -117,103 +124,29 @@ func TestInstallationsInPATH(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}
-	const readsModule = "#!/usr/bin/env tool\nread x <\"${0%/*}/../lib/module\"; echo $x\n"
-	for name, install := range map[string]struct {
-		build func(*developer)
-		path  []string
-	}{
-		"pyenv": {func(d *developer) {
-			d.write(".pyenv/version", "3\n")
-			d.write(".pyenv/shims/tool", "#!/bin/sh\nexec \"$HOME/.pyenv/libexec/pyenv\" exec tool \"$@\"\n")
-			d.write(".pyenv/libexec/pyenv", "#!/bin/sh\nread v <\"$HOME/.pyenv/version\"; shift 2\n"+
-				"exec \"$HOME/.pyenv/versions/$v/bin/tool\" \"$@\"\n")
-			d.program(".pyenv/versions/3/bin/tool1")
-			d.link("tool1", ".pyenv/versions/3/bin/tool")
-			d.write(".pyenv/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.pyenv/versions/3", 1))
-		}, []string{".pyenv/shims"}},
-		"rustup": {func(d *developer) {
-			d.write(".rustup/settings.toml", "default_toolchain = \"stable\"\n")
-			d.write(".cargo/config.toml", "[net]\noffline = true\n")
-			d.write(".cargo/bin/rustup", "#!/bin/sh\ncat \"$HOME/.rustup/settings.toml\" \"$HOME/.cargo/config.toml\" >/dev/null && "+
-				"ls \"$HOME/.rustup/toolchains\" >/dev/null && exec \"$HOME/.rustup/toolchains/stable/bin/tool\" \"$@\"\n")
-			d.link("rustup", ".cargo/bin/tool")
-			d.program(".rustup/toolchains/stable/bin/tool")
-			d.write(".cargo/bin/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.rustup/toolchains/stable", 1))
-		}, []string{".cargo/bin"}},
-		"nvm": {func(d *developer) {
-			d.program(".nvm/versions/node/v1/bin/tool")
-			d.write(".nvm/versions/node/v1/lib/node_modules/npm/bin/cli.js", "#!/usr/bin/env tool\nread x <\"$HOME/.nvm/versions/node/v1/lib/module\"; echo $x\n")
-			d.link("../lib/node_modules/npm/bin/cli.js", ".nvm/versions/node/v1/bin/script")
-		}, []string{".nvm/versions/node/v1/bin"}},
-		"volta": {func(d *developer) {
-			d.write(".volta/tools/user/platform.json", "{}")
-			d.write(".volta/bin/volta-shim", "#!/bin/sh\ncat \"$HOME/.volta/tools/user/platform.json\" >/dev/null && "+
-				"exec \"$HOME/.volta/tools/image/node/1/bin/tool\" \"$@\"\n")
-			d.link("volta-shim", ".volta/bin/tool")
-			d.program(".volta/tools/image/node/1/bin/tool")
-			d.write(".volta/bin/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.volta/tools/image/node/1", 1))
-		}, []string{".volta/bin"}},
-		"asdf": {func(d *developer) {
-			d.write(".tool-versions", "tool 1\n")
-			d.write(".asdf/shims/tool", "#!/bin/sh\ncat \"$HOME/.tool-versions\" >/dev/null && exec \"$HOME/.asdf/installs/tool/1/bin/tool\" \"$@\"\n")
-			d.program(".asdf/installs/tool/1/bin/tool")
-			d.write(".asdf/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.asdf/installs/tool/1", 1))
-		}, []string{".asdf/shims"}},
-		"mise": {func(d *developer) {
-			d.write(".config/mise/config.toml", "[tools]\ntool = \"1\"\n")
-			d.write(".local/bin/mise", "#!/bin/sh\ncat \"$HOME/.config/mise/config.toml\" >/dev/null && exec \"$HOME/.local/share/mise/installs/tool/1/bin/tool\" \"$@\"\n")
-			d.link("../../../bin/mise", ".local/share/mise/shims/tool")
-			d.program(".local/share/mise/installs/tool/1.0/bin/tool")
-			d.link("1.0", ".local/share/mise/installs/tool/1")
-			d.write(".local/share/mise/shims/script", strings.Replace(readsModule, "${0%/*}/..", "$HOME/.local/share/mise/installs/tool/1", 1))
-		}, []string{".local/share/mise/shims"}},
-		"Homebrew": {func(d *developer) {
-			d.program(".linuxbrew/Cellar/tool/1/bin/tool")
-			d.link("../Cellar/tool/1/bin/tool", ".linuxbrew/bin/tool")
-			d.write(".linuxbrew/bin/script", strings.Replace(readsModule, "${0%/*}", "$HOME/.linuxbrew/Cellar/tool/1/bin", 1))
-		}, []string{".linuxbrew/bin"}},
-		"an environment of Python": {func(d *developer) {
-			d.program(".pyenv/versions/3/bin/tool1")
-			d.link("../../.pyenv/versions/3/bin/tool1", "venv/bin/tool")
-			d.write("venv/pyvenv.cfg", "home = elsewhere\n")
-			d.write("venv/lib/module", "module\n")
-			d.write("venv/secret", "SECRET")
-			d.write("venv/bin/script", readsModule)
-		}, []string{"venv/bin"}},
-		"settings with a token": {func(d *developer) {
-			d.write(".cargo/config.toml", "[registry]\ntoken = \"SECRET\"\n")
-			d.write(".config/mise/config.toml", "[env]\nAPI_TOKEN = \"SECRET\"\n")
-			d.program(".cargo/bin/tool")
-			d.write(".cargo/bin/script", "#!/usr/bin/env tool\necho module\n")
-			d.link("../../.cargo/bin/tool", ".local/share/mise/shims/other")
-		}, []string{".cargo/bin", ".local/share/mise/shims"}},
-		"links to other things": {func(d *developer) {
-			d.program("tools/1/bin/tool")
-			d.write("tools/1/secret", "SECRET")
-			d.write("tools/1/bin/secret", "SECRET")
-			d.write("private/notes", "SECRET")
-			d.link("../../private", ".local/bin/notes")
-			d.link("../../private/notes", ".local/bin/note")
-			d.link("../../tools/1/bin/tool", ".local/bin/tool")
-			d.write("tools/script", "#!"+d.home+"/tools/1/bin/tool\necho module\n")
-			d.link("../../tools/script", ".local/bin/script")
-		}, []string{".local/bin"}},
-		"a link to a script of an environment": {func(d *developer) {
-			d.program(".pyenv/versions/3/bin/tool1")
-			d.link("../../../.pyenv/versions/3/bin/tool1", "apps/venv/bin/tool")
-			d.write("apps/venv/pyvenv.cfg", "home = elsewhere\n")
-			d.write("apps/venv/lib/module", "module\n")
-			d.write("apps/secret", "SECRET")
-			d.write("apps/venv/bin/script", "#!"+d.home+"/apps/venv/bin/tool\nread x <"+d.home+"/apps/venv/lib/module; echo $x\n")
-			d.link("../../apps/venv/bin/script", ".local/bin/script")
-			d.link("../../apps/venv/bin/tool", ".local/bin/tool")
-		}, []string{".local/bin"}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	archives, err := installed.ReadDir("testdata/installations")
+	require.NoError(t, err)
+	for _, archive := range archives {
+		t.Run(archive.Name(), func(t *testing.T) {
+			text, err := installed.ReadFile("testdata/installations/" + archive.Name())
+			require.NoError(t, err)
+			read := txtar.Parse(text)
 			d := newDeveloper(t)
-			install.build(d)
-			text, err := d.run("tool -c 'echo runs' 2>&1; script 2>&1", install.path...)
-			require.Equal(t, "runs\nmodule\n", text)
+			for _, f := range read.Files {
+				name, target, isLink := strings.Cut(f.Name, " -> ")
+				program, isProgram := strings.CutPrefix(name, "program ")
+				switch {
+				case isLink:
+					d.link(target, name)
+				case isProgram:
+					d.program(program)
+				default:
+					d.write(name, strings.ReplaceAll(string(f.Data), "{home}", d.home))
+				}
+			}
+			path := strings.Fields(strings.TrimPrefix(string(read.Comment), "PATH:"))
+			said, err := d.run("tool -c 'echo runs' 2>&1; script 2>&1", path...)
+			require.Equal(t, "runs\nmodule\n", said)
 			require.NoError(t, err)
 		})
 	}
