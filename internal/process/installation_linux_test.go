@@ -111,10 +111,31 @@ func (d *developer) run(script string, path ...string) (string, error) {
 	return string(text), err
 }
 
-// installed has archives of what version managers install. A file there may be a program, or a link.
-//
-//go:embed testdata/installations
-var installed embed.FS
+// plant makes files in the home directory, of which some are programs or links.
+func (d *developer) plant(files []txtar.File) {
+	d.t.Helper()
+	for _, f := range files {
+		name, target, isLink := strings.Cut(f.Name, " -> ")
+		program, isProgram := strings.CutPrefix(name, "program ")
+		switch {
+		case isLink:
+			d.link(target, name)
+		case isProgram:
+			d.program(program)
+		default:
+			d.write(name, strings.NewReplacer("{home}", d.home,
+				"{named}", "[user]\n\tname = Me\n\temail = me@example.com").Replace(string(f.Data)))
+		}
+	}
+}
+
+// What version managers install, and settings of git.
+var (
+	//go:embed testdata/installations
+	installed embed.FS
+	//go:embed testdata/gitsettings.txtar
+	gitSettings []byte
+)
 
 // In mode strict, what version managers have installed can be run, and nothing with credentials can
 // be read.
@@ -132,18 +153,7 @@ func TestInstallationsInPATH(t *testing.T) {
 			require.NoError(t, err)
 			read := txtar.Parse(text)
 			d := newDeveloper(t)
-			for _, f := range read.Files {
-				name, target, isLink := strings.Cut(f.Name, " -> ")
-				program, isProgram := strings.CutPrefix(name, "program ")
-				switch {
-				case isLink:
-					d.link(target, name)
-				case isProgram:
-					d.program(program)
-				default:
-					d.write(name, strings.ReplaceAll(string(f.Data), "{home}", d.home))
-				}
-			}
+			d.plant(read.Files)
 			path := strings.Fields(strings.TrimPrefix(string(read.Comment), "PATH:"))
 			said, err := d.run("tool -c 'echo runs' 2>&1; script 2>&1", path...)
 			require.Equal(t, "runs\nmodule\n", said)
@@ -180,49 +190,19 @@ func TestGitSettings(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
 		return
 	}
-	const named = "[user]\n\tname = Me\n\temail = me@example.com\n"
-	for name, settings := range map[string]struct {
-		files  map[string]string
-		linked string // where .gitconfig leads
-		knows  bool   // the name of the user
-	}{
-		"none":                 {nil, "", false},
-		"one file":             {map[string]string{".gitconfig": named}, "", true},
-		"an empty one":         {map[string]string{".gitconfig": "", ".config/git/config": named}, "", true},
-		"the other file":       {map[string]string{".config/git/config": named, ".config/git/ignore": "*.o\n"}, "", true},
-		"a link to a dotfile":  {map[string]string{"dotfiles/git": named}, "dotfiles/git", true},
-		"a helper for secrets": {map[string]string{".gitconfig": named + "[credential]\n\thelper = store # not the password\n"}, "", true},
-		"a file that is included": {map[string]string{".gitconfig": "[include]\n\tpath = ~/.gitconfig.d/me\n[include] path=\"other\"\n",
-			".gitconfig.d/me": "[include]\n path = more", ".gitconfig.d/more": named, "other": "[alias]\n\tst = status\n"}, "", true},
-		"one that is for some folders": {map[string]string{".gitconfig": named + "[includeIf \"gitdir:~/a]b/\"]\n\tpath = .gitconfig.work\n",
-			".gitconfig.work": "[commit]\n\tgpgSign = false\n"}, "", true},
-		"ignored files":       {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.gitignore\n", ".gitignore": "*.o\n"}, "", true},
-		"no ignored files":    {map[string]string{".gitconfig": named + "[core]\n\texcludesFile =\n\tattributesFile = \"\"\n"}, "", true},
-		"a folder":            {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.ssh\n"}, "", false},
-		"the home":            {map[string]string{".gitconfig": named + "[core]\n\tattributesFile = ~/\n"}, "", false},
-		"a folder to include": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.ssh\n"}, "", false},
-		"a missing file":      {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.missing\n"}, "", true},
-		"a token in it":       {map[string]string{".gitconfig": named + "[http]\n\textraHeader = Authorization: Basic SECRET\n"}, "", false},
-		"a token in a URL":    {map[string]string{".gitconfig": named + "[url \"https://SECRETSECRETSECRETSECRET@example.com/\"]\n\tinsteadOf = x:\n"}, "", false},
-		"a password for mail": {map[string]string{".gitconfig": named + "[sendemail]\n\tsmtpPass = SECRET\n"}, "", false},
-		"a token in a file that is included": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.private\n",
-			".private": "[github]\n\ttoken = SECRET\n"}, "", false},
-		"credentials that are included": {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/.git-credentials\n"}, "", false},
-		"credentials as ignored files":  {map[string]string{".gitconfig": named + "[core]\n\texcludesFile = ~/.netrc\n"}, "", false},
-		"a file elsewhere":              {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/../x\n"}, "", false},
-		"a path that is not plain":      {map[string]string{".gitconfig": named + "[include]\n\tpath = ~/\"x\" # why\n"}, "", false},
-		"a file that includes itself":   {map[string]string{".gitconfig": "[include]\n\tpath = ~/.gitconfig\n"}, "", false},
-	} {
+	all := make(map[string][]txtar.File) // by whether git knows the name of the user, and by their case
+	for _, f := range txtar.Parse(gitSettings).Files {
+		knows, rest, _ := strings.Cut(f.Name, "/")
+		name, file, _ := strings.Cut(rest, "/")
+		name = knows + "/" + name
+		all[name] = append(all[name], txtar.File{Name: file, Data: f.Data})
+	}
+	for name, files := range all {
 		t.Run(name, func(t *testing.T) {
 			d := newDeveloper(t)
-			for name, text := range settings.files {
-				d.write(name, text)
-			}
-			if settings.linked != "" {
-				d.link(settings.linked, ".gitconfig")
-			}
+			d.plant(files)
 			text, err := d.run("git init -q . && git status --short 2>&1 && git config user.name")
-			require.Equal(t, settings.knows, text == "Me\n", "%s %v", text, err)
+			require.Equal(t, strings.HasPrefix(name, "read/"), text == "Me\n", "%s %v", text, err)
 			require.NotContains(t, text, "fatal")
 			require.NotContains(t, text, "denied")
 		})
