@@ -21,12 +21,9 @@ func (t *modelTurn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	shown := false // some of its text
-	t.accepted, t.answered = false, false
+	t.answered = false
 	t.said.Reset()
 	for event, err := range t.endpoint.Stream(ctx, r) {
-		if _, again := event.(llm.Retry); err == nil && !again && !t.accepted {
-			err = t.accept(ctx)
-		}
 		if err != nil {
 			return nil, finish, err
 		}

@@ -358,7 +358,6 @@ func (c *conversation) sendable(m llm.Model) []llm.Message {
 			}
 		}
 	}
-	messages = c.trial.from(messages)
 	return m.Readable(messages) // as the client does, so that omitted parts are not counted
 }
 

@@ -37,9 +37,8 @@ type knowledge struct {
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the model does not see the prompt, or what follows it
 
-	answered bool     // the model has answered every part
-	rejected bool     // the server has not accepted the last request
-	trial    omission // what requests leave out until the server has accepted one
+	answered bool // the model has answered every part
+	rejected bool // the server has not accepted the last request
 
 	cut                int // how many of the oldest results are left out of requests
 	fitting            int // number of messages without results that are too large
@@ -77,8 +76,8 @@ type meta struct {
 	Undone bool `json:"undone,omitempty"`
 	// Rejected says that the server has not accepted the last request.
 	Rejected bool `json:"rejected,omitempty"`
-	// Omitted is hidden from the model from now on.
-	Omitted omission `json:"omitted,omitempty"`
+	// Omitted says that the images and documents of the last message are hidden from the model.
+	Omitted bool `json:"withoutMedia,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
@@ -259,9 +258,8 @@ func (c *conversation) edit(m meta) bool {
 		c.startOver(m)
 	case m.Refused:
 		c.leaveOutPrompt(m)
-	case m.Omitted != "":
-		c.end()
-		c.messages = m.Omitted.from(c.messages)
+	case m.Omitted:
+		c.leaveOutMedia()
 	case m.Retried && !c.ignored:
 		c.said.Reset()
 		c.later = nil

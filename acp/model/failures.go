@@ -81,8 +81,8 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		m = meta{Refused: true, Rejected: true}
 		next += " The message before failed too, so later requests leave out all messages that " +
 			"the model has not answered. The cause may also be its last answer, which /undo takes " +
-			"back with the message before it, the instructions of a folder, a tool, or the " +
-			"configuration of model " + codeOf(t.endpoint) +
+			"back with the message before it, images that another model accepted, the " +
+			"instructions of a folder, a tool, or the configuration of model " + codeOf(t.endpoint) +
 			". Correct that, or choose another model."
 	}
 	return failedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)

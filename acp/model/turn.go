@@ -29,7 +29,6 @@ type modelTurn struct {
 	spoke    bool // it has said something
 	answered bool // it has said something in answer to the last request
 
-	rejections
 	loops
 	uncompacted int // the first step in which the conversation may be summarised again
 
@@ -44,7 +43,6 @@ func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, e
 		return nil, err
 	}
 	_, t.endpoint = t.current()
-	t.conversation.try("")
 	slash, err := t.prompt(ctx, params)
 	if err != nil {
 		return nil, err
@@ -85,7 +83,7 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 		err = tools.noteUnoffered(ctx) // the server may have rejected some
 	}
 	if err != nil {
-		return "", errors.Join(tools.dropDrafts(ctx), t.leaveOut(t.shorten(ctx, err)))
+		return "", errors.Join(tools.dropDrafts(ctx), t.leaveOut(ctx, t.shorten(ctx, err)))
 	}
 	if err := t.showUsage(ctx, finish.Usage); err != nil {
 		return "", err
