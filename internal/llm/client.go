@@ -94,9 +94,6 @@ func New(m Model) *Client {
 func (c *Client) Model() Model {
 	m := c.model
 	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.asked.Load()), defaultWindow)
-	if most := int(c.window.learned.Load()); most > 0 {
-		m.ContextTokens = min(m.ContextTokens, most)
-	}
 	if m.MaxTokens > m.ContextTokens/2 {
 		m.MaxTokens = max(m.ContextTokens/4, 1)
 	}
@@ -106,7 +103,7 @@ func (c *Client) Model() Model {
 // KnowsWindow reports whether the model's ContextTokens are more than the default: they are
 // configured, or its server has told them.
 func (c *Client) KnowsWindow() bool {
-	return c.model.ContextTokens > 0 || c.window.asked.Load() > 0 || c.window.learned.Load() > 0
+	return c.model.ContextTokens > 0 || c.window.asked.Load() > 0
 }
 
 // Close closes the connections that are kept for further requests.
@@ -164,17 +161,11 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 		}
 		read := func(answer io.Reader) error {
 			return c.read(answer, variant, func(e Event) bool {
-				if finish, ok := e.(Finish); ok {
-					c.window.accept(finish.Usage.Input)
-				}
 				_, partly := e.(CallDelta)
 				return partly && !r.CallDeltas || yield(e)
 			})
 		}
 		failed = c.do(ctx, http.MethodPost, c.model.BaseURL+path, body, read)
-		if failed != nil && failed.Kind == TooLong {
-			c.window.learn(failed.Message, c.Model().ContextTokens)
-		}
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}

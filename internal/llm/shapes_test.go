@@ -232,39 +232,6 @@ func TestShapesAreCorrected(t *testing.T) {
 	require.Nil(t, chatMessages(calls, v)[0]["content"])
 }
 
-// A server that rejects a request as too long says how long it may be.
-//
-// Clause B6.
-func TestLearnedWindow(t *testing.T) {
-	for said, want := range map[string]int{
-		"Unable to submit request because the input token count is 1196265 but the model only supports up to 1048576.": 1_048_576,
-		"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32769. Given: 40000 `inputs` tokens":    32_769,
-		"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000":                                4096,
-		"too many tokens: size limit exceeded by 1200 tokens. Try using shorter or fewer inputs":                       0,
-		"Input too long: prompt length 140000 exceeds maximum 131072":                                                  131_072,
-		"prompt is too long: 208310 tokens > 200000 maximum":                                                           200_000,
-		"This model's maximum context length is 16385 tokens. However, you requested 20000 tokens":                     16_385,
-		"the request exceeds the available context size (4096 tokens), try increasing it":                              4096,
-		"Range of input length should be [1, 98304]":                                                                   98_304,
-		"The input token count (1300000) exceeds the maximum number of tokens allowed (1048575).":                      1_048_575,
-		"Prompt exceeds max length": 0,
-		"Invalid 'messages[2].content': string too long. Expected a string with maximum length 10485760, but got a string with length 10485761 instead.": 0,
-	} {
-		c := New(Model{ContextTokens: 2_000_000, MaxTokens: 1_900_000})
-		c.window.learn(said, c.Model().ContextTokens)
-		m := c.Model()
-		if want == 0 {
-			want = 2_000_000
-		}
-		require.Equal(t, want, m.ContextTokens, said)
-		require.LessOrEqual(t, m.MaxTokens, m.ContextTokens/2)
-	}
-	c := New(Model{ContextTokens: 100_000})
-	c.window.accept(50_000)
-	c.window.learn("maximum context length is 4096", 100_000)
-	require.Equal(t, 100_000, c.Model().ContextTokens, "it has answered more")
-}
-
 // taught returns what a rejection says about a server.
 func taught(rejection string) variant {
 	var l learned

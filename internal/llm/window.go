@@ -30,11 +30,7 @@ const (
 
 // window is how many tokens a request and its answer may have, as the server says.
 type window struct {
-	// asked is what the server answered, and learned what it named in a rejection; 0 if that is not
-	// known.
-	asked, learned atomic.Int64
-	// accepted is the length of the longest request that the server has answered.
-	accepted atomic.Int64
+	asked atomic.Int64 // what the server answered, 0 if that is not known
 
 	mu   sync.Mutex // held while the server is asked
 	left int        // how often it may still be asked
@@ -111,33 +107,6 @@ func (t toldWindow) tokens(name string) int {
 		return tokens
 	}
 	return t.Settings.Tokens
-}
-
-// minLearned is the smallest context that an error is believed to name.
-const minLearned = 1024
-
-var aboutWindow = sync.OnceValue(func() *regexp.Regexp {
-	const number = `(\d{4,8})\b`
-	return regexp.MustCompile(`(?i)> ` + number + ` maximum|(?:maximum|context (?:length|size|window)|` +
-		`limit|only supports|must be <=|less than|should be \[1,)(\D{0,30}?)` + number)
-})
-
-// accept notes that the server has answered a request with so many tokens.
-func (w *window) accept(tokens int) {
-	w.accepted.Store(max(w.accepted.Load(), int64(tokens)))
-}
-
-// learn learns the context from the words of an error about a request that is too long. It believes
-// a number that is clearly smaller than the context so far, unless longer requests were answered.
-func (w *window) learn(message string, before int) {
-	for _, found := range aboutWindow().FindAllStringSubmatch(message, -1) {
-		tokens, _ := strconv.Atoi(cmp.Or(found[1], found[3]))
-		possible := !strings.Contains(found[2], "exceed") && int64(tokens) > w.accepted.Load()
-		if possible && tokens >= minLearned && tokens <= before/10*9 {
-			w.learned.Store(int64(tokens))
-			return
-		}
-	}
 }
 
 // isLocal reports whether a server is on this machine or in a private network, by its address.
