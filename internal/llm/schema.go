@@ -58,15 +58,7 @@ type schemaAdapter struct {
 // https://ai.google.dev/api/caching#Schema. Of alternatives that are not objects, it has the first.
 func (a *schemaAdapter) plain(schema any, open []string) schemaNode {
 	p := a.joined(schema, open)
-	switch {
-	case p["type"] != nil:
-	case p["properties"] != nil:
-		p["type"] = "object"
-	case p["items"] != nil:
-		p["type"] = "array"
-	default:
-		p["type"] = "string" // or anything
-	}
+	fill(p, schemaNode{"type": "string"}) // or anything
 	required := texts(p["required"])
 	delete(p, "required")
 	switch p["type"] {
@@ -85,46 +77,42 @@ func (a *schemaAdapter) plain(schema any, open []string) schemaNode {
 	return p
 }
 
-// joined returns a schema joined with those of which it consists. It may have no type.
+// joined returns a schema joined with those of which it consists. It may have no type. It has the
+// properties of all alternatives, none of which is required.
 func (a *schemaAdapter) joined(schema any, open []string) schemaNode {
 	s, _ := schema.(schemaNode)
 	if a.nodes++; s == nil || a.nodes > maxSchemaNodes {
 		return schemaNode{}
 	}
-	s, open = a.resolve(s, open)
 	p := a.own(s, open)
+	if ref, referring := s["$ref"].(string); referring {
+		if slices.Contains(open, ref) { // a part of itself
+			fill(p, schemaNode{"type": "object"})
+		} else {
+			join(p, a.joined(a.at(ref), append(slices.Clip(open), ref)))
+		}
+	}
 	for _, each := range list(s["allOf"]) {
 		join(p, a.joined(each, open))
 	}
-	var common []string // is required by all alternatives
-	chosen := false
 	for _, each := range slices.Concat(list(s["anyOf"]), list(s["oneOf"])) {
 		part := a.joined(each, open)
-		needed := texts(part["required"])
 		delete(part, "required")
-		if part["nullable"] != nil && len(part) == 1 {
+		switch {
+		case part["nullable"] != nil && len(part) == 1:
 			p["nullable"] = true
-			continue
+		case p["type"] == nil, p["type"] == "object" && part["type"] == "object":
+			join(p, part)
 		}
-		objects := p["properties"] != nil && part["properties"] != nil
-		if chosen && !objects || p["type"] != nil && part["type"] != nil && p["type"] != part["type"] {
-			continue
-		}
-		if !chosen {
-			common = needed
-		}
-		common = slices.DeleteFunc(common, func(s string) bool { return !slices.Contains(needed, s) })
-		join(p, part)
-		chosen = true
 	}
-	join(p, schemaNode{"required": common})
 	return p
 }
 
 // own returns what a schema says itself.
 func (a *schemaAdapter) own(s schemaNode, open []string) schemaNode {
-	p := schemaNode{"required": texts(s["required"])}
-	for _, name := range []string{"description", "minimum", "maximum", "minItems", "maxItems"} {
+	p := schemaNode{}
+	for _, name := range []string{"description", "minimum", "maximum", "minItems", "maxItems",
+		"required"} {
 		if value, has := s[name]; has {
 			p[name] = value
 		}
@@ -152,41 +140,22 @@ func (a *schemaAdapter) own(s schemaNode, open []string) schemaNode {
 		for name, property := range properties {
 			adapted[name] = a.plain(property, open)
 		}
-		p["properties"] = adapted
+		fill(p, schemaNode{"type": "object", "properties": adapted})
 	}
 	if items, has := s["items"]; has {
-		p["items"] = a.plain(items, open)
+		fill(p, schemaNode{"type": "array", "items": a.plain(items, open)})
 	}
 	return p
 }
 
-// resolve returns s together with what it refers to, and the references that are being followed
-// then.
-func (a *schemaAdapter) resolve(s schemaNode, open []string) (schemaNode, []string) {
-	for {
-		ref, referring := s["$ref"].(string)
-		if !referring {
-			return s, open
-		}
-		s = maps.Clone(s)
-		delete(s, "$ref")
-		switch path, local := strings.CutPrefix(ref, "#"); {
-		case slices.Contains(open, ref): // a part of itself
-			fill(s, schemaNode{"type": "object"})
-		case local:
-			fill(s, a.at(path))
-		}
-		open = append(slices.Clip(open), ref)
+// at returns the schema that a reference names by its path in the root, or nil.
+func (a *schemaAdapter) at(ref string) any {
+	at, names := a.root, strings.Split(ref, "/")
+	if names[0] != "#" {
+		return nil
 	}
-}
-
-// at returns the schema at a path in the root, or nil.
-func (a *schemaAdapter) at(path string) schemaNode {
-	at := a.root
-	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if path != "" {
-			at, _ = at[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)].(schemaNode)
-		}
+	for _, name := range names[1:] {
+		at, _ = at[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)].(schemaNode)
 	}
 	return at
 }
@@ -194,21 +163,20 @@ func (a *schemaAdapter) at(path string) schemaNode {
 // join adds a part of a plain schema to another one. What both have stays as it is, except that
 // objects get the properties of both, and properties the choices of both.
 func join(to, part schemaNode) {
-	required := append(texts(to["required"]), texts(part["required"])...)
 	properties, both := to["properties"].(schemaNode)
 	more, _ := part["properties"].(schemaNode)
-	fill(to, part)
-	if to["required"] = required; len(required) == 0 {
-		delete(to, "required")
+	if required := slices.Concat(list(to["required"]), list(part["required"])); required != nil {
+		to["required"] = required
 	}
+	fill(to, part)
 	for name, property := range more {
 		before, _ := properties[name].(schemaNode)
-		switch after, _ := property.(schemaNode); {
-		case !both:
-		case before == nil:
+		after, _ := property.(schemaNode)
+		switch {
+		case both && before == nil:
 			properties[name] = property
 		case before["enum"] != nil && after["enum"] != nil:
-			before["enum"] = append(slices.Clip(list(before["enum"])), list(after["enum"])...)
+			before["enum"] = slices.Concat(list(before["enum"]), list(after["enum"]))
 		}
 	}
 }
@@ -231,16 +199,9 @@ func list(v any) []any {
 // texts returns the texts in a JSON array, or a text alone.
 func texts(v any) []string {
 	var all []string
-	switch v := v.(type) {
-	case string:
-		all = append(all, v)
-	case []string:
-		all = append(all, v...)
-	case []any:
-		for _, each := range v {
-			if s, ok := each.(string); ok {
-				all = append(all, s)
-			}
+	for _, each := range append(list(v), v) {
+		if s, ok := each.(string); ok {
+			all = append(all, s)
 		}
 	}
 	return all

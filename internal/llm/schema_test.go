@@ -23,9 +23,9 @@ func TestAdaptSchema(t *testing.T) {
 				`"required":["a","k"]},{"type":"object","properties":{"b":` + number +
 				`,"k":{"enum":["B"]}},"required":["k","b"]},{"type":"null"}]}`,
 			`{"type":"object","properties":{"a":` + text + `,"b":` + number +
-				`,"k":{"type":"string","enum":["A","B"]}},"required":["k"]}`,
+				`,"k":{"type":"string","enum":["A","B"]}}}`,
 			`{"type":"object","properties":{"a":` + text + `,"b":` + number +
-				`,"k":{"type":"string","enum":["A","B"]}},"required":["k"]}`,
+				`,"k":{"type":"string","enum":["A","B"]}}}`,
 		},
 		"all of": {
 			`{"$defs":{"p":{"type":"object","properties":{"a":` + text + `},"required":["a"]}},` +
