@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -588,86 +587,6 @@ func TestSigningInAsAClient(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NotContains(t, f.logs.String()+u.all(), "tangerine")
-		})
-	}
-}
-
-// Authorization servers are not always up, and describe themselves in several ways.
-//
-// Clause M4.
-func TestAuthorizationServers(t *testing.T) {
-	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "no", http.StatusInternalServerError)
-	}))
-	defer broken.Close()
-	missing := httptest.NewServer(http.NotFoundHandler())
-	defer missing.Close()
-	const resource, tenant = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/tenant"
-	type answer = map[string]any
-	named := func(before ...string) func(*mcptest.SignIn, string, answer) {
-		return func(s *mcptest.SignIn, path string, a answer) {
-			if path == resource {
-				a["authorization_servers"] = append(before, s.URL)
-			}
-		}
-	}
-	lasting := func(seconds any) func(*mcptest.SignIn, string, answer) {
-		return func(_ *mcptest.SignIn, path string, a answer) {
-			if path == "/token" {
-				a["expires_in"] = seconds
-			}
-		}
-	}
-	inTenant := func(issuer string) func(*mcptest.SignIn, string, answer) {
-		return func(s *mcptest.SignIn, path string, a answer) {
-			switch path {
-			case resource:
-				a["authorization_servers"] = []string{s.URL + "/tenant"}
-			case tenant:
-				a["issuer"] = strings.Replace(issuer, "URL", s.URL, 1)
-				a["authorization_response_iss_parameter_supported"] = true
-				s.StateIssuer(strings.Replace(issuer, "URL", s.URL, 1))
-			}
-		}
-	}
-	for name, c := range map[string]struct {
-		edit func(*mcptest.SignIn, string, answer)
-		says string // the error, "" for none
-	}{
-		"the first is down":         {edit: named("http://127.0.0.1:1")},
-		"the first is broken":       {edit: named(broken.URL)},
-		"the first has no metadata": {edit: named(missing.URL)},
-		"two are down":              {edit: named("http://127.0.0.1:1", "http://127.0.0.1:2")},
-		"the first is not for us":   {edit: named("http://10.0.0.1")},
-		"all are down": {edit: func(_ *mcptest.SignIn, path string, a answer) {
-			if path == resource {
-				a["authorization_servers"] = []string{"http://127.0.0.1:1", "http://127.0.0.1:2"}
-			}
-		}, says: "cannot sign in to it: failed to get authorization server metadata"},
-		"lasts a fraction":                {edit: lasting(3599.5)},
-		"lasts a fraction, as a text":     {edit: lasting("3599.5")},
-		"lasts a number with an exponent": {edit: lasting(json.RawMessage("3.6e3"))},
-		"lasts a text":                    {edit: lasting("3600")},
-		"lasts an unknown time":           {edit: lasting("an hour")},
-		"lasts null":                      {edit: lasting(nil)},
-		"issuer with its path":            {edit: inTenant("URL/tenant")},
-		"issuer without its path":         {edit: inTenant("URL")},
-		"issuer without its path, slash":  {edit: inTenant("URL/")},
-		"issuer with another path":        {edit: inTenant("URL/other"), says: "does not match issuer URL"},
-		"issuer of another host":          {edit: inTenant("https://example.com"), says: "does not match issuer URL"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			u := newUser(browse)
-			s, f := signIn(t, u)
-			s.Edit(func(path string, a map[string]any) { c.edit(s, path, a) })
-			_, err := f.try("r.echo", "{}")
-			if c.says != "" {
-				require.ErrorContains(t, err, c.says)
-				require.Zero(t, s.Pages())
-				return
-			}
-			require.NoError(t, err)
-			require.NotZero(t, s.Pages())
 		})
 	}
 }

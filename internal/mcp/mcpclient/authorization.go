@@ -219,19 +219,12 @@ func (a *authorizer) obtain(one *authorization, res *http.Response) error {
 		})
 	}
 	err := authorize()
-	for err != nil && !one.asked {
-		if a.lacksClient() {
-			err = errNotRegistered
-			if document := a.withDocument(ctx); document != nil {
-				handler = document
-				err = authorize()
-			}
+	if err != nil && !one.asked && a.lacksClient() {
+		err = errNotRegistered
+		if document := a.withDocument(ctx); document != nil {
+			handler = document
+			err = authorize()
 		}
-		if err == nil || one.asked || !a.network.next() {
-			break
-		}
-		s.log.Debug("trying the next authorization server of an MCP server", "error", err)
-		err = authorize()
 	}
 	switch {
 	case err == nil:
@@ -369,7 +362,7 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 			}
 			s.redactor.Add(q.Get("code"))
 			return &auth.AuthorizationResult{
-				Code: q.Get("code"), State: q.Get("state"), Iss: a.network.issuer(q.Get("iss")),
+				Code: q.Get("code"), State: q.Get("state"), Iss: q.Get("iss"),
 			}, nil
 		case err := <-shown:
 			if err != nil {

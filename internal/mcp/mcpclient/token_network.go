@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox/reach"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // tokenNetwork decides which hosts take part in signing in to a server. The server names them. So
@@ -39,12 +38,6 @@ type tokenNetwork struct {
 	// clients: it registers them, or reads a document about them.
 	registers, documents bool
 
-	// servers are the issuers that the server names. Those before the index current were tried in
-	// vain.
-	servers []string
-	current int
-	origin  string // the issuer that the current one states if only its path is missing, or ""
-
 	tokens string // the host that issues tokens, as the user was told; "" before that
 }
 
@@ -60,29 +53,7 @@ func (n *tokenNetwork) setServer(address string, res *http.Response) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.server, n.endpoints, n.servers, n.current = at, map[string]string{}, nil, 0
-}
-
-// next reports whether there is another authorization server, and makes it the current one.
-func (n *tokenNetwork) next() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.current+1 >= len(n.servers) {
-		return false
-	}
-	n.current++
-	n.endpoints = map[string]string{}
-	return true
-}
-
-// issuer returns the issuer that the server names for one that an authorization server states.
-func (n *tokenNetwork) issuer(stated string) string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if stated != "" && stated == n.origin {
-		return n.servers[n.current]
-	}
-	return stated
+	n.server, n.endpoints = at, map[string]string{}
 }
 
 // check returns an error if a host is nearer than the server.
@@ -150,56 +121,26 @@ func (n *tokenNetwork) bindTokens(page *url.URL) string {
 // endpointOf returns the identity of an endpoint: its URL without parameters.
 func endpointOf(u *url.URL) string { return u.Scheme + "://" + u.Host + u.EscapedPath() }
 
-// learn remembers what a document from an address says about authorization servers. It returns the
-// document as the MCP SDK reads it: with the current server first, and with the issuer that the
-// server names if only the path of that is missing.
-func (n *tokenNetwork) learn(from *url.URL, document []byte) []byte {
+// learn remembers what a document says about an authorization server.
+func (n *tokenNetwork) learn(document []byte) {
 	var announced struct {
-		Servers       []string `json:"authorization_servers"`
-		Issuer        string   `json:"issuer"`
-		Authorization string   `json:"authorization_endpoint"`
-		Token         string   `json:"token_endpoint"`
-		Registration  string   `json:"registration_endpoint"`
-		Documents     bool     `json:"client_id_metadata_document_supported"`
+		Authorization string `json:"authorization_endpoint"`
+		Token         string `json:"token_endpoint"`
+		Registration  string `json:"registration_endpoint"`
+		Documents     bool   `json:"client_id_metadata_document_supported"`
 	}
 	if json.Unmarshal(document, &announced) != nil {
-		return document
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.current < len(announced.Servers) && announced.Authorization == "" {
-		n.servers = announced.Servers
-		document = strictjson.Set(document, "authorization_servers",
-			strictjson.Encode(n.servers[n.current:]))
+		return
 	}
 	page, err1 := url.Parse(announced.Authorization)
 	tokens, err2 := url.Parse(announced.Token)
 	if err1 != nil || err2 != nil || page.Host == "" || tokens.Host == "" {
-		return document
+		return
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.endpoints[endpointOf(page)] = tokens.Host
 	n.registers, n.documents = announced.Registration != "", announced.Documents
-	n.origin = ""
-	origin := from.Scheme + "://" + from.Host
-	if n.current < len(n.servers) && strings.TrimSuffix(announced.Issuer, "/") == origin &&
-		strings.HasPrefix(n.servers[n.current], origin+"/") {
-		n.origin = announced.Issuer
-		document = strictjson.Set(document, "issuer", strictjson.Encode(n.servers[n.current]))
-	}
-	return document
-}
-
-// wholeSeconds returns a response with a token in which the time that the token lasts is an
-// integer, which it need not be; otherwise it is unknown.
-func wholeSeconds(token []byte) []byte {
-	given := strictjson.Find(token, "expires_in")
-	if given == nil {
-		return token
-	}
-	var seconds json.Number
-	_ = json.Unmarshal(given, &seconds)
-	n, _ := seconds.Float64()
-	return strictjson.Set(token, "expires_in", strictjson.Encode(int64(n)))
 }
 
 // registration returns whether an authorization server was announced that registers no clients, and
@@ -291,20 +232,14 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	t.authorizer.server.redactor.addForm(form)
 	res, err := transport.RoundTrip(req)
-	isToken := form.Has("grant_type")
-	if err != nil || res.StatusCode != http.StatusOK || req.Method != http.MethodGet && !isToken {
+	if err != nil || res.StatusCode != http.StatusOK || req.Method != http.MethodGet {
 		return res, err
 	}
 	document, err := io.ReadAll(io.LimitReader(res.Body, maxMetadata))
 	if err != nil {
 		return nil, errors.Join(err, res.Body.Close())
 	}
-	if isToken {
-		document = wholeSeconds(document)
-	} else {
-		document = network.learn(req.URL, document)
-	}
-	res.ContentLength = -1
+	network.learn(document)
 	res.Body = readCloser{bytes.NewReader(document), res.Body}
 	return res, nil
 }

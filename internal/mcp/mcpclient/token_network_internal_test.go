@@ -91,14 +91,14 @@ func TestSigningInStaysInTheServersNetwork(t *testing.T) {
 func TestTokensComeFromTheHostThatWasNamed(t *testing.T) {
 	var n tokenNetwork
 	at(&n, "192.0.2.1")
-	n.learn(&url.URL{}, []byte(`{"authorization_endpoint":"https://login.test/a?tenant=1","token_endpoint":"https://tokens.test/t"}`))
+	n.learn([]byte(`{"authorization_endpoint":"https://login.test/a?tenant=1","token_endpoint":"https://tokens.test/t"}`))
 	page := &url.URL{Scheme: "https", Host: "login.test", Path: "/a", RawQuery: "tenant=1&client_id=c"}
 	form := url.Values{"grant_type": {"authorization_code"}}
 	require.Error(t, n.checkForm("tokens.test", form), "nobody was asked")
 	require.Equal(t, "tokens.test", n.bindTokens(page))
 	require.NoError(t, n.checkForm("tokens.test", form))
 	require.NoError(t, n.checkForm("other.test", url.Values{}))
-	n.learn(&url.URL{}, []byte(`{"authorization_endpoint":"https://login.test/a","token_endpoint":"https://evil.test/t"}`))
+	n.learn([]byte(`{"authorization_endpoint":"https://login.test/a","token_endpoint":"https://evil.test/t"}`))
 	require.ErrorContains(t, n.checkForm("evil.test", form), "not the host that the user was told")
 
 	require.Equal(t, "other.test", n.bindTokens(&url.URL{Scheme: "https", Host: "other.test", Path: "/a"}),

@@ -32,8 +32,6 @@ type SignIn struct {
 	life      int    // of the tokens that replace others, in seconds; 0 if they do not expire
 	final     bool   // tokens cannot be refreshed
 	documents bool   // clients are known by documents only
-	issuer    string // that redirects state, or ""
-	edit      func(path string, answer map[string]any)
 	refusing  func()
 	secrets   []string
 }
@@ -83,8 +81,7 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 		"/.well-known/oauth-protected-resource/mcp": func(*http.Request) any {
 			return map[string]any{"resource": s.URL + "/mcp", "authorization_servers": []string{s.URL}}
 		},
-		"/.well-known/oauth-authorization-server":        func(*http.Request) any { return s.metadata() },
-		"/.well-known/oauth-authorization-server/tenant": func(*http.Request) any { return s.metadata() },
+		"/.well-known/oauth-authorization-server": func(*http.Request) any { return s.metadata() },
 		"/register": func(r *http.Request) any {
 			var given map[string]any
 			_ = json.NewDecoder(r.Body).Decode(&given)
@@ -100,11 +97,7 @@ func NewSignIn(t testing.TB, behind http.Handler) *SignIn {
 			if path == "/register" {
 				w.WriteHeader(http.StatusCreated)
 			}
-			a := answer(r)
-			if m, ok := a.(map[string]any); ok && s.edit != nil {
-				s.edit(path, m)
-			}
-			_ = json.NewEncoder(w).Encode(a)
+			_ = json.NewEncoder(w).Encode(answer(r))
 		})
 	}
 	mux.HandleFunc("/authorize", s.authorize)
@@ -175,9 +168,6 @@ func (s *SignIn) authorize(w http.ResponseWriter, r *http.Request) {
 	} else {
 		q.Set("code", s.secret("code", s.pages))
 	}
-	if s.issuer != "" {
-		q.Set("iss", s.issuer)
-	}
 	http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+q.Encode(), http.StatusFound)
 }
 
@@ -188,22 +178,12 @@ func (s *SignIn) SetPage(address string) {
 	s.page = address
 }
 
-// Edit sets what changes the server's answers at its paths before they are sent.
-func (s *SignIn) Edit(edit func(path string, answer map[string]any)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.edit = edit
-}
-
 // Refusing sets what is called before a request without a token is refused.
 func (s *SignIn) Refusing(refusing func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refusing = refusing
 }
-
-// StateIssuer makes redirects state an issuer. It must be called by what Edit has set.
-func (s *SignIn) StateIssuer(issuer string) { s.issuer = issuer }
 
 // OnlyDocuments makes the server register no clients: it accepts only documents about them.
 func (s *SignIn) OnlyDocuments() {
