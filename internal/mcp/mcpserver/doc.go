@@ -17,12 +17,11 @@
 // client's list has no valid entry, or the client does not answer, no file is accessible until a
 // valid list arrives.
 //
-// Both eras of the protocol are served; the first request over stdio decides which. A legacy
-// client, which sends initialize, is asked with a roots/list request: over stdio when it is ready
-// and when its list has changed, over HTTP during a call. A modern client (revision 2026-07-28) is
-// asked in the result of each call that needs roots, and receives no requests. Each list is opened
-// completely before it replaces the previous one, and running calls finish with the roots with
-// which they started.
+// Both eras of the protocol are served. A legacy client, which sends initialize, is asked with a
+// roots/list request: over stdio when it is ready and when its list has changed, over HTTP during a
+// call. A modern client (revision 2026-07-28) is asked in the result of each call that needs roots,
+// and receives no requests. Each list is opened completely before it replaces the previous one, and
+// running calls finish with the roots with which they started.
 //
 // The modern revision deprecates roots (SEP-2577). They are supported for the clients that declare
 // them.

@@ -110,36 +110,14 @@ func TestStateOfAnotherRequest(t *testing.T) {
 	require.Contains(t, p.read().text(), "in a")
 }
 
-// The first request decides the era of a connection.
+// A client that asks for a revision that is not served goes on with initialize.
 //
 // Clause M7.
-func TestOneEraOnAConnection(t *testing.T) {
+func TestInitializeAfterAnUnknownRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	const discover = `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + meta + `}}`
-	refused := func(p *peer, request string, id float64) {
-		t.Helper()
-		p.write(request)
-		m := p.answerTo(id)
-		require.NotNil(t, m.Error, m.line)
-		require.Equal(t, -32600, m.Error.Code)
-		require.Contains(t, m.Error.Message, "start the server again for another")
-	}
 	p := start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
-	refused(p, callModern(1, modernWithRoots, "read_file", `{"path":"f"}`, ""), 1)
-	p.write(call(2, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(2).text(), "in a")
-
-	p = start(t, Options{})
-	p.write(discover)
-	require.Nil(t, p.answerTo(1).Error)
-	refused(p, initialize(withRoots), 0)
-	p.callAnswered(2, "read_file", `{"path":"f"}`, rootsResult(a))
-	require.Contains(t, p.answerTo(2).text(), "in a")
-
-	p = start(t, Options{})
-	p.write(strings.Replace(discover, "2026-07-28", "2099-01-01", 1))
+	p.write(strings.Replace(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`,
+		"2026-07-28", "2099-01-01", 1))
 	require.NotNil(t, p.answerTo(1).Error, "it is not served")
 	p.begin(withRoots)
 	p.answer(p.question(), a)

@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,85 +40,6 @@ func withPromptName(ctx context.Context, r mcp.Request) context.Context {
 	return ctx
 }
 
-// promptList tracks a client's prompts and the roots they come from. The zero value is empty.
-type promptList struct {
-	mu    sync.Mutex
-	roots string // the URIs of the roots; "" if there were none yet
-	// What a modern client is shown, which cannot be asked for its roots when it lists prompts:
-	prompts []*mcp.Prompt // of the last scan
-	known   bool          // whether the client has ever listed them
-	listed  bool          // whether it has since the last scan
-	scanned time.Time     // when they were last scanned for
-}
-
-// moved reports whether the roots have changed since it was last called.
-func (l *promptList) moved(sc *scope) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.roots
-	l.roots = sc.uris()
-	return before != "" && before != l.roots
-}
-
-// refresh reads the prompts of a scope if they may have changed, and reports whether they have.
-// While the client stays with its roots, it does so only for one that lists prompts, and no sooner
-// than after age.
-func (l *promptList) refresh(ctx context.Context, sc *scope, age time.Duration) (changed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	later := l.known && time.Since(l.scanned) >= age
-	if l.roots == sc.uris() && !l.listed && !later {
-		return false
-	}
-	prompts, err := sc.prompts(ctx)
-	if err != nil {
-		return false
-	}
-	changed = !slices.EqualFunc(l.prompts, prompts,
-		func(a, b *mcp.Prompt) bool { return reflect.DeepEqual(a, b) })
-	l.roots, l.prompts, l.listed, l.scanned = sc.uris(), prompts, false, time.Now()
-	return changed
-}
-
-// isListed reports whether the client has listed its prompts.
-func (l *promptList) isListed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.known
-}
-
-// note records the prompts that a client was given.
-func (l *promptList) note(prompts []*mcp.Prompt) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known, l.prompts, l.scanned = true, prompts, time.Now()
-}
-
-// checkPrompts tells a client after a call if its prompts have changed. Over HTTP it may not be
-// listening.
-func (c *client) checkPrompts(ctx context.Context, sc *scope) {
-	if !c.onlyDuringCalls && ctx.Err() == nil && c.prompts.refresh(ctx, sc, c.server.limits.promptsAge) {
-		c.promptsChanged()
-	}
-}
-
-// list returns the prompts of the last refresh.
-func (l *promptList) list() []*mcp.Prompt {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.known, l.listed = true, true
-	return append([]*mcp.Prompt{}, l.prompts...)
-}
-
-// uris returns the URIs of the roots of a scope, one on each line.
-func (sc *scope) uris() string {
-	var b strings.Builder
-	for _, r := range sc.roots {
-		b.WriteString(r.URI + "\n")
-	}
-	return b.String()
-}
-
 // prompts returns the commands and skills of a scope.
 func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	prompts := []*mcp.Prompt{}
@@ -153,15 +70,20 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 	if !ok {
 		return result, nil
 	}
-	err := c.withScope(ctx, scoped(request, nil, ""), func(sc *scope) (err error) {
+	read := func(sc *scope) (err error) {
 		result.Prompts, err = sc.prompts(ctx)
-		if err == nil {
-			c.prompts.note(result.Prompts)
-		}
 		return err
-	})
+	}
+	err := c.withScope(ctx, scoped(request, nil, ""), read)
 	if errors.Is(err, errInputRequired) {
-		result.Prompts, err = c.prompts.list(), nil
+		c.mu.Lock()
+		list := c.listed
+		c.mu.Unlock()
+		var sc *scope
+		if sc, err = c.server.openList(ctx, list); err == nil {
+			defer sc.close()
+			err = read(sc)
+		}
 	}
 	if err != nil {
 		return nil, protocolError(err)

@@ -230,15 +230,12 @@ func TestModernClientListsPrompts(t *testing.T) {
 	require.Contains(t, line, `"name":"deploy"`)
 	require.NotContains(t, line, `"name":"review"`, "the first folder is no root any more")
 
-	// What is new in a root is found once the client has listed its prompts again.
 	require.NoError(t, os.MkdirAll(filepath.Join(b, ".claude/commands"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(b, ".claude/commands/mend.md"),
 		[]byte("Mend it."), 0o644))
-	change(6, b)
-	require.Contains(t, list(), `"name":"mend"`)
-	p.callAnswered(8, "list_roots", `{}`, rootsResult(b))
-	require.Empty(t, p.readAny().Method)
-	require.Contains(t, list(), `"name":"mend"`, "nothing has changed")
+	require.Contains(t, list(), `"name":"mend"`, "it is new in the root")
+	p.callAnswered(6, "list_roots", `{}`, rootsResult(b))
+	require.Empty(t, p.readAny().Method, "the roots are the same")
 
 	quiet := start(t, Options{})
 	quiet.callAnswered(1, "list_roots", `{}`, rootsResult(a))

@@ -12,8 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,17 +34,12 @@ type client struct {
 	mentions        discovery.Mentions // of instructions, in results
 	slots           *callSlots         // for its tool calls
 
-	// Protected by server.mu:
-	requests int       // being handled
-	used     time.Time // when the last request ended
-
-	ready   chan struct{} // closed when a legacy client has sent notifications/initialized
-	batches atomic.Bool   // whether a legacy client may send several messages in an array
+	ready chan struct{} // closed when a legacy client has sent notifications/initialized
 
 	mu          sync.Mutex
-	initialized bool      // whether initialize was received
-	follower    *follower // set by initialize if the client's roots are used
-	prompts     promptList
+	initialized bool                 // whether initialize was received
+	follower    *follower            // set by initialize if the client's roots are used
+	listed      *mcp.ListRootsResult // the roots that it has listed last, or nil
 }
 
 // receive handles a client's declarations about itself and its roots before the SDK serves the
@@ -52,13 +47,9 @@ type client struct {
 func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (_ mcp.Result, err error) {
 		defer c.server.recovered(method, &err)
-		c.server.begin(c)
-		defer c.server.end(c)
 		switch method {
 		case "initialize":
-			if err := c.initialize(r); err != nil {
-				return nil, err
-			}
+			c.initialize(r)
 		case "notifications/initialized":
 			c.markReady()
 			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
@@ -128,13 +119,12 @@ func withCode(ctx context.Context, err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 }
 
-// initialize starts to follow the client's roots if they are used. It fails if too many sessions
-// are open.
-func (c *client) initialize(r mcp.Request) error {
+// initialize starts to follow the client's roots if they are used.
+func (c *client) initialize(r mcp.Request) {
 	params, ok := r.GetParams().(*mcp.InitializeParams)
 	session, connected := r.GetSession().(*mcp.ServerSession)
 	if !ok || params == nil || !connected {
-		return nil
+		return
 	}
 	if mcproots.IsModern(params.ProtocolVersion) {
 		// otherwise the SDK would treat a client that sends initialize as modern
@@ -143,30 +133,20 @@ func (c *client) initialize(r mcp.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.initialized {
-		return nil // the SDK rejects it
-	}
-	if err := c.server.watch(session, c); err != nil {
-		return err
+		return // the SDK rejects it
 	}
 	c.initialized = true
-	c.batches.Store(params.ProtocolVersion == "2025-03-26") // the only revision that has them
+	c.server.watch(session, c)
 	if c.server.configured != nil || c.server.options.Session != nil ||
 		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
-		return nil
+		return
 	}
-	ask := func(ctx context.Context) (*scope, error) {
-		sc, err := c.server.ask(ctx, session)
-		if err == nil && c.prompts.moved(sc) {
-			c.promptsChanged()
-		}
-		return sc, err
-	}
+	ask := func(ctx context.Context) (*scope, error) { return c.ask(ctx, session) }
 	maxAge := time.Duration(0)
 	if !params.Capabilities.RootsV2.ListChanged {
 		maxAge = c.server.limits.rootsAge
 	}
 	c.follower = newFollower(ask, c.server.options.Timeout, maxAge)
-	return nil
 }
 
 // rootsFollower returns the follower of the client's roots, nil if they are not used.
@@ -184,18 +164,29 @@ func (c *client) disconnected() {
 }
 
 // ask asks a legacy client for its roots and opens them.
-func (s *Server) ask(ctx context.Context, session *mcp.ServerSession) (*scope, error) {
+func (c *client) ask(ctx context.Context, session *mcp.ServerSession) (*scope, error) {
 	list, err := session.ListRoots(ctx, nil)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log.Warn("cannot get the roots of a client", "error", err)
+			c.server.log.Warn("cannot get the roots of a client", "error", err)
 		}
 		if refusal := (*jsonrpc.Error)(nil); ctx.Err() == nil && !errors.As(err, &refusal) {
 			err = errors.New("its answer is malformed")
 		}
 		return nil, fmt.Errorf("the client did not list its roots: %w", err)
 	}
-	return s.openList(ctx, list)
+	if before := c.noteRoots(list); before != nil && !reflect.DeepEqual(before, list) {
+		c.promptsChanged()
+	}
+	return c.server.openList(ctx, list)
+}
+
+// noteRoots records the list of a client's roots, and returns the one before.
+func (c *client) noteRoots(list *mcp.ListRootsResult) (before *mcp.ListRootsResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, c.listed = c.listed, list
+	return before
 }
 
 // rootsKey is the key of the request for roots in a result.
@@ -298,9 +289,10 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 		return err
 	}
 	defer sc.close()
-	err = use(sc)
-	c.checkPrompts(ctx, sc)
-	return err
+	if !reflect.DeepEqual(c.noteRoots(list), list) {
+		c.promptsChanged()
+	}
+	return use(sc)
 }
 
 // noCapability is why a client without the roots capability has no files.

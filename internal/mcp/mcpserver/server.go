@@ -60,20 +60,12 @@ type Options struct {
 type limits struct {
 	// how long the roots of a client that does not announce changes are used; default 5 s
 	rootsAge time.Duration
-	// how long a new file of a prompt may be unnoticed while a client works; default 5 s
-	promptsAge time.Duration
-	pending    int           // unanswered requests of a stdio client; default 256
-	grace      time.Duration // for calls to finish after a client has closed its input; default 2 s
+	grace    time.Duration // for calls to finish after a client has closed its input; default 2 s
 
 	// For one stdio client, or all HTTP clients together:
 
 	calls int // running calls; default 32
 	files int // running searches, and other calls that hold whole files in memory; default 4 each
-
-	// For all HTTP clients together:
-
-	sessions int // open sessions; default 100
-	body     int // bytes of one request; default 4 MiB
 }
 
 func (o Options) withDefaults() Options {
@@ -82,15 +74,10 @@ func (o Options) withDefaults() Options {
 	o.MaxMessage = cmp.Or(o.MaxMessage, 64<<20)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.limits = limits{
-		rootsAge:   cmp.Or(o.limits.rootsAge, 5*time.Second),
-		promptsAge: cmp.Or(o.limits.promptsAge, 5*time.Second),
-		pending:    cmp.Or(o.limits.pending, 256),
-		grace:      cmp.Or(o.limits.grace, 2*time.Second),
-
-		sessions: cmp.Or(o.limits.sessions, 100),
+		rootsAge: cmp.Or(o.limits.rootsAge, 5*time.Second),
+		grace:    cmp.Or(o.limits.grace, 2*time.Second),
 		calls:    cmp.Or(o.limits.calls, 32),
 		files:    cmp.Or(o.limits.files, 4),
-		body:     cmp.Or(o.limits.body, 4<<20),
 	}
 	return o
 }
@@ -109,7 +96,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	closing  bool
-	sessions map[*mcp.ServerSession]*client // of legacy clients
+	sessions map[*mcp.ServerSession]bool // of legacy clients
 	watching sync.WaitGroup
 }
 
@@ -119,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
-		sessions: map[*mcp.ServerSession]*client{}, signer: newSigner(),
+		sessions: map[*mcp.ServerSession]bool{}, signer: newSigner(),
 		httpSlots: newCallSlots(o.limits),
 	}
 	if !o.Roots.IsZero() {
@@ -155,20 +142,14 @@ func (s *Server) Close() {
 	}
 }
 
-// watch releases a legacy client's roots when its session ends. If too many HTTP sessions are open,
-// it ends one of them, and fails if all are in use.
-func (s *Server) watch(session *mcp.ServerSession, c *client) error {
+// watch releases a legacy client's roots when its session ends.
+func (s *Server) watch(session *mcp.ServerSession, c *client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch limit := s.limits.sessions; {
-	case s.closing:
-		return nil // the client will never be asked for roots
-	case c.onlyDuringCalls && len(s.sessions) >= limit && !s.endIdlest():
-		return &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-			Message: fmt.Sprintf("too many open sessions (the limit is %d): end one, or try "+
-				"again later", limit)}
+	if s.closing {
+		return // the client will never be asked for roots
 	}
-	s.sessions[session] = c
+	s.sessions[session] = true
 	s.watching.Go(func() {
 		_ = session.Wait()
 		if f := c.rootsFollower(); f != nil {
@@ -178,41 +159,6 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) error {
 		defer s.mu.Unlock()
 		delete(s.sessions, session)
 	})
-	return nil
-}
-
-// endIdlest ends the HTTP session that has had no request for the longest time. It reports whether
-// there was one. The caller must hold s.mu.
-func (s *Server) endIdlest() bool {
-	var idlest *mcp.ServerSession
-	for session, c := range s.sessions {
-		if c.onlyDuringCalls && c.requests == 0 &&
-			(idlest == nil || c.used.Before(s.sessions[idlest].used)) {
-			idlest = session
-		}
-	}
-	if idlest == nil {
-		return false
-	}
-	s.log.Info("ended the HTTP session that was idle the longest, to make room for another", "idle",
-		time.Since(s.sessions[idlest].used))
-	delete(s.sessions, idlest)
-	s.watching.Go(func() { _ = idlest.Close() })
-	return true
-}
-
-// begin records that a client's request is being handled. The caller must call end afterwards.
-func (s *Server) begin(c *client) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.requests++
-}
-
-func (s *Server) end(c *client) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c.requests--
-	c.used = time.Now()
 }
 
 // forClient returns an SDK server for one client.

@@ -2,21 +2,19 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/internal/text"
 	wire "github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -27,17 +25,18 @@ import (
 // pending read from in or write to out may continue after Serve has returned.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := &client{server: s, slots: newCallSlots(s.limits)}
-	l := &lines{out: wire.NewWriter(out, nil), log: s.log, maxMessage: s.options.MaxMessage,
-		batches: &c.batches, answers: &c.slots.answers}
-	defer l.close()
-	t := newTransport(l, s.limits.pending)
+	t := &transport{
+		out: wire.NewWriter(out, nil), log: s.log, answers: &c.slots.answers,
+		incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
+		open: map[jsonrpc.ID]bool{},
+	}
 	session, err := s.forClient(c).Connect(ctx, t, nil)
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
 	defer func() { _ = session.Wait() }()
 	ended := make(chan error, 1)
-	go func() { ended <- l.read(in, t) }()
+	go func() { ended <- t.read(in, s.options.MaxMessage) }()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -46,174 +45,32 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 	c.disconnected()
-	select { // until all requests are answered
-	case <-t.idle():
+	select {
+	case <-t.allAnswered():
 	case <-time.After(s.limits.grace):
 	}
-	l.close()
-	return errors.Join(err, t.Close(), l.writeError())
+	t.out.End(errClosed)
+	if failed := t.out.Err(); failed != errClosed {
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, t.Close())
 }
 
-var _ mcp.Transport = (*transport)(nil)
+var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
 
-// transport connects a session with a client. It is also the [mcp.Connection].
+// transport connects a session with a client over lines. Unlike the SDK's, it survives malformed
+// lines. It is also the [mcp.Connection].
 type transport struct {
-	lines    *lines
-	limit    int // of pending
+	out      *wire.Writer
+	log      *slog.Logger
+	answers  *sync.Mutex // held while an answer to a request is written
 	incoming chan jsonrpc.Message
 	closed   chan struct{}
 	once     sync.Once
-	era      era // of the connection; used by the goroutine that reads
 
-	mu      sync.Mutex
-	pending map[string]*pendingRequest // by id
-	active  int                        // requests that are not answered, without lasting ones
-	drained chan struct{}              // closed while active is 0
-}
-
-// era is the era of the protocol that a connection keeps to.
-type era int
-
-const (
-	undecided era = iota
-	legacy        // initialize was sent
-	modern        // a request has named a modern revision that is served
-)
-
-// pendingRequest is a request whose answer has not begun to be written.
-type pendingRequest struct {
-	method    string
-	cancelled bool // nobody expects an answer
-}
-
-// lasts reports whether the request is a subscription, which ends with the connection.
-func (r *pendingRequest) lasts() bool { return r.method == "subscriptions/listen" }
-
-func newTransport(l *lines, limit int) *transport {
-	t := &transport{
-		lines: l, limit: limit, incoming: make(chan jsonrpc.Message),
-		closed: make(chan struct{}), pending: map[string]*pendingRequest{},
-		drained: make(chan struct{}),
-	}
-	close(t.drained)
-	return t
-}
-
-// deliver passes a message to the session.
-func (t *transport) deliver(m incoming) {
-	if m.isCall() && !t.admit(m) {
-		return
-	}
-	if m.request != nil && m.request.Method == "notifications/cancelled" {
-		t.cancel(m.request.Params)
-	}
-	select {
-	case t.incoming <- m.Message:
-	case <-t.closed:
-		if m.isCall() {
-			t.answered(t.answering(m.request.ID))
-		}
-	}
-}
-
-// admit registers a request. It rejects one of the other era, one beyond the limit, and one whose
-// id is in use, which the SDK would not answer.
-func (t *transport) admit(m incoming) bool {
-	if !t.decide(m) {
-		t.lines.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidRequest, "this connection uses the "+
-			"revision of its first request: start the server again for another")
-		return false
-	}
-	id, key := m.request.ID, encodeID(m.request.ID)
-	t.mu.Lock()
-	_, duplicate := t.pending[key]
-	full := len(t.pending) >= t.limit
-	if !full && !duplicate {
-		r := &pendingRequest{method: m.request.Method}
-		t.pending[key] = r
-		if !r.lasts() {
-			if t.active++; t.active == 1 {
-				t.drained = make(chan struct{})
-			}
-		}
-	}
-	t.mu.Unlock()
-	switch {
-	case duplicate: // an answer with this id would be taken for that of the other request
-		t.lines.reject(jsonrpc.CodeInvalidRequest,
-			fmt.Sprintf("the id %s is in use by an unanswered request",
-				text.Truncate(key, maxQuoted)))
-	case full:
-		t.lines.respond(id.Raw(), jsonrpc.CodeInternalError, fmt.Sprintf(
-			"too many unanswered requests (the limit is %d): wait for some", t.limit))
-	}
-	return !full && !duplicate
-}
-
-// decide decides the era of the connection, or reports whether a request belongs to it. A session
-// of the SDK asks for input either with requests or in results. A request with a modern revision
-// that is not served decides nothing: the client may continue with another.
-func (t *transport) decide(m incoming) bool {
-	of := undecided
-	switch {
-	case m.request.Method == "initialize":
-		of = legacy
-	case m.modern != "" && slices.Contains(mcp.SupportedProtocolVersions(), m.modern):
-		of = modern
-	}
-	if t.era == undecided {
-		t.era = of
-	}
-	return of == undecided || of == t.era
-}
-
-// cancel registers that the client expects no answer to a request. It cannot cancel initialize.
-func (t *transport) cancel(params json.RawMessage) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if r := t.pending[string(strictjson.Find(params, "requestId"))]; r != nil &&
-		r.method != "initialize" {
-		r.cancelled = true
-	}
-}
-
-// answering registers that a request is being answered: as soon as the client reads the answer, it
-// may reuse the id and send another request.
-func (t *transport) answering(id jsonrpc.ID) *pendingRequest {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	key := encodeID(id)
-	r := t.pending[key]
-	delete(t.pending, key)
-	return r
-}
-
-// answered registers that an answer was written, or is not wanted.
-func (t *transport) answered(r *pendingRequest) {
-	if r == nil || r.lasts() {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.active--; t.active == 0 {
-		close(t.drained)
-	}
-}
-
-// encodeID returns an id as JSON.
-func encodeID(id jsonrpc.ID) string {
-	key, err := json.Marshal(id.Raw())
-	if err != nil {
-		return "" // cannot happen: ids are strings and integers
-	}
-	return string(key)
-}
-
-// idle returns a channel that is closed once all requests are answered.
-func (t *transport) idle() <-chan struct{} {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.drained
+	mu       sync.Mutex
+	open     map[jsonrpc.ID]bool // the requests without an answer, but for subscriptions, which last
+	answered chan struct{}       // closed when there are none; nil before allAnswered
 }
 
 // Connect implements [mcp.Transport].
@@ -234,148 +91,109 @@ func (t *transport) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write implements [mcp.Connection].
+// Write implements [mcp.Connection]. It leaves out the answer to a request that the client has
+// cancelled.
 func (t *transport) Write(_ context.Context, m jsonrpc.Message) error {
-	if response, ok := m.(*jsonrpc.Response); ok && response.Error != nil {
+	if response, ok := m.(*jsonrpc.Response); ok {
+		t.answers.Lock()
+		defer t.answers.Unlock()
+		defer t.remove(response.ID)
+		if errors.Is(response.Error, context.Canceled) {
+			return nil
+		}
 		response.Error = withCode(context.Background(), response.Error)
 	}
 	message, err := jsonrpc.EncodeMessage(m)
-	if response, ok := m.(*jsonrpc.Response); ok {
-		t.lines.answers.Lock()
-		defer t.lines.answers.Unlock()
-		r := t.answering(response.ID)
-		defer t.answered(r)
-		if r != nil && r.cancelled {
-			return nil
-		}
-	}
 	if err != nil {
 		return err
 	}
-	return t.lines.write(message)
+	return t.out.Write(context.Background(), message)
 }
 
 // Close implements [mcp.Connection].
 func (t *transport) Close() error {
-	t.once.Do(func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		close(t.closed)
-	})
+	t.once.Do(func() { close(t.closed) })
 	return nil
 }
 
-// lines reads and writes messages as lines. Unlike the SDK's stdio transport, it survives malformed
-// lines.
-type lines struct {
-	out        *wire.Writer
-	log        *slog.Logger
-	maxMessage int
-	batches    *atomic.Bool // whether the client may send several messages in an array
-	answers    *sync.Mutex  // held while an answer to a request is written
-}
-
-func (l *lines) write(message []byte) error { return l.out.Write(context.Background(), message) }
-
-var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
-
-// close makes further writes fail. It does not wait for a pending one.
-func (l *lines) close() { l.out.End(errClosed) }
-
-// writeError returns the error of a failed write, nil if there was none.
-func (l *lines) writeError() error {
-	if err := l.out.Err(); err != errClosed {
-		return err
-	}
-	return nil
-}
-
-// read passes each message to the transport until in ends.
-func (l *lines) read(in io.Reader, to *transport) error {
-	reader := wire.NewReader(in, l.maxMessage)
+// read passes each message to the session until in ends.
+func (t *transport) read(in io.Reader, maxMessage int) error {
+	reader := wire.NewReader(in, maxMessage)
 	for {
 		line, err := reader.Append(nil)
 		tooLong, ok := errors.AsType[*wire.TooLongError](err)
 		switch {
 		case ok:
-			l.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf(
+			t.refuse(wire.ID{}, jsonrpc.CodeInvalidRequest, fmt.Sprintf(
 				"the message is longer than the limit of %d bytes", tooLong.Limit))
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		case len(bytes.TrimSpace(line)) > 0:
-			l.handle(line, to)
+			t.handle(line)
 		}
 	}
 }
 
-// handle passes on a message, or answers a malformed line with an error.
-func (l *lines) handle(line []byte, to *transport) {
-	if code, problem := checkJSON(line); problem != "" {
-		l.refuse(line, code, "the line "+problem)
-		return
-	}
-	var batch []json.RawMessage
-	if l.batches.Load() && json.Unmarshal(line, &batch) == nil && len(batch) > 0 {
-		for _, message := range batch {
-			l.handleMessage(message, to)
-		}
-		return
-	}
-	l.handleMessage(line, to)
-}
-
-// handleMessage passes on a message, or answers a malformed one with an error. The messages of an
-// array are answered one by one, each as soon as it can be.
-func (l *lines) handleMessage(line []byte, to *transport) {
-	m, err := decodeMessage(line)
+// handle passes on a message, or answers a malformed line with an error, which has the id of a
+// request that is not valid.
+func (t *transport) handle(line []byte) {
+	m, err := jsonrpc.DecodeMessage(line)
 	switch {
-	case err != nil:
-		l.refuse(line, jsonrpc.CodeInvalidRequest, "the line is not a JSON-RPC 2.0 message")
-	case m.isCall() && !isExact(m.request.ID, line):
-		l.refuse(line, jsonrpc.CodeInvalidRequest,
-			"the id cannot be represented exactly: use a string, or an integer of at most 2^53-1")
-	case m.isCall() && m.problem != "":
-		l.respond(m.request.ID.Raw(), jsonrpc.CodeInvalidParams, m.problem)
+	case err == nil:
+		t.deliver(m)
+	case !json.Valid(line):
+		t.refuse(wire.ID{}, jsonrpc.CodeParseError, "the line is not valid JSON")
 	default:
-		to.deliver(m)
+		t.refuse(wire.RequestID(line), jsonrpc.CodeInvalidRequest,
+			"the line is not a JSON-RPC 2.0 message")
 	}
 }
 
-// isExact reports whether id is exactly the id in line. It may not be, because the SDK converts
-// numbers to integers through floating point.
-func isExact(id jsonrpc.ID, line []byte) bool {
-	_, isText := id.Raw().(string)
-	return isText || string(strictjson.Find(line, "id")) == encodeID(id)
-}
-
-// reject answers a malformed line.
-func (l *lines) reject(code int, reason string) {
-	l.log.Warn("rejected a line from the client", "reason", reason)
-	l.respond(nil, code, reason)
-}
-
-// refuse answers a line that is no valid message, with its id if it is a request that has one.
-func (l *lines) refuse(line []byte, code int, reason string) {
-	id := wire.RequestID(line)
-	if code == jsonrpc.CodeParseError || id.IsZero() {
-		l.reject(code, reason)
-		return
+// deliver passes a message to the session.
+func (t *transport) deliver(m jsonrpc.Message) {
+	r, ok := m.(*jsonrpc.Request)
+	if ok && r.IsCall() && r.Method != "subscriptions/listen" {
+		t.mu.Lock()
+		t.open[r.ID] = true
+		t.mu.Unlock()
 	}
-	l.log.Warn("rejected a line from the client", "reason", reason)
-	l.respond(json.RawMessage(id.String()), code, reason)
-}
-
-// respond writes an error response.
-func (l *lines) respond(id any, code int, reason string) {
-	if err := l.write(errorResponse(id, code, reason)); err != nil {
-		l.log.Debug("cannot send an error response", "error", err)
+	select {
+	case t.incoming <- m:
+	case <-t.closed:
 	}
 }
 
-// errorResponse returns the error response to a request.
-func errorResponse(id any, code int, reason string) []byte {
-	return strictjson.Encode(map[string]any{"jsonrpc": "2.0", "id": id,
+// allAnswered returns a channel that is closed once all requests are answered. It is called once.
+func (t *transport) allAnswered() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	answered := make(chan struct{})
+	if t.answered = answered; len(t.open) == 0 {
+		t.answered = nil
+		close(answered)
+	}
+	return answered
+}
+
+// remove records that a request is answered.
+func (t *transport) remove(id jsonrpc.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, id)
+	if len(t.open) == 0 && t.answered != nil {
+		close(t.answered)
+		t.answered = nil
+	}
+}
+
+// refuse answers a malformed line.
+func (t *transport) refuse(id wire.ID, code int, reason string) {
+	t.log.Warn("rejected a line from the client", "reason", reason)
+	answer := strictjson.Encode(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(cmp.Or(id.String(), "null")),
 		"error": map[string]any{"code": code, "message": reason}})
+	if err := t.out.Write(context.Background(), answer); err != nil {
+		t.log.Debug("cannot send an error response", "error", err)
+	}
 }

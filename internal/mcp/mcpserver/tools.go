@@ -110,9 +110,6 @@ func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFile
 	var result *mcp.CallToolResult
 	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = call(sc)
-		if c.prompts.isListed() {
-			c.checkPrompts(ctx, sc)
-		}
 		return err
 	})
 	if errors.Is(err, errInputRequired) {
