@@ -27,7 +27,7 @@ func TestRulesHoldForEachFormOfACall(t *testing.T) {
 	var deny []string
 	p.SetAnswers(nil, func() (Rules, bool) { return Rules{Folders: []string{top}, Deny: deny}, true })
 	s := newSides(t)
-	s.Address, s.Secret, s.Server, s.MaxMessage = p.Address(), p.Secret(), "files", 8<<10
+	s.Address, s.Secret, s.Server = p.Address(), p.Secret(), "files"
 	s.server(`{"jsonrpc":"2.0","id":9,"result":{"tools":[{"name":"look","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"twice","inputSchema":{}}]}}`)
 	s.got()
 
@@ -44,8 +44,7 @@ func TestRulesHoldForEachFormOfACall(t *testing.T) {
 		prompt = `{"jsonrpc":"2.0","id":4,"method":"prompts/get","params":{"name":"p","arguments":{"file":".env"}}}`
 		value  = `{"jsonrpc":"2.0","id":4,"method":"completion/complete","params":{"ref":{"uri":"x"},"argument":{"value":".env"}}}`
 	)
-	long := strings.Repeat(" ", 200_000)
-	unclear := []string{`{"pad":"` + long + `",` + call("look")[1:], call("look")[:20] + long + call("look")[20:],
+	unclear := []string{
 		`{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call","params":{"name":"twice"}}`,
 		`{"jsonrpc":"2.0","id":1,"Method":"tools/call","params":{"name":"twice"}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"look","Name":"twice"}}`,
@@ -56,9 +55,9 @@ func TestRulesHoldForEachFormOfACall(t *testing.T) {
 		deny            string
 		refused, passed []string
 	}{
-		{"tool files.twice", append([]string{call("twice") + long, call("twice"), call("TWICE"), call(`tw\u0069ce`), "[" + ping + "," + call("twice") + "]", " [" + call("twice") + "]",
+		{"tool files.twice", append([]string{call("twice"), call("TWICE"), call(`tw\u0069ce`), "[" + ping + "," + call("twice") + "]", " [" + call("twice") + "]",
 			strings.Replace(call("twice"), `"id":1,`, "", 1), strings.Replace(call("twice"), "tools/call", `tools\/call`, 1), call("twice")}, unclear...),
-			[]string{call("look"), call("look") + long, ping, list, answer, note, read, prompt, "[" + ping + "," + call("look") + "]", ""}},
+			[]string{call("look"), ping, list, answer, note, read, prompt, "[" + ping + "," + call("look") + "]", ""}},
 		{"tool files.*", append([]string{call("look"), read, secret, prompt, value, "[" + ping + "," + read + "]"}, unclear...), []string{ping, list, answer, note}},
 		{"tool files.* read-only", []string{call("look"), read, prompt, "[" + call("look") + "]"}, []string{call("twice"), call("new"), ping}},
 		{"tool other.*", unclear, []string{call("look"), call("twice"), read, secret, prompt}},
@@ -75,7 +74,7 @@ func TestRulesHoldForEachFormOfACall(t *testing.T) {
 				require.NoError(t, s.relay.client.writeOwn(<-s.relay.client.own))
 			}
 			said := s.got()
-			if m := parse([]byte(line)); m.method != "" && m.id != nil && len(line) < s.MaxMessage {
+			if m := parse([]byte(line)); m.method != "" && m.id != nil {
 				require.Contains(t, said, "acp-agent refused the call", "%s: %s", c.deny, line)
 			}
 		}

@@ -26,19 +26,19 @@ type lineWriter struct {
 	own      chan []byte
 	ownBytes atomic.Int64 // queued in own
 
-	mu     sync.Mutex
-	out    io.Writer
-	inLine bool // the last line has no newline yet
+	mu  sync.Mutex
+	out io.Writer
 }
 
 func newLineWriter(out io.Writer) *lineWriter {
 	return &lineWriter{out: out, own: make(chan []byte, maxQueued)}
 }
 
-// copyLines passes on what edit returns for each line, or nothing if that is nil. Lines that are
-// too long pass in pieces, unedited. The errors are nil at the end of in.
+// copyLines passes on what edit returns for each line, or nothing if that is nil. tooLong gets the
+// beginning of each line that is too long, which is not passed on. The errors are nil at the end of
+// in.
 func copyLines(
-	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte,
+	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte, tooLong func(beginning []byte),
 ) (readErr, writeErr error) {
 	var line []byte
 	for readErr == nil && writeErr == nil {
@@ -46,8 +46,9 @@ func copyLines(
 			line = nil
 		}
 		line, readErr = in.Append(line[:0])
-		if _, tooLong := errors.AsType[*jsonrpc.TooLongError](readErr); tooLong {
-			readErr, writeErr = to.writeLong(line, in, edit)
+		if _, long := errors.AsType[*jsonrpc.TooLongError](readErr); long {
+			tooLong(line)
+			readErr = nil
 		} else if readErr == nil {
 			writeErr = to.writeEdited(line, edit)
 		}
@@ -62,33 +63,9 @@ func copyLines(
 func (w *lineWriter) writeEdited(line []byte, edit func([]byte) []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.write(edit(line))
-}
-
-// writeLong edits and writes the beginning of a line, and writes the rest as it is read, nothing if
-// there is no beginning.
-func (w *lineWriter) writeLong(
-	part []byte, in *jsonrpc.Reader, edit func([]byte) []byte,
-) (readErr, writeErr error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if part = edit(part); part == nil { // then the rest is skipped
-		return nil, nil
-	}
-	for {
-		if err := w.write(part); err != nil || readErr != nil || !w.inLine {
-			return readErr, err
-		}
-		part, readErr = in.Part()
-	}
-}
-
-// write writes a line or a part of one. The caller holds mu.
-func (w *lineWriter) write(line []byte) error {
-	if len(line) == 0 {
+	if line = edit(line); len(line) == 0 {
 		return nil
 	}
-	w.inLine = line[len(line)-1] != '\n'
 	_, err := w.out.Write(line)
 	return err
 }
@@ -127,8 +104,6 @@ func (w *lineWriter) writeOwn(message []byte) error {
 	defer w.ownBytes.Add(-int64(len(message)))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.inLine {
-		message = slices.Concat([]byte("\n"), message)
-	}
-	return w.write(append(slices.Clip(message), '\n'))
+	_, err := w.out.Write(append(slices.Clip(message), '\n'))
+	return err
 }

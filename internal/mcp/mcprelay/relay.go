@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -71,15 +72,38 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 // relayClient relays the client's messages until they end or the server no longer reads. It returns
 // the read error.
 func (r *relay) relayClient(in io.Reader) error {
-	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.MaxMessage), r.editClientLine)
+	readErr, _ := copyLines(r.server, jsonrpc.NewReader(in, r.MaxMessage), r.editClientLine,
+		func(line []byte) { r.refuseLong(line, r.client, r.server) })
 	return readErr
 }
 
 // relayServer relays the server's messages until they end or the client no longer reads. It returns
 // the write error.
 func (r *relay) relayServer(in io.Reader) error {
-	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.MaxMessage), r.editServerLine)
+	_, writeErr := copyLines(r.client, jsonrpc.NewReader(in, r.MaxMessage), r.editServerLine,
+		func(line []byte) { r.refuseLong(line, r.server, r.client) })
 	return writeErr
+}
+
+// refuseLong answers a line that is too long and not passed on, of which only the beginning is
+// known: a request to its sender, and an answer to the peer that waits for it.
+func (r *relay) refuseLong(line []byte, from, to *lineWriter) {
+	outline := strictjson.Outline(line)
+	id, method := strictjson.Find(outline, "id"), strictjson.Find(outline, "method")
+	r.Logger.Warn("left out a message that is too long", "limit", r.MaxMessage, "method", string(method))
+	if id == nil {
+		return
+	}
+	answer := failure(id, "acp-agent left out a message of more than "+text.Size(r.MaxMessage)+
+		", the limit that --max-line sets")
+	if method != nil {
+		to = from
+	} else if to == r.client { // it may answer a call that was repeated
+		answer = r.editServerLine(answer)
+	}
+	if answer != nil {
+		to.queue(answer)
+	}
 }
 
 // rootsChanged tells a legacy server that the roots have changed. A modern server asks in each

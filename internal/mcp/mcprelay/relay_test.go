@@ -19,9 +19,6 @@ import (
 // list is the result of roots/list in these tests.
 const list = `{"roots":[{"uri":"file:///z","name":"z"},{"uri":"file:///a"}]}`
 
-// maxMessage is small, so that many lines exceed it.
-const maxMessage = 100_000
-
 // line generates lines that the relay must not change.
 func line() *rapid.Generator[string] {
 	word := rapid.SampledFrom([]string{"a", "roots", "roots/list", "ü", `\u0000`, `\ud800`,
@@ -136,7 +133,6 @@ func TestOtherLinesPassUnchanged(t *testing.T) {
 				fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","result":%s}`, n, list)}
 		})
 		s := newSides(t)
-		s.MaxMessage = maxMessage
 		done := make(chan struct{})
 		var writing, passing sync.WaitGroup
 		writing.Go(func() { s.relay.server.writeQueued(done) })
@@ -340,6 +336,40 @@ func TestPeersThatWriteWithoutReading(t *testing.T) {
 	require.NoError(t, err)
 	close(done)
 	running.Wait()
+}
+
+// A line that is too long is answered: a request to who sent it, and an answer to who waits for it.
+//
+// Clause M7.
+func TestLongLinesAreAnswered(t *testing.T) {
+	s := newSides(t)
+	s.MaxMessage = 1000
+	long := `{"x":"` + strings.Repeat("x", 100_000) + `"}`
+	refused := func(id, received string) {
+		t.Helper()
+		require.Equal(t, id, idOf(t, received))
+		require.Contains(t, received, `"error"`)
+		require.Contains(t, received, "--max-line")
+	}
+	client := func(line string) string {
+		t.Helper()
+		require.Empty(t, s.client(line))
+		for len(s.relay.client.own) > 0 {
+			require.NoError(t, s.relay.client.writeOwn(<-s.relay.client.own))
+		}
+		return s.got()
+	}
+	refused("7", client(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":`+long+`}`))
+	require.Empty(t, client(`{"jsonrpc":"2.0","method":"notifications/progress","params":`+long+`}`))
+	refused(`"q"`, s.server(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":`+long+`}`))
+	require.Empty(t, s.server(`{"jsonrpc":"2.0","id":8,"result":`+long+`}`))
+	refused("8", client(""))
+
+	s.client(modernCall("9", ""))
+	id := idOf(t, s.server(asks("9", "", forRoots)))
+	require.Empty(t, s.server(`{"jsonrpc":"2.0","id":`+id+`,"result":`+long+`}`))
+	refused("9", client(""))
+	require.Equal(t, "{}", s.client("{}"), "what comes behind passes")
 }
 
 // modernCall returns a tool call. more holds members of its params, each followed by a comma.

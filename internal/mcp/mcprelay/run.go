@@ -24,8 +24,8 @@ type Options struct {
 	Address, Secret string
 	// Server is the name that the session has for the server, in its rules about tools.
 	Server string
-	// MaxMessage is the longest line that is inspected, in bytes; longer lines pass unchanged.
-	// Default 64 MiB.
+	// MaxMessage is the longest line that is passed on, in bytes. Longer lines are answered with an
+	// error. Default 64 MiB.
 	MaxMessage int
 	// Logger receives warnings. Default: discarded.
 	Logger *slog.Logger

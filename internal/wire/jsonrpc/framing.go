@@ -47,13 +47,11 @@ func NewReader(in io.Reader, max int) *Reader {
 
 // Append appends the next line, including its newline, to dst. The last line of a stream may have
 // no newline. The error is the stream's once there are no more lines, or a [*TooLongError]. In that
-// case the beginning of the line was appended, exceeding the limit by one buffer at most; Part
-// reads the rest, and otherwise the next Append skips it.
+// case the beginning of the line was appended, exceeding the limit by one buffer at most, and the
+// next Append skips the rest.
 func (r *Reader) Append(dst []byte) ([]byte, error) {
 	for r.inLine {
-		if _, err := r.Part(); err != nil {
-			return dst, err
-		}
+		_, r.inLine = r.read()
 	}
 	begin, length := len(dst), 0 // of the line
 	for r.err == nil {
@@ -88,18 +86,6 @@ func (r *Reader) grow(dst []byte, n int) []byte {
 	}
 	size := max(len(dst)+n, min(4*len(dst), r.max+bufferSize))
 	return append(make([]byte, 0, size), dst...)
-}
-
-// Part returns the next part of a line that was too long, valid until the next call. The last part
-// ends with the newline; after it, Part returns nothing. The error is the stream's if that ends
-// within the line.
-func (r *Reader) Part() ([]byte, error) {
-	if !r.inLine {
-		return nil, r.err
-	}
-	part, more := r.read()
-	r.inLine = more
-	return part, r.err
 }
 
 // read reads the next part of a line, and reports whether the line continues.

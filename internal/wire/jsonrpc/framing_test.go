@@ -90,46 +90,10 @@ func TestReaderByteOrderMark(t *testing.T) {
 	}
 }
 
-func TestReaderPart(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text, max := streams(t)
-		lines := jsonrpc.NewReader(reading(t, text), max)
-		var passed []byte
-		for {
-			var err error
-			var long *jsonrpc.TooLongError
-			if passed, err = lines.Append(passed); errors.As(err, &long) {
-				err = nil
-				for part := []byte("a first one"); len(part) > 0 && err == nil; {
-					part, err = lines.Part()
-					passed = append(passed, part...)
-				}
-			}
-			if err != nil {
-				require.ErrorIs(t, err, io.EOF)
-				break
-			}
-		}
-		require.Equal(t, text, string(passed))
-	})
-}
-
 func TestReader_largestLimit(t *testing.T) {
 	line, err := jsonrpc.NewReader(strings.NewReader("line\n"), math.MaxInt).Append(nil)
 	require.NoError(t, err)
 	require.Equal(t, "line\n", string(line))
-}
-
-func TestReaderPart_ordinaryLine(t *testing.T) {
-	lines := jsonrpc.NewReader(strings.NewReader("one\ntwo"), 3)
-	_, err := lines.Append(nil)
-	require.NoError(t, err)
-	part, err := lines.Part()
-	require.NoError(t, err)
-	require.Empty(t, part)
-	line, err := lines.Append(nil)
-	require.NoError(t, err)
-	require.Equal(t, "two", string(line))
 }
 
 func ExampleWriter() {
