@@ -89,14 +89,7 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 	if len(arguments) > 0 {
 		params.Arguments = arguments
 	}
-	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, c.tool.Input))
-	result, err := conn.peer.CallTool(with, params)
-	if err != nil && ctx.Err() != nil && conn.stdio != nil {
-		if late, ok := errors.AsType[*lateError](context.Cause(ctx)); ok {
-			conn.stdio.endIfUnread(late)
-		}
-		awaitCancellation(cancelled, conn.ended)
-	}
+	result, err := conn.peer.CallTool(context.WithValue(ctx, schemaKey{}, c.tool.Input), params)
 	if err != nil {
 		err = callError(ctx, conn, conn.visitURLs(ctx, err))
 	}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -21,29 +23,43 @@ type inbox struct {
 	log     *slog.Logger
 	secrets *secret.Scrubber // to remove from logged messages; nil for none
 	limits  limits
-	pending *requests    // of the server
-	open    *requests    // ours, so that answers with another id than they should have find theirs
+	pending chan struct{} // has an element for each request of the server without an answer
+	open    openRequests
 	invalid atomic.Int32 // messages that could not be read
 }
 
 func newInbox(l limits, log *slog.Logger) *inbox {
-	return &inbox{log: log, limits: l, pending: newRequests(), open: newRequests()}
+	return &inbox{log: log, limits: l, pending: make(chan struct{}, l.MaxRequests)}
 }
 
-// admit waits until m may be passed to the MCP SDK, or done is closed. It fails if the server reads
-// no answers.
+// admit waits until m may be passed to the MCP SDK, or done is closed. The SDK handles every request
+// of a server that it reads at once and keeps it until the answer is written, so a server that asks
+// without reading would fill our memory. admit fails if the server reads no answers in time.
 func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	switch m := m.(type) {
 	case *mcpjsonrpc.Response:
 		b.open.remove(m.ID)
 	case *mcpjsonrpc.Request:
-		if m.IsCall() {
-			err := b.pending.waitForRoom(b.limits, done)
-			b.pending.add(m.ID)
-			return err
+		if !m.IsCall() {
+			break
+		}
+		select {
+		case b.pending <- struct{}{}:
+		case <-time.After(b.limits.SettleMax):
+			return &limitError{fmt.Sprintf("it sent %d requests and read no answers within %v",
+				b.limits.MaxRequests, b.limits.SettleMax)}
+		case <-done:
 		}
 	}
 	return nil
+}
+
+// answered makes room for another request of the server.
+func (b *inbox) answered() {
+	select {
+	case <-b.pending:
+	default:
+	}
 }
 
 var errNoMessage = errors.New("it has neither a method nor a result nor an error")
@@ -60,7 +76,8 @@ func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string
 		case ok && answer.Error == nil && answer.Result == nil:
 			err = errNoMessage
 		case ok:
-			answer.ID, answer.Result = b.open.find(answer.ID), b.readable(fixInputRequests(answer.Result))
+			answer.ID, _ = b.open.find(answer.ID)
+			answer.Result = b.readable(fixInputRequests(answer.Result))
 		}
 		if err != nil {
 			if answer = b.unreadable(raw); answer == nil {
@@ -100,7 +117,8 @@ func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 		return nil
 	}
 	id, err := mcpjsonrpc.MakeID(given)
-	if id = b.open.find(id); err != nil || !b.open.has(id) {
+	id, known := b.open.find(id)
+	if err != nil || !known {
 		return nil
 	}
 	return &mcpjsonrpc.Response{ID: id, Error: &mcpjsonrpc.Error{

@@ -61,14 +61,3 @@ func TestServerTakesAnswers(t *testing.T) {
 	require.Greater(t, n, 1000)
 	l.writer.Wait()
 }
-
-func TestRequestIDUsedTwice(t *testing.T) {
-	q, l := newRequests(), limits{MaxRequests: 2, SettleMax: time.Minute}
-	a, err := jsonrpc.MakeID("a")
-	require.NoError(t, err)
-	q.add(a)
-	q.add(a)
-	require.NoError(t, q.waitForRoom(l, nil))
-	q.remove(a)
-	require.Empty(t, q.ids)
-}

@@ -583,28 +583,6 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// A server whose answer about its era is lost does not count as a legacy server.
-//
-// Clause M7.
-func TestLostAnswerAboutTheEra(t *testing.T) {
-	var dropped atomic.Int64
-	r := newRestartableOf(t, "2026-07-28", true, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			if strings.Contains(bodyOf(q), `"server/discover"`) && dropped.Add(1) == 1 {
-				drop(w)
-				return
-			}
-			next.ServeHTTP(w, q)
-		})
-	})
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), r.config())
-	require.Equal(t, "{}", f.call("r.echo", "{}"))
-	require.True(t, f.Servers()[0].Modern)
-	require.EqualValues(t, 2, dropped.Load())
-	require.Zero(t, f.Servers()[0].Restarts)
-}
-
 // A web server without MCP has no command to check.
 func TestServerWithoutMCP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {

@@ -154,7 +154,7 @@ func (t *httpTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
 		t.spawn(func() { t.call(ctx, out) })
 		return nil
 	case out.id.IsValid():
-		defer t.pending.remove(out.id)
+		defer t.answered()
 	case out.method == "notifications/initialized":
 		t.listen()
 	}
@@ -249,10 +249,9 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 }
 
 // send sends a message. If the server of a connection cannot be reached, it tries again for a
-// while, because nothing was sent: the server may be restarting. It asks once more for the era of
-// the server if the answer was lost, because without one the server counts as a legacy server.
+// while, because nothing was sent: the server may be restarting.
 func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response, error) {
-	deadline, mayRepeat := time.Now().Add(t.limits.SettleMax), out.method == "server/discover"
+	deadline := time.Now().Add(t.limits.SettleMax)
 	for wait := t.limits.Backoff / 10; ; wait *= 2 {
 		req, err := t.newRequest(ctx, http.MethodPost, out)
 		if err != nil {
@@ -269,10 +268,7 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 			return nil, err
 		case !isUnsent(err):
 			t.base.CloseIdleConnections() // the server has probably closed these too
-			if !mayRepeat {
-				return nil, newLostAnswer(err)
-			}
-			mayRepeat = false
+			return nil, newLostAnswer(err)
 		case !t.connected.Load():
 			return nil, newUnreachable(err)
 		case time.Now().Add(wait).After(deadline):

@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,9 +23,6 @@ type stdioTransport struct {
 	// Used by Read only.
 	reader *jsonrpc.Reader
 	queued []mcpjsonrpc.Message // received together with the last one
-
-	writing   atomic.Int32 // messages that are being written
-	lastWrite atomic.Int64 // when one was written or the first of them began, in ns since 1970
 }
 
 // newStdioTransport returns a transport over in and out, which it closes with the connection.
@@ -98,39 +92,14 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if r, ok := m.(*mcpjsonrpc.Request); ok {
 		t.track(r)
 	}
-	if r, ok := m.(*mcpjsonrpc.Response); ok {
-		defer t.pending.remove(r.ID)
+	if _, ok := m.(*mcpjsonrpc.Response); ok {
+		defer t.answered()
 	}
-	if written, ok := ctx.Value(cancellationKey{}).(func()); ok && isCancellation(m) {
-		defer written()
-	}
-	if t.writing.Add(1) == 1 {
-		t.lastWrite.Store(time.Now().UnixNano())
-	}
-	defer t.writing.Add(-1)
 	err = t.writer.Write(ctx, line)
-	if late, ok := errors.AsType[*lateError](err); ok {
-		t.end(late)
-	}
-	if err == nil {
-		t.lastWrite.Store(time.Now().UnixNano())
+	if late, ok := errors.AsType[*lateError](err); ok { // those behind it wait in vain
+		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
 	}
 	return err
-}
-
-// endIfUnread ends the connection if the server has not read a message for a while, because of a
-// call that is late.
-func (t *stdioTransport) endIfUnread(late *lateError) {
-	if t.writing.Load() > 0 &&
-		time.Since(time.Unix(0, t.lastWrite.Load())) >= t.limits.SettleMax {
-		t.end(late)
-	}
-}
-
-// end ends the connection, because a call has not been read in its time: those behind it wait in
-// vain.
-func (t *stdioTransport) end(late *lateError) {
-	t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
 }
 
 // limitReadError turns the error for a line that is too long into a limitError.
@@ -141,47 +110,15 @@ func limitReadError(err error) error {
 	return err
 }
 
-// isCancellation reports whether a message says that a call is cancelled.
-func isCancellation(m mcpjsonrpc.Message) bool {
-	r, ok := m.(*mcpjsonrpc.Request)
-	return ok && r.Method == "notifications/cancelled"
-}
-
 // track records which requests are open.
 func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
 	var cancelled struct{ RequestID any }
 	switch {
 	case r.IsCall():
 		t.open.add(r.ID)
-	case isCancellation(r) && json.Unmarshal(r.Params, &cancelled) == nil:
+	case r.Method == "notifications/cancelled" && json.Unmarshal(r.Params, &cancelled) == nil:
 		if id, err := mcpjsonrpc.MakeID(cancelled.RequestID); err == nil {
 			t.open.remove(id)
 		}
-	}
-}
-
-// cancellationKey is the key of the function that is called when notifications/cancelled was
-// written with a context.
-type cancellationKey struct{}
-
-// withCancellation returns a context for a call. cancelled is closed once notifications/cancelled
-// for the call has been written, or cannot be. The SDK writes it after the call has returned. But a
-// turn must not end before its calls, and later messages must come after the notification.
-func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan struct{}) {
-	written := make(chan struct{})
-	return context.WithValue(ctx, cancellationKey{},
-		sync.OnceFunc(func() { close(written) })), written
-}
-
-// cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
-const cancellationTimeout = 100 * time.Millisecond
-
-// awaitCancellation waits until a call is cancelled, its connection has ended, or the timeout has
-// passed.
-func awaitCancellation(cancelled, ended <-chan struct{}) {
-	select {
-	case <-cancelled:
-	case <-ended:
-	case <-time.After(cancellationTimeout):
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -113,68 +112,4 @@ func TestServerStopsReading(t *testing.T) {
 		require.EqualError(t, <-waiting, "it has not read a call within 1m0s")
 	}
 	l.writer.Wait()
-}
-
-// Calls in the pipe of a server that has stopped reading end together, with the first that is late.
-func TestServerStopsReadingItsPipe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		in, out := io.Pipe()
-		silent, closing := io.Pipe()
-		l := newStdioTransport(silent, out, limits{MaxMessage: 1 << 20, SettleMax: time.Second}, quiet())
-		defer in.Close()
-		m := &jsonrpc.Request{Method: "tools/call", Params: json.RawMessage(`{}`)}
-		go func() {
-			buffer := make([]byte, 1)
-			for range 10 {
-				_, _ = in.Read(buffer) // the rest of the line stays in the pipe
-			}
-		}()
-		failed := make(chan error, 1)
-		go func() { failed <- l.Write(t.Context(), m) }()
-		late := &lateError{errors.New("late"), time.Minute}
-		l.endIfUnread(late)
-		require.NoError(t, l.err(), "it has had no time to read")
-		time.Sleep(2 * time.Second)
-		l.endIfUnread(late)
-		require.EqualError(t, <-failed, "it has not read a call within 1m0s")
-		require.Error(t, l.err())
-		require.NoError(t, closing.Close())
-		l.writer.Wait()
-	})
-}
-
-func TestCancellationWaitsForItsNotification(t *testing.T) {
-	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), discard{io.Discard}, limits{MaxMessage: 1 << 20}, quiet())
-	defer func() {
-		require.NoError(t, l.Close())
-		l.writer.Wait()
-	}()
-	with, cancelled := withCancellation(t.Context())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(with), time.Minute)
-	defer cancel()
-	over := func() bool {
-		select {
-		case <-cancelled:
-			return true
-		default:
-			return false
-		}
-	}
-	require.NoError(t, l.Write(ctx, &jsonrpc.Request{Method: "tools/call"}))
-	require.False(t, over())
-	require.NoError(t, l.Write(t.Context(), &jsonrpc.Request{Method: "notifications/cancelled"}))
-	require.False(t, over(), "it is another call's")
-	for range 2 {
-		require.NoError(t, l.Write(ctx, &jsonrpc.Request{Method: "notifications/cancelled"}))
-		require.True(t, over())
-	}
-	awaitCancellation(cancelled, nil)
-	ended := make(chan struct{})
-	close(ended)
-	awaitCancellation(nil, ended)
-	awaitCancellation(nil, nil) // a server that does not read is not waited for
-	with, cancelled = withCancellation(t.Context())
-	require.NoError(t, l.Close())
-	require.Error(t, l.Write(with, &jsonrpc.Request{Method: "notifications/cancelled"}))
-	require.True(t, over(), "it cannot be written")
 }
