@@ -50,7 +50,7 @@ func (u Update) Child() (key string, of Update, ok bool) {
 // isEvent reports whether a history has u. Of a child it has states too, as events.
 func (u Update) isEvent() bool {
 	if _, of, ok := u.Child(); ok {
-		return knownKinds[of.Kind].Keep != protocol.Nothing
+		return knownKinds()[of.Kind].Keep != protocol.Nothing
 	}
 	return u.Kind.isEvent()
 }

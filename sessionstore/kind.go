@@ -2,6 +2,7 @@ package sessionstore
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -25,13 +26,13 @@ const (
 	Notice                  Kind = "notice"
 )
 
-var knownKinds = func() map[Kind]protocol.UpdateKind {
+var knownKinds = sync.OnceValue(func() map[Kind]protocol.UpdateKind {
 	known := make(map[Kind]protocol.UpdateKind)
 	for _, k := range protocol.UpdateKinds() {
 		known[Kind(k.Name)] = k
 	}
 	return known
-}()
+})
 
 // StateKinds returns the kinds that describe a state rather than an event, in the order of
 // [Histories.States]. A store keeps only the latest update of each.
@@ -40,10 +41,10 @@ func StateKinds() []Kind {
 }
 
 // IsState reports whether k is one of [StateKinds].
-func (k Kind) IsState() bool { return knownKinds[k].Keep == protocol.State }
+func (k Kind) IsState() bool { return knownKinds()[k].Keep == protocol.State }
 
 // isEvent reports whether a history has updates of this kind. Unknown kinds are events.
-func (k Kind) isEvent() bool { return knownKinds[k].Keep == protocol.Event }
+func (k Kind) isEvent() bool { return knownKinds()[k].Keep == "" }
 
 // Needs returns the capability without which a client is not sent updates of this kind, as the path
 // of a member of clientCapabilities, or "". known is false for a kind that is reserved for future
@@ -53,6 +54,6 @@ func (k Kind) Needs() (capability string, known bool) {
 	if k == TurnEndUpdate {
 		return "_meta.acp-agent.turnEnds", true
 	}
-	row, known := knownKinds[k]
+	row, known := knownKinds()[k]
 	return row.Needs, known || strings.HasPrefix(string(k), "_")
 }

@@ -66,7 +66,7 @@ func leadingKind(raw []byte) (kind Kind, ok bool) {
 	for i, c := range rest {
 		switch {
 		case c == '"':
-			if known, ok := knownKinds[Kind(rest[:i])]; ok {
+			if known, ok := knownKinds()[Kind(rest[:i])]; ok {
 				return Kind(known.Name), true // saves an allocation
 			}
 			return Kind(rest[:i]), true
