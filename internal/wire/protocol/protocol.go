@@ -83,7 +83,7 @@ const (
 // TakeSessionID returns the session id in params, and a function that returns the rest. The id is
 // "" if params is not an object, or has no id that is a string; the rest is all of params then. The
 // function may be called once; it uses the memory of params, which must not be used afterwards. The
-// error is that of [strictjson.Cut], but params that begin with the id must be valid.
+// error is that of [strictjson.Take], but params that begin with the id must be valid.
 func TakeSessionID(
 	params json.RawMessage,
 ) (id string, rest func() json.RawMessage, err error) {
@@ -97,14 +97,14 @@ func TakeSessionID(
 	if object := bytes.TrimLeft(params, " \t\r\n"); len(object) == 0 || object[0] != '{' {
 		return "", all, nil
 	}
-	value, cut, err := strictjson.Cut(params, SessionID)
+	value, others, err := strictjson.Take(params, SessionID)
 	if err != nil {
 		return "", nil, err
 	}
 	if value == nil || json.Unmarshal(value, &id) != nil || id == "" {
 		return "", all, nil
 	}
-	return id, cut, nil
+	return id, func() json.RawMessage { return others }, nil
 }
 
 // leadingSessionID returns the id, and the rest of params from the comma after it, if params begin

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -143,27 +142,4 @@ func describeField(b *strings.Builder, f strictjson.Field) {
 	for _, item := range items {
 		describeField(b, item)
 	}
-}
-
-func TestWithout(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var b strings.Builder
-		space := rapid.SampledFrom([]string{"", " ", "\n"})
-		b.WriteString(space.Draw(t, "before") + "{" + space.Draw(t, "in"))
-		for i, name := range rapid.SliceOfDistinct(
-			rapid.SampledFrom([]string{"id", "a", "b,", "c"}), rapid.ID[string]).Draw(t, "names") {
-			if i > 0 {
-				b.WriteString("," + space.Draw(t, "space"))
-			}
-			b.WriteString(`"` + name + `":` + space.Draw(t, "space") + `"{,` + name + `"` +
-				space.Draw(t, "space"))
-		}
-		b.WriteString("}")
-		raw := json.RawMessage(b.String())
-		_, rest, err := strictjson.Take(raw, "id")
-		require.NoError(t, err)
-		o, _, err := strictjson.Parse(raw, nil)
-		require.NoError(t, err)
-		require.Equal(t, string(rest), string(o.Without("id")))
-	})
 }

@@ -26,38 +26,47 @@ func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err er
 	if isAbsent(raw) {
 		return nil, json.RawMessage("{}"), nil
 	}
-	found, err := find(raw, name)
-	switch {
-	case err != nil:
+	c := cutter{raw: raw, name: name}
+	if err := members(raw, '{', c.see); err != nil {
 		return nil, nil, err
-	case found.count == 0:
-		return nil, raw, nil
-	case found.count > 1:
-		return found.in(raw), without(raw, name), nil
-	default:
-		return found.in(raw), found.cut(bytes.Clone(raw)), nil
 	}
+	return c.value, c.rest(), nil
 }
 
-// Cut is [Take] without a copy: rest uses the memory of raw, so that neither raw nor value may be
-// used after it is called. It may be called once.
-func Cut(
-	raw json.RawMessage, name string,
-) (value json.RawMessage, rest func() json.RawMessage, err error) {
-	found, err := find(raw, name)
-	if err != nil {
-		return nil, nil, err
+// cutter cuts the members with a name out of an object, each with a comma.
+type cutter struct {
+	raw   json.RawMessage
+	name  string
+	value json.RawMessage // of the last of them, nil if there is none
+	out   []byte          // what is left of raw[:at]
+	at    int
+	kept  int // the end of the last member that is left, or of one that was cut out behind it
+}
+
+// see looks at the next member of the object.
+func (c *cutter) see(m member) {
+	switch cut := m.name.is(c.name); {
+	case cut && c.kept > 0:
+		c.out = append(c.out, c.raw[c.at:c.kept]...)
+		c.at, c.kept = m.end, m.end
+	case cut && c.value == nil:
+		c.out = append(make([]byte, 0, len(c.raw)), c.raw[:m.start]...)
+	case !cut && c.kept == 0 && c.value != nil:
+		c.at, c.kept = m.start, m.end
+		return
+	case !cut:
+		c.kept = m.end
+		return
 	}
-	return found.in(raw), func() json.RawMessage {
-		switch found.count {
-		case 0:
-			return raw
-		case 1:
-			return found.cut(raw)
-		default:
-			return without(raw, name)
-		}
-	}, nil
+	c.at, c.value = m.end, c.raw[m.value:m.end:m.end]
+}
+
+// rest returns what is left of the object, after its last member.
+func (c *cutter) rest() json.RawMessage {
+	if c.value == nil {
+		return c.raw
+	}
+	return append(c.out, c.raw[c.at:]...)
 }
 
 // IsObject reports whether a well-formed value is an object.
@@ -90,20 +99,28 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	if isAbsent(raw) {
 		raw = json.RawMessage("{}")
 	}
-	found, err := find(raw, name)
-	if err == nil && found.count > 1 {
-		raw = without(raw, name)
-		found = finding{total: found.total - found.count}
-	}
+	var (
+		at           member // the last one with the name
+		count, total int
+	)
+	err := members(raw, '{', func(m member) {
+		total++
+		if m.name.is(name) {
+			at = m
+			count++
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	if found.count == 1 {
-		at := found.last
+	if count == 1 {
 		out := make(json.RawMessage, 0, len(raw)-(at.end-at.value)+len(value))
 		out = append(out, raw[:at.value]...)
 		out = append(out, value...)
 		return append(out, raw[at.end:]...), nil
+	}
+	if count > 1 {
+		_, raw, _ = Take(raw, name)
 	}
 	brace := bytes.IndexByte(raw, '{') + 1
 	out := make(json.RawMessage, 0, len(raw)+len(name)+len(value)+len(`"":,`))
@@ -111,7 +128,7 @@ func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessa
 	out = AppendText(out, name)
 	out = append(out, ':')
 	out = append(out, value...)
-	if found.total > 0 {
+	if total > count {
 		out = append(out, ',')
 	}
 	return append(out, raw[brace:]...), nil
@@ -148,78 +165,16 @@ func Remove(object json.RawMessage, path ...string) json.RawMessage {
 }
 
 // last returns the value of a member, or nil. If the name is given twice, it is the last one.
-func last(object json.RawMessage, name string) json.RawMessage {
-	found, err := find(object, name)
+func last(object json.RawMessage, name string) (value json.RawMessage) {
+	err := members(object, '{', func(m member) {
+		if m.name.is(name) {
+			value = object[m.value:m.end:m.end]
+		}
+	})
 	if err != nil {
 		return nil
 	}
-	return found.in(object)
-}
-
-// finding describes the members of an object with one name.
-type finding struct {
-	last     member
-	count    int  // members with the name
-	total    int  // all members
-	preceded bool // another member comes before last
-	followed bool // another member comes after last
-}
-
-func find(raw []byte, name string) (finding, error) {
-	var f finding
-	err := members(raw, '{', func(m member) { f.see(m, name) })
-	return f, err
-}
-
-// in returns the value of the last member found, or nil.
-func (f *finding) in(raw []byte) json.RawMessage {
-	if f.count == 0 {
-		return nil
-	}
-	return raw[f.last.value:f.last.end:f.last.end]
-}
-
-// see adds the next member of the object.
-func (f *finding) see(m member, name string) {
-	if m.name.is(name) {
-		f.last, f.preceded, f.followed = m, f.total > 0, false
-		f.count++
-	} else {
-		f.followed = true
-	}
-	f.total++
-}
-
-// cut returns the object raw without the one member found and one comma, if there is any. It uses
-// the memory of raw and moves the shorter side.
-func (f *finding) cut(raw []byte) json.RawMessage {
-	start, end := f.last.start, f.last.end
-	switch comma := bytes.IndexByte(raw[end:], ','); {
-	case f.followed:
-		end += comma + 1
-	case f.preceded:
-		start = bytes.LastIndexByte(raw[:start], ',')
-	}
-	if start > len(raw)-end {
-		return append(raw[:start], raw[end:]...)
-	}
-	copy(raw[end-start:end], raw[:start])
-	return raw[end-start:]
-}
-
-// without rebuilds a valid object without the members called name.
-func without(raw []byte, name string) json.RawMessage {
-	out := append(make(json.RawMessage, 0, len(raw)), '{')
-	_ = members(raw, '{', func(m member) {
-		if m.name.is(name) {
-			return
-		}
-		if len(out) > 1 {
-			out = append(out, ',')
-		}
-		out = append(out, raw[m.start:m.end]...)
-	})
-	return append(out, '}')
+	return value
 }
 
 // Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as

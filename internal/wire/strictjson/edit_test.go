@@ -20,8 +20,8 @@ func TestTake(t *testing.T) {
 		{`{"id":1}`, `1`, `{}`},
 		{` { "id" : 1 } `, `1`, ` {  } `},
 		{`{"id":"x","a":1e0 ,"b":"\u0061"}`, `"x"`, `{"a":1e0 ,"b":"\u0061"}`},
-		{`{ "a":1e0, "id" : "x" , "b":2}`, `"x"`, `{ "a":1e0,  "b":2}`},
-		{`{"a":1e0 , "id":"x" }`, `"x"`, `{"a":1e0  }`},
+		{`{ "a":1e0, "id" : "x" , "b":2}`, `"x"`, `{ "a":1e0 , "b":2}`},
+		{`{"a":1e0 , "id":"x" }`, `"x"`, `{"a":1e0 }`},
 		{`{"a":",","id":[1,{"id":2}],"b":","}`, `[1,{"id":2}]`, `{"a":",","b":","}`},
 		{`{"a":{"id":1}}`, ``, `{"a":{"id":1}}`},
 		{`{"\u0069d":1,"a":2}`, `1`, `{"a":2}`},
@@ -32,13 +32,9 @@ func TestTake(t *testing.T) {
 		require.NoError(t, err, c.raw)
 		require.Equal(t, c.value, string(value), c.raw)
 		require.Equal(t, c.rest, string(rest), c.raw)
-		if c.raw == "" || c.raw == "null" {
-			continue
+		if c.raw != "" && c.raw != "null" {
+			require.Equal(t, c.rest, string(object(t, c.raw).Without("id")), c.raw)
 		}
-		value, cut, err := strictjson.Cut(json.RawMessage(c.raw), "id")
-		require.NoError(t, err, c.raw)
-		require.Equal(t, c.value, string(value), c.raw)
-		require.Equal(t, c.rest, string(cut()), c.raw)
 	}
 }
 
@@ -224,9 +220,9 @@ func TestSetAtAndRemove(t *testing.T) {
 		set, removed string
 	}{
 		{[]string{"a"}, `{"a": 3, "b": {"c": {"d": 2.0, "e": null}}, "f": []}`,
-			`{ "b": {"c": {"d": 2.0, "e": null}}, "f": []}`},
+			`{"b": {"c": {"d": 2.0, "e": null}}, "f": []}`},
 		{[]string{"b", "c", "d"}, `{"a": 1, "b": {"c": {"d": 3, "e": null}}, "f": []}`,
-			`{"a": 1, "b": {"c": { "e": null}}, "f": []}`},
+			`{"a": 1, "b": {"c": {"e": null}}, "f": []}`},
 		{[]string{"b", "c", "e"}, `{"a": 1, "b": {"c": {"d": 2.0, "e": 3}}, "f": []}`,
 			`{"a": 1, "b": {"c": {"d": 2.0}}, "f": []}`},
 		{[]string{"x", "y"}, `{"x":{"y":3},"a": 1, "b": {"c": {"d": 2.0, "e": null}}, "f": []}`, object},

@@ -40,6 +40,6 @@ func ExampleTake() {
 	fmt.Printf("%s\n%s\n%s %v\n", id, rest, renamed, err)
 	// Output:
 	// "s1"
-	// { "n": 1.50}
-	// {"sessionId":"child-7", "n": 1.50} <nil>
+	// {"n": 1.50}
+	// {"sessionId":"child-7","n": 1.50} <nil>
 }

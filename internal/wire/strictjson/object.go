@@ -63,17 +63,13 @@ func (o Object) Field(name string) Field {
 	return f
 }
 
-// Without returns the object as it was sent, without the member name, which must not be given
-// twice.
+// Without returns the object as it was sent, without the members called name.
 func (o Object) Without(name string) json.RawMessage {
-	var found finding
+	c := cutter{raw: o.raw, name: name}
 	for _, m := range o.members {
-		found.see(m, name)
+		c.see(m)
 	}
-	if found.count == 0 {
-		return o.raw
-	}
-	return found.cut(bytes.Clone(o.raw))
+	return c.rest()
 }
 
 // All yields all members in order, including duplicates.
