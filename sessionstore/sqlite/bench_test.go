@@ -13,41 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func BenchmarkList(b *testing.B) {
-	s := large(b, manySessions)
-	for name, q := range manyQueries(b) {
-		first, err := s.List(b.Context(), q)
-		require.NoError(b, err)
-		b.Run(name+"/first page", func(b *testing.B) { list(b, s, q) })
-		if first.Next != "" {
-			q.Cursor = far(b, s, q)
-			b.Run(name+"/page 1000 or the last", func(b *testing.B) { list(b, s, q) })
-		}
-	}
-}
-
-func list(b *testing.B, s *Store, q sessionstore.Query) {
-	for b.Loop() {
-		if _, err := s.List(b.Context(), q); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// far returns the cursor of page 1,000, or of the last page.
-func far(b *testing.B, s *Store, q sessionstore.Query) (cursor sessionstore.Cursor) {
-	q.Limit = sessionstore.MaxPageSize
-	for range 50 {
-		page, err := s.List(b.Context(), q)
-		require.NoError(b, err)
-		if page.Next == "" {
-			break
-		}
-		cursor, q.Cursor = page.Next, page.Next
-	}
-	return cursor
-}
-
 func newSession(b *testing.B, s *Store, id string) sessionstore.Lease {
 	lease, err := s.Create(b.Context(), sessionstore.Session{
 		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(b, 1),
@@ -56,107 +21,12 @@ func newSession(b *testing.B, s *Store, id string) sessionstore.Lease {
 	return lease
 }
 
-func BenchmarkCreate(b *testing.B) {
-	s := large(b, manySessions)
-	for i := 0; b.Loop(); i++ {
-		newSession(b, s, fmt.Sprint("new ", i))
-	}
-}
-
-func BenchmarkTurn(b *testing.B) {
-	s := large(b, manySessions)
-	lease := newSession(b, s, "one")
-	prompt := sessionstore.Turn{Prompt: updates(1), Title: "title"}
-	for b.Loop() {
-		number, err := s.BeginTurn(b.Context(), lease, prompt)
-		require.NoError(b, err)
-		require.NoError(b, s.EndTurn(b.Context(), lease, number))
-	}
-}
-
-func BenchmarkAppend(b *testing.B) {
-	s := large(b, manySessions)
-	lease := newSession(b, s, "one")
-	segment := updates(300)
-	b.SetBytes(size(segment))
-	for b.Loop() {
-		require.NoError(b, s.Append(b.Context(), lease, segment))
-	}
-}
-
-// BenchmarkReplay reads 100,000 updates.
-func BenchmarkReplay(b *testing.B) {
-	s, bytes := long(b)
-	b.SetBytes(bytes)
-	for b.Loop() {
-		n := 0
-		for _, err := range s.History(b.Context(), "long") {
-			require.NoError(b, err)
-			n++
-		}
-		require.Equal(b, 100_000, n)
-	}
-}
-
-// BenchmarkFork forks a session of 100,000 updates.
-func BenchmarkFork(b *testing.B) {
-	s, _ := long(b)
-	for i := 0; b.Loop(); i++ {
-		_, err := s.Fork(b.Context(), "long", sessionstore.Session{
-			ID: sessionstore.ID(fmt.Sprint("fork ", i)), Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(b, 1),
-		})
-		require.NoError(b, err)
-	}
-}
-
-// BenchmarkDelete deletes a session from a large store, including its traces in the files.
-func BenchmarkDelete(b *testing.B) {
-	s := large(b, manySessions)
-	for i := 0; b.Loop(); i++ {
-		b.StopTimer()
-		id := fmt.Sprint("gone ", i)
-		require.NoError(b, s.Append(b.Context(), newSession(b, s, id), updates(1000)))
-		b.StartTimer()
-		require.NoError(b, s.Delete(b.Context(), sessionstore.ID(id)))
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	s := large(b, manySessions)
-	require.NoError(b, s.Close())
-	for b.Loop() {
-		again := New(s.file.options)
-		_, err := again.List(b.Context(), sessionstore.Query{})
-		require.NoError(b, err)
-		require.NoError(b, again.Close())
-	}
-}
-
 func updates(n int) []sessionstore.Update {
 	out := make([]sessionstore.Update, n)
 	for i := range out {
 		out[i] = sessionstore.StoredUpdate(fmt.Appendf(nil, `{"update":{"sessionUpdate":"tool_call_update","toolCallId":"%06d","content":%q}}`, i, strings.Repeat("x", 100)))
 	}
 	return out
-}
-
-func size(updates []sessionstore.Update) (n int64) {
-	for _, u := range updates {
-		n += int64(len(u.Raw))
-	}
-	return n
-}
-
-// long returns a store with a session of 100,000 updates, and their length.
-func long(b *testing.B) (*Store, int64) {
-	s := New(Options{Dir: b.TempDir()})
-	b.Cleanup(func() { require.NoError(b, s.Close()) })
-	lease := newSession(b, s, "long")
-	segment := updates(400)
-	for range 250 {
-		require.NoError(b, s.Append(b.Context(), lease, segment))
-	}
-	return s, 250 * size(segment)
 }
 
 // BenchmarkWriteWhileErasing appends to a session while another process's store deletes sessions

@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,43 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
-
-// Clause S10.
-func TestDeleteErases(t *testing.T) {
-	for journal, sessions := range map[sqlite.Journal]int{sqlite.JournalWAL: 120, sqlite.JournalRollback: 30} {
-		t.Run("S10/"+string(journal), func(t *testing.T) {
-			s := open(t, sqlite.Options{}.WithJournal(journal))
-			leases := createWithSecrets(t, s, sessions)
-			gone := map[int]bool{}
-			for i := range sessions / 6 {
-				gone[i*5] = true
-				require.NoError(t, s.Delete(t.Context(), leases[i*5].ID))
-			}
-			require.NoError(t, s.Close())
-			files := contents(t, s.Dir())
-			for i := range sessions {
-				require.Equal(t, !gone[i], bytes.Contains(files, []byte(secret(i))), secret(i))
-			}
-			require.Equal(t, "ok", integrity(t, s.Dir()))
-		})
-	}
-}
-
-// Clause S10.
-func TestDeleteErasesDraftsAndStateKeys(t *testing.T) {
-	s := open(t, sqlite.Options{})
-	lease := create(t, s, "one")
-	create(t, s, "two")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "NAME OF THE AGENT'S"))
-	draft, err := s.NewDraft(t.Context(), "one")
-	require.NoError(t, err)
-	require.NoError(t, draft.Append(t.Context(), []sessionstore.Update{say("REPLAYED")}))
-	require.NoError(t, s.Delete(t.Context(), "one"))
-	require.NoError(t, s.Close())
-	require.NotContains(t, string(contents(t, s.Dir())), "REPLAYED")
-	require.NotContains(t, string(contents(t, s.Dir())), "NAME OF")
-	require.Equal(t, "ok", integrity(t, s.Dir()))
-}
 
 // A store remembers the last 10,000 deleted sessions of an agent.
 //
@@ -102,42 +63,6 @@ func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionsto
 		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
 	}
 	return leases
-}
-
-// With so many sessions SQLite moves rows between pages and leaves copies behind, which must be
-// erased too.
-//
-// Clause S10.
-func TestPruneErasesMovedRows(t *testing.T) {
-	const sessions, kept = 600, 7
-	s := open(t, sqlite.Options{}.WithPurgeDelay(time.Millisecond))
-	order := rand.New(rand.NewPCG(7, 8)).Perm(sessions)
-	for _, i := range order {
-		lease, err := s.Create(t.Context(), sessionstore.Session{
-			ID: sessionstore.ID(secret(i)), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", secret(i)),
-		})
-		require.NoError(t, err)
-		if i%kept == 0 {
-			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("used")}))
-		}
-	}
-	n, err := s.Prune(t.Context(), sessionstore.PruneQuery{UnusedBefore: time.Now().Add(time.Hour)})
-	require.NoError(t, err)
-	require.Equal(t, sessions-(sessions+kept-1)/kept, n)
-	left := func() (found []string) {
-		files, err := os.ReadFile(filepath.Join(s.Dir(), "sessions.db"))
-		require.NoError(t, err)
-		for i := range sessions {
-			if i%kept != 0 && bytes.Contains(files, []byte(secret(i))) {
-				found = append(found, secret(i))
-			}
-		}
-		return found
-	}
-	require.Eventually(t, s.Purged, time.Minute, 10*time.Millisecond) // Close does not wait so long
-	require.NoError(t, s.Close())
-	require.Empty(t, left(), fmt.Sprint(len(left()), " of them"))
-	require.Equal(t, "ok", integrity(t, s.Dir()))
 }
 
 // requireErased checks with another process that the files of an open store contain no secret of a

@@ -146,7 +146,7 @@ func (m *marked) left(files []byte) (found []string) {
 // Clause S10.
 func TestNothingIsLeftOfRandomSessions(t *testing.T) {
 	// Without the VACUUM something was left by some of these.
-	seeds := []int{4, 58}
+	seeds := []int{4, 5, 18}
 	for seed := range volume.Of(0, 60) {
 		if !slices.Contains(seeds, seed) {
 			seeds = append(seeds, seed)
@@ -155,7 +155,8 @@ func TestNothingIsLeftOfRandomSessions(t *testing.T) {
 	for _, seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			o := sqlite.Options{Dir: t.TempDir()}.WithPurgeDelay(time.Millisecond)
+			journal := []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback}[seed%2]
+			o := sqlite.Options{Dir: t.TempDir()}.WithPurgeDelay(time.Millisecond).WithJournal(journal)
 			m := &marked{t: t, dir: o.Dir, random: rand.New(rand.NewPCG(uint64(seed), 1)),
 				stores: make([]*sqlite.Store, 2), leases: map[sessionstore.ID]sessionstore.Lease{},
 				marks: map[sessionstore.ID][]string{}, shared: map[string]bool{}}

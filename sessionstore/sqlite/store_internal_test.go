@@ -69,26 +69,6 @@ func TestWaitEndsWithCause(t *testing.T) {
 	require.ErrorIs(t, s.SetTitle(ctx, lease, "x"), cause)
 }
 
-// Clause S4.
-func TestFullDisk(t *testing.T) {
-	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
-	limit := func(pages int) { execute(t, s, fmt.Sprintf("PRAGMA max_page_count = %d", pages)) }
-	limit(1) // SQLite raises it to the present number of pages
-	var err error
-	for range 100 {
-		if err = s.Append(t.Context(), lease, updates(100)); err != nil {
-			break
-		}
-	}
-	var unavailable *sessionstore.UnavailableError
-	require.ErrorAs(t, err, &unavailable)
-	require.Contains(t, unavailable.Hint, "free some space")
-	limit(1 << 30)
-	require.NoError(t, s.Append(t.Context(), lease, updates(100)), "no transaction is left open")
-	require.NoError(t, s.Delete(t.Context(), "one"))
-}
-
 func listAll(s *Store) error {
 	_, err := s.List(context.Background(), sessionstore.Query{})
 	return err

@@ -24,15 +24,15 @@ import (
 // TestShared tests several stores on one database, which random writers use at the same time. open
 // returns a further store on it, and closes it in the test's cleanup. killed, if not nil, runs
 // a program that calls [Work] with such a store and its standard output, kills it after some lines
-// of it, and returns the output. That is done 4 times, or 500 times if ACP_AGENT_VOLUME is set,
-// which also doubles what the writers do.
+// of it, and returns the output. 8 of them run at once, 16 in all, or 504 if ACP_AGENT_VOLUME is
+// set, which also doubles what the writers do.
 func TestShared(
 	t *testing.T, open Open, killed func(t *testing.T, lines int) (journal []byte, err error),
 ) {
-	const stores, workers = 3, 2
-	operations, kills := 25, 4
+	const stores, workers, processes = 3, 2, 8
+	operations, kills := 25, 2*processes
 	if os.Getenv("ACP_AGENT_VOLUME") != "" {
-		operations, kills = 50, 500
+		operations, kills = 50, 63*processes
 	}
 	var journals [stores * workers]bytes.Buffer
 	t.Run("S2, S3, N3/random writers in several stores", func(t *testing.T) {
@@ -54,21 +54,21 @@ func TestShared(
 	}
 	t.Run("S1, S2, N3/processes that are killed", func(t *testing.T) {
 		journals := journals[:]
-		for round := 0; round < kills; round += 2 {
+		for round := 0; round < kills; round += processes {
 			t.Run(strconv.Itoa(round), func(t *testing.T) { // closes the store
-				var both [2]bytes.Buffer
+				var written [processes]bytes.Buffer
 				var running sync.WaitGroup
-				var failures [2]error
-				for i := range both {
+				var failures [processes]error
+				for i := range written {
 					running.Go(func() {
 						journal, err := killed(t, rand.IntN(40))
-						both[i].Write(journal)
+						written[i].Write(journal)
 						failures[i] = err
 					})
 				}
 				running.Wait()
 				require.NoError(t, errors.Join(failures[:]...))
-				journals = append(journals, both[:]...)
+				journals = append(journals, written[:]...)
 				requireStored(t, open(t), journals)
 			})
 			if t.Failed() {
