@@ -24,7 +24,7 @@ var server pgtest.Server
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	volume.Checks(4, 100)
+	volume.Checks(25, 100)
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		server.Stop()
 		os.Exit(code)

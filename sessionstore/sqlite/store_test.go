@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Play(play)
-	volume.Checks(4, 100) // each uses a database of its own
+	volume.Checks(25, 100) // each uses a database of its own
 	goleak.VerifyTestMain(m, dirtest.InMemory())
 }
 

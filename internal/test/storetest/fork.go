@@ -12,11 +12,8 @@ import (
 
 func forkTests() []testCase {
 	return []testCase{
-		{"A14/a fork has the history up to the last finished turn", forkInTurn},
 		{"A14/a fork has its own roots, and the title and states of its source", forkKeeps},
 		{"A31/a fork for another agent has neither the state nor the states of its source", forkForAnotherAgent},
-		{"A14/a fork and its source are independent", separateWays},
-		{"A14/forks of forks outlive their sources", forkOfForks},
 		{"A40/a fork has the history before a turn", forkBefore},
 	}
 }
@@ -32,37 +29,6 @@ func fork(t *testing.T, s store, source string, n sessionstore.Session) sessions
 	lease, err := s.Fork(t.Context(), sessionstore.ID(source), n)
 	require.NoError(t, err)
 	return lease
-}
-
-func forkInTurn(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("welcome")}))
-	record(t, s, lease, "ask", say("answer"))
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("between")}))
-	finished := history(t, s, "one")
-	require.Len(t, finished, 4)
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("ask more")}})
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("half an ans")}))
-	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "one")))
-
-	fork(t, s, "one", sessionstore.Session{ID: "fork"})
-	require.Equal(t, finished, history(t, s, "fork"))
-	require.EqualValues(t, 1, get(t, s, "fork").Turns)
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("wer")}), "the source's turn goes on")
-	require.NoError(t, s.EndTurn(t.Context(), lease, 2))
-	require.Equal(t, finished, history(t, s, "fork"))
-	fork(t, s, "one", sessionstore.Session{ID: "later"})
-	require.Equal(t, history(t, s, "one"), history(t, s, "later"))
-	require.Equal(t, history(t, s, "one"), collected(t, s.Finished(t.Context(), "one")))
-	require.Equal(t, finished, collected(t, s.Finished(t.Context(), "fork")))
-	require.EqualValues(t, 2, get(t, s, "later").Turns)
-
-	fresh := create(t, s, "fresh")
-	begin(t, s, fresh, sessionstore.Turn{Prompt: []update{say("first")}})
-	fork(t, s, "fresh", sessionstore.Session{ID: "empty"})
-	require.Empty(t, history(t, s, "empty"))
-	require.Empty(t, collected(t, s.Finished(t.Context(), "fresh")))
-	require.Zero(t, get(t, s, "empty").Turns)
 }
 
 func forkKeeps(t *testing.T, s store) {
@@ -90,47 +56,6 @@ func forkKeeps(t *testing.T, s store) {
 	require.Equal(t, before.Updated, after.Updated)
 	require.Equal(t, before.Generation, after.Generation)
 	require.NoError(t, s.Append(t.Context(), lease, nil), "the source's lease is untouched")
-}
-
-func separateWays(t *testing.T, s store) {
-	source := create(t, s, "one")
-	record(t, s, source, "common", say("ground"))
-	common := texts(text("user_message_chunk", "common"), say("ground"))
-	forked := fork(t, s, "one", sessionstore.Session{ID: "two"})
-	record(t, s, source, "source", mode("source"))
-	record(t, s, forked, "fork", mode("fork"))
-	require.Equal(t, append(common[:2:2], text("user_message_chunk", "source").String()), history(t, s, "one"))
-	require.Equal(t, append(common[:2:2], text("user_message_chunk", "fork").String()), history(t, s, "two"))
-	require.Equal(t, texts(mode("source")), states(t, s, "one"))
-	require.Equal(t, texts(mode("fork")), states(t, s, "two"))
-	require.ErrorAs(t, s.Append(t.Context(), sessionstore.Lease{ID: "two", Generation: source.Generation}, nil), new(*sessionstore.FencedError))
-}
-
-func forkOfForks(t *testing.T, s store) {
-	lease := create(t, s, "0")
-	want := map[string][]string{}
-	ids := []string{"0", "1", "2", "3"}
-	for i, id := range ids {
-		record(t, s, lease, "prompt "+id, say("answer "+id))
-		want[id] = history(t, s, id)
-		require.Len(t, want[id], 2*(i+1))
-		if i+1 < len(ids) {
-			lease = fork(t, s, id, sessionstore.Session{ID: sessionstore.ID(ids[i+1])})
-			require.Equal(t, want[id], history(t, s, ids[i+1]))
-		}
-	}
-	for _, gone := range []string{"1", "0", "3"} {
-		require.NoError(t, s.Delete(t.Context(), sessionstore.ID(gone)))
-		delete(want, gone)
-		for id, h := range want {
-			require.Equal(t, h, history(t, s, id), "%s after %s was deleted", id, gone)
-		}
-	}
-	fork(t, s, "2", sessionstore.Session{ID: "again"})
-	_, err := s.Activate(t.Context(), "2", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "2", say("new"))})
-	require.NoError(t, err)
-	require.Equal(t, want["2"], history(t, s, "again"))
-	require.Equal(t, append(want["2"], say("new").String()), history(t, s, "2"))
 }
 
 func forkForAnotherAgent(t *testing.T, s store) {

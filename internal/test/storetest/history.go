@@ -18,7 +18,6 @@ func historyTests() []testCase {
 		{"a reader does not see later appends", noLaterAppends},
 		{"a history can be read again, and in part", readAgain},
 		{"a history can be read from any segment on", readFromSegment},
-		{"P7/an activation adds to the history", extended},
 		{"P7/readers go on when an activation adds to the history", extendedWhileRead},
 		{"a deleted history ends its readers", deletedEndsReaders},
 		{"a cancelled context ends a reader", contextEndsReader},
@@ -135,31 +134,6 @@ func readFromSegment(t *testing.T, s store) {
 	for _, err := range s.Segments(t.Context(), "none", 0) {
 		require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 	}
-}
-
-func extended(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	record(t, s, lease, "ours", say("x"), mode("ask"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`))
-	next, err := s.Activate(t.Context(), "one", sessionstore.Activation{
-		Keys: keys(t, "app"), History: newDraft(t, s, "one", say("theirs"), mode("code"), say("too")),
-	})
-	require.NoError(t, err)
-	want := []update{text("user_message_chunk", "ours"), say("x"), say("theirs"), say("too")}
-	require.Equal(t, texts(want...), history(t, s, "one"))
-	require.Equal(t, texts(mode("code"), parse(`{"update":{"sessionUpdate":"usage_update","used":1}}`)), states(t, s, "one"))
-	require.NoError(t, s.Append(t.Context(), next, []update{say("more")}))
-	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
-	want = append(want, say("more"))
-	require.Equal(t, texts(want...), history(t, s, "fork"), "it counts as finished turns")
-
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one")})
-	require.NoError(t, err)
-	require.Equal(t, texts(want...), history(t, s, "one"), "an empty draft adds nothing")
-	_, err = s.Activate(t.Context(), "fork", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "fork", say("way"))})
-	require.NoError(t, err)
-	require.Equal(t, texts(append(want, say("way"))...), history(t, s, "fork"))
-	require.Equal(t, texts(want...), history(t, s, "one"))
 }
 
 // interrupted calls disturb in the middle of reading a long history, and returns the error that

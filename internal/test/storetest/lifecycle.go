@@ -16,15 +16,11 @@ func lifecycleTests() []testCase {
 		{"A19/a created session is found and listed", createdIsFound},
 		{"A15/roots keep their spelling and order", rootsComeBack},
 		{"A39/roots keep their grants", grantsComeBack},
-		{"a taken id is rejected", takenID},
 		{"keys without roots or real paths are rejected", invalidKeys},
 		{"A28/an unknown id is not found", unknownID},
-		{"A13/activation replaces the roots", activationReplaces},
 		{"A17/activation keeps the spelling of cwd and updates its real path", activationKeepsCwd},
 		{"A29/activation and appends are not activity", noActivity},
 		{"state is kept, replaced and cleared", stateIsKept},
-		{"A28/delete", deleteRemoves},
-		{"a deleted id can be used again", deletedIDAgain},
 		{"a call with a cancelled context does nothing", endedContext},
 	}
 }
@@ -91,16 +87,6 @@ func grantsComeBack(t *testing.T, s store) {
 	requireKeys(t, next, get(t, s, "one").Keys)
 }
 
-func takenID(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "other")})
-	require.ErrorIs(t, err, sessionstore.ErrExists)
-	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "other")})
-	require.ErrorIs(t, err, sessionstore.ErrExists)
-	require.NoError(t, s.Append(t.Context(), lease, nil), "the lease of the first is untouched")
-	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
-}
-
 func invalidKeys(t *testing.T, s store) {
 	short := keys(t, "app", "lib")
 	short.Real = short.Real[:1]
@@ -152,21 +138,6 @@ func unknownID(t *testing.T, s store) {
 	require.Empty(t, page.Sessions, "a failed fork leaves nothing")
 }
 
-func activationReplaces(t *testing.T, s store) {
-	first := create(t, s, "one")
-	want := linked(t, "app", []string{"lib", "docs"}, []string{"real/app", "real/lib", "docs"})
-	second, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: want})
-	require.NoError(t, err)
-	require.Greater(t, second.Generation, first.Generation)
-	got := get(t, s, "one")
-	requireKeys(t, want, got.Keys)
-	require.Equal(t, second.Generation, got.Generation)
-
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
-	requireKeys(t, keys(t, "app"), get(t, s, "one").Keys)
-}
-
 func activationKeepsCwd(t *testing.T, s store) {
 	_, err := s.Create(t.Context(), sessionstore.Session{
 		ID: "one", Agent: explore(), Keys: linked(t, "link", nil, []string{"app"}),
@@ -210,33 +181,6 @@ func stateIsKept(t *testing.T, s store) {
 	lease.Generation = get(t, s, "one").Generation
 	require.NoError(t, s.SaveState(t.Context(), lease, nil, ""))
 	require.Nil(t, get(t, s, "one").State)
-}
-
-func deleteRemoves(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	record(t, s, lease, "hello", say("there"), mode("ask"))
-	create(t, s, "two")
-	require.NoError(t, s.Delete(t.Context(), "one"))
-	require.NoError(t, s.Delete(t.Context(), "one"), "again")
-	require.NoError(t, s.Delete(t.Context(), "never was"))
-	_, err := s.Get(t.Context(), "one")
-	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
-	page, err := s.List(t.Context(), sessionstore.Query{})
-	require.NoError(t, err)
-	require.Len(t, page.Sessions, 1)
-	require.EqualValues(t, "two", page.Sessions[0].ID)
-}
-
-func deletedIDAgain(t *testing.T, s store) {
-	old := create(t, s, "one")
-	record(t, s, old, "hello", say("there"), mode("ask"))
-	require.NoError(t, s.Delete(t.Context(), "one"))
-	create(t, s, "one")
-	require.Empty(t, history(t, s, "one"))
-	require.Empty(t, states(t, s, "one"))
-	require.Zero(t, get(t, s, "one").Turns)
-	require.ErrorAs(t, s.Append(t.Context(), old, []update{say("ghost")}), new(*sessionstore.FencedError))
-	require.Empty(t, history(t, s, "one"))
 }
 
 func endedContext(t *testing.T, s store) {

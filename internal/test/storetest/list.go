@@ -13,16 +13,11 @@ import (
 func listTests() []testCase {
 	return []testCase{
 		{"A18/without a match the page is empty", emptyPage},
-		{"A18/newest activity first, ties by id", newestFirst},
 		{"A18/pages are complete while sessions are added and deleted", pagesWhileAdding},
 		{"A18/a cursor is valid for its filters only", cursorBinding},
 		{"A18/a malformed cursor is rejected", malformedCursor},
 		{"A18/the size of a page", pageSize},
-		{"A31/sessions belong to their agent", agents},
 		{"A31/a list has the sessions of many agents", manyAgents},
-		{"A16/an empty list of additional roots matches sessions without any", noAdditional},
-		{"A17/filters match by spelling or real path", eitherKey},
-		{"A13/a list has the latest roots", latestRoots},
 	}
 }
 
@@ -65,18 +60,6 @@ func emptyPage(t *testing.T, s store) {
 	}
 }
 
-func newestFirst(t *testing.T, s store) {
-	for i := range 20 {
-		create(t, s, fmt.Sprintf("%02d", (i*7)%20))
-	}
-	all := listAll(t, s, sessionstore.Query{Limit: 3})
-	require.Len(t, all, 20)
-	for i := 1; i < len(all); i++ {
-		a, b := all[i-1], all[i]
-		require.True(t, a.Updated.After(b.Updated) || a.Updated.Equal(b.Updated) && a.ID > b.ID, "%s before %s", a.ID, b.ID)
-	}
-}
-
 func pagesWhileAdding(t *testing.T, s store) {
 	for i := range 30 {
 		create(t, s, fmt.Sprintf("%02d", i))
@@ -110,6 +93,7 @@ func cursorBinding(t *testing.T, s store) {
 	queries := []sessionstore.Query{
 		{}, {Agent: explore()}, {Cwd: &cwd}, {Additional: &none}, {Cwd: &cwd, Additional: &none}, {Agent: explore(), Cwd: &cwd},
 		{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "lib"), Real: dir(t, "app")}}, {Additional: &some},
+		{Archive: sessionstore.WithoutArchived},
 	}
 	for i, from := range queries {
 		from.Limit = 2
@@ -165,26 +149,6 @@ func pageSize(t *testing.T, s store) {
 	require.Empty(t, exact.Next, "a full last page is the end")
 }
 
-func agents(t *testing.T, s store) {
-	of := []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "a"}, {Kind: "proxy", Profile: "b"}, {Kind: "proxy"}}
-	for i, a := range of {
-		for j := range 3 {
-			_, err := s.Create(t.Context(), sessionstore.Session{
-				ID: sessionstore.ID(fmt.Sprintf("%d.%d", i, j)), Agent: a, Keys: keys(t, "app"),
-			})
-			require.NoError(t, err)
-		}
-	}
-	for i, a := range of {
-		for _, session := range listAll(t, s, sessionstore.Query{Agent: a, Limit: 2}) {
-			require.Equal(t, a, session.Agent)
-			require.Equal(t, fmt.Sprint(i), string(session.ID[:1]))
-		}
-	}
-	require.Len(t, listAll(t, s, sessionstore.Query{Limit: 2}), 12, "no agent matches every agent")
-	require.Empty(t, listAll(t, s, sessionstore.Query{Agent: sessionstore.Agent{Kind: "none"}}))
-}
-
 func manyAgents(t *testing.T, s store) {
 	const count = 50
 	for i := range count {
@@ -195,61 +159,4 @@ func manyAgents(t *testing.T, s store) {
 	q := sessionstore.Query{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")},
 		Additional: &sessionstore.DirsFilter{}, Archive: sessionstore.ArchivedToo}
 	require.Len(t, listAll(t, s, q), count)
-}
-
-func noAdditional(t *testing.T, s store) {
-	create(t, s, "none")
-	_, err := s.Create(t.Context(), sessionstore.Session{ID: "some", Agent: explore(), Keys: keys(t, "app", "lib")})
-	require.NoError(t, err)
-	require.Equal(t, []string{"none"}, ids(listAll(t, s, sessionstore.Query{Additional: &sessionstore.DirsFilter{}})))
-	require.Len(t, listAll(t, s, sessionstore.Query{}), 2)
-}
-
-func eitherKey(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: linked(t, "link", []string{"a", "b"}, []string{"app", "real/a", "real/b"}),
-	})
-	require.NoError(t, err)
-	filter := func(spelling, real []string) *sessionstore.DirsFilter {
-		return &sessionstore.DirsFilter{Spelling: dirs(t, spelling...), Real: linked(t, "x", nil, real).Real}
-	}
-	cwd := func(spelling, real string) *sessionstore.DirFilter {
-		return &sessionstore.DirFilter{Spelling: dir(t, spelling), Real: dir(t, real)}
-	}
-	for _, c := range []struct {
-		name  string
-		query sessionstore.Query
-		found bool
-	}{
-		{"cwd by spelling", sessionstore.Query{Cwd: cwd("link", "moved")}, true},
-		{"cwd by real path", sessionstore.Query{Cwd: cwd("app", "app")}, true},
-		{"cwd through another link", sessionstore.Query{Cwd: cwd("other", "app")}, true},
-		{"cwd whose real path is the spelling", sessionstore.Query{Cwd: cwd("x", "link")}, false},
-		{"dirs by spelling", sessionstore.Query{Additional: filter([]string{"a", "b"}, []string{"x", "y"})}, true},
-		{"dirs by real path", sessionstore.Query{Additional: filter([]string{"x", "y"}, []string{"real/a", "real/b"})}, true},
-		{"dirs half by each", sessionstore.Query{Additional: filter([]string{"a", "y"}, []string{"x", "real/b"})}, false},
-		{"dirs in another order", sessionstore.Query{Additional: filter([]string{"b", "a"}, []string{"real/b", "real/a"})}, false},
-		{"dirs in part", sessionstore.Query{Additional: filter([]string{"a"}, []string{"real/a"})}, false},
-		{"both, each by another key", sessionstore.Query{
-			Cwd: cwd("link", "x"), Additional: filter([]string{"x", "y"}, []string{"real/a", "real/b"}),
-		}, true},
-		{"both, one of them wrong", sessionstore.Query{Cwd: cwd("x", "x"), Additional: filter([]string{"a", "b"}, []string{"real/a", "real/b"})}, false},
-	} {
-		want := []string{}
-		if c.found {
-			want = []string{"one"}
-		}
-		require.Equal(t, want, ids(listAll(t, s, c.query)), c.name)
-	}
-}
-
-func latestRoots(t *testing.T, s store) {
-	create(t, s, "one")
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app", "lib")})
-	require.NoError(t, err)
-	require.Empty(t, listAll(t, s, sessionstore.Query{Additional: &sessionstore.DirsFilter{}}))
-	lib := sessionstore.DirsFilter{Spelling: dirs(t, "lib"), Real: linked(t, "lib", nil, []string{"lib"}).Real}
-	found := listAll(t, s, sessionstore.Query{Additional: &lib})
-	require.Equal(t, []string{"one"}, ids(found))
-	requireKeys(t, keys(t, "app", "lib"), found[0].Keys)
 }

@@ -15,12 +15,12 @@ import (
 func modelTests() []testCase {
 	return []testCase{
 		{"A16, A17, A18, A31/every combination of filters, compared with a naive list", filterMatrix},
-		{"A13, A14, S3, S8, P7/random operations, compared with a model", randomOperations},
+		{"A13, A14, A16, A17, A28, A29, S3, S8, S12, P7, W7/random operations, compared with a model", randomOperations},
 	}
 }
 
 func modelAgents() []sessionstore.Agent {
-	return []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "child"}}
+	return []sessionstore.Agent{{Kind: "explore"}, {Kind: "proxy", Profile: "child"}, {Kind: "proxy"}}
 }
 
 func modelCwds() []string { return []string{"app", "link", "lib"} }
@@ -38,12 +38,15 @@ func filterMatrix(t *testing.T, s store) {
 		real := append([]string{modelCwds()[(i/7)%3]}, realList...)
 		_, err := s.Create(t.Context(), sessionstore.Session{
 			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)),
-			Agent: modelAgents()[i%2], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
+			Agent: modelAgents()[i%3], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
 		})
 		require.NoError(t, err)
 	}
 	all := listAll(t, s, sessionstore.Query{Limit: 1000})
 	require.Len(t, all, 150)
+	for i := range all[1:] {
+		require.Negative(t, position(all[i]).Compare(position(all[i+1])), "newest activity first, ties by id")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		q := drawQuery(t)
 		want := []string{}
@@ -98,7 +101,7 @@ func randomOperations(t *testing.T, s store) {
 		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
 		operations := map[string]func(*rapid.T){
 			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
-			"begin": m.begin, "append": m.append, "end": m.end, "take back": m.takeBack, "title": m.title, "rename": m.rename,
+			"begin": m.begin, "overlap": m.overlap, "append": m.append, "end": m.end, "take back": m.takeBack, "title": m.title, "rename": m.rename,
 		}
 		operations["move"] = m.move
 		operations["archive"], operations["unarchive"] = m.archive, m.unarchive
@@ -142,7 +145,7 @@ func (m *model) say() update {
 }
 
 func drawName(t *rapid.T, label string) string {
-	return rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, label)
+	return rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, label)
 }
 
 // pick draws an existing session. Without one it skips the action.
@@ -160,7 +163,9 @@ func (m *model) pick(t *rapid.T) (string, *modelSession) {
 }
 
 func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
-	return keys(t, cwd, rapid.SampledFrom(modelLists()).Draw(t, "list")...)
+	list := rapid.SampledFrom(modelLists()).Draw(t, "list")
+	real := append([]string{rapid.SampledFrom(modelCwds()).Draw(t, "real cwd")}, list...)
+	return linked(t, cwd, list, real)
 }
 
 func (m *model) create(t *rapid.T) {
@@ -195,16 +200,19 @@ func (m *model) fork(t *rapid.T) {
 func (m *model) activate(t *rapid.T) {
 	name, s := m.pick(t)
 	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
-	if rapid.IntRange(0, 3).Draw(t, "extended") == 0 {
-		words := []update{m.say(), m.say()}
-		a.History = newDraft(t, m.store, string(m.id(name)), words...)
-		s.history = append(s.history, texts(words...)...)
+	if rapid.Bool().Draw(t, "held") {
+		a.Held = s.lease.Generation
+	} else if rapid.Bool().Draw(t, "extended") {
+		a.History = newDraft(t, m.store, string(m.id(name)), m.updates(t, s)...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)
 	require.NoError(t, err)
 	require.Greater(t, lease.Generation, s.lease.Generation)
 	m.stale = append(m.stale, s.lease)
-	s.lease, s.open, s.running, s.keys = lease, -1, nil, a.Keys.WithCwd(s.keys.Roots.Cwd())
+	s.lease, s.keys = lease, a.Keys.WithCwd(s.keys.Roots.Cwd())
+	if a.Held == 0 { // no turn goes on
+		s.open, s.running = -1, nil
+	}
 }
 
 func (m *model) move(t *rapid.T) {
@@ -225,10 +233,13 @@ func (m *model) delete(t *rapid.T) {
 	}
 }
 
-func (m *model) begin(t *rapid.T) {
+func (m *model) begin(t *rapid.T) { m.beginTurn(t, false) }
+
+func (m *model) overlap(t *rapid.T) { m.beginTurn(t, true) }
+
+func (m *model) beginTurn(t *rapid.T, overlaps bool) {
 	_, s := m.pick(t)
 	prompt := m.say()
-	overlaps := rapid.Bool().Draw(t, "overlaps")
 	number, err := m.store.BeginTurn(t.Context(), s.lease, sessionstore.Turn{Prompt: []update{prompt}, Title: prompt.String(), Overlaps: overlaps})
 	require.NoError(t, err)
 	if s.turns++; !overlaps {
@@ -246,7 +257,11 @@ func (m *model) begin(t *rapid.T) {
 
 func (m *model) append(t *rapid.T) {
 	_, s := m.pick(t)
-	segment := []update{}
+	require.NoError(t, m.store.Append(t.Context(), s.lease, m.updates(t, s)))
+}
+
+// updates draws updates, and adds them to the model of a session.
+func (m *model) updates(t *rapid.T, s *modelSession) (segment []update) {
 	for range rapid.IntRange(0, 3).Draw(t, "updates") {
 		u := m.say()
 		segment = append(segment, u)
@@ -256,12 +271,17 @@ func (m *model) append(t *rapid.T) {
 		s.mode = mode(fmt.Sprint(m.words)).String()
 		segment = append(segment, parse(s.mode))
 	}
-	require.NoError(t, m.store.Append(t.Context(), s.lease, segment))
+	return segment
+}
+
+// drawTurn draws the number of a turn, which most probably runs.
+func (s *modelSession) drawTurn(t *rapid.T) int64 {
+	return rapid.SampledFrom(append([]int64{s.turns, s.turns + 1}, s.running...)).Draw(t, "turn")
 }
 
 func (m *model) end(t *rapid.T) {
 	_, s := m.pick(t)
-	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
+	number := s.drawTurn(t)
 	require.NoError(t, m.store.EndTurn(t.Context(), s.lease, number))
 	if s.running = slices.DeleteFunc(s.running, func(n int64) bool { return n == number }); len(s.running) == 0 {
 		s.open = -1
@@ -270,7 +290,7 @@ func (m *model) end(t *rapid.T) {
 
 func (m *model) takeBack(t *rapid.T) {
 	_, s := m.pick(t)
-	number := rapid.Int64Range(1, s.turns+1).Draw(t, "turn")
+	number := s.drawTurn(t)
 	turn := sessionstore.Turn{Prompt: []update{say("none")}}
 	if s.open >= 0 {
 		turn = sessionstore.Turn{Prompt: []update{parse(s.history[s.open])}, Title: s.history[s.open]}
@@ -299,7 +319,7 @@ func (m *model) title(t *rapid.T) {
 
 func (m *model) rename(t *rapid.T) {
 	name, s := m.pick(t)
-	s.title = rapid.SampledFrom([]string{"", "v", "w"}).Draw(t, "chosen")
+	s.title = rapid.SampledFrom([]string{"", "v", s.title}).Draw(t, "chosen")
 	s.renamed = s.title != ""
 	require.NoError(t, m.store.Rename(t.Context(), m.id(name), s.title))
 }
@@ -342,7 +362,12 @@ func (m *model) check(t *rapid.T) {
 		require.Equal(t, want.archived, got.Archived)
 		require.Equal(t, want.turns, got.Turns)
 		require.Equal(t, want.lease.Generation, got.Generation)
-		require.Equal(t, append([]string{}, want.history...), history(t, m.store, id))
+		all := append([]string{}, want.history...)
+		require.Equal(t, all, history(t, m.store, id))
+		if want.open >= 0 {
+			all = all[:want.open]
+		}
+		require.Equal(t, all, collected(t, m.store.Finished(t.Context(), m.id(name))))
 		wantStates := []string{}
 		if want.mode != "" {
 			wantStates = append(wantStates, want.mode)
@@ -356,6 +381,16 @@ func (m *model) check(t *rapid.T) {
 			slices.Sort(listed)
 			require.Equal(t, m.listed(archive, unused), listed)
 		}
+	}
+	for _, cwd := range modelCwds() {
+		q := sessionstore.Query{Agent: m.agent, Cwd: sessionstore.FilterDir(dir(t, cwd))}
+		want := []string{}
+		for name, s := range m.sessions {
+			if matches(q, sessionstore.Session{Agent: m.agent, Keys: s.keys}) {
+				want = append(want, string(m.id(name)))
+			}
+		}
+		require.ElementsMatch(t, want, ids(listAll(t, m.store, q)))
 	}
 	for _, lease := range m.stale {
 		m.checkStaleLease(t, lease, m.store.Append(t.Context(), lease, nil))

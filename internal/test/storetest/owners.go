@@ -13,7 +13,6 @@ import (
 func ownerTests() []ownerTest {
 	return []ownerTest{
 		{"N1/another owner's session is not found", foreignSession},
-		{"N1/owners may use the same ids and names", sameNames},
 		{"N1/lists of owners", listsOfOwners},
 		{"N1/what an agent lists belongs to the owner", importsOfOwners},
 		{"N1/a name that is not text owns nothing of others", strangeNames},
@@ -125,37 +124,6 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 	_, err = s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
 	require.NoError(t, err)
 	require.Equal(t, texts(text("user_message_chunk", "secret"), say("draft")), history(t, ann, "one"))
-}
-
-func sameNames(t *testing.T, s sessionstore.Shared) {
-	stores := map[string]store{"local": s, "ann": s.For("ann"), "bob": s.For("bob")}
-	leases := map[string]sessionstore.Lease{}
-	for owner, own := range stores {
-		n := sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte(owner), StateKey: "a"}
-		lease, err := own.Create(t.Context(), n)
-		require.NoError(t, err)
-		_, err = own.Create(t.Context(), n)
-		require.ErrorIs(t, err, sessionstore.ErrExists)
-		leases[owner] = lease
-	}
-	for owner, own := range stores {
-		record(t, own, leases[owner], owner, mode(owner))
-	}
-	for owner, own := range stores {
-		require.Equal(t, []byte(owner), get(t, own, "one").State)
-		require.Equal(t, "a", get(t, own, "one").StateKey)
-		require.Equal(t, texts(text("user_message_chunk", owner)), history(t, own, "one"))
-		require.Equal(t, texts(mode(owner)), states(t, own, "one"))
-		id, err := own.Named(t.Context(), explore(), "a")
-		require.NoError(t, err)
-		require.Equal(t, sessionstore.ID("one"), id)
-		_, err = own.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-		require.NoError(t, err)
-		require.Equal(t, []byte(owner), get(t, own, "fork").State)
-	}
-	require.NoError(t, stores["ann"].Delete(t.Context(), "one"))
-	require.Equal(t, texts(text("user_message_chunk", "bob")), history(t, stores["bob"], "one"))
-	require.Equal(t, texts(text("user_message_chunk", "ann")), history(t, stores["ann"], "fork"))
 }
 
 func listsOfOwners(t *testing.T, s sessionstore.Shared) {

@@ -13,13 +13,8 @@ import (
 
 func turnTests() []testCase {
 	return []testCase{
-		{"S8/the prompt is recorded before the answer", promptFirst},
-		{"A29/the first prompt gives the title", firstPromptNames},
-		{"an open turn ends with the next turn and with an activation", openTurnEnds},
-		{"W7/turns overlap", turnsOverlap},
 		{"S12/the end of a turn is part of its history", recordedEnd},
 		{"S12/nothing is left of a turn that is taken back", takenBack},
-		{"S12/a turn with a history is not taken back", notTakenBack},
 		{"S12/a history is read while a turn is taken back", takenBackWhileRead},
 		{"A29/ending a turn by an activation is activity", endByActivation},
 		{"A27/the latest state of each kind is kept", latestStates},
@@ -85,6 +80,10 @@ func takenBack(t *testing.T, s store) {
 		require.Equal(t, texts(text("user_message_chunk", "kept")), history(t, s, "one"))
 		require.Equal(t, "kept", get(t, s, "one").Title)
 	}
+	named := begin(t, s, lease, refused)
+	require.NoError(t, s.Rename(t.Context(), "one", "refused"))
+	require.True(t, takeBack(t, s, lease, named, refused))
+	require.Equal(t, "refused", get(t, s, "one").Title, "somebody has given it")
 	record(t, s, lease, "next", say("answer"))
 	want := texts(text("user_message_chunk", "kept"), text("user_message_chunk", "next"), say("answer"))
 	require.Equal(t, want, history(t, s, "one"))
@@ -92,45 +91,6 @@ func takenBack(t *testing.T, s store) {
 	require.Len(t, search(t, s, "answer"), 1)
 	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	require.Equal(t, want, history(t, s, "fork"))
-}
-
-func notTakenBack(t *testing.T, s store) {
-	turn := sessionstore.Turn{Prompt: []update{text("user_message_chunk", "go")}, Title: "go"}
-	overlapping := turn
-	overlapping.Overlaps = true
-	for what, more := range map[string]func(l sessionstore.Lease, number int64){
-		"said": func(l sessionstore.Lease, _ int64) {
-			require.NoError(t, s.Append(t.Context(), l, []update{say("a")}))
-		},
-		"ended": func(l sessionstore.Lease, number int64) {
-			require.NoError(t, s.EndTurn(t.Context(), l, number))
-		},
-		"another runs": func(l sessionstore.Lease, _ int64) { begin(t, s, l, overlapping) },
-		"another ended": func(l sessionstore.Lease, _ int64) {
-			require.NoError(t, s.EndTurn(t.Context(), l, begin(t, s, l, overlapping)))
-		},
-	} {
-		lease := create(t, s, what)
-		number := begin(t, s, lease, turn)
-		more(lease, number)
-		before := history(t, s, what)
-		require.False(t, takeBack(t, s, lease, number, turn), what)
-		require.Equal(t, before, history(t, s, what))
-		require.Equal(t, "go", get(t, s, what).Title)
-	}
-	// An earlier turn, which has ended, belongs to the same part of the history.
-	lease := create(t, s, "second")
-	first := begin(t, s, lease, turn)
-	second := begin(t, s, lease, overlapping)
-	require.NoError(t, s.EndTurn(t.Context(), lease, first))
-	require.False(t, takeBack(t, s, lease, second, turn))
-	require.EqualValues(t, 2, get(t, s, "second").Turns)
-	// A title that somebody has given since stays.
-	lease = create(t, s, "named")
-	number := begin(t, s, lease, turn)
-	require.NoError(t, s.Rename(t.Context(), "named", "go"))
-	require.True(t, takeBack(t, s, lease, number, turn))
-	require.Equal(t, "go", get(t, s, "named").Title)
 }
 
 func takenBackWhileRead(t *testing.T, s store) {
@@ -150,111 +110,6 @@ func takenBackWhileRead(t *testing.T, s store) {
 		}
 	}
 	require.Equal(t, want, got)
-}
-
-func promptFirst(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	created := get(t, s, "one")
-	prompt := []update{text("user_message_chunk", "find"), text("user_message_chunk", "it")}
-	begin(t, s, lease, sessionstore.Turn{Prompt: prompt})
-	require.Equal(t, texts(prompt...), history(t, s, "one"))
-	began := get(t, s, "one")
-	require.EqualValues(t, 1, began.Turns)
-	require.False(t, began.Updated.Before(created.Updated))
-
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), say("b")}))
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("c")}))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 1))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 1), "again, as after an error")
-	require.Equal(t, texts(append(prompt, say("a"), say("b"), say("c"))...), history(t, s, "one"))
-	ended := get(t, s, "one")
-	require.False(t, ended.Updated.Before(began.Updated))
-	require.Equal(t, created.Created, ended.Created)
-	require.EqualValues(t, 1, ended.Turns)
-
-	begin(t, s, lease, sessionstore.Turn{})
-	require.EqualValues(t, 2, get(t, s, "one").Turns)
-}
-
-func firstPromptNames(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	for _, title := range []string{"first", "second"} {
-		number := begin(t, s, lease, sessionstore.Turn{Title: title})
-		require.NoError(t, s.EndTurn(t.Context(), lease, number))
-		require.Equal(t, "first", get(t, s, "one").Title)
-	}
-	require.NoError(t, s.SetTitle(t.Context(), lease, "given"))
-	require.Equal(t, "given", get(t, s, "one").Title)
-	require.NoError(t, s.SetTitle(t.Context(), lease, ""))
-	require.Empty(t, get(t, s, "one").Title)
-	begin(t, s, lease, sessionstore.Turn{Title: "third"})
-	require.Equal(t, "third", get(t, s, "one").Title)
-}
-
-func openTurnEnds(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	ask := func(prompt string) {
-		begin(t, s, lease, sessionstore.Turn{Prompt: []update{say(prompt)}})
-	}
-	ask("one")
-	ask("two")
-	require.EqualValues(t, 2, get(t, s, "one").Turns)
-	fork := func(id string) []string {
-		_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
-		require.NoError(t, err)
-		return history(t, s, id)
-	}
-	require.Equal(t, texts(say("one")), fork("f1"), "the first turn is over, the second is not")
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
-	require.Equal(t, texts(say("one"), say("two")), fork("f2"))
-	require.NoError(t, s.EndTurn(t.Context(), lease, 2), "no turn is running")
-	ask("three")
-	require.Equal(t, texts(say("one"), say("two"), say("three")), history(t, s, "one"))
-}
-
-func turnsOverlap(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	record(t, s, lease, "before", say("answer"))
-	finished := history(t, s, "one")
-	forks := 0
-	requireFinished := func(want []string, turns int64) {
-		t.Helper()
-		forks++
-		id := fmt.Sprint("fork ", forks)
-		_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app")})
-		require.NoError(t, err)
-		require.Equal(t, want, history(t, s, id))
-		require.Equal(t, want, collected(t, s.Finished(t.Context(), "one")))
-		require.Equal(t, turns, get(t, s, id).Turns)
-	}
-	first := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("first")}})
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("working")}))
-	second := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("second")}, Overlaps: true})
-	require.Equal(t, []int64{2, 3}, []int64{first, second})
-	require.EqualValues(t, 3, get(t, s, "one").Turns)
-	require.NoError(t, s.Append(t.Context(), lease, []update{say("done")}))
-	requireFinished(finished, 1)
-	requireNow := advanceClock(t, s, "one")
-	require.NoError(t, s.EndTurn(t.Context(), lease, first))
-	requireNow(get(t, s, "one").Updated)
-	requireFinished(finished, 1)
-	third := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("third")}, Overlaps: true})
-	require.NoError(t, s.EndTurn(t.Context(), lease, third))
-	requireFinished(finished, 1)
-	require.NoError(t, s.EndTurn(t.Context(), lease, second))
-	all := history(t, s, "one")
-	require.Equal(t, append(finished, texts(say("first"), say("working"), say("second"), say("done"), say("third"))...), all)
-	requireFinished(all, 4)
-
-	// Those that are left open end together.
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("lost")}})
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("lost too")}, Overlaps: true})
-	requireFinished(all, 4)
-	last := begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("last")}})
-	requireFinished(append(all, texts(say("lost"), say("lost too"))...), 6)
-	require.NoError(t, s.EndTurn(t.Context(), lease, last))
-	requireFinished(history(t, s, "one"), 7)
 }
 
 func latestStates(t *testing.T, s store) {
