@@ -52,20 +52,6 @@ func (cs *childSession) join(s *session) {
 	}
 }
 
-// takeOver adds a user and routes the child's messages to it. It does so only if no turn is running
-// and all other users belong to other connections, which have lost the session.
-func (cs *childSession) takeOver(s *session) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if s.member == nil || len(cs.users) == 0 || len(cs.turns) > 0 ||
-		slices.ContainsFunc(cs.users, func(u *session) bool { return u.member == s.member }) {
-		return false
-	}
-	cs.users = append(cs.users, s)
-	cs.owner = s
-	return true
-}
-
 // locked calls do with the lock of the users and turns.
 func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()

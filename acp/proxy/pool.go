@@ -256,13 +256,6 @@ func (m *member) Initialize(
 	return info, err
 }
 
-// Open implements [backend.Backend].
-func (m *member) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	return m.open(ctx, a, h, m)
-}
-
 // Close implements [backend.Backend].
 func (m *member) Close(ctx context.Context) error {
 	m.mu.Lock()

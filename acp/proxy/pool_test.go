@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -128,33 +127,6 @@ func TestProcessesOfAUserAreLimited(t *testing.T) {
 	stay("ana")
 	for _, leave := range leaves[1:] {
 		leave()
-	}
-}
-
-// The session that one connection has open is loaded over another one.
-func TestSharedProcessHandsSessionOver(t *testing.T) {
-	t.Parallel()
-	for name, a := range map[string]abilities{"it loads": {Load: true, Close: true}, "it resumes": {Resume: true, Close: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newPooled(t, a, proxy.Limits{})
-			first, second := h.connect(), h.connect()
-			setup := client.Setup{Roots: roots(t, 0)}
-			s, err := first.NewSession(t.Context(), setup)
-			require.NoError(t, err)
-			require.Equal(t, "agent N:one", first.prompt(s.ID, "one"))
-			_, err = second.LoadSession(t.Context(), s.ID, setup)
-			require.NoError(t, err)
-			require.Equal(t, []string{"user one", "agent N:one"}, second.shown())
-			first.shown()
-			require.Equal(t, "agent N:one+two", second.prompt(s.ID, "two"))
-			_, err = first.Prompt(t.Context(), s.ID, sdk.TextBlock("three"))
-			require.Error(t, err)
-			first.disconnect()
-			require.Equal(t, "agent N:one+two+four", second.prompt(s.ID, "four"))
-			require.Empty(t, first.shown())
-			require.Equal(t, []string{""}, h.starts())
-		})
 	}
 }
 

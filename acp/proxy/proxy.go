@@ -110,13 +110,6 @@ func (p *proxy) profile() profiles.Profile {
 func (p *proxy) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	return p.open(ctx, a, h, nil)
-}
-
-// open opens a session of the connection of member, which is nil if there is only one connection.
-func (p *proxy) open(
-	ctx context.Context, a backend.Activation, h backend.Host, of *member,
-) (backend.Session, backend.Opened, error) {
 	roots, err := parseRoots(a.Params)
 	if err != nil {
 		return nil, backend.Opened{}, err
@@ -125,7 +118,7 @@ func (p *proxy) open(
 		roots = roots.Granting(w.Roots().Grant)
 	}
 	s := &session{
-		proxy: p, member: of, host: h, roots: roots, params: a.Params, history: a.History,
+		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
 		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),
 	}
 	s.nested = sync.OnceValues(s.findNested)

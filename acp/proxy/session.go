@@ -15,7 +15,6 @@ import (
 // session is one activation of a session, connected to a session of a child.
 type session struct {
 	proxy   *proxy
-	member  *member // the connection that has the session, nil if the proxy is not shared
 	host    backend.Host
 	roots   workspace.Roots
 	params  backend.Raw // of its lifecycle request, to open it again in a restarted child

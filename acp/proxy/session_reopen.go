@@ -98,15 +98,10 @@ func (s *session) joinSaved(ctx context.Context, r opening) (*childSession, erro
 	cs := newChildSession(c, r.state.ID)
 	cs.join(s)
 	err := cs.attach()
-	if !errors.Is(err, errDuplicateID) {
-		return cs, err
+	if errors.Is(err, errDuplicateID) {
+		err = errAlreadyOpen
 	}
-	to := c.router.route(cs.key)
-	if to.session == nil || to.subagent != nil || !to.session.takeOver(s) {
-		return nil, errAlreadyOpen
-	}
-	_ = c.release(ctx) // the session has the child already
-	return to.session, nil
+	return cs, err
 }
 
 var errAlreadyOpen = errors.New(
