@@ -34,7 +34,6 @@ type childSession struct {
 	requester *session // whose lifecycle request for it was the last
 	// turns are the turns whose prompts the child has not answered, in the order they were sent.
 	turns    []*turn
-	result   backend.Raw // of the lifecycle request that opened it
 	settings settings
 }
 
@@ -204,7 +203,7 @@ func (cs *childSession) forward(
 	childParams := withSessionID(params, cs.id)
 	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
-			cs.settings.record(method, params, result)
+			cs.settings.record(method, params)
 		}
 		cs.barrier.add(jsonrpc.Answered(ctx))
 	})
@@ -213,9 +212,9 @@ func (cs *childSession) forward(
 // repeat sends a request that changed a setting of an earlier session of the child. Unlike in
 // forward, ctx belongs to another request of the client.
 func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
-	result, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))()
+	_, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))()
 	if err == nil {
-		cs.settings.record(c.method, c.params, result)
+		cs.settings.record(c.method, c.params)
 	}
 	return err
 }
@@ -263,11 +262,4 @@ func (cs *childSession) endedTurns() (ended []*turn, others bool) {
 		}
 	}
 	return ended, others
-}
-
-// currentResult returns the result of the lifecycle request that opened the session, with the
-// current settings.
-func (cs *childSession) currentResult() (result backend.Raw) {
-	cs.locked(func() { result = cs.result })
-	return cs.settings.current(result)
 }

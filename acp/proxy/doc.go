@@ -43,8 +43,6 @@
 //	  session/fork      fork            session/fork     nothing, even if the child replays the copy
 //	                    no fork         session/new      nothing; the child is told the history
 //
-// Where session/new is the last resort and the session is already open in the child, it is reused,
-// unless its roots or MCP servers have changed in a way that only a lifecycle request can express.
 // If the child has rejected its own session but does not say that it does not know it, the next
 // opening tries that one first, and the child is told in it what was said meanwhile.
 // The child is told the history in its next prompt: the end of the conversation, as text of limited

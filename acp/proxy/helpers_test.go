@@ -62,7 +62,8 @@ const (
 		"\n"
 	opened = "await session/new\n" +
 		`answer session/new {"sessionId":"child-1","modes":{"n":1.0}}` + "\n"
-	answered = `answer session/prompt {"stopReason":"end_turn","_meta":{"n":1e0}}` + "\n"
+	openedAgain = "await session/new\n" + `answer session/new {"sessionId":"child-2"}` + "\n"
+	answered    = `answer session/prompt {"stopReason":"end_turn","_meta":{"n":1e0}}` + "\n"
 )
 
 // proxyTest is a proxy between a fake client and a scripted agent.

@@ -643,7 +643,7 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 	c, _ := command(t, plain+opened+"await session/prompt\n"+
 		ask(11, edit("allowed"))+send(done)+ask(12, edit("rejected"))+
 		send(announced)+ask(13, `{"toolCallId":"announced"}`)+send(failed("announced"))+
-		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered)
+		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered+openedAgain)
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{
 		Trace: got.tap,

@@ -18,7 +18,7 @@ func (s *session) create(
 	if err != nil {
 		return openResult{}, err
 	}
-	if r.copied && r.Stop != nil { // the copy would lack the running turn
+	if r.Stop != nil { // the new session would lack the running turn
 		if err := r.Stop(ctx); err != nil {
 			return openResult{}, err
 		}
@@ -50,7 +50,7 @@ func (s *session) create(
 	if created.err != nil {
 		return openResult{}, created.err
 	}
-	return openResult{created.session, method, created.session.result, 0}, nil
+	return openResult{created.session, method, created.result, 0}, nil
 }
 
 // creation is a request to the child to create a session. If the response comes after the request
@@ -63,6 +63,7 @@ type creation struct {
 	mu        sync.Mutex // guards the rest until the response has been handled
 	abandoned bool
 	session   *childSession
+	result    backend.Raw
 	err       error
 }
 
@@ -74,10 +75,9 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 		return
 	}
 	cs := newChildSession(cr.child, id)
-	cs.result = result
 	cs.join(cr.owner)
 	cr.mu.Lock()
-	cr.session = cs
+	cr.session, cr.result = cs, result
 	late := cr.abandoned
 	cr.mu.Unlock()
 	if late {

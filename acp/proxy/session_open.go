@@ -24,10 +24,9 @@ type opening struct {
 	hideReplay      bool // the child's replay must not be used
 
 	// open decides the rest.
-	child    *child             // that opens the session
-	mode     profiles.RootsMode // how the child is given the roots
-	reusable bool               // the child session of previous can be used as it is
-	copied   bool               // a copy replaces the child session, which keeps directories it must lose
+	child  *child             // that opens the session
+	mode   profiles.RootsMode // how the child is given the roots
+	copied bool               // a copy replaces the child session, which keeps directories it must lose
 
 	systemParts []contextPart // what the child is told in its system prompt
 	earlier     *state        // see state.Earlier; what was said since is due in it
@@ -47,7 +46,7 @@ func (r opening) usesReplay() bool {
 	return r.Cause == backend.Load && !r.hideReplay || r.Cause == backend.Resume && r.MustExist
 }
 
-// openMethod is a way to open a session of the child: a lifecycle request, or reuse.
+// openMethod is a way to open a session of the child.
 type openMethod string
 
 const (
@@ -55,7 +54,6 @@ const (
 	byLoad    openMethod = openMethod(backend.Load)
 	byResume  openMethod = openMethod(backend.Resume)
 	byFork    openMethod = openMethod(backend.Fork)
-	byReuse   openMethod = "reuse"   // use the session of the activation to replace
 	byEarlier openMethod = "earlier" // load or resume the session that the saved one replaces
 )
 
@@ -83,9 +81,6 @@ func (r opening) methods() []openMethod {
 		}
 	case known && a.Resume:
 		methods = append(methods, byResume)
-	}
-	if r.reusable {
-		methods = append(methods, byReuse)
 	}
 	if r.MustExist {
 		return methods
@@ -123,7 +118,6 @@ func (s *session) open(
 			others.Strings())
 	}
 	r.copied = r.state.keepsOther(s.given(mode))
-	r.reusable = !r.copied && s.canReuse(r)
 	r.systemParts = s.systemParts(c, mode)
 	if e := r.state.Earlier; e != nil && r.Cause != backend.Fork && !e.keepsOther(s.given(mode)) {
 		due := *e
@@ -214,22 +208,11 @@ func (s *session) agentName(c *child) string {
 
 // try opens a session in one way.
 func (s *session) try(ctx context.Context, method openMethod, r opening) (openResult, error) {
-	switch method {
-	case byReuse:
-		cs := r.current()
-		if cs == nil {
-			return openResult{}, &endedError{Name: r.child.process.Name(), InSession: true}
-		}
-		cs.join(s)
-		_ = r.child.release(ctx) // cs has the child already
-		return openResult{session: cs, method: method, result: cs.currentResult()}, nil
-	case byLoad, byResume:
-		s.relays.forget()
+	s.relays.forget()
+	if method == byLoad || method == byResume {
 		return s.reopen(ctx, method, r)
-	default:
-		s.relays.forget()
-		return s.create(ctx, method, r)
 	}
+	return s.create(ctx, method, r)
 }
 
 // worthAnotherTry reports whether to try another way after an error. Agents use many codes for
@@ -237,19 +220,6 @@ func (s *session) try(ctx context.Context, method openMethod, r opening) (openRe
 func worthAnotherTry(err error) bool {
 	e := responseError(err)
 	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
-}
-
-// canReuse reports whether the child session of the activation to replace can be used without a
-// lifecycle request. It cannot if something has changed that only such a request can tell the
-// child.
-func (s *session) canReuse(r opening) bool {
-	current := r.current()
-	if current == nil || current.child != r.child || r.Cause == backend.Fork ||
-		!s.sameServers(r.previous) || s.relays != r.previous.relays {
-		return false
-	}
-	hasTools := r.state.SentTools || !s.toolServer(r.mode, state{}).files
-	return r.mode == profiles.RootsByContext && hasTools || s.roots.Equal(r.previous.roots)
 }
 
 // sameServers reports whether the client gave both sessions the same MCP servers.

@@ -43,7 +43,6 @@ func (s *session) reopen(
 		cs.locked(func() { cs.requester = s })
 	}
 	if err == nil {
-		cs.locked(func() { cs.result = o.result })
 		o.shown = replayed
 	} else {
 		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it

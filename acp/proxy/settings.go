@@ -16,7 +16,6 @@ import (
 type settings struct {
 	mu      sync.Mutex
 	changes []settingChange
-	options backend.Raw // configOptions as last sent by the child, nil if never
 }
 
 // settingChange is a request that changes a setting.
@@ -26,32 +25,25 @@ type settingChange struct {
 }
 
 // record remembers a successful request of the client if it changes a setting.
-func (s *settings) record(method string, params, result backend.Raw) {
+func (s *settings) record(method string, params backend.Raw) {
 	switch method {
 	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.put(settingChange{method, decodeID(strictjson.Find(params, "configId")), params})
-		if options := strictjson.Find(result, "configOptions"); options != nil {
-			s.options = options
-		}
 	}
 }
 
-// update remembers a changed setting that the child reports in an update.
+// update remembers a changed mode that the child reports in an update.
 func (s *settings) update(u backend.Update) {
+	if u.Kind != sessionstore.CurrentModeUpdate {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch u.Kind {
-	case sessionstore.CurrentModeUpdate:
-		if mode := decodeID(strictjson.Find(u.Raw, "update", "currentModeId")); mode != "" {
-			s.put(settingChange{method: protocol.SessionSetMode,
-				params: backend.Encode(map[string]string{"modeId": mode})})
-		}
-	case sessionstore.ConfigOptionUpdate:
-		if options := strictjson.Find(u.Raw, "update", "configOptions"); options != nil {
-			s.options = options
-		}
+	if mode := decodeID(strictjson.Find(u.Raw, "update", "currentModeId")); mode != "" {
+		s.put(settingChange{method: protocol.SessionSetMode,
+			params: backend.Encode(map[string]string{"modeId": mode})})
 	}
 }
 
@@ -67,20 +59,4 @@ func (s *settings) list() []settingChange {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.changes)
-}
-
-// current returns the result of a lifecycle request with the current mode and options.
-func (s *settings) current(result backend.Raw) backend.Raw {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.options != nil {
-		result = strictjson.Set(result, "configOptions", s.options)
-	}
-	for _, c := range s.changes {
-		if c.method == protocol.SessionSetMode && strictjson.Find(result, "modes") != nil {
-			mode := strictjson.Find(c.params, "modeId")
-			result = strictjson.SetAt(result, mode, "modes", "currentModeId")
-		}
-	}
-	return result
 }

@@ -422,7 +422,7 @@ func TestSubagentsInTheAgentsReplay(t *testing.T) {
 // Clause A36. An agent cannot move a child to another session, or take the id of one, and a session
 // has a limited number of children.
 func TestAnnouncementsThatAreRefused(t *testing.T) {
-	second := "await session/new\n" + `answer session/new {"sessionId":"child-2"}` + "\n"
+	second := openedAgain
 	b := initialized(t, capable+opened+second+"await session/prompt\n"+
 		announce("child-1", "kid", "")+
 		announce("child-2", "kid", `,"title":"stolen"`)+
