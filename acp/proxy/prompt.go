@@ -61,7 +61,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	if t.before == nil {
 		cs = s.use()
 	}
-	if mode, _ := s.updates.state(); cs != nil && mode != discardingLate {
+	if cs != nil {
 		defer close(t.sent)
 		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
 	}
@@ -70,13 +70,12 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	t.blocks = blocks
 	s.promptMu.Unlock()
 	return s.announceBefore(t, func() (backend.Raw, error) {
-		return s.sendLater(t, cs, params)()
+		return s.sendLater(t, params)()
 	})
 }
 
-// sendLater sends a prompt once all earlier prompts were sent and the child runs and has replayed
-// the session. cs is in use, or nil if the child does not run or an earlier prompt is waiting.
-func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backend.Work {
+// sendLater sends a prompt once all earlier prompts were sent and the child runs.
+func (s *session) sendLater(t *turn, params backend.Raw) backend.Work {
 	defer close(t.sent)
 	for before := t.before; before != nil; before = before.before {
 		select {
@@ -85,17 +84,13 @@ func (s *session) sendLater(t *turn, cs *childSession, params backend.Raw) backe
 			return cancelled
 		}
 	}
-	if cs == nil {
-		var err error
-		cs, err = s.revive(t.ctx)
-		switch {
-		case err != nil && t.ctx.Err() != nil:
-			return cancelled
-		case err != nil:
-			return jsonrpc.Fail(err)
-		}
+	cs, err := s.revive(t.ctx)
+	switch {
+	case err != nil && t.ctx.Err() != nil:
+		return cancelled
+	case err != nil:
+		return jsonrpc.Fail(err)
 	}
-	s.discardReplay(t.ctx, cs)
 	return cs.child.whileUsed(s.send(cs, t, params))
 }
 

@@ -30,7 +30,7 @@ func (s *session) create(
 			c.reject(m, errUnknownSession)
 		}
 	}()
-	s.updates.set(live)
+	s.updates.end()
 	if method == byFork {
 		s.updates.set(discarding) // some agents replay the copy
 	}
@@ -83,7 +83,7 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 	if late {
 		cr.discard(id)
 	} else if cr.err = cs.attach(); cr.err == nil {
-		cr.owner.finishReplay(ctx, live)
+		cr.owner.finishReplay(ctx)
 	}
 }
 

@@ -356,7 +356,7 @@ func TestLateReplay(t *testing.T) {
 			pings++
 		}
 	}
-	require.Equal(t, 4, pings, "until the agent has replayed nothing more, before the first turn")
+	require.Equal(t, 4, pings, "until the agent has replayed nothing more")
 }
 
 // withAgent returns a system with a store of its own and an agent whose sessions are in dir.
@@ -604,7 +604,8 @@ const (
 // Clause P7.
 func TestReplay(t *testing.T) {
 	const (
-		late  = "send " + replayed
+		ping  = `refuse _acp-agent/ping {"code":-32601,"message":"no"}` + "\n"
+		late  = "await _acp-agent/ping\nsend " + replayed + ping + "await _acp-agent/ping\n" + ping
 		end   = `send {"jsonrpc":"2.0","method":"_x/end","params":{"sessionId":"child-1"}}` + "\n"
 		fails = `refuse session/load {"code":-32603,"message":"no more"}` + "\n"
 	)
@@ -614,7 +615,7 @@ func TestReplay(t *testing.T) {
 		note    string
 		err     string
 	}{
-		"shown as it comes": {loaded + late + end, profiles.Profile{},
+		"shown as it comes": {loaded + "send " + replayed + end, profiles.Profile{},
 			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
 		"not shown if late": {loaded + late + end, profiles.Profile{Replay: profiles.Replay{Late: true}},
 			"host notify _x/end {}", ""},

@@ -20,8 +20,7 @@ func (s *session) reopen(
 		return o, err
 	}
 	uses := method == byLoad && r.usesReplay()
-	next := s.afterReplay(method)
-	late := uses && next == discardingLate
+	late := method == byLoad && s.proxy.options.Profile.Replay.Late
 	if uses {
 		s.updates.set(replaying)
 	} else {
@@ -32,12 +31,12 @@ func (s *session) reopen(
 	o.result, err = r.child.requestFunc(ctx, string(method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
-				replayed = s.finishReplay(ctx, next)
+				replayed = s.finishReplay(ctx)
 			}
 		})()
 	if err == nil && late {
 		s.awaitReplay(ctx, cs)
-		replayed = s.finishReplay(ctx, live)
+		replayed = s.finishReplay(ctx)
 	}
 	if responseError(err) == nil { // otherwise it has changed nothing
 		cs.locked(func() { cs.requester = s })
@@ -45,21 +44,13 @@ func (s *session) reopen(
 	if err == nil {
 		o.shown = replayed
 	} else {
-		o.shown, _ = s.updates.end(live) // not replayed: a late response may be setting it
+		o.shown, _ = s.updates.end() // not replayed: a late response may be setting it
 		s.undoJoin(ctx, cs, err)
 	}
 	if !uses {
 		o.shown = 0 // what came was dropped
 	}
 	return o, err
-}
-
-// afterReplay returns the mode for updates after the response to a request that replays.
-func (s *session) afterReplay(method openMethod) updateMode {
-	if method == byLoad && s.proxy.options.Profile.Replay.Late {
-		return discardingLate
-	}
-	return live
 }
 
 // undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
@@ -108,8 +99,8 @@ var errAlreadyOpen = errors.New(
 
 // finishReplay ends the replay, passes on the latest states, and returns how many updates were
 // replayed. Usually the response has just been read, and it runs on the read loop.
-func (s *session) finishReplay(ctx context.Context, next updateMode) (replayed int) {
-	replayed, states := s.updates.end(next)
+func (s *session) finishReplay(ctx context.Context) (replayed int) {
+	replayed, states := s.updates.end()
 	for _, state := range states {
 		if err := s.showUpdate(ctx, s.host, state); err != nil {
 			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,

@@ -17,10 +17,9 @@ import (
 type updateMode int
 
 const (
-	live           updateMode = iota // pass them on
-	replaying                        // pass them on as the history of the agent
-	discarding                       // drop them: they are a history that was not asked for
-	discardingLate                   // drop them also after the response, until discardReplay
+	live       updateMode = iota // pass them on
+	replaying                    // pass them on as the history of the agent
+	discarding                   // drop them: they are a history that was not asked for
 )
 
 // updateFilter decides what happens to the updates that the child sends while its session is
@@ -39,14 +38,19 @@ func isState(kind sessionstore.Kind) bool {
 }
 
 // set sets the mode and forgets earlier updates.
-func (f *updateFilter) set(mode updateMode) { f.end(mode) }
+func (f *updateFilter) set(mode updateMode) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mode, f.replayed, f.states = mode, 0, nil
+}
 
-// end sets the mode. It returns how many updates of the history came before, and the latest states.
-func (f *updateFilter) end(next updateMode) (replayed int, states []backend.Update) {
+// end sets the mode to live. It returns how many updates of the history came before, and the latest
+// states.
+func (f *updateFilter) end() (replayed int, states []backend.Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	replayed, states = f.replayed, f.states
-	f.mode, f.replayed, f.states = next, 0, nil
+	f.mode, f.replayed, f.states = live, 0, nil
 	return replayed, states
 }
 
@@ -59,7 +63,7 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	case f.mode == live:
 	case !isState(u.Kind):
 		f.replayed++
-	case f.mode != discardingLate:
+	default:
 		f.states = slices.DeleteFunc(f.states, func(before backend.Update) bool {
 			return before.Kind == u.Kind
 		})
@@ -69,11 +73,11 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 	return f.mode, false
 }
 
-// state returns the mode, and the number of updates of a history so far.
-func (f *updateFilter) state() (mode updateMode, replayed int) {
+// soFar returns the number of updates of a history so far.
+func (f *updateFilter) soFar() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.mode, f.replayed
+	return f.replayed
 }
 
 // handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. It drops updates of
@@ -132,15 +136,6 @@ func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.
 // has already written.
 const pingMethod = "_acp-agent/ping"
 
-// discardReplay drops a late replay and waits until it has ended, so that it is not mistaken
-// for part of the turn that is about to begin.
-func (s *session) discardReplay(ctx context.Context, cs *childSession) {
-	if mode, _ := s.updates.state(); mode == discardingLate {
-		s.awaitReplay(ctx, cs)
-		s.updates.set(live)
-	}
-}
-
 // awaitReplay waits until a late replay has ended. The child writes the rest of a replay while it
 // waits for input, so the replay has ended when the child answers a request without having replayed
 // more.
@@ -148,7 +143,7 @@ func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
 	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	for before := -1; ; {
-		_, now := s.updates.state()
+		now := s.updates.soFar()
 		if now == before {
 			return
 		}
