@@ -23,7 +23,6 @@ type childSession struct {
 	subagents int // that have been announced; guarded by router.mu
 
 	order   sync.Mutex // held while a message of the child is delivered
-	pairs   pairs      // guarded by order
 	barrier barrier
 
 	outdated atomic.Bool // it must be opened again before it is used
@@ -175,7 +174,6 @@ func (cs *childSession) handleUpdate(s *session, t *turn, m message) {
 	}
 	var held []message
 	if err == nil {
-		u.Raw = cs.pairs.join(m.from, u.Kind, u.Raw)
 		u, held, err = cs.translated(s, m.from, u)
 	}
 	switch {

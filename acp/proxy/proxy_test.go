@@ -77,22 +77,6 @@ func TestUpdates(t *testing.T) {
 }
 
 // Clause P6.
-func TestCharacterInTwoChunks(t *testing.T) {
-	send := func(text string) string {
-		return `send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",` +
-			`"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` +
-			text + `"}}}}` + "\n"
-	}
-	b := initialized(t, plain+opened+"await session/prompt\n"+send(`a\ud83d`)+send(`\ude00b`)+
-		answered)
-	s, _ := b.open()
-	_, err := b.prompt(s)
-	require.NoError(t, err)
-	require.Contains(t, b.client.next(), `"text":"a"`)
-	require.Contains(t, b.client.next(), `"text":"\ud83d\ude00b"`)
-}
-
-// Clause P6.
 func TestMessagesFromChild(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission",`+
