@@ -110,12 +110,8 @@ func (s *session) nextContext(cs *childSession) promptContext {
 		return promptContext{}
 	}
 	pc := promptContext{history: s.pendingHistory}
-	told := s.relays.toldParts()
-	for i, part := range s.contextParts(s.state.RootsMode) {
+	for _, part := range s.contextParts(s.state.RootsMode) {
 		known := *part.sent(&s.state)
-		if known == "" && told != nil { // what a prompt said is newer
-			known = told[i].digest
-		}
 		switch {
 		case part.digest == known:
 			continue

@@ -31,11 +31,8 @@ type Options struct {
 	// real path to which each must still lead. It is called in each call of a tool, and its result
 	// is the scope of every client. Without roots no file is accessible.
 	Session func(context.Context) ([]workspace.Root, error)
-	// Context is the text in the server's instructions for the model of the agent in Session.
-	Context string
-	// Only has the names of the tools to serve; nil means all. If it is not nil, the server serves
-	// nothing else, and its instructions are Context.
-	Only []string
+	// Empty says to serve nothing, because that session has ended.
+	Empty bool
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
 	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
@@ -120,11 +117,10 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 
 // tools returns the tools that are served.
 func (o Options) tools() []tools.Tool {
-	all := tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
-	if o.Only == nil {
-		return all
+	if o.Empty {
+		return nil
 	}
-	return slices.DeleteFunc(all, func(t tools.Tool) bool { return !slices.Contains(o.Only, t.Name) })
+	return tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
 }
 
 // Close ends all sessions, waits for them, and closes the roots.
@@ -163,19 +159,15 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 
 // forClient returns an SDK server for one client.
 func (s *Server) forClient(c *client) *mcp.Server {
-	all := s.options.Only == nil
 	said := instructions
 	switch {
-	case !all:
-		said = s.options.Context
+	case s.options.Empty:
+		said = ""
 	case s.options.Session != nil:
 		said = sessionInstructions + instructions
-		if s.options.Context != "" {
-			said += "\n\n" + s.options.Context
-		}
 	}
 	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if all {
+	if !s.options.Empty {
 		capabilities.Resources = &mcp.ResourceCapabilities{}
 		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
 	}
@@ -193,7 +185,7 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
 	c.promptsChanged = func() {}
-	if all {
+	if !s.options.Empty {
 		c.addResources(server)
 		// the SDK notifies the client
 		c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
