@@ -252,13 +252,6 @@ func TestClose(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestSessionClose(t *testing.T) {
-	b := initialized(t, plain+opened)
-	s, _ := b.open()
-	require.NoError(t, s.Close(t.Context()))
-	require.Empty(t, b.received("session/close"))
-}
-
 func TestAgentThatDoesNotRead(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n",
 		proxy.Options{}.With(proxy.Limits{

@@ -72,45 +72,6 @@ func TestRestartByPrompt(t *testing.T) {
 	}
 }
 
-// Clause P7.
-func TestRestartWithoutLoad(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
-		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
-	history := func(yield func(backend.Update, error) bool) {
-		for _, u := range []string{
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
-				`"text":"hello"}}}`,
-			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
-				`"text":"how "}}}`,
-			`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text",` +
-				`"text":"are you?"}}}`,
-			`{"update":{"sessionUpdate":"tool_call","toolCallId":"1","title":"Look around"}}`,
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
-				`"text":"again"}}}`,
-			`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",` +
-				`"text":"hello"}}}`,
-		} {
-			if update, err := backend.ParseUpdate(backend.Raw(u)); !yield(update, err) {
-				return
-			}
-		}
-	}
-	s, _, err := b.backend.Open(t.Context(),
-		backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-			History: history}, host{b.client})
-	require.NoError(t, err)
-	for range 2 {
-		_, err := b.prompt(s)
-		requireEnded(t, err, 3)
-	}
-	prompts := b.received("session/prompt")
-	require.Contains(t, prompts[0], `"prompt":[{"type":"text","text":"hello"}]`)
-	require.Contains(t, prompts[1], `call, it has no end: it may or may not have happened:\n\u003e Look around\n`)
-	require.Contains(t, prompts[1], `oldest first:\nuser:\n\u003e hello\nagent:\n\u003e how are you?\n`+
-		`user:\n\u003e again\n\nThe last turn has no answer.\nEnd of the record`)
-	require.Contains(t, prompts[1], `"prompt":[{"type":"text","text":"hello"},`)
-}
-
 func TestRestartWithUnreadableHistory(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
 		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))

@@ -9,9 +9,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -199,39 +197,6 @@ func TestListedSessionThatTheAgentLost(t *testing.T) {
 	}
 }
 
-// Clause A16.
-func TestListOfManySessions(t *testing.T) {
-	files, elsewhere, here := t.TempDir(), t.TempDir(), t.TempDir()
-	for i := range 1_505 { // in the order of names, so those here are on the last page
-		cwd := elsewhere
-		if i >= 1_500 {
-			cwd = here
-		}
-		raw := backend.Encode(simulatedSession{Cwd: cwd})
-		require.NoError(t, os.WriteFile(filepath.Join(files, fmt.Sprintf("s%04d.json", i)), raw,
-			0o600))
-	}
-	v := newSystem(t, abilities{List: true, Load: true, Page: 50, Dir: files},
-		proxy.Options{}).connect()
-	var listed string
-	require.Eventually(t, func() bool { // a slow machine answers before everything is listed
-		result, err := v.Call(t.Context(), "session/list",
-			backend.Encode(map[string]string{"cwd": here}))()
-		require.NoError(t, err)
-		listed = string(result)
-		return strings.Count(listed, `"sessionId"`) == 5
-	}, patience, 10*time.Millisecond)
-	require.Contains(t, listed, `"_meta":{"of":"s1504"}`)
-	require.Eventually(t, func() bool {
-		n := 0
-		for _, err := range v.Sessions(t.Context(), client.Query{}) {
-			require.NoError(t, err)
-			n++
-		}
-		return n == 1_505
-	}, patience, 10*time.Millisecond)
-}
-
 // Clause P6.
 func TestListedArchivedSessions(t *testing.T) {
 	b := initialized(t, "await initialize\n"+
@@ -297,26 +262,6 @@ func TestSessionsMalformed(t *testing.T) {
 		result, err := f.CallStored(t.Context(), method, all[0].State, nil)
 		require.NoError(t, err)
 		require.Nil(t, result, "the agent cannot")
-	}
-}
-
-// Clause A31.
-func TestListedTitlesWithContext(t *testing.T) {
-	for title, want := range map[string]string{
-		"<acp-agent-context> This session has the fol": "", "<acp-agent-context>": "",
-		"<acp-agent-conte...":      "",
-		"Fix it\n<acp-agent-cont…": "Fix it", "<b>Fix it</b>": "<b>Fix it</b>",
-	} {
-		b := initialized(t, "await initialize\n"+
-			`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
-			`"sessionCapabilities":{"list":{}}}}`+
-			"\nawait session/list\n"+
-			`send {"jsonrpc":"2.0","id":$session/list$,`+
-			`"result":{"sessions":[{"sessionId":"a","cwd":"/a","title":`+
-			string(backend.Encode(title))+`}]}}`+"\n", proxy.Options{})
-		for s := range sessionsOf(t, b.backend.(backend.Foreign)) {
-			require.Equal(t, want, s.Title, title)
-		}
 	}
 }
 
@@ -430,31 +375,6 @@ func TestLoadByIDOfAgent(t *testing.T) {
 			require.Equal(t, "agent N:before+x+z", v.prompt("mine", "z"))
 			v.disconnect()
 			require.NotContains(t, methods(h.received()), "session/new")
-		})
-	}
-}
-
-// Clause A14.
-func TestForkByIDOfAgent(t *testing.T) {
-	for name, a := range map[string]abilities{"fork": {Load: true, Fork: true},
-		"no fork": {Load: true}} {
-		t.Run("A14/"+name, func(t *testing.T) {
-			a.Dir = t.TempDir()
-			h := newSystem(t, a, proxy.Options{})
-			v := h.connect()
-			roots := roots(t, 0)
-			raw := backend.Encode(simulatedSession{Cwd: roots.Cwd().String(),
-				Updates: []json.RawMessage{chunk("user", "before")}})
-			require.NoError(t, os.WriteFile(filepath.Join(a.Dir, "mine.json"), raw, 0o600))
-			s, err := v.ForkSession(t.Context(), "mine", client.Setup{Roots: roots})
-			if !a.Fork {
-				require.ErrorContains(t, err, "no session mine")
-				return
-			}
-			require.NoError(t, err)
-			require.Equal(t, "agent N:before+x", v.prompt(s.ID, "x"))
-			_, err = v.ForkSession(t.Context(), "unknown", client.Setup{Roots: roots})
-			require.ErrorContains(t, err, "no session unknown")
 		})
 	}
 }

@@ -238,49 +238,6 @@ func overlap(
 		linesOf(t, record, "session/cancel", "$/cancel_request")
 }
 
-// Nothing is stored of a prompt that the agent refused as invalid before it said anything.
-//
-// Clauses S12, P7.
-func TestRefusedPrompt(t *testing.T) {
-	const refuses = `refuse session/prompt {"code":-32602,"message":"no such block"}` + "\n"
-	command, _ := command(t, plain+opened+"await session/prompt\n"+refuses+
-		"await session/prompt\n"+answered+"await session/prompt\n"+
-		"send "+fmt.Sprintf(update, `{"sessionUpdate":"agent_message_chunk",`+
-		`"content":{"type":"text","text":"hm"}}`)+refuses)
-	store := memstore.New(t)
-	c := through(t, command, store, client.Options{})
-	s, err := c.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
-	require.NoError(t, err)
-	history := func() string {
-		all := ""
-		for u, err := range sessionstore.WithoutEnds(store.Finished(t.Context(), sessionstore.ID(s.ID))) {
-			require.NoError(t, err)
-			all += u.String()
-		}
-		return all
-	}
-	_, err = c.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
-	require.ErrorContains(t, err, "no such block")
-	stored, err := store.Get(t.Context(), sessionstore.ID(s.ID))
-	require.NoError(t, err)
-	require.Zero(t, stored.Turns)
-	require.Empty(t, stored.Title)
-	require.Empty(t, history())
-
-	_, err = c.Prompt(t.Context(), s.ID, sdk.TextBlock("two"))
-	require.NoError(t, err)
-	_, err = c.Prompt(t.Context(), s.ID, sdk.TextBlock("three"))
-	require.ErrorContains(t, err, "no such block")
-	stored, err = store.Get(t.Context(), sessionstore.ID(s.ID))
-	require.NoError(t, err)
-	require.EqualValues(t, 2, stored.Turns)
-	require.Equal(t, "two", stored.Title)
-	require.NotContains(t, history(), "one")
-	for _, text := range []string{"two", "three", "hm"} {
-		require.Contains(t, history(), text)
-	}
-}
-
 // Clause W7.
 func TestPromptDuringATurn(t *testing.T) {
 	says := func(text string) string {

@@ -19,7 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -456,28 +455,6 @@ func TestRequestsOutsideRoots(t *testing.T) {
 	}
 }
 
-// Clause A1.
-func TestCapabilities(t *testing.T) {
-	for bits := range 1 << 3 {
-		a := abilities{Load: bits&1 != 0, List: bits&2 != 0, Roots: bits&4 != 0}
-		h := newSystem(t, a, proxy.Options{})
-		v := h.connect()
-		raw, err := v.Call(t.Context(), "initialize", json.RawMessage(`{"protocolVersion":1}`))()
-		require.Error(t, err, "initialize was sent before")
-		require.Nil(t, raw)
-		agent := v.agent
-		require.True(t, agent.Load && agent.Resume && agent.Fork && agent.List && agent.Close &&
-			agent.Delete && agent.AdditionalDirectories)
-		require.True(t, agent.Prompt.Image, "only the agent has it")
-		require.False(t, agent.Prompt.Audio)
-		require.False(t, agent.MCP.Http, "the agent connects the servers")
-		require.Contains(t, string(agent.Raw), `"authMethods":[{"id":"key","name":"A key"}]`)
-		require.Contains(t, string(agent.Raw), `"name":"simulated"`)
-		v.disconnect()
-		require.Contains(t, h.received()[1].params, `"clientCapabilities"`)
-	}
-}
-
 // Clause P6.
 func TestOnlySessionIdsChange(t *testing.T) {
 	c, _ := command(t, capable+opened+"await session/prompt\n"+
@@ -543,51 +520,6 @@ func TestOnlySessionIdsChange(t *testing.T) {
 		listed = append(listed, s.ID)
 	}
 	require.Equal(t, []string{s.ID}, listed)
-}
-
-// BenchmarkUpdates measures an update through the proxy and without it.
-func BenchmarkUpdates(b *testing.B) {
-	const updates = 10_000
-	script := plain + opened + strings.Repeat("await session/prompt\nrepeat "+fmt.Sprint(updates)+
-		` {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",`+
-		`"update":{"sessionUpdate":"agent_message_chunk","messageId":"m",`+
-		`"content":{"type":"text","text":"word $i "}}}}`+"\n"+answered, 3)
-	turns := func(b *testing.B, connect func(client.Options) *client.Client) {
-		var got int
-		for b.Loop() {
-			b.StopTimer()
-			cl := connect(client.Options{Updates: func(context.Context, client.Update) { got++ }})
-			s, err := cl.NewSession(b.Context(), client.Setup{Roots: oneRoot(b)})
-			require.NoError(b, err)
-			b.StartTimer()
-			_, err = cl.Prompt(b.Context(), s.ID, sdk.TextBlock("go"))
-			require.NoError(b, err)
-		}
-		b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/updates, "us/update")
-	}
-	b.Run("direct", func(b *testing.B) {
-		turns(b, func(o client.Options) *client.Client {
-			c, _ := command(b, script)
-			p, err := process.Start(b.Context(), c, process.Options{})
-			require.NoError(b, err)
-			cl := client.New(p.Stdout(), p.Stdin(), o)
-			var serving sync.WaitGroup
-			serving.Go(func() { _ = cl.Serve(context.Background()) })
-			b.Cleanup(func() {
-				_ = p.Stop(context.Background())
-				serving.Wait()
-			})
-			_, err = cl.Initialize(b.Context())
-			require.NoError(b, err)
-			return cl
-		})
-	})
-	b.Run("through", func(b *testing.B) {
-		turns(b, func(o client.Options) *client.Client {
-			c, _ := command(b, script)
-			return through(b, c, memstore.New(b), o)
-		})
-	})
 }
 
 // Some agents mention an edit only in the permission request, and say nothing more about one that

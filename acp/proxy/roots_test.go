@@ -2,7 +2,6 @@ package proxy_test
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -257,41 +256,6 @@ func TestRootsByFlagsFailedLoad(t *testing.T) {
 	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
 	require.Len(t, h.starts(), 4, "two with other roots, which have ended")
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
-}
-
-func TestRootsMode(t *testing.T) {
-	for name, c := range map[string]struct {
-		agent   abilities
-		profile profiles.Profile
-		want    string
-	}{
-		"the protocol comes first": {abilities{Roots: true}, flagged(), "by the protocol"},
-		"then flags":               {abilities{}, flagged(), "by flags"},
-		"then context":             {abilities{}, profiles.Profile{}, "by context"},
-		"flags on request": {abilities{Roots: true},
-			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByFlags, Flag: "--add-dir"}}, "by flags"},
-		"context on request": {abilities{Roots: true},
-			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByContext, Flag: "--add-dir"}}, "by context"},
-		"P1: the protocol if it is spoken": {abilities{},
-			profiles.Profile{Roots: profiles.Roots{Mode: profiles.RootsByProtocol}}, "by context"},
-		"flags that cannot name the path": {abilities{},
-			profiles.Profile{Roots: profiles.Roots{Flag: "--dirs", FlagSplits: string(filepath.Separator)}}, "by context"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := newSystem(t, c.agent, proxy.Options{Profile: c.profile})
-			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-			require.NoError(t, err)
-			v.prompt(s.ID, "one")
-			require.Contains(t, h.way(s.ID), c.want)
-			v.disconnect()
-			told := strings.Contains(h.received()[len(h.received())-1].params, "several folders")
-			require.Equal(t, c.want == "by context", told)
-		})
-	}
-	require.Empty(t, proxy.Describe(nil))
-	require.Empty(t, proxy.Describe([]byte(`{"v":1}`)))
 }
 
 // The user adds a folder in a session, and later removes it. The agent gets the new list as after a

@@ -167,28 +167,6 @@ func requireOnlyWhatItHas(
 	require.Contains(t, told[2], first.At(2).String())
 }
 
-// Clause P7.
-func TestSessionLostByAgent(t *testing.T) {
-	for _, method := range []string{"session/load", "session/resume"} {
-		t.Run(method, func(t *testing.T) {
-			h := newSystem(t, abilities{Load: method == "session/load",
-				Resume: method == "session/resume", Refuse: method, Code: -32603}, proxy.Options{})
-			first := roots(t, 0)
-			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-			require.NoError(t, err)
-			v.prompt(s.ID, "one")
-			v.disconnect()
-			v = h.connect()
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-			require.NoError(t, err)
-			require.Equal(t, []string{"user one", "agent N:one"}, v.shownBeforeNotice())
-			require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"))
-			require.Equal(t, []string{"one", "N:one", "two", "N:~one+two"}, h.history(s.ID))
-		})
-	}
-}
-
 // An agent that cannot open its session at the moment opens it the next time, and is then told what
 // was said in between.
 func TestSessionNotOpenedOnce(t *testing.T) {
@@ -418,38 +396,6 @@ func TestResumeWithoutRecord(t *testing.T) {
 	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two"}, v.shown())
-}
-
-// The record is shown as far as it goes, and then what the agent did without this program.
-//
-// Clause P7.
-func TestReplayAfterRecord(t *testing.T) {
-	files, first := t.TempDir(), roots(t, 0)
-	h := withAgent(t, files, false, profiles.Profile{})
-	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
-	v.prompt(s.ID, "same")
-	v.prompt(s.ID, "same")
-	v.disconnect()
-
-	alone := withAgent(t, files, false, profiles.Profile{}).connect()
-	_, err = alone.LoadSession(t.Context(), "c1", client.Setup{Roots: first})
-	require.NoError(t, err)
-	alone.prompt("c1", "same")
-	alone.prompt("c1", "last")
-	alone.disconnect()
-
-	want := []string{"same", "N:same", "same", "N:same+same", "same", "N:same+same+same", "last",
-		"N:same+same+same+last"}
-	for range 2 {
-		v := h.connect()
-		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-		require.NoError(t, err)
-		require.Len(t, v.shown(), len(want))
-		require.Equal(t, want, h.history(s.ID))
-		v.disconnect()
-	}
 }
 
 // Clause A12.
@@ -922,63 +868,5 @@ func TestMovedSession(t *testing.T) {
 					"N:" + told + "+two+three"}, h.history(s.ID))
 			})
 		}
-	}
-}
-
-// A session that was stored for another agent opens with its conversation.
-//
-// Clause A31.
-func TestTransferredSession(t *testing.T) {
-	for _, a := range []abilities{{}, {Load: true}, {Load: true, Resume: true}} {
-		from := newSystem(t, abilities{Load: true}, proxy.Options{})
-		to := newSystem(t, a, proxy.Options{Profile: profiles.Profile{Identity: "another"}})
-		to.store = from.store
-		list := roots(t, 1)
-		v := from.connect()
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: list})
-		require.NoError(t, err)
-		v.prompt(s.ID, "mode m")
-		v.prompt(s.ID, "one")
-		original := from.history(s.ID)
-		v.disconnect()
-
-		source, err := from.store.Get(t.Context(), sessionstore.ID(s.ID))
-		require.NoError(t, err)
-		require.Equal(t, proxy.Owner(from.command, profiles.Profile{}), source.Agent)
-		_, err = from.store.Fork(t.Context(), source.ID,
-			sessionstore.Session{ID: "copy", Agent: proxy.Owner(to.command, to.options.Profile),
-				Keys: source.Keys})
-		require.NoError(t, err)
-
-		v = to.connect()
-		opened, err := v.LoadSession(t.Context(), "copy", client.Setup{Roots: list})
-		require.NoError(t, err)
-		require.Contains(t, string(opened.Result), `"currentModeId":"ask"`,
-			"the mode is that of the new agent")
-		v.mu.Lock()
-		seen := slices.Clone(v.seen)
-		v.mu.Unlock()
-		require.NotContains(t, seen, "current_mode_update")
-		require.Len(t, v.shown(), 4)
-		require.Equal(t, "agent N:~mode m+~one+two", v.prompt("copy", "two"))
-		require.Len(t, to.history("copy"), 6)
-		v.disconnect()
-
-		v = to.connect()
-		_, err = v.ResumeSession(t.Context(), "copy", client.Setup{Roots: list})
-		require.NoError(t, err)
-		known := "~mode m+~one+two"
-		if !a.Load && !a.Resume {
-			known = "~mode m+~one+~two"
-		}
-		require.Equal(t, "agent N:"+known+"+three", v.prompt("copy", "three"))
-		v.disconnect()
-
-		v = from.connect()
-		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: list})
-		require.NoError(t, err)
-		require.Equal(t, original, from.history(s.ID))
-		require.Equal(t, "agent N:mode m+one+two", v.prompt(s.ID, "two"),
-			"the original is untouched")
 	}
 }

@@ -57,17 +57,30 @@ func TestUsageOfRelease(t *testing.T) {
 	require.True(t, older.Usage.Counted("").Restarts)
 }
 
-func TestFlags(t *testing.T) {
+// Clause P1.
+func TestChooseRootsMode(t *testing.T) {
 	first, second := filepath.Join(t.TempDir(), "a b"), filepath.Join(t.TempDir(), "c,d")
 	dirs, err := workspace.ParseDirs([]string{first, second})
 	require.NoError(t, err)
-	mode, args := profiles.Roots{Flag: "--add-dir"}.Choose(false, dirs)
-	require.Equal(t, profiles.RootsByFlags, mode)
-	require.Equal(t, []string{"--add-dir", first, "--add-dir", second}, args)
-	mode, _ = profiles.Roots{Flag: "--dirs", FlagSplits: ","}.Choose(false, dirs)
-	require.Equal(t, profiles.RootsByContext, mode, "it would be split in two")
-	mode, _ = profiles.Roots{}.Choose(false, dirs)
-	require.Equal(t, profiles.RootsByContext, mode)
+	flags := []string{"--add-dir", first, "--add-dir", second}
+	for name, c := range map[string]struct {
+		advertised bool
+		roots      profiles.Roots
+		mode       profiles.RootsMode
+		flags      []string
+	}{
+		"the protocol comes first":     {true, profiles.Roots{Flag: "--add-dir"}, profiles.RootsByProtocol, nil},
+		"then flags":                   {false, profiles.Roots{Flag: "--add-dir"}, profiles.RootsByFlags, flags},
+		"then context":                 {false, profiles.Roots{}, profiles.RootsByContext, nil},
+		"flags on request":             {true, profiles.Roots{Mode: profiles.RootsByFlags, Flag: "--add-dir"}, profiles.RootsByFlags, flags},
+		"context on request":           {true, profiles.Roots{Mode: profiles.RootsByContext, Flag: "--add-dir"}, profiles.RootsByContext, nil},
+		"the protocol if it is spoken": {false, profiles.Roots{Mode: profiles.RootsByProtocol}, profiles.RootsByContext, nil},
+		"a path that would be split":   {false, profiles.Roots{Flag: "--dirs", FlagSplits: ","}, profiles.RootsByContext, nil},
+	} {
+		mode, args := c.roots.Choose(c.advertised, dirs)
+		require.Equal(t, c.mode, mode, name)
+		require.Equal(t, c.flags, args, name)
+	}
 }
 
 func TestParseRootsMode(t *testing.T) {

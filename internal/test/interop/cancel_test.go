@@ -107,28 +107,3 @@ func TestNoUpdateAfterCancelledTurn(t *testing.T) {
 func isUpdate(m rawrpc.Message) bool {
 	return m.Method == "session/update" && !strings.Contains(m.Raw, "available_commands_update")
 }
-
-// Clause W7.
-func TestTheAgentBehindGetsAPromptDuringATurn(t *testing.T) {
-	t.Parallel()
-	a := start(t, behind()...).initialize()
-	session := a.open(folder(t))
-	from, id := a.Count(), a.NextID()
-	a.send(rawrpc.Request(id, "session/prompt", promptParams(session, "wait")))
-	a.await(from, isUpdate)
-	second := a.try("session/prompt", promptParams(session, "say both"))
-	require.Equal(t, "end_turn", stopReason(t, second))
-	require.Contains(t, a.updates(from, session), "both")
-	third := a.NextID()
-	a.send(
-		rawrpc.Notification("session/cancel", sessionParams(session)),
-		rawrpc.Request(third, "session/prompt", promptParams(session, "say yes")),
-	)
-	first, err := a.Response(within(t), from, id)
-	require.NoError(t, err)
-	require.Equal(t, "cancelled", stopReason(t, first))
-	m, err := a.Response(within(t), from, third)
-	require.NoError(t, err)
-	require.Equal(t, "end_turn", stopReason(t, m))
-	require.Contains(t, a.updates(from, session), "yes")
-}

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,54 +46,6 @@ func TestCommandInErrorOpensSession(t *testing.T) {
 			named.call(method, params, nil)
 			named.leave()
 		}
-	}
-}
-
-// rough is a shell script that serves as an agent and writes lines that are not messages.
-const rough = `
-say() { printf '%b\n' "$1"; }
-reply() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
-chunk() { say '{"jsonrpc":"2.0",'"$2"'"method":"session/update","params":{"sessionId":"its","update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"'"$1"'"}}}}'; }
-while IFS= read -r line; do
-	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
-	case $line in
-	*'"method":"initialize"'*)
-		say 'Listening on nothing…'
-		reply '{"protocolVersion":1,"agentCapabilities":{}}' ;;
-	*'"method":"session/new"'*)
-		reply '{"sessionId":"its"}' ;;
-	*'"method":"session/prompt"'*)
-		chunk 'before '
-		say 'not JSON'
-		say ''
-		say '7'
-		say '[{"jsonrpc":"2.0","method":"session/update"}]'
-		say '{"jsonrpc":"1.0","method":"session/update","params":{"sessionId":"its"}}'
-		say '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"its",'
-		say '\0377\0376'
-		chunk 'raw \0377 bytes'
-		chunk 'behind' '\r  \r'
-		reply '{"stopReason":"end_turn"}' ;;
-	esac
-done
-`
-
-// Whatever the agent writes, acp-agent writes valid messages.
-//
-// Clause W1.
-func TestGarbageFromAgent(t *testing.T) {
-	t.Parallel()
-	script := filepath.Join(folder(t), "rough.sh")
-	require.NoError(t, os.WriteFile(script, []byte(rough), 0o600))
-	a := start(t, "--", "sh", script).initialize()
-	session := a.open(folder(t))
-	require.Equal(t, "end_turn", a.prompt(session, "hello"))
-	said := a.updates(0, session)
-	require.Contains(t, said, `"before "`)
-	require.Contains(t, said, `"behind"`)
-	require.NotContains(t, said, "raw")
-	for _, line := range a.Lines() {
-		require.False(t, line.FromAgent && strings.ContainsAny(line.Text, "\r\n"), "%q", line.Text)
 	}
 }
 
@@ -144,48 +94,4 @@ func TestAgentErrorsAreLoggedWithoutSecrets(t *testing.T) {
 		require.NotContains(t, log, secret)
 		require.NotContains(t, log, words)
 	}
-}
-
-// greedy is a shell script that serves as an agent and lists sessions in folders of its choice. It
-// records the loads.
-const greedy = `
-reply() { printf '%s\n' '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
-while IFS= read -r line; do
-	id=${line#'{"jsonrpc":"2.0","id":'} id=${id%%,*}
-	case $line in
-	*'"method":"initialize"'*)
-		reply '{"protocolVersion":1,"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{},"additionalDirectories":{}}}}' ;;
-	*'"method":"session/list"'*)
-		reply '{"sessions":[{"sessionId":"a","cwd":"'"$1"'","additionalDirectories":["/","/etc"]},{"sessionId":"b","cwd":"/","additionalDirectories":["/etc"]}]}' ;;
-	*'"method":"session/load"'*)
-		printf '%s\n' "$line" >> "$2"
-		reply '{}' ;;
-	esac
-done
-`
-
-// An editor sends back what a list shows, so the agent's list must not choose the roots.
-//
-// Clause A24.
-func TestListedSessionsChooseNoRoots(t *testing.T) {
-	t.Parallel()
-	dir, cwd := folder(t), folder(t)
-	script, loads := filepath.Join(dir, "greedy.sh"), filepath.Join(dir, "loads")
-	require.NoError(t, os.WriteFile(script, []byte(greedy), 0o600))
-	a := start(t, "--", "sh", script, cwd, loads).initialize()
-	sessions := a.list(nil)
-	require.Len(t, sessions, 2)
-	for _, s := range sessions {
-		require.Empty(t, s.AdditionalDirectories, s.Cwd)
-	}
-	first := slices.IndexFunc(sessions, func(s listed) bool { return s.Cwd == cwd })
-	require.GreaterOrEqual(t, first, 0)
-	require.Equal(t, "/", sessions[1-first].Cwd)
-	a.call("session/load", map[string]any{
-		"sessionId": sessions[first].SessionID, "cwd": cwd,
-		"additionalDirectories": sessions[first].AdditionalDirectories, "mcpServers": []any{},
-	}, nil)
-	loaded, err := os.ReadFile(loads)
-	require.NoError(t, err)
-	require.NotContains(t, string(loaded), "/etc")
 }

@@ -1,9 +1,8 @@
 // Package agents tests the built program in front of real agents. Nothing leaves the machine:
 // package modelserver takes the place of their models.
 //
-// The client is package acp/client, and once the official TypeScript client (a script in
-// testdata/node-agents). subjects_test.go lists the agents and how each runs without an account, a
-// question or an update. "make npm" installs the packages that the tests here need; "make
+// The client is package acp/client. subjects_test.go lists the agents and how each runs without an
+// account, a question or an update. "make npm" installs the packages that the tests here need; "make
 // interop-agents" also installs those of testdata/node-agents/more and rewrites the tables of
 // docs/agents-compared.md. Tests whose packages are missing are skipped, except in CI.
 //

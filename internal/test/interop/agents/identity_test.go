@@ -3,6 +3,9 @@ package agents
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -190,4 +193,16 @@ func ownID(t *testing.T, s *stage) (string, error) {
 		return "", fmt.Errorf("the conversation is shown more than once: %s", e.heard(own))
 	}
 	return "open their sessions", nil
+}
+
+// ageChats renames the files of Gemini CLI's sessions to those of sessions created earlier. It
+// cannot load a session in the minute in which it was created, because it then overwrites the file.
+func (s *stage) ageChats(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.home, ".gemini/tmp/*/chats/session-*"))
+	require.NoError(t, err)
+	minute := regexp.MustCompile(`session-[^-]*-`)
+	for _, file := range files {
+		require.NoError(t, os.Rename(file, minute.ReplaceAllString(file, "session-2025-")))
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -94,127 +93,6 @@ func goOn(t *testing.T, s *stage, e *editor, id string) {
 	turn := s.prompt(e, id, "And since?", modelserver.Say("Since then as well."))
 	require.Contains(t, turn[0].Text(), "It was long ago.", "the model is told of the conversation")
 	require.Contains(t, turn[0].Text(), s.first, "and of the folders that it has now")
-}
-
-// listsGeneratedTitle is about opencode, which makes a title after the first prompt, and only its
-// list has it.
-//
-// Clause A29.
-func listsGeneratedTitle(t *testing.T, s *stage, e *editor) again {
-	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-	require.NoError(t, err)
-	s.prompt(e, made.ID, "Where is the parser?", modelserver.Say("Nowhere."))
-	return func(t *testing.T, e *editor) {
-		require.Eventually(t, func() bool {
-			for listed, err := range e.Sessions(within(t), client.Query{Cwd: s.roots(t).Cwd()}) {
-				require.NoError(t, err)
-				if listed.ID == made.ID && listed.Title != nil && *listed.Title == modelserver.Title {
-					return true
-				}
-			}
-			return false
-		}, patience, 200*time.Millisecond)
-	}
-}
-
-// Turns that pi made without acp-agent follow those on record, although its replay lacks edits.
-//
-// Clause P7.
-func TestReplayContinuesTheRecord(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
-	s := onStage(t, pi)
-	e := s.behind(t, noFiles)
-	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t)})
-	require.NoError(t, err)
-	s.prompt(e, made.ID, "With acp-agent.", modelserver.Say("First answer."))
-	e.leave()
-
-	alone := s.alone(t, noFiles)
-	var own string
-	for listed, err := range alone.Sessions(within(t), client.Query{}) {
-		require.NoError(t, err)
-		own = listed.ID
-	}
-	_, err = alone.LoadSession(within(t), own, client.Setup{Roots: s.roots(t)})
-	require.NoError(t, err)
-	s.prompt(alone, own, "Alone.", modelserver.Say("Second answer."))
-	alone.leave()
-
-	for range 2 {
-		e := s.behind(t, noFiles)
-		_, err = e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
-		require.NoError(t, err)
-		for _, answer := range []string{"First answer.", "Second answer."} {
-			require.Equal(t, 1, strings.Count(e.heard(made.ID), `"text":"`+answer), e.heard(made.ID))
-		}
-		e.leave()
-	}
-}
-
-// What is deleted in the agent disappears behind acp-agent too. A session that was used there
-// stays, marked, and goes on.
-//
-// Clause A31.
-func TestSessionsDeletedInTheAgent(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
-	t.Parallel()
-	for _, c := range []subject{opencode, claude, pi, qwen} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			s := onStage(t, c)
-			alone := s.alone(t, noFiles)
-			var own []string
-			for _, name := range []string{"kept", "used", "deleted"} {
-				made, err := alone.NewSession(within(t), client.Setup{Roots: s.roots(t)})
-				require.NoError(t, err)
-				s.prompt(alone, made.ID, "Before, "+name+".", modelserver.Say("It was long ago."))
-				own = append(own, made.ID)
-			}
-			alone.leave()
-
-			e := s.behind(t, noFiles)
-			here := client.Query{Cwd: s.roots(t).Cwd()}
-			require.Eventually(t, func() bool { return len(e.listed(here)) == 3 }, patience,
-				100*time.Millisecond)
-			_, err := e.LoadSession(within(t), own[1], client.Setup{Roots: s.roots(t)})
-			require.NoError(t, err)
-			s.prompt(e, own[1], "And since?", modelserver.Say("Since then as well."))
-			e.leave()
-			require.True(t, s.deleteAlone(t, own[1], own[2]))
-
-			e = s.behind(t, noFiles)
-			var marked string
-			require.Eventually(t, func() bool {
-				titles := map[string]string{}
-				for s, err := range e.Sessions(within(t), here) {
-					require.NoError(t, err)
-					titles[s.ID] = ""
-					if s.Title != nil && strings.HasPrefix(*s.Title, "[deleted in the agent] ") {
-						marked, titles[s.ID] = s.ID, *s.Title
-					}
-				}
-				return len(titles) == 2 && titles[marked] != ""
-			}, patience, 100*time.Millisecond)
-			_, err = e.LoadSession(within(t), marked, client.Setup{Roots: s.roots(t)})
-			require.NoError(t, err)
-			require.Contains(t, e.heard(marked), "Since then as well.")
-			turn := s.prompt(e, marked, "And now?", modelserver.Say("Now as well."))
-			require.Contains(t, turn[0].Text(), "Since then as well.")
-			require.Contains(t, e.heard(marked), "does not open its own session")
-			e.leave()
-
-			e = s.behind(t, noFiles)
-			require.Len(t, e.listed(here), 2)
-			for s, err := range e.Sessions(within(t), here) {
-				require.NoError(t, err)
-				require.NotContains(t, *s.Title, "deleted")
-			}
-		})
-	}
 }
 
 // deleteAlone deletes sessions of the agent by its ids, without acp-agent. It reports whether the

@@ -52,39 +52,6 @@ func givenToolsForOtherRoots(t *testing.T, s *stage, e *editor) again {
 	return nil
 }
 
-// noToolsForRemovedRoots is about opencode, which keeps the MCP servers of a session that a load
-// does not name.
-//
-// Clause A24.
-func noToolsForRemovedRoots(t *testing.T, s *stage, e *editor) again {
-	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first, s.second)})
-	require.NoError(t, err)
-	read, edit := modelserver.Read(fruit(s.second)).By(rootsTools), modelserver.Edit(fruit(s.second), "cherry", "damson").By(rootsTools)
-	turn := s.prompt(e, made.ID, "Please mend the fruit.", read, modelserver.Edit(fruit(s.second), "banana", "cherry").By(rootsTools),
-		modelserver.Say("The fruit is mended."))
-	require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
-	require.Equal(t, "cherry\n", content(t, s.second))
-
-	removed := func(t *testing.T, e *editor) {
-		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t)})
-		require.NoError(t, err)
-		turn := s.prompt(e, made.ID, "And now?", read, edit, modelserver.Say("Seen."))
-		results := turn[len(turn)-1].Of(modelserver.Result)
-		for _, result := range results[len(results)-2:] {
-			require.Contains(t, result, "the session has no folders other than its working directory")
-		}
-		require.Equal(t, "cherry\n", content(t, s.second))
-	}
-	removed(t, e)
-	return func(t *testing.T, e *editor) {
-		removed(t, e)
-		_, err := e.LoadSession(within(t), made.ID, client.Setup{Roots: s.roots(t, s.second)})
-		require.NoError(t, err)
-		turn := s.prompt(e, made.ID, "Please mend it again.", read, edit, modelserver.Say("Done."))
-		require.Equal(t, "damson\n", content(t, s.second), turn[len(turn)-1].Of(modelserver.Result))
-	}
-}
-
 // noToolsForRootsOfOtherSessions is about opencode, which gives the MCP servers of a session to all
 // sessions that have its working directory in the same process.
 //

@@ -15,29 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
 
-// Clause W6.
-func turnIsCancelled(t *testing.T, s *stage, e *editor) again {
-	made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-	require.NoError(t, err)
-	type ended struct {
-		client.TurnEnd
-		error
-	}
-	ends := make(chan ended, 1)
-	go func() {
-		end, err := e.Prompt(within(t), made.ID, sdk.TextBlock(modelserver.Prompt("Take your time.", modelserver.Wait())))
-		ends <- ended{end, err}
-	}()
-	require.NoError(t, s.model.Waiting(within(t)))
-	require.NoError(t, e.Cancel(within(t), made.ID))
-	end := <-ends
-	require.NoError(t, end.error)
-	require.Equal(t, sdk.StopReasonCancelled, end.StopReason)
-	s.prompt(e, made.ID, "And now?", modelserver.Say("Now I have time."))
-	require.Contains(t, e.heard(made.ID), "Now I have time.")
-	return nil
-}
-
 // processes returns the command lines of processes that run with the stage's home, by process id.
 func (s *stage) processes(t *testing.T) map[int]string {
 	t.Helper()
