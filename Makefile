@@ -107,9 +107,9 @@ soak:
 	go test -run '^$$' -bench Soak -benchtime 1x -timeout 0 ./internal/test/bench -soak $(SOAKTIME)
 
 # Every operation on more and more sessions, folders, files and skills: records the measurements in
-# docs/internals/growth, and draws the plots of docs/internals/measurements.md. GROWTH=-large adds a store of 1 GB.
+# docs/internals/growth. GROWTH=-large adds a store of 1 GB.
 growth:
-	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -plots ../../../docs/internals/growth $(GROWTH)
+	go test -run '^$$' -bench Growth -benchtime 1x -timeout 0 ./internal/test/bench -growth ../../../docs/internals/growth/growth.csv $(GROWTH)
 
 lint: fmt vet staticcheck
 

@@ -2,11 +2,13 @@ package bench
 
 import (
 	"bytes"
+	"encoding/csv"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,18 +18,18 @@ import (
 )
 
 var (
-	plots = flag.String("plots", "", "the directory where BenchmarkGrowth writes its plots")
-	large = flag.Bool("large", false, "BenchmarkGrowth also measures a store of 1 GB")
+	record = flag.String("growth", "", "the file in which BenchmarkGrowth records what it measures")
+	large  = flag.Bool("large", false, "BenchmarkGrowth also measures a store of 1 GB")
 )
 
 // repeats is how often each operation is measured.
 const repeats = 7
 
 // BenchmarkGrowth measures each operation on more and more of what it should not, or only in
-// proportion, depend on. It records the measurements and draws plots.
+// proportion, depend on. It records the measurements.
 func BenchmarkGrowth(b *testing.B) {
-	if *plots == "" {
-		b.Skip("runs with -plots DIR, as make growth does")
+	if *record == "" {
+		b.Skip("runs with -growth FILE, as make growth does")
 	}
 	program := build(b, "cmd/acp-agent")
 	b.Setenv("ACP_AGENT_REPLAY_RATE", "-1")
@@ -45,17 +47,14 @@ func BenchmarkGrowth(b *testing.B) {
 			})
 		}
 	}
-	check(b, writeRecord(*plots, all))
-	all, err := readRecord(*plots) // whose numbers are rounded
-	check(b, err)
-	check(b, writePlots(*plots, drawPlots(all)))
+	check(b, writeRecord(*record, all))
 }
 
 // growth is what grows, to some sizes.
 type growth struct {
-	name, title, unit string
-	sizes             []int
-	prepare           func(s *subject, size int)
+	name    string
+	sizes   []int
+	prepare func(s *subject, size int)
 }
 
 // growths returns what is measured. large adds a store of 1 GB.
@@ -66,11 +65,11 @@ func growths(large bool) []growth {
 	}
 	files := []int{1_000, 20_000, 200_000}
 	return []growth{
-		{"store", "CPU time by other sessions in the store", "MB", megabytes, storeOf},
-		{"session", "CPU time by the session's own history", "MB", megabytes, sessionOf},
-		{"folders", "CPU time by the session's folders", "folders", []int{1, 8, 64}, foldersOf},
-		{"files", "CPU time by files in the folder", "files", files, filesOf},
-		{"skills", "CPU time by skills in the folder", "skills", []int{1, 20, 200}, skillsOf},
+		{"store", megabytes, storeOf},
+		{"session", megabytes, sessionOf},
+		{"folders", []int{1, 8, 64}, foldersOf},
+		{"files", files, filesOf},
+		{"skills", []int{1, 20, 200}, skillsOf},
 	}
 }
 
@@ -224,4 +223,52 @@ func cpu(pid int) (sum time.Duration) {
 		sum += ns
 	}
 	return sum
+}
+
+// measurement is how long an operation took on a size of what grows: medians in milliseconds.
+type measurement struct {
+	growth, operation string
+	size              int
+	cpu, wall         float64
+}
+
+// samples collects what operations take, by their names.
+type samples struct {
+	operations []string // in the order in which they came
+	cpu, wall  map[string][]time.Duration
+}
+
+func newSamples() *samples {
+	return &samples{cpu: map[string][]time.Duration{}, wall: map[string][]time.Duration{}}
+}
+
+func (s *samples) add(operation string, wall, cpu time.Duration) {
+	if len(s.cpu[operation]) == 0 {
+		s.operations = append(s.operations, operation)
+	}
+	s.cpu[operation] = append(s.cpu[operation], cpu)
+	s.wall[operation] = append(s.wall[operation], wall)
+}
+
+// medians returns a measurement for each operation.
+func (s *samples) medians(growth string, size int) (all []measurement) {
+	for _, name := range s.operations {
+		all = append(all, measurement{growth, name, size,
+			ms(quantile(s.cpu[name], 0.5)), ms(quantile(s.wall[name], 0.5))})
+	}
+	return all
+}
+
+// writeRecord writes measurements to a file.
+func writeRecord(path string, all []measurement) error {
+	rows := [][]string{{"growth", "operation", "size", "cpu ms", "wall ms"}}
+	for _, m := range all {
+		rows = append(rows, []string{m.growth, m.operation, strconv.Itoa(m.size),
+			fmt.Sprintf("%.2f", m.cpu), fmt.Sprintf("%.2f", m.wall)})
+	}
+	var text bytes.Buffer
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text.Bytes(), 0o644)
 }
