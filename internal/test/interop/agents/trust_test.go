@@ -3,6 +3,7 @@ package agents
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -115,4 +116,14 @@ func (s *stage) firstStart(t *testing.T, dir, canary string) (did start) {
 	did.instructions = strings.Contains(string(whole)+asked[0].Text(), "kumquat")
 	did.questions = e.questions()
 	return did
+}
+
+// git runs git as the user.
+func (s *stage) git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com"}, args...)...)
+	cmd.Dir = dir
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "git %v: %s", args, text)
+	return strings.TrimSpace(string(text))
 }
