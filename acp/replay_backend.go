@@ -53,14 +53,9 @@ func (r *replay) begin(ctx context.Context) (err error) {
 		}
 	}
 	r.shows = r.stored == nil && r.rate != nil
-	r.record()
-	return nil
-}
-
-// record starts a recorder without a draft.
-func (r *replay) record() {
-	r.draft, r.children = nil, r.agent.newChildLimit()
+	r.children = r.agent.newChildLimit()
 	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
+	return nil
 }
 
 // readStored returns the end of the stored history.
@@ -125,12 +120,6 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 			return err
 		}
 	}
-	if r.stored.isRepeated(u) { // what was recorded is on record
-		if err := r.discard(ctx); err != nil {
-			return err
-		}
-		r.record()
-	}
 	if !r.stored.passed(u) || !r.children.admits(u) {
 		return nil
 	}
@@ -149,9 +138,6 @@ func (s *session) takeReplayed(ctx context.Context) (sessionstore.Draft, error) 
 	}
 	if err := r.recorder.Close(ctx); err != nil {
 		return nil, err
-	}
-	if r.stored.hasRepeated() {
-		return nil, nil
 	}
 	return r.draft, nil
 }
@@ -185,14 +171,11 @@ func (s *session) dropReplayed(ctx context.Context) error {
 
 // storedEnd finds the end of the stored history in one that the backend replays: its last prompt,
 // as often as the stored history has it. A backend may replay prompts in other pieces, leave some
-// out, or replay another history. Then the end is not found, and nothing counts as new. Nor does
-// what is replayed before the answer to the last prompt is complete, or is replayed once more: the
-// backend may have messages of the user's that are no prompts, or replay everything twice.
+// out, or replay another history. Then the end is not found, and nothing counts as new.
 type storedEnd struct {
 	turnReader        // of what is replayed
 	size       int    // of the stored history, in bytes
 	last       string // the hash of the last prompt
-	answer     string // the hash of the answer to it, or ""
 	times      int    // how often it was not replayed yet
 	over       bool   // what is replayed comes after the end
 }
@@ -208,7 +191,6 @@ func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, e
 		if prompt != "" {
 			end.last = prompt
 			times[prompt]++
-			reader.beginAnswer()
 		}
 	}
 	for u, err := range history {
@@ -217,13 +199,12 @@ func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, e
 		}
 		end.size += len(u.Raw)
 		note(reader.read(u))
-		reader.readAnswer(u)
 	}
 	if end.size == 0 {
 		return nil, nil
 	}
 	note(reader.end())
-	end.times, end.answer = times[end.last], reader.answered()
+	end.times = times[end.last]
 	return &end, nil
 }
 
@@ -232,68 +213,19 @@ func (e *storedEnd) passed(u sessionstore.Update) bool {
 	if e == nil {
 		return true
 	}
-	begins := e.begins(u)
+	begins := u.Kind == sessionstore.UserMessageChunk && !e.open
 	if prompt := e.read(u); prompt != "" && prompt == e.last {
-		if e.times--; e.times <= 0 {
-			e.beginAnswer()
-		}
+		e.times--
 	}
-	e.readAnswer(u)
 	e.over = e.over || begins && e.times <= 0 && !e.own
 	return e.over
 }
 
-// isRepeated reports whether u, the next update, comes after an end that was found too early.
-func (e *storedEnd) isRepeated(u sessionstore.Update) bool {
-	if e == nil || !e.begins(u) || !e.hasRepeated() {
-		return false
-	}
-	e.over, e.answering = false, nil
-	return true
-}
-
-// hasRepeated reports whether the end was found too early.
-func (e *storedEnd) hasRepeated() bool {
-	return e != nil && e.over && e.answer != "" && e.answered() == e.answer
-}
-
-// turnReader finds the prompts in a history, and the answer to one. Prompts that follow each other
-// immediately are one.
+// turnReader finds the prompts in a history. Prompts that follow each other immediately are one.
 type turnReader struct {
-	said      hash.Hash // of what was read of a prompt, without white space
-	open      bool      // the last update was part of a prompt
-	own       bool      // the last prompt is a command of the adapter, unknown to the backend
-	answering hash.Hash // of what was read of the answer, without white space; nil if nothing
-	within    bool      // an answer is read
-}
-
-// begins reports whether a prompt begins with the next update.
-func (r *turnReader) begins(u sessionstore.Update) bool {
-	return u.Kind == sessionstore.UserMessageChunk && !r.open
-}
-
-// beginAnswer makes readAnswer read another answer, from its beginning.
-func (r *turnReader) beginAnswer() { r.answering, r.within = nil, true }
-
-// readAnswer reads what the agent says, unless it is the adapter that answers.
-func (r *turnReader) readAnswer(u sessionstore.Update) {
-	if !r.within || r.own || u.Kind != sessionstore.AgentMessageChunk {
-		return
-	}
-	if said := backend.ChunkText(u); said != "" {
-		if r.answering == nil {
-			r.answering = sha256.New()
-		}
-		writeWords(r.answering, said)
-	}
-}
-
-// answered returns the hash of what was read of an answer, or "".
-func (r *turnReader) answered() string {
-	if r.answering == nil {
-		return ""
-	}
-	return string(r.answering.Sum(nil))
+	said hash.Hash // of what was read of a prompt, without white space
+	open bool      // the last update was part of a prompt
+	own  bool      // the last prompt is a command of the adapter, unknown to the backend
 }
 
 // read reads the next update, and returns the hash of the prompt that has ended before it, or "".
@@ -309,7 +241,9 @@ func (r *turnReader) read(u sessionstore.Update) (ended string) {
 		r.said, r.open = sha256.New(), true
 		r.own = backend.IsOwnCommand(said, backend.AdapterCommands())
 	}
-	writeWords(r.said, said)
+	for word := range strings.FieldsSeq(said) {
+		_, _ = io.WriteString(r.said, word)
+	}
 	return ""
 }
 
@@ -320,11 +254,4 @@ func (r *turnReader) end() (ended string) {
 	}
 	r.open = false
 	return ended
-}
-
-// writeWords writes a text without white space.
-func writeWords(to hash.Hash, text string) {
-	for word := range strings.FieldsSeq(text) {
-		_, _ = io.WriteString(to, word)
-	}
 }
