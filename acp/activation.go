@@ -22,7 +22,7 @@ type opening struct {
 	activation backend.Activation // without Params
 	foreign    bool               // the store does not have it, or its source
 	previous   *session           // the active session that a load or resume replaces, or nil
-	rate       *replayRate        // of a load
+	pace       pace               // of a load
 	viewers    *viewers
 	loading    *connection // of the client that loads
 }

@@ -86,7 +86,7 @@ func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err err
 
 // show sends the client that loads an update, and waits until it has room.
 func (l *load) show(ctx context.Context, u backend.Update) error {
-	l.rate.wait(ctx)
+	l.pace.wait(ctx)
 	return l.from.sendUpdate(ctx, l.previous.address, u, forAnother)
 }
 

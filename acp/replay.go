@@ -13,10 +13,10 @@ import (
 // replay shows the client to a loaded session's conversation before the response: the stored
 // history, unless that was shown as the backend replayed it, then the current states.
 func (a *agent) replay(
-	ctx context.Context, s *session, to *connection, rate *replayRate,
+	ctx context.Context, s *session, to *connection, pace pace,
 ) error {
 	if !s.replay.shows {
-		if err := a.replayHistory(ctx, s.address, s.stored, to, rate, s.hasChild); err != nil {
+		if err := a.replayHistory(ctx, s.address, s.stored, to, pace, s.hasChild); err != nil {
 			return err
 		}
 	}
@@ -47,7 +47,7 @@ func (l *load) view(ctx context.Context) error {
 	}
 	store, as := l.agent.options.Store, newAddress(l.params.id)
 	if l.cause == backend.Load {
-		err := l.agent.replayHistory(ctx, as, l.stored.ID, l.from, l.rate,
+		err := l.agent.replayHistory(ctx, as, l.stored.ID, l.from, l.pace,
 			func(string) bool { return true })
 		if err != nil {
 			return err
@@ -63,12 +63,12 @@ func (l *load) view(ctx context.Context) error {
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
 // as failed, except those of children that the backend has.
 func (a *agent) replayHistory(
-	ctx context.Context, as address, stored sessionstore.ID, to *connection, rate *replayRate,
+	ctx context.Context, as address, stored sessionstore.ID, to *connection, pace pace,
 	hasChild func(key string) bool,
 ) error {
 	open, children := openToolCalls{}, openChildren{}
 	show := func(u backend.Update) error {
-		rate.wait(ctx)
+		pace.wait(ctx)
 		return to.sendUpdate(ctx, as, u, forAnother)
 	}
 	for u, err := range sessionstore.Joined(a.options.Store.History(ctx, stored)) {

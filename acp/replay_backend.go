@@ -22,8 +22,9 @@ type replay struct {
 	agent   *agent
 	id      sessionstore.ID             // see Histories.NewDraft; "" if the store does not have the session
 	stop    func(context.Context) error // ends the running turn
-	rate    *replayRate                 // nil for a resume
-	loading *connection                 // of the client that loads; nil if the session is opened in a turn
+	pace    pace
+	loads   bool        // it is a load, not a resume
+	loading *connection // of the client that loads; nil if the session is opened in a turn
 
 	// Guarded by beginUpdate:
 	stored   *storedEnd
@@ -38,7 +39,8 @@ func newReplay(a *agent, o opening) *replay {
 	if o.activation.Stop == nil {
 		return nil
 	}
-	r := &replay{agent: a, stop: o.activation.Stop, rate: o.rate, loading: o.loading}
+	r := &replay{agent: a, stop: o.activation.Stop, pace: o.pace, loading: o.loading,
+		loads: o.activation.Cause == backend.Load}
 	if !o.foreign {
 		r.id = o.stored
 	}
@@ -52,7 +54,7 @@ func (r *replay) begin(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	r.shows = r.stored == nil && r.rate != nil
+	r.shows = r.stored == nil && r.loads
 	r.children = r.agent.newChildLimit()
 	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
 	return nil
@@ -115,7 +117,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	if r.shows {
-		r.rate.wait(ctx)
+		r.pace.wait(ctx)
 		if err := s.showTo(ctx, r.loading, u, asItComes); err != nil {
 			return err
 		}

@@ -46,44 +46,34 @@ func isUnlimited(name string) bool {
 	})
 }
 
-// replayRate returns the limit for a load, in updates a second; negative for none.
-func (c *connection) replayRate() int {
-	chosen := c.agent.options.ReplayRate
-	if chosen == 0 && c.clientCapabilities().unlimited {
-		return -1
-	}
-	return cmp.Or(chosen, defaultReplayRate)
-}
+// pace limits the rate at which a load replays, nil without a limit. It is not safe for concurrent
+// use.
+type pace func(ctx context.Context)
 
-// replayRate limits the rate of a load's replay to what clients can handle. A pipe pushes back when
-// a client does not read, but some clients read everything and queue what they have not handled
-// yet: the Go SDK's client queues 1,024 notifications and then closes the connection.
-type replayRate struct {
-	request context.Context
-	first   int           // updates that do not wait for the limiter
-	limiter *rate.Limiter // nil without a limit
-}
-
-// newReplayRate returns the limit of a load whose request has the context request, in updates a
-// second. There is no limit if perSecond is negative.
-func newReplayRate(request context.Context, perSecond int) *replayRate {
-	if perSecond < 0 {
-		return &replayRate{request: request}
-	}
-	return &replayRate{
-		request, replayBurst - replayCatchUp, rate.NewLimiter(rate.Limit(perSecond), replayCatchUp),
+// wait returns when the next update may be sent, or ctx ended.
+func (p pace) wait(ctx context.Context) {
+	if p != nil {
+		p(ctx)
 	}
 }
 
-// wait returns when the next update may be sent, or ctx ended. A client that has closed its end
-// gets the rest at once, because the program must end soon. It is not safe for concurrent use.
-func (r *replayRate) wait(ctx context.Context) {
-	if r == nil || r.limiter == nil || errors.Is(context.Cause(r.request), jsonrpc.ErrClosed) {
-		return
+// pace returns the pace of a load whose request has the context request. It limits the rate to what
+// clients can handle. A pipe pushes back when a client does not read, but some clients read
+// everything and queue what they have not handled yet: the Go SDK's client queues 1,024
+// notifications and then closes the connection. A client that has closed its end gets the rest at
+// once, because the program must end soon.
+func (c *connection) pace(request context.Context) pace {
+	perSecond := c.agent.options.ReplayRate
+	if perSecond < 0 || perSecond == 0 && c.clientCapabilities().unlimited {
+		return nil
 	}
-	if r.first > 0 {
-		r.first--
-		return
+	first := replayBurst - replayCatchUp // they do not wait for the limiter
+	limiter := rate.NewLimiter(rate.Limit(cmp.Or(perSecond, defaultReplayRate)), replayCatchUp)
+	return func(ctx context.Context) {
+		if first > 0 {
+			first--
+		} else if !errors.Is(context.Cause(request), jsonrpc.ErrClosed) {
+			_ = limiter.Wait(ctx)
+		}
 	}
-	_ = r.limiter.Wait(ctx)
 }

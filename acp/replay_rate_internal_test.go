@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"testing"
@@ -15,82 +14,53 @@ import (
 
 // The clock of these tests moves only while all wait.
 
-// Clause A27.
+// paced returns the pace of a load of a client with a name.
+func paced(request context.Context, chosen int, name string) pace {
+	c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
+	c.agent.known.Store(&initialization{client: readClientCapabilities(
+		json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
+	return c.pace(request)
+}
+
+// took returns how long n updates take.
+func took(p pace, n int) time.Duration {
+	begun := time.Now()
+	for range n {
+		p.wait(context.Background())
+	}
+	return time.Since(begun)
+}
+
+// Clauses A27, W9.
 func TestReplayIsLimited(t *testing.T) {
+	const accuracy = float64(10 * time.Millisecond)
 	synctest.Test(t, func(t *testing.T) {
-		l := newReplayRate(t.Context(), 1000)
-		begun := time.Now()
-		waits(l, replayBurst)
-		require.Zero(t, time.Since(begun), "the first are sent at once")
-		waits(l, 5000)
-		require.InDelta(t, 5*time.Second, time.Since(begun), float64(10*time.Millisecond))
-	})
-}
-
-// Clause A27.
-func TestLittleIsCaughtUpOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newReplayRate(t.Context(), 1000)
-		waits(l, replayBurst+10)
+		p := paced(t.Context(), 1000, `"x"`)
+		require.Zero(t, took(p, replayBurst), "the first are sent at once")
+		require.InDelta(t, 5*time.Second, took(p, 5000), accuracy)
 		time.Sleep(time.Hour) // the client did not read
-		begun := time.Now()
-		waits(l, replayCatchUp+1000)
-		require.InDelta(t, time.Second, time.Since(begun), float64(10*time.Millisecond))
-	})
-}
+		require.InDelta(t, time.Second, took(p, replayCatchUp+1000), accuracy)
 
-// Clause W9.
-func TestReplayIsNotLimitedAfterTheClientLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
 		request, leave := context.WithCancelCause(t.Context())
-		l := newReplayRate(request, 1)
-		waits(l, replayBurst)
+		p = paced(request, 1, `"x"`)
+		took(p, replayBurst)
 		time.AfterFunc(10*time.Second, func() { leave(jsonrpc.ErrClosed) })
-		begun := time.Now()
-		waits(l, 1000)
-		require.InDelta(t, 10*time.Second, time.Since(begun), float64(time.Second))
-	})
-}
+		require.InDelta(t, 10*time.Second, took(p, 1000), float64(time.Second))
 
-// Clause A27.
-func TestReplayOfCancelledRequestIsLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
 		request, cancel := context.WithCancelCause(t.Context())
 		cancel(jsonrpc.ErrRequestCancelled)
-		l := newReplayRate(request, 1000)
-		begun := time.Now()
-		waits(l, replayBurst+1000)
-		require.InDelta(t, time.Second, time.Since(begun), float64(10*time.Millisecond))
+		require.InDelta(t, time.Second, took(paced(request, 1000, `"x"`), replayBurst+1000), accuracy)
 	})
-}
-
-func TestReplayWithoutLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
-		waits(newReplayRate(t.Context(), -1), 100_000)
-		require.Zero(t, time.Since(begun))
-	})
-}
-
-func waits(l *replayRate, n int) {
-	for range n {
-		l.wait(context.Background())
-	}
 }
 
 // Clause A27.
 func TestReplayRateOfClient(t *testing.T) {
-	for name, want := range map[string]int{
-		`"zed"`: -1, `"JetBrains.IntelliJ IDEA"`: -1, `"JetBrains.GoLand"`: -1,
-		`"CodeCompanion.nvim"`: -1, `"agent-shell"`: -1,
-		`"zedlike"`: defaultReplayRate, `"JetBrains"`: defaultReplayRate, `""`: defaultReplayRate,
-		`null`: defaultReplayRate, `7`: defaultReplayRate,
+	for name, limited := range map[string]bool{
+		`"zed"`: false, `"JetBrains.IntelliJ IDEA"`: false, `"CodeCompanion.nvim"`: false,
+		`"zedlike"`: true, `"JetBrains"`: true, `""`: true, `null`: true, `7`: true,
 	} {
-		for _, chosen := range []int{0, -1, 100} {
-			c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
-			c.agent.known.Store(&initialization{client: readClientCapabilities(
-				json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
-			require.Equal(t, cmp.Or(chosen, want), c.replayRate(), name)
-		}
+		require.Equal(t, limited, paced(t.Context(), 0, name) != nil, name)
+		require.Nil(t, paced(t.Context(), -1, name))
+		require.NotNil(t, paced(t.Context(), 100, name))
 	}
 }

@@ -48,7 +48,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			return nil, err
 		}
 		if cause == backend.Load {
-			l.rate = newReplayRate(request, c.replayRate())
+			l.pace = c.pace(request)
 		}
 		s, result, err := l.run(ctx)
 		if err != nil {
@@ -70,7 +70,7 @@ type load struct {
 	from   *connection // of the client that has sent the request; nil if inTurn
 	at     *ticket
 	cause  backend.Cause
-	rate   *replayRate // nil for a resume
+	pace   pace
 	params sessionParams
 	// set for /roots and /mcp: the current turn continues and the backend is not told
 	inTurn bool
@@ -122,7 +122,7 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
-		if err := a.replay(context.WithoutCancel(ctx), s, l.from, l.rate); err != nil {
+		if err := a.replay(context.WithoutCancel(ctx), s, l.from, l.pace); err != nil {
 			s.end(a.base, nil)
 			return nil, nil, err
 		}
@@ -152,7 +152,7 @@ func (l *load) open(ctx context.Context) (*session, error) {
 	endTurns := l.turnEnder()
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
 	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
-		rate: l.rate, foreign: l.stored.Unstored,
+		pace: l.pace, foreign: l.stored.Unstored,
 		activation: backend.Activation{
 			Cause: l.cause, State: l.stored.State,
 			MustExist: l.agent.sessions.OnlyBackendKnows(ctx, l.stored),
