@@ -48,10 +48,10 @@ func (s *session) Workspace() *workspace.Workspace { return s.guarded }
 
 // Tools implements [backend.Host].
 func (s *session) Tools() backend.Tools {
-	if !s.servers.ours {
-		return backend.NoTools{}
+	if s.servers.ours {
+		return s.servers.set
 	}
-	return s.servers.set
+	return passedTools{s.servers.set}
 }
 
 // Catalog implements [backend.Host].

@@ -26,13 +26,7 @@ type commandHost struct {
 }
 
 // Tools implements [backend.Host].
-func (h *commandHost) Tools() backend.Tools {
-	s := h.turn.session.servers
-	if s.ours {
-		return s.set
-	}
-	return passedTools{s.set}
-}
+func (h *commandHost) Tools() backend.Tools { return h.turn.session.Tools() }
 
 // passedTools gives access to the servers of a session whose agent connects them. They are
 // connected here only to show the user what they offer.

@@ -350,8 +350,8 @@ type Host interface {
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog
-	// Tools returns the tools of the MCP servers that the client configured. There are none if the
-	// backend connects the servers.
+	// Tools returns the tools of the MCP servers that the client configured. If the backend
+	// connects the servers, each is connected a second time when one of them is used.
 	Tools() Tools
 	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the
 	// user first, unless they have permanently allowed exactly this configuration. It replaces a

@@ -34,36 +34,6 @@ type Tools interface {
 	Prompt(ctx context.Context, name, arguments string) (ToolResult, error)
 }
 
-// NoTools is the Tools of a session without MCP servers.
-type NoTools struct{}
-
-var _ Tools = NoTools{}
-
-// Servers implements [Tools].
-func (NoTools) Servers() []mcp.Status { return nil }
-
-// List implements [Tools].
-func (NoTools) List(context.Context) (<-chan mcp.Listing, error) {
-	none := make(chan mcp.Listing)
-	close(none)
-	return none, nil
-}
-
-// Call implements [Tools].
-func (NoTools) Call(_ context.Context, _ Updates, r ToolRequest) (ToolResult, error) {
-	return ToolResult{}, &mcp.UnknownNameError{Kind: "tool", Name: r.Name}
-}
-
-// ReadResource implements [Tools].
-func (NoTools) ReadResource(_ context.Context, server, _ string) (ToolResult, error) {
-	return ToolResult{}, &mcp.UnknownNameError{Kind: "server named", Name: server}
-}
-
-// Prompt implements [Tools].
-func (NoTools) Prompt(_ context.Context, name, _ string) (ToolResult, error) {
-	return ToolResult{}, &mcp.UnknownNameError{Kind: "prompt", Name: name}
-}
-
 // ToolRequest is a call of an MCP server's tool.
 type ToolRequest struct {
 	Name      string // see [mcp.Tool.Name]

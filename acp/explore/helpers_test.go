@@ -131,7 +131,7 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 
 	catalog, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
-	c := &client{workspace: ws, catalog: catalog, tools: backend.NoTools{}}
+	c := &client{workspace: ws, catalog: catalog, tools: &fakeTools{}}
 	r := explorer{limits{
 		bytes:    cmp.Or(l.bytes, defaultLimits.bytes),
 		commands: cmp.Or(l.commands, defaultLimits.commands),

@@ -18,7 +18,7 @@ import (
 
 // fakeTools are MCP servers that answer at once.
 type fakeTools struct {
-	backend.NoTools
+	backend.Tools
 	status []mcp.Status
 	tools  []mcp.Tool         // of the server called e
 	late   <-chan mcp.Listing // what List returns, if not nil
