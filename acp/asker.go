@@ -5,13 +5,10 @@ import (
 	"errors"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -162,19 +159,6 @@ func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) erro
 	}
 	defer w.Close()
 	return do(w)
-}
-
-// update returns u as an update of the asker.
-func (a asker) update(u backend.Update) backend.Update {
-	if a.Child == "" {
-		return u
-	}
-	return sessionstore.InChild(a.Child, u)
-}
-
-// change returns an update that changes a tool call.
-func (a asker) change(id string, o ...sdk.ToolCallUpdateOpt) backend.Update {
-	return a.update(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(id), o...)))
 }
 
 // sessionless implements [backend.Client] outside of sessions.

@@ -319,7 +319,6 @@ func TestBackendConnects(t *testing.T) {
 	a := folder(t)
 	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(`{"mcpServers":{"found":{"command":"x"}}}`), 0o600))
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))
-	require.Equal(t, []string{""}, c.texts(id, "tools"))
 	require.Contains(t, c.texts(id, "start found")[0], "connects MCP servers itself: add found to its configuration")
 	c.call("session/load", servedParams(id, []string{a}, server("one", "files", h.Env())))
 	c.leave()

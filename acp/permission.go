@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -78,7 +79,7 @@ type question struct {
 }
 
 // key identifies the tool call that a question is about.
-func (q question) key() callKey { return callKey{q.child, q.Call.ID} }
+func (q question) key() calls.Key { return calls.Key{Child: q.child, ID: q.Call.ID} }
 
 func newQuestion(method string, params backend.Raw) question {
 	q := question{method: method, params: params}
@@ -114,7 +115,7 @@ func (q question) with(options []permission.Option) question {
 // whose content it would replace otherwise.
 func (q question) saying(about string, known json.RawMessage) question {
 	call := strictjson.Find(q.params, "toolCall")
-	content, ok := strictjson.Append(strictjson.Find(withMembers(known, call), "content"),
+	content, ok := strictjson.Append(strictjson.Find(calls.Merge(known, call), "content"),
 		backend.Encode(backend.TextContent(about)[0]))
 	if ok && about != "" {
 		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
@@ -253,14 +254,14 @@ func (s *session) readAction(
 	if err := s.beginUpdate(ctx); err != nil {
 		return action, err
 	}
-	id := callKey{from.Child, r.Call.ID}
-	announced := s.toolCalls[id].said
-	s.setAsked(id)
+	id := calls.Key{Child: from.Child, ID: r.Call.ID}
+	known, _ := s.viewers.calls.Get(id)
+	s.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
 	mode := s.mode
 	s.endUpdate()
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
-			return r.Action(ctx, announced, permission.Place{
+			return r.Action(ctx, known.Announced(), permission.Place{
 				Workspace: w, Catalog: s.Catalog(),
 				Inside:  func(path string) error { return from.handOver(ctx, path) },
 				Outside: s.outsideFile, Server: s.serverConfig,
@@ -329,10 +330,10 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	addressed := sent
 	addressed.params = from.addressed(sent.method, sent.params)
 	wait := s.viewers.ask(ctx, addressed)
-	_, known := s.toolCalls[q.key()]
+	_, known := s.viewers.calls.Get(q.key())
 	isNew := !known && q.Call.ID != ""
 	if isNew {
-		s.recordToolCall(ctx, from.update(toolCallOf(strictjson.Find(q.params, "toolCall"))))
+		s.recordToolCall(ctx, q.key().Announce(strictjson.Find(q.params, "toolCall")))
 	}
 	return func() resolution {
 		got := resolution{answer: wait()}
@@ -341,7 +342,7 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
 		s.settle(q, offered, &got)
 		if isNew && !got.allows() {
-			s.recordRejected(ctx, from, q.Call.ID, got.By)
+			s.recordRejected(ctx, q.key(), got.By)
 		}
 		return got
 	}
@@ -381,7 +382,8 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 	}
 	rule, isRule := s.permits.Offer(r.action)
 	if options, ok := q.Offering(rule, r.action); isRule && ok {
-		return q.with(options).saying(rule.Explain(), s.viewers.known(q.key())), rule
+		known, _ := s.viewers.calls.Get(q.key())
+		return q.with(options).saying(rule.Explain(), known.Shown), rule
 	}
 	return q, offered
 }
@@ -399,7 +401,7 @@ func (s *session) settle(q question, offered permission.Rule, got *resolution) {
 	}
 	err := s.permits.Remember(offered, consent.Consent{
 		Agent: s.agent.info().Profile, By: string(s.id),
-		Title: text.Truncate(q.Call.Title, maxCallTitle),
+		Title: text.Truncate(q.Call.Title, calls.MaxTitle),
 	})
 	if err != nil {
 		s.agent.log.Warn("cannot remember what the user allows", "session", s.id, "error", err)

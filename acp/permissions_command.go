@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -112,11 +113,12 @@ func whyUnruled(b backend.Info) string {
 
 // checkAsked tells the user, once in a session, that an agent that is known to ask little has done
 // something without asking. The caller has begun an update.
-func (s *session) checkAsked(ctx context.Context, said toolCallUpdate) error {
-	call, b := s.toolCalls[said.key()], s.agent.info()
+func (s *session) checkAsked(ctx context.Context, said calls.Update) error {
+	call, _ := s.viewers.calls.Get(said.Key)
+	b := s.agent.info()
 	effects := []string{"edit", "delete", "move", "execute"}
-	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.asked ||
-		s.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.said.Kind) {
+	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
+		s.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
 		return nil
 	}
 	s.unruled = true

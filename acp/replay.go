@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -66,7 +65,7 @@ func (a *agent) replayHistory(
 	ctx context.Context, as address, stored sessionstore.ID, to *connection, pace pace,
 	hasChild func(key string) bool,
 ) error {
-	open, children := openToolCalls{}, openChildren{}
+	open, children := calls.Open{}, openChildren{}
 	show := func(u backend.Update) error {
 		pace.wait(ctx)
 		return to.sendUpdate(ctx, as, u, forAnother)
@@ -75,55 +74,16 @@ func (a *agent) replayHistory(
 		if err != nil {
 			return protocolError(err)
 		}
-		open.note(u)
+		open.Note(u)
 		children.note(u)
 		if err := show(u); err != nil {
 			return err
 		}
 	}
-	for _, u := range append(open.failures(hasChild), children.lost(hasChild)...) {
+	for _, u := range append(open.Failures(hasChild), children.lost(hasChild)...) {
 		if err := show(u); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// openToolCalls collects the tool calls of a history that have not ended, in order.
-type openToolCalls struct {
-	order []callKey
-	open  map[callKey]bool
-}
-
-// note notes what u says about tool calls.
-func (o *openToolCalls) note(u sessionstore.Update) {
-	said := parseToolCall(u)
-	switch {
-	case ended(said.Status):
-		delete(o.open, said.key())
-	case kindOf(u) == sessionstore.ToolCall || said.Status != "":
-		if o.open == nil {
-			o.open = make(map[callKey]bool)
-		}
-		if !o.open[said.key()] {
-			o.open[said.key()] = true
-			o.order = append(o.order, said.key())
-		}
-	}
-}
-
-// ended reports whether a tool call with the given status has ended.
-func ended(status string) bool { return status == "completed" || status == "failed" }
-
-// failures returns updates that fail the open calls, except those of children that the backend has:
-// they may still be running.
-func (o *openToolCalls) failures(has func(child string) bool) (updates []backend.Update) {
-	for _, id := range o.order {
-		if o.open[id] && (id.child == "" || !has(id.child)) {
-			delete(o.open, id)
-			updates = append(updates, asker{Sender: backend.Sender{Child: id.child}}.change(id.call,
-				sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
-		}
-	}
-	return updates
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -58,10 +59,8 @@ type session struct {
 	lease   sessionstore.Lease
 
 	// Guarded by beginUpdate:
-	toolCalls   map[callKey]toolCall // the latest that the client knows
-	toolCallIDs []callKey            // their ids, oldest first
-	mode        string               // its id, "" if it is not known
-	unruled     bool                 // the user was told that the agent does not ask
+	mode    string // its id, "" if it is not known
+	unruled bool   // the user was told that the agent does not ask
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
 
@@ -215,7 +214,8 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	remembers := s.permits.Decides() || s.agent.home.grace > 0 // others may come
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
 		kind == sessionstore.ToolCallUpdate && remembers {
-		said := s.noteToolCall(u)
+		said := calls.Parse(u)
+		s.viewers.calls.Note(said)
 		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
 	}
 	return nil

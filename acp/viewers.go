@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
-	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -24,9 +24,7 @@ type viewers struct {
 	sequence atomic.Int64
 	opened   string        // is in the ids of questions, so that they differ from those of other viewers
 	updates  chan struct{} // holds one value while an update is shown; see session.beginUpdate
-	// calls has what the viewers were shown of each tool call that has not ended, as JSON, by
-	// callKey.
-	calls sync.Map
+	calls    calls.Calls
 }
 
 // answer is an answer to a question, and whose client gave it.
@@ -160,9 +158,9 @@ func (v *viewers) asked(to *connection, q question) backend.Raw {
 		return q.params
 	}
 	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.agent)
-	if known := v.known(q.key()); when == forAnother && known != nil {
+	if known, _ := v.calls.Get(q.key()); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
-			withMembers(known, strictjson.Find(params, "toolCall")))
+			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
 	}
 	return to.clientCapabilities().withoutContent(params, "toolCall", when)
 }

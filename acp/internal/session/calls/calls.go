@@ -1,0 +1,210 @@
+// Package calls keeps what the viewers of a session have seen of its tool calls.
+package calls
+
+import (
+	"cmp"
+	"encoding/json"
+	"sync"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+const (
+	// maxCalls is how many tool calls of a session are kept. The oldest is forgotten first.
+	maxCalls = 1_000
+	// MaxTitle is the length up to which their titles are kept, in bytes.
+	MaxTitle = 1 << 10
+	// maxShown is the size up to which all that was shown of a call is kept, in bytes.
+	maxShown = 256 << 10
+)
+
+// tooLong stands for an input that is not kept. No request agrees with it.
+var tooLong = strictjson.AppendText(nil, "too long to be shown again")
+
+// Key identifies a tool call in a session.
+type Key struct {
+	Child string // the key of the child session that makes it, "" for the session itself
+	ID    string
+}
+
+// Change returns an update that changes the tool call.
+func (k Key) Change(o ...sdk.ToolCallUpdateOpt) sessionstore.Update {
+	return k.from(backend.NewUpdate(sdk.UpdateToolCall(sdk.ToolCallId(k.ID), o...)))
+}
+
+// Announce returns the tool call of a permission request as an update. A tool_call needs a title,
+// and its members must not be null.
+func (k Key) Announce(call json.RawMessage) sessionstore.Update {
+	said := Merge(json.RawMessage(`{"title":"Tool call"}`), call)
+	said = strictjson.Set(said, "sessionUpdate", backend.Encode(sessionstore.ToolCall))
+	return k.from(sessionstore.Update{Kind: sessionstore.ToolCall,
+		Raw: strictjson.Set(nil, "update", said)})
+}
+
+// from returns u as an update of the session that makes the call.
+func (k Key) from(u sessionstore.Update) sessionstore.Update {
+	if k.Child == "" {
+		return u
+	}
+	return sessionstore.InChild(k.Child, u)
+}
+
+// Update is what an update says about a tool call, the zero value if it is about something else.
+type Update struct {
+	permission.Call
+	Key        Key
+	UpdateKind sessionstore.Kind
+	shown      json.RawMessage
+}
+
+// Ended reports whether the call has ended.
+func (u Update) Ended() bool { return u.Status == "completed" || u.Status == "failed" }
+
+// Parse reads an update of the session or of a child.
+func Parse(u sessionstore.Update) Update {
+	child, u, _ := u.Child()
+	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
+		return Update{}
+	}
+	said := Update{UpdateKind: u.Kind, shown: strictjson.Find(u.Raw, "update")}
+	if json.Unmarshal(said.shown, &said.Call) != nil {
+		return Update{}
+	}
+	said.Key = Key{child, said.ID}
+	return said
+}
+
+// Merge returns a tool call with the members that an update or a question has of it.
+func Merge(call, said json.RawMessage) json.RawMessage {
+	object, _ := strictjson.ParseObject(said)
+	for name, value := range object.All() {
+		if name != "sessionUpdate" && string(value) != "null" {
+			call = strictjson.Set(call, name, value)
+		}
+	}
+	return call
+}
+
+// Calls are the latest tool calls that the viewers know. The zero value has none.
+type Calls struct {
+	mu    sync.Mutex
+	known map[Key]*Call
+	order []Key // the oldest first
+}
+
+// Call is what is known of a tool call.
+type Call struct {
+	Title, Kind string
+	Shown       json.RawMessage // all that the viewers were shown, nil once it has ended
+	Mark        string          // in its title, while it has not ended
+	Asked       bool            // the agent has asked about it
+}
+
+// Announced returns what was said of the call for a request about it.
+func (c Call) Announced() (said permission.Call) {
+	_ = json.Unmarshal(c.Shown, &said) // each part could be read
+	said.Title, said.Kind = c.Title, c.Kind
+	return said
+}
+
+// Note keeps what an update says about a tool call. An update of one that is not known changes
+// nothing.
+func (c *Calls) Note(said Update) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := c.known[said.Key]
+	switch {
+	case call != nil:
+	case said.UpdateKind != sessionstore.ToolCall:
+		return
+	default:
+		call = &Call{}
+		c.addLocked(said.Key, call)
+	}
+	if said.Title != "" {
+		call.Title = text.Truncate(said.Title, MaxTitle)
+	}
+	call.Kind = cmp.Or(said.Kind, call.Kind)
+	if said.Ended() {
+		call.Shown = nil
+		return
+	}
+	call.Shown = Merge(call.Shown, said.shown)
+	if len(call.Shown) > maxShown {
+		call.Shown = strictjson.Set(call.Shown, "rawInput", tooLong)
+		for _, name := range []string{"content", "_meta"} {
+			_, call.Shown, _ = strictjson.Take(call.Shown, name)
+		}
+	}
+}
+
+func (c *Calls) addLocked(k Key, call *Call) {
+	if c.known == nil {
+		c.known = make(map[Key]*Call)
+	}
+	c.known[k] = call
+	if c.order = append(c.order, k); len(c.order) > maxCalls {
+		delete(c.known, c.order[0])
+		c.order = c.order[1:]
+	}
+}
+
+// Get returns what is known of a call.
+func (c *Calls) Get(k Key) (call Call, known bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if found := c.known[k]; found != nil {
+		return *found, true
+	}
+	return call, false
+}
+
+// Change changes what is known of a call, if it is known.
+func (c *Calls) Change(k Key, change func(*Call)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.known[k]; call != nil {
+		change(call)
+	}
+}
+
+// Open collects the tool calls of a history that have not ended, in order. The zero value has none.
+type Open struct {
+	order []Key
+	open  map[Key]bool
+}
+
+// Note notes what u says about tool calls.
+func (o *Open) Note(u sessionstore.Update) {
+	said := Parse(u)
+	switch {
+	case said.Ended():
+		delete(o.open, said.Key)
+	case said.UpdateKind == sessionstore.ToolCall || said.Status != "":
+		if o.open == nil {
+			o.open = make(map[Key]bool)
+		}
+		if !o.open[said.Key] {
+			o.open[said.Key] = true
+			o.order = append(o.order, said.Key)
+		}
+	}
+}
+
+// Failures returns updates that fail the calls, except those of children that the backend has: they
+// may still be running.
+func (o *Open) Failures(has func(child string) bool) (updates []sessionstore.Update) {
+	for _, k := range o.order {
+		if o.open[k] && (k.Child == "" || !has(k.Child)) {
+			delete(o.open, k)
+			updates = append(updates, k.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
+		}
+	}
+	return updates
+}
