@@ -32,7 +32,7 @@ func (a asker) checkRules(
 ) (action permission.Action, err error) {
 	s := a.session
 	rules, err := s.permits.Restrictions()
-	if a.decided || err == nil && rules.Ask == nil && rules.Deny == nil {
+	if a.Decided || err == nil && rules.Ask == nil && rules.Deny == nil {
 		return action, nil
 	}
 	if action, err = a.requested(method, params); err != nil {

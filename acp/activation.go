@@ -33,7 +33,7 @@ type opening struct {
 // Either activate makes the session active, or abandon undoes what open has done.
 func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 	s := &session{agent: a, id: o.id, stored: o.stored, address: newAddress(o.id), params: o.params,
-		isNew: o.activation.Cause == backend.New, viewers: o.viewers, replay: newReplay(a, o),
+		viewers: o.viewers, replay: newReplay(a, o),
 		settled: make(chan struct{}), scanning: make(chan struct{}, 1),
 		outside: make(chan struct{}, 1)}
 	s.spending.session = s
@@ -83,9 +83,6 @@ func (s *session) openRoots(ctx context.Context, o opening) (err error) {
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		return err
-	}
-	for _, root := range s.workspace.Opened() {
-		s.broad = append(s.broad, broadDir(root.Real, a.homeDir()))
 	}
 	s.permits = newPermits(a, s.id, s.workspace, o.previous)
 	s.guarded = s.permits.Guard(s.workspace)

@@ -52,7 +52,7 @@ func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
 	foreign, _ := a.backend.(backend.Foreign)
 	a.sessions = listing.New(listing.Options{Store: o.Store, Foreign: foreign,
 		OnlyKnown: !a.grants.Sessions, Owner: a.identity, AgentCommand: o.AgentCommand,
-		Base: a.base, Tasks: a.tasks, Log: a.log, Times: o.tuning.imports()})
+		Base: a.base, Tasks: a.tasks, Log: a.log, Times: o.tuning.Imports})
 	return a
 }
 

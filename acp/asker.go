@@ -20,8 +20,6 @@ import (
 type asker struct {
 	session *session
 	backend.Sender
-
-	decided bool // no rule need decide about its requests
 }
 
 // For implements [backend.Host].
@@ -29,12 +27,9 @@ func (s *session) For(from backend.Sender) backend.Client {
 	return asker{session: s, Sender: from}
 }
 
-// Decided implements [backend.Host].
-func (s *session) Decided() backend.Client { return s.unrecorded() }
-
 // unrecorded returns an asker whose questions are not recorded, because they are not about the
 // agent's tool calls.
-func (s *session) unrecorded() asker { return asker{session: s, decided: true} }
+func (s *session) unrecorded() asker { return asker{s, backend.Sender{Decided: true}} }
 
 // Ask implements [backend.Asker], without rules.
 func (a asker) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
@@ -60,7 +55,7 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 	live := s.at() == isLive
 	if err := a.check(ctx, method, params); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
-		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.decided {
+		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
 			return func() (backend.Raw, error) { return s.readOutside(ctx, params, err) }
 		}
 		return jsonrpc.Fail(err)
@@ -76,7 +71,7 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 	switch {
 	case err != nil:
 		return a.ruled(ctx, method, params, err, send)
-	case live && method == protocol.RequestPermission && !a.decided:
+	case live && method == protocol.RequestPermission && !a.Decided:
 		return s.requestPermission(ctx, a, params)
 	}
 	return send()

@@ -20,7 +20,7 @@ func (o *Options) Tuning() *Tuning { return &o.tuning }
 // BePatient sets delays to d that a busy machine would exceed, unless a test has set them.
 func (t *Tuning) BePatient(d time.Duration) {
 	for _, delay := range []*time.Duration{
-		&t.ImportWait, &t.ImportTimeout, &t.RescanWait, &t.CancelGrace, &t.MCP.Wait, &t.SlowViewer,
+		&t.Imports.Wait, &t.Imports.Timeout, &t.RescanWait, &t.CancelGrace, &t.MCP.Wait, &t.SlowViewer,
 	} {
 		*delay = cmp.Or(*delay, d)
 	}

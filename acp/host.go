@@ -272,7 +272,7 @@ func (s *session) announceCommands() {
 
 // hasStoredCommands reports whether commands of the backend are stored, or cannot be read.
 func (s *session) hasStoredCommands() bool {
-	if s.isNew {
+	if s.params.id == "" { // of session/new
 		return false
 	}
 	states, err := s.agent.options.Store.States(s.agent.base, s.stored)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -167,7 +168,7 @@ func TestImportedSessions(t *testing.T) {
 func TestImportInterval(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Hour}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Hour}}))
 	c.initialize()
 	for range 5 {
 		require.Len(t, c.list(`{}`), 1)
@@ -175,7 +176,7 @@ func TestImportInterval(t *testing.T) {
 	require.Equal(t, 1, r.times())
 
 	often := connect(t,
-		acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+		acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
 	often.initialize()
 	for range 60 {
 		often.open(a)
@@ -192,7 +193,7 @@ func TestImportInterval(t *testing.T) {
 func TestSlowImport(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	c.initialize()
 	require.Eventually(t, func() bool {
 		return len(c.list(`{}`)) == 1
@@ -219,10 +220,10 @@ func TestImportByCwd(t *testing.T) {
 		r.own = append(r.own, s)
 	}
 	r.own[1_504].Cwd = theirs(t, "", link).Cwd
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	c.initialize()
 	c.list(`{}`)
-	byCwd := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: patience}))
+	byCwd := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: patience}}))
 	byCwd.initialize()
 	_, line := byCwd.request("session/list", `{}`)
 	byCwd.send(line)
@@ -278,7 +279,7 @@ func TestImportEndsWithConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
 	c := connect(t,
 		acp.Options{Backend: r.serve}.With(
-			acp.Tuning{ImportWait: time.Millisecond, CloseGrace: patience}))
+			acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}, CloseGrace: patience}))
 	c.initialize()
 	c.list(`{}`)
 	c.leave() // and goleak
@@ -331,7 +332,7 @@ func TestSessionsThatAPartialListLeavesOut(t *testing.T) {
 	r := &knowing{broken: backend.ErrPartial}
 	r.own = []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}
 	c := connect(t, acp.Options{Backend: r.serve}.With(
-		acp.Tuning{ImportEvery: time.Nanosecond, ImportGrace: patience}))
+		acp.Tuning{Imports: listing.Times{Every: time.Nanosecond, Grace: patience}}))
 	c.initialize()
 	require.Len(t, c.list(`{}`), 2)
 	r.remember(r.own[:1]...)
@@ -351,7 +352,7 @@ func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
 	}
 	store := memstore.New(t)
 	o := acp.Options{Backend: r.serve, Store: store}.With(
-		acp.Tuning{ImportEvery: time.Nanosecond, ImportGrace: patience})
+		acp.Tuning{Imports: listing.Times{Every: time.Nanosecond, Grace: patience}})
 	c := connect(t, o)
 	c.initialize()
 	ids := map[string]string{}
@@ -400,7 +401,7 @@ func TestLaterListsDoNotWait(t *testing.T) {
 	later := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
 		hangs: make(chan struct{})}
 	c = connect(t, acp.Options{Backend: later.serve, Store: store}.With(
-		acp.Tuning{ImportGrace: time.Nanosecond, ImportWait: time.Hour}))
+		acp.Tuning{Imports: listing.Times{Grace: time.Nanosecond, Wait: time.Hour}}))
 	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
 	close(later.hangs)
@@ -419,7 +420,7 @@ func TestNextPageDuringTheFirstImport(t *testing.T) {
 		s.Updated = s.Updated.Add(time.Duration(i) * time.Hour)
 		r.own = append(r.own, s)
 	}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Nanosecond}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Nanosecond}}))
 	c.initialize()
 	var page struct {
 		Sessions   []listed
@@ -444,7 +445,7 @@ func TestNextPageDuringTheFirstImport(t *testing.T) {
 func TestImportTimeout(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
 	c := connect(t, acp.Options{Backend: r.serve}.With(
-		acp.Tuning{ImportEvery: 1, ImportWait: 1, ImportTimeout: 1}))
+		acp.Tuning{Imports: listing.Times{Every: 1, Wait: 1, Timeout: 1}}))
 	c.initialize()
 	require.Eventually(t, func() bool {
 		c.list(`{}`)
@@ -472,7 +473,7 @@ func TestFailedImportServesNoOtherList(t *testing.T) {
 // Clause A31.
 func TestImportsOfManyDirectoriesAreBounded(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportWait: time.Millisecond}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	c.initialize()
 	for range 50 {
 		c.list(encode(map[string]any{"cwd": folder(t)}))
@@ -489,7 +490,7 @@ func TestImportLimit(t *testing.T) {
 	for i := range 300 {
 		r.own = append(r.own, theirs(t, fmt.Sprint(i), a))
 	}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportMax: 130}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Max: 130}}))
 	c.initialize()
 	var page struct {
 		Sessions   []listed
@@ -513,7 +514,7 @@ func TestDeleteImported(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
 		undying: errors.New("not supported")}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
 	c.initialize()
 	sessions := c.list(`{}`)
 	require.Len(t, sessions, 2)
@@ -539,7 +540,7 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
 	}
 	c := connect(t,
-		acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: time.Nanosecond}))
+		acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
 	c.initialize()
 	id := c.open(a)
 	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
@@ -587,7 +588,7 @@ func (s *startled) Sessions(
 func TestPanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
 	c := connect(t, acp.Options{Backend: using(&startled{}), Logger: log.Logger(slog.LevelWarn)}.
-		With(acp.Tuning{ImportEvery: 1}))
+		With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {
@@ -611,7 +612,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 				one.Meta = backend.Raw(`{"n":1.0}`)
 				r := &knowing{own: []backend.ForeignSession{one}, hidden: []string{"hidden"}}
 				c := connect(t,
-					acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+					acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 				c.initialize()
 				if id == "listed" {
 					require.Equal(t, []string{"cwd cwd_mismatch"},
@@ -688,7 +689,7 @@ func TestUnknownToAgentToo(t *testing.T) {
 	store := memstore.New(t)
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 	c.initialize()
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		for _, id := range []string{"none", strings.Repeat("x", 5_000)} {
@@ -737,7 +738,7 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 	store := memstore.New(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	window := func() *client {
-		c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{ImportEvery: 1}))
+		c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 		c.initialize()
 		return c
 	}

@@ -30,7 +30,8 @@ func (s *session) broadRoots(known workspace.Roots) string {
 	}
 	var b strings.Builder
 	for _, root := range s.workspace.Opened() {
-		if what := s.broad[root.Index]; what != "" && !told[root.Dir] {
+		what := broadDir(root.Real, s.agent.homeDir())
+		if what != "" && !told[root.Dir] {
 			s.agent.log.Warn("a root is very large", "session", s.id, "root", root.Dir,
 				"reason", what)
 			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, %s. "+

@@ -109,13 +109,8 @@ type tuning struct {
 	MCP      mcpclient.Options
 	// MaxSessions is Limits.Sessions of Serve.
 	MaxSessions int
-	// ImportEvery is how old the list of the backend's own sessions may be before a session/list
-	// asks for it again. ImportGrace is how long that session/list waits before it is answered from
-	// the store, ImportWait how long if the store has none of those sessions. ImportTimeout is how
-	// long the backend may take for a list, and ImportMax how many of them are listed.
-	ImportEvery, ImportGrace, ImportWait, ImportTimeout time.Duration
-
-	ImportMax int
+	// Imports are the delays and the limit of imports of the backend's own sessions.
+	Imports listing.Times
 	// RescanWait is how long a prompt waits for the scan of the roots before it goes ahead with the
 	// previous catalog.
 	RescanWait time.Duration
@@ -137,12 +132,6 @@ type tuning struct {
 	CloseGrace time.Duration
 }
 
-// imports returns the delays and the limit of imports.
-func (t *tuning) imports() listing.Times {
-	return listing.Times{Every: t.ImportEvery, Grace: t.ImportGrace, Wait: t.ImportWait,
-		Timeout: t.ImportTimeout, Max: t.ImportMax}
-}
-
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.AgentCommand == nil {
@@ -153,11 +142,6 @@ func (o Options) withDefaults() Options {
 	o.Workspace.Stalled = cmp.Or(o.Workspace.Stalled, new(workspace.Stalled))
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	t := &o.tuning
-	t.ImportEvery = cmp.Or(t.ImportEvery, 10*time.Second)
-	t.ImportGrace = cmp.Or(t.ImportGrace, 50*time.Millisecond)
-	t.ImportWait = cmp.Or(t.ImportWait, 2*time.Second)
-	t.ImportTimeout = cmp.Or(t.ImportTimeout, time.Minute)
-	t.ImportMax = cmp.Or(t.ImportMax, 100_000)
 	t.RescanWait = cmp.Or(t.RescanWait, 5*time.Second)
 	t.TurnBytes = cmp.Or(t.TurnBytes, 256<<20)
 	t.ChildBytes = cmp.Or(t.ChildBytes, 256<<20)

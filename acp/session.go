@@ -37,13 +37,11 @@ type session struct {
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it
-	isNew   bool          // it was made by session/new: the store has no states of it
 	counted bool          // against the limit of active sessions, when it was opened
 
 	// The parts:
 	workspace *workspace.Workspace
 	guarded   *workspace.Workspace // workspace, in which the user's rules hold
-	broad     []string             // by root, from broadDir
 	permits   *permission.Permits
 	servers   *sessionServers
 	viewers   *viewers

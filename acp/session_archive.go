@@ -14,13 +14,13 @@ func (c *connection) archive(
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	s, err := c.stored(ctx, at.Queue.ID)
+	if err == nil {
+		err = c.remove(ctx, closing, at)
+	}
+	if err == nil {
+		err = a.options.Store.Archive(ctx, s.ID)
+	}
 	if err != nil {
-		return nil, err
-	}
-	if err := c.remove(ctx, closing, at); err != nil {
-		return nil, err
-	}
-	if err := a.options.Store.Archive(ctx, s.ID); err != nil {
 		return nil, err
 	}
 	return a.pass(ctx, protocol.SessionArchive, s, params), nil
@@ -32,10 +32,10 @@ func (c *connection) unarchive(
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	s, err := c.stored(ctx, at.Queue.ID)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = a.options.Store.Unarchive(ctx, s.ID)
 	}
-	if err := a.options.Store.Unarchive(ctx, s.ID); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return a.pass(ctx, protocol.SessionUnarchive, s, params), nil

@@ -15,7 +15,7 @@ var forkShape = shape(loadShape.Fields, "cursorId")
 // finished turns. It does not wait for the source.
 func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	params := parseParams(r.Params, forkShape)
-	p, err := c.decodeSession(ctx, params, forkFields)
+	p, err := c.decodeSession(ctx, params, required, optional)
 	if err != nil {
 		return nil, err
 	}

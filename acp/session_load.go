@@ -24,9 +24,9 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	params := parseParams(r.Params, loadShape)
 	id, _ := params.Field(protocol.SessionID).Text() // checked by decodeSession
 	at := c.home.queues.Ticket(sessionstore.ID(id), turns.Lifecycle, c)
-	fields := loadFields
+	servers := required
 	if cause == backend.Resume {
-		fields = resumeFields
+		servers = optional
 	}
 	l := &load{agent: c.agent, from: c, at: at, cause: cause, hurried: func() {}}
 	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
@@ -44,7 +44,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			}
 		}()
 		var err error
-		if l.params, err = c.decodeSession(ctx, params, fields); err != nil {
+		if l.params, err = c.decodeSession(ctx, params, required, servers); err != nil {
 			return nil, err
 		}
 		if cause == backend.Load {

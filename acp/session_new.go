@@ -16,7 +16,7 @@ import (
 
 // new serves session/new.
 func (c *connection) new(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), newFields)
+	p, err := c.decodeSession(ctx, parseParams(r.Params, newShape), absent, required)
 	if err != nil {
 		return nil, err
 	}

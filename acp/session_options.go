@@ -15,7 +15,7 @@ import (
 // one if the request names it, and a new one otherwise.
 func (c *connection) settings(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	a := c.agent
-	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), optionsFields)
+	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), optional, optional)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,6 @@ type sessionParams struct {
 	rest    backend.Raw // the params without sessionId, with the additional roots
 }
 
-// sessionFields says which members a lifecycle method has.
-type sessionFields struct{ id, servers presence }
-
 // presence is whether a member must be present.
 type presence int
 
@@ -38,19 +35,11 @@ const (
 	required
 )
 
-var (
-	newFields    = sessionFields{servers: required}
-	loadFields   = sessionFields{id: required, servers: required}
-	resumeFields = sessionFields{id: required, servers: optional}
-	forkFields   = sessionFields{id: required, servers: optional}
-
-	optionsFields = sessionFields{id: optional, servers: optional}
-)
-
 // decodeSession reads the params of a lifecycle method, and reports everything that is wrong with
-// them. It waits for a running initialize, which decides which MCP transports are advertised.
+// them. id and servers say whether it has these members. decodeSession waits for a running
+// initialize, which decides which MCP transports are advertised.
 func (c *connection) decodeSession(
-	ctx context.Context, params params, f sessionFields,
+	ctx context.Context, params params, id, servers presence,
 ) (sessionParams, error) {
 	if err := c.initialized(ctx); err != nil {
 		return sessionParams{}, err
@@ -62,15 +51,15 @@ func (c *connection) decodeSession(
 	var v strictjson.Violations
 	p := sessionParams{rest: params.Without(protocol.SessionID),
 		listed: params.Field(protocol.AdditionalDirectories).Present()}
-	switch id := params.Field(protocol.SessionID); f.id {
+	switch given := params.Field(protocol.SessionID); id {
 	case required:
-		p.id = sessionstore.ID(v.Text(id))
+		p.id = sessionstore.ID(v.Text(given))
 	case optional:
-		given, _ := optionalText(&v, id)
+		given, _ := optionalText(&v, given)
 		p.id = sessionstore.ID(given)
 	}
 	p.roots = decodeRoots(&v, params.Object)
-	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), f.servers)
+	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), servers)
 	checkSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
 	return p, v.Err()
 }

@@ -320,6 +320,8 @@ type Sender struct {
 	// Made are the params as the agent made them, about which rules decide, if they are passed on
 	// in another form because of the agent's sandbox.
 	Made Raw
+	// Decided says that no rule need decide, because the backend has asked before.
+	Decided bool
 }
 
 // Host offers a session the adapter's services. Its methods are safe for concurrent use, and fail
@@ -328,8 +330,6 @@ type Host interface {
 	// Client sends the session's requests and notifications. The adapter adds the session id to
 	// their params, and lets the user's rules about files and commands decide.
 	Client
-	// Decided returns a client for requests about which the backend has asked before.
-	Decided() Client
 	Asker
 	// Updates receives updates outside turns. Until the lifecycle response is on the wire they are
 	// buffered without blocking, up to 1,000 and 4 MiB. They are dropped if the activation fails.
@@ -339,7 +339,7 @@ type Host interface {
 	// which blocks while the client does not read. Otherwise the adapter shows the stored history,
 	// to which it adds what follows there in the backend's. The backend must call Stop before it.
 	Replay(ctx context.Context, u Update) error
-	// For returns a client for messages of a child session, or of one that was changed.
+	// For returns a client for other messages than those of the session as its agent made them.
 	For(Sender) Client
 	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
 	// long as the session.

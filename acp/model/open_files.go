@@ -43,7 +43,7 @@ func (e openFiles) call(ctx context.Context, method string, params, result any) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, editorTime)
 	defer cancel()
-	return callClient(ctx, e.session.host.Decided(), method, params, result)
+	return callClient(ctx, e.session.host.For(backend.Sender{Decided: true}), method, params, result)
 }
 
 var errOnlyOnDisk = errors.New("with a sandbox, only the text on the disk is used")

@@ -266,7 +266,7 @@ func (c *modelCall) createTerminal(
 	var created struct {
 		TerminalID string `json:"terminalId"`
 	}
-	client := c.turn.host.Decided()
+	client := c.turn.host.For(backend.Sender{Decided: true})
 	err = callClient(ctx, client, protocol.TerminalCreate, params, &created)
 	return terminal{client, created.TerminalID}, err
 }

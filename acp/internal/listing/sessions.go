@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -35,7 +36,7 @@ type Options struct {
 	Times Times
 }
 
-// Times are the delays and the limit of imports.
+// Times are the delays and the limit of imports. Only tests change them.
 type Times struct {
 	// Every is how old an import may be before a list begins another one. Grace is how long that
 	// list waits before it is answered from the store, Wait how long if the store has none of the
@@ -43,6 +44,11 @@ type Times struct {
 	Every, Grace, Wait, Timeout time.Duration
 	// Max is how many sessions of the backend are imported.
 	Max int
+}
+
+func (t Times) withDefaults() Times {
+	return Times{cmp.Or(t.Every, 10*time.Second), cmp.Or(t.Grace, 50*time.Millisecond),
+		cmp.Or(t.Wait, 2*time.Second), cmp.Or(t.Timeout, time.Minute), cmp.Or(t.Max, 100_000)}
 }
 
 // Sessions are the sessions of one agent: those in the store, and those that only the backend
@@ -57,6 +63,7 @@ func New(o Options) *Sessions {
 	if o.Foreign != nil && o.OnlyKnown {
 		o.Foreign = onRecord{o.Foreign}
 	}
+	o.Times = o.Times.withDefaults()
 	return &Sessions{Options: o}
 }
 
