@@ -74,18 +74,6 @@ func TestAgentCapabilities(t *testing.T) {
 	}
 }
 
-// A server of a type that was not offered is refused, whatever the agent says of it.
-//
-// Clause A37.
-func TestServerInTheClient(t *testing.T) {
-	c := connect(t, acp.Options{Backend: using(&offering{
-		capabilities: `{"mcpCapabilities":{"acp":true}}`, mcp: backend.BackendConnects})})
-	require.NotContains(t, string(c.initialize()), `"acp":true`)
-	m := c.try("session/new", encode(map[string]any{"cwd": folder(t), "mcpServers": []any{
-		map[string]any{"type": "acp", "name": "s", "id": "1"}}}))
-	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-}
-
 // Clause A37.
 func TestAuthStatusWithoutAgent(t *testing.T) {
 	c := connect(t, acp.Options{Backend: func() backend.Backend {

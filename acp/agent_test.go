@@ -335,8 +335,9 @@ func TestPanicIsLogged(t *testing.T) {
 	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	c.initialize()
 	id := c.open(folder(t))
-	require.Equal(t, jsonrpc.CodeInternal,
-		c.try("session/prompt", promptParams(id, "panic")).Error.Code)
+	m := c.try("session/prompt", promptParams(id, "panic"))
+	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
+	require.NotContains(t, m.Error.Message, "scripted")
 	require.Contains(t, log.String(), "level=ERROR")
 	require.Contains(t, log.String(), "scriptedSession")
 	require.NotContains(t, log.String(), "panic=scripted", "a value may quote what was said")

@@ -23,7 +23,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -551,26 +550,6 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 	session, err := store.Get(t.Context(), sessionstore.ID(id))
 	require.NoError(t, err)
 	require.Equal(t, "late", session.StateKey)
-}
-
-// A session that another agent answers is not deleted here either, and neither closed nor prompted.
-//
-// Clause A31.
-func TestDeleteOfAnotherAgent(t *testing.T) {
-	store := memstore.New(t)
-	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
-	one.initialize()
-	two.initialize()
-	id := one.open(folder(t))
-	one.texts(id, "say one")
-	m := two.try("session/delete", idParams(id))
-	require.Equal(t, []string{"sessionId other_agent"}, m.findings(t))
-	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-	require.Equal(t, "{}", string(two.call("session/close", idParams(id))))
-	require.Equal(t, -32002, two.try("session/prompt", promptParams(id, "x")).Error.Code)
-	require.Equal(t, []string{"two"}, one.texts(id, "say two"))
-	require.Equal(t, id, one.find(id).SessionID)
 }
 
 // startled is a backend that panics when it is asked for its own sessions.

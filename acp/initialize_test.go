@@ -67,20 +67,6 @@ func TestCancelDuringInitialize(t *testing.T) {
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.response(unknown).Error.Code)
 }
 
-// Clause A29.
-func TestForkTitle(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a := folder(t)
-	source := c.open(a)
-	c.texts(source, "say first")
-	var result struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(source, a)), &result))
-	c.texts(result.SessionID, "say second")
-	require.Equal(t, "say first", c.find(result.SessionID).Title)
-	require.NotContains(t, encode(c.messages()), `"title":"say second"`)
-}
-
 // Clause A1.
 func TestInitialize(t *testing.T) {
 	c := connect(t, acp.Options{Version: "1.2.3"})

@@ -156,47 +156,6 @@ func (c *client) beginTurn(id, prompt, says string) (request string) {
 	return request
 }
 
-// A client that joins may do what the first one could, and leave the session to a third.
-//
-// Clause N2.
-func TestJoinedSession(t *testing.T) {
-	dir := folder(t)
-	r := &scripted{}
-	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
-	first := connect()
-	id := first.open(dir)
-	first.beginTurn(id, "wait", "waiting")
-	first.leave()
-
-	second := connect()
-	second.call("session/load", rootsParams(id, dir))
-	second.send(notification("session/cancel", idParams(id)))
-	end, _ := second.await(0, ended(id))
-	require.Contains(t, string(end.Params), `"stopReason":"cancelled"`)
-	require.Equal(t, []string{"more"}, second.texts(id, "say more"))
-	second.call("session/set_mode", idParams(id))
-	turn := second.beginTurn(id, "wait", "waiting")
-	_, rejected := second.busy(id)
-	require.Equal(t, "turn_in_progress", rejected.reason(t))
-	second.send(notification("session/cancel", idParams(id)))
-	require.Equal(t, "cancelled", second.response(turn).stopReason(t))
-
-	second.beginTurn(id, "wait", "waiting")
-	second.leave()
-	third := connect()
-	resumed := third.call("session/resume", rootsParams(id, dir))
-	require.Contains(t, string(resumed), `"turn":{"running":true}`)
-	require.Empty(t, texts(third.messages(), id), "a resume shows no history")
-	third.call("session/close", idParams(id))
-	require.Equal(t, "not_active",
-		third.try("session/prompt", promptParams(id, "say x")).reason(t))
-	third.call("session/load", rootsParams(id, dir))
-	require.Equal(t, []string{"new"}, third.texts(id, "say new"))
-	third.call("session/delete", idParams(id))
-	require.Equal(t, "not_found",
-		connect().try("session/load", rootsParams(id, dir)).reason(t))
-}
-
 // Requests that follow a load are served after it, as on the first connection.
 //
 // Clauses N2, W5.
@@ -214,62 +173,6 @@ func TestRequestsRightAfterJoin(t *testing.T) {
 	require.Nil(t, second.response(load).Error)
 	require.Equal(t, "end_turn", second.response(prompt).stopReason(t))
 	require.Contains(t, texts(second.messages(), id), "next")
-}
-
-// A client that does not read joins nobody's way: another one joins, and both are shown everything.
-//
-// Clauses N2, N7.
-func TestJoinBesideStalledClient(t *testing.T) {
-	dir := folder(t)
-	r := &stepper{next: make(chan struct{})}
-	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
-	first := connect()
-	id := first.open(dir)
-	turn, line := first.request("session/prompt", promptParams(id, "steps x"))
-	first.send(line)
-	r.next <- struct{}{}
-	first.await(0, said("0,"))
-	goOn := first.stall()
-	r.next <- struct{}{}
-	second := connect()
-	second.call("session/load", rootsParams(id, dir))
-	r.next <- struct{}{}
-	second.await(0, said("2,"))
-	goOn()
-	close(r.next)
-	require.Equal(t, "end_turn", first.response(turn).stopReason(t))
-	for _, c := range []*client{first, second} {
-		c.await(0, said("2,"))
-		require.Equal(t, "0,1,2,", strings.Join(texts(c.messages(), id), ""))
-	}
-	first.leave()
-	require.Equal(t, []string{"more"}, second.texts(id, "say more"))
-}
-
-// A request that is rejected takes the session from nobody.
-func TestInvalidLoadOfLiveConnection(t *testing.T) {
-	dir := folder(t)
-	r := &stepper{next: make(chan struct{})}
-	_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
-	first := connect()
-	id := first.open(dir)
-	turn, line := first.request("session/prompt", promptParams(id, "steps x"))
-	first.send(line)
-	r.next <- struct{}{}
-	first.await(0, said("0,"))
-	second := connect()
-	for _, method := range []string{"session/load", "session/resume"} {
-		for _, params := range []string{
-			rootsParams(id, "relative"), idParams(id),
-			`{"sessionId":"` + id + `","cwd":1,"mcpServers":[]}`,
-		} {
-			require.NotNil(t, second.try(method, params).Error, params)
-		}
-	}
-	r.next <- struct{}{}
-	first.await(0, said("1,"))
-	close(r.next)
-	require.Equal(t, "end_turn", first.response(turn).stopReason(t))
 }
 
 // A load with other roots or MCP servers is no join: it opens the session anew.

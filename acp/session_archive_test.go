@@ -101,7 +101,8 @@ func TestArchiveOfAnotherAgent(t *testing.T) {
 	one.initialize()
 	two.initialize()
 	id := one.open(folder(t))
-	for _, method := range []string{"session/archive", "session/unarchive", "session/status"} {
+	for _, method := range []string{"session/archive", "session/unarchive", "session/status",
+		"session/delete"} {
 		require.Equal(t, []string{"sessionId other_agent"},
 			two.try(method, idParams(id)).findings(t))
 	}

@@ -20,48 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Clause A28.
-func TestCloseAndDelete(t *testing.T) {
-	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
-	c.await(0, said("waiting"))
-	require.Equal(t, "{}", string(c.call("session/close", idParams(id))))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	_, promptAt := c.await(0, isResponse(prompt))
-	require.Greater(t, len(c.messages()), promptAt+1)
-	require.Contains(t, r.noted(), "close")
-	require.Equal(t, id, c.find(id).SessionID)
-
-	for _, method := range []string{"session/prompt", "session/set_mode",
-		"session/set_config_option"} {
-		m := c.try(method, promptParams(id, "x"))
-		require.Equal(t, -32002, m.Error.Code, method)
-		require.Equal(t, "not_active", m.reason(t), method)
-	}
-	require.Equal(t, "{}", string(c.call("session/close", idParams(id))), "inactive")
-	require.Equal(t, "{}", string(c.call("session/close", idParams("sess_unknown"))), "unknown")
-	require.Equal(t, "{}", string(c.call("session/delete", idParams("sess_unknown"))), "unknown")
-
-	c.call("session/resume", rootsParams(id, a))
-	prompt, line = c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
-	require.Equal(t, "{}", string(c.call("session/delete", idParams(id))))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.Empty(t, c.list(`{}`))
-	for _, m := range []message{
-		c.try("session/load", rootsParams(id, a)), c.try("session/resume", rootsParams(id, a)),
-		c.try("session/fork", rootsParams(id, a)), c.try("session/prompt", promptParams(id, "x")),
-	} {
-		require.Equal(t, -32002, m.Error.Code)
-		require.Equal(t, "not_found", m.reason(t))
-	}
-}
-
 // answering is a backend whose sessions answer session/close with its params.
 type answering struct{ scripted }
 
@@ -113,29 +71,6 @@ var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
 		newer.call("session/load", rootsParams(id, cwd))
 		require.NotNil(c.t, c.try("session/prompt", promptParams(id, "say x")).Error)
 	},
-}
-
-// Clause A28.
-func TestClosedSessionHoldsNoRoots(t *testing.T) {
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			r, store := &scripted{}, memstore.New(t)
-			c := connect(t, acp.Options{Store: store, Backend: r.serve})
-			hosts := r.hosts()
-			c.initialize()
-			a := folder(t)
-			id := c.open(a, folder(t))
-			w := (<-hosts).Workspace()
-			_, err := w.Stat(a)
-			require.NoError(t, err)
-			end(c, id, a, store)
-			require.Eventually(t, func() bool {
-				_, err = w.Stat(a)
-				return err != nil
-			}, patience, time.Millisecond)
-			require.ErrorIs(t, err, workspace.ErrClosed)
-		})
-	}
 }
 
 // The memory of a session is what its backend was given, and everything that refers to it.

@@ -25,20 +25,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// Clause A17.
-func TestLoadByAlias(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	where := places{folder(t)}
-	where.make(t)
-	a, alias := where.path("a"), where.path("alias")
-	id := c.open(a)
-	c.call("session/load", rootsParams(id, alias, a))
-	require.Equal(t, a, c.find(id).Cwd)
-	require.Equal(t, []string{}, c.find(id).AdditionalDirectories)
-	require.Equal(t, []string{"[" + alias + ", " + a + "]"}, c.texts(id, "roots"))
-}
-
 // Clause A28.
 func TestDeleteOfDeletedSession(t *testing.T) {
 	store := memstore.New(t)
@@ -153,113 +139,6 @@ func TestCancelledLoadWaitsForTurn(t *testing.T) {
 		"its last words are in the history")
 }
 
-// Clause A10.
-func TestLoadedRoots(t *testing.T) {
-	for _, method := range []string{"session/load", "session/resume"} {
-		t.Run(method, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			c.initialize()
-			a, b, d := folder(t), folder(t), folder(t)
-			id := c.open(a, b)
-			c.call(method, rootsParams(id, a, d, b))
-			require.Equal(t, []string{d, b}, c.find(id).AdditionalDirectories)
-			require.Equal(t, bracketed(a, d, b), c.roots(id))
-			c.call(method, rootsParams(id, a))
-			require.Equal(t, []string{}, c.find(id).AdditionalDirectories, "A13")
-			require.Equal(t, bracketed(a), c.roots(id))
-			c.call(method, rootsParams(id, a, []string{}...))
-			require.Equal(t, []string{}, c.find(id).AdditionalDirectories)
-		})
-	}
-}
-
-// Clause A11.
-func TestCwdMismatch(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b := folder(t), folder(t)
-	link := filepath.Join(folder(t), "link")
-	require.NoError(t, os.Symlink(a, link))
-	id := c.open(a, b)
-	m := c.try("session/load", rootsParams(id, b))
-	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-	require.Equal(t, "cwd_mismatch", m.reason(t))
-	require.Contains(t, string(m.Error.Data), a)
-	require.Equal(t, []string{b}, c.find(id).AdditionalDirectories, "nothing changed")
-	c.call("session/load", rootsParams(id, link))
-	require.Equal(t, a, c.find(id).Cwd, "A17: the spelling given at new is kept")
-}
-
-// Clause A12.
-func TestLoadOfActiveSession(t *testing.T) {
-	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
-	a, b := folder(t), folder(t)
-	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
-	c.await(0, said("waiting"))
-
-	m := c.try("session/load", rootsParams(id, a, "/does/not/exist"))
-	require.Equal(t, "missing", m.reason(t))
-	require.Contains(t, texts(c.messages(), id), "waiting")
-
-	load, line := c.request("session/load", rootsParams(id, a, b))
-	c.send(line)
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.Nil(t, c.response(load).Error)
-	_, promptAt := c.await(0, isResponse(prompt))
-	_, loadAt := c.await(0, isResponse(load))
-	require.Less(t, promptAt, loadAt)
-	require.Contains(t, c.texts(id, "roots")[0], b)
-	replayed := texts(c.messages()[promptAt:loadAt], id)
-	require.Equal(t, []string{"waitinglast words"}, []string{strings.Join(replayed, "")},
-		"the ended turn is replayed whole")
-}
-
-// Clause A27.
-func TestReplay(t *testing.T) {
-	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	c.texts(id, "say one")
-	c.texts(id, "tool")
-	c.texts(id, "say two")
-	c.leave()
-
-	d := connect(t, acp.Options{Store: store})
-	d.initialize()
-	d.call("session/resume", rootsParams(id, a))
-	require.Empty(t, texts(d.messages(), id))
-	load := d.try("session/load", rootsParams(id, a))
-	require.Nil(t, load.Error)
-	require.Equal(t, []string{"one", "two"}, texts(d.messages(), id))
-	require.Contains(t, encode(d.messages()), `"sessionUpdate":"user_message_chunk"`)
-	require.Contains(t, encode(d.messages()), `"status":"failed"`)
-}
-
-// Clause S3.
-func TestTakeover(t *testing.T) {
-	store := memstore.New(t)
-	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
-	a := folder(t)
-	id := old.open(a)
-	old.texts(id, "say mine")
-	newer.call("session/load", rootsParams(id, a))
-	m := old.try("session/prompt", promptParams(id, "say lost"))
-	require.NotNil(t, m.Error)
-	require.Equal(t, "fenced", m.reason(t))
-	require.Contains(t, m.Error.Message, "another window")
-	require.Equal(t, []string{"more"}, newer.texts(id, "say more"))
-	m = old.try("session/prompt", promptParams(id, "say again"))
-	require.Equal(t, -32002, m.Error.Code, "its roots were freed")
-}
-
 // linkTo makes, or moves, a link of the test's own to a folder.
 func linkTo(t *testing.T, link, target string) {
 	t.Helper()
@@ -280,29 +159,6 @@ func (c *client) by(cwd string) []string {
 }
 
 // Clause A17.
-func TestLoadRenewsRealPath(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
-	linkTo(t, link, a)
-	id := c.open(link)
-	require.Equal(t, []string{id}, c.by(link))
-	require.Equal(t, []string{id}, c.by(a))
-
-	linkTo(t, link, b)
-	require.Equal(t, []string{id}, c.by(link), "by its spelling")
-	require.Equal(t, []string{id}, c.by(a), "by what it was at its last request")
-	require.Empty(t, c.by(b))
-	c.call("session/resume", rootsParams(id, link))
-	require.Equal(t, []string{id}, c.by(b))
-	require.Empty(t, c.by(a))
-	require.Equal(t, link, c.find(id).Cwd)
-	require.Equal(t, "cwd_mismatch", c.try("session/load", rootsParams(id, a)).reason(t), "A11")
-	c.call("session/load", rootsParams(id, b))
-	require.Equal(t, link, c.find(id).Cwd, "the spelling given at new is kept")
-}
-
-// Clause A17.
 func TestMissingFolder(t *testing.T) {
 	c := connect(t, acp.Options{})
 	c.initialize()
@@ -315,27 +171,6 @@ func TestMissingFolder(t *testing.T) {
 	require.Equal(t, []string{id}, c.by(a), "the real path on record")
 	require.Equal(t, []string{id}, c.by(link), "the spelling")
 	require.Empty(t, c.by(parent))
-}
-
-// Clause A17.
-func TestLatestSpelling(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b, link := folder(t), folder(t), filepath.Join(folder(t), "link")
-	linkTo(t, link, b)
-	id := c.open(a, b)
-	find := func(roots ...string) []listed {
-		return c.list(encode(map[string]any{"cwd": a, "additionalDirectories": roots}))
-	}
-	c.call("session/resume", rootsParams(id, a, link))
-	require.Equal(t, []string{link}, c.find(id).AdditionalDirectories)
-	require.Len(t, find(link), 1)
-	require.Len(t, find(b), 1, "by the real path")
-	c.call("session/load", rootsParams(id, a, b, link))
-	require.Equal(t, []string{b, link}, c.find(id).AdditionalDirectories,
-		"A7: two spellings are two roots")
-	require.Len(t, find(b, b+"/."), 0, "A7: a filter's duplicates are dropped")
-	require.Len(t, find(link, b), 1, "by the real paths, which are the same in this order too")
 }
 
 // reach has the session ask the client for a file, and returns what came of it.
@@ -372,39 +207,6 @@ func TestFileAccessAfterLoad(t *testing.T) {
 }
 
 // The edges of a session's states that the other tests do not take.
-
-// Clause A32.
-func TestPromptDuringLoad(t *testing.T) {
-	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
-	a, b := folder(t), folder(t)
-	id := c.open(a)
-	load, line := c.request("session/load", rootsParams(id, a, b))
-	prompt, promptLine := c.request("session/prompt", promptParams(id, "roots"))
-	c.send(line, promptLine)
-	close(r.hold)
-	require.Nil(t, c.response(load).Error)
-	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
-	answers := texts(c.messages(), id)
-	require.Contains(t, answers[len(answers)-1], b)
-}
-
-// Clause A32.
-func TestCloseDuringLoad(t *testing.T) {
-	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	load, line := c.request("session/load", rootsParams(id, a))
-	closing, closeLine := c.request("session/close", idParams(id))
-	c.send(line, closeLine)
-	close(r.hold)
-	require.Nil(t, c.response(load).Error)
-	require.Nil(t, c.response(closing).Error)
-	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "x")).reason(t))
-}
 
 // Clause A12.
 func TestFailedLoadKeepsTurn(t *testing.T) {
@@ -487,17 +289,6 @@ func (f *failing) BeginTurn(
 		return 0, f.begin
 	}
 	return f.Store.BeginTurn(ctx, l, t)
-}
-
-// Clause S3.
-func TestDeletedElsewhere(t *testing.T) {
-	store := memstore.New(t)
-	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
-	id := old.open(folder(t))
-	newer.call("session/delete", idParams(id))
-	require.Equal(t, "not_found", old.try("session/prompt", promptParams(id, "say x")).reason(t))
 }
 
 // Clause S3.
@@ -770,40 +561,6 @@ func take[T any](mu *sync.Mutex, place *T) (taken T) {
 	defer mu.Unlock()
 	taken, *place = *place, taken
 	return taken
-}
-
-// What the agent completed but nobody stored is no success.
-//
-// Clauses S3, S8.
-func TestCompletedTurnThatIsNotStored(t *testing.T) {
-	for name, takeOver := range map[string]func(newer *client, id, cwd string) (reason string){
-		"S3/loaded elsewhere": func(newer *client, id, cwd string) string {
-			newer.call("session/load", rootsParams(id, cwd))
-			return "fenced"
-		},
-		"S3/deleted elsewhere": func(newer *client, id, _ string) string {
-			newer.call("session/delete", idParams(id))
-			return "not_found"
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			store, r := memstore.New(t), &scripted{release: make(chan struct{})}
-			old, newer := connect(t, acp.Options{Store: store, Backend: r.serve}),
-				connect(t, acp.Options{Store: store})
-			old.initialize()
-			newer.initialize()
-			a := folder(t)
-			id := old.open(a)
-			prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
-			old.send(line)
-			old.await(0, said("stubborn"))
-			reason := takeOver(newer, id, a)
-			close(r.release)
-			require.Equal(t, reason, old.response(prompt).reason(t))
-			require.Equal(t, -32002, old.try("session/prompt",
-				promptParams(id, "say more")).Error.Code, "the session has ended here")
-		})
-	}
 }
 
 // Clause S3.

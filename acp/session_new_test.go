@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,40 +21,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Clause A5.
-func TestInvalidRequestHasNoEffect(t *testing.T) {
-	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
-	a := folder(t)
-	file := filepath.Join(a, "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	m := c.try("session/new",
-		encode(map[string]any{"cwd": "rel", "additionalDirectories": []any{"", a, "x", nil}}))
-	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-	var data struct {
-		Violations []struct {
-			Field  string
-			Index  *int
-			Reason string
-		}
-	}
-	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
-	got := map[string]bool{}
-	for _, v := range data.Violations {
-		got[v.Field+":"+v.Reason] = true
-	}
-	require.Equal(t,
-		map[string]bool{"cwd:relative": true, "additionalDirectories:null": true,
-			"additionalDirectories:empty": true, "additionalDirectories:relative": true,
-			"mcpServers:required": true}, got)
-	m = c.try("session/new", rootsParams("", a, "/does/not/exist", file))
-	require.NoError(t, json.Unmarshal(m.Error.Data, &data))
-	require.Len(t, data.Violations, 2)
-	require.Empty(t, c.list(`{}`))
-	require.Empty(t, r.noted())
-}
 
 // Clause A5.
 func TestFailedOpenHasNoEffect(t *testing.T) {
@@ -76,54 +41,6 @@ func TestMaxSessions(t *testing.T) {
 	require.Equal(t, "too_many_sessions", c.try("session/new", rootsParams("", a)).reason(t))
 	c.call("session/close", idParams(second))
 	c.open(a)
-}
-
-// Clause A14.
-func TestFork(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b := folder(t), folder(t)
-	source := c.open(a, b)
-	c.texts(source, "say one")
-	_, line := c.request("session/prompt", promptParams(source, "wait"))
-	c.send(line)
-	c.await(0, said("waiting"))
-	var result struct{ SessionID string }
-	require.NoError(t,
-		json.Unmarshal(
-			c.call("session/fork", encode(map[string]any{"sessionId": source, "cwd": b})), &result))
-	fork := result.SessionID
-	require.NotEqual(t, source, fork)
-	require.Equal(t, b, c.find(fork).Cwd)
-	require.Equal(t, []string{}, c.find(fork).AdditionalDirectories)
-	require.Equal(t, []string{b}, c.find(source).AdditionalDirectories)
-	require.Empty(t, texts(c.messages(), fork), "a fork replays nothing")
-	c.call("session/load", rootsParams(fork, b))
-	require.Equal(t, []string{"one"}, texts(c.messages(), fork))
-}
-
-// Clause A21.
-func TestResponsesWithoutRoots(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a, b := folder(t), folder(t)
-	id := c.open(a, b)
-	fork := c.call("session/fork", rootsParams(id, a, b))
-	for _, result := range []json.RawMessage{
-		c.call("session/new", rootsParams("", a, b)), c.call("session/load", rootsParams(id, a, b)),
-		c.call("session/resume", rootsParams(id, a, b)), fork,
-	} {
-		require.NotContains(t, string(result), a)
-		require.NotContains(t, string(result), b)
-		require.Contains(t, string(result), `"opened":true`, "what the backend adds is there")
-	}
-	c.texts(id, "title T")
-	for _, m := range c.messages() {
-		if strings.Contains(string(m.Params), "session_info_update") {
-			require.NotContains(t, string(m.Params), "cwd")
-			require.NotContains(t, string(m.Params), "additionalDirectories")
-		}
-	}
 }
 
 // Clause W5.

@@ -53,39 +53,6 @@ func TestNothingFollowsCancelledResponse(t *testing.T) {
 	require.NotContains(t, encode(c.messages()), "too late")
 }
 
-// Clause W6.
-func TestCancelRequest(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line, notification("$/cancel_request", `{"requestId":`+prompt+`}`))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-}
-
-// Clause W7.
-func TestOneTurnAtATime(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	id := c.open(folder(t))
-	first, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
-	second, m := c.busy(id)
-	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
-	require.Equal(t, "turn_in_progress", m.reason(t))
-	c.try("session/set_mode", idParams(id)) // a call passes the prompt that waits
-
-	third, line := c.request("session/prompt", promptParams(id, "say third"))
-	c.send(notification("session/cancel", idParams(id)), line)
-	require.Equal(t, "cancelled", c.response(first).stopReason(t))
-	require.Equal(t, "cancelled", c.response(second).stopReason(t))
-	require.Equal(t, "end_turn", c.response(third).stopReason(t))
-	require.NotContains(t, texts(c.messages(), id), "queued")
-	_, firstAt := c.await(0, isResponse(first))
-	_, saidAt := c.await(0, said("third"))
-	require.Less(t, firstAt, saidAt, "the next turn begins behind the cancelled one's answer")
-}
-
 // Clause A32.
 func TestDuringATurn(t *testing.T) {
 	r := &scripted{}
@@ -145,20 +112,6 @@ func TestOrder(t *testing.T) {
 		}
 		before = answered
 	}
-}
-
-// Clause W8.
-func TestPanicInRequest(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
-	id := c.open(folder(t))
-	m := c.try("session/prompt", promptParams(id, "panic"))
-	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)
-	require.NotContains(t, m.Error.Message, "scripted")
-	require.Equal(t, []string{"still here"}, c.texts(id, "say still here"))
-	require.Equal(t, jsonrpc.CodeInternal,
-		c.try("session/prompt", promptParams(id, "fail")).Error.Code)
-	require.Equal(t, []string{"and here"}, c.texts(id, "say and here"))
 }
 
 // Clause W9.
@@ -287,49 +240,6 @@ func TestPromptIsStoredFirst(t *testing.T) {
 	}
 	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",`+
 		`"text":"wait"}}}`, first.String())
-}
-
-// Clause W12.
-func TestServers(t *testing.T) {
-	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{})
-	c.initialize()
-	a := folder(t)
-	for servers, reason := range map[string]string{
-		`null`: "", `[]`: "",
-		`[{"name":"s","command":"c","args":[],"env":[]}]`: "",
-		`[{"type":"stdio","name":"s","command":"c","args":["a"],"env":[{"name":"N",` +
-			`"value":"SECRET"}]}]`: "",
-		`{}`: "type", `[1]`: "type", `[null]`: "null",
-		`[{"command":"c","args":[],"env":[]}]`:                                   "required",
-		`[{"name":"s","args":[],"env":[]}]`:                                      "required",
-		`[{"name":"s","command":"c","env":[]}]`:                                  "required",
-		`[{"name":"s","command":"c","args":[]}]`:                                 "required",
-		`[{"name":"s","command":"c","args":[1],"env":[]}]`:                       "type",
-		`[{"name":"s","command":"c","args":[],"env":[{"name":"N"}]}]`:            "required",
-		`[{"name":"s","command":"c","args":[],"env":[{"name":"N","value":77}]}]`: "type",
-		`[{"type":"http","name":"s","url":"http://127.0.0.1:1","headers":[{"name":"A",` +
-			`"value":"SECRET"}]}]`: "",
-		`[{"type":"sse","name":"s","url":"http://127.0.0.1:1","headers":[]}]`: "unsupported",
-		`[{"type":"http","name":"s","headers":[]}]`:                           "required",
-		`[{"type":"websocket","name":"s"}]`:                                   "unsupported",
-		`[{"name":"s","Command":"c","args":[],"env":[]}]`:                     "wrong_case",
-	} {
-		m := c.try("session/new", `{"cwd":"`+a+`","mcpServers":`+servers+`}`)
-		if reason == "" {
-			require.Nil(t, m.Error, servers)
-			continue
-		}
-		require.Equal(t, reason, m.reason(t), servers)
-		require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
-		require.NotContains(t, string(m.Error.Data), "77", "values may be secrets")
-	}
-	require.Equal(t, "required", c.try("session/new", `{"cwd":"`+a+`"}`).reason(t))
-	id := c.open(a)
-	require.Equal(t, "required",
-		c.try("session/load", `{"sessionId":"`+id+`","cwd":"`+a+`"}`).reason(t))
-	c.call("session/resume", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
-	c.call("session/fork", `{"sessionId":"`+id+`","cwd":"`+a+`"}`)
 }
 
 // Clause P6.
