@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -120,7 +121,7 @@ func (s *session) abandon() {
 		return
 	}
 	s.advance(isClosed)
-	ctx, cancel := commitContext(a.base)
+	ctx, cancel := tasks.Commit(a.base)
 	defer cancel()
 	var err error
 	if s.backend != nil {
@@ -143,7 +144,7 @@ func (s *session) activate(q *queue, lease sessionstore.Lease, title string) err
 		s.noteMode(u)
 	}
 	s.titled.Store(title != "")
-	s.record = newRecord(s)
+	s.record = s.newRecord()
 	if !a.home.queues.Activate(q, s) {
 		s.retire(a.base)
 		if s.counted {

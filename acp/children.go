@@ -3,11 +3,10 @@ package acp
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
 	"strings"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -148,28 +147,6 @@ func (o *openChildren) lost(has func(key string) bool) (updates []backend.Update
 	return updates
 }
 
-// childLimit limits how much is recorded of what the children of a session say. Unlike the updates
-// of a turn, theirs may go on without an end.
-type childLimit struct {
-	left atomic.Int64 // bytes
-	log  *slog.Logger
-}
-
-func (a *agent) newChildLimit() *childLimit {
-	l := &childLimit{log: a.log}
-	l.left.Store(a.options.tuning.ChildBytes)
-	return l
-}
-
-// admits reports whether u is recorded.
-func (l *childLimit) admits(u backend.Update) bool {
-	if u.Kind != sessionstore.ChildUpdate {
-		return true
-	}
-	size := int64(len(u.Raw))
-	left := l.left.Add(-size)
-	if left < 0 && left+size >= 0 {
-		l.log.Warn("the subagents of a session say too much: the rest is shown but not stored")
-	}
-	return left >= 0
+func (a *agent) newChildLimit() *record.ChildLimit {
+	return record.NewChildLimit(a.options.tuning.ChildBytes, a.log)
 }

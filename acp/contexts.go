@@ -53,28 +53,3 @@ func (a *agent) closingContext(ctx context.Context) (context.Context, context.Ca
 		cancel()
 	}
 }
-
-// commitTimeout limits the work that must still be done after a request, a turn or a connection has
-// ended, such as storing the end of a turn.
-const commitTimeout = 10 * time.Second
-
-// errNotStored is the cause of a context whose commitTimeout has passed.
-var errNotStored = errors.New("the session could not be stored in time, because too much is stored " +
-	"at once or the disk is slow; try again")
-
-// commitContext returns a context for what must be done within commitTimeout, even if ctx has
-// ended.
-func commitContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(context.WithoutCancel(ctx), commitTimeout, errNotStored)
-}
-
-// insist calls do, which may be called again, until it is done or a commitContext ends after ctx.
-func insist(ctx context.Context, do func(context.Context) error) error {
-	err := do(ctx)
-	if err == nil || ctx.Err() == nil {
-		return err
-	}
-	ctx, cancel := commitContext(ctx)
-	defer cancel()
-	return do(ctx)
-}

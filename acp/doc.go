@@ -86,7 +86,8 @@
 //  2. session.inBackend: the methods of the backend's session must not overlap
 //  3. session.beginUpdate: one update is going out
 //  4. session.leasing: the recorder writes to the store while 3 is held
-//  5. session.mu, its state, and locks of turns, listing, tasks and Server, for a few statements
+//  5. session.mu, its state, and locks of record, calls, turns, listing, tasks and Server, for a few
+//     statements
 //
 // What ends a turn or a session because an update could not be sent or stored runs on another
 // goroutine: it needs 2.

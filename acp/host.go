@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -218,7 +219,7 @@ func (s *session) attach() {
 	if late == nil {
 		return
 	}
-	ctx, cancel := commitContext(s.agent.base)
+	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
 	if err := s.saveState(ctx, late); err != nil {
 		s.agent.log.Warn("cannot save the agent's state", "session", s.id, "error", err)

@@ -160,7 +160,7 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 		return c, err
 	}
 	defer s.endUpdate()
-	if err := s.record.current().Flush(ctx); err != nil {
+	if err := s.record.Flush(ctx); err != nil {
 		return c, err
 	}
 	if l.cause == backend.Load {

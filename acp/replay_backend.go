@@ -2,14 +2,10 @@ package acp
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
-	"hash"
-	"io"
-	"iter"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -27,11 +23,11 @@ type replay struct {
 	loading *connection // of the client that loads; nil if the session is opened in a turn
 
 	// Guarded by beginUpdate:
-	stored   *storedEnd
+	stored   *record.End
 	shows    bool                   // it is shown as it comes
 	recorder *sessionstore.Recorder // nil unless the backend replays a history
 	draft    sessionstore.Draft     // the recorder's until it is closed; nil if there is nothing to add
-	children *childLimit
+	children *record.ChildLimit
 }
 
 // newReplay returns the replay of a session that is opened, nil for a new one and a fork.
@@ -61,9 +57,9 @@ func (r *replay) begin(ctx context.Context) (err error) {
 }
 
 // readStored returns the end of the stored history.
-func (r *replay) readStored(ctx context.Context) (end *storedEnd, err error) {
+func (r *replay) readStored(ctx context.Context) (end *record.End, err error) {
 	err = r.agent.tasks.Guard("session store", func() (err error) {
-		end, err = readStoredEnd(r.agent.options.Store.History(ctx, r.id))
+		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))
 		return err
 	})
 	return end, err
@@ -122,7 +118,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 			return err
 		}
 	}
-	if !r.stored.passed(u) || !r.children.admits(u) {
+	if !r.stored.Passed(u) || !r.children.Admits(u) {
 		return nil
 	}
 	return r.recorder.Record(ctx, u)
@@ -156,7 +152,7 @@ func (s *session) isReplayCurrent(ctx context.Context) (bool, error) {
 	if before == nil || now == nil {
 		return before == now, err
 	}
-	return before.size == now.size, err
+	return before.Size == now.Size, err
 }
 
 // dropReplayed discards what was replayed, unless it has become a part of the session's history.
@@ -169,91 +165,4 @@ func (s *session) dropReplayed(ctx context.Context) error {
 		return nil
 	}
 	return s.replay.discard(ctx)
-}
-
-// storedEnd finds the end of the stored history in one that the backend replays: its last prompt,
-// as often as the stored history has it. A backend may replay prompts in other pieces, leave some
-// out, or replay another history. Then the end is not found, and nothing counts as new.
-type storedEnd struct {
-	turnReader        // of what is replayed
-	size       int    // of the stored history, in bytes
-	last       string // the hash of the last prompt
-	times      int    // how often it was not replayed yet
-	over       bool   // what is replayed comes after the end
-}
-
-// readStoredEnd returns the end of a stored history, or nil if that is empty.
-func readStoredEnd(history iter.Seq2[sessionstore.Update, error]) (*storedEnd, error) {
-	var (
-		end    storedEnd
-		reader turnReader
-	)
-	times := make(map[string]int)
-	note := func(prompt string) {
-		if prompt != "" {
-			end.last = prompt
-			times[prompt]++
-		}
-	}
-	for u, err := range history {
-		if err != nil {
-			return nil, err
-		}
-		end.size += len(u.Raw)
-		note(reader.read(u))
-	}
-	if end.size == 0 {
-		return nil, nil
-	}
-	note(reader.end())
-	end.times = times[end.last]
-	return &end, nil
-}
-
-// passed reports whether u, the next update that the backend replays, comes after the end.
-func (e *storedEnd) passed(u sessionstore.Update) bool {
-	if e == nil {
-		return true
-	}
-	begins := u.Kind == sessionstore.UserMessageChunk && !e.open
-	if prompt := e.read(u); prompt != "" && prompt == e.last {
-		e.times--
-	}
-	e.over = e.over || begins && e.times <= 0 && !e.own
-	return e.over
-}
-
-// turnReader finds the prompts in a history. Prompts that follow each other immediately are one.
-type turnReader struct {
-	said hash.Hash // of what was read of a prompt, without white space
-	open bool      // the last update was part of a prompt
-	own  bool      // the last prompt is a command of the adapter, unknown to the backend
-}
-
-// read reads the next update, and returns the hash of the prompt that has ended before it, or "".
-func (r *turnReader) read(u sessionstore.Update) (ended string) {
-	if u.Kind.IsState() {
-		return ""
-	}
-	if u.Kind != sessionstore.UserMessageChunk {
-		return r.end()
-	}
-	said := backend.ChunkText(u)
-	if !r.open {
-		r.said, r.open = sha256.New(), true
-		r.own = backend.IsOwnCommand(said, backend.AdapterCommands())
-	}
-	for word := range strings.FieldsSeq(said) {
-		_, _ = io.WriteString(r.said, word)
-	}
-	return ""
-}
-
-// end ends the prompt that is being read, and returns its hash, or "" if it is the adapter's.
-func (r *turnReader) end() (ended string) {
-	if r.open && !r.own {
-		ended = string(r.said.Sum(nil))
-	}
-	r.open = false
-	return ended
 }

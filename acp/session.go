@@ -11,6 +11,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -46,7 +48,7 @@ type session struct {
 	servers   *sessionServers
 	viewers   *viewers
 	replay    *replay // nil for a new one and a fork
-	record    *record
+	record    *record.Record
 	spending  spending
 	backend   backend.Session
 	opened    backend.Opened // the backend's part of the response that opened it
@@ -168,15 +170,15 @@ func showFirst(s *session, ctx context.Context, u backend.Update) error {
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.record.add(ctx, u)
+	return s.addToRecord(ctx, u)
 }
 
 // storeFirst shows an update once that and everything before it is stored.
 func storeFirst(s *session, ctx context.Context, u backend.Update) error {
-	if err := s.record.add(ctx, u); err != nil {
+	if err := s.addToRecord(ctx, u); err != nil {
 		return err
 	}
-	if err := insist(ctx, s.record.current().Flush); err != nil {
+	if err := tasks.Insist(ctx, s.record.Flush); err != nil {
 		return err
 	}
 	s.viewers.showStored(ctx, nil, u)
@@ -322,7 +324,7 @@ func (s *session) tellGone(ctx context.Context, err error, lost string) {
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		what = "\n\nThis session was deleted in another window. " + lost + "\n"
 	}
-	ctx, cancel := commitContext(ctx)
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	s.viewers.try(ctx, nil, backend.Warning(backend.Text(what)))
 }
@@ -332,7 +334,7 @@ func (s *session) tellGone(ctx context.Context, err error, lost string) {
 func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 	var unended []int64
 	s.withState(func() { unended = s.unended })
-	ctx, cancel := commitContext(ctx)
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	for _, number := range unended {
 		if err := s.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
@@ -343,7 +345,7 @@ func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
 
 // retire closes a session that is not the active one of its queue.
 func (s *session) retire(ctx context.Context) {
-	ctx, cancel := commitContext(ctx)
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	if _, err := s.close(ctx, nil); err != nil {
 		s.agent.log.Warn("cannot close the replaced session", "session", s.id, "error", err)
@@ -358,7 +360,7 @@ func (s *session) close(
 	s.closed.Do(func() {
 		s.advance(isClosed)
 		s.spending.store(ctx, s.agent.connection)
-		err = s.record.close(ctx)
+		err = s.record.Close(ctx)
 		closeErr := s.agent.tasks.Guard("close", func() (err error) {
 			result, err = s.closeBackend(ctx, params)
 			return err

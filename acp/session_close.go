@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -157,7 +158,7 @@ func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawM
 		return nil
 	}
 	defer s.agent.owner.release(sessionSlot, s.agent) // last: the agent may end then
-	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()
 	defer s.viewers.Close()
 	result, err := s.close(ctx, params)

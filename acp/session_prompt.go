@@ -146,7 +146,7 @@ func (p *prompted) end(o outcome) {
 	if o.err != nil {
 		ended = map[string]any{"error": o.err.Error()}
 	}
-	ctx, cancel := commitContext(s.agent.base)
+	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
 	if s.beginUpdate(ctx) == nil {
 		defer s.endUpdate()
@@ -388,14 +388,14 @@ func (s *session) begin(
 	t *turns.Turn, from *connection, p promptParams, overlaps bool,
 ) error {
 	ctx := t.Context()
-	s.record.restart(ctx)
+	s.record.Restart(ctx)
 	// An update that the client has seen may not be recorded yet. It comes before the prompt in the
 	// history too.
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
 	}
 	defer s.endUpdate()
-	if err := s.record.current().Flush(ctx); err != nil {
+	if err := s.record.Flush(ctx); err != nil {
 		return err
 	}
 	title := ""
@@ -405,7 +405,7 @@ func (s *session) begin(
 	err := s.write(func(l sessionstore.Lease) (err error) {
 		// The turn must not end while it is open whether the prompt is stored: it is shown if it
 		// is.
-		ctx, cancel := commitContext(ctx)
+		ctx, cancel := tasks.Commit(ctx)
 		defer cancel()
 		t.Number, err = s.agent.options.Store.BeginTurn(ctx, l,
 			sessionstore.Turn{Prompt: p.updates(), Title: title, Overlaps: overlaps})
@@ -469,7 +469,7 @@ func (s *session) answer(t *turns.Turn, p promptParams, o *outcome) (json.RawMes
 
 // showTurnFull tells the user why a turn was stopped that has sent too much.
 func (s *session) showTurnFull(t *turns.Turn) {
-	ctx, cancel := commitContext(t.Context())
+	ctx, cancel := tasks.Commit(t.Context())
 	defer cancel()
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
@@ -514,9 +514,9 @@ func (s *session) commitTurn(
 	if !t.BeginCommit() {
 		return nil
 	}
-	ctx, cancel := commitContext(t.Context())
+	ctx, cancel := tasks.Commit(t.Context())
 	defer cancel()
-	err := s.record.current().Flush(ctx)
+	err := s.record.Flush(ctx)
 	if err == nil {
 		err = s.write(func(l sessionstore.Lease) error { return end(ctx, l) })
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -83,7 +84,7 @@ func (s *session) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return
 	}
-	ctx, cancel := commitContext(s.agent.base)
+	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {
 		return

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -142,7 +143,7 @@ func (p *spending) endTurn(
 func (s *session) endSpending(
 	t *turns.Turn, by *connection, p *spending, result backend.Raw,
 ) backend.Raw {
-	ctx, cancel := commitContext(t.Context())
+	ctx, cancel := tasks.Commit(t.Context())
 	defer cancel()
 	turn, session := p.endTurn(ctx, by, result)
 	if len(turn) > 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -21,7 +22,7 @@ func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	said := calls.Parse(u)
 	s.viewers.calls.Note(said)
 	s.viewers.calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
-	if err := s.record.add(ctx, u); err != nil {
+	if err := s.addToRecord(ctx, u); err != nil {
 		s.agent.log.Debug("a tool call is not in the history", "session", s.id, "error", err)
 	}
 }
@@ -29,7 +30,7 @@ func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 // recordRejected records that a tool call failed because the user did not allow it, and shows that
 // to the viewers but by, who knows it.
 func (s *session) recordRejected(ctx context.Context, id calls.Key, by *connection) {
-	ctx, cancel := commitContext(ctx)
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	if s.beginUpdate(ctx) != nil {
 		return // a load shows the call as failed, because it has not ended
@@ -106,5 +107,5 @@ func (s *session) showTitle(ctx context.Context, id calls.Key, title string) err
 	if err := s.show(ctx, u); err != nil {
 		return err
 	}
-	return s.record.add(ctx, u)
+	return s.addToRecord(ctx, u)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -190,7 +191,7 @@ func (v *viewers) tellAnswer(ctx context.Context, id string, got answer) {
 	if v.Others(got.By) == 0 {
 		return
 	}
-	ctx, cancel := commitContext(ctx)
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	v.mark(ctx, got.By, map[string]any{"question": outcomeOf(id, got)})
 }
