@@ -37,7 +37,7 @@ func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 		viewers: o.viewers, replay: newReplay(a, o),
 		settled: make(chan struct{}), scanning: make(chan struct{}, 1),
 		outside: make(chan struct{}, 1)}
-	s.spending.session = s
+	s.spending = s.newSpending()
 	if o.previous == nil {
 		if err := a.owner.take(sessionSlot, a); err != nil {
 			return nil, err

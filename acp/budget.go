@@ -145,7 +145,7 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 			continue
 		}
 		today, exceeds := time.Now().Format(time.DateOnly), false
-		s.withState(func() { exceeds = s.spending.exceeds[b] == today })
+		s.withState(func() { exceeds = s.exceeds[b] == today })
 		if spent < b.Amount || exceeds {
 			continue
 		}
@@ -169,10 +169,10 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		}
 		if answer.Always {
 			s.withState(func() {
-				if s.spending.exceeds == nil {
-					s.spending.exceeds = map[Budget]string{}
+				if s.exceeds == nil {
+					s.exceeds = map[Budget]string{}
 				}
-				s.spending.exceeds[b] = today
+				s.exceeds[b] = today
 			})
 		}
 	}

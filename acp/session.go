@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
@@ -49,7 +50,7 @@ type session struct {
 	viewers   *viewers
 	replay    *replay // nil for a new one and a fork
 	record    *record.Record
-	spending  spending
+	spending  *metering.Spending
 	backend   backend.Session
 	opened    backend.Opened // the backend's part of the response that opened it
 
@@ -71,8 +72,9 @@ type session struct {
 	bufferedBytes int
 	state         []byte // of the backend, to be stored with the activation, or nil
 	catalog       *discovery.Catalog
-	agentHas      []string // the adapter's names that the backend's commands have
-	unended       []int64  // the numbers of turns whose end could not be stored
+	agentHas      []string          // the adapter's names that the backend's commands have
+	unended       []int64           // the numbers of turns whose end could not be stored
+	exceeds       map[Budget]string // budgets that the user allows to exceed, with the day
 
 	// These limit what happens at once, and guard nothing.
 	scanning chan struct{} // holds one value while the roots are scanned
@@ -199,7 +201,7 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
-	s.spending.note(ctx, u)
+	s.charged(s.agent.connection, s.spending.Note(ctx, u))
 	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
 		var more bool
 		if u, more = withoutTitle(u); !more {
@@ -268,7 +270,7 @@ func (s *session) saveState(ctx context.Context, state []byte) error {
 	err := s.agent.tasks.Guard("session store", func() error {
 		return s.agent.options.Store.SaveState(ctx, s.lease, state, key)
 	})
-	s.withState(func() { s.spending.source = sourceOf(key) })
+	s.spending.SetSource(key)
 	if err != nil {
 		s.agent.tasks.Go(func() { s.failed(err) })
 	}
@@ -359,7 +361,7 @@ func (s *session) close(
 ) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
 		s.advance(isClosed)
-		s.spending.store(ctx, s.agent.connection)
+		s.charged(s.agent.connection, s.spending.Store(ctx))
 		err = s.record.Close(ctx)
 		closeErr := s.agent.tasks.Guard("close", func() (err error) {
 			result, err = s.closeBackend(ctx, params)

@@ -321,8 +321,8 @@ func (p *prompted) run() (json.RawMessage, error) {
 	t.Over()
 	s = updates.end() // a command may have opened it again
 	p.session = s
-	if spending := updates.spending.Load(); spending != nil {
-		o.result = s.endSpending(t, p.from, spending, o.result)
+	if updates.metered.Load() {
+		o.result = s.endSpending(t, p.from, o.result)
 	}
 	result, err := s.answer(t, p.params, &o)
 	p.from.observe(TurnEvent{s.id, false, stopReason(outcome{result, err}), err})
@@ -347,14 +347,14 @@ func (s *session) runTurn(
 		}
 	}
 	s.takeSnapshots(t.Context())
-	s.spending.beginTurn()
+	s.spending.BeginTurn()
 	work := t.Start(s, p.rest, updates)
 	at.Release()
 	if work == nil {
-		s.spending.dropTurn()
+		s.spending.DropTurn()
 		return nil, errNotRun
 	}
-	updates.spending.Store(&s.spending)
+	updates.metered.Store(true)
 	return work()
 }
 

@@ -15,8 +15,8 @@ type turnUpdates struct {
 	// session is the one to which updates are sent. It changes while an update has begun, and has
 	// the same viewers then.
 	session atomic.Pointer[session]
-	// spending counts what the turn uses, once the backend has the prompt.
-	spending atomic.Pointer[spending]
+	// metered means that what the turn uses is counted, because the backend has the prompt.
+	metered atomic.Bool
 
 	// Guarded by beginUpdate:
 	sent int64 // bytes of updates

@@ -1,0 +1,229 @@
+package metering
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Options configure a [Spending].
+type Options struct {
+	ID    sessionstore.ID // in the store
+	Store sessionstore.Store
+	// Write writes to the store with the session's lease, and Gone reports whether its error means
+	// that nobody holds that any more.
+	Write func(do func(sessionstore.Lease) error) error
+	Gone  func(error) bool
+	Usage backend.Usage
+	Tasks *tasks.Group
+	Log   *slog.Logger
+}
+
+// Spending counts what a session uses, from what its agent reports, and stores it when a turn ends.
+// It is safe for concurrent use.
+type Spending struct {
+	options Options
+
+	mu       sync.Mutex
+	meters   *Meters            // nil until something was reported
+	source   string             // of readings
+	total    map[string]float64 // what the session has cost, by currency, once meters is set
+	turns    int                // that are running
+	prompted bool               // the agent was given a prompt
+	stored   time.Time          // when charges were last stored
+	warned   bool               // the user was told that they cannot be stored
+}
+
+// NewSpending returns the spending of a session for which nothing was reported yet.
+func NewSpending(o Options) *Spending { return &Spending{options: o} }
+
+// chargeEvery is how often charges are stored that are not of a turn.
+const chargeEvery = time.Second
+
+func (p *Spending) locked(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+}
+
+// SetSource says which of the agent's sessions readings are from now on, by its state key.
+func (p *Spending) SetSource(key string) { p.locked(func() { p.source = sourceOf(key) }) }
+
+// Note counts the cost that an update reports, if it does. It returns what it has stored.
+func (p *Spending) Note(ctx context.Context, u sessionstore.Update) []sessionstore.Charge {
+	if u.Kind != sessionstore.UsageUpdate {
+		return nil
+	}
+	var cost struct {
+		Amount   *float64 `json:"amount"`
+		Currency string   `json:"currency"`
+	}
+	raw := strictjson.Find(u.Raw, "update", "cost")
+	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || cost.Amount == nil {
+		return nil
+	}
+	if p.load(ctx) != nil {
+		return nil // the next reading has what this one misses
+	}
+	isDue := false
+	p.locked(func() {
+		p.meters.Cost(p.source, cost.Currency, *cost.Amount)
+		isDue = p.turns == 0 && time.Since(p.stored) >= chargeEvery
+	})
+	if !isDue {
+		return nil
+	}
+	return p.Store(ctx)
+}
+
+// load prepares to count, with what is known of the session from before.
+func (p *Spending) load(ctx context.Context) error {
+	o, isLoaded := p.options, false
+	if p.locked(func() { isLoaded = p.meters != nil }); isLoaded {
+		return nil
+	}
+	err := o.Tasks.Guard("session store", func() error {
+		stored, err := o.Store.Get(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		account, err := o.Store.Account(ctx, o.ID)
+		if err != nil {
+			return err
+		}
+		sums, err := o.Store.Sums(ctx, sessionstore.ChargeQuery{
+			Session: o.ID, Meter: sessionstore.CostMeter})
+		if err != nil {
+			return err
+		}
+		p.locked(func() {
+			if p.meters != nil {
+				return
+			}
+			p.total = Sum(sums, sessionstore.CostMeter)
+			p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
+			p.meters = New(account, o.Usage)
+			if p.prompted {
+				p.meters.Prompt()
+			}
+		})
+		return nil
+	})
+	if err != nil {
+		o.Log.Debug("cannot read what the session has used", "session", o.ID, "error", err)
+	}
+	return err
+}
+
+// sourceOf returns a short name for the agent's session with a state key.
+func sourceOf(key string) string {
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:8])
+}
+
+// BeginTurn notes that the agent is given a prompt. EndTurn or DropTurn follows.
+func (p *Spending) BeginTurn() {
+	p.locked(func() {
+		p.turns++
+		p.prompted = true
+		if p.meters != nil {
+			p.meters.Prompt()
+		}
+	})
+}
+
+// DropTurn notes that the agent was not given the prompt after all.
+func (p *Spending) DropTurn() { p.locked(func() { p.turns-- }) }
+
+// EndTurn stores what was used in a turn whose response is result, and returns it, with what the
+// session has cost.
+func (p *Spending) EndTurn(
+	ctx context.Context, result backend.Raw,
+) (turn []sessionstore.Charge, session map[string]float64) {
+	p.DropTurn()
+	if p.load(ctx) != nil {
+		return nil, nil
+	}
+	p.locked(func() { p.meters.Turn(p.source, tokensOf(result)) })
+	turn = p.Store(ctx)
+	p.locked(func() { session = maps.Clone(p.total) })
+	return turn, session
+}
+
+// Store stores what was used since it was last called, and returns it. If the store fails, the next
+// call tries again.
+func (p *Spending) Store(ctx context.Context) []sessionstore.Charge {
+	o, now := p.options, time.Now()
+	var charges []sessionstore.Charge
+	p.locked(func() {
+		if p.meters != nil {
+			charges = p.meters.Take()
+		}
+		if len(charges) > 0 {
+			p.stored = now
+		}
+	})
+	if len(charges) == 0 {
+		return nil
+	}
+	err := o.Write(func(l sessionstore.Lease) error { return o.Store.Charge(ctx, l, charges) })
+	switch {
+	case o.Gone(err):
+		return nil // who has the session now counts
+	case err != nil:
+		for i := range charges {
+			charges[i].At = now
+		}
+		warned := false
+		p.locked(func() {
+			p.meters.Return(charges)
+			warned, p.warned = p.warned, true
+		})
+		if !warned {
+			o.Log.Warn("cannot store what the session has used; will try again",
+				"session", o.ID, "error", err)
+		}
+		return nil
+	}
+	p.locked(func() {
+		for unit, amount := range Sum(charges, sessionstore.CostMeter) {
+			p.total[unit] += amount
+		}
+	})
+	return charges
+}
+
+// tokensOf returns the tokens in the response to a prompt.
+func tokensOf(result backend.Raw) Tokens {
+	tokens := Tokens{}
+	for meter, name := range map[sessionstore.Meter]string{
+		sessionstore.InputMeter: "inputTokens", sessionstore.OutputMeter: "outputTokens",
+		sessionstore.CachedReadMeter:  "cachedReadTokens",
+		sessionstore.CachedWriteMeter: "cachedWriteTokens",
+		sessionstore.ThoughtMeter:     "thoughtTokens",
+	} {
+		var n *float64
+		raw := strictjson.Find(result, "usage", name)
+		if raw == nil { // of a backend that sends only what is stable in the protocol
+			raw = strictjson.Find(result, "_meta", "acp-agent", "usage", name)
+		}
+		if len(raw) > 0 && json.Unmarshal(raw, &n) == nil && n != nil {
+			tokens[meter] = *n
+		}
+	}
+	return tokens
+}
