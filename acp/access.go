@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -107,7 +108,7 @@ func (a asker) ruled(
 ) backend.Work {
 	refused, byRule := errors.AsType[*permission.RuleError](refusal)
 	s := a.session
-	live := s.at() == isLive
+	live := s.gate.Phase() == gate.Live
 	if !byRule || refused.Effect == permission.Deny || !live {
 		if byRule && live {
 			s.observeRule(method, permission.Verdict{Effect: refused.Effect, Rule: refused.Rule})

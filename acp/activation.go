@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -15,8 +16,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// opening describes the session to open.
-type opening struct {
+// openOptions describe the session to open.
+type openOptions struct {
 	id         sessionstore.ID // for the client
 	stored     sessionstore.ID // see session
 	params     sessionParams
@@ -32,11 +33,10 @@ type opening struct {
 // backend's side of it. If it fails, it closes whatever it has opened.
 //
 // Either activate makes the session active, or abandon undoes what open has done.
-func (a *agent) open(ctx context.Context, o opening) (*session, error) {
-	s := &session{agent: a, id: o.id, stored: o.stored, address: newAddress(o.id), params: o.params,
-		viewers: o.viewers, replay: newReplay(a, o),
-		settled: make(chan struct{}), scanning: make(chan struct{}, 1),
-		outside: make(chan struct{}, 1)}
+func (a *agent) open(ctx context.Context, o openOptions) (*session, error) {
+	s := &session{agent: a, stored: o.stored, address: newAddress(o.id), params: o.params,
+		viewers: o.viewers, gate: gate.New(), replay: newReplay(a, o),
+		scanning: make(chan struct{}, 1), outside: make(chan struct{}, 1)}
 	s.spending = s.newSpending()
 	if o.previous == nil {
 		if err := a.owner.take(sessionSlot, a); err != nil {
@@ -79,7 +79,7 @@ func (a *agent) open(ctx context.Context, o opening) (*session, error) {
 }
 
 // openRoots does the part of opening that reads disks: it opens the roots and scans them.
-func (s *session) openRoots(ctx context.Context, o opening) (err error) {
+func (s *session) openRoots(ctx context.Context, o openOptions) (err error) {
 	a := s.agent
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *session) abandon() {
 	if s.workspace == nil {
 		return
 	}
-	s.advance(isClosed)
+	s.gate.Advance(gate.Closed)
 	ctx, cancel := tasks.Commit(a.base)
 	defer cancel()
 	var err error

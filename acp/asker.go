@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -52,7 +53,7 @@ func (s *session) Notify(ctx context.Context, method string, params backend.Raw)
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	s := a.session
-	live := s.at() == isLive
+	live := s.gate.Phase() == gate.Live
 	if err := a.check(ctx, method, params); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
 		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
@@ -95,7 +96,7 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 // the session's roots, and in the child's.
 func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
 	s, addressed := a.session, params
-	if s.at() == isClosed {
+	if s.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
 	if a.Child != "" {

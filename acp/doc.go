@@ -57,6 +57,10 @@
 //
 // # Where to find things
 //
+// The parts of a session that need nothing of it are packages below internal/session: gate holds
+// back what comes before its response, record stores what is said, calls knows its tool calls,
+// metering counts what it uses, turns orders its requests and has its viewers.
+//
 // Each protocol method has a file: session_new.go, session_fork.go, session_list.go. Load and
 // resume share session_load.go, close and delete share session_close.go. A new method gets a file
 // with the shape of its params and an accept function, and a row in the table of methods.go; its
@@ -86,7 +90,7 @@
 //  2. session.inBackend: the methods of the backend's session must not overlap
 //  3. session.beginUpdate: one update is going out
 //  4. session.leasing: the recorder writes to the store while 3 is held
-//  5. session.mu, its state, and locks of record, calls, turns, listing, tasks and Server, for a few
+//  5. session.mu, its state, and locks of the packages below internal and of Server, for a few
 //     statements
 //
 // What ends a turn or a session because an update could not be sent or stored runs on another

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -22,27 +23,6 @@ import (
 // response was sent, it buffers what the backend shows.
 
 var _ backend.Host = (*session)(nil)
-
-// maxBuffered and maxBufferedBytes limit the updates that are buffered before a lifecycle response.
-const maxBuffered, maxBufferedBytes = 1000, 4 << 20
-
-// phase is how far a session has come.
-type phase int
-
-const (
-	isOpening   phase = iota // the session is being opened and stored
-	isBuffering              // it is active, but its response was not sent
-	isReleasing              // the buffered updates are being sent
-	isLive
-	isClosed
-)
-
-// at returns the phase.
-func (s *session) at() phase {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.phase
-}
 
 // Workspace implements [backend.Host].
 func (s *session) Workspace() *workspace.Workspace { return s.guarded }
@@ -111,7 +91,7 @@ func (s *session) history(
 ) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		switch {
-		case s.at() > isOpening:
+		case s.gate.Phase() > gate.Opening:
 			sessionstore.WithoutEnds(s.agent.options.Store.History(s.agent.base, s.stored))(yield)
 		case given != nil:
 			given(yield)
@@ -121,28 +101,12 @@ func (s *session) history(
 
 // release sends the buffered updates. The lifecycle response is on the wire.
 func (s *session) release(ctx context.Context) {
-	for _, u := range s.advance(isReleasing) {
+	for _, u := range s.gate.Advance(gate.Releasing) {
 		if err := s.update(ctx, u); err != nil {
 			s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}
-	s.advance(isLive)
-}
-
-// advance begins a phase in which nothing is buffered, unless it is already past, and returns what
-// was buffered. In the phase isClosed all further calls of the backend fail.
-func (s *session) advance(to phase) (buffered []backend.Update) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase >= to {
-		return nil
-	}
-	if s.phase < isLive && to >= isLive {
-		close(s.settled)
-	}
-	buffered = s.buffered
-	s.phase, s.buffered = to, nil
-	return buffered
+	s.gate.Advance(gate.Live)
 }
 
 // Update implements [backend.Updates].
@@ -159,16 +123,11 @@ func (s *session) Commit(ctx context.Context, u backend.Update) error {
 // are sent.
 func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) error {
 	u = s.announce(u)
-	if buffered, err := s.buffer(u); buffered || err != nil {
+	if buffered, err := s.gate.Buffer(u); buffered || err != nil {
 		return err
 	}
-	select {
-	case <-s.settled:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if s.at() == isClosed {
-		return backend.ErrClosed
+	if err := s.gate.Wait(ctx); err != nil {
+		return err
 	}
 	if err := s.beginUpdate(ctx); err != nil {
 		return err
@@ -177,45 +136,12 @@ func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) e
 	return s.send(ctx, u, in)
 }
 
-// buffer buffers an update that comes before the response. Updates that come while the buffer is
-// being sent wait instead.
-func (s *session) buffer(u backend.Update) (buffered bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase >= isReleasing {
-		return false, nil
-	}
-	if len(s.buffered) == maxBuffered || s.bufferedBytes+len(u.Raw) > maxBufferedBytes {
-		return false, backend.ErrTooManyUpdates
-	}
-	s.buffered = append(s.buffered, u)
-	s.bufferedBytes += len(u.Raw)
-	return true, nil
-}
-
-// bufferedKinds returns the kinds of the updates that the backend sent while it opened the session.
-func (s *session) bufferedKinds() map[sessionstore.Kind]bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kinds := make(map[sessionstore.Kind]bool)
-	for _, u := range s.buffered {
-		kinds[u.Kind] = true
-	}
-	return kinds
-}
-
 // attach lets the session, which is active, buffer and store what the backend sends. It stores the
 // state that the backend saved while the session was being stored.
 func (s *session) attach() {
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
-	s.mu.Lock()
-	if s.phase == isOpening {
-		s.phase = isBuffering
-	}
-	late := s.state
-	s.state = nil
-	s.mu.Unlock()
+	late := s.gate.Activate()
 	if late == nil {
 		return
 	}
@@ -226,15 +152,6 @@ func (s *session) attach() {
 	}
 }
 
-// takeState returns the state to be stored with the activation, nil if the backend saved none.
-func (s *session) takeState() []byte {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	state := s.state
-	s.state = nil
-	return state
-}
-
 // SaveState implements [backend.Host].
 func (s *session) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > backend.MaxState {
@@ -243,16 +160,10 @@ func (s *session) SaveState(ctx context.Context, state []byte) error {
 	}
 	s.leasing.Lock()
 	defer s.leasing.Unlock()
-	s.mu.Lock()
-	at := s.phase
-	if at == isOpening {
-		s.state = append([]byte{}, state...)
-	}
-	s.mu.Unlock()
-	switch at {
-	case isOpening:
+	switch s.gate.SaveState(state) {
+	case gate.Opening:
 		return nil
-	case isClosed:
+	case gate.Closed:
 		return backend.ErrClosed
 	}
 	return s.saveState(ctx, state)
@@ -261,10 +172,10 @@ func (s *session) SaveState(ctx context.Context, state []byte) error {
 // announceCommands announces the adapter's commands for a backend that has not announced any
 // commands.
 func (s *session) announceCommands() {
-	if s.bufferedKinds()[sessionstore.AvailableCommandsUpdate] || s.hasStoredCommands() {
+	if s.gate.Kinds()[sessionstore.AvailableCommandsUpdate] || s.hasStoredCommands() {
 		return
 	}
-	_, _ = s.buffer(
+	_, _ = s.gate.Buffer(
 		s.announce(backend.NewUpdate(
 			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
 				AvailableCommands: []sdk.AvailableCommand{},

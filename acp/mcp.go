@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -177,7 +178,7 @@ func (s *session) allowServer(
 // addServer adds a server to the session, in place of one that was found under the same name. The
 // client's own servers stay, even if one has the same name.
 func (s *session) addServer(ctx context.Context, config mcpclient.Config) error {
-	if at := s.at(); at == isOpening || at == isClosed {
+	if at := s.gate.Phase(); at == gate.Opening || at == gate.Closed {
 		return errors.New("the session is not open")
 	}
 	at := s.agent.home.queues.Ticket(s.id, turns.Ordinary, nil)

@@ -124,7 +124,7 @@ func (s *session) reopen(
 	if next, err = l.replace(ctx); err != nil {
 		return nil, nil, err
 	}
-	shown := next.bufferedKinds()
+	shown := next.gate.Kinds()
 	next.release(context.WithoutCancel(ctx))
 	if l.notice != "" {
 		news = append(news, backend.Warning(backend.Text(l.notice)))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -152,7 +153,7 @@ func (o resolution) result() (backend.Raw, error) {
 // Ask implements [backend.Host].
 func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
 	asked := question{method: protocol.RequestPermission, params: q.Params(), Request: q.Request()}
-	if s.at() != isLive || s.asker().check(ctx, asked.method, asked.params) != nil {
+	if s.gate.Phase() != gate.Live || s.asker().check(ctx, asked.method, asked.params) != nil {
 		return s.unrecorded().Ask(ctx, q)
 	}
 	var r ruling

@@ -23,7 +23,7 @@ func (a *agent) replay(
 	if err != nil {
 		return protocolError(err)
 	}
-	learns := s.bufferedKinds()
+	learns := s.gate.Kinds()
 	for _, u := range statesIn(s.opened.Result) {
 		learns[u.Kind] = true
 	}

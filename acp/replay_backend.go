@@ -5,16 +5,17 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// replay is a history that the backend replays while it opens a session for a load or resume. What
-// the store has of it is passed over: the stored history is shown instead, and nothing replaces it.
-// To save memory, the rest is stored in a draft, which is added to the stored history when the load
-// is stored.
-type replay struct {
+// agentReplay is a history that the backend replays while it opens a session for a load or resume.
+// What the store has of it is passed over: the stored history is shown instead, and nothing
+// replaces it. To save memory, the rest is stored in a draft, which is added to the stored history
+// when the load is stored.
+type agentReplay struct {
 	agent   *agent
 	id      sessionstore.ID             // see Histories.NewDraft; "" if the store does not have the session
 	stop    func(context.Context) error // ends the running turn
@@ -31,11 +32,11 @@ type replay struct {
 }
 
 // newReplay returns the replay of a session that is opened, nil for a new one and a fork.
-func newReplay(a *agent, o opening) *replay {
+func newReplay(a *agent, o openOptions) *agentReplay {
 	if o.activation.Stop == nil {
 		return nil
 	}
-	r := &replay{agent: a, stop: o.activation.Stop, pace: o.pace, loading: o.loading,
+	r := &agentReplay{agent: a, stop: o.activation.Stop, pace: o.pace, loading: o.loading,
 		loads: o.activation.Cause == backend.Load}
 	if !o.foreign {
 		r.id = o.stored
@@ -44,7 +45,7 @@ func newReplay(a *agent, o opening) *replay {
 }
 
 // begin begins to record what is replayed.
-func (r *replay) begin(ctx context.Context) (err error) {
+func (r *agentReplay) begin(ctx context.Context) (err error) {
 	if r.id != "" {
 		if r.stored, err = r.readStored(ctx); err != nil {
 			return err
@@ -57,7 +58,7 @@ func (r *replay) begin(ctx context.Context) (err error) {
 }
 
 // readStored returns the end of the stored history.
-func (r *replay) readStored(ctx context.Context) (end *record.End, err error) {
+func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err error) {
 	err = r.agent.tasks.Guard("session store", func() (err error) {
 		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))
 		return err
@@ -66,7 +67,7 @@ func (r *replay) readStored(ctx context.Context) (end *record.End, err error) {
 }
 
 // append appends a segment to the draft.
-func (r *replay) append(ctx context.Context, segment []sessionstore.Update) error {
+func (r *agentReplay) append(ctx context.Context, segment []sessionstore.Update) error {
 	return r.agent.tasks.Guard("session store", func() (err error) {
 		if r.draft == nil {
 			if r.draft, err = r.agent.options.Store.NewDraft(ctx, r.id); err != nil {
@@ -78,7 +79,7 @@ func (r *replay) append(ctx context.Context, segment []sessionstore.Update) erro
 }
 
 // discard discards the draft, unless it has become a part of a session's history.
-func (r *replay) discard(ctx context.Context) error {
+func (r *agentReplay) discard(ctx context.Context) error {
 	err := r.recorder.Close(ctx)
 	if r.draft == nil {
 		return err
@@ -104,7 +105,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		return err
 	}
 	defer s.endUpdate()
-	if s.at() != isOpening {
+	if s.gate.Phase() != gate.Opening {
 		return backend.ErrClosed
 	}
 	if r.recorder == nil {

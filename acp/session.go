@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -34,9 +35,8 @@ import (
 // because the methods of a backend's session must not overlap and may not wait for a client, and
 // leasing, because an update is being sent while the recorder writes to the store.
 type session struct {
-	id      sessionstore.ID // for the client
+	address                 // for the client
 	stored  sessionstore.ID // in the store; another one if the client's is the backend's own
-	address address
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it
@@ -48,7 +48,8 @@ type session struct {
 	permits   *permission.Permits
 	servers   *sessionServers
 	viewers   *viewers
-	replay    *replay // nil for a new one and a fork
+	gate      *gate.Gate
+	replay    *agentReplay // nil for a new one and a fork
 	record    *record.Record
 	spending  *metering.Spending
 	backend   backend.Session
@@ -65,16 +66,11 @@ type session struct {
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
 
-	mu            sync.Mutex
-	phase         phase
-	settled       chan struct{}    // closed when the phase becomes isLive or isClosed
-	buffered      []backend.Update // until the phase isReleasing
-	bufferedBytes int
-	state         []byte // of the backend, to be stored with the activation, or nil
-	catalog       *discovery.Catalog
-	agentHas      []string          // the adapter's names that the backend's commands have
-	unended       []int64           // the numbers of turns whose end could not be stored
-	exceeds       map[Budget]string // budgets that the user allows to exceed, with the day
+	mu       sync.Mutex
+	catalog  *discovery.Catalog
+	agentHas []string          // the adapter's names that the backend's commands have
+	unended  []int64           // the numbers of turns whose end could not be stored
+	exceeds  map[Budget]string // budgets that the user allows to exceed, with the day
 
 	// These limit what happens at once, and guard nothing.
 	scanning chan struct{} // holds one value while the roots are scanned
@@ -360,7 +356,7 @@ func (s *session) close(
 	ctx context.Context, params backend.Raw,
 ) (result json.RawMessage, err error) {
 	s.closed.Do(func() {
-		s.advance(isClosed)
+		s.gate.Advance(gate.Closed)
 		s.charged(s.agent.connection, s.spending.Store(ctx))
 		err = s.record.Close(ctx)
 		closeErr := s.agent.tasks.Guard("close", func() (err error) {

@@ -151,7 +151,7 @@ func (l *load) replace(ctx context.Context) (*session, error) {
 func (l *load) open(ctx context.Context) (*session, error) {
 	endTurns := l.turnEnder()
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
-	o := opening{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
+	o := openOptions{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
 		pace: l.pace, foreign: l.stored.Unstored,
 		activation: backend.Activation{
 			Cause: l.cause, State: l.stored.State,
@@ -265,7 +265,7 @@ func (l *load) setNotice(s *session) {
 // from now on, unless another process had taken it over.
 func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, error) {
 	a := l.agent
-	state := s.takeState()
+	state := s.gate.TakeState()
 	change := sessionstore.Activation{Keys: s.keys(l.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)

@@ -33,7 +33,7 @@ func (c *connection) create(
 	source listing.Openable,
 ) (json.RawMessage, error) {
 	a, id := c.agent, sessionstore.NewID()
-	o := opening{id: id, stored: id, params: p,
+	o := openOptions{id: id, stored: id, params: p,
 		foreign: source.Unstored, viewers: newViewers(a, c, id),
 		activation: backend.Activation{Cause: cause, State: source.State,
 			MustExist: a.sessions.OnlyBackendKnows(ctx, source)}}
@@ -65,7 +65,7 @@ func (c *connection) create(
 func (a *agent) storeNew(
 	ctx context.Context, s *session, cause backend.Cause, source listing.Openable,
 ) (sessionstore.Lease, error) {
-	state := s.takeState()
+	state := s.gate.TakeState()
 	n := sessionstore.Session{
 		ID: s.id, Agent: a.identity(), Keys: s.keys(s.params.roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state), Title: source.Title,

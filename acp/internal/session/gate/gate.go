@@ -1,0 +1,138 @@
+// Package gate holds back what a backend says in a session until the response that opens it was
+// sent.
+package gate
+
+import (
+	"context"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Phase is how far a session has come.
+type Phase int
+
+// The phases, in order.
+const (
+	Opening   Phase = iota // the session is being opened and stored
+	Buffering              // it is active, but its response was not sent
+	Releasing              // the buffered updates are being sent
+	Live
+	Closed
+)
+
+// maxBuffered and maxBytes limit the updates that are buffered before a lifecycle response.
+const maxBuffered, maxBytes = 1000, 4 << 20
+
+// Gate buffers the updates of a session, and keeps the state that its backend saves before it is
+// stored. It is safe for concurrent use.
+type Gate struct {
+	settled chan struct{} // closed when the phase becomes Live or Closed
+
+	mu       sync.Mutex
+	phase    Phase
+	buffered []sessionstore.Update // until the phase Releasing
+	bytes    int                   // of them
+	state    []byte                // to be stored with the activation, or nil
+}
+
+// New returns the gate of a session that is being opened.
+func New() *Gate { return &Gate{settled: make(chan struct{})} }
+
+// Phase returns the phase.
+func (g *Gate) Phase() Phase {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.phase
+}
+
+// Advance begins a phase in which nothing is buffered, unless it is already past, and returns what
+// was buffered.
+func (g *Gate) Advance(to Phase) (buffered []sessionstore.Update) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase >= to {
+		return nil
+	}
+	if g.phase < Live && to >= Live {
+		close(g.settled)
+	}
+	buffered = g.buffered
+	g.phase, g.buffered = to, nil
+	return buffered
+}
+
+// Buffer buffers an update that comes before the response. It reports false for one that comes
+// later, or while the buffered ones are being sent: that is sent after [Gate.Wait].
+func (g *Gate) Buffer(u sessionstore.Update) (buffered bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase >= Releasing {
+		return false, nil
+	}
+	if len(g.buffered) == maxBuffered || g.bytes+len(u.Raw) > maxBytes {
+		return false, backend.ErrTooManyUpdates
+	}
+	g.buffered = append(g.buffered, u)
+	g.bytes += len(u.Raw)
+	return true, nil
+}
+
+// Wait waits until the buffered updates are sent. It returns [backend.ErrClosed] if the session is
+// closed.
+func (g *Gate) Wait(ctx context.Context) error {
+	select {
+	case <-g.settled:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if g.Phase() == Closed {
+		return backend.ErrClosed
+	}
+	return nil
+}
+
+// Kinds returns the kinds of the buffered updates.
+func (g *Gate) Kinds() map[sessionstore.Kind]bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	kinds := make(map[sessionstore.Kind]bool)
+	for _, u := range g.buffered {
+		kinds[u.Kind] = true
+	}
+	return kinds
+}
+
+// Activate ends the phase Opening, and returns the state that was saved since TakeState, or nil.
+func (g *Gate) Activate() (late []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase == Opening {
+		g.phase = Buffering
+	}
+	return g.takeLocked()
+}
+
+// TakeState returns the state to be stored with the activation, nil if the backend saved none.
+func (g *Gate) TakeState() []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.takeLocked()
+}
+
+func (g *Gate) takeLocked() []byte {
+	state := g.state
+	g.state = nil
+	return state
+}
+
+// SaveState keeps a state in the phase Opening. It returns the phase.
+func (g *Gate) SaveState(state []byte) Phase {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.phase == Opening {
+		g.state = append([]byte{}, state...)
+	}
+	return g.phase
+}
