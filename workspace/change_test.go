@@ -59,32 +59,6 @@ func TestDeepDirectories(t *testing.T) {
 	require.NoError(t, g.ws.Remove(deep, workspace.RemoveOptions{}))
 }
 
-func TestRename(t *testing.T) {
-	g := newGrounds(t)
-	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "across"))
-	link(t, "../x", filepath.Join(g.a, "d/l"))
-	for _, c := range []struct{ from, to, want string }{
-		{"f", "g", "A/g"},
-		{"g", "../B/g", "B/g"},
-		{"../B/g", "across/g", "B/d/g"},
-		{"across/g", g.b + "/h", "B/h"},
-		{"across", "link", "A/link"},
-		{"d/", "../B/tree/", "B/tree"},
-	} {
-		from, to, err := g.ws.RenameTarget(c.from, c.to)
-		require.NoError(t, err)
-		ref, err := g.ws.Rename(c.from, c.to, from.Ref(), to)
-		require.NoError(t, err, "%s to %s", c.from, c.to)
-		require.Equal(t, filepath.Join(g.dir, c.want), ref.Path())
-	}
-	require.Equal(t, map[string]string{
-		".": "d---------", "A": "d---------", "A/link": "-> " + g.b +
-			"/d", "B": "d---------", "B/d": "d---------", "B/d/f": "B/d/f",
-		"B/f": "B/f", "B/h": "A/f", "B/tree": "d---------", "B/tree/e": "d---------", "B/tree/e/f": "A/d/e/f", "B/tree/l": "-> ../x",
-		"out": "d---------", "out/secret": "SECRET",
-	}, picture(t, g.dir))
-}
-
 func TestRenameRefuses(t *testing.T) {
 	g := newGrounds(t)
 	mkdir(t, filepath.Join(g.a, "empty"))

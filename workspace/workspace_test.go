@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -351,48 +350,6 @@ func TestReplacedRoots(t *testing.T) {
 				require.NoFileExists(t, filepath.Join(g.b, "new"),
 					"what stands in its place is not written to")
 			}
-		})
-	}
-}
-
-// Clause C8.
-func TestWalkOfReplacedRoots(t *testing.T) {
-	for name, change := range map[string]func(t *testing.T, g grounds){
-		"replaced by a link": func(t *testing.T, g grounds) {
-			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
-			link(t, g.out, g.a)
-		},
-		"replaced by a directory": func(t *testing.T, g grounds) {
-			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
-			require.NoError(t, os.Rename(g.out, g.a))
-		},
-		"renamed": func(t *testing.T, g grounds) {
-			require.NoError(t, os.Rename(g.a, g.a+"-moved"))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := newGrounds(t)
-			write(t, filepath.Join(g.out, "d/e/f"), "OUT")
-			write(t, filepath.Join(g.out, "f"), "OUT")
-			texts := map[string]string{}
-			require.NoError(t, walk(t.Context(), g.ws, g.a, func(v visit) error {
-				if v.Name == "d" {
-					change(t, g)
-				}
-				if v.Type.IsRegular() {
-					f, err := v.Open()
-					require.NoError(t, err)
-					defer f.Close()
-					text, err := io.ReadAll(f)
-					require.NoError(t, err)
-					texts[v.Ref().Rel()] = string(text)
-				}
-				return v.Err
-			}))
-			granted := map[string]string{"f": "A/f", "d/e/f": "A/d/e/f"}
-			require.Equal(t, granted, texts)
-			require.Equal(t, []string{"f", "d/e/f"},
-				walkFiles(t, g.ws, g.a, workspace.WalkOptions{}))
 		})
 	}
 }
