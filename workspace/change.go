@@ -10,12 +10,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
-// Mkdir creates a directory and returns where it is. Its parent must exist. If something already
+// Mkdir creates a directory. Its parent must exist. If something already
 // has the name, a link included, the error is [fs.ErrExist]. at, unless zero, is where path must
 // still lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is
 // a *[MovedError].
-func (w *Workspace) Mkdir(path string, at Ref) (Ref, error) {
-	return w.change(path, func(t target) error {
+func (w *Workspace) Mkdir(path string, at Ref) error {
+	_, err := w.change(path, func(t target) error {
 		if err := w.expect(path, at, t); err != nil {
 			return err
 		}
@@ -30,6 +30,7 @@ func (w *Workspace) Mkdir(path string, at Ref) (Ref, error) {
 		}
 		return nil
 	})
+	return err
 }
 
 // RemoveOptions configure [Workspace.Remove].
@@ -77,18 +78,17 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 }
 
 // Rename moves the file, directory or link at from to the path to, in the same root or another on
-// the same file system, and returns its new place. It moves a link itself, not its target. Rename
-// replaces nothing: if something already has the new name the error is [fs.ErrExist]. Between file
-// systems it is [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one
-// a *[ProtectedError]. at and toAt, unless zero, are where the paths must still lead, as
+// the same file system. It moves a link itself, not its target. Rename replaces nothing: if
+// something already has the new name the error is [fs.ErrExist]. Between file systems it is
+// [syscall.EXDEV], and for a root, a denied directory, or a directory that holds one a
+// *[ProtectedError]. at and toAt, unless zero, are where the paths must still lead, as
 // [Workspace.RenameTarget] returned them: if one now points somewhere else, the error is a
 // *[MovedError].
-func (w *Workspace) Rename(from, to string, at, toAt Ref) (Ref, error) {
+func (w *Workspace) Rename(from, to string, at, toAt Ref) error {
 	destination, err := parse(to)
 	if err != nil {
-		return Ref{}, err
+		return err
 	}
-	var moved Ref
 	_, err = w.change(from, func(t target) error {
 		if err := w.checkRemovable("rename", t); err != nil {
 			return err
@@ -97,18 +97,14 @@ func (w *Workspace) Rename(from, to string, at, toAt Ref) (Ref, error) {
 			return err
 		}
 		return w.targetOnce(destination, func(new target) error {
-			moved = w.ref(new.root, new.at)
 			if err := w.Check(Access{Kind: Move, Path: from, At: w.ref(t.root, t.at),
-				Folder: t.info.IsDir(), ToPath: to, To: moved}); err != nil {
+				Folder: t.info.IsDir(), ToPath: to, To: w.ref(new.root, new.at)}); err != nil {
 				return err
 			}
 			return w.whileLocked(t, func() error { return w.move(t, new, toAt) })
 		})
 	})
-	if err != nil {
-		return Ref{}, err
-	}
-	return moved, nil
+	return err
 }
 
 // whileLocked calls change while nobody else changes the file t. Only regular files are locked.

@@ -42,8 +42,7 @@ var twins = []twin{
 	},
 		func(path, _ string) error { return os.Remove(path) }},
 	{"rename", func(ws *workspace.Workspace, path, other string) error {
-		_, err := ws.Rename(path, other, workspace.Ref{}, workspace.Ref{})
-		return err
+		return ws.Rename(path, other, workspace.Ref{}, workspace.Ref{})
 	}, renameNew},
 }
 

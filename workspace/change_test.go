@@ -24,10 +24,8 @@ func TestMkdir(t *testing.T) {
 	} {
 		target, err := g.ws.MkdirTarget(path)
 		require.NoError(t, err, path)
-		ref, err := g.ws.Mkdir(path, target)
-		require.NoError(t, err, path)
-		require.Equal(t, filepath.Join(g.dir, want), ref.Path())
-		require.Equal(t, target, ref)
+		require.NoError(t, g.ws.Mkdir(path, target), path)
+		require.Equal(t, filepath.Join(g.dir, want), target.Path())
 		require.DirExists(t, filepath.Join(g.dir, want))
 	}
 	before := picture(t, g.dir)
@@ -36,7 +34,7 @@ func TestMkdir(t *testing.T) {
 		"dangling": fs.ErrExist, g.b: fs.ErrExist, "no/new": fs.ErrNotExist, "f/new": syscall.ENOTDIR, "no/..": fs.ErrNotExist,
 		"": fs.ErrInvalid, "a\x00": fs.ErrInvalid, strings.Repeat("n", 256): syscall.ENAMETOOLONG,
 	} {
-		_, err := g.ws.Mkdir(path, workspace.Ref{})
+		err := g.ws.Mkdir(path, workspace.Ref{})
 		require.ErrorIs(t, err, want, path)
 	}
 	require.Equal(t, before, picture(t, g.dir))
@@ -49,7 +47,7 @@ func TestDeepDirectories(t *testing.T) {
 	deep := ""
 	for range 30 { // 6,000 bytes, beyond PATH_MAX
 		deep += name + "/"
-		_, err := g.ws.Mkdir(deep, workspace.Ref{})
+		err := g.ws.Mkdir(deep, workspace.Ref{})
 		require.NoError(t, err)
 	}
 	_, err := put(g.ws, deep+"f", "deep")
@@ -90,7 +88,7 @@ func TestRenameRefuses(t *testing.T) {
 		{"to-out/secret", "x", nil},
 		{"f", "to-out/x", nil},
 	} {
-		_, err := g.ws.Rename(c.from, c.to, workspace.Ref{}, workspace.Ref{})
+		err := g.ws.Rename(c.from, c.to, workspace.Ref{}, workspace.Ref{})
 		if c.want == nil {
 			require.ErrorAs(t, err, &outside, "%s to %s", c.from, c.to)
 		} else {
@@ -113,7 +111,7 @@ func TestRenameBetweenFileSystems(t *testing.T) {
 		t.Skip("there is no second file system:", err)
 	}
 	ws := open(t, root, other)
-	_, err = ws.Rename("f", filepath.Join(other, "f"), workspace.Ref{}, workspace.Ref{})
+	err = ws.Rename("f", filepath.Join(other, "f"), workspace.Ref{}, workspace.Ref{})
 	require.ErrorIs(t, err, syscall.EXDEV)
 	requireRead(t, ws, "f", "text", 0, "f")
 }
@@ -167,7 +165,7 @@ func TestMovedRootsAreProtected(t *testing.T) {
 	require.NoError(t, os.Rename(inner, filepath.Join(outer, "d/moved")))
 	var protected *workspace.ProtectedError
 	require.ErrorAs(t, ws.Remove("d/moved", workspace.RemoveOptions{}), &protected)
-	_, err := ws.Rename("d/moved", "y", workspace.Ref{}, workspace.Ref{})
+	err := ws.Rename("d/moved", "y", workspace.Ref{}, workspace.Ref{})
 	require.ErrorAs(t, err, &protected)
 	requireRead(t, ws, inner+"/f", "inner", 1, "f")
 }
@@ -185,11 +183,11 @@ func TestMovedTargets(t *testing.T) {
 	before := picture(t, g.dir)
 	var moved *workspace.MovedError
 	require.ErrorAs(t, g.ws.Remove("l/empty", workspace.RemoveOptions{At: shown.Ref()}), &moved)
-	_, err = g.ws.Rename("l/empty", "x", shown.Ref(), workspace.Ref{})
+	err = g.ws.Rename("l/empty", "x", shown.Ref(), workspace.Ref{})
 	require.ErrorAs(t, err, &moved)
-	_, err = g.ws.Rename("f", "l/new", workspace.Ref{}, free)
+	err = g.ws.Rename("f", "l/new", workspace.Ref{}, free)
 	require.ErrorAs(t, err, &moved)
-	_, err = g.ws.Mkdir("l/new", free)
+	err = g.ws.Mkdir("l/new", free)
 	require.ErrorAs(t, err, &moved)
 	require.Equal(t, before, picture(t, g.dir))
 }

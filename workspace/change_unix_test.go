@@ -18,7 +18,7 @@ func TestMoveAndRemoveSpecialFiles(t *testing.T) {
 	g := newGrounds(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(g.a, "fifo"), 0o644))
 	require.ErrorIs(t, moveOnto(g.ws, "fifo"), fs.ErrExist)
-	_, err := g.ws.Rename("fifo", "../B/fifo", workspace.Ref{}, workspace.Ref{})
+	err := g.ws.Rename("fifo", "../B/fifo", workspace.Ref{}, workspace.Ref{})
 	require.NoError(t, err)
 	require.NoError(t, g.ws.Remove("../B/fifo", workspace.RemoveOptions{}))
 	require.NotContains(t, picture(t, g.b), "fifo")

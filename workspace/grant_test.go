@@ -63,7 +63,7 @@ func TestReadOnlyRoots(t *testing.T) {
 		in(err, path)
 	}
 	for _, path := range []string{dep + "/new", "to-dep/new", alias + "/d/new"} {
-		_, err := ws.Mkdir(path, workspace.Ref{})
+		err := ws.Mkdir(path, workspace.Ref{})
 		in(err, path)
 		_, err = ws.MkdirTarget(path)
 		in(err, path)
@@ -72,14 +72,14 @@ func TestReadOnlyRoots(t *testing.T) {
 		in(ws.Remove(path, workspace.RemoveOptions{}), path)
 		_, err := ws.RemoveTarget(path)
 		in(err, path)
-		_, err = ws.Rename(path, "moved", workspace.Ref{}, workspace.Ref{})
+		err = ws.Rename(path, "moved", workspace.Ref{}, workspace.Ref{})
 		in(err, path)
 		_, _, err = ws.RenameTarget(path, "moved")
 		in(err, path)
 	}
-	_, err = ws.Rename("f", dep+"/moved", workspace.Ref{}, workspace.Ref{})
+	err = ws.Rename("f", dep+"/moved", workspace.Ref{}, workspace.Ref{})
 	in(err, "into it")
-	_, err = ws.Rename("f", "to-dep/moved", workspace.Ref{}, workspace.Ref{})
+	err = ws.Rename("f", "to-dep/moved", workspace.Ref{}, workspace.Ref{})
 	in(err, "through a link")
 	require.Equal(t, before, dirtest.Planted(t, dep))
 

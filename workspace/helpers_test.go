@@ -151,16 +151,14 @@ var changes = map[string]func(*workspace.Workspace, string) error{
 		return err
 	},
 	"Mkdir": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.Mkdir(path, workspace.Ref{})
-		return err
+		return ws.Mkdir(path, workspace.Ref{})
 	},
 	"Remove": func(ws *workspace.Workspace,
 		path string) error {
 		return ws.Remove(path, workspace.RemoveOptions{})
 	},
 	"Rename from": func(ws *workspace.Workspace, path string) error {
-		_, err := ws.Rename(path, fresh("moved"), workspace.Ref{}, workspace.Ref{})
-		return err
+		return ws.Rename(path, fresh("moved"), workspace.Ref{}, workspace.Ref{})
 	},
 	"Rename to": moveOnto,
 	"Fs.Create": func(ws *workspace.Workspace, path string) error {
@@ -177,7 +175,7 @@ func moveOnto(ws *workspace.Workspace, path string) error {
 	if _, err := put(ws, name, "WRITTEN"); err != nil {
 		return err
 	}
-	_, err := ws.Rename(name, path, workspace.Ref{}, workspace.Ref{})
+	err := ws.Rename(name, path, workspace.Ref{}, workspace.Ref{})
 	if err != nil {
 		_ = ws.Remove(name, workspace.RemoveOptions{})
 	}

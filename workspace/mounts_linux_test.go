@@ -304,45 +304,22 @@ func mountsAreNotWritten(t *testing.T) {
 	ctx := t.Context()
 	for name, attempt := range map[string]func() error{
 		"write": func() error {
-			_,
-				err := ws.WriteFile(ctx, "d/secret", nil, workspace.WriteOptions{})
+			_, err := ws.WriteFile(ctx, "d/secret", nil, workspace.WriteOptions{})
 			return err
 		},
 		"create": func() error {
-			_,
-				err := ws.WriteFile(ctx, "d/new", nil, workspace.WriteOptions{})
+			_, err := ws.WriteFile(ctx, "d/new", nil, workspace.WriteOptions{})
 			return err
 		},
-		"mkdir": func() error {
-			_,
-				err := ws.Mkdir("d/new", workspace.Ref{})
-			return err
-		},
-		"remove":    func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
-		"remove it": func() error { return ws.Remove("d", workspace.RemoveOptions{}) },
-		"rename in": func() error {
-			_,
-				err := ws.Rename("f", "d/new", workspace.Ref{}, workspace.Ref{})
-			return err
-		},
-		"rename out": func() error {
-			_,
-				err := ws.Rename("d/secret", "new", workspace.Ref{}, workspace.Ref{})
-			return err
-		},
-		"rename it": func() error {
-			_,
-				err := ws.Rename("d", "new", workspace.Ref{}, workspace.Ref{})
-			return err
-		},
-		"rename over": func() error {
-			_,
-				err := ws.Rename("../B/d", "d", workspace.Ref{}, workspace.Ref{})
-			return err
-		},
+		"mkdir":       func() error { return ws.Mkdir("d/new", workspace.Ref{}) },
+		"remove":      func() error { return ws.Remove("d/secret", workspace.RemoveOptions{}) },
+		"remove it":   func() error { return ws.Remove("d", workspace.RemoveOptions{}) },
+		"rename in":   func() error { return ws.Rename("f", "d/new", workspace.Ref{}, workspace.Ref{}) },
+		"rename out":  func() error { return ws.Rename("d/secret", "new", workspace.Ref{}, workspace.Ref{}) },
+		"rename it":   func() error { return ws.Rename("d", "new", workspace.Ref{}, workspace.Ref{}) },
+		"rename over": func() error { return ws.Rename("../B/d", "d", workspace.Ref{}, workspace.Ref{}) },
 		"read text": func() error {
-			_,
-				err := ws.ReadText(ctx, "d/secret", workspace.TextOptions{})
+			_, err := ws.ReadText(ctx, "d/secret", workspace.TextOptions{})
 			return err
 		},
 		"readlink": func() error { _, err := ws.Readlink("d/secret"); return err },
@@ -450,12 +427,12 @@ func TestRenameBetweenMounts(t *testing.T) {
 	mount(t, "tmpfs", filepath.Join(g.a, "node_modules"), "tmpfs", 0)
 	ws := withMounts(t, workspace.ExistingMounts, g.a, g.b)
 	write(t, filepath.Join(g.a, "node_modules/p/index.js"), "text")
-	_, err := ws.Rename("node_modules/p", "../B/p", workspace.Ref{}, workspace.Ref{})
+	err := ws.Rename("node_modules/p", "../B/p", workspace.Ref{}, workspace.Ref{})
 	require.ErrorIs(t, err, unix.EXDEV)
-	_, err = ws.Rename("node_modules/p", "node_modules/q", workspace.Ref{}, workspace.Ref{})
+	err = ws.Rename("node_modules/p", "node_modules/q", workspace.Ref{}, workspace.Ref{})
 	require.NoError(t, err)
 	requireRead(t, ws, "node_modules/q/index.js", "text", 0, "node_modules/q/index.js")
-	_, err = ws.Rename("node_modules", "moved", workspace.Ref{}, workspace.Ref{})
+	err = ws.Rename("node_modules", "moved", workspace.Ref{}, workspace.Ref{})
 	require.ErrorIs(t, err, unix.EBUSY)
 	require.ErrorIs(t, ws.Remove("node_modules", workspace.RemoveOptions{}), unix.EBUSY)
 }

@@ -442,7 +442,7 @@ func (r *racer) writeVersion(path string) (string, error) {
 // moveFrom moves what is at path to a place of its own, and reads it there.
 func (r *racer) moveFrom(path string) (string, error) {
 	r.clear()
-	if _, err := r.ws.Rename(path, r.scratch, workspace.Ref{}, workspace.Ref{}); err != nil {
+	if err := r.ws.Rename(path, r.scratch, workspace.Ref{}, workspace.Ref{}); err != nil {
 		return "", err
 	}
 	text, _, _ := read(r.ws, r.scratch)
@@ -455,14 +455,14 @@ func (r *racer) moveTo(path string) (string, error) {
 	name := r.scratch
 	if filepath.Base(path) != "f" {
 		name = filepath.Join(r.scratch, "f")
-		if _, err := r.ws.Mkdir(r.scratch, workspace.Ref{}); err != nil {
+		if err := r.ws.Mkdir(r.scratch, workspace.Ref{}); err != nil {
 			return "", err
 		}
 	}
 	if _, err := put(r.ws, name, "MOVED"); err != nil {
 		return "", err
 	}
-	_, err := r.ws.Rename(r.scratch, path, workspace.Ref{}, workspace.Ref{})
+	err := r.ws.Rename(r.scratch, path, workspace.Ref{}, workspace.Ref{})
 	return "", err
 }
 
@@ -521,8 +521,8 @@ func TestOperationsWhileMounting(t *testing.T) {
 
 // makeAgain creates what the operations remove.
 func makeAgain(ws *workspace.Workspace) {
-	_, _ = ws.Mkdir("d", workspace.Ref{})
-	_, _ = ws.Mkdir("d/e", workspace.Ref{})
+	_ = ws.Mkdir("d", workspace.Ref{})
+	_ = ws.Mkdir("d/e", workspace.Ref{})
 	_, _ = put(ws, "d/e/f", "A/d/e/f")
 }
 

@@ -242,7 +242,7 @@ func TestDeniedThroughLinks(t *testing.T) {
 			require.ErrorAs(t, ws.HandOverFile(filepath.Join(home, path)), &denied, path)
 		}
 		for _, path := range []string{"conf", "dot/agent", "dot", "store"} {
-			_, err := ws.Rename(path, fresh("moved"), workspace.Ref{}, workspace.Ref{})
+			err := ws.Rename(path, fresh("moved"), workspace.Ref{}, workspace.Ref{})
 			require.ErrorAs(t, err, &protected, path)
 			require.ErrorAs(t, ws.Remove(path, workspace.RemoveOptions{}), &protected, path)
 		}

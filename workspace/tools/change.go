@@ -386,7 +386,7 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err
 		return nil, &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now}
 	}
 	for _, dir := range c.Parents {
-		_, err := ws.Mkdir(dir.Path(), dir)
+		err := ws.Mkdir(dir.Path(), dir)
 		if errors.Is(err, fs.ErrExist) {
 			info, statErr := ws.Stat(dir.Path())
 			if statErr == nil && info.IsDir() && info.Ref() == dir {
@@ -410,7 +410,7 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, err
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
-		_, err = ws.Mkdir(c.Asked, c.Ref)
+		err = ws.Mkdir(c.Asked, c.Ref)
 	case Delete:
 		if err = c.checkUnchanged(ctx, ws); err == nil {
 			o := workspace.RemoveOptions{At: c.Ref}
@@ -422,7 +422,7 @@ func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, err
 			}
 		}
 	case Move:
-		_, err = ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
+		err = ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
 	default:
 		return c.write(ctx, ws)
 	}
