@@ -79,12 +79,11 @@ func (w walked) none(glob string) string {
 var errTimeLimit = errors.New("the time limit was reached")
 
 // walk calls each with the files that the arguments of a tool describe, or if q is not nil with
-// those that have matches, until it returns a limit, or the limit of time or of files is reached.
-// It leaves out names that are not Unicode text.
+// those that have matches, until it returns a limit, or the limit of time is reached. It leaves out
+// names that are not Unicode text.
 func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation) (out walked, err error) {
-	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, maxFiles: s.limits.files,
-		query: q}
+	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, query: q}
 	if filter.Ignored == "include" {
 		w.ignored = workspace.KeepIgnored
 	}
@@ -112,23 +111,21 @@ func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q 
 		out.Cut = each(f)
 		return out.Cut == nil
 	}
-	tally, err := w.run(limited)
-	switch {
-	case err != nil && errors.Is(context.Cause(limited), errTimeLimit):
-		out.Cut = cmp.Or(out.Cut, s.limits.reached("time"))
-	case err != nil:
+	err = w.run(limited)
+	if err != nil && !errors.Is(context.Cause(limited), errTimeLimit) {
 		return out, err
-	case tally.full:
-		out.Cut = cmp.Or(out.Cut, s.limits.reached("files"))
+	}
+	if err != nil {
+		out.Cut = cmp.Or(out.Cut, s.limits.reached("time"))
 	}
 	if out.Cut != nil {
-		for i, finished := range tally.finished {
+		for i, finished := range w.finished {
 			if !finished {
 				out.Cut.Roots = append(out.Cut.Roots, representable(s.ws.Roots().At(i).String()))
 			}
 		}
 	}
-	out.Visited, out.LeftOut = tally.files, tally.skipped
+	out.Visited, out.LeftOut = w.visited, w.skipped
 	out.LeftOut.unnameable = unnameable
 	return out, nil
 }

@@ -63,8 +63,6 @@ func TestFindFiles(t *testing.T) {
 		How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: len(app) + 20}})
 	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
-	h = serve(t, openRoots(t, app, lib), Options{limits: limits{files: 2}})
-	require.Equal(t, "files", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{time: time.Nanosecond}})
 	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
 	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)

@@ -58,7 +58,7 @@ func representable(s string) string {
 
 // truncation describes where a result was truncated.
 type truncation struct {
-	Limit string // the limit that was reached: bytes, lines, entries, matches, files or time
+	Limit string // the limit that was reached: bytes, lines, entries, matches or time
 	Bound int64  // the value of the limit; milliseconds for time
 	After string // the last item that is shown
 	Next  int    // the line to continue with
@@ -71,7 +71,7 @@ type truncation struct {
 func (l limits) reached(limit string) *truncation {
 	bounds := map[string]int64{
 		"bytes": int64(l.bytes), "lines": int64(l.lines), "entries": int64(l.entries),
-		"matches": int64(l.matches), "files": int64(l.files), "time": l.time.Milliseconds(),
+		"matches": int64(l.matches), "time": l.time.Milliseconds(),
 	}
 	return &truncation{Limit: limit, Bound: bounds[limit]}
 }

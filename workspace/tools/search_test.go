@@ -170,8 +170,7 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 		}
 		return true
 	}
-	_, err = w.run(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, 3, kept["b.txt"])
 	require.Greater(t, kept["a.txt"], 5000)
 	require.Less(t, kept["a.txt"], 7000)

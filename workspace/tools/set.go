@@ -49,7 +49,6 @@ type limits struct {
 	// bytes above which a file is not changed or shown as media, and half of those above which it is
 	// not searched; default 8 MiB
 	fileSize int64
-	files    int           // files that a walk visits in each root; default 1,000,000
 	time     time.Duration // of a walk, or of planning an edit; default 30 s
 }
 
@@ -61,7 +60,6 @@ func (l limits) withDefaults() limits {
 		matches:  cmp.Or(l.matches, 200),
 		line:     cmp.Or(l.line, 500),
 		fileSize: cmp.Or(l.fileSize, defaultMaxFileSize),
-		files:    cmp.Or(l.files, defaultMaxFiles),
 		time:     cmp.Or(l.time, 30*time.Second),
 	}
 }

@@ -13,7 +13,6 @@ import (
 )
 
 const (
-	defaultMaxFiles    = 1_000_000
 	defaultMaxFileSize = 8 << 20
 	// maxDepth is the most directories in each other; deeper ones count as unreadable.
 	maxDepth = 100
@@ -35,29 +34,20 @@ type walk struct {
 	// exclude leaves out files and directories whose path relative to path or its root matches one
 	// of the globs.
 	exclude []*glob
-	// maxFiles is the most files that are visited in each root, whether they match only or not.
-	maxFiles int
 	// query, if not nil, leaves out files without matches.
 	query *query
 	// each is called with every file, one at a time, until it returns false.
 	each func(found) bool
 
-	// The following are only used while results are delivered, one at a time.
-	tally  tally
-	left   int  // files that may still be visited in this root
-	opened bool // whether anything of this root was visited
-
 	roots map[string]bool // the real paths of all roots, if they are walked
-}
 
-// tally counts what a walk visited.
-type tally struct {
-	files int // visited
+	// The following change only while results are delivered, one at a time.
+	visited int // how many files
+	skipped skipped
+	opened  bool // whether anything of this root was visited
 	// finished reports of each root whether the walk came to its end. It is nil if the walk has a
 	// path.
 	finished []bool
-	full     bool // whether a root has more than maxFiles
-	skipped  skipped
 }
 
 // skipped counts what a walk left out.
@@ -108,30 +98,19 @@ type found struct {
 // ref returns where the file is.
 func (f found) ref() workspace.Ref { return f.in.dir.Child(f.name) }
 
-var (
-	// errFull stops a walk that has visited maxFiles.
-	errFull = errors.New("too many files")
-	// errStop stops a walk whose callback wants no more.
-	errStop = errors.New("stopped")
-)
+// errStop stops a walk whose callback wants no more.
+var errStop = errors.New("stopped")
 
-// run calls each with the files. It works on a copy of w. The error is that of ctx or of the
-// workspace.
-func (w walk) run(ctx context.Context) (tally, error) {
-	w.left = w.maxFiles
-	var err error
-	if w.path == "" {
-		err = w.everyRoot(ctx)
-	} else {
-		err = w.from(ctx, w.path)
+// run calls each with the files. The error is that of ctx or of the workspace.
+func (w *walk) run(ctx context.Context) error {
+	walk := w.everyRoot
+	if w.path != "" {
+		walk = w.from
 	}
-	switch err {
-	case errFull: // of a path
-		w.tally.full, err = true, nil
-	case errStop:
-		err = nil
+	if err := walk(ctx); err != errStop {
+		return err
 	}
-	return w.tally, err
+	return nil
 }
 
 // buffers are what searching one file needs.
@@ -154,14 +133,13 @@ type folder struct {
 // result is a file of a folder that matches.
 type result struct {
 	found
-	index int // among the files of the folder
-	err   error
+	err error
 }
 
 // everyRoot walks all roots. A root that cannot be opened is counted as unreadable.
 func (w *walk) everyRoot(ctx context.Context) error {
 	opened := w.ws.Opened()
-	w.tally.finished = make([]bool, len(opened))
+	w.finished = make([]bool, len(opened))
 	w.roots = make(map[string]bool, len(opened))
 	for _, root := range opened {
 		w.roots[root.Real.String()] = true
@@ -169,35 +147,32 @@ func (w *walk) everyRoot(ctx context.Context) error {
 	for i, root := range opened {
 		first := slices.IndexFunc(opened, func(o workspace.Root) bool { return o.Real == root.Real })
 		if first < i {
-			w.tally.finished[i] = w.tally.finished[first]
+			w.finished[i] = w.finished[first]
 			continue
 		}
-		w.left, w.opened = w.maxFiles, false
+		w.opened = false
 		err := w.tree(ctx, root.Dir.String(), root.Dir.String())
 		switch {
-		case err == errFull:
-			w.tally.full = true
-			continue
 		case err != nil && !w.opened && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
-			w.tally.skipped.failed(root.Ref(), err)
+			w.skipped.failed(root.Ref(), err)
 		case err != nil:
 			return err
 		}
-		w.tally.finished[i] = true
+		w.finished[i] = true
 	}
 	return nil
 }
 
-// from scans the file or directory at path.
-func (w *walk) from(ctx context.Context, path string) error {
-	info, err := w.ws.Stat(path)
+// from scans the file or directory at the path.
+func (w *walk) from(ctx context.Context) error {
+	info, err := w.ws.Stat(w.path)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		return w.tree(ctx, path, info.Ref().Path())
+		return w.tree(ctx, w.path, info.Ref().Path())
 	}
-	file, err := w.ws.Open(path)
+	file, err := w.ws.Open(w.path)
 	if err != nil {
 		return err
 	}
@@ -239,7 +214,7 @@ func (w *walk) excludes(in *workspace.Folder, e workspace.Entry) bool {
 // file visits a file of a folder.
 func (w *walk) file(ctx context.Context, f *folder, name string,
 	open func() (*workspace.File, error)) {
-	r := result{found: found{in: f, name: name}, index: f.files}
+	r := result{found: found{in: f, name: name}}
 	f.files++
 	if w.only != nil && !w.only.match(f.Below, name) {
 		return
@@ -292,27 +267,18 @@ func (w *walk) deliver(ctx context.Context, f *folder) error {
 		return context.Cause(ctx)
 	}
 	w.opened = true
-	skipped := &w.tally.skipped
 	if f.Err != nil {
-		skipped.failed(f.dir, f.Err)
+		w.skipped.failed(f.dir, f.Err)
 	}
-	skipped.ignored += f.Ignored
+	w.skipped.ignored += f.Ignored
 	for _, name := range f.System {
-		skipped.system = append(skipped.system, joinNative(f.dir.Path(), name))
+		w.skipped.system = append(w.skipped.system, joinNative(f.dir.Path(), name))
 	}
-	visited := min(f.files, w.left)
-	w.left -= visited
-	w.tally.files += visited
+	w.visited += f.files
 	for _, r := range f.found {
-		if r.index >= visited {
-			break
-		}
 		if err := w.deliverFile(r); err != nil {
 			return err
 		}
-	}
-	if visited < f.files {
-		return errFull
 	}
 	return nil
 }
@@ -324,13 +290,13 @@ func (w *walk) deliverFile(r result) error {
 		return errStop
 	case r.err == nil:
 	case errors.Is(r.err, errBinary):
-		w.tally.skipped.binary++
+		w.skipped.binary++
 	case errors.Is(r.err, errLarge):
-		w.tally.skipped.large++
+		w.skipped.large++
 	case errors.Is(r.err, workspace.ErrClosed):
 		return r.err
 	default:
-		w.tally.skipped.failed(r.ref(), r.err)
+		w.skipped.failed(r.ref(), r.err)
 	}
 	return nil
 }

@@ -18,18 +18,17 @@ import (
 )
 
 // walkOf returns a walk of all files of a workspace.
-func walkOf(ws *workspace.Workspace) walk { return walk{ws: ws, maxFiles: defaultMaxFiles} }
+func walkOf(ws *workspace.Workspace) walk { return walk{ws: ws} }
 
 // rels returns the files that a walk visits, each as "root index:path".
-func rels(tb testing.TB, w walk) (all []string, tally tally) {
+func rels(tb testing.TB, w walk) (all []string, after walk) {
 	tb.Helper()
 	w.each = func(f found) bool {
 		all = append(all, fmt.Sprint(f.ref().Root().Index, ":", f.ref().Rel()))
 		return true
 	}
-	tally, err := w.run(tb.Context())
-	require.NoError(tb, err)
-	return all, tally
+	require.NoError(tb, w.run(tb.Context()))
+	return all, w
 }
 
 // Clause A20.
@@ -37,9 +36,9 @@ func TestWalkVisitsRootsInOrder(t *testing.T) {
 	a := plant(t, fileTree{"b/2": "", "1": "", "a/3": "", "z": ""})
 	b := plant(t, fileTree{"1": "", "0/5": ""})
 	for range 10 {
-		got, tally := rels(t, walkOf(openRoots(t, b, a)))
+		got, w := rels(t, walkOf(openRoots(t, b, a)))
 		require.Equal(t, []string{"0:1", "0:0/5", "1:1", "1:z", "1:a/3", "1:b/2"}, got)
-		require.Equal(t, 6, tally.files)
+		require.Equal(t, 6, w.visited)
 	}
 }
 
@@ -78,8 +77,7 @@ func TestWalkPath(t *testing.T) {
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
 	w.path = "missing"
-	_, err = w.run(t.Context())
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorIs(t, w.run(t.Context()), fs.ErrNotExist)
 }
 
 func TestWalkOverlappingRoots(t *testing.T) {
@@ -101,15 +99,10 @@ func TestWalkOverlappingRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := walkOf(openRoots(t, c.roots[0], c.roots[1:]...))
 			w.ignored = workspace.LeaveIgnored
-			got, tally := rels(t, w)
+			got, w := rels(t, w)
 			require.Equal(t, c.want, got)
-			require.Equal(t, len(c.want), tally.files)
-			require.Equal(t, []bool{true, true}, tally.finished)
-			w.maxFiles = 1
-			got, tally = rels(t, w)
-			require.Equal(t, c.want[0], got[0])
-			require.Len(t, got, tally.files)
-			require.LessOrEqual(t, len(got), 2, "one of each root")
+			require.Equal(t, len(c.want), w.visited)
+			require.Equal(t, []bool{true, true}, w.finished)
 		})
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
@@ -119,48 +112,21 @@ func TestWalkOverlappingRoots(t *testing.T) {
 			owners = append(owners, f.ref().Root().Dir.String())
 			return true
 		}
-		_, err := w.run(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, w.run(t.Context()))
 		require.Equal(t, []string{src, src, src, lib}, owners)
 	})
 }
 
 func TestWalkLimits(t *testing.T) {
-	files := fileTree{}
-	for i := range 700 {
-		files[fmt.Sprintf("d%d/%04d", i%3, i)] = "x\n"
-	}
-	for i := range 1200 {
-		files[fmt.Sprintf("%04d", i)] = "x\n"
-	}
-	w := walkOf(openRoots(t, plant(t, files)))
-	all, visited := rels(t, w)
-	require.Len(t, all, 1900)
-	require.False(t, visited.full)
-	for _, most := range []int{1, 600, 1200, 1201, 1899, 1900} {
-		w.maxFiles = most
-		got, visited := rels(t, w)
-		require.Equal(t, all[:most], got)
-		require.Equal(t, most < 1900, visited.full)
-		require.Equal(t, most, visited.files)
-	}
-	t.Run("of each root", func(t *testing.T) {
-		small := plant(t, fileTree{"a": "", "b": ""})
-		w := walkOf(openRoots(t, small, plant(t, files), small))
-		w.maxFiles = 2
-		got, visited := rels(t, w)
-		require.Equal(t, []string{"0:a", "0:b", "1:0000", "1:0001"}, got)
-		require.Equal(t, tally{files: 4, full: true, finished: []bool{true, false}}, visited)
-		w.each = func(f found) bool { return f.ref().Root().Index == 0 }
-		visited, err := w.run(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, []bool{true, false}, visited.finished)
-	})
+	w := walkOf(openRoots(t, plant(t, fileTree{"a": ""}), plant(t, fileTree{"b": ""})))
+	w.each = func(f found) bool { return f.ref().Root().Index == 0 }
+	require.NoError(t, w.run(t.Context()))
+	require.Equal(t, []bool{true, false}, w.finished)
 	deep := strings.Repeat("d/", maxDepth)
-	got, visited := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
+	got, w := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
 	require.Equal(t, []string{"0:" + deep + "g"}, got)
-	require.Equal(t, 1, visited.skipped.unreadable)
-	require.Contains(t, filepath.ToSlash(visited.skipped.first), "/"+deep+"d: ")
+	require.Equal(t, 1, w.skipped.unreadable)
+	require.Contains(t, filepath.ToSlash(w.skipped.first), "/"+deep+"d: ")
 }
 
 func TestWalkStops(t *testing.T) {
@@ -172,22 +138,19 @@ func TestWalkStops(t *testing.T) {
 	w := walkOf(ws)
 	n := 0
 	w.each = func(found) bool { n++; return false }
-	_, err := w.run(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, 1, n)
 
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.each = func(found) bool { cancel(broken); return true }
-	_, err = w.run(ctx)
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, w.run(ctx), broken)
 
 	w.query = &query{pattern: &pattern{}, limits: limits{}.withDefaults()} // a defect
-	require.Panics(t, func() { _, _ = w.run(t.Context()) })
+	require.Panics(t, func() { _ = w.run(t.Context()) })
 	w.query = nil
 	require.NoError(t, ws.Close())
-	_, err = w.run(t.Context())
-	require.ErrorIs(t, err, workspace.ErrClosed)
+	require.ErrorIs(t, w.run(t.Context()), workspace.ErrClosed)
 }
 
 func TestWalkCountsSkippedFiles(t *testing.T) {
@@ -203,11 +166,10 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 		names = append(names, f.ref().Rel())
 		return true
 	}
-	visited, err := w.run(t.Context())
-	require.NoError(t, err)
+	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, []string{"fits", "latin"}, names)
-	require.Equal(t, tally{files: 6, finished: []bool{true}, skipped: skipped{binary: 2, large: 1}},
-		visited)
+	require.Equal(t, 6, w.visited)
+	require.Equal(t, skipped{binary: 2, large: 1}, w.skipped)
 }
 
 // A search finds what reading every file line by line finds.
@@ -257,8 +219,7 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 			}
 			return true
 		}
-		_, err = w.run(t.Context())
-		require.NoError(t, err)
+		require.NoError(t, w.run(t.Context()))
 		require.Equal(t, naive(t, tops, p, around), got)
 	})
 }
