@@ -1,5 +1,7 @@
 package workspace
 
+import "fmt"
+
 // Access describes what is about to be done with a file or directory.
 type Access struct {
 	Kind AccessKind
@@ -40,8 +42,8 @@ func (w *Workspace) Checked(check func(a Access, before error) error) *Workspace
 	}}
 }
 
-// Check returns a *[ReadOnlyError] for a change in a root that may only be read, and a
-// *[RefusedError] if the workspace refuses an access now. Every change passes through here.
+// Check returns an error for a change in a root that may only be read, and a *[RefusedError] if the
+// workspace refuses an access now. Every change passes through here.
 func (w *Workspace) Check(a Access) error {
 	places := []Ref{a.At, a.To}[:a.Kind] // a read changes none, a move two
 	for _, at := range places {
@@ -58,12 +60,12 @@ func (w *Workspace) Check(a Access) error {
 	return nil
 }
 
-// checkGrant returns a *[ReadOnlyError] if r is in a root that may only be read.
+// checkGrant returns an error if r is in a root that may only be read.
 func (r Ref) checkGrant() error {
 	if r.root.Grant == ReadWrite {
 		return nil
 	}
-	return &ReadOnlyError{Path: r.Path(), Dir: r.root.Dir}
+	return fmt.Errorf("%s cannot be changed: the folder %s is read-only", r.Path(), r.root.Dir)
 }
 
 // checked returns an open file to which path led, or closes it if it may not be read.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -268,22 +267,6 @@ func (e *MountError) Error() string {
 	return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why)
 }
 
-// TooManyLinksError is returned for a path that leads through too many links, perhaps in a circle.
-// It matches [syscall.ELOOP].
-type TooManyLinksError struct {
-	Path  string
-	Link  string // the real path of the last link
-	Limit int
-}
-
-func (e *TooManyLinksError) Error() string {
-	return fmt.Sprintf("%s leads through more than %d links, perhaps in a circle: the last was %s",
-		e.Path, e.Limit, e.Link)
-}
-
-// Is reports whether target is [syscall.ELOOP].
-func (e *TooManyLinksError) Is(target error) bool { return target == syscall.ELOOP }
-
 // DeniedError is returned for a path that the policy denies.
 type DeniedError struct {
 	Path string
@@ -292,16 +275,6 @@ type DeniedError struct {
 
 func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s is refused by policy: %s is denied", e.Path, e.By)
-}
-
-// ReadOnlyError is returned for a change in a root that may only be read.
-type ReadOnlyError struct {
-	Path string
-	Dir  Dir // the root
-}
-
-func (e *ReadOnlyError) Error() string {
-	return fmt.Sprintf("%s cannot be changed: the folder %s is read-only", e.Path, e.Dir)
 }
 
 // RefusedError is returned for an access that the check of [Workspace.Checked] refuses.

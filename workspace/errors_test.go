@@ -37,7 +37,7 @@ func TestErrorMessages(t *testing.T) {
 			"/d/up leads to " + g.out +
 			", which is in none of them" + roots,
 		"loop": "loop leads through more than 40 links, perhaps in a circle: the last was " +
-			g.a + "/loop",
+			g.a + "/loop: too many levels of symbolic links",
 		"private/key": "private/key is refused by policy: " + g.a + "/private is denied",
 		"missing":     "open missing: no such file or directory",
 		"f/":          "open f/: not a directory",
@@ -58,9 +58,6 @@ func TestErrorMessages(t *testing.T) {
 	require.Empty(t, outside.Link, "no link led out")
 
 	_, err = ws.Open("loop")
-	var loop *workspace.TooManyLinksError
-	require.ErrorAs(t, err, &loop)
-	require.Equal(t, 40, loop.Limit)
 	require.ErrorIs(t, err, syscall.ELOOP)
 }
 

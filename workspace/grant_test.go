@@ -47,9 +47,7 @@ func TestReadOnlyRoots(t *testing.T) {
 	ctx := t.Context()
 	in := func(err error, what string) {
 		t.Helper()
-		var readOnly *workspace.ReadOnlyError
-		require.ErrorAs(t, err, &readOnly, what)
-		require.ErrorContains(t, err, "is read-only")
+		require.ErrorContains(t, err, "is read-only", what)
 	}
 	for _, path := range []string{dep + "/f", dep + "/new", "../dep/f", "../app/../dep/./f", "to-f", "to-new",
 		"to-dep/f", "to-dep/d/new", alias + "/f", dep + "/inner/../f"} {

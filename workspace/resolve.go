@@ -280,7 +280,8 @@ func (r *resolver) failed(err error) error { return failed("open", r.asked.path,
 // follow replaces the link name, whose location is at, by its target.
 func (r *resolver) follow(name string, at location) error {
 	if r.hops++; r.hops > maxLinks {
-		return &TooManyLinksError{Path: r.asked.path, Link: at.String(), Limit: maxLinks}
+		return fmt.Errorf("%s leads through more than %d links, perhaps in a circle: the last was "+
+			"%s: %w", r.asked.path, maxLinks, at, syscall.ELOOP)
 	}
 	link := clone(at)
 	if misleads, err := r.here().LinksMislead(); err != nil {
