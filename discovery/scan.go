@@ -457,7 +457,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	}
 	switch a.Kind {
 	case Skill:
-		readSkill(&a, string(front(content)), m.limits)
+		readSkill(&a, string(content), m.limits)
 	case Command:
 		a.nameCommand(m.base.rel)
 		if a.isTOML() {

@@ -34,7 +34,9 @@ func readSkill(a *Artifact, content string, l limits) {
 			"between two lines ---")
 		return
 	}
-	a.Name = cmp.Or(text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription), folder)
+	// The name does not share the memory of the file.
+	name := text.Prefix(strings.TrimSpace(f.values["name"].text), maxDescription)
+	a.Name = cmp.Or(strings.Clone(name), folder)
 	a.describe(f.values["description"].text)
 	a.readArguments(f)
 	a.Uncallable = f.values["user-invocable"].is("false")

@@ -53,22 +53,3 @@ func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 	}
 	return b, true
 }
-
-// front returns text up to the line that ends its frontmatter, or all of it if there is none.
-// Skills are large, and the scan needs only their frontmatter.
-func front(text []byte) []byte {
-	for at := 0; ; {
-		n := bytes.Index(text[at:], []byte("\n---"))
-		if n < 0 {
-			return text
-		}
-		line := at + n + 1
-		at = len(text)
-		if end := bytes.IndexByte(text[line:], '\n'); end >= 0 {
-			at = line + end
-		}
-		if len(bytes.TrimRight(text[line:at], " \t\r")) == len("---") {
-			return text[:at]
-		}
-	}
-}
