@@ -160,7 +160,7 @@ func lockReason(branch string) string { return "acp-agent worktree " + branch }
 func (p *Plan) Describe() (lines []string) {
 	for _, f := range p.set.Folders {
 		if f.Shared {
-			lines = append(lines, f.describe())
+			lines = append(lines, text.Printable(f.Original)+" is in no git repository and is shared")
 		}
 	}
 	for _, c := range p.made {
@@ -170,15 +170,6 @@ func (p *Plan) Describe() (lines []string) {
 		}
 	}
 	return lines
-}
-
-func (f Folder) describe() string {
-	line := text.Printable(f.Original) + " is in no git repository and is shared"
-	if n := len(f.Nested); n > 0 {
-		line += fmt.Sprintf("; the %s in it will not change: %s",
-			text.Count(n, "repository", "repositories"), text.Line(strings.Join(f.Nested, ", "), 200))
-	}
-	return line
 }
 
 func (c *checkout) describe() string {

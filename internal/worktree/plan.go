@@ -100,9 +100,7 @@ func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant
 		return fmt.Errorf("%s: %w", text.Printable(dir.String()), err)
 	}
 	f := Folder{Original: dir.String(), Path: dir.String(), Shared: c == nil}
-	if c == nil {
-		f.Nested = nestedRepositories(real)
-	} else {
+	if c != nil {
 		f.Path = filepath.Join(c.Path, prefix)
 	}
 	p.set.Folders = append(p.set.Folders, f)
@@ -190,24 +188,6 @@ func (p *Plan) freeFolder(top string) string {
 		name = base + "-" + strconv.Itoa(n)
 	}
 	return name
-}
-
-// nestedRepositories returns the names of repositories directly in a folder.
-func nestedRepositories(dir string) (names []string) {
-	const most = 1000
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(most)
-	for _, e := range entries {
-		if _, err := os.Lstat(filepath.Join(dir, e.Name(), ".git")); err == nil && e.IsDir() {
-			names = append(names, e.Name())
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // checkFree checks that there are no worktrees of this name.

@@ -59,8 +59,6 @@ type Folder struct {
 	Path     string `json:"path"`
 	// Shared says that both are the same, because it is in no repository.
 	Shared bool `json:"shared,omitempty"`
-	// Nested are repositories in a shared folder, of which no worktrees are made.
-	Nested []string `json:"-"`
 }
 
 // Repository is a repository of which a worktree was made.

@@ -175,7 +175,7 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 	require.NoDirExists(t, s.path("state"))
 	require.NoDirExists(t, s.path("trees"))
 	described := p.Describe()
-	require.Contains(t, described[0], plain+" is in no git repository and is shared; the 1 repository in it will not change: inner")
+	require.Contains(t, described[0], plain+" is in no git repository and is shared")
 	require.Contains(t, described[1], "without 2 uncommitted changes")
 
 	set, err := p.Make(t.Context())
