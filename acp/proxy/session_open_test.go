@@ -662,22 +662,6 @@ func TestUncommittedServers(t *testing.T) {
 	}
 }
 
-// Clause A12.
-func TestCommittedActivation(t *testing.T) {
-	b := initialized(t, able+opened+loaded+"await session/prompt\nsend "+
-		fmt.Sprintf(update, `{"n":"said"}`)+answered+closes)
-	first, _ := b.open()
-	second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
-	require.NoError(t, err)
-	require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
-	require.NoError(t, first.Close(t.Context()))
-	_, err = b.prompt(second)
-	require.NoError(t, err)
-	require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
-	require.NoError(t, second.Close(t.Context()))
-	require.Len(t, b.received("session/close"), 1)
-}
-
 // full is a store that rejects activations while it is full.
 type full struct {
 	sessionstore.Store

@@ -39,28 +39,3 @@ func heldToTheRoots(t *testing.T, s *stage, _ *editor) again {
 		})
 	}
 }
-
-// readsWithoutQuestion is about opencode, which asks whether it may enter a folder before it reads
-// or edits a file in it. With --allow read, acp-agent answers for a read in one of the session's
-// folders, and the user for everything else.
-//
-// Clause A30.
-func readsWithoutQuestion(_ *testing.T, s *stage, _ *editor) again {
-	return func(t *testing.T, e *editor) {
-		outside := folder(t, "banana\n")
-		made, err := e.NewSession(within(t), client.Setup{Roots: s.roots(t, s.first)})
-		require.NoError(t, err)
-		turn := s.prompt(e, made.ID, "What is the fruit?", modelserver.Read(fruit(s.first)), modelserver.Say("A banana."))
-		require.Contains(t, turn[1].Of(modelserver.Result)[0], "banana")
-		require.Equal(t, "null", e.permissions())
-		require.Contains(t, e.heard(made.ID), "allowed by the rule")
-
-		s.prompt(e, made.ID, "Mend it.", modelserver.Edit(fruit(s.first), "banana", "cherry"), modelserver.Say("Mended."))
-		require.Equal(t, "cherry\n", content(t, s.first))
-		require.Contains(t, e.permissions(), `"kind":"edit"`, "the user was asked")
-		before := e.permissions()
-		s.prompt(e, made.ID, "And the other one?", modelserver.Read(fruit(outside)), modelserver.Say("A banana."))
-		require.NotEqual(t, before, e.permissions(), "the user was asked")
-		require.Contains(t, e.permissions(), outside)
-	}
-}

@@ -3,7 +3,6 @@ package agents
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,9 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
@@ -226,43 +223,4 @@ func (r *ruledSession) plans(t *testing.T) {
 		require.NotZero(t, r.ask(t, sdk.PermissionOptionKindRejectOnce, modelserver.UseWith(r.leaves, `{"plan":"Mend it."}`)))
 		require.Contains(t, r.permissions(), "switch_mode")
 	}
-}
-
-// "Always" is a rule of acp-agent: another agent in this folder need not ask again until it is
-// revoked, and neither agent has written anything down.
-//
-// Clause R3.
-func TestAlwaysHoldsForAllAgents(t *testing.T) {
-	if !*survey {
-		t.Skip("runs agents for minutes: make interop-agents")
-	}
-	t.Parallel()
-	first, _, config := ruled(t, claude, `{}`)
-	e := first.behind(t, noFiles, "--config", config)
-	made, err := e.NewSession(within(t), client.Setup{Roots: first.roots(t)})
-	require.NoError(t, err)
-	e.answer(sdk.PermissionOptionKindAllowAlways)
-	for range 2 {
-		first.prompt(e, made.ID, "Check.", modelserver.Run("make check"), modelserver.Say("Done."))
-	}
-	require.Equal(t, 1, e.questions(), e.permissions())
-	require.Contains(t, e.permissions(), "Always: run `make check ...` in sessions of "+filepath.Base(first.cwd))
-	first.hasNoRulesOfItsOwn(t)
-
-	second, _, _ := ruled(t, opencode, `{}`)
-	second.state, second.cwd = first.state, first.cwd
-	other := second.behind(t, noFiles, "--config", config)
-	made, err = other.NewSession(within(t), client.Setup{Roots: second.roots(t)})
-	require.NoError(t, err)
-	other.answer(sdk.PermissionOptionKindAllowOnce)
-	second.prompt(other, made.ID, "Check.", modelserver.Run("make check"), modelserver.Say("Done."))
-	require.Zero(t, other.questions(), other.permissions())
-
-	list, err := exec.Command(program.Path(), "permissions", "list", "--state-dir", first.state).Output()
-	require.NoError(t, err)
-	require.Contains(t, string(list), "run make check ...")
-	require.NoError(t, exec.Command(program.Path(), "permissions", "revoke", "--all", "--state-dir", first.state).Run())
-	second.prompt(other, made.ID, "Check.", modelserver.Run("make check"), modelserver.Say("Done."))
-	require.Equal(t, 1, other.questions(), "it was revoked")
-	second.hasNoRulesOfItsOwn(t)
 }

@@ -34,7 +34,6 @@ func TestSessionsOfARealAgent(t *testing.T) {
 			{"tools for other roots", givenToolsForOtherRoots},
 			{"no tools for roots of other sessions", noToolsForRootsOfOtherSessions},
 			{"held to the roots", heldToTheRoots},
-			{"reads without a question", readsWithoutQuestion},
 		}, both...)
 	}
 	for _, c := range []struct {
