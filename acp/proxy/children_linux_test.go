@@ -60,6 +60,7 @@ func TestSharedProcess(t *testing.T) {
 		"one for initialize, and one for three sessions with the same folders")
 	for _, id := range ids {
 		require.Equal(t, "agent N:one", v.prompt(id, "one"))
+		require.Contains(t, h.way(id), "by flags")
 	}
 	_, err := v.LoadSession(t.Context(), ids[0], client.Setup{Roots: first})
 	require.NoError(t, err)
@@ -89,6 +90,10 @@ func TestSharedProcess(t *testing.T) {
 		v.disconnect()
 		require.Empty(t, mark.Processes())
 	})
+	for _, r := range h.received() {
+		require.NotContains(t, r.params, "acp-agent-context")
+		require.NotContains(t, r.params, "additionalDirectories")
+	}
 }
 
 // An agent that shares MCP servers between the sessions of a working directory must not give one

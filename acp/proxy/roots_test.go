@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -62,28 +61,6 @@ func TestFullList(t *testing.T) {
 		_, err = v.ForkSession(t.Context(), s.ID, client.Setup{Roots: given})
 		require.NoError(t, err)
 		require.Equal(t, spelled(given), h.directories("session/fork"))
-	}
-}
-
-// A client that leaves out the list means none, but the agent might use those that it has stored:
-// it is sent an empty list.
-//
-// Clause P3.
-func TestEmptyList(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
-	all := roots(t, 2)
-	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
-	params, err := json.Marshal(map[string]any{"sessionId": s.ID, "cwd": all.Cwd().String(),
-		"mcpServers": []any{}})
-	require.NoError(t, err)
-	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
-		_, err := v.Call(t.Context(), method, params)()
-		require.NoError(t, err)
-		list := h.directories(method)
-		require.NotNil(t, list, method)
-		require.Empty(t, list, method)
 	}
 }
 
@@ -201,43 +178,6 @@ func (h *system) count(method string) (n int) {
 }
 
 func flagged() profiles.Profile { return profiles.Profile{Roots: profiles.Roots{Flag: "--add-dir"}} }
-
-func TestRootsByFlags(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{Profile: flagged()})
-	v := h.connect()
-	first, extra := roots(t, 2), t.TempDir()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
-	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
-	require.Contains(t, h.way(s.ID), "by flags")
-	two := "--add-dir " + first.At(1).String() + " --add-dir " + first.At(2).String()
-	require.Equal(t, []string{"", two}, h.starts())
-
-	// The process is kept for the same roots, and replaced for others.
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-	require.NoError(t, err)
-	require.Len(t, h.starts(), 2)
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, extra)})
-	require.NoError(t, err)
-	require.Equal(t, []string{"", two, "--add-dir " + extra}, h.starts())
-	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
-
-	// Sessions without additional directories share the process that answered initialize.
-	for range 2 {
-		_, err = v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-		require.NoError(t, err)
-	}
-	require.Len(t, h.starts(), 3)
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first)})
-	require.NoError(t, err)
-	require.Len(t, h.starts(), 3)
-	require.Equal(t, "agent N:one+two+three", v.prompt(s.ID, "three"))
-	v.disconnect()
-	for _, r := range h.received() {
-		require.NotContains(t, r.params, "acp-agent-context")
-		require.NotContains(t, r.params, "additionalDirectories")
-	}
-}
 
 func TestRootsByFlagsFailedLoad(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000},
