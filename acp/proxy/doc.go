@@ -78,9 +78,7 @@
 // Children are started by initialize or when they are needed, and ended with their process groups
 // by Close. If one ends unexpectedly, running turns fail with an error that says how it ended. The
 // next prompt restarts it, with increasing delays if it keeps failing, opens the session as for
-// session/resume, and restores modes and options. The next request continues a session in the same
-// way if its process was stopped as idle. That happens to a process that was started for certain
-// directories, after ten to twenty minutes, if the agent can load or resume sessions.
+// session/resume, and restores modes and options.
 //
 // # Where to find things
 //

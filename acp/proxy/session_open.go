@@ -96,19 +96,15 @@ type openResult struct {
 	shown   int         // updates of its history that were passed on
 }
 
-// open connects s to a session of a child. It tries the possible ways until one succeeds. If there
-// is nil, it has begun a use of the child.
-func (s *session) open(
-	ctx context.Context, r opening,
-) (opened backend.Opened, c *child, err error) {
+// open connects s to a session of a child. It tries the possible ways until one succeeds.
+func (s *session) open(ctx context.Context, r opening) (opened backend.Opened, err error) {
 	c, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
-		return opened, nil, err
+		return opened, err
 	}
 	defer func() {
 		if err != nil {
 			c.unclaim(s)
-			c.unuse()
 		}
 	}()
 	r.child, r.mode = c, mode
@@ -146,7 +142,7 @@ func (s *session) open(
 			if refused != nil {
 				opened.Notice += s.refusedTools(c, refused)
 			}
-			return opened, c, err
+			return opened, err
 		}
 		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
 			break
@@ -168,7 +164,7 @@ func (s *session) open(
 			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
-	return opened, c, err
+	return opened, err
 }
 
 // forEarlier returns the plan to open r.earlier, and how.
