@@ -92,28 +92,22 @@ func RunDeferred() error {
 	}
 	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
 	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
-	program, argv := d.argv(env)
-	if d.Policy.Hosts.Limited {
-		return d.runBeside(program, argv, env)
+	run := func(program string, argv []string) error {
+		err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {
+			return syscall.Exec(l.Path, l.Args, env)
+		})
+		return fmt.Errorf("cannot start %q: %w", d.Path, err)
 	}
-	err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {
-		err := syscall.Exec(l.Path, l.Args, env)
-		if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter, as for execvp
-			err = syscall.Exec("/bin/sh", append([]string{"sh", l.Path}, l.Args[1:]...), env)
+	if d.Policy.Hosts.Limited {
+		run = func(program string, argv []string) error {
+			c := Command{Path: program, Args: argv[1:], Base: env, Sandbox: d.Policy, calledAs: argv[0]}
+			return RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
 		}
-		return err
-	})
-	return fmt.Errorf("cannot start %q: %w", d.Path, err)
-}
-
-// runBeside runs a command with a list of hosts, whose proxy is in our process. It returns when the
-// command has ended.
-func (d deferred) runBeside(program string, argv, env []string) error {
-	c := Command{Path: program, Args: argv[1:], Base: env, Sandbox: d.Policy, calledAs: argv[0]}
-	err := RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
-	if errors.Is(err, syscall.ENOEXEC) {
-		c.Path, c.Args, c.calledAs = "/bin/sh", append([]string{program}, argv[1:]...), "sh"
-		err = RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
+	}
+	program, argv := d.argv(env)
+	err := run(program, argv)
+	if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter, as for execvp
+		err = run("/bin/sh", append([]string{"sh", program}, argv[1:]...))
 	}
 	return err
 }

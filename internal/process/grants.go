@@ -58,23 +58,17 @@ func AcceptLinks(records, path string) ([]consent.Consent, error) {
 	}
 	var accepted []consent.Consent
 	if len(at.links) > 0 {
-		var c consent.Consent
-		c, err = consent.ForLink(filepath.Clean(path), at.real)
-		accepted = append(accepted, c)
+		accepted = append(accepted, consent.ForLink(filepath.Clean(path), at.real))
 	}
-	if own, ok := LinkedWorktree(at.real); ok && err == nil {
-		var c consent.Consent
-		c, err = forWorktree(at.real, own)
-		accepted = append(accepted, c)
+	if own, ok := LinkedWorktree(at.real); ok {
+		accepted = append(accepted, forWorktree(at.real, own))
 	}
 	if accepted == nil {
 		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a link, "+
 			"or a path behind one", path)
 	}
 	for _, c := range accepted {
-		if err == nil {
-			err = consent.NewStore(records).Allow(c)
-		}
+		err = errors.Join(err, consent.NewStore(records).Allow(c))
 	}
 	return accepted, err
 }
@@ -158,11 +152,8 @@ func (g grants) resolve(path string) (arrival, error) {
 	if err != nil || len(at.links) == 0 {
 		return at, err
 	}
-	c, err := consent.ForLink(path, at.real)
-	if err != nil {
-		return at, err
-	}
-	if accepted, err := has(g.consents, c.ID); accepted || err != nil {
+	accepted, err := has(g.consents, consent.ForLink(path, at.real).ID)
+	if accepted || err != nil {
 		return at, err
 	}
 	for _, link := range at.links {
@@ -187,11 +178,7 @@ func (g grants) follow(path string) (arrival, error) {
 	if err != nil || len(at.links) == 0 || len(at.missing) > 0 {
 		return at, err
 	}
-	c, err := consent.ForLink(path, at.real)
-	if err != nil {
-		return at, err
-	}
-	return at, allow(g.consents, c)
+	return at, allow(g.consents, consent.ForLink(path, at.real))
 }
 
 // has is [consent.Store.Has]. Without access to the directory, as in another sandbox, nothing is
@@ -391,10 +378,7 @@ func (g grants) remember() error {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			continue // a file has no links in it
 		}
-		root, err := workspace.ParseDir(dir)
-		if err != nil {
-			return err
-		}
+		root, _ := workspace.ParseDir(dir) // only for people
 		for _, id := range placeIDs(dir) {
 			if err := allow(g.writable, consent.Consent{ID: id, Root: root}); err != nil {
 				return fmt.Errorf("cannot remember where the sandbox lets it write: %w", err)

@@ -122,10 +122,7 @@ func (g grants) addWorktrees(roots []Root) error {
 
 // believes reports whether root really belongs to own, and remembers that it does.
 func (g grants) believes(root, own string) (bool, error) {
-	c, err := forWorktree(root, own)
-	if err != nil {
-		return false, err
-	}
+	c := forWorktree(root, own)
 	if known, err := has(g.consents, c.ID); known || err != nil {
 		return known, err
 	}
@@ -142,7 +139,7 @@ func (g grants) believes(root, own string) (bool, error) {
 }
 
 // forWorktree returns the consent to follow the file .git of a linked worktree.
-func forWorktree(root, own string) (consent.Consent, error) {
+func forWorktree(root, own string) consent.Consent {
 	return consent.ForLink(filepath.Join(root, ".git"), own)
 }
 

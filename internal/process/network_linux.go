@@ -33,11 +33,16 @@ const helperDescriptor = 3
 // session was told must not change because a child has used up the user's namespaces.
 var namespaces sync.Map
 
-// namespaceAvailable returns nil if commands can have a network namespace.
-func namespaceAvailable(helper []string) error {
+// namespaceState says whether commands can have a network namespace.
+type namespaceState struct {
+	direct bool // without the helper
+	err    error
+}
+
+func stateOfNamespaces(helper []string) namespaceState {
 	key := strings.Join(helper, "\x00")
 	if known, ok := namespaces.Load(key); ok {
-		return known.(namespaceState).err
+		return known.(namespaceState)
 	}
 	direct := inNamespace(func(sandbox.Launch) error { return nil })
 	state := namespaceState{direct: direct == nil, err: direct}
@@ -49,14 +54,11 @@ func namespaceAvailable(helper []string) error {
 		state.err = fmt.Errorf("%w; an ordinary user needs the program acp-agent for one", direct)
 	}
 	known, _ := namespaces.LoadOrStore(key, state)
-	return known.(namespaceState).err
+	return known.(namespaceState)
 }
 
-// namespaceState is an entry of namespaces.
-type namespaceState struct {
-	direct bool // without the helper
-	err    error
-}
+// namespaceAvailable returns nil if commands can have a network namespace.
+func namespaceAvailable(helper []string) error { return stateOfNamespaces(helper).err }
 
 // inNamespace calls start on a thread in a network namespace.
 func inNamespace(start func(sandbox.Launch) error) error {
@@ -78,10 +80,7 @@ func probeHelper(helper []string) error {
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
-	if n == nil || n.outlet.Level != sandbox.Namespace {
-		return n.launchHere(cmd, p)
-	}
-	if state, _ := namespaces.Load(strings.Join(p.Helper, "\x00")); state.(namespaceState).direct {
+	if n == nil || n.outlet.Level != sandbox.Namespace || stateOfNamespaces(p.Helper).direct {
 		return n.launchHere(cmd, p)
 	}
 	program, err := filepath.EvalSymlinks(p.Helper[0])
