@@ -66,8 +66,7 @@ const (
 type Proxy struct {
 	options Options
 	server  *http.Server
-	http    *http.Transport // goes where the route in the context of a request leads
-	slots   chan struct{}   // has as many entries as there are clients
+	slots   chan struct{} // has as many entries as there are clients
 	life    context.Context
 	end     context.CancelFunc
 	working sync.WaitGroup
@@ -104,8 +103,6 @@ func New(o Options) *Proxy {
 		ReadHeaderTimeout:            headerTimeout, IdleTimeout: o.idle, MaxHeaderBytes: maxHeader,
 		ConnState:   p.limit,
 		BaseContext: func(net.Listener) context.Context { return p.life }}
-	p.http = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
-		MaxResponseHeaderBytes: maxHeader, DialContext: p.dialRoute, Proxy: through}
 	return p
 }
 
@@ -193,7 +190,6 @@ func (p *Proxy) Close() {
 	p.end()
 	_ = p.server.Close()
 	p.working.Wait()
-	p.http.CloseIdleConnections()
 }
 
 // hold has Close close c, which the returned function closes too.
@@ -344,8 +340,15 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request, t Target) {
 		p.fail(w, err)
 		return
 	}
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		if via != nil {
+			return p.options.dial(ctx, address)
+		}
+		return p.connect(ctx, t) // whatever the address, which was not checked
+	}
 	forward := httputil.ReverseProxy{
-		Transport:     p.http,
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+			MaxResponseHeaderBytes: maxHeader, DialContext: dial, Proxy: http.ProxyURL(via)},
 		FlushInterval: -1, // a stream of events is passed on as it comes
 		ErrorLog:      p.server.ErrorLog,
 		Rewrite: func(out *httputil.ProxyRequest) {
@@ -353,33 +356,5 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request, t Target) {
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { p.fail(w, err) },
 	}
-	forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), routeKey{}, route{t, via})))
-}
-
-// route is where a request goes: to a target that was checked, or through another proxy.
-type route struct {
-	target Target
-	via    *url.URL
-}
-
-// routeKey is the key of the route in the context of a request.
-type routeKey struct{}
-
-// through returns the other proxy for a request.
-func through(r *http.Request) (*url.URL, error) {
-	to, ok := r.Context().Value(routeKey{}).(route)
-	if !ok {
-		return nil, errors.New("the request has no route")
-	}
-	return to.via, nil
-}
-
-// dialRoute connects to the other proxy, whose address is given, or to the target of a request,
-// whatever the address, which was not checked.
-func (p *Proxy) dialRoute(ctx context.Context, _, address string) (net.Conn, error) {
-	to, _ := ctx.Value(routeKey{}).(route)
-	if to.via != nil {
-		return p.options.dial(ctx, address)
-	}
-	return p.connect(ctx, to.target)
+	forward.ServeHTTP(w, r)
 }
