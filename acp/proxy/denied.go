@@ -17,8 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxDenials limits the paths and hosts that are explained in a session, and the hosts that are
-// remembered for a child.
+// maxDenials limits the paths and hosts that are explained in a session.
 const maxDenials = 100
 
 // hints are what the user is told of the sandbox, each path and host once.
@@ -56,7 +55,8 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	s.hint(path, explanation)
 }
 
-// refusals are the first hosts that a child's sandbox did not allow.
+// refusals are the hosts that a child's sandbox did not allow, of which its proxy reports the first
+// ones once each.
 type refusals struct {
 	mu   sync.Mutex
 	all  []hosts.Refusal
@@ -66,9 +66,6 @@ type refusals struct {
 func (r *refusals) add(refused hosts.Refusal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.all) == maxDenials {
-		return
-	}
 	r.all = append(r.all, refused)
 	if r.more != nil {
 		close(r.more)

@@ -147,7 +147,7 @@ func (p *Proxy) tunnel(client net.Conn, in io.Reader, remote net.Conn) {
 func (p *Proxy) carry(out net.Conn, in io.Reader, client, remote net.Conn) {
 	buffer := make([]byte, 16<<10)
 	for {
-		deadline := time.Now().Add(p.options.idle)
+		deadline := time.Now().Add(idleTimeout)
 		_, _ = client.SetDeadline(deadline), remote.SetDeadline(deadline)
 		n, err := in.Read(buffer)
 		if n > 0 {

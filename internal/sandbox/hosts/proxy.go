@@ -34,7 +34,6 @@ type Options struct {
 
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error) // nil means DNS
 	dial   func(ctx context.Context, address string) (net.Conn, error)  // nil means TCP
-	idle   time.Duration                                                // 0 means idleTimeout
 }
 
 // User is the name with which clients of a proxy with a password sign in.
@@ -89,9 +88,6 @@ func New(o Options) *Proxy {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		}
 	}
-	if o.idle == 0 {
-		o.idle = idleTimeout
-	}
 	if o.Upstream == nil {
 		o.Upstream = func(*http.Request) (*url.URL, error) { return nil, nil }
 	}
@@ -100,7 +96,7 @@ func New(o Options) *Proxy {
 	quiet := log.New(io.Discard, "", 0)
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
 		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            headerTimeout, IdleTimeout: o.idle, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout:            headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ConnState:   p.limit,
 		BaseContext: func(net.Listener) context.Context { return p.life }}
 	return p
