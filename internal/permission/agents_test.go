@@ -84,40 +84,21 @@ func TestOptionsOfRequests(t *testing.T) {
 // Clause R3.
 func TestOffers(t *testing.T) {
 	g := newGround(t)
-	for call, want := range map[string]string{
-		command("go test ./..."):       "Always: run `go test ...` in sessions of shop",
-		command("./gradlew build --x"): "Always: run `./gradlew build --x` in this session",
-		command("npm install"):         "Always: run `npm install` in sessions of shop",
-		`{"kind":"execute","rawInput":{"command":"npm install","cwd":"{root}/sub"}}`: "Always: run `npm install` in shop/sub",
-		`{"kind":"execute","rawInput":{"command":"npm install","cwd":"{root}"}}`:     "Always: run `npm install` in shop",
-		`{"kind":"execute","rawInput":{"command":"./x.sh","cwd":"sub"}}`:             "Always: run `./x.sh` in shop/sub in this session",
-		`{"kind":"execute","rawInput":{"command":"python b.txt","cwd":"sub"}}`:       "Always: run `python b.txt` in shop/sub in this session",
-		command("rg 'a b|c' sub"):   "Always: run `rg ...` in sessions of shop",
-		command("sh 'a b'.sh"):      "Always: run `sh 'a b.sh'` in sessions of shop",
-		command("go test ./...; x"): "",
-		command("git push"):         "",
-		command("git commit -m x"):  "",
-		command("find . ..."):       "Always: run `find ...` in sessions of shop",
-		command("cat {root}/a.txt"): "Always: run `cat ...` in sessions of shop",
-		`{"kind":"execute","rawInput":{"command":"go test","cwd":"{other}"}}`: "Always: run `go test ...` in lib",
-		`{"kind":"edit","rawInput":{"file_path":"{root}/a b[1]*.txt"}}`:       "Always: edit a b[[]1][*].txt in shop",
-		`{"kind":"edit","rawInput":{"file_path":"{root}/AGENTS.md"}}`:         "",
-		`{"kind":"read","rawInput":{"path":"{root}/a.txt"}}`:                  "Always: read files in shop",
-		`{"kind":"other","_meta":{"toolName":"mcp__db__q"}}`:                  "Always: tool db.q in sessions of shop",
-		`{"kind":"other","_meta":{"toolName":"mcp__unknown__q"}}`:             "Always: tool unknown.q in this session",
-	} {
-		action := g.ask(t, "", g.expand(call))
-		action.Session = "s"
-		rule, ok := Offer(action, true)
-		require.Equal(t, want != "", ok, call)
-		require.Equal(t, strings.HasSuffix(want, "in this session"), rule.Session != "", call)
-		if !ok {
-			continue
+	for want, calls := range tabletest.Read(t, "offers.txt") {
+		for _, call := range calls {
+			action := g.ask(t, "", g.expand(call))
+			action.Session = "s"
+			rule, ok := Offer(action, true)
+			require.Equal(t, want != "nothing", ok, call)
+			require.Equal(t, strings.HasSuffix(want, "in this session"), rule.Session != "", call)
+			if !ok {
+				continue
+			}
+			require.Equal(t, want, rule.Label(action))
+			again, err := Parse(rule.String())
+			require.NoError(t, err)
+			require.Equal(t, rule.String(), again.String())
 		}
-		require.Equal(t, want, rule.Label(action))
-		again, err := Parse(rule.String())
-		require.NoError(t, err)
-		require.Equal(t, rule.String(), again.String())
 	}
 	action := g.ask(t, "", command("go test ./..."))
 	rule, _ := Offer(action, true)

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	_ "embed"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/tabletest"
 )
+
+// denied has messages of programs by the path that they are about.
+//
+//go:embed testdata/denied.txt
+var denied string
 
 func TestDenied(t *testing.T) {
 	if proctest.AsOrdinaryUser(t, t.Name()) {
@@ -24,40 +31,18 @@ func TestDenied(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(home, "tool", "f"), nil, 0o600))
 	p := sandbox.Policy{Mode: sandbox.Write, Write: []string{in}}
-	for message, want := range map[string]string{
-		// what shells, Go, Node.js and Python say
-		"/bin/bash: line 1: HOME/tool/new: Permission denied":                                                     "HOME/tool/new",
-		"sh: 1: cannot create HOME/tool/new: Permission denied":                                                   "HOME/tool/new",
-		"ok\ntouch: cannot touch 'HOME/a b/new': Permission denied\n":                                             "HOME/a b/new",
-		"open HOME/tool/f: permission denied":                                                                     "HOME/tool/f",
-		"failed to initialize build cache at HOME/.cache/go-build: mkdir HOME/.cache/go-build: permission denied": "HOME/.cache/go-build",
-		"cannot use the cache at HOME/.m2/repository/x: mkdir HOME/.m2: permission denied":                        "HOME/.m2/repository/x",
-		"npm error Error: EACCES: permission denied, mkdir 'HOME/.npm/_cacache'":                                  "HOME/.npm/_cacache",
-		"PermissionError: [Errno 13] Permission denied: 'HOME/other/x/y'":                                         "HOME/other/x/y",
-		"HOME/file: Operation not permitted":                                                                      "HOME/file",
-		"mkdir: cannot create directory ‘HOME/a b/new’: Permission denied":                                        "HOME/a b/new",
-		"touch: cannot touch “HOME/tool/new”: Permission denied":                                                  "HOME/tool/new",
-		// with the path in another line: npm and cargo
-		"npm error code EACCES\nnpm error syscall mkdir\nnpm error path HOME/.npm/_cacache/tmp\n" +
-			"npm error errno EACCES\nnpm error\nnpm error   sudo chown -R 0:0 \"HOME/.npm\"": "HOME/.npm/_cacache/tmp",
-		"{\n  errno: -13,\n  code: 'EACCES',\n  syscall: 'open',\n  path: 'HOME/tool/new'\n}": "HOME/tool/new",
-		"error: failed to create directory `HOME/.cargo/registry/index/x`\n\nCaused by:\n" +
-			"  Permission denied (os error 13)": "HOME/.cargo/registry/index/x",
-		// nothing that the sandbox denies, or that we may do
-		"IN/f: Permission denied":             "",
-		"/dev/null: Permission denied":        "",
-		"/etc/passwd: Permission denied":      "",
-		"HOME/tool/new: No such file":         "",
-		"Permission denied (publickey)":       "",
-		"Permission denied\nHOME/tool/new ok": "",
-	} {
-		replace := strings.NewReplacer("HOME", home, "IN", in).Replace
-		d, denied := p.Denied(replace(message))
-		require.Equal(t, want != "", denied, message)
-		require.Equal(t, replace(want), d.Path, message)
-		require.False(t, d.Reading)
-		_, denied = sandbox.Policy{}.Denied(replace(message))
-		require.False(t, denied)
+	replace := strings.NewReplacer("HOME", home, "IN", in).Replace
+	for want, messages := range tabletest.Parse(t, denied) {
+		for _, message := range messages {
+			d, is := p.Denied(replace(message))
+			require.Equal(t, want != "nothing", is, message)
+			require.False(t, d.Reading)
+			if is {
+				require.Equal(t, replace(want), d.Path, message)
+			}
+			_, is = sandbox.Policy{}.Denied(replace(message))
+			require.False(t, is)
+		}
 	}
 	p.Mode, p.Read = sandbox.Strict, []string{filepath.Join(home, "tool")}
 	for path, reading := range map[string]bool{"/a b": true, "/tool/f": false, "/.cache/new": false} {

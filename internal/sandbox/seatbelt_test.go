@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -14,29 +15,9 @@ func TestSeatbelt(t *testing.T) {
 	p := Policy{Mode: Write, Write: []string{"/Users/a/src", `/private/tmp/a "b"\c`},
 		Read: []string{"/never"}, Hidden: []string{"/Users/a/src/own"},
 		Ports: hosts.Ports{Limited: true, List: []uint16{443}}}
-	require.Equal(t, `(version 1)
-(allow default)
-(deny file-write*)
-(allow file-write*
-  (subpath "/Users/a/src")
-  (subpath "/private/tmp/a \"b\"\\c")
-  (regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")
-  (subpath "/dev/fd"))
-(deny file-read* file-write*
-  (subpath "/Users/a/src/own"))
-(deny appleevent-send)
-(deny lsopen)
-(deny signal)
-(allow signal
-  (target same-sandbox))
-(deny mach-priv-task-port)
-(allow mach-priv-task-port
-  (target same-sandbox))
-(deny network-outbound
-  (remote tcp "*:*"))
-(allow network-outbound
-  (remote tcp "*:443"))
-`, p.seatbeltProfile())
+	want, err := os.ReadFile("testdata/profile.sb")
+	require.NoError(t, err)
+	require.Equal(t, string(want), p.seatbeltProfile())
 
 	p.Ports, p.Outlet = hosts.Ports{}, &Outlet{Level: Ports, Ports: []uint16{3128}}
 	require.Contains(t, p.seatbeltProfile(), `
