@@ -52,71 +52,44 @@ func (c *Text) Text() ([]byte, error) {
 	return text, c.err
 }
 
-// Set sets the value at a path of keys. It creates the objects that are missing.
-func (c *Text) Set(value any, keys ...string) {
+// Set sets the value at a path of keys and indexes. It creates the objects that are missing.
+func (c *Text) Set(value any, path ...string) {
 	at := &c.root
-	for depth, name := range keys {
-		object, ok := at.Value.(*hujson.Object)
-		if !ok { // null
-			object = &hujson.Object{}
-			at.Value = object
-		}
-		member := find(object, name)
-		if member == nil {
-			for i := len(keys) - 1; i > depth; i-- {
-				value = map[string]any{keys[i]: value}
+	for depth, name := range path {
+		next := at.Find(pointer(name))
+		if next == nil {
+			object, ok := at.Value.(*hujson.Object)
+			if !ok { // null
+				object = &hujson.Object{}
+				at.Value = object
+			}
+			for i := len(path) - 1; i > depth; i-- {
+				value = map[string]any{path[i]: value}
 			}
 			c.addMember(object, name, value, depth+1)
 			return
 		}
-		at = member
+		at = next
 	}
-	at.Value = c.encode(value, len(keys), true)
+	at.Value = c.encode(value, len(path), true)
 }
 
-// Append adds a value to the array at a path of keys. It creates what is missing.
-func (c *Text) Append(value any, keys ...string) {
-	at := &c.root
-	for i := 0; at != nil && i < len(keys); i++ {
-		object, ok := at.Value.(*hujson.Object)
-		if at = nil; ok {
-			at = find(object, keys[i])
-		}
-	}
+// Append adds a value to the array at a path of keys and indexes. It creates what is missing.
+func (c *Text) Append(value any, path ...string) {
+	at := c.root.Find(pointer(path...))
 	if at == nil || at.Value.Kind() != '[' {
-		c.Set([]any{value}, keys...)
+		c.Set([]any{value}, path...)
 		return
 	}
-	c.addElement(at.Value.(*hujson.Array), value, len(keys)+1)
+	c.addElement(at.Value.(*hujson.Array), value, len(path)+1)
 }
 
-// AddWorkspace adds an entry to workspaces.
-func (c *Text) AddWorkspace(w Workspace) {
-	c.Append(map[string]any{"cwd": w.Cwd, "directories": w.Directories}, "workspaces")
-}
-
-// AddDirectory adds a folder to the entry of workspaces with this index.
-func (c *Text) AddDirectory(index int, dir Directory) {
-	entries := find(c.root.Value.(*hujson.Object), "workspaces").Value.(*hujson.Array).Elements
-	entry := entries[index].Value.(*hujson.Object)
-	switch at := find(entry, "directories"); {
-	case at == nil:
-		c.addMember(entry, "directories", []Directory{dir}, 3)
-	case at.Value.Kind() != '[':
-		at.Value = c.encode([]Directory{dir}, 3, true)
-	default:
-		c.addElement(at.Value.(*hujson.Array), dir, 4)
+// pointer returns a path as a JSON pointer.
+func pointer(path ...string) (pointer string) {
+	for _, name := range path {
+		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	}
-}
-
-// find returns the value of a member, or nil.
-func find(object *hujson.Object, name string) *hujson.Value {
-	for i := range object.Members {
-		if object.Members[i].Name.Value.(hujson.Literal).String() == name {
-			return &object.Members[i].Value
-		}
-	}
-	return nil
+	return pointer
 }
 
 // addElement adds a value to the end of an array.

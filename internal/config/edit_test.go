@@ -101,9 +101,9 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
 				c.Set("goose", "agent")
 				c.Set("/opt/goose", "agents", "goose", "command")
 				if name == "comments" {
-					c.AddDirectory(0, Directory{Path: "/z"})
+					c.Append("/z", "workspaces", "0", "directories")
 				}
-				c.AddWorkspace(Workspace{Cwd: "/a", Directories: []Directory{{Path: "/b <&>"}}})
+				c.Append(map[string]any{"cwd": "/a", "directories": []string{"/b <&>"}}, "workspaces")
 				after, err := c.Text()
 				require.NoError(t, err)
 				_, err = Parse("c.json", bytes.Clone(after))
@@ -135,8 +135,8 @@ func TestConfigTextStaysValid(t *testing.T) {
 		c, err := ParseText([]byte(before))
 		require.NoError(t, err)
 		c.Set("goose", "agent")
-		c.AddDirectory(0, Directory{Path: "/z"})
-		c.AddWorkspace(Workspace{Cwd: "/a", Directories: []Directory{{Path: "/b"}}})
+		c.Append("/z", "workspaces", "0", "directories")
+		c.Append(map[string]any{"cwd": "/a", "directories": []string{"/b"}}, "workspaces")
 		after, err := c.Text()
 		require.NoError(t, err)
 		standard, err := hujson.Standardize(append([]byte{}, after...))

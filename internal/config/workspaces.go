@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -33,15 +32,6 @@ type Directory struct {
 	Path string `json:"path"`
 	// ReadOnly means that nothing in it may be changed.
 	ReadOnly bool `json:"readOnly"`
-}
-
-// MarshalJSON encodes the directory as the file has it.
-func (d Directory) MarshalJSON() ([]byte, error) {
-	if !d.ReadOnly {
-		return json.Marshal(d.Path)
-	}
-	type object Directory
-	return json.Marshal(object(d))
 }
 
 // String returns the directory for a person.

@@ -354,7 +354,7 @@ func (o *run) addFolders(ctx context.Context) error {
 		return usage.Errorf("%v", usage.WithFlagNames(err, "cwd", "dir"))
 	}
 	cwd, others := opened[0], opened[1:]
-	entry := config.Workspace{Cwd: cwd.path}
+	var added []string // of a new entry
 	index, known := -1, map[workspace.Dir]bool{cwd.real: true}
 	for i, w := range o.config.Workspaces {
 		dir, err := workspace.ParseDir(w.Cwd)
@@ -373,13 +373,13 @@ func (o *run) addFolders(ctx context.Context) error {
 		switch {
 		case known[folder.real]:
 		case index >= 0:
-			o.new.AddDirectory(index, config.Directory{Path: folder.path})
+			o.new.Append(folder.path, "workspaces", strconv.Itoa(index), "directories")
 		default:
-			entry.Directories = append(entry.Directories, config.Directory{Path: folder.path})
+			added = append(added, folder.path)
 		}
 	}
-	if len(entry.Directories) > 0 {
-		o.new.AddWorkspace(entry)
+	if len(added) > 0 {
+		o.new.Append(map[string]any{"cwd": cwd.path, "directories": added}, "workspaces")
 	}
 	return nil
 }
