@@ -47,7 +47,9 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 			return []finding{judge(subject, "", err)}
 		}
 	}
-	agent, err := e.tryAgent(ctx, command, profile)
+	agent, err := tryAgent(ctx, downstream{
+		command: command, agent: proxy.Options{Profile: profile},
+	})
 	interpreter := process.Interpreter(path)
 	if err != nil && interpreter != "" {
 		if _, missing := exec.LookPath(interpreter); missing != nil {
@@ -121,9 +123,7 @@ const unnamed = "unnamed"
 
 // tryAgent opens a session of an agent in an empty directory, as an editor does that starts
 // acp-agent in front of it.
-func (e *examination) tryAgent(
-	ctx context.Context, command process.Command, profile profiles.Profile,
-) (agent client.Agent, err error) {
+func tryAgent(ctx context.Context, d downstream) (agent client.Agent, err error) {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("it has not answered within %v: if it installs itself first, as npx and uvx do, "+
@@ -143,14 +143,12 @@ func (e *examination) tryAgent(
 	c, end := runner.Connect(ctx, client.Options{Name: "acp-agent doctor", Version: ownVersion().Number},
 		func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return acp.Serve(ctx, in, out, acp.Options{Store: store, Version: unnamed,
-				Backend: func() backend.Backend {
-					return proxy.New(command, proxy.Options{Profile: profile})
-				}})
+				Backend: func() backend.Backend { return proxy.New(d.command, d.agent) }})
 		})
 	if agent, err = c.Initialize(ctx); err == nil {
 		err = openOnce(ctx, c, roots)
 	}
-	err = cmp.Or(context.Cause(ctx), explain(agent, profile, command, err))
+	err = cmp.Or(context.Cause(ctx), d.explain(agent, err))
 	_ = end() // the session was opened, or not
 	return agent, err
 }
@@ -165,16 +163,13 @@ func openOnce(ctx context.Context, c *client.Client, roots workspace.Roots) erro
 }
 
 // explain says what the error of an agent means, which is nil or acp-agent's answer.
-func explain(
-	agent client.Agent, profile profiles.Profile, command process.Command, err error,
-) error {
+func (d downstream) explain(agent client.Agent, err error) error {
 	refused, _ := errors.AsType[*client.Error](err)
-	itself := strings.Join(append([]string{command.Path}, command.Args...), " ")
 	switch {
 	case err == nil:
 		return nil
 	case refused != nil && refused.Code == protocol.CodeAuthRequired:
-		return runner.ExplainLogin(agent, refused, cmp.Or(profile.Start.Login, itself))
+		return runner.ExplainLogin(agent, refused, d.login())
 	case refused != nil:
 		err = runner.Explain(refused)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
@@ -17,8 +16,8 @@ func TestSilentAgent(t *testing.T) {
 	silent := errors.New("it has not answered")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, silent)
 	defer cancel()
-	_, err := new(examination).tryAgent(ctx, process.Command{
-		Path: "sleep", Args: []string{"1000"},
-	}, profiles.Profile{})
+	_, err := tryAgent(ctx, downstream{
+		command: process.Command{Path: "sleep", Args: []string{"1000"}},
+	})
 	require.ErrorContains(t, err, silent.Error())
 }

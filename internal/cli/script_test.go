@@ -23,7 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 )
 
-// TestMain makes acting, typing and without-landlock commands of the scripts.
+// TestMain makes acting and without-landlock commands of the scripts.
 func TestMain(m *testing.M) {
 	testscript.Main(leakless{m}, map[string]func(){
 		"acting":           acting,
