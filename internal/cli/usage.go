@@ -162,8 +162,21 @@ func explainFlagError(cmd *cobra.Command, err error) error {
 		if meant != "" && cmd.Flags().Changed("agent") {
 			meant += " What is for the agent belongs after --"
 		}
+		if of := commandsWith(cmd.Root(), unknown.GetSpecifiedName()); meant == "" && of != nil {
+			err = fmt.Errorf("%w, which is one of %s", err, strings.Join(of, ", "))
+		}
 	}
 	return usage.Errorf("%v%s", err, cmp.Or(meant, "; see "+cmd.CommandPath()+" --help"))
+}
+
+// commandsWith returns the commands that have a flag.
+func commandsWith(root *cobra.Command, flag string) (names []string) {
+	for _, cmd := range root.Commands() {
+		if f := cmd.Flags().Lookup(flag); f != nil && !f.Hidden && !cmd.Hidden {
+			names = append(names, cmd.Name())
+		}
+	}
+	return names
 }
 
 // rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the
