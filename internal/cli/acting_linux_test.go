@@ -33,8 +33,21 @@ func acting() {
 	}
 	script, err := os.ReadFile(os.Args[1])
 	check(err)
+	shown, err := act(check, string(script), exec.Command(os.Args[2], os.Args[3:]...))
+	check(os.WriteFile("tty", []byte(shown), 0o600))
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	check(err)
+	os.Exit(0)
+}
+
+// act runs a command on a new terminal, does what the script says, and returns what the terminal
+// shows. check gets what else goes wrong, and does not return then.
+func act(check func(error), script string, cmd *exec.Cmd) (all string, err error) {
 	person, program, err := terminal.Open()
 	check(err)
+	defer person.Close()
 	resize := func(arguments string) {
 		var size unix.Winsize
 		_, err := fmt.Sscan(arguments, &size.Col, &size.Row)
@@ -44,7 +57,6 @@ func acting() {
 	resize("80 24")
 	before, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
 	check(err)
-	cmd := exec.Command(os.Args[2], os.Args[3:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	pieces := make(chan string)
@@ -58,7 +70,7 @@ func acting() {
 			pieces <- string(some[:n])
 		}
 	}()
-	var all, seen string
+	var seen string
 	timeout := time.After(volume.Patience)
 	see := func(pattern *regexp.Regexp) {
 		for pattern == nil || !pattern.MatchString(seen) {
@@ -76,7 +88,7 @@ func acting() {
 			}
 		}
 	}
-	for line := range strings.Lines(string(script) + "begun\n") {
+	for line := range strings.Lines(script + "begun\n") {
 		verb, arguments, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if cmd.Process == nil && !slices.Contains([]string{"early", "pipes", "size"}, verb) {
 			check(cmd.Start())
@@ -118,10 +130,5 @@ func acting() {
 	}
 	check(program.Close())
 	see(nil)
-	check(os.WriteFile("tty", []byte(all), 0o600))
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
-		os.Exit(exit.ExitCode())
-	}
-	check(err)
-	os.Exit(0)
+	return all, err
 }

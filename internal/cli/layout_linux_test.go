@@ -2,24 +2,20 @@ package cli
 
 import (
 	_ "embed"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	columns "github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
-	"github.com/acp-agent/acp-agent/internal/test/terminal"
-	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // layoutRuns has command lines that print as much as possible and end, at least one of each command.
@@ -66,7 +62,10 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 		for line := range strings.Lines(layoutRuns) {
 			args := strings.Fields(line)[1:]
 			t.Run(strconv.Itoa(width)+"/"+strings.Join(args, " "), func(t *testing.T) {
-				shown := onTerminal(t, width, dir, environment, args...)
+				cmd := exec.CommandContext(t.Context(), built(t), args...)
+				cmd.Dir, cmd.Env = dir, environment
+				check := func(err error) { require.NoError(t, err) }
+				shown, _ := act(check, fmt.Sprintln("size", width, 24), cmd)
 				require.NotContains(t, shown, "level=", "a log line")
 				for line := range strings.Lines(shown) {
 					line = strings.TrimRight(line, " \r\n")
@@ -88,41 +87,4 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 	root := newRoot(streams{})
 	root.InitDefaultCompletionCmd("bash")
 	every(root)
-}
-
-// onTerminal runs the program on a terminal, and returns what that shows.
-func onTerminal(t *testing.T, width int, dir string, environment []string, args ...string) string {
-	t.Helper()
-	person, program, err := terminal.Open()
-	require.NoError(t, err)
-	defer person.Close()
-	require.NoError(t, unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ,
-		&unix.Winsize{Col: uint16(width), Row: 24}))
-	cmd := exec.CommandContext(t.Context(), built(t), args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = program, program, program, dir, environment
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	require.NoError(t, cmd.Start())
-	require.NoError(t, program.Close())
-	var shown []byte
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for some := make([]byte, 1<<16); ; {
-			n, err := person.Read(some)
-			if shown = append(shown, some[:n]...); err != nil {
-				return
-			}
-		}
-	}()
-	end := make(chan error, 1)
-	go func() { end <- cmd.Wait() }()
-	select {
-	case <-end:
-	case <-time.After(volume.Patience):
-		_ = cmd.Process.Kill()
-		t.Errorf("%s does not end", strings.Join(args, " "))
-		<-end
-	}
-	<-done
-	return string(shown)
 }
