@@ -40,7 +40,6 @@ func newAgents(set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir", "json")
-	cmd.AddCommand(newAgentsUpdate(set))
 	return cmd
 }
 
@@ -62,25 +61,23 @@ func printAgents(s streams, reports []inventory.Agent) error {
 		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
 }
 
-// registryIn returns where the copy of the registry is in a state directory.
-func registryIn(state string) string { return filepath.Join(state, "registry.json") }
+// registryFile is the name of the list of agents in the state directory.
+const registryFile = "registry.json"
 
-// registry returns the copy of the registry, the zero value if there is none.
-func (set *settings) registry() (registry.Registry, error) {
+// registry returns the agents of the registry, none if there is no list, and why others are left
+// out.
+func (set *settings) registry() (registry.Registry, []error, error) {
 	dir, err := set.stateDirectory()
 	if err != nil {
-		return registry.Registry{}, err
+		return nil, nil, err
 	}
-	return registry.Read(registryIn(dir))
+	return registry.Read(filepath.Join(dir, registryFile))
 }
 
 // agents returns the profiles of all agents that --agent accepts: first those that are known or
 // configured, then those that only the registry has, and an error if the registry cannot be read.
 func (set *settings) agents() ([]profiles.Profile, error) {
 	list := set.config.Profiles()
-	r, err := set.registry()
-	if err != nil {
-		return list, err
-	}
-	return append(list, r.Profiles(list)...), nil
+	r, _, err := set.registry()
+	return append(list, r.Profiles(list)...), err
 }

@@ -167,15 +167,17 @@ func (e *examination) examineWorkspaces(ctx context.Context) (findings []finding
 	return findings
 }
 
-// examineRegistry checks the copy of the registry, if there is one.
-func (e *examination) examineRegistry() []finding {
-	r, err := e.registry()
-	if err == nil && r.CopiedAt.IsZero() {
-		return nil
+// examineRegistry checks the list of agents, if there is one.
+func (e *examination) examineRegistry() (findings []finding) {
+	r, leftOut, err := e.registry()
+	if err != nil || r != nil {
+		findings = append(findings, judge("registry", text.Count(len(r), "agent", "agents"), err))
 	}
-	return []finding{judge("registry", fmt.Sprintf("%s, copied on %s from %s",
-		text.Count(len(r.Agents), "agent", "agents"), r.CopiedAt.Format(time.DateOnly),
-		r.CopiedFrom), err)}
+	for _, problem := range leftOut {
+		findings = append(findings, finding{"registry", doubtful,
+			"left out " + text.Line(problem.Error(), 300)})
+	}
+	return findings
 }
 
 // examineStore opens the session store, reads a session if there is one, and checks that the store

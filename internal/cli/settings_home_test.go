@@ -72,7 +72,6 @@ func TestNoStateDirectory(t *testing.T) {
 		"run --store postgres://127.0.0.1:1/d -": "--state-dir",
 		"doctor planted":                         "--state-dir",
 		"agents":                                 "opencode",
-		"agents update registry.json":            "--state-dir",
 		"sessions list":                          "--state-dir",
 		"sessions repair":                        "--state-dir",
 		"sessions copy --to copies":              "--state-dir",

@@ -35,7 +35,7 @@ func (r Registry) Profiles(own []profiles.Profile) []profiles.Profile {
 		}
 	}
 	folders := npmFolders()
-	for _, a := range r.Agents {
+	for _, a := range r {
 		if taken[a.ID] {
 			continue
 		}

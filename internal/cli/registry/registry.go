@@ -10,67 +10,65 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// A Registry holds the agents in a registry.json of the ACP registry.
-type Registry struct {
-	// CopiedFrom is the file that our copy comes from.
-	CopiedFrom string    `json:"copiedFrom"`
-	CopiedAt   time.Time `json:"copiedAt"`
-	Agents     []Agent   `json:"agents"`
-}
+// A Registry has the agents in a registry.json of the ACP registry.
+type Registry []Agent
 
 // An Agent is an entry of a registry. Its strings have no hidden characters.
 type Agent struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
 	Version      string       `json:"version"`
-	Website      string       `json:"website,omitempty"`
-	Repository   string       `json:"repository,omitempty"`
+	Website      string       `json:"website"`
+	Repository   string       `json:"repository"`
 	Distribution Distribution `json:"distribution"`
 }
 
 // A Distribution says where the programs of an agent come from.
 type Distribution struct {
-	Binary map[string]Program `json:"binary,omitempty"` // by platform
-	NPX    *Program           `json:"npx,omitempty"`
-	UVX    *Program           `json:"uvx,omitempty"`
+	Binary map[string]Program `json:"binary"` // by platform
+	NPX    *Program           `json:"npx"`
+	UVX    *Program           `json:"uvx"`
 }
 
 // A Program says how a program is installed and started.
 type Program struct {
-	Archive string            `json:"archive,omitempty"` // of a binary
-	Package string            `json:"package,omitempty"` // of npm or PyPI, perhaps with a version
-	Cmd     string            `json:"cmd,omitempty"`     // in the archive or package
-	Args    []string          `json:"args,omitempty"`
-	Env     map[string]string `json:"env,omitempty"`
+	Archive string            `json:"archive"` // of a binary
+	Package string            `json:"package"` // of npm or PyPI, perhaps with a version
+	Cmd     string            `json:"cmd"`     // in the archive or package
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
 }
 
-// MaxSize is the maximum size of a registry in bytes. The ACP registry has about 100,000.
-const MaxSize = 16 << 20
+// maxSize is the maximum size of a registry in bytes. The ACP registry has about 100,000.
+const maxSize = 16 << 20
 
-// Parse reads a registry.json. It leaves out invalid entries and returns their errors. It
-// ignores unknown members.
-func Parse(raw []byte) (r Registry, leftOut []error, err error) {
+// Read reads the registry.json at path. Without one it returns none. It leaves out invalid entries
+// and returns their errors. It ignores unknown members.
+func Read(path string) (r Registry, leftOut []error, err error) {
+	raw, err := namedfile.ReadBounded(path, maxSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
 	var file struct {
-		CopiedFrom string           `json:"copiedFrom"`
-		CopiedAt   time.Time        `json:"copiedAt"`
-		Agents     []jsontext.Value `json:"agents"`
+		Agents []jsontext.Value `json:"agents"`
 	}
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return r, nil, fmt.Errorf("it is not a registry.json: %w", err)
+	if err == nil {
+		err = json.Unmarshal(raw, &file)
 	}
-	r = Registry{CopiedFrom: file.CopiedFrom, CopiedAt: file.CopiedAt}
+	if err != nil {
+		return nil, nil, fmt.Errorf("the list of agents in %s cannot be used: %w; replace or remove it",
+			path, namedfile.Explain(err))
+	}
 	seen := make(map[string]bool)
 	for i, entry := range file.Agents {
 		var a Agent
@@ -89,7 +87,7 @@ func Parse(raw []byte) (r Registry, leftOut []error, err error) {
 			leftOut = append(leftOut, fmt.Errorf("%s: an earlier entry has the same id", name))
 		case a.ID != "acp-agent": // which does not run behind itself
 			seen[a.ID] = true
-			r.Agents = append(r.Agents, a)
+			r = append(r, a)
 		}
 	}
 	return r, leftOut, nil
@@ -215,29 +213,4 @@ func isShownURL(s string) bool {
 	u, err := url.Parse(s)
 	return s == "" || err == nil && len(s) <= 2048 && isOneLine(s) && !strings.Contains(s, " ") &&
 		(u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
-}
-
-// Read reads the copy of a registry at path. Without one it returns the zero value.
-func Read(path string) (Registry, error) {
-	raw, err := namedfile.ReadBounded(path, MaxSize)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Registry{}, nil
-	}
-	if err == nil {
-		var r Registry
-		if r, _, err = Parse(raw); err == nil {
-			return r, nil
-		}
-	}
-	return Registry{}, fmt.Errorf("the copy of the registry in %s cannot be used: %w; acp-agent "+
-		"agents update replaces it", path, namedfile.Explain(err))
-}
-
-// Write replaces the copy of a registry at path.
-func (r Registry) Write(path string) error {
-	raw, err := json.Marshal(r, json.Deterministic(true), jsontext.WithIndent("  "))
-	if err != nil {
-		return err
-	}
-	return privatefile.WriteFile(path, raw)
 }

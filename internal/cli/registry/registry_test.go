@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,14 +14,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// entry is the text of a registry with one entry.
-func entry(members string) []byte { return []byte(`{"agents": [{` + members + `}]}`) }
+// read reads a registry with these entries.
+func read(t *testing.T, entries string) (Registry, []error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "registry.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"agents": [`+entries+`]}`), 0o600))
+	r, leftOut, err := Read(path)
+	require.NoError(t, err)
+	return r, leftOut
+}
 
 const valid = `"id": "one", "name": "One", "version": "1.0.0"`
 
 // An entry comes from somebody else: nothing of it may mean something to a shell, choose another
 // program, or hide.
-func TestParseLeavesOutInvalidEntries(t *testing.T) {
+func TestReadLeavesOutInvalidEntries(t *testing.T) {
 	for members, problem := range map[string]string{
 		valid: "no distribution",
 		`"id": "One", "name": "One", "version": "1.0.0"`:                                        "its id",
@@ -41,47 +50,41 @@ func TestParseLeavesOutInvalidEntries(t *testing.T) {
 		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:      "its archive",
 		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`:  "its cmd",
 	} {
-		r, leftOut, err := Parse(entry(members))
-		require.NoError(t, err, members)
-		require.Empty(t, r.Agents, members)
+		r, leftOut := read(t, "{"+members+"}")
+		require.Empty(t, r, members)
 		require.Len(t, leftOut, 1, members)
 		require.ErrorContains(t, leftOut[0], problem, members)
 	}
-	_, _, err := Parse([]byte("<html>"))
-	require.ErrorContains(t, err, "not a registry.json")
 }
 
 // An entry cannot start a program of the machine, by whatever name or version.
-func TestParseLeavesOutOtherPrograms(t *testing.T) {
+func TestReadLeavesOutOtherPrograms(t *testing.T) {
 	for _, program := range []string{
 		"csh", "tcsh", "rbash", "busybox", "toybox", "su", "runuser", "chroot", "nsenter", "unshare",
 		"ld.so", "ld-linux-x86-64.so.2", "find", "awk", "gawk-5.1", "vim", "vim.tiny", "expect",
 		"xvfb-run", "watch", "python3.12", "Python3", "perl5.38", "lua5.4", "node22", "pwsh.exe",
 		"git", "busybox-static", "bash", "sudo", "acp-agent",
 	} {
-		r, leftOut, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "one", "cmd": "` +
-			program + `"}, "binary": {"linux-x86_64": {"archive": "https://x/y", "cmd": "./bin/` +
-			program + `"}}}`))
-		require.NoError(t, err)
-		require.Empty(t, r.Agents, program)
+		r, leftOut := read(t, "{"+valid+`, "distribution": {"npx": {"package": "one", "cmd": "`+
+			program+`"}, "binary": {"linux-x86_64": {"archive": "https://x/y", "cmd": "./bin/`+
+			program+`"}}}}`)
+		require.Empty(t, r, program)
 		require.Len(t, leftOut, 1)
 		require.ErrorContains(t, leftOut[0], "starts other programs")
 	}
 	for _, program := range []string{"one", "goose", "git-agent", "vibe-acp", "sh-agent", "ldap-agent"} {
-		r, _, err := Parse(entry(valid + `, "distribution": {"npx": {"package": "` + program + `"}}`))
-		require.NoError(t, err)
-		require.Len(t, r.Agents, 1, program)
+		r, _ := read(t, "{"+valid+`, "distribution": {"npx": {"package": "`+program+`"}}}`)
+		require.Len(t, r, 1, program)
 	}
 }
 
 // An entry may set variables of its own program only, and none that is another program's although
 // the agent has its name.
-func TestParseVariables(t *testing.T) {
-	set := func(id, pkg, variable string) []Agent {
-		r, _, err := Parse(entry(`"id": "` + id + `", "name": "One", "version": "1.0.0", ` +
-			`"distribution": {"npx": {"package": "` + pkg + `", "env": {"` + variable + `": "1"}}}`))
-		require.NoError(t, err)
-		return r.Agents
+func TestReadVariables(t *testing.T) {
+	set := func(id, pkg, variable string) Registry {
+		r, _ := read(t, `{"id": "`+id+`", "name": "One", "version": "1.0.0", `+
+			`"distribution": {"npx": {"package": "`+pkg+`", "env": {"`+variable+`": "1"}}}}`)
+		return r
 	}
 	for _, variable := range []string{
 		"GCONV_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "DOTNET_STARTUP_HOOKS",
@@ -103,13 +106,12 @@ func TestParseVariables(t *testing.T) {
 // What is known about an agent stays as it is, whatever a registry calls it.
 func TestProfiles(t *testing.T) {
 	own := profiles.Known()
-	r, _, err := Parse([]byte(`{"agents": [
+	r, _ := read(t, `
 		{"id": "gemini", "name": "Other", "version": "1.0.0", "distribution": {"npx": {"package": "evil"}}},
 		{"id": "google", "name": "Gemini", "version": "1.0.0",
 		 "distribution": {"npx": {"package": "@google/gemini-cli@1.0.0"}}},
 		{"id": "new", "name": "New", "version": "1.0.0",
-		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}]}`))
-	require.NoError(t, err)
+		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}`)
 	list := r.Profiles(own)
 	require.Len(t, list, 2)
 	known, ok := profiles.Find(own, "gemini")
