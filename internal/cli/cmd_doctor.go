@@ -37,7 +37,9 @@ func newDoctor(set *settings) *cobra.Command {
 				agents, command = args[:at], args[at:]
 			}
 			progress := terminal.NewProgress(set.err)
-			e := examination{*set, func(subject string) { progress.Show("… checking %s", subject) }}
+			e := examination{*set, func(subject string) {
+				progress.Show("… checking %s", subject)
+			}}
 			e.err = io.Discard // the findings say what is wrong
 			findings := e.run(cmd.Context(), agents, command)
 			progress.End()
@@ -203,22 +205,26 @@ func (e *examination) examineStore(ctx context.Context) []finding {
 // examineDatabase checks the database with the sessions.
 func examineDatabase(ctx context.Context, store *postgres.Store, subject string) []finding {
 	h, err := store.Check(ctx)
-	findings := []finding{judge(subject, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v",
-		store, h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)}
+	text := fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v", store, h.Server,
+		h.Schema, h.RoundTrip.Round(10*time.Microsecond))
+	findings := []finding{judge(subject, text, err)}
 	if err != nil {
 		return findings
 	}
+	add := func(state, text string) {
+		findings = append(findings, finding{subject, state, text})
+	}
 	if h.ReadOnly {
-		findings = append(findings, finding{subject, broken, "the database can only be read; " +
-			"give the address of its primary, or of all servers with target_session_attrs=read-write"})
+		add(broken, "the database can only be read; give the address of its primary, or of all "+
+			"servers with target_session_attrs=read-write")
 	}
 	if !h.Protected {
-		findings = append(findings, finding{subject, doubtful, "the connection may be unencrypted, or the " +
-			"database another one than it says: add sslmode=verify-full to the address"})
+		add(doubtful, "the connection may be unencrypted, or the database another one than it "+
+			"says: add sslmode=verify-full to the address")
 	}
 	if !h.RowSecurity {
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf("row-level security does not "+
-			"apply to the user %s: use one that is neither a superuser nor has BYPASSRLS", h.User)})
+		add(doubtful, "row-level security does not apply to the user "+h.User+": use one that is "+
+			"neither a superuser nor has BYPASSRLS")
 	}
 	return findings
 }

@@ -53,7 +53,8 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 	interpreter := process.Interpreter(path)
 	if err != nil && interpreter != "" {
 		if _, missing := exec.LookPath(interpreter); missing != nil {
-			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path, interpreter)
+			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path,
+				interpreter)
 		}
 	}
 	detail := path
@@ -126,8 +127,8 @@ const unnamed = "unnamed"
 func tryAgent(ctx context.Context, d downstream) (agent client.Agent, err error) {
 	const patience = 30 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("it has not answered within %v: if it installs itself first, as npx and uvx do, "+
-			"start it once in a terminal", patience))
+		fmt.Errorf("it has not answered within %v: if it installs itself first, as npx and uvx "+
+			"do, start it once in a terminal", patience))
 	defer cancel()
 	dir, err := os.MkdirTemp("", "acp-agent-doctor")
 	if err != nil {
@@ -140,7 +141,8 @@ func tryAgent(ctx context.Context, d downstream) (agent client.Agent, err error)
 	}
 	store := sqlite.NewMemory()
 	defer store.Close()
-	c, end := runner.Connect(ctx, client.Options{Name: "acp-agent doctor", Version: ownVersion().Number},
+	we := client.Options{Name: "acp-agent doctor", Version: ownVersion().Number}
+	c, end := runner.Connect(ctx, we,
 		func(ctx context.Context, in io.Reader, out io.Writer) error {
 			return acp.Serve(ctx, in, out, acp.Options{Store: store, Version: unnamed,
 				Backend: func() backend.Backend { return proxy.New(d.command, d.agent) }})

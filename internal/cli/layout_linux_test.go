@@ -18,7 +18,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
-// layoutRuns has command lines that print as much as possible and end, at least one of each command.
+// layoutRuns has command lines that print as much as possible and end, at least one of each
+// command.
 //
 //go:embed testdata/layout.txt
 var layoutRuns string

@@ -66,8 +66,9 @@ func Read(path string) (r Registry, leftOut []error, err error) {
 		err = json.Unmarshal(raw, &file)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("the list of agents in %s cannot be used: %w; replace or remove it",
-			path, namedfile.Explain(err))
+		return nil, nil, fmt.Errorf(
+			"the list of agents in %s cannot be used: %w; replace or remove it", path,
+			namedfile.Explain(err))
 	}
 	seen := make(map[string]bool)
 	for i, entry := range file.Agents {
