@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -42,7 +40,7 @@ func completeSubcommands(cmd *cobra.Command, set *settings) {
 			}
 		}
 		if sub.Name() == "transfer" {
-			_ = sub.RegisterFlagCompletionFunc("to", set.completeOwners)
+			_ = sub.RegisterFlagCompletionFunc("to", set.completeAgents)
 		}
 		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
@@ -78,14 +76,6 @@ func (set *settings) completeAgents(
 		names = append(names, p.Name)
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeOwners offers the agents to which a session can belong.
-func (set *settings) completeOwners(
-	cmd *cobra.Command, args []string, prefix string,
-) ([]string, cobra.ShellCompDirective) {
-	agents, directive := set.completeAgents(cmd, args, prefix)
-	return append(agents, explore.Kind, model.Kind), directive
 }
 
 // completeSessions offers the latest stored sessions that begin with prefix and are not among args.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 
 	"github.com/acp-agent/acp-agent/internal/version"
 )
@@ -22,8 +21,6 @@ var allTargets = []target{
 	{"linux", "amd64"}, {"linux", "arm64"},
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
-
-func hostTarget() target { return target{runtime.GOOS, runtime.GOARCH} }
 
 // executable returns the file name of the program.
 func (t target) executable() string {

@@ -30,15 +30,10 @@ import (
 
 func main() {
 	out := flag.String("out", "dist", "write to the directory `DIR`, which is replaced")
-	host := flag.Bool("host", false, "build only for this machine's platform")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	targets := allTargets
-	if *host {
-		targets = []target{hostTarget()}
-	}
 	r := &release{checkout: ".", out: *out}
-	err := r.build(ctx, targets)
+	err := r.build(ctx, allTargets)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)

@@ -30,6 +30,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
+func hostTarget() target { return target{runtime.GOOS, runtime.GOARCH} }
+
 // tagged is the version of the releases that tests build.
 const tagged = "1.2.3"
 
