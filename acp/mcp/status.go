@@ -1,7 +1,5 @@
 package mcp
 
-import "time"
-
 // Transport is how a server is reached.
 type Transport string
 
@@ -46,26 +44,19 @@ type Status struct {
 	Waiting string
 	// Err is the reason why it failed or ended, nil otherwise.
 	Err error
-	// RetryAt is when a server that failed or ended may be started again, zero if it may be at any
-	// time.
-	RetryAt time.Time
 	// Restarts is how often it was started again after it failed or ended.
 	Restarts int
 	// Product is the name and version that the server reports, and Revision the revision of MCP
-	// that it speaks. Both are "" until it was connected. Modern reports whether the revision is
-	// 2026-07-28 or later.
+	// that it speaks. Both are "" until it was connected.
 	Product, Revision string
-	Modern            bool
 	// Instructions are what the server says about its use.
 	Instructions string
 	// Prompts are those that were listed last, nil if they were not.
 	Prompts []Prompt
 	// RootsDeclared reports whether the server may ask for the roots.
 	RootsDeclared bool
-	// SentRoots are the URIs of the roots that were last sent to it, and SentAt is the time; nil
-	// and zero if it never asked.
+	// SentRoots are the URIs of the roots that were last sent to it, nil if it never asked.
 	SentRoots []string
-	SentAt    time.Time
 	// Warnings has an entry for each deprecated feature in use.
 	Warnings []string
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -20,18 +19,13 @@ func (m MCP) describeServer(s mcp.Status) string {
 		fmt.Fprintf(&b, "- its tools are called %s\n", text.Code(s.Prefix+".…"))
 	}
 	if s.Revision != "" {
-		era := "legacy era: it requests roots itself"
-		if s.Modern {
-			era = "modern era: it requests roots in the results of calls"
-		}
-		fmt.Fprintf(&b, "- product: %s\n- protocol: %s, %s\n",
+		fmt.Fprintf(&b, "- product: %s\n- protocol: %s\n",
 			text.Code(text.Truncate(s.Product, maxDescription)),
-			text.Code(text.Truncate(s.Revision, maxDescription)), era)
+			text.Code(text.Truncate(s.Revision, maxDescription)))
 	}
 	switch {
-	case !s.SentAt.IsZero():
-		fmt.Fprintf(&b, "- received %s at %s:\n", text.Count(len(s.SentRoots), "root", "roots"),
-			s.SentAt.Format(time.RFC3339))
+	case s.SentRoots != nil:
+		fmt.Fprintf(&b, "- received %s:\n", text.Count(len(s.SentRoots), "root", "roots"))
 		for i, uri := range s.SentRoots {
 			fmt.Fprintf(&b, "  %d. %s\n", i+1, text.Code(uri))
 		}
@@ -58,22 +52,14 @@ func (m MCP) describeServer(s mcp.Status) string {
 }
 
 func (m MCP) describeServerState(s mcp.Status) string {
-	soon := func(at time.Time) string {
-		return max(time.Until(at), time.Second).Round(time.Second).String()
-	}
 	switch {
 	case s.State == mcp.PassedOn:
 		return "passed on to the agent, which connects it; " + m.typed("tools") +
 			" connects it a second time to show what it offers"
 	case s.State == mcp.Idle:
 		return "idle; it starts when it is first used, for example by " + m.typed("tools")
-	case s.State == mcp.Waiting && !s.RetryAt.IsZero():
-		return "waiting; it ended and will be restarted in " + soon(s.RetryAt)
 	case s.State == mcp.Waiting:
 		return "waiting; it ended and will be restarted"
-	case s.State == mcp.Failed && !s.RetryAt.IsZero():
-		return "failed; it is tried again when it is next used, in " + soon(s.RetryAt) +
-			" at the earliest"
 	case s.State == mcp.Failed:
 		return "failed; it is tried again when it is next used"
 	case s.Waiting != "":

@@ -479,5 +479,5 @@ func TestTypeScriptServers(t *testing.T) {
 	s = newSampling(t, npmServer("m", npmtest.Modern(t)))
 	go answer(allow, allow)
 	require.Equal(t, "large-1 endTurn: It is 42.", s.call("m.sample", `{}`))
-	require.True(t, s.Servers()[0].Modern)
+	require.Equal(t, "2026-07-28", s.Servers()[0].Revision)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // ProgressFunc receives the latest progress of a call. ctx ends with the call.
@@ -72,14 +73,10 @@ func (c *toolCall) connect(ctx context.Context) (*connection, error) {
 // send calls the tool and reports its progress.
 func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
 	*mcp.CallToolResult, error) {
-	var reporting sync.WaitGroup
 	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
 	late := &lateError{
 		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
-	onProgress := func(ctx context.Context, a *activeCall) {
-		reporting.Go(func() { c.report(ctx, a) })
-	}
-	ctx, active, ok := conn.calls.begin(ctx, timeout, late, onProgress)
+	ctx, active, ok := conn.calls.begin(ctx, timeout, late, c.progress)
 	if !ok {
 		return nil, serverError(c.tool.Server, errEndedBefore)
 	}
@@ -94,7 +91,6 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 		err = callError(ctx, conn, conn.visitURLs(ctx, err))
 	}
 	active.end()
-	reporting.Wait()
 	if err != nil {
 		return nil, err
 	}
@@ -149,23 +145,6 @@ func withData(err error) error {
 // progressInterval is the least time between two reports of the progress of one call.
 const progressInterval = 200 * time.Millisecond
 
-// report reports the progress of the call until ctx ends.
-func (c *toolCall) report(ctx context.Context, a *activeCall) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.changed:
-		}
-		c.progress(ctx, a.progress())
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(progressInterval):
-		}
-	}
-}
-
 // activeCalls tracks the calls in progress on a connection.
 type activeCalls struct {
 	mu        sync.Mutex
@@ -183,33 +162,29 @@ type activeCall struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
-	timer   *time.Timer   // cancels the call, unless calls are paused or it progresses
-	changed chan struct{} // receives when latest is new
+	timer   *time.Timer // cancels the call, unless calls are paused or it progresses
 
-	// Guarded by calls.mu.
-	latest     *mcp.ProgressNotificationParams
-	onProgress func() // called on the first progress, then nil
+	report    ProgressFunc
+	reporting sync.WaitGroup
+	busy      bool // progress is being reported, or was just now; guarded by calls.mu
 }
 
 // begin records a call, whose context ends with the connection, and after a timeout with the cause
-// late. It returns false if the connection has ended. onProgress is called at the first progress,
-// if there is any before the end of the call; it must not block.
+// late. It returns false if the connection has ended. report gets the progress of the call.
 func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late error,
-	onProgress func(context.Context, *activeCall)) (context.Context, *activeCall, bool) {
+	report ProgressFunc) (context.Context, *activeCall, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, nil, false
 	}
 	s.lastToken++
-	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout}
-	a.changed = make(chan struct{}, 1)
+	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout, report: report}
 	ctx, a.cancel = context.WithCancelCause(ctx)
 	a.ctx, a.timer = ctx, time.AfterFunc(timeout, func() { a.cancel(late) })
 	if s.paused > 0 {
 		a.timer.Stop()
 	}
-	a.onProgress = func() { onProgress(ctx, a) }
 	if s.byToken == nil {
 		s.byToken = map[string]*activeCall{}
 	}
@@ -291,8 +266,8 @@ func (s *activeCalls) isClosed() bool {
 	return s.closed
 }
 
-// progress records the progress of a call, for which it has its whole time again. It does not
-// block: only the latest is kept.
+// progress reports the progress of a call, for which it has its whole time again. It does not
+// block: what comes within progressInterval of a report is left out.
 func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 	p := r.Params
 	if p == nil {
@@ -305,22 +280,25 @@ func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationCli
 	if a == nil {
 		return
 	}
-	a.latest = p
 	if s.paused == 0 {
 		a.timer.Reset(a.timeout)
 	}
-	if a.onProgress != nil {
-		a.onProgress()
-		a.onProgress = nil
+	if a.busy {
+		return
 	}
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
+	a.busy = true
+	a.reporting.Go(func() {
+		a.report(a.ctx, p)
+		_ = pause.For(a.ctx, progressInterval)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		a.busy = false
+	})
 }
 
-// end removes the call and ends its context.
+// end removes the call, ends its context, and waits until its progress is no longer reported.
 func (a *activeCall) end() {
+	defer a.reporting.Wait()
 	a.calls.mu.Lock()
 	defer a.calls.mu.Unlock()
 	delete(a.calls.byToken, a.token)
@@ -329,11 +307,4 @@ func (a *activeCall) end() {
 	}
 	a.timer.Stop()
 	a.cancel(nil)
-}
-
-// progress returns the latest progress.
-func (a *activeCall) progress() *mcp.ProgressNotificationParams {
-	a.calls.mu.Lock()
-	defer a.calls.mu.Unlock()
-	return a.latest
 }

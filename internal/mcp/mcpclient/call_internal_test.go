@@ -19,7 +19,7 @@ func TestTimeoutsArePaused(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
 		begin := func() (context.Context, *activeCall) {
-			ctx, a, ok := calls.begin(t.Context(), time.Minute, late, func(context.Context, *activeCall) {})
+			ctx, a, ok := calls.begin(t.Context(), time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
 			require.True(t, ok)
 			return ctx, a
 		}
@@ -48,7 +48,7 @@ func TestProgressExtendsCalls(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
 		begin := func() (context.Context, *activeCall) {
-			ctx, a, ok := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *activeCall) {})
+			ctx, a, ok := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
 			require.True(t, ok)
 			return ctx, a
 		}
@@ -88,7 +88,7 @@ func TestContextOfCalls(t *testing.T) {
 	require.False(t, ok, "there are none")
 	var active []*activeCall
 	for range 2 {
-		_, a, _ := calls.begin(t.Context(), time.Hour, nil, func(context.Context, *activeCall) {})
+		_, a, _ := calls.begin(t.Context(), time.Hour, nil, func(context.Context, *mcp.ProgressNotificationParams) {})
 		active = append(active, a)
 	}
 	ctx, cancel, ok := calls.during(t.Context())

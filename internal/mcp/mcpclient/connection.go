@@ -44,9 +44,8 @@ type connection struct {
 	prompts   listCache[prompt]
 	calls     activeCalls
 
-	mu     sync.Mutex
-	sent   []string // the roots last sent to the server, as URIs
-	sentAt time.Time
+	mu   sync.Mutex
+	sent []string // the roots last sent to the server, as URIs
 
 	authorization *authorization // which the server required while it was being connected
 }
@@ -269,7 +268,7 @@ func (c *connection) sendRoots(context.Context) (mcproots.Snapshot, error) {
 	}
 	c.readiness.rootsSent()
 	c.mu.Lock()
-	c.sent, c.sentAt = roots.URIs(), time.Now()
+	c.sent = roots.URIs()
 	peer := c.peer // nil if the server asks before it is connected
 	c.mu.Unlock()
 	if peer != nil && peer.modern() && !c.isOwn(peer) {
@@ -285,12 +284,11 @@ func (c *connection) isOwn(peer *peer) bool {
 	return info != nil && info.Name == c.server.set.options.Name
 }
 
-// sentRoots returns the roots last sent to the server, as URIs, and when. They are nil if it has
-// not asked.
-func (c *connection) sentRoots() ([]string, time.Time) {
+// sentRoots returns the roots last sent to the server, as URIs. They are nil if it has not asked.
+func (c *connection) sentRoots() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.sent), c.sentAt
+	return slices.Clone(c.sent)
 }
 
 // rootsChanged tells the server of new roots. The server is not ready until it has had time to read

@@ -145,7 +145,7 @@ func TestTypeScriptModernServer(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.change(roottest.Open(t, z, a), server)
 	require.Equal(t, uris(t, z, a), f.call("m.roots", "{}"))
-	require.True(t, f.Servers()[0].Modern)
+	require.Equal(t, "2026-07-28", f.Servers()[0].Revision)
 	f.change(roottest.Open(t, z, a, folder(t)), server)
 	f.call("m.roots", "{}")
 	f.change(roottest.Open(t, z, a), server)

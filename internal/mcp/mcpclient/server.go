@@ -121,15 +121,6 @@ func (s *server) explain(err error) error {
 	return fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
 }
 
-// sayWhenRetried adds the time at which the server may be started again to err, unless that is now.
-func (s *server) sayWhenRetried(err error) error {
-	if status := s.status(); !status.RetryAt.IsZero() {
-		left := max(time.Until(status.RetryAt), time.Second).Round(time.Second)
-		return fmt.Errorf("%w; it can be started again in %v", err, left)
-	}
-	return err
-}
-
 // connected returns the server's connection, nil if it has none.
 func (s *server) connected() *connection {
 	s.mu.Lock()
@@ -352,7 +343,7 @@ func (s *server) serve(c *connection) error {
 // hasOldRoots reports whether the server has fetched roots during its start that have changed
 // since.
 func (s *server) hasOldRoots(c *connection) bool {
-	sent, _ := c.sentRoots()
+	sent := c.sentRoots()
 	now, err := s.set.currentRoots()
 	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
 }
@@ -376,7 +367,7 @@ func (s *server) connectionError(c *connection) error {
 // restart ends a connection in order to reconnect to the server. It tells the server and the user
 // if the reason is that the server knows roots that were lost.
 func (s *server) restart(c *connection, lost []mcproots.Root) error {
-	if sent, _ := c.sentRoots(); len(lost) > 0 && sent != nil {
+	if len(lost) > 0 && c.sentRoots() != nil {
 		c.announceRoots()
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
@@ -454,8 +445,7 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	case c == nil:
 		return true
 	default:
-		sent, _ := c.sentRoots()
-		return sent != nil
+		return c.sentRoots() != nil
 	}
 }
 

@@ -51,9 +51,7 @@ func TestRootsInOrder(t *testing.T) {
 			require.Equal(t, uris(t, m, z), two.call("s.roots", ""))
 			status := one.Servers()[0]
 			require.Equal(t, revision, status.Revision)
-			require.Equal(t, revision == "2026-07-28", status.Modern)
 			require.Equal(t, strings.Split(uris(t, z, a, m), "\n"), status.SentRoots)
-			require.False(t, status.SentAt.IsZero())
 		})
 	}
 }
@@ -295,7 +293,6 @@ func TestListSendsWhatIsKnown(t *testing.T) {
 	require.NotEmpty(t, listing.Tools)
 	require.Equal(t, "it has not answered yet", f.Servers()[0].Waiting)
 	require.Eventually(t, func() bool { return f.Servers()[2].State == acpmcp.Waiting }, patience, time.Millisecond)
-	require.True(t, f.Servers()[2].RetryAt.After(time.Now()))
 	cancel()
 	for listing := range listings {
 		require.Error(t, listing.Err)

@@ -1,8 +1,6 @@
 package mcpclient
 
 import (
-	"time"
-
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -30,9 +28,6 @@ func (s *server) status() acpmcp.Status {
 				text.Code(text.Truncate(s.failure.Error(), maxFailure))
 		}
 	}
-	if (s.state == acpmcp.Waiting || s.state == acpmcp.Failed) && time.Now().Before(s.retryAt) {
-		status.RetryAt = s.retryAt
-	}
 	for _, w := range s.warnings {
 		status.Warnings = append(status.Warnings, string(w))
 	}
@@ -41,15 +36,14 @@ func (s *server) status() acpmcp.Status {
 		return status
 	}
 	r := c.peer.InitializeResult()
-	status.Revision, status.Modern = r.ProtocolVersion, c.peer.modern()
-	status.Instructions = r.Instructions
+	status.Revision, status.Instructions = r.ProtocolVersion, r.Instructions
 	for _, p := range c.prompts.latest() {
 		status.Prompts = append(status.Prompts, p.Prompt)
 	}
 	if i := r.ServerInfo; i != nil {
 		status.Product = text.Name(i.Name) + " " + text.Name(i.Version)
 	}
-	status.SentRoots, status.SentAt = c.sentRoots()
+	status.SentRoots = c.sentRoots()
 	return status
 }
 

@@ -140,7 +140,7 @@ func (s *Set) findTool(ctx context.Context, name string) (Tool, *connection, err
 		return c.listTools(ctx)
 	})
 	if err != nil {
-		return Tool{}, nil, one.sayWhenRetried(err)
+		return Tool{}, nil, err
 	}
 	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
