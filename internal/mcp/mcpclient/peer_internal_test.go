@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -190,17 +189,6 @@ func TestRootsNotDeclared(t *testing.T) {
 }
 
 // Clause M2.
-func TestRootsDeclared(t *testing.T) {
-	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
-	require.Contains(t, s.wire.String(), `"roots":{"listChanged":true}`)
-	list, err := s.server.ListRoots(t.Context(), nil)
-	require.NoError(t, err)
-	require.NotNil(t, list.Roots)
-	require.NoError(t, s.session.Close()) // the log is complete now
-	require.Contains(t, s.wire.String(), `"roots":[]`)
-}
-
-// Clause M2.
 func TestRootsFail(t *testing.T) {
 	broken := func(context.Context) (mcproots.Snapshot, error) {
 		return mcproots.Snapshot{}, errors.New("secret detail")
@@ -215,24 +203,6 @@ func TestRootsFail(t *testing.T) {
 	})
 	_, err = panics.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
-}
-
-// Clause M3.
-func TestAnnounce(t *testing.T) {
-	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
-	for range 3 {
-		s.session.announce()
-	}
-	require.NoError(t, s.server.Ping(t.Context(), nil))
-	for range 3 {
-		select {
-		case <-s.changes:
-		case <-time.After(patience):
-			t.Fatal("no notice")
-		}
-	}
-	require.NoError(t, s.session.Close())
-	require.Equal(t, 3, strings.Count(s.wire.String(), "notifications/roots/list_changed"))
 }
 
 // Clause M13.
@@ -312,28 +282,6 @@ func TestMalformedNotifications(t *testing.T) {
 	}
 	p.write(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":1,"result":{}}`, p.read())
-}
-
-// Clause M2.
-func TestConcurrentListRequests(t *testing.T) {
-	s := take(t, dirtest.New(t))
-	p := newRaw(t, always(s))
-	go func() {
-		for i := range 1000 {
-			fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`+"\n", i)
-		}
-	}()
-	answered := map[float64]bool{}
-	for range 1000 {
-		var m struct {
-			ID     float64
-			Result struct{ Roots []struct{ URI string } }
-		}
-		require.NoError(t, json.Unmarshal([]byte(p.read()), &m))
-		require.Equal(t, s.At(0).URI, m.Result.Roots[0].URI)
-		answered[m.ID] = true
-	}
-	require.Len(t, answered, 1000)
 }
 
 // Clause M7.

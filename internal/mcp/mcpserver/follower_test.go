@@ -62,27 +62,6 @@ func used(t *testing.T, f *follower) (got int, err error) {
 }
 
 // Clause M9.
-func TestAnswerIsKeptUntilTheListChanges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &numbers{}
-		f := c.follow(patience, 0)
-		defer f.close()
-		for range 3 {
-			got, err := used(t, f)
-			require.NoError(t, err)
-			require.Equal(t, 1, got)
-		}
-		f.changed()
-		time.Sleep(time.Hour)
-		require.EqualValues(t, 1, c.questions.Load(), "asked before it was needed")
-		got, err := used(t, f)
-		require.NoError(t, err)
-		require.Equal(t, 2, got)
-		require.Equal(t, []int{1}, c.dropped)
-	})
-}
-
-// Clause M9.
 func TestChangesDuringARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &numbers{answers: make(chan error)}
@@ -178,32 +157,6 @@ func TestMaxAge(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, step.want, got)
 		}
-	})
-}
-
-// Clause M9.
-func TestReplacedValueIsDroppedAfterItsLastUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &numbers{}
-		f := c.follow(patience, 0)
-		inUse, goOn := make(chan struct{}), make(chan struct{})
-		done := make(chan error)
-		go func() {
-			done <- f.use(t.Context(), func(*scope) error { close(inUse); <-goOn; return nil })
-		}()
-		<-inUse
-		f.changed()
-		got, err := used(t, f)
-		require.NoError(t, err)
-		require.Equal(t, 2, got)
-		require.Empty(t, c.dropped)
-		close(goOn)
-		require.NoError(t, <-done)
-		require.Equal(t, []int{1}, c.dropped)
-		f.close()
-		require.Equal(t, []int{1, 2}, c.dropped)
-		_, err = used(t, f)
-		require.ErrorIs(t, err, errDisconnected)
 	})
 }
 

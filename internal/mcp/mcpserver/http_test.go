@@ -196,18 +196,6 @@ func status(t *testing.T, conn net.Conn) int {
 	return response.StatusCode
 }
 
-// Requests that do not arrive do not keep others from being served.
-func TestHTTPSlowBodies(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	s := overHTTP(t, Options{limits: limits{calls: 2}})
-	for range 20 {
-		slow := send(t, s, "", "{", 100)
-		defer slow.Close()
-	}
-	got, _, body := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-	require.Equal(t, http.StatusOK, got, body)
-}
-
 func TestHTTPRequestSize(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	s := overHTTP(t, Options{})
@@ -257,31 +245,6 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 	require.Empty(t, begun)
 	got, _, body := post(t.Context(), t, s.URL, session, initialized)
 	require.Equal(t, http.StatusAccepted, got, "notifications and answers pass: %s", body)
-	close(end)
-	for _, conn := range running {
-		require.Equal(t, http.StatusOK, status(t, conn))
-	}
-}
-
-// Small calls that take much memory do so a few at a time, and do not keep others waiting.
-func TestHTTPCallsThatHoldFilesAreLimited(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
-	begun, end := make(chan bool, 10), make(chan bool)
-	_, s := overHTTPWith(t, Options{limits: limits{files: 1}}, "read_media",
-		func(context.Context) string {
-			begun <- true
-			<-end
-			return "read"
-		})
-	_, session, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
-	var running []net.Conn
-	for id := range 3 {
-		running = append(running, send(t, s, session, call(id+1, "read_media", "{}"), 0))
-	}
-	<-begun
-	got, _, body := post(t.Context(), t, s.URL, session, call(9, "list_roots", "{}"))
-	require.Equal(t, http.StatusOK, got, body)
-	require.Empty(t, begun)
 	close(end)
 	for _, conn := range running {
 		require.Equal(t, http.StatusOK, status(t, conn))

@@ -5,87 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
-
-// One entry that is wrong does not cost the others.
-//
-// Clauses M10, M12.
-func TestBadEntriesAmongRoots(t *testing.T) {
-	a := tree(t, map[string]string{"f": "in a"})
-	good := strings.TrimSuffix(strings.TrimPrefix(rootsResult(a), `{"roots":[`), "]}")
-	short, err := json.Marshal("file:" + filepath.ToSlash(a))
-	require.NoError(t, err)
-	for entry, says := range map[string]string{
-		`{"name":"x"}`:                    "it has no uri",
-		`null`:                            "it has no uri",
-		`{"uri":` + string(short) + `}`:   "",
-		`{"uri":"https://example.com/x"}`: "https://example.com/x",
-	} {
-		result := `{"roots":[` + entry + "," + good + `]}`
-		check := func(p *peer, id int) {
-			m := p.answerTo(float64(id))
-			require.Contains(t, m.text(), a, entry)
-			require.Contains(t, m.text(), says, entry)
-			require.NotRegexp(t, `Go |mcp\.|unmarshal`, m.line)
-		}
-		p := start(t, Options{})
-		p.begin(withRoots)
-		p.answerRaw(p.question(), result)
-		p.write(call(1, "list_roots", "{}"))
-		check(p, 1)
-		p = start(t, Options{})
-		p.callAnswered(2, "list_roots", "{}", result)
-		check(p, 2)
-	}
-	p := start(t, Options{})
-	p.begin(withRoots)
-	const malformed = `{"roots":[{"uri":7}]}`
-	p.answerRaw(p.question(), malformed)
-	p.write(call(1, "list_roots", "{}"))
-	m := p.until(func(m message) bool {
-		if m.Method == "roots/list" {
-			p.answerRaw(m, malformed)
-		}
-		return m.Method == ""
-	})
-	require.Contains(t, m.text(), "the client did not list its roots: its answer is malformed")
-}
-
-// A client that never answers costs its time once.
-//
-// Clauses M9, M10.
-func TestClientThatDoesNotAnswer(t *testing.T) {
-	for name, answer := range map[string]func(*peer, message){
-		"silent": func(*peer, message) {},
-		"refuses": func(p *peer, question message) {
-			id, _ := json.Marshal(question.ID)
-			p.write(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32601,"message":"no roots"}}`)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := start(t, Options{Timeout: 50 * time.Millisecond})
-			p.begin(withRoots)
-			answer(p, p.question())
-			p.write(call(1, "read_file", read("f")))
-			m := p.until(func(m message) bool {
-				if m.Method == "roots/list" {
-					answer(p, m)
-				}
-				return m.Method == "" && m.ID == float64(1)
-			})
-			require.Contains(t, m.text(), "the client did not list its roots")
-		})
-	}
-}
 
 // No error has the code 0, which JSON-RPC does not define.
 func TestErrorsHaveCodes(t *testing.T) {

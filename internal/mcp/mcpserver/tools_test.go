@@ -51,7 +51,7 @@ func TestHintsOfTools(t *testing.T) {
 }
 
 func TestMediaContent(t *testing.T) {
-	dir := tree(t, map[string]string{"image": "GIF89a;", "sound": "fLaC;", "document": "%PDF-1.7"})
+	dir := tree(t, map[string]string{"image": "GIF89a;", "sound": "ID3;", "document": "%PDF-1.7"})
 	roots, err := workspace.NewRoots(dir, nil)
 	require.NoError(t, err)
 	p := start(t, Options{Roots: roots})
@@ -61,7 +61,7 @@ func TestMediaContent(t *testing.T) {
 		want map[string]any
 	}{
 		{"image", map[string]any{"type": "image", "mimeType": "image/gif", "data": "R0lGODlhOw=="}},
-		{"sound", map[string]any{"type": "audio", "mimeType": "audio/flac", "data": "ZkxhQzs="}},
+		{"sound", map[string]any{"type": "audio", "mimeType": "audio/mpeg", "data": "SUQzOw=="}},
 		{"document", map[string]any{"type": "resource", "resource": map[string]any{
 			"uri": dirURI(t, dir) +
 				"/document", "mimeType": "application/pdf", "blob": "JVBERi0xLjc="}}},
