@@ -10,13 +10,11 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -39,6 +37,7 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 		"a turn":                 {begun, 5 * time.Minute, ended, prompt, "turn_ended", time.Hour, ""},
 		"a short turn":           {begun, time.Minute, ended, "", 2 * time.Minute, "turn_ended"},
 		"who sees its end":       {begun, 5 * time.Minute, ended, prompt, status, time.Hour, ""},
+		"a late prompt":          {begun, ended, prompt, time.Hour, "turn_ended"},
 		"who prompts again":      {begun, ended, time.Minute, begun, time.Hour, ""},
 		"one that was stopped":   {begun, time.Hour, acp.TurnEvent{Session: "s", StopReason: "cancelled"}, time.Hour, ""},
 		"one that failed":        {begun, time.Hour, acp.TurnEvent{Session: "s", Err: errors.New("x")}, "turn_failed"},
@@ -131,16 +130,6 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
 		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))
-}
-
-// The end of a turn is news however late the observer learns that its prompt was answered.
-func TestShortTurnIsNews(t *testing.T) {
-	n := newNotifier(Options{Notify: &process.Command{Path: "sh"}})
-	n.observe("ana", acp.TurnEvent{Session: "s", Running: true})
-	n.observe("ana", acp.TurnEvent{Session: "s", StopReason: sdk.StopReasonEndTurn})
-	n.observe("ana", acp.RequestEvent{Method: protocol.SessionPrompt, Session: "s"})
-	n.now = func() time.Time { return time.Now().Add(time.Hour) }
-	require.Len(t, n.due(1), 1)
 }
 
 // A command that fails, or does not end, is said and ended, without what it has printed.

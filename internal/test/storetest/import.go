@@ -24,7 +24,6 @@ func importTests() []testCase {
 		{"A28/a session whose state key was replaced is not imported", importGivenUp},
 		{"a session that saves the state key of an imported one replaces it", importedMeanwhile},
 		{"A14/a fork has no state key until it saves one", forkHasNoName},
-		{"A31/state keys of agents are independent", namesOfAgents},
 		{"an invalid session keeps the others from being imported", importWhole},
 		{"A31/a session that its agent no longer lists is removed", retain},
 		{"A31/a complete list of a directory is about this directory", retainByCwd},
@@ -34,7 +33,6 @@ func importTests() []testCase {
 		{"A31/a session that the agent knows is adopted", adopt},
 		{"A31/a session is adopted in the place of one that was imported", adoptImported},
 		{"P7/a session is adopted with its history", adoptHistory},
-		{"S10/an imported session is not pruned as unused", importedIsNotUnused},
 	}
 }
 
@@ -277,18 +275,6 @@ func forkHasNoName(t *testing.T, s store) {
 	require.Equal(t, "c", get(t, s, "named").StateKey)
 }
 
-func namesOfAgents(t *testing.T, s store) {
-	importSessions(t, s, listedByAgent(t, "a"))
-	other := listedByAgent(t, "a")
-	other.ID = "other"
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Session{other}, false)
-	require.NoError(t, err)
-	require.Equal(t, 1, added)
-	require.NoError(t, s.Delete(t.Context(), "other"))
-	require.Zero(t, importSessions(t, s, listedByAgent(t, "a")))
-	require.Len(t, listAll(t, s, sessionstore.Query{}), 1)
-}
-
 func importWhole(t *testing.T, s store) {
 	for name, bad := range map[string]sessionstore.Session{
 		"no name":  {ID: "x", Keys: keys(t, "app")},
@@ -305,13 +291,6 @@ func importWhole(t *testing.T, s store) {
 	require.Equal(t, 500, importSessions(t, s, many...))
 	require.Zero(t, importSessions(t, s, many...))
 	require.Len(t, listAll(t, s, sessionstore.Query{}), 500)
-}
-
-func importedIsNotUnused(t *testing.T, s store) {
-	create(t, s, "unused")
-	importSessions(t, s, listedByAgent(t, "a"))
-	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s)}))
-	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
 }
 
 func adoptSession(

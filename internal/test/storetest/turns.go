@@ -17,11 +17,7 @@ func turnTests() []testCase {
 		{"S12/nothing is left of a turn that is taken back", takenBack},
 		{"S12/a history is read while a turn is taken back", takenBackWhileRead},
 		{"A29/ending a turn by an activation is activity", endByActivation},
-		{"A27/the latest state of each kind is kept", latestStates},
-		{"A27/unknown kinds and members are kept byte for byte", unknownKinds},
-		{"session_info_update is not kept", noTitles},
-		{"A37/notices are not kept", noNotices},
-		{"A36/updates of children are events of the session", childUpdates},
+		{"A27, A36, A37/updates are kept as their kinds say", keptUpdates},
 		{"an update on several lines is kept", severalLines},
 	}
 }
@@ -112,27 +108,13 @@ func takenBackWhileRead(t *testing.T, s store) {
 	require.Equal(t, want, got)
 }
 
-func latestStates(t *testing.T, s store) {
-	lease := create(t, s, "one")
+func keptUpdates(t *testing.T, s store) {
 	of := func(kind, more string) update {
 		return parse(`{"update":{"sessionUpdate":"` + kind + `"` + more + `}}`)
 	}
-	require.NoError(t, s.Append(t.Context(), lease, []update{
-		of("usage_update", `,"used":1`), say("a"), mode("ask"), of("usage_update", `,"used":2`), mode("code"), say("b"),
-	}))
-	require.NoError(t, s.Append(t.Context(), lease, []update{
-		of("config_option_update", `,"configOptions":[]`), of("available_commands_update", ""), mode("plan"),
-	}))
-	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
-	require.Equal(t, texts(
-		of("available_commands_update", ""), mode("plan"),
-		of("config_option_update", `,"configOptions":[]`), of("usage_update", `,"used":2`),
-	), states(t, s, "one"))
-}
-
-func unknownKinds(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	want := []update{
+	notice := of("notice", `,"severity":"info","title":"x"`)
+	title := of("session_info_update", `,"title":"x"`)
+	unknown := []update{
 		parse(`{ "update" : {"sessionUpdate":"tool_call","toolCallId":"1", "_meta":{"z":1,"a":2.50}} , "_meta":{"k":null}}`),
 		parse(`{"update":{"sessionUpdate":"from_the_future","n":12345678901234567890}}`),
 		parse(`{"update":{"x":"no kind at all"}}`),
@@ -140,46 +122,37 @@ func unknownKinds(t *testing.T, s store) {
 		parse(`{"update":{"sessionUpdate":"plan","entries":[],"entries":["twice"]}}`),
 		parse(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"\ud800"}}}`),
 	}
-	require.NoError(t, s.Append(t.Context(), lease, want))
-	require.Equal(t, texts(want...), history(t, s, "one"))
-}
-
-func noTitles(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	require.NoError(t, s.Append(t.Context(), lease, []update{
-		say("a"), parse(`{"update":{"sessionUpdate":"session_info_update","title":"x"}}`), say("b"),
-	}))
-	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
-	require.Empty(t, states(t, s, "one"))
-	require.Empty(t, get(t, s, "one").Title)
-}
-
-func noNotices(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	segment := []update{
-		say("a"), parse(`{"update":{"sessionUpdate":"notice","severity":"info","title":"x"}}`),
-		parse(`{"update":{"sessionUpdate":"prompt_suggestions_update","suggestions":[]}}`), say("b"),
-	}
-	require.NoError(t, s.Append(t.Context(), lease, segment))
-	require.Equal(t, texts(say("a"), say("b")), history(t, s, "one"))
-	lease, err := s.Activate(t.Context(), "one",
-		sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one", segment...)})
-	require.NoError(t, err)
-	require.Equal(t, texts(say("a"), say("b"), say("a"), say("b")), history(t, s, "one"))
-	require.NoError(t, s.Append(t.Context(), lease, nil))
-}
-
-func childUpdates(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	title := parse(`{"update":{"sessionUpdate":"session_info_update","title":"of the child"}}`)
-	segment := []update{sessionstore.InChild("sub_a", mode("fast")), say("a"),
+	ofChildren := []update{sessionstore.InChild("sub_a", mode("fast")), say("a"),
 		sessionstore.InChild("sub_a", say("b")), sessionstore.InChild("sub_b", title)}
-	notice := sessionstore.InChild("sub_a", parse(
-		`{"update":{"sessionUpdate":"notice","severity":"info","title":"x"}}`))
-	require.NoError(t, s.Append(t.Context(), lease, append([]update{notice}, segment...)))
-	require.Equal(t, texts(segment...), history(t, s, "one"))
-	require.Empty(t, states(t, s, "one"))
-	require.Empty(t, get(t, s, "one").Title)
+	for name, c := range map[string]struct{ given, kept, states []update }{
+		"the latest state of each kind": {
+			given: []update{of("usage_update", `,"used":1`), say("a"), mode("ask"), of("usage_update", `,"used":2`),
+				mode("code"), say("b"), of("config_option_update", `,"configOptions":[]`),
+				of("available_commands_update", ""), mode("plan")},
+			kept: []update{say("a"), say("b")},
+			states: []update{of("available_commands_update", ""), mode("plan"),
+				of("config_option_update", `,"configOptions":[]`), of("usage_update", `,"used":2`)},
+		},
+		"unknown kinds and members, byte for byte": {given: unknown, kept: unknown},
+		"no titles and notices": {
+			given: []update{say("a"), title, notice, of("prompt_suggestions_update", `,"suggestions":[]`), say("b")},
+			kept:  []update{say("a"), say("b")},
+		},
+		"those of children as events of the session": {
+			given: append([]update{sessionstore.InChild("sub_a", notice)}, ofChildren...), kept: ofChildren,
+		},
+	} {
+		lease := create(t, s, name)
+		for _, given := range [][]update{c.given[:3], c.given[3:]} {
+			require.NoError(t, s.Append(t.Context(), lease, given))
+		}
+		_, err := s.Activate(t.Context(), lease.ID,
+			sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, name, c.given...)})
+		require.NoError(t, err)
+		require.Equal(t, texts(append(c.kept[:len(c.kept):len(c.kept)], c.kept...)...), history(t, s, name))
+		require.Equal(t, texts(c.states...), states(t, s, name), name)
+		require.Empty(t, get(t, s, name).Title)
+	}
 }
 
 func severalLines(t *testing.T, s store) {

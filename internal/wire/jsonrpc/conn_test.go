@@ -625,37 +625,6 @@ func TestLongResponseFailsItsCall(t *testing.T) {
 	require.Contains(t, string(log.take()), "rejected a message over the limit")
 }
 
-// Clause W3.
-func TestLimitExcludesTheNewline(t *testing.T) {
-	const frame = `{"jsonrpc":"2.0","id":1,"method":"echo","params":[""]}`
-	line := strings.Replace(frame, `""`, `"`+strings.Repeat("x", 200_000)+`"`, 1)
-	for name, c := range map[string]struct {
-		in   string
-		max  int
-		fits bool
-	}{
-		"exact":            {line + "\n", len(line), true},
-		"exact, CRLF":      {line + "\r\n", len(line), true},
-		"exact, no end":    {line, len(line), true},
-		"over":             {line + "\n", len(line) - 1, false},
-		"over, CRLF":       {line + "\r\n", len(line) - 1, false},
-		"over, no end":     {line, len(line) - 1, false},
-		"far over, no end": {line, 10, false},
-	} {
-		t.Run("W3/"+name, func(t *testing.T) {
-			lines := serveLimited(t, strings.NewReader(c.in), c.max)
-			require.Len(t, lines, 1)
-			require.Equal(t, c.fits, strings.Contains(lines[0], `"result"`), lines[0][:60])
-		})
-	}
-}
-
-// Clause W2.
-func TestLastLineWithoutNewline(t *testing.T) {
-	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{}}`},
-		serveAll(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"echo"}`), &responder{}, jsonrpc.Options{}))
-}
-
 // Clause W2.
 func TestOpaqueParams(t *testing.T) {
 	require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}`},

@@ -118,45 +118,6 @@ func requireMembers(t *testing.T, want map[string]json.RawMessage, raw json.RawM
 	require.Equal(t, want, got, "%s", raw)
 }
 
-var update = json.RawMessage(
-	`{"sessionId":"sess_0123456789abcdef","update":{"sessionUpdate":"agent_message_chunk",` +
-		`"content":{"type":"text","text":"a chunk of a message, with a few words in it, as a model ` +
-		`streams them"},"_meta":{"n":[1,2,3]}}}`)
-
-func BenchmarkTakePut(b *testing.B) {
-	b.SetBytes(int64(len(update)))
-	b.ReportAllocs()
-	for b.Loop() {
-		_, rest, err := strictjson.Take(update, "sessionId")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := strictjson.Put(rest, "sessionId", json.RawMessage(`"child"`)); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkCheck(b *testing.B) {
-	b.SetBytes(int64(len(update)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if strictjson.Check(update, lifecycle) != nil {
-			b.Fatal("unexpected violation")
-		}
-	}
-}
-
-func BenchmarkParseObject(b *testing.B) {
-	b.SetBytes(int64(len(update)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := strictjson.ParseObject(update); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkUpdates does to 20,000 updates of 4 KB each what passing one on needs.
 func BenchmarkUpdates(b *testing.B) {
 	text := strings.Repeat(`a line of code, with \"quotes\" and a tab\t\n`, 80)

@@ -29,17 +29,3 @@ func Example() {
 	// cwd is missing: it is required
 	// dirs[1] is null: omit it or give a value
 }
-
-func ExampleTake() {
-	id, rest, err := strictjson.Take(json.RawMessage(`{"sessionId": "s1", "n": 1.50}`), "sessionId")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	renamed, err := strictjson.Put(rest, "sessionId", json.RawMessage(`"child-7"`))
-	fmt.Printf("%s\n%s\n%s %v\n", id, rest, renamed, err)
-	// Output:
-	// "s1"
-	// {"n": 1.50}
-	// {"sessionId":"child-7","n": 1.50} <nil>
-}
