@@ -145,12 +145,17 @@ func importFuture(t *testing.T, s store) {
 	c := listedByAgent(t, "c")
 	require.Zero(t, importSessions(t, s, c))
 	require.Equal(t, c.Updated.Truncate(time.Millisecond), get(t, s, "c").Updated)
-	copied.ID, copied.StateKey = "d", ""
-	require.True(t, restore(t, s, copied))
-	lease, err := s.Activate(t.Context(), "d", sessionstore.Activation{Keys: copied.Keys})
-	require.NoError(t, err)
-	begin(t, s, lease, sessionstore.Turn{})
-	require.True(t, get(t, s, "d").Updated.Before(future.AddDate(-1, 0, 0)), "a turn heals it")
+	prompted := func(id sessionstore.ID, updated time.Time) time.Time {
+		copied.ID, copied.StateKey, copied.Updated = id, "", updated
+		require.True(t, restore(t, s, copied))
+		lease, err := s.Activate(t.Context(), id, sessionstore.Activation{Keys: copied.Keys})
+		require.NoError(t, err)
+		begin(t, s, lease, sessionstore.Turn{})
+		return get(t, s, string(id)).Updated
+	}
+	require.True(t, prompted("d", copied.Updated).Before(future.AddDate(-1, 0, 0)), "a turn heals it")
+	ahead := first.Add(time.Hour)
+	require.Equal(t, ahead, prompted("e", ahead), "clocks differ")
 }
 
 func importTitles(t *testing.T, s store) {

@@ -58,6 +58,9 @@ func restoreWhole(t *testing.T, s store) {
 	require.True(t, restore(t, s, whole, say("a"), mode("m"), say("b")))
 	require.True(t, restore(t, s, plain))
 	require.True(t, restore(t, s, listed))
+	older := listed
+	older.Updated = older.Created
+	require.False(t, restore(t, s, older), "although nobody has used it")
 	for _, n := range []sessionstore.Session{whole, plain, listed} {
 		requireRestored(t, n, s)
 	}
