@@ -79,46 +79,49 @@ func TestUserIsToldWhyNothingAnswers(t *testing.T) {
 	require.Error(t, e.end())
 }
 
+// A token that is no longer valid ends what came with it, and nothing of other tokens, whether the
+// user connects again or not.
+//
 // Clause N1.
-func TestRevokedTokenEndsConnections(t *testing.T) {
-	h := start(t)
-	url := "ws://" + h.address
-	ana, bob := connect(t, url, h.add("ana")).initialize(), connect(t, url, h.add("bob")).initialize()
-	repair := h.damage("ana")
-	h.endRevoked()
-	require.NotContains(t, h.log.String(), "revoked")
-	repair()
-	require.NoError(t, h.options.Tokens.Revoke("ana"))
-	require.ErrorContains(t, ana.end(), "401")
-	require.Eventually(t, func() bool {
-		return strings.Contains(h.log.String(), `msg="the user was revoked or changed" user=ana`)
-	}, time.Minute, time.Millisecond)
-	bob.lives()
-}
-
-// A connection with a new token ends those with the old one, without waiting until it is noticed.
-func TestReplacedTokenEndsConnections(t *testing.T) {
-	h := start(t)
-	url := "ws://" + h.address
-	old := connect(t, url, h.add("ana")).initialize()
-	require.NoError(t, h.options.Tokens.Revoke("ana"))
-	again := connect(t, url, h.add("ana")).initialize()
-	require.ErrorContains(t, old.end(), "401")
-	again.lives()
-}
-
-// A token that is revoked ends what came with it, and nothing of the user's other tokens.
-func TestRevokedTokenOfSeveral(t *testing.T) {
-	h := start(t)
-	url := "ws://" + h.address
-	first := h.add("ana")
-	tokens, err := h.options.Tokens.Of("ana")
-	require.NoError(t, err)
-	old, other := connect(t, url, first).initialize(), connect(t, url, h.another("ana")).initialize()
-	require.NoError(t, h.options.Tokens.RevokeToken("ana", tokens[0].ID))
-	require.ErrorContains(t, old.end(), "401")
-	require.Equal(t, 1, h.audit.Count("ended a connection whose token was revoked or has expired"))
-	other.lives()
+func TestTokensThatEnd(t *testing.T) {
+	for name, end := range map[string]func(h *host, ana Token) (left *editor){
+		"revoked with its user": func(h *host, _ Token) *editor {
+			repair := h.damage("ana")
+			h.endRevoked()
+			require.NotContains(t, h.log.String(), "revoked")
+			repair()
+			require.NoError(t, h.options.Tokens.Revoke("ana"))
+			return connect(t, "ws://"+h.address, h.add("bob")).initialize()
+		},
+		"replaced": func(h *host, _ Token) *editor {
+			require.NoError(t, h.options.Tokens.Revoke("ana"))
+			return connect(t, "ws://"+h.address, h.add("ana")).initialize()
+		},
+		"one of several": func(h *host, one Token) *editor {
+			other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
+			require.NoError(t, h.options.Tokens.RevokeToken("ana", one.ID))
+			return other
+		},
+		"expired": func(h *host, one Token) *editor {
+			other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
+			content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, one.Hash)
+			require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", one.ID), []byte(content), 0o600))
+			return other
+		},
+	} {
+		t.Run("N1/"+name, func(t *testing.T) {
+			h := start(t)
+			e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
+			tokens, err := h.options.Tokens.Of("ana")
+			require.NoError(t, err)
+			left := end(h, tokens[0])
+			require.ErrorContains(t, e.end(), "401")
+			require.Eventually(t, func() bool {
+				return h.audit.Count(`"ended the connections of a user`)+h.audit.Count(`"ended a connection whose token`) == 1
+			}, time.Minute, time.Millisecond)
+			left.lives()
+		})
+	}
 }
 
 // endless is a backend whose turns go on until they are ended.
@@ -208,23 +211,6 @@ func TestConnectionChangesItsToken(t *testing.T) {
 	require.NoError(t, h.options.Tokens.RevokeToken("ana", first[0].ID))
 	h.endRevoked()
 	e.lives()
-}
-
-func TestTokenExpires(t *testing.T) {
-	h := start(t)
-	h.add("ana")
-	secret, err := h.options.Tokens.Add("ana", Token{Expires: time.Now().Add(time.Hour)})
-	require.NoError(t, err)
-	e := connect(t, "ws://"+h.address, secret).initialize()
-	tokens, err := h.options.Tokens.Of("ana")
-	require.NoError(t, err)
-	expired := tokens[1]
-	if expired.Expires.IsZero() {
-		expired = tokens[0]
-	}
-	content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, expired.Hash)
-	require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", expired.ID), []byte(content), 0o600))
-	require.ErrorContains(t, e.end(), "401")
 }
 
 // Users who may do something else from now on, may not go on as before.
