@@ -21,19 +21,13 @@ type Acceptor struct {
 	budget *budget.Budget
 
 	mu    sync.Mutex
-	conns map[string]owned // by id, those that can be resumed
-}
-
-// owned is a connection with its user.
-type owned struct {
-	*Conn
-	owner string
+	conns map[string]*Conn // by id, those that can be resumed
 }
 
 // NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it
 // may be nil.
 func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
-	return &Acceptor{times: times, budget: b, conns: make(map[string]owned)}
+	return &Acceptor{times: times, budget: b, conns: make(map[string]*Conn)}
 }
 
 // Resumes reports whether r is to resume a connection.
@@ -85,7 +79,7 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 		lost, at := c.socket == nil && !c.lostAt.IsZero(), c.lostAt
 		c.mu.Unlock()
 		if lost && c.owner == owner && (oldest == nil || at.Before(since)) {
-			oldest, since = c.Conn, at
+			oldest, since = c, at
 		}
 	}
 	return oldest
@@ -110,7 +104,7 @@ func (a *Acceptor) Accept(
 	c.budget, c.owner = a.budget, owner
 	if c.resumable {
 		a.mu.Lock()
-		a.conns[id] = owned{c, owner}
+		a.conns[id] = c
 		a.mu.Unlock()
 		c.onEnd = func() {
 			a.mu.Lock()
@@ -131,7 +125,7 @@ func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id stri
 	c := a.conns[id]
 	a.mu.Unlock()
 	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
-	if c.Conn == nil || c.owner != owner || err != nil {
+	if c == nil || c.owner != owner || err != nil {
 		http.Error(w, errGone.Error(), http.StatusGone)
 		return errGone
 	}

@@ -104,20 +104,6 @@ func (q *queue) remove(n int) {
 	q.messages = q.messages[n:]
 }
 
-// noticed is a reader that sets heard when something arrives.
-type noticed struct {
-	io.Reader
-	heard *atomic.Bool
-}
-
-// Read reads little at once, because the reader of a message fills p before it returns.
-func (r noticed) Read(p []byte) (int, error) {
-	const little = 4 << 10
-	n, err := r.Reader.Read(p[:min(len(p), little)])
-	r.heard.Store(true)
-	return n, err
-}
-
 var (
 	// ErrLost ends a connection that cannot be resumed.
 	ErrLost = errors.New("the connection was lost")
@@ -570,7 +556,7 @@ func (c *Conn) isEnd(status websocket.StatusCode) bool {
 		status == websocket.StatusGoingAway && !c.resumable
 }
 
-// receive returns the next message from a socket, and notes that something of it arrives.
+// receive returns the next message from a socket.
 func (c *Conn) receive(
 	ctx context.Context, socket *websocket.Conn,
 ) (websocket.MessageType, []byte, error) {
@@ -578,7 +564,7 @@ func (c *Conn) receive(
 	if err != nil {
 		return 0, nil, err
 	}
-	message, err := c.readAll(ctx, socket, noticed{r, &c.heard})
+	message, err := c.readAll(ctx, socket, r)
 	// There is room for 512 bytes at least, and many small messages may be waiting.
 	if cap(message) > 2*len(message) {
 		message = bytes.Clone(message)
@@ -586,9 +572,11 @@ func (c *Conn) receive(
 	return kind, message, err
 }
 
-// readAll reads a message. A large one waits until there is room for it.
+// readAll reads a message, and notes that some of it arrives. A large one waits until there is room
+// for it.
 func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader) ([]byte, error) {
-	const first = 512
+	// A little at once, because the reader fills what it is given before it returns.
+	const first, little = 512, 4 << 10
 	message := make([]byte, 0, first)
 	var large *budget.Large
 	for {
@@ -604,8 +592,9 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 			size := max(min(2*cap(message), c.max+first), cap(message)+first)
 			message = append(make([]byte, 0, size), message...)
 		}
-		n, err := r.Read(message[len(message):cap(message)])
+		n, err := r.Read(message[len(message):min(cap(message), len(message)+little)])
 		message = message[:len(message)+n]
+		c.heard.Store(true)
 		large.Arrived(n)
 		if err == io.EOF {
 			c.keepLarge(large, len(message))
