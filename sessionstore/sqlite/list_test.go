@@ -143,29 +143,6 @@ func explain(t *testing.T, s *Store, text string, args ...any) string {
 	return strings.Join(plan, "\n")
 }
 
-// Clause A18.
-func TestPagesOfLargeStore(t *testing.T) {
-	const sessions = 5_000
-	s := large(t, sessions)
-	for name, want := range map[string]int{"none": sessions, "cwd": sessions / projects, "roots": sessions / 2 / lists, "no roots": sessions / 2} {
-		q := manyQueries(t)[name]
-		q.Limit = 97
-		seen := map[sessionstore.ID]bool{}
-		for {
-			page, err := s.List(t.Context(), q)
-			require.NoError(t, err)
-			for _, session := range page.Sessions {
-				require.False(t, seen[session.ID])
-				seen[session.ID] = true
-			}
-			if q.Cursor = page.Next; q.Cursor == "" {
-				break
-			}
-		}
-		require.Len(t, seen, want, name)
-	}
-}
-
 // A large store has sessions in 500 projects, half of them with one of 5 lists of additional roots.
 // Every tenth was opened through a symbolic link. A third of the sessions is archived, and a third
 // unused.

@@ -80,28 +80,3 @@ func TestNoPlaceIsLost(t *testing.T) {
 	require.NoError(t, q.Acquire(t.Context(), "x"))
 	require.NoError(t, q.Acquire(t.Context(), "x"))
 }
-
-// An owner who has as many places as one may have leaves the others to others.
-//
-// Clause N6.
-func TestOwnerHasSomePlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := core.NewQueue(3, 2)
-		require.NoError(t, q.Acquire(t.Context(), "a"))
-		require.NoError(t, q.Acquire(t.Context(), "a"))
-		third := make(chan struct{})
-		go func() {
-			require.NoError(t, q.Acquire(t.Context(), "a"))
-			close(third)
-		}()
-		synctest.Wait()
-		require.NoError(t, q.Acquire(t.Context(), "b"))
-		select {
-		case <-third:
-			t.Error("it has three places")
-		default:
-		}
-		q.Release("a")
-		<-third
-	})
-}
