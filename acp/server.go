@@ -66,11 +66,11 @@ type ServerOptions struct {
 // also limit memory and processes.
 type Limits struct {
 	// Connections is how many connections may be served at once.
-	Connections int
+	Connections int `json:"connections,omitzero"`
 	// Sessions is how many sessions may be active at once.
-	Sessions int
+	Sessions int `json:"sessions,omitzero"`
 	// Turns is how many prompts may be unanswered at once.
-	Turns int
+	Turns int `json:"turns,omitzero"`
 }
 
 // Server serves the connections of any number of users. Its methods are safe for concurrent use.

@@ -218,6 +218,16 @@ func (d Dirs) Strings() []string {
 // MarshalJSON encodes an array of strings, [] for the empty list.
 func (d Dirs) MarshalJSON() ([]byte, error) { return json.Marshal(d.Strings()) }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Dirs) UnmarshalJSON(raw []byte) error {
+	var paths []string
+	err := json.Unmarshal(raw, &paths)
+	if err == nil {
+		*d, err = ParseDirs(paths)
+	}
+	return err
+}
+
 // Grant says what may be done in a root.
 type Grant int
 

@@ -39,8 +39,7 @@ func (set *settings) tokens() *serve.Tokens {
 type rightsFlags struct {
 	within []string
 	agent  string
-	limits acp.Limits
-	stored int // bytes
+	limits serve.Limits
 	budget budgetValue
 	rules  acp.Permissions
 }
@@ -81,7 +80,7 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
 			"allow this user `N` "+name+" at once, instead of the limit of acp-agent serve")
 	}
-	cmd.Flags().Var(intValue{&f.stored, 1}, "max-stored",
+	cmd.Flags().Var(intValue{&f.limits.StoredBytes, 1}, "max-stored",
 		"allow the sessions of this user `BYTES` in the store, instead of the limit of acp-agent serve")
 	cmd.Flags().Var(&f.budget, "budget",
 		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"")
@@ -89,7 +88,7 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 
 // areGiven reports whether a command has one of the flags.
 func (f *rightsFlags) areGiven() bool {
-	return len(f.within) > 0 || f.agent != "" || f.limits != acp.Limits{} || f.stored > 0 ||
+	return len(f.within) > 0 || f.agent != "" || f.limits != serve.Limits{} ||
 		f.budget.text != "" || len(f.rules.Ask)+len(f.rules.Deny) > 0
 }
 
@@ -116,7 +115,7 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 	a.Limits.Connections = cmp.Or(f.limits.Connections, a.Limits.Connections)
 	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
 	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
-	a.StoredBytes = cmp.Or(f.stored, a.StoredBytes)
+	a.Limits.StoredBytes = cmp.Or(f.limits.StoredBytes, a.Limits.StoredBytes)
 	if f.budget.text != "" {
 		a.Budget = f.budget.Budget
 	}

@@ -63,7 +63,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	defer audit.Info("disconnected")
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
-	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits}
+	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits.Limits}
 	if restricted {
 		peer.Role = token.Role
 	}

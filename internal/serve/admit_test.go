@@ -221,7 +221,7 @@ func TestChangedAccount(t *testing.T) {
 	require.Empty(t, e.open(before).Error)
 	within, err := workspace.ParseDirs([]string{after})
 	require.NoError(t, err)
-	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: acp.Limits{Sessions: 1}}))
+	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Sessions: 1}}}))
 	h.endRevoked()
 	require.Contains(t, e.open(before).Error.Message, "it is in none of the folders that you may open: "+after)
 	require.Empty(t, e.open(after).Error)
@@ -287,7 +287,7 @@ func TestChangedAccountOfANewConnection(t *testing.T) {
 	token := h.add("ana")
 	connect(t, "ws://"+h.address, token).initialize()
 	for sessions := range 10 {
-		account := Account{Name: "ana", Limits: acp.Limits{Sessions: sessions + 1}}
+		account := Account{Name: "ana", Limits: Limits{Limits: acp.Limits{Sessions: sessions + 1}}}
 		require.NoError(t, h.options.Tokens.Set(account))
 		h.mu.Lock()
 		ended := make(chan struct{})

@@ -60,7 +60,7 @@ func TestUnusedSessionsCount(t *testing.T) {
 	secret := h.add("ana", dir)
 	account, err := h.options.Tokens.Account("ana")
 	require.NoError(t, err)
-	account.StoredBytes = 5 * sessionstore.SessionBytes
+	account.Limits.StoredBytes = 5 * sessionstore.SessionBytes
 	require.NoError(t, h.options.Tokens.Set(account))
 	ana := connect(t, "ws://"+h.address, secret).initialize()
 	opened := 0

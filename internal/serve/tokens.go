@@ -20,22 +20,28 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Account describes a user, and what the user may use.
+// Account describes a user, and what the user may use. As JSON it is the content of the account's
+// file, NAME.json.
 type Account struct {
 	// Name names the user.
-	Name string
+	Name string `json:"name"`
 	// Within are the directories in which the roots of the user's sessions must be.
-	Within workspace.Dirs
+	Within workspace.Dirs `json:"within"`
 	// Agent names the agent that answers the user, "" for the server's own.
-	Agent string
-	// Budget is the amount that the user's sessions may cost before the user is asked.
-	Budget acp.Budget
+	Agent string `json:"agent,omitzero"`
 	// Limits replace those of the server where they are not 0.
-	Limits acp.Limits
-	// StoredBytes replaces that of the server if it is not 0.
-	StoredBytes int
+	Limits Limits `json:"limits,omitzero"`
+	// Budget is the amount that the user's sessions may cost before the user is asked.
+	Budget acp.Budget `json:"budget,omitzero"`
 	// Ask and Deny are rules in addition to those of the server.
-	Ask, Deny []string
+	Ask  []string `json:"ask,omitzero"`
+	Deny []string `json:"deny,omitzero"`
+}
+
+// Limits are what a user may use, and store.
+type Limits struct {
+	acp.Limits
+	StoredBytes int `json:"storedBytes,omitzero"`
 }
 
 // Narrow returns the rules for the user's sessions: those of the server with the account's, which
@@ -60,7 +66,6 @@ func (a Account) Narrow(
 // same reports whether a and other give the same rights.
 func (a Account) same(other Account) bool {
 	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits &&
-		a.StoredBytes == other.StoredBytes &&
 		slices.Equal(a.Ask, other.Ask) && slices.Equal(a.Deny, other.Deny) &&
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
@@ -84,24 +89,6 @@ type Token struct {
 
 // validAt reports whether a token can be used at a time.
 func (t Token) validAt(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
-
-// accountFile is the content of an account's file, which is named NAME.json.
-type accountFile struct {
-	Name   string       `json:"name"`
-	Within []string     `json:"within"`
-	Agent  string       `json:"agent,omitzero"`
-	Limits limitsInFile `json:"limits,omitzero"`
-	Budget acp.Budget   `json:"budget,omitzero"`
-	Ask    []string     `json:"ask,omitzero"`
-	Deny   []string     `json:"deny,omitzero"`
-}
-
-type limitsInFile struct {
-	Connections int `json:"connections,omitzero"`
-	Sessions    int `json:"sessions,omitzero"`
-	Turns       int `json:"turns,omitzero"`
-	StoredBytes int `json:"storedBytes,omitzero"`
-}
 
 // Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use,
 // by processes too.
@@ -143,9 +130,7 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 	if path, err = s.path(a.Name); err != nil {
 		return "", nil, err
 	}
-	content, err = json.Marshal(accountFile{Name: a.Name, Within: a.Within.Strings(), Agent: a.Agent,
-		Limits: limitsInFile{a.Limits.Connections, a.Limits.Sessions, a.Limits.Turns, a.StoredBytes},
-		Budget: a.Budget, Ask: a.Ask, Deny: a.Deny})
+	content, err = json.Marshal(a)
 	return path, content, err
 }
 
@@ -290,17 +275,9 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 	if err != nil {
 		return a, err
 	}
-	var f accountFile
-	if err := read(path, &f); err != nil {
-		return a, err
+	if err = read(path, &a); err == nil && a.Name != name {
+		err = fmt.Errorf("%s is the file of %q", path, a.Name)
 	}
-	if f.Name != name {
-		return a, fmt.Errorf("%s is the file of %q", path, f.Name)
-	}
-	a = Account{Name: f.Name, Agent: f.Agent, Budget: f.Budget, Ask: f.Ask, Deny: f.Deny,
-		StoredBytes: f.Limits.StoredBytes, Limits: acp.Limits{
-			Connections: f.Limits.Connections, Sessions: f.Limits.Sessions, Turns: f.Limits.Turns}}
-	a.Within, err = workspace.ParseDirs(f.Within)
 	return a, err
 }
 

@@ -24,7 +24,7 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 
-	ana := Account{Name: "ana", Within: within, Limits: acp.Limits{Turns: 3},
+	ana := Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Turns: 3}, StoredBytes: 7},
 		Budget: acp.Budget{Amount: 5, Currency: "USD", Per: acp.PerDay}}
 	_, err = s.Add("ana", Token{})
 	require.ErrorIs(t, err, fs.ErrNotExist)

@@ -40,7 +40,7 @@ func (s *Server) user(name string) (User, error) {
 		Connection: fmt.Sprintf("%d %s", s.connected.Add(1), name),
 		Workspace:  roots,
 		Store: limitedStore{s.options.Store.For(name), s.share(name),
-			cmp.Or(a.StoredBytes, s.options.StoredBytes)},
+			cmp.Or(a.Limits.StoredBytes, s.options.StoredBytes)},
 		Log: s.options.Log.With("user", name),
 	}, nil
 }
