@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // The process that answered initialize has the old version; the one that is started with flags has
@@ -70,24 +69,6 @@ func TestRestartByPrompt(t *testing.T) {
 			require.Equal(t, 2, modes, "the agent is in the mode that the user sees")
 		})
 	}
-}
-
-func TestRestartWithUnreadableHistory(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
-		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
-	history := func(yield func(backend.Update, error) bool) {
-		yield(backend.Update{}, jsonrpc.ErrClosed)
-	}
-	s, _, err := b.backend.Open(t.Context(),
-		backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a","mcpServers":[]}`),
-			History: history}, host{b.client})
-	require.NoError(t, err)
-	for range 2 {
-		_, err := b.prompt(s)
-		requireEnded(t, err, 3)
-	}
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context","due":true}`,
-		b.client.state)
 }
 
 func TestRestartRestoresMode(t *testing.T) {

@@ -101,18 +101,14 @@ func (p *Pool) release(user string) {
 	}
 }
 
-// unusedLocked returns the connections that have been without a client for longest, perhaps only
-// among those of a user, or nil.
-func (p *Pool) unusedLocked(user string, onlyOfUser bool) (oldest *connections) {
+// unusedLocked returns connections without a client, perhaps only of a user, or nil.
+func (p *Pool) unusedLocked(user string, onlyOfUser bool) *connections {
 	for key, cs := range p.shared {
-		if cs.lingering == nil || len(cs.clients) > 0 || onlyOfUser && key.user != user {
-			continue
-		}
-		if oldest == nil || cs.left.Before(oldest.left) {
-			oldest = cs
+		if cs.lingering != nil && len(cs.clients) == 0 && (!onlyOfUser || key.user == user) {
+			return cs
 		}
 	}
-	return oldest
+	return nil
 }
 
 // Close ends all processes, until ctx ends. It is called when the connections have ended.
@@ -158,7 +154,6 @@ func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) err
 	cs.clients = slices.DeleteFunc(cs.clients, func(other backend.Client) bool { return other == c })
 	last := len(cs.clients) == 0
 	if last && p.shared[cs.key] == cs {
-		cs.left = time.Now()
 		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() {
 			p.end(context.Background(), cs)
 		})
@@ -196,7 +191,6 @@ type connections struct {
 	// Guarded by the pool's mu:
 	key       poolKey          // zero if nobody else may join
 	lingering *time.Timer      // ends the processes if no client has joined; nil at first
-	left      time.Time        // when the last client has left
 	clients   []backend.Client // the latest last
 }
 

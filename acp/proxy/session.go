@@ -134,8 +134,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		return nil, errSessionClosed
 	}
 	lost := before.child.router.subagents(before)
-	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved,
-		historyOptional: true}
+	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved}
 	if _, err := s.open(ctx, r); err != nil {
 		return nil, err
 	}

@@ -20,8 +20,7 @@ type opening struct {
 	state    state    // as saved; for a fork, that of its source
 	previous *session // the activation to replace, nil if none
 
-	historyOptional bool // the history need not be readable
-	hideReplay      bool // the child's replay must not be used
+	hideReplay bool // the child's replay must not be used
 
 	// open decides the rest.
 	child  *child             // that opens the session
@@ -283,16 +282,10 @@ func (s *session) plan(
 	saved.Offered = len(commands) > 0
 	lacksHistory := o.method == byNew && r.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		pendingHistory, err = s.earlierConversation(saved.From)
-		if err != nil && !r.historyOptional {
+		if pendingHistory, err = s.earlierConversation(saved.From); err != nil {
 			return state{}, "", err
 		}
-		if err != nil { // the child is told in a later prompt
-			s.proxy.log.Warn("cannot read the history: "+
-				"the restarted agent does not know the conversation so far", "error", err)
-			pendingHistory = ""
-		}
-		saved.HistoryDue = pendingHistory != "" || err != nil
+		saved.HistoryDue = pendingHistory != ""
 	}
 	if r.mode != profiles.RootsByContext {
 		saved.SentRoots = ""
