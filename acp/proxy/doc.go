@@ -75,10 +75,11 @@
 //
 // # Failures
 //
-// Children are started by initialize or when they are needed, and ended with their process groups
-// by Close. If one ends unexpectedly, running turns fail with an error that says how it ended. The
-// next prompt restarts it, with increasing delays if it keeps failing, opens the session as for
-// session/resume, and restores modes and options.
+// Children are started by initialize or when they are needed, and ended with their process groups:
+// one for certain directories with its last session, the others by Close. If one ends unexpectedly,
+// running turns fail with an error that says how it ended. The next prompt restarts it, with
+// increasing delays if it keeps failing, opens the session as for session/resume, and restores modes
+// and options.
 //
 // # Where to find things
 //
