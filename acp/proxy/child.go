@@ -53,8 +53,12 @@ type child struct {
 	done    chan struct{}           // closed when the connection and the process have ended
 	exit    error                   // why, usually an *endedError; set before done is closed
 
+	active   atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+	loadable atomic.Bool // its sessions can be opened in another process
+
 	mu      sync.Mutex
 	refs    int     // the sessions that it serves
+	uses    int     // requests to it and from it, and openings of sessions, that are in progress
 	retired bool    // no session may use it any more, because it is being ended
 	claims  []claim // if its sessions share MCP servers
 }
@@ -88,7 +92,7 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		return nil, err
 	}
 	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, o.limits.MaxLine)
-	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.accept), jsonrpc.Options{
+	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
 		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
 	})
@@ -102,6 +106,12 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 // serve runs the connection until it ends, and then ends the process.
 func (c *child) serve(ctx context.Context, onEnd func()) {
 	defer close(c.done)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer c.stop(nil)
+	if c.place != (place{}) {
+		watching.Go(func() { c.stopWhenIdle(ctx) })
+	}
 	err := c.conn.Serve(ctx)
 	c.ended.Store(true)
 	crashed, reason := ctx.Err() == nil, context.Cause(ctx)

@@ -3,6 +3,9 @@ package proxy
 import (
 	"context"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // claim is a session's use of the MCP servers in its working directory.
@@ -52,6 +55,23 @@ func (c *child) unclaim(s *session) {
 	}
 }
 
+// awaitEnd waits until a child that was stopped as idle has ended, because another process is about
+// to open its sessions.
+func (c *child) awaitEnd(ctx context.Context) error {
+	c.mu.Lock()
+	retired := c.retired
+	c.mu.Unlock()
+	if !retired {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // running reports whether sessions can use the child.
 func (c *child) running() bool {
 	c.mu.Lock()
@@ -59,15 +79,39 @@ func (c *child) running() bool {
 	return !c.retired && !c.ended.Load()
 }
 
-// acquire adds a session that the child serves. It returns false if the child is not running.
-func (c *child) acquire() bool {
+// use reports whether the child is running. If it is, it is not stopped as idle until unuse is
+// called.
+func (c *child) use() bool { return c.begin(0) }
+
+// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// child is not running.
+func (c *child) acquire() bool { return c.begin(1) }
+
+func (c *child) begin(refs int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.retired || c.ended.Load() {
 		return false
 	}
-	c.refs++
+	c.refs += refs
+	c.uses++
 	return true
+}
+
+// unuse undoes use.
+func (c *child) unuse() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses--
+	c.active.Store(true)
+}
+
+// whileUsed wraps work so that it ends a use of the child, which the caller has begun.
+func (c *child) whileUsed(work backend.Work) backend.Work {
+	return func() (backend.Raw, error) {
+		defer c.unuse()
+		return work()
+	}
 }
 
 // retain adds a session that the child serves.
@@ -88,4 +132,25 @@ func (c *child) release(ctx context.Context) error {
 		return nil
 	}
 	return c.close(ctx)
+}
+
+// stopWhenIdle stops the child once it is idle. It returns when ctx ends.
+func (c *child) stopWhenIdle(ctx context.Context) {
+	for range pause.Every(ctx, c.limits.Idle) {
+		c.stopIfIdle()
+	}
+}
+
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
+// sessions can be opened in another process.
+func (c *child) stopIfIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active.Swap(false) || c.uses > 0 || !c.loadable.Load() || c.retired ||
+		c.router.working() {
+		return
+	}
+	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
+	c.retired = true
+	c.stop(nil)
 }

@@ -245,6 +245,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		}
 		return nil, p.options.Profile.ExplainStart(err)
 	}
+	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil
 }
 

@@ -1,11 +1,15 @@
 package proxy_test
 
 import (
+	"context"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -193,4 +197,99 @@ func TestSessionsWithTheSameFolders(t *testing.T) {
 	require.NoError(t, os.Mkdir(all.At(1).String(), 0o700))
 	_, other := open(all)
 	require.NotEqual(t, tools, other)
+}
+
+// A process that was started for certain directories is stopped when it has had nothing to do for a
+// while. Its sessions go on.
+func TestIdleProcess(t *testing.T) {
+	const idle = 20 * time.Millisecond
+	options := proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: idle})
+	t.Run("P7/it is started again for the next prompt", func(t *testing.T) {
+		h, mark := marked(t, abilities{Load: true, Close: true}, options)
+		v := h.connect()
+		first := roots(t, 2)
+		var ids []string
+		for range 2 {
+			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+			require.NoError(t, err)
+			ids = append(ids, s.ID)
+			v.SetMode(t, s.ID, "plan")
+		}
+		requireProcesses(t, 1, mark)
+		for _, id := range ids {
+			require.Equal(t, "agent N:one", v.prompt(id, "one"))
+		}
+		for _, words := range []string{"one+two", "one+two+three"} {
+			requireProcesses(t, 1, mark)
+			for _, id := range ids {
+				require.Equal(t, "agent N:"+words,
+					v.prompt(id, words[strings.LastIndex(words, "+")+1:]))
+			}
+		}
+		requireProcesses(t, 1, mark)
+		require.Equal(t, `{}`, v.SetMode(t, ids[0], "build"), "or another request")
+		requireProcesses(t, 1, mark)
+		_, err := v.LoadSession(t.Context(), ids[0], client.Setup{Roots: first})
+		require.NoError(t, err)
+		require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two",
+			"user three", "agent N:one+two+three"}, v.shown(),
+			"a load shows what the agent has, which is everything")
+		requireProcesses(t, 1, mark)
+		require.NoError(t, v.CloseSession(t.Context(), ids[1]))
+		require.NoError(t, v.CloseSession(t.Context(), ids[0]))
+		v.disconnect()
+		require.Empty(t, mark.Processes(), "W9")
+		modes := make(map[string]int)
+		for _, r := range h.received() {
+			require.NotContains(t, r.params, "acp-agent-context",
+				"the agent has the conversation itself")
+			if r.method == "session/set_mode" {
+				modes[r.params[strings.Index(r.params, `"modeId"`):]]++
+			}
+		}
+		require.GreaterOrEqual(t, modes[`"modeId":"plan"}`], 6, "in the mode that the user sees")
+	})
+	t.Run("it is not stopped", func(t *testing.T) {
+		h, mark := marked(t, abilities{Load: true}, options)
+		v := h.connect()
+		busy, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+		require.NoError(t, err)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := v.Prompt(context.Background(), busy.ID, sdk.TextBlock("hang"))
+			ended <- err
+		}()
+		v.until("agent hanging")
+		other, otherMark := marked(t, abilities{}, options)
+		w := other.connect()
+		unloadable, err := w.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+		require.NoError(t, err)
+		for range 3 {
+			_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+			require.NoError(t, err)
+			requireProcesses(t, 2, mark)
+		}
+		require.Len(t, mark.Processes(), 2, "during a turn")
+		require.NoError(t, v.Cancel(t.Context(), busy.ID))
+		require.NoError(t, <-ended)
+		requireProcesses(t, 1, mark)
+		require.Len(t, otherMark.Processes(), 2, "if the agent cannot load sessions")
+		require.Equal(t, "agent N:one", w.prompt(unloadable.ID, "one"))
+	})
+	t.Run("prompts at any time", func(t *testing.T) {
+		h, mark := marked(t, abilities{Load: true},
+			proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: time.Millisecond}))
+		v := h.connect()
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+		require.NoError(t, err)
+		var words []string
+		for i := range 30 {
+			words = append(words, strconv.Itoa(i))
+			require.Equal(t, "agent N:"+strings.Join(words, "+"), v.prompt(s.ID, words[i]))
+			require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
+			if i%5 == 0 {
+				requireProcesses(t, 1, mark)
+			}
+		}
+	})
 }

@@ -57,6 +57,7 @@ type limits struct {
 	StartNotice  time.Duration // until the log says that this takes long: 10 s
 	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s
 	EndTimeout   time.Duration // for the answer to session/close, session/delete, a ping: 2 s
+	Idle         time.Duration // until an unused process for certain roots stops: 10 to 20 min
 	Linger       time.Duration // until the processes of a Pool's last connection end: 1 min
 	Backoff      time.Duration // before a start after two failures, doubled up to 5 times: 250 ms
 	ProcessGrace time.Duration // see process.Options.Grace
@@ -81,6 +82,7 @@ func (o Options) withDefaults() Options {
 	l.StartNotice = cmp.Or(l.StartNotice, 10*time.Second)
 	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
 	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
+	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
 	l.Linger = cmp.Or(l.Linger, time.Minute)
 	l.MaxLine = cmp.Or(l.MaxLine, 64<<20)
 	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)

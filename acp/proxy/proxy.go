@@ -139,10 +139,11 @@ func (p *proxy) Open(
 		r.previous, s.announced = previous, previous.announced
 	}
 	s.relays = s.joinRelays(r)
-	opened, err := s.open(ctx, r)
+	opened, c, err := s.open(ctx, r)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
+	c.unuse()
 	opened.Notice = p.sandboxNotice() + opened.Notice
 	return s, opened, nil
 }

@@ -25,6 +25,18 @@ type message struct {
 	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
 
+// serveMessage is accept, and keeps the child from being stopped as idle.
+func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if !c.active.Load() { // usually it is set already
+		c.active.Store(true)
+	}
+	work := c.accept(ctx, r)
+	if work == nil || !c.use() {
+		return work
+	}
+	return c.whileUsed(work)
+}
+
 // accept handles a message of the child. It runs on the read loop, so while the client does not
 // take an update, nothing more is read.
 func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
@@ -214,17 +226,22 @@ func (r *router) route(id string) route {
 	return r.routes[id]
 }
 
-// subagents returns the subagents of a session, in the order of their keys.
+// subagents returns the subagents of a session, or all if cs is nil, in the order of their keys.
 func (r *router) subagents(cs *childSession) (all []*subagent) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, to := range r.routes {
-		if to.subagent != nil && to.session == cs {
+		if to.subagent != nil && (cs == nil || to.session == cs) {
 			all = append(all, to.subagent)
 		}
 	}
 	slices.SortFunc(all, func(a, b *subagent) int { return strings.Compare(a.key, b.key) })
 	return all
+}
+
+// working reports whether a subagent is running.
+func (r *router) working() bool {
+	return slices.ContainsFunc(r.subagents(nil), func(s *subagent) bool { return s.running.Load() })
 }
 
 // begin starts holding messages, because a session is being created.

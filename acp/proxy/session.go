@@ -57,6 +57,16 @@ func (s *session) running() *childSession {
 	return s.current
 }
 
+// use is running, and begins a use of the child.
+func (s *session) use() *childSession {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current == nil || s.current.outdated.Load() || !s.current.child.use() {
+		return nil
+	}
+	return s.current
+}
+
 // replace sets the child session and returns the previous one. It returns false if s was closed.
 func (s *session) replace(
 	cs *childSession, saved state, pendingHistory string,
@@ -73,25 +83,27 @@ func (s *session) replace(
 
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := s.running(); cs != nil {
-		return cs.forward(ctx, method, params)
+	if cs := s.use(); cs != nil {
+		return cs.child.whileUsed(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, err := s.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
+		defer cs.child.unuse()
 		return cs.forward(ctx, method, params)()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := s.running()
+	cs := s.use()
 	if cs == nil {
 		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
+	defer cs.child.unuse()
 	cs.child.notify(method, withSessionID(params, cs.id))
 }
 
@@ -116,7 +128,8 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again, mostly because the child has ended.
+// revive opens the child's session again, mostly because the child has ended, and begins a use of
+// it.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:
@@ -124,7 +137,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if cs := s.running(); cs != nil {
+	if cs := s.use(); cs != nil {
 		return cs, nil
 	}
 	s.mu.Lock()
@@ -133,15 +146,20 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	if closed {
 		return nil, errSessionClosed
 	}
+	if err := before.child.awaitEnd(ctx); err != nil {
+		return nil, err
+	}
 	lost := before.child.router.subagents(before)
 	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved}
-	if _, err := s.open(ctx, r); err != nil {
+	_, c, err := s.open(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	cs := s.current
 	s.mu.Unlock()
 	if cs == nil {
+		c.unuse()
 		return nil, errSessionClosed
 	}
 	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())

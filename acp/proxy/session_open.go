@@ -95,15 +95,19 @@ type openResult struct {
 	shown   int         // updates of its history that were passed on
 }
 
-// open connects s to a session of a child. It tries the possible ways until one succeeds.
-func (s *session) open(ctx context.Context, r opening) (opened backend.Opened, err error) {
+// open connects s to a session of a child. It tries the possible ways until one succeeds. If there
+// is nil, it has begun a use of the child.
+func (s *session) open(
+	ctx context.Context, r opening,
+) (opened backend.Opened, c *child, err error) {
 	c, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
-		return opened, err
+		return opened, nil, err
 	}
 	defer func() {
 		if err != nil {
 			c.unclaim(s)
+			c.unuse()
 		}
 	}()
 	r.child, r.mode = c, mode
@@ -141,7 +145,7 @@ func (s *session) open(ctx context.Context, r opening) (opened backend.Opened, e
 			if refused != nil {
 				opened.Notice += s.refusedTools(c, refused)
 			}
-			return opened, err
+			return opened, c, err
 		}
 		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
 			break
@@ -163,7 +167,7 @@ func (s *session) open(ctx context.Context, r opening) (opened backend.Opened, e
 			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
-	return opened, err
+	return opened, c, err
 }
 
 // forEarlier returns the plan to open r.earlier, and how.
