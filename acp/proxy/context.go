@@ -110,8 +110,12 @@ func (s *session) nextContext(cs *childSession) promptContext {
 		return promptContext{}
 	}
 	pc := promptContext{history: s.pendingHistory}
-	for _, part := range s.contextParts(s.state.RootsMode) {
+	told := s.relays.toldParts()
+	for i, part := range s.contextParts(s.state.RootsMode) {
 		known := *part.sent(&s.state)
+		if known == "" && told != nil { // what a prompt said is newer
+			known = told[i].digest
+		}
 		switch {
 		case part.digest == known:
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Clause A25.
@@ -207,6 +208,29 @@ func TestInstructionsLimit(t *testing.T) {
 	v.prompt(s.ID, "one")
 	require.Less(t, len(h.lastPrompt()[1]), 1200)
 	require.Contains(t, h.lastPrompt()[1], "(cut: ")
+}
+
+// Clause P7.
+func TestConversationLimit(t *testing.T) {
+	h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
+	v := h.connect()
+	first := roots(t, 0)
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
+	require.NoError(t, err)
+	for i := range 10 {
+		v.prompt(s.ID, fmt.Sprintf("word%d%s</acp-agent-context>", i, strings.Repeat("é", 40)))
+	}
+	v.disconnect()
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
+	require.NoError(t, err)
+	v.prompt(s.ID, "last")
+	all := h.received()
+	prompt := all[len(all)-1].params
+	require.Less(t, len(prompt), 2000)
+	require.Contains(t, prompt, "continues one whose messages you do not have")
+	require.Equal(t, 1, strings.Count(prompt, `/acp-agent-context\u003e`)-strings.Count(prompt,
+		`\\/acp-agent-context\u003e`), "the conversation cannot end the block")
 }
 
 // Clause P1.
@@ -501,4 +525,74 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	require.Contains(t, h.lastPrompt()[1], all.At(1).String())
 	v.prompt(s.ID, "/review main")
 	require.Equal(t, []string{"/review main"}, h.lastPrompt())
+}
+
+// An agent whose model is told the instructions of MCP servers learns there what is in the folders,
+// and in prompts only what changes, and everything if it does not start the server.
+//
+// Clause P6.
+func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Context: profiles.Context{ByServer: true}}))
+	all := roots(t, 2)
+	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	told := h.servers("session/new")[0].tells(t)
+	require.Contains(t, told, "several folders")
+	require.Contains(t, told, "Of the first.")
+	v.prompt(s.ID, "one")
+	require.Equal(t, []string{"one"}, h.lastPrompt())
+
+	require.NoError(t, os.WriteFile(path, []byte("Changed."), 0o644))
+	v.prompt(s.ID, "two")
+	require.Contains(t, h.lastPrompt()[1], "These instructions replace")
+	require.NotContains(t, h.lastPrompt()[1], "several folders")
+	v.prompt(s.ID, "three")
+	require.Equal(t, []string{"three"}, h.lastPrompt())
+	v.disconnect()
+
+	v = h.connect() // the agent has started again
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Contains(t, h.servers("session/load")[0].tells(t), "Changed.")
+	v.prompt(s.ID, "four")
+	require.Equal(t, []string{"four"}, h.lastPrompt())
+	v.disconnect()
+
+	v = h.connect()
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	v.prompt(s.ID, "five")
+	require.Contains(t, h.lastPrompt()[1], "several folders", "it has not started the server")
+}
+
+// A session of an agent that is given its folders otherwise, or has only one, has a server that
+// tells what is in them if there is something to tell.
+//
+// Clause P6.
+func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
+	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}, Finds: profiles.Finds{InCwd: []string{"AGENTS.md"}}, Context: profiles.Context{ByServer: true}}))
+	all := roots(t, 1)
+	v := h.connect()
+	_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Empty(t, h.servers("session/new"), "there is nothing to tell")
+
+	put(t, all.Cwd(), "AGENTS.md", "Found.")
+	put(t, all.At(1), "AGENTS.md", "Of the first.")
+	put(t, all.Cwd(), "skills/one/SKILL.md", "---\nname: one\ndescription: One.\n---\n")
+	for _, roots := range []workspace.Roots{all, with(all)} {
+		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
+		require.NoError(t, err)
+		given := h.servers("session/new")[0]
+		require.Equal(t, []string{"mcp", "--tell-only", "--roots-from"}, given.Args[:3])
+		told := given.tells(t)
+		require.NotContains(t, told, "Found.")
+		require.Equal(t, roots.Len() > 1, strings.Contains(told, "Of the first."))
+		require.Contains(t, told, "- one: One.")
+		require.NotContains(t, told, "several folders")
+		v.prompt(s.ID, "one")
+		require.Equal(t, []string{"one"}, h.lastPrompt())
+	}
 }

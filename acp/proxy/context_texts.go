@@ -43,7 +43,7 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 	}
 	b.WriteString("You may read and change files in all of them, by absolute paths.\n")
 	b.WriteString(describeReadOnly(roots))
-	if tools.name != "" {
+	if tools.files {
 		does := "lists, reads, searches, writes and edits"
 		if tools.readOnly {
 			does = "lists, reads and searches"

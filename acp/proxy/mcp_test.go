@@ -86,6 +86,14 @@ func (s sentServer) folders(t testing.TB) ([]string, error) {
 	return dirs, err
 }
 
+// tells returns what our tool server would tell the model in its instructions.
+func (s sentServer) tells(t testing.TB) string {
+	t.Helper()
+	told, err := mcprelay.SessionContext(t.Context(), s.Args[len(s.Args)-1], s.Env[0].Value)
+	require.NoError(t, err)
+	return told
+}
+
 // serves fails unless the tool server serves the folders of all.
 func (s sentServer) serves(t testing.TB, all workspace.Roots) {
 	t.Helper()
@@ -235,6 +243,22 @@ func TestToolServerHasTheRules(t *testing.T) {
 	require.ErrorContains(t, err, "not open")
 }
 
+// Some agents do not start the servers that a client names.
+//
+// Clause P1.
+func TestToolServerThatIsNotStarted(t *testing.T) {
+	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
+	require.NoError(t, err)
+	require.Len(t, h.servers("session/new"), 1)
+	v.prompt(s.ID, "one")
+	require.Contains(t, h.lastPrompt()[1],
+		`use the tools of the MCP server "acp_agent_roots", if you have them: `)
+	v.prompt(s.ID, "two")
+	require.Len(t, h.lastPrompt(), 1, "it is told once")
+}
+
 // An agent that refuses MCP servers has several folders without our own server, in every way to
 // open a session, and the user learns of it once.
 //
@@ -291,6 +315,30 @@ func TestToolServerThatIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "Internal error")
 		require.Len(t, h.servers("session/new"), 1)
 	})
+}
+
+// A server must not keep roots that were removed, even if the child cannot load or resume.
+//
+// Clause A24.
+func TestToolServerWithOtherRoots(t *testing.T) {
+	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
+	all := roots(t, 2)
+	v := h.connect()
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
+	require.NoError(t, err)
+	v.prompt(s.ID, "one")
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
+	require.NoError(t, err)
+	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"),
+		"only a new session is given the server")
+	given := h.servers("session/new")
+	require.Len(t, given, 1)
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
+	require.NoError(t, err)
+	given[0].serves(t, with(all, all.At(2).String()))
+	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
+	require.NoError(t, err)
+	given[0].servesNothing(t)
 }
 
 // Clause P1.

@@ -28,6 +28,9 @@ type relays struct {
 	mu     sync.Mutex
 	users  []relayUser // the latest last
 	closed bool
+	// told are the parts that the instructions of our tool server tell the model, if the server was
+	// started since the child session was opened.
+	told []contextPart
 }
 
 // relayUser is an activation, with the roots that it has published.
@@ -42,6 +45,8 @@ type relayUser struct {
 // are then started as the client says.
 func (s *session) joinRelays(r opening) *relays {
 	p := s.proxy
+	mode := s.likelyMode()
+	s.tells = s.tellsByServer(mode)
 	if previous := r.previous; previous != nil && previous.relays.follow(previous, s) {
 		return previous.relays
 	}
@@ -50,7 +55,7 @@ func (s *session) joinRelays(r opening) *relays {
 	}
 	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	if !s.wantsTools(s.likelyMode(), r.state) && !wraps {
+	if !s.wantsTools(mode, r.state) && !s.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -61,7 +66,7 @@ func (s *session) joinRelays(r opening) *relays {
 	}
 	p.secrets.Add(publisher.Secret())
 	joined := &relays{publisher: publisher}
-	publisher.SetRules(joined.rules)
+	publisher.SetAnswers(joined.tell, joined.rules)
 	joined.join(s)
 	joined.publish(s) // the child may start servers before it responds
 	return joined
@@ -98,6 +103,48 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 		}
 	}
 	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders, ReadOnly: readOnly}, len(users) > 0
+}
+
+// tell returns the text that the instructions of our tool server contain for the latest user's
+// model, or "".
+func (r *relays) tell() string {
+	var s *session
+	r.mu.Lock()
+	if len(r.users) > 0 {
+		s = r.users[len(r.users)-1].session
+	}
+	r.mu.Unlock()
+	if s == nil || !s.proxy.options.Profile.Context.ByServer {
+		return ""
+	}
+	told := s.contextParts(s.likelyMode())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.told = told
+	return systemText(told)
+}
+
+// toldParts returns what tell has returned about each topic, nil for nothing. r may be nil.
+func (r *relays) toldParts() []contextPart {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.told
+}
+
+// forget drops the parts that were told, because the child may not start our tool server again. r
+// may be nil.
+func (r *relays) forget() {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.users) == 1 { // another session has it running
+		r.told = nil
+	}
 }
 
 // join adds a user. It returns false if the relays are closed.

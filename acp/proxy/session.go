@@ -20,6 +20,7 @@ type session struct {
 	params  backend.Raw // of its lifecycle request, to open it again in a restarted child
 	history iter.Seq2[backend.Update, error]
 	relays  *relays // nil if its MCP servers have none
+	tells   bool    // our tool server tells the child what is in the roots
 	// refusesTools is set if the child takes no such server.
 	refusesTools atomic.Bool
 	announced    *announcement

@@ -207,6 +207,7 @@ func (s *session) agentName(c *child) string {
 
 // try opens a session in one way.
 func (s *session) try(ctx context.Context, method openMethod, r opening) (openResult, error) {
+	s.relays.forget()
 	if method == byLoad || method == byResume {
 		return s.reopen(ctx, method, r)
 	}
@@ -280,7 +281,7 @@ func (s *session) plan(
 	if r.earlier != nil && r.earlier.key() != saved.key() {
 		saved.Earlier = r.earlier
 	}
-	saved.SentTools = s.toolServer(r.mode, saved).name != ""
+	saved.SentTools = s.toolServer(r.mode, saved).files
 	saved.RefusesTools = s.refusesTools.Load()
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0

@@ -19,12 +19,15 @@ import (
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
 
-// toolServer is our own MCP server, with file tools for all roots of a child that learns of its
+// toolServer is our own MCP server. It has file tools for all roots if the child learns of its
 // roots from a prompt. It asks us for the session's roots in each call, so it can use none once the
-// session is closed.
+// session is closed. If the profile says that instructions of servers reach the model, its
+// instructions tell the child what is in the roots; a server that is only needed for that has no
+// file tools.
 type toolServer struct {
 	name     string // "" for none
-	readOnly bool   // its tools change no files
+	files    bool   // it has tools for files
+	readOnly bool   // that do not change them
 }
 
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
@@ -33,17 +36,28 @@ func (p *proxy) offersTools() bool {
 	return o.Profile.Roots.Tools != profiles.ToolsOff && o.RootsTools.Path != "" && o.RelayDir != ""
 }
 
-// wantsTools reports whether a child that learns of its roots in the given way gets the server. A child session that already has such a server gets it again even for a single root,
+// wantsTools reports whether the server has file tools for a child that learns of its roots in the
+// given way. A child session that already has such a server gets it again even for a single root,
 // because some agents keep a server that is no longer named.
 func (s *session) wantsTools(mode profiles.RootsMode, saved state) bool {
 	return mode == profiles.RootsByContext && s.proxy.offersTools() &&
 		(saved.SentTools || s.roots.Additional().Len() > 0)
 }
 
+// tellsByServer reports whether the server's instructions have something to tell a child that
+// learns of its roots in the given way. It must be called before the session has relays.
+func (s *session) tellsByServer(mode profiles.RootsMode) bool {
+	if !s.proxy.options.Profile.Context.ByServer || !s.proxy.offersTools() {
+		return false
+	}
+	return systemText(s.contextParts(mode)) != ""
+}
+
 // toolServer returns the server, if the session has one. saved is the state of the child session.
 // It can write only if the child is known to ask the user first, or if the user has allowed it.
 func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
-	if s.relays == nil || s.refusesTools.Load() || !s.wantsTools(mode, saved) {
+	files := s.wantsTools(mode, saved)
+	if s.relays == nil || s.refusesTools.Load() || !files && !s.tells {
 		return toolServer{}
 	}
 	name, servers := toolServerName, listServers(s.params)
@@ -52,7 +66,7 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := s.proxy.options.Profile
-	return toolServer{name: name,
+	return toolServer{name: name, files: files,
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 
@@ -116,7 +130,10 @@ func (s *session) withToolServer(params backend.Raw, tools toolServer) backend.R
 	}
 	command := s.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
-	if tools.readOnly {
+	switch {
+	case !tools.files:
+		args = append(args, "--tell-only")
+	case tools.readOnly:
 		args = append(args, "--read-only")
 	}
 	args = append(args, "--roots-from", s.relays.publisher.Address())

@@ -41,6 +41,7 @@ type mcpFlags struct {
 	noAuth    bool
 	anyRoot   bool
 	readOnly  bool
+	tellOnly  bool // only tell the session's model what is in the roots
 }
 
 // newMCP returns the command that serves the file tools over MCP.
@@ -70,7 +71,11 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 		"like --dir, but `DIR` is read-only; can be repeated")
 	cmd.Flags().StringVar(&m.session, "roots-from", "",
 		"the `SOCKET` of the acp-agent session that provides the roots")
-	_ = cmd.Flags().MarkHidden("roots-from") // acp-agent adds it when it gives an agent this server
+	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
+		"with --roots-from, serve what is in the session's folders, and no tools for files")
+	for _, flag := range []string{"roots-from", "tell-only"} {
+		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
+	}
 	cmd.Flags().Var((*listValue)(&m.within), "within",
 		"refuse folders outside `DIR`; can be repeated")
 	cmd.Flags().StringVar(&m.http, "http", "",
@@ -168,9 +173,16 @@ func (m mcpFlags) options(
 		o.Session = func(ctx context.Context) ([]workspace.Root, error) {
 			return mcprelay.SessionRoots(ctx, m.session, secret)
 		}
-		if _, err := o.Session(ctx); errors.Is(err, mcprelay.ErrEnded) {
-			logger.Info("serving no tools", "reason", err) // to an agent that has kept the server
-			o.Empty = true
+		if m.tellOnly {
+			o.Only = []string{"find_skills"}
+		}
+		o.Context, err = mcprelay.SessionContext(ctx, m.session, secret)
+		switch {
+		case errors.Is(err, mcprelay.ErrEnded): // started by an agent that has kept the server
+			logger.Info("serving no tools", "reason", err)
+			o.Only = []string{}
+		case err != nil:
+			logger.Info("cannot tell the model what is in the folders", "error", err)
 		}
 	}
 	if o.Roots, err = rootsOf(slices.Concat(m.roots, m.readRoots)); err != nil {

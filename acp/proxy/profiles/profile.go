@@ -105,11 +105,14 @@ type Finds struct {
 	Commands []string
 }
 
-// Context is how the text that prompts add for an agent reaches its model.
+// Context is how text reaches the model of an agent, besides prompts.
 type Context struct {
 	// AfterCommands says that text after a call of one of its own commands reaches its model too.
 	// Some agents do not recognize a command that is followed by other text, or drop that text.
 	AfterCommands bool
+	// ByServer says that the system prompt of its model contains the instructions of a session's
+	// MCP servers. Then the server with the tools describes the directories in its instructions.
+	ByServer bool
 }
 
 // State names an agent's own files outside the sessions' roots. Its paths begin with "~/" or

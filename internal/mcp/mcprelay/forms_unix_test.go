@@ -25,7 +25,7 @@ func TestRulesHoldForEachFormOfACall(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	var deny []string
-	p.SetRules(func() (Rules, bool) { return Rules{Folders: []string{top}, Deny: deny}, true })
+	p.SetAnswers(nil, func() (Rules, bool) { return Rules{Folders: []string{top}, Deny: deny}, true })
 	s := newSides(t)
 	s.Address, s.Secret, s.Server = p.Address(), p.Secret(), "files"
 	s.server(`{"jsonrpc":"2.0","id":9,"result":{"tools":[{"name":"look","inputSchema":{},"annotations":{"readOnlyHint":true}},{"name":"twice","inputSchema":{}}]}}`)

@@ -39,7 +39,8 @@ type Publisher struct {
 
 	mu      sync.Mutex
 	roots   *mcproots.Snapshot    // nil before the first Set
-	rules   func() (Rules, bool)  // nil before SetRules
+	context func() string         // nil before SetAnswers
+	rules   func() (Rules, bool)  // nil before SetAnswers
 	changed chan struct{}         // closed and replaced by Set
 	relays  map[net.Conn]struct{} // nil after Close
 }
@@ -156,12 +157,12 @@ func (p *Publisher) Set(s mcproots.Snapshot) {
 	p.changed = make(chan struct{})
 }
 
-// SetRules sets the function that returns the rules for [SessionRules] if they are known. It is
-// called for each request, concurrently.
-func (p *Publisher) SetRules(rules func() (_ Rules, known bool)) {
+// SetAnswers sets the functions that return the text for [SessionContext], and the rules for
+// [SessionRules] if they are known. They are called for each request, concurrently.
+func (p *Publisher) SetAnswers(context func() string, rules func() (_ Rules, known bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules = rules
+	p.context, p.rules = context, rules
 }
 
 // Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called
@@ -258,7 +259,9 @@ func (p *Publisher) serve(conn net.Conn) {
 const (
 	allLists  = '\n' // the roots as results of roots/list, now and when they change
 	rootsOnce = '?'  // the session's roots with their real paths, once
-	rulesOnce = '='  // the session's rules, once
+
+	contextOnce = '!' // the session's text for its model, once
+	rulesOnce   = '=' // the session's rules, once
 )
 
 // readSecret reports whether the relay sends the secret, and returns the byte after it. It reads no
@@ -270,18 +273,22 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 		return 0, false
 	}
 	wants = sent[len(p.secret)]
-	return wants, slices.Contains([]byte{allLists, rootsOnce, rulesOnce}, wants)
+	return wants, slices.Contains([]byte{allLists, rootsOnce, contextOnce, rulesOnce}, wants)
 }
 
 // answer answers a process that asks once. It sends nothing if the answer is not known.
 func (p *Publisher) answer(conn net.Conn, wants byte) {
 	p.mu.Lock()
-	roots, rules := p.roots, p.rules
+	roots, context, rules := p.roots, p.context, p.rules
 	p.mu.Unlock()
 	var a any
 	switch {
 	case wants == rootsOnce && roots != nil:
 		a = newSessionRoots(*roots)
+	case wants == contextOnce && context == nil:
+		a = sessionContext{}
+	case wants == contextOnce:
+		a = sessionContext{context()}
 	case wants == rulesOnce && rules != nil:
 		if all, known := rules(); known {
 			a = all

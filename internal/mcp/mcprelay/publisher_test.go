@@ -212,7 +212,7 @@ func TestAsk(t *testing.T) {
 	_, err := mcprelay.SessionRules(t.Context(), p.Address(), p.Secret())
 	require.Error(t, err, "rules that are not known are not none")
 	known := mcprelay.Rules{Deny: []string{"read x"}}
-	p.SetRules(func() (mcprelay.Rules, bool) { return known, len(known.Deny) > 0 })
+	p.SetAnswers(nil, func() (mcprelay.Rules, bool) { return known, len(known.Deny) > 0 })
 	rules, err := mcprelay.SessionRules(t.Context(), p.Address(), p.Secret())
 	require.NoError(t, err)
 	require.Equal(t, known, rules)

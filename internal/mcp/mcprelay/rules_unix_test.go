@@ -29,7 +29,7 @@ func TestRulesHoldForCalls(t *testing.T) {
 			var rules atomic.Pointer[mcprelay.Rules]
 			rules.Store(&mcprelay.Rules{Folders: dirs})
 			p := publish(t, dirs...)
-			p.SetRules(func() (mcprelay.Rules, bool) { return *rules.Load(), true })
+			p.SetAnswers(nil, func() (mcprelay.Rules, bool) { return *rules.Load(), true })
 			server := self(era)
 			server.Name = "files"
 			c := connect(t, behind(p, server), options())

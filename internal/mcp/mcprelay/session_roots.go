@@ -19,6 +19,11 @@ type sessionRoots struct {
 	Roots []sessionRoot `json:"folders"`
 }
 
+// sessionContext is a publisher's response to SessionContext.
+type sessionContext struct {
+	Text string `json:"text"`
+}
+
 type sessionRoot struct {
 	Dir  string `json:"dir"`  // as the session names it
 	Real string `json:"real"` // where it led when the session was opened
@@ -26,7 +31,7 @@ type sessionRoot struct {
 	Grant workspace.Grant `json:"grant,omitempty"`
 }
 
-// ErrEnded is returned by SessionRoots and SessionRules after the session has ended.
+// ErrEnded is returned by SessionRoots and SessionContext after the session has ended.
 var ErrEnded = errors.New("the session that these tools belong to is not open: open it with " +
 	"acp-agent to use them again")
 
@@ -47,6 +52,14 @@ func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root
 		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real, Grant: f.Grant}
 	}
 	return roots, nil
+}
+
+// SessionContext returns the text for the model of the session whose publisher is at address, which
+// our MCP server puts into its instructions, or "".
+func SessionContext(ctx context.Context, address, secret string) (string, error) {
+	var a sessionContext
+	err := ask(ctx, address, secret, contextOnce, &a)
+	return a.Text, err
 }
 
 // Rules are the texts of a session's rules about what is asked about and denied in its folders.

@@ -31,8 +31,11 @@ type Options struct {
 	// real path to which each must still lead. It is called in each call of a tool, and its result
 	// is the scope of every client. Without roots no file is accessible.
 	Session func(context.Context) ([]workspace.Root, error)
-	// Empty says to serve nothing, because that session has ended.
-	Empty bool
+	// Context is the text in the server's instructions for the model of the agent in Session.
+	Context string
+	// Only has the names of the tools to serve; nil means all. If it is not nil, the server serves
+	// nothing else, and its instructions are Context.
+	Only []string
 	// Workspace limits and restricts all root sets, including those of clients.
 	Workspace workspace.Options
 	// Guard, if not nil, returns the workspace in which the user's rules hold, for one that was
@@ -117,10 +120,11 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 
 // tools returns the tools that are served.
 func (o Options) tools() []tools.Tool {
-	if o.Empty {
-		return nil
+	all := tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
+	if o.Only == nil {
+		return all
 	}
-	return tools.New(nil, tools.Options{Permit: o.Permit}).Tools()
+	return slices.DeleteFunc(all, func(t tools.Tool) bool { return !slices.Contains(o.Only, t.Name) })
 }
 
 // Close ends all sessions, waits for them, and closes the roots.
@@ -159,15 +163,19 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 
 // forClient returns an SDK server for one client.
 func (s *Server) forClient(c *client) *mcp.Server {
+	all := s.options.Only == nil
 	said := instructions
 	switch {
-	case s.options.Empty:
-		said = ""
+	case !all:
+		said = s.options.Context
 	case s.options.Session != nil:
 		said = sessionInstructions + instructions
+		if s.options.Context != "" {
+			said += "\n\n" + s.options.Context
+		}
 	}
 	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if !s.options.Empty {
+	if all {
 		capabilities.Resources = &mcp.ResourceCapabilities{}
 		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
 	}
@@ -185,7 +193,7 @@ func (s *Server) forClient(c *client) *mcp.Server {
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)
 	c.promptsChanged = func() {}
-	if !s.options.Empty {
+	if all {
 		c.addResources(server)
 		// the SDK notifies the client
 		c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }

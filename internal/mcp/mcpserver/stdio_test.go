@@ -198,6 +198,22 @@ func TestSkillsOfASession(t *testing.T) {
 	require.Contains(t, found, "[161 more: ")
 }
 
+// Clause P6.
+func TestOnlySomeTools(t *testing.T) {
+	for _, only := range [][]string{{"find_skills"}, {}} {
+		p := start(t, Options{Only: only, Context: "Heed it."})
+		p.write(initialize(withoutRoots), initialized, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		said := p.read()
+		require.Contains(t, string(said.line), `"instructions":"Heed it."`)
+		names := []string{}
+		for _, tool := range p.answerTo(1).Result["tools"].([]any) {
+			names = append(names, tool.(map[string]any)["name"].(string))
+		}
+		require.Equal(t, only, names)
+		require.NotContains(t, string(said.line), `"prompts"`)
+	}
+}
+
 // Clause M8.
 func TestListExpiresWithoutListChanged(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})

@@ -28,7 +28,11 @@ func TestSessionsOfARealAgent(t *testing.T) {
 	}
 	opencodes, claudes := []named{{"several roots", multiRoot}, {"held to the roots", heldToTheRoots}}, both
 	if *survey { // opencode takes seconds for each working directory
-		both = append(slices.Clip(both), named{"knows instructions in a command", knowsInstructionsInCommand})
+		both = append(slices.Clip(both), []named{
+			{"told of new roots", toldOfNewRoots},
+			{"told of other roots", toldOfOtherRoots},
+			{"knows instructions in a command", knowsInstructionsInCommand},
+		}...)
 		claudes = both
 		opencodes = append([]named{
 			{"tools for other roots", givenToolsForOtherRoots},

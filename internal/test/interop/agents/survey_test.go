@@ -261,8 +261,12 @@ func workInRoots(t *testing.T, s *stage, known *session) error {
 func (s *stage) way(t *testing.T, asks modelserver.Request) string {
 	const listed = "This session has several folders:"
 	switch processes := fmt.Sprint(s.processes(t)); {
+	case strings.Contains(asks.Instructions, listed):
+		return "in the system prompt"
 	case strings.Contains(strings.Join(asks.Of(modelserver.User), "\n"), "<"+onlyForTheAgent+">\n"+listed):
 		return "in the prompt"
+	case strings.Contains(asks.Text(), listed):
+		return "before the first prompt"
 	case strings.Contains(processes, "--include-directories"):
 		return "by its flag"
 	}
