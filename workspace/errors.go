@@ -257,16 +257,6 @@ func (e *ReplacedError) Error() string {
 // Is reports whether target is [fs.ErrNotExist].
 func (e *ReplacedError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// MountError is returned for something on a mount that the workspace does not reach. See [Mounts].
-type MountError struct {
-	Path string
-	Why  error // what is wrong and what to do
-}
-
-func (e *MountError) Error() string {
-	return fmt.Sprintf("%s cannot be reached: %s", e.Path, e.Why)
-}
-
 // DeniedError is returned for a path that the policy denies.
 type DeniedError struct {
 	Path string

@@ -70,7 +70,7 @@ func (g *guard) CheckDir(stat dirfd.FileStat) error {
 	return nil
 }
 
-// A guard's errors for mounts. Users see a [MountError].
+// A guard's errors for mounts.
 var (
 	errMounted      = errors.New("something is mounted there, and the session reaches no mounts")
 	errMountedLater = errors.New("something was mounted there after the session had opened: " +
@@ -78,11 +78,6 @@ var (
 	errMountUnknown = errors.New("this system does not tell what is mounted there: " +
 		"only a session that reaches any mounts can open it")
 )
-
-func isMountError(err error) bool {
-	return errors.Is(err, errMounted) || errors.Is(err, errMountedLater) ||
-		errors.Is(err, errMountUnknown)
-}
 
 // newGuard returns the guard of the root with the real path at. It grants the root's own mount and,
 // if the policy says so, the mounts at the mount points below. It returns nil if everything may be

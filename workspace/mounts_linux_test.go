@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,9 +36,8 @@ func withMounts(tb testing.TB, m workspace.Mounts, cwd string,
 func requireMounted(t *testing.T, ws *workspace.Workspace, path string) {
 	t.Helper()
 	for name, way := range ways {
-		var refused *workspace.MountError
-		require.ErrorAs(t, way(ws, path), &refused, "%s %s", name, path)
-		require.Equal(t, path, refused.Path, name)
+		require.ErrorContains(t, way(ws, path), "mounted there", "%s %s", name, path)
+		require.ErrorContains(t, way(ws, path), path)
 	}
 }
 
@@ -86,15 +86,13 @@ func mountedLater(t *testing.T) {
 			for _, path := range []string{"d", "d/", "d/e", "d/e/f", "d/secret", "d/none", "d/..",
 				"d/../f", g.a + "/d/e/f", "../A/d/e"} {
 				requireMounted(t, ws, path)
-				var refused *workspace.MountError
 				_, err := ws.Lstat(path)
-				require.ErrorAs(t, err, &refused, path)
+				require.ErrorContains(t, err, "mounted there", path)
 			}
-			var refused *workspace.MountError
 			_, err = d.OpenDir("d")
-			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, "mounted there")
 			_, err = d.Lstat("d")
-			require.ErrorAs(t, err, &refused)
+			require.ErrorContains(t, err, "mounted there")
 			require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
 			requireRead(t, ws, "d/e/f", "A/d/e/f", 0, "d/e/f")
 		})
@@ -113,8 +111,7 @@ func aMountedFile(t *testing.T) {
 			bind(t, filepath.Join(g.out, "secret"), filepath.Join(g.a, "f"))
 			if _, _, err := d.ReadFile(workspace.Entry{Name: "f"}, nil,
 				100); policy != workspace.AnyMounts {
-				var refused *workspace.MountError
-				require.ErrorAs(t, err, &refused, "it was listed before")
+				require.ErrorContains(t, err, "mounted there", "it was listed before")
 			}
 			for path, granted := range map[string]bool{
 				"d/e/f": policy != workspace.NoMounts,
@@ -126,8 +123,7 @@ func aMountedFile(t *testing.T) {
 				}
 				for _, way := range []string{"Open", "Stat", "WriteFile", "WriteTarget, WriteFile",
 					"Fs.Open", "Fs.Stat"} {
-					var refused *workspace.MountError
-					require.ErrorAs(t, ways[way](ws, path), &refused, "%s %s", way, path)
+					require.ErrorContains(t, ways[way](ws, path), "mounted there", "%s %s", way, path)
 				}
 			}
 		})
@@ -185,8 +181,7 @@ func mountedInPlace(t *testing.T) {
 		require.NoError(t, unix.Unmount(at, 0))
 		require.NoError(t, unix.Mount(g.out, at, "", unix.MS_BIND, ""))
 		_, _, err := read(ws, "m/secret")
-		var refused *workspace.MountError
-		require.ErrorAs(t, err, &refused)
+		require.ErrorContains(t, err, "mounted there")
 	}
 }
 
@@ -237,8 +232,7 @@ func procInARoot(t *testing.T) {
 				for name, way := range ways {
 					err := way(ws, path)
 					if policy == workspace.NoMounts {
-						var refused *workspace.MountError
-						require.ErrorAs(t, err, &refused, "%s %s", name, path)
+						require.ErrorContains(t, err, "mounted there", "%s %s", name, path)
 						continue
 					}
 					var outside *workspace.OutsideError
@@ -259,8 +253,7 @@ func walksPassMounts(t *testing.T) {
 	require.NoError(t, walk(t.Context(), ws, ".", func(v visit) error {
 		walked = append(walked, v.Ref().Rel())
 		if v.Err != nil {
-			var refused *workspace.MountError
-			require.ErrorAs(t, v.Err, &refused)
+			require.ErrorContains(t, v.Err, "mounted there")
 			failed = append(failed, v.Ref().Rel())
 		}
 		return nil
@@ -324,8 +317,7 @@ func mountsAreNotWritten(t *testing.T) {
 		},
 		"readlink": func() error { _, err := ws.Readlink("d/secret"); return err },
 	} {
-		var refused *workspace.MountError
-		require.ErrorAs(t, attempt(), &refused, name)
+		require.ErrorContains(t, attempt(), "mounted there", name)
 	}
 	require.NoError(t, unix.Unmount(filepath.Join(g.a, "d"), unix.MNT_DETACH))
 	for path, text := range map[string]string{g.out + "/secret": "SECRET", g.out + "/e/f": "OUT",
@@ -355,12 +347,9 @@ func deniedUnderAnotherName(t *testing.T) {
 				"open/missing", "secret/deep/key"} {
 				for name, way := range ways {
 					err := way(ws, path)
-					var (
-						denied  *workspace.DeniedError
-						mounted *workspace.MountError
-					)
+					var denied *workspace.DeniedError
 					require.True(t, errors.As(err, &denied) || policy == workspace.NoMounts &&
-						errors.As(err, &mounted),
+						err != nil && strings.Contains(err.Error(), "mounted there"),
 						"%s %s: %v", name, path, err)
 				}
 			}
@@ -399,8 +388,7 @@ func TestChangesOnMounts(t *testing.T) {
 					continue
 				}
 				for name, change := range changes {
-					var refused *workspace.MountError
-					require.ErrorAs(t, change(ws, path), &refused, "%s %s", name, path)
+					require.ErrorContains(t, change(ws, path), "mounted there", "%s %s", name, path)
 				}
 				require.Equal(t, out, snapshot(t, g.out, nil))
 			}

@@ -66,9 +66,6 @@ func failed(op, path string, err error) error {
 	if denial := (*denialError)(nil); errors.As(err, &denial) {
 		return &DeniedError{Path: path, By: denial.by}
 	}
-	if isMountError(err) {
-		return &MountError{Path: path, Why: cause(err)}
-	}
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
 }
 

@@ -63,7 +63,7 @@ func (s *Stalled) add(n int32) {
 //
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
 // in the roots, ".." is the parent of the directory that was really reached, and a relative path
-// starts at cwd. Their errors are [*OutsideError], [*DeniedError], [*RefusedError], [*MountError],
+// starts at cwd. Their errors are [*OutsideError], [*DeniedError], [*RefusedError],
 // [*SpecialFileError], [ErrClosed], one that says why, or the system's in an *[fs.PathError].
 type Workspace struct {
 	*core
