@@ -138,26 +138,26 @@ type walk struct {
 const maxAhead = 128
 
 // run visits top and the nodes below it, several at once, and delivers them in order: each is
-// followed by those below it. The next node to deliver is always begun.
+// followed by those below it. At most maxAhead nodes are begun besides the next one to deliver.
 func (wk *walk) run(top *walkNode) error {
 	visiting, stop := context.WithCancel(wk.ctx)
-	slots := make(chan struct{}, wk.o.workers)
-	begin := func(n *walkNode) {
-		n.visited = make(chan struct{})
+	begun := make(chan *walkNode, maxAhead+1)
+	for range wk.o.workers {
 		go func() {
-			defer close(n.visited)
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			if visiting.Err() == nil {
-				wk.visit(n)
+			for n := range begun {
+				if visiting.Err() == nil {
+					wk.visit(n)
+				}
+				n.in.release()
+				close(n.visited)
 			}
-			n.in.release()
 		}()
 	}
 	todo := []*walkNode{top} // the next one is the last
 	ahead := 0               // nodes in todo that were begun
 	defer func() {
 		stop()
+		close(begun)
 		for ; len(todo) > 0; todo = todo[1:] {
 			if todo[0].visited == nil {
 				todo[0].in.release()
@@ -171,7 +171,8 @@ func (wk *walk) run(top *walkNode) error {
 		last := len(todo) - 1
 		for i := last; i >= 0 && (ahead < maxAhead || i == last); i-- {
 			if todo[i].visited == nil {
-				begin(todo[i])
+				todo[i].visited = make(chan struct{})
+				begun <- todo[i]
 				ahead++
 			}
 		}
