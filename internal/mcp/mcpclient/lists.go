@@ -170,16 +170,9 @@ func (s *server) list(ctx context.Context) acpmcp.Listing {
 	}
 	l, err := fromServer(ctx, s, list)
 	l.Status = s.status()
-	switch {
-	case err == nil, ctx.Err() != nil:
-	case isPermanent(err):
-		// Its failure has been logged.
-		s.log.Debug("could not list what an MCP server offers", "error", err)
-	default:
-		s.log.Warn("could not list what an MCP server offers", "error", err)
-	}
 	if err != nil {
 		l.Err = err
+		s.log.Debug("could not list what an MCP server offers", "error", err)
 	}
 	return l
 }

@@ -238,9 +238,6 @@ func (s *server) backOff(err error, wait time.Duration, failures int) {
 	}
 }
 
-// newestLegacy is the last protocol revision with initialize.
-const newestLegacy = "2025-11-25"
-
 // start connects the server once the Starter lets it.
 func (s *server) start() (*connection, error) {
 	release, err := s.set.starter.acquire(s.ctx)
@@ -255,7 +252,7 @@ func (s *server) start() (*connection, error) {
 	s.setStarting("it has not answered yet")
 	revision := ""
 	if s.legacy {
-		revision = newestLegacy
+		revision = mcproots.Legacy
 	}
 	s.mu.Unlock()
 	timeout := s.set.options.limits.StartTimeout
@@ -268,7 +265,7 @@ func (s *server) start() (*connection, error) {
 		// Some servers exit on a request that they do not know.
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
 			"error", err)
-		c, err = s.connect(ctx, newestLegacy)
+		c, err = s.connect(ctx, mcproots.Legacy)
 	}
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if ok && refused.Code == jsonrpc.CodeMethodNotFound {

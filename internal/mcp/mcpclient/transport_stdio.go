@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -89,8 +88,8 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if err != nil {
 		return err
 	}
-	if r, ok := m.(*mcpjsonrpc.Request); ok {
-		t.track(r)
+	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
+		t.open.add(r.ID)
 	}
 	if _, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.answered()
@@ -108,17 +107,4 @@ func limitReadError(err error) error {
 		return messageTooLong(long.Limit)
 	}
 	return err
-}
-
-// track records which requests are open.
-func (t *stdioTransport) track(r *mcpjsonrpc.Request) {
-	var cancelled struct{ RequestID any }
-	switch {
-	case r.IsCall():
-		t.open.add(r.ID)
-	case r.Method == "notifications/cancelled" && json.Unmarshal(r.Params, &cancelled) == nil:
-		if id, err := mcpjsonrpc.MakeID(cancelled.RequestID); err == nil {
-			t.open.remove(id)
-		}
-	}
 }

@@ -24,10 +24,8 @@ const (
 
 	listChanged = `{"jsonrpc":"2.0","method":"` + mcproots.ChangedMethod + `"}`
 
-	// maxCalls and maxCallBytes bound the calls that are kept for repetition. Further calls pass
-	// unchanged.
-	maxCalls     = 4096
-	maxCallBytes = 256 << 20
+	// maxCalls bounds the calls that are kept for repetition. Further calls pass unchanged.
+	maxCalls = 4096
 )
 
 // relay edits the messages between a client and a server. Of a message that it edits, other members
@@ -41,14 +39,12 @@ type relay struct {
 	server *lineWriter
 	nonce  string // distinguishes our own ids and states from others
 
-	mu           sync.Mutex
-	initialized  bool // a legacy client has sent notifications/initialized
-	pending      bool // the roots have changed before that
-	calls        map[string]*keptCall
-	readOnly     map[string]bool // the tools that claim to change nothing
-	callBytes    int
-	maxCallBytes int
-	lastID       int
+	mu          sync.Mutex
+	initialized bool // a legacy client has sent notifications/initialized
+	pending     bool // the roots have changed before that
+	calls       map[string]*keptCall
+	readOnly    map[string]bool // the tools that claim to change nothing
+	lastID      int
 }
 
 // keptCall is an unanswered call of a modern client, which the relay repeats with the roots if the
@@ -64,8 +60,7 @@ func newRelay(o Options, roots func() json.RawMessage, client, server io.Writer)
 	return &relay{
 		Options: o, roots: roots, client: newLineWriter(client),
 		server: newLineWriter(server),
-		nonce:  randomHex(16), calls: map[string]*keptCall{}, maxCallBytes: maxCallBytes,
-		readOnly: map[string]bool{},
+		nonce:  randomHex(16), calls: map[string]*keptCall{}, readOnly: map[string]bool{},
 	}
 }
 
@@ -198,7 +193,7 @@ func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
 		if idKey(c.clientID) == key {
-			r.remove(c)
+			delete(r.calls, idKey(c.serverID))
 			if c.rounds > 1 {
 				line = strictjson.SetAt(line, c.serverID, "params", "requestId")
 			}
@@ -318,13 +313,8 @@ func withAnswers(
 
 // keep keeps a call until it is answered. The caller holds mu.
 func (r *relay) keep(c *keptCall) {
-	key := idKey(c.serverID)
-	if before := r.calls[key]; before != nil { // the client has used the id twice
-		r.remove(before)
-	}
-	if len(r.calls) < maxCalls && r.callBytes+len(c.line) <= r.maxCallBytes {
-		r.calls[key] = c
-		r.callBytes += len(c.line)
+	if len(r.calls) < maxCalls {
+		r.calls[idKey(c.serverID)] = c
 	}
 }
 
@@ -333,16 +323,8 @@ func (r *relay) take(id json.RawMessage) *keptCall {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.calls[idKey(id)]
-	if c != nil {
-		r.remove(c)
-	}
+	delete(r.calls, idKey(id))
 	return c
-}
-
-// remove removes a call. The caller holds mu.
-func (r *relay) remove(c *keptCall) {
-	delete(r.calls, idKey(c.serverID))
-	r.callBytes -= len(c.line)
 }
 
 // sealedState is the requestState of a result from which requests for the roots were removed.
