@@ -2,7 +2,6 @@ package found_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -292,34 +291,20 @@ func TestDamagedRecords(t *testing.T) {
 }
 
 // Clause A25.
-func TestFindAndForget(t *testing.T) {
+func TestForget(t *testing.T) {
 	dir := t.TempDir()
 	consents := found.NewConsents(dir)
-	a, b := consent.ID(strings.Repeat("a", 64)), consent.ID("aab"+strings.Repeat("c", 61))
-	for _, id := range []consent.ID{a, b} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, string(id)), nil, 0o600))
-	}
-	for _, beginning := range []consent.ID{"aab", b} {
-		one, err := consents.Find(beginning)
-		require.NoError(t, err)
-		require.Equal(t, b, one.ID)
-	}
-	_, err := consents.Find("aa")
-	require.ErrorContains(t, err, "2 permissions start with aa")
-	for _, beginning := range []consent.ID{"", "f", "../a"} {
-		_, err = consents.Find(beginning)
-		require.ErrorContains(t, err, fmt.Sprintf("no permission %q", beginning))
-	}
-
-	require.NoError(t, consents.Forget(b))
-	require.NoError(t, consents.Forget(b), "there is none any more")
+	one := consent.ID(strings.Repeat("a", 64))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, string(one)), nil, 0o600))
 	outside := filepath.Join(dir, "..", "outside")
 	require.NoError(t, os.WriteFile(outside, nil, 0o600))
-	require.NoError(t, consents.Forget("../outside"))
+	for _, id := range []consent.ID{one, one, "../outside"} {
+		require.NoError(t, consents.Forget(id))
+	}
 	require.FileExists(t, outside)
 	all, err := consents.List()
 	require.NoError(t, err)
-	require.Len(t, all, 1)
+	require.Empty(t, all)
 }
 
 // Clause A25.
