@@ -271,10 +271,17 @@ func (c *connection) sendRoots(context.Context) (mcproots.Snapshot, error) {
 	c.sent = roots.URIs()
 	peer := c.peer // nil if the server asks before it is connected
 	c.mu.Unlock()
-	if peer != nil && peer.modern() {
+	if peer != nil && peer.modern() && !c.isOwn(peer) {
 		c.server.warn(deprecatedRoots)
 	}
 	return roots, nil
+}
+
+// isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
+// certainly follows the protocol.
+func (c *connection) isOwn(peer *peer) bool {
+	info := peer.InitializeResult().ServerInfo
+	return info != nil && info.Name == c.server.set.options.Name
 }
 
 // sentRoots returns the roots last sent to the server, as URIs. They are nil if it has not asked.
