@@ -94,16 +94,6 @@ func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
 	return params{object, strictjson.Refuse(wrong...)}
 }
 
-// optionalText reads a string that may be absent or null. given reports whether there is one.
-func optionalText(v *strictjson.Violations, f strictjson.Field) (text string, given bool) {
-	if !f.Present() || f.IsNull() {
-		return "", false
-	}
-	text, wrong := f.Text()
-	v.Add(wrong...)
-	return text, wrong == nil
-}
-
 // sessionMember returns the member sessionId as it is written in params.
 func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
 

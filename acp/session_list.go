@@ -121,7 +121,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		p listParams
 		v strictjson.Violations
 	)
-	if path, given := optionalText(&v, params.Field("cwd")); given {
+	if path, given := v.OptionalText(params.Field("cwd")); given {
 		var err error
 		p.cwd, err = workspace.ParseDir(path)
 		v.Add(rootViolations(err)...)
@@ -130,7 +130,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		p.additional, p.filtered = decodeDirectories(&v, field).Without(p.cwd), true
 	}
 	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))
-	cursor, given := optionalText(&v, params.Field("cursor"))
+	cursor, given := v.OptionalText(params.Field("cursor"))
 	p.cursor = sessionstore.Cursor(cursor)
 	if given && cursor == "" {
 		v.Add(params.Field("cursor").Refuse(strictjson.InvalidCursor))
@@ -141,7 +141,7 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 // decodeArchiveFilter reads the filter by archive state, which leaves out archived sessions if it
 // is absent.
 func decodeArchiveFilter(v *strictjson.Violations, f strictjson.Field) sessionstore.ArchiveFilter {
-	name, given := optionalText(v, f)
+	name, given := v.OptionalText(f)
 	switch {
 	case !given, name == "exclude":
 		return sessionstore.WithoutArchived

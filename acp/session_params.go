@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -55,63 +55,13 @@ func (c *connection) decodeSession(
 	case required:
 		p.id = sessionstore.ID(v.Text(given))
 	case optional:
-		given, _ := optionalText(&v, given)
+		given, _ := v.OptionalText(given)
 		p.id = sessionstore.ID(given)
 	}
 	p.roots = decodeRoots(&v, params.Object)
 	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), servers)
-	checkSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
+	content.CheckSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
 	return p, v.Err()
-}
-
-// checkSystemPrompt checks the client's instructions for a session. As ACP demands, those that
-// cannot be followed as a whole are refused.
-func checkSystemPrompt(v *strictjson.Violations, f strictjson.Field, by backend.SystemPrompts) {
-	switch {
-	case by == backend.SystemPromptsUnchecked || !f.Present() || f.IsNull():
-		return
-	case by == backend.SystemPromptsRefused:
-		v.Add(f.Refuse(strictjson.Unsupported).Expecting("there is no model that would follow it"))
-		return
-	}
-	prompt, ok := v.Object(f)
-	if !ok {
-		return
-	}
-	mode := prompt.Field("mode")
-	text, wrong := mode.Text()
-	if v.Add(wrong...); wrong == nil && text != "append" && text != "override" {
-		v.Add(mode.Refuse(strictjson.Unsupported).Expecting("use append or override"))
-	}
-	blocks, wrong := prompt.Field("content").Items()
-	if v.Add(wrong...); wrong == nil && len(blocks) == 0 {
-		v.Add(prompt.Field("content").Refuse(strictjson.Empty).Expecting("a text"))
-	}
-	for _, b := range blocks {
-		if v.Full() {
-			break
-		}
-		v.Add(checkInstruction(b)...)
-	}
-}
-
-// checkInstruction checks a content block of a system prompt.
-func checkInstruction(f strictjson.Field) []strictjson.Violation {
-	block, wrong := f.Object()
-	if wrong != nil {
-		return wrong
-	}
-	kind := block.Field("type")
-	if name, wrong := kind.Text(); wrong != nil {
-		return wrong
-	} else if name != "text" {
-		return []strictjson.Violation{kind.Refuse(strictjson.Unsupported).Expecting("use text")}
-	}
-	text, wrong := block.Field("text").Text()
-	if wrong == nil && strings.TrimSpace(text) == "" {
-		wrong = append(wrong, block.Field("text").Refuse(strictjson.Empty).Expecting("a text"))
-	}
-	return wrong
 }
 
 // decodeRoots reads cwd and additionalDirectories.

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -185,91 +186,9 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 			break
 		}
 		p.blocks = append(p.blocks, block.Raw())
-		checkBlock(&v, block)
+		content.CheckBlock(&v, block)
 	}
 	return p, v.Err()
-}
-
-// checkBlock checks that a content block can be stored and shown again: it has a type that the
-// protocol knows, and the members that this has are of their types.
-func checkBlock(v *strictjson.Violations, f strictjson.Field) {
-	block, ok := v.Object(f)
-	if !ok {
-		return
-	}
-	kind := block.Field("type")
-	name, wrong := kind.Text()
-	if wrong != nil {
-		v.Add(wrong...)
-		return
-	}
-	known, ok := protocol.BlockType(name)
-	if !ok {
-		v.Add(kind.Refuse(strictjson.Unsupported).Expecting(
-			"use text, image, audio, resource_link or resource"))
-	}
-	for _, member := range known.Required {
-		v.Text(block.Field(member))
-	}
-	for _, member := range known.Optional {
-		optionalText(v, block.Field(member))
-	}
-	checkUnlessNull(block.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
-	checkUnlessNull(block.Field("annotations"), func(f strictjson.Field) { checkAnnotations(v, f) })
-	switch name {
-	case "resource_link":
-		checkNumber(v, block.Field("size"), new(int64))
-	case "resource":
-		checkResource(v, block.Field(name))
-	}
-}
-
-// checkUnlessNull checks a member that may be absent or null.
-func checkUnlessNull(f strictjson.Field, check func(strictjson.Field)) {
-	if f.Present() && !f.IsNull() {
-		check(f)
-	}
-}
-
-// checkNumber checks a member that may be a number of the type of to.
-func checkNumber(v *strictjson.Violations, f strictjson.Field, to any) {
-	checkUnlessNull(f, func(f strictjson.Field) {
-		if json.Unmarshal(f.Raw(), to) != nil {
-			v.Add(f.Refuse(strictjson.Type).Expecting("a number"))
-		}
-	})
-}
-
-// checkAnnotations checks the annotations of a content block.
-func checkAnnotations(v *strictjson.Violations, f strictjson.Field) {
-	annotations, ok := v.Object(f)
-	if !ok {
-		return
-	}
-	checkUnlessNull(annotations.Field("audience"), func(f strictjson.Field) { v.Texts(f) })
-	optionalText(v, annotations.Field("lastModified"))
-	checkNumber(v, annotations.Field("priority"), new(float64))
-	checkUnlessNull(annotations.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
-}
-
-// checkResource checks an embedded resource.
-func checkResource(v *strictjson.Violations, f strictjson.Field) {
-	resource, ok := v.Object(f)
-	if !ok {
-		return
-	}
-	v.Text(resource.Field("uri"))
-	optionalText(v, resource.Field("mimeType"))
-	checkUnlessNull(resource.Field("_meta"), func(f strictjson.Field) { v.Object(f) })
-	text, blob := resource.Field("text"), resource.Field("blob")
-	switch {
-	case text.Present() && !text.IsNull():
-		v.Text(text)
-	case blob.Present():
-		v.Text(blob)
-	default:
-		v.Add(text.Refuse(strictjson.Required).Expecting("a text or a blob"))
-	}
 }
 
 // updates returns the prompt as it is stored in the history.

@@ -242,6 +242,16 @@ func (v *Violations) Text(f Field) string {
 	return text
 }
 
+// OptionalText reads a string that may be absent or null. given reports whether there is one.
+func (v *Violations) OptionalText(f Field) (text string, given bool) {
+	if !f.Present() || f.IsNull() {
+		return "", false
+	}
+	text, wrong := f.Text()
+	v.Add(wrong...)
+	return text, wrong == nil
+}
+
 // Texts reads an array of strings with [Field.Texts].
 func (v *Violations) Texts(f Field) []string {
 	texts, found := f.Texts()
