@@ -1,0 +1,46 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// Once the store works again, what is added is stored again.
+//
+// Clause S4.
+func TestRestart(t *testing.T) {
+	full := errors.New("disk full")
+	failing, failed := full, make(chan error, 1)
+	var stored []string
+	log := slog.New(slog.DiscardHandler)
+	r := record.New(record.Options{
+		Append: func(_ context.Context, segment []sessionstore.Update) error {
+			for _, u := range segment {
+				if failing == nil {
+					stored = append(stored, backend.ChunkText(u))
+				}
+			}
+			return failing
+		},
+		Failed: func(err error) { failed <- err }, Gone: func(error) bool { return false },
+		Children: record.NewChildLimit(0, log), Tasks: tasks.NewGroup(log),
+	})
+	require.NoError(t, r.Add(t.Context(), backend.Text("lost")))
+	require.ErrorIs(t, r.Flush(t.Context()), full)
+	require.ErrorIs(t, <-failed, full)
+	failing = nil
+	r.Restart(t.Context())
+	require.NoError(t, r.Add(t.Context(), sessionstore.InChild("sub-1", backend.Text("too much"))))
+	require.NoError(t, r.Add(t.Context(), backend.Text("kept")))
+	require.NoError(t, r.Close(t.Context()))
+	require.Equal(t, []string{"kept"}, stored)
+}
