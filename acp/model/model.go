@@ -81,11 +81,6 @@ type Options struct {
 	// Sandbox returns the sandbox for commands of the model with this ID. If Sandbox is nil,
 	// commands are not restricted.
 	Sandbox func(model string) backend.Sandbox
-	// Sandboxer is the command line with which the client's terminals run commands in the sandbox,
-	// "acp-agent sandbox --deferred", beginning with an absolute path. Nil means that such commands
-	// run as children of this process even if the client offers terminals, which may be on another
-	// machine.
-	Sandboxer []string
 	// OnlyInSandbox removes the tool that runs commands unless Sandbox restricts them. It does not
 	// apply to clients with terminals, which run the commands themselves.
 	OnlyInSandbox bool

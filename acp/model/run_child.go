@@ -24,88 +24,61 @@ const (
 	maxShown = 4 << 10
 )
 
-// runChild runs the command as a child of this process and returns its output and how it ended. The
-// command and everything that it has started end with the call.
-func (c *modelCall) runChild(
-	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
-) (string, error) {
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	var out clip
-	p, err := c.startChild(ctx, cmd, env, func(r hosts.Refusal) { _, _ = fmt.Fprintf(&out, "[%v]\n", r) })
-	if err != nil {
-		return "", fmt.Errorf("the command was not run: %w", err)
-	}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		_, _ = io.Copy(&out, p.Stdout())
-		_ = p.Stdout().Close()
-	})
-	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil)
-	ended := ""
-	if err == nil {
-		ended, err = c.follow(ctx, p, &out, timeout)
-	}
-	if stopErr := p.Stop(ctx); stopErr != nil {
-		ended = stopErr.Error()
-		_ = p.Stdout().Close() // it may keep its output open
-	}
-	reading.Wait()
-	if err != nil {
-		return "", err
-	}
-	if ended == "" {
-		ended = exitOf(p.Wait(ctx))
-	}
-	result := out.text(maxResult) + "[" + ended + "]"
-	if err := c.showOutput(ctx, result); err != nil {
-		return "", err
-	}
-	if ended != "exit code 0" {
-		return "", errors.New(result)
-	}
-	return result, nil
+// child is a [job] that is a child of this process. The command and everything that it has started
+// end with the call.
+type child struct {
+	call    *modelCall
+	process *process.Process
+	out     clip
+	reading sync.WaitGroup
 }
 
-// startChild starts the command without input, in the sandbox of the model if there is one.
-func (c *modelCall) startChild(
-	ctx context.Context, cmd shellCommand, env []string, refused func(hosts.Refusal),
-) (*process.Process, error) {
-	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
-		return nil, err
-	}
+// startChild starts a command without input, in the sandbox of the model if there is one.
+func (c *modelCall) startChild(ctx context.Context, cmd shellCommand, env []string) (job, error) {
+	err := c.turn.host.Workspace().HandOverDir(cmd.dir)
 	program, args := argv(cmd.line)
-	command, err := process.Command{
+	command := process.Command{
 		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
 		Env: env, Batch: true,
-	}.Restrict(c.turn.sandbox())
+	}
+	j := &child{call: c}
+	if err == nil {
+		command, err = command.Restrict(c.turn.sandbox())
+	}
+	if err == nil {
+		j.process, err = process.Start(ctx, command, process.Options{Refused: func(r hosts.Refusal) {
+			_, _ = fmt.Fprintf(&j.out, "[%v]\n", r)
+		}})
+	}
 	if err != nil {
+		return nil, fmt.Errorf("the command was not run: %w", err)
+	}
+	j.reading.Go(func() {
+		_, _ = io.Copy(&j.out, j.process.Stdout())
+		_ = j.process.Stdout().Close()
+	})
+	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+		j.release(ctx)
 		return nil, err
 	}
-	return process.Start(ctx, command, process.Options{Refused: refused})
+	return j, nil
 }
 
-// follow shows the output of a process until it ends, or returns why it must be ended.
-func (c *modelCall) follow(
-	ctx context.Context, p *process.Process, out *clip, timeout time.Duration,
-) (ended string, err error) {
-	limit := time.After(timeout)
+// wait implements [job]. It shows the output meanwhile.
+func (j *child) wait(ctx context.Context) (string, error) {
 	interval, shown := firstShown, 0
 	show := time.NewTimer(interval)
 	defer show.Stop()
 	for {
 		select {
-		case <-p.Done():
-			return "", nil
+		case <-j.process.Done():
+			return exitOf(j.process.Wait(ctx)), nil
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
-		case <-limit:
-			return fmt.Sprintf("killed, because it had not ended after %v", timeout), nil
 		case <-show.C:
-			if n := out.written(); n > shown {
+			if n := j.out.written(); n > shown {
 				shown = n
-				if err := c.showOutput(ctx, out.text(maxShown)); err != nil {
+				if err := j.call.showOutput(ctx, j.out.text(maxShown)); err != nil {
 					return "", err
 				}
 				interval = min(interval*3/2, lastShown)
@@ -115,12 +88,30 @@ func (c *modelCall) follow(
 	}
 }
 
+func (j *child) kill(ctx context.Context) error {
+	err := j.process.Stop(ctx)
+	if err != nil {
+		_ = j.process.Stdout().Close() // it may keep its output open
+	}
+	j.reading.Wait()
+	return err
+}
+
+func (j *child) release(ctx context.Context) { _ = j.kill(ctx) }
+
+// result implements [job]. It shows the result too.
+func (j *child) result(ctx context.Context, ended string) (string, error) {
+	j.reading.Wait()
+	result := j.out.text(maxResult) + "[" + ended + "]"
+	return result, j.call.showOutput(ctx, result)
+}
+
 // exitOf says how a process ended, given the error of its Wait.
 func exitOf(err error) string {
 	exit, ok := errors.AsType[*process.ExitError](err)
 	switch {
 	case err == nil:
-		return "exit code 0"
+		return succeeded
 	case ok && exit.Code >= 0:
 		return fmt.Sprintf("exit code %d", exit.Code)
 	case ok:

@@ -11,24 +11,18 @@ import (
 	"sync"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 const (
 	defaultTimeout, maxTimeout = 2 * time.Minute, 10 * time.Minute
-	// cleanUpTime is how long a terminal may take to be created or released after the turn was
-	// cancelled.
-	cleanUpTime = 2 * time.Second
-	maxCommand  = 8 << 10 // bytes
+	maxCommand                 = 8 << 10 // bytes
 )
 
 type commandInput struct {
@@ -103,11 +97,52 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		_, left, _ := c.commandIn(cmd)
 		c.turn.host.Permits().Renew(permitted, left.State)
 	}()
-	if s, _ := c.turn.sandbox(); c.turn.backend.terminal &&
-		(s.Mode == sandbox.Off || len(c.turn.backend.given.Sandboxer) > 0) {
-		return c.runTerminal(ctx, cmd, env, timeout)
+	start := c.startChild
+	if c.turn.runsInTerminal() {
+		start = c.startTerminal
 	}
-	return c.runChild(ctx, cmd, env, timeout)
+	j, err := start(ctx, cmd, env)
+	if err != nil {
+		return "", err
+	}
+	defer j.release(ctx)
+	return finish(ctx, j, timeout)
+}
+
+// job is a command that runs in a terminal of the client, or as a child of this process.
+type job interface {
+	// wait returns how the command has ended, or an error once ctx has ended.
+	wait(ctx context.Context) (ended string, err error)
+	// kill ends the command.
+	kill(ctx context.Context) error
+	// result returns what the command has printed, and how it ended.
+	result(ctx context.Context, ended string) (string, error)
+	// release ends the command if it still runs. It does its work even if ctx has ended.
+	release(ctx context.Context)
+}
+
+const succeeded = "exit code 0"
+
+// finish waits until a command has ended, and returns its output and how it ended.
+func finish(ctx context.Context, j job, timeout time.Duration) (string, error) {
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ended, err := j.wait(waiting)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case waiting.Err() != nil:
+		ended = fmt.Sprintf("killed, because it had not ended after %v", timeout)
+		err = j.kill(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	result, err := j.result(ctx, ended)
+	if err == nil && ended != succeeded {
+		return "", errors.New(result)
+	}
+	return result, err
 }
 
 // unattended returns variables that keep a command from waiting for someone: pagers print, an
@@ -186,91 +221,6 @@ func exactly(state string, files []string) string {
 	}
 }
 
-// terminal is a terminal of the client.
-type terminal struct {
-	client backend.Client
-	id     string
-}
-
-// runTerminal runs the command in a terminal and returns its output and how it ended.
-func (c *modelCall) runTerminal(
-	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
-) (string, error) {
-	if ctx.Err() != nil {
-		return "", context.Cause(ctx)
-	}
-	long, release := outliving(ctx)
-	defer release()
-	t, err := c.createTerminal(long, cmd, env)
-	if err != nil {
-		return "", fmt.Errorf("the client cannot run the command: %w", err)
-	}
-	defer t.release(long)
-	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
-	if err != nil {
-		_ = t.request(long, "kill", nil)
-		return "", err
-	}
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var exit exitStatus
-	err = t.request(waiting, "wait_for_exit", &exit)
-	ended := exit.String()
-	switch {
-	case ctx.Err() != nil:
-		_ = t.request(long, "kill", nil)
-		return "", context.Cause(ctx)
-	case waiting.Err() != nil:
-		ended = fmt.Sprintf("killed, because it had not ended after %v", timeout)
-		err = t.request(ctx, "kill", nil)
-	}
-	if err != nil {
-		return "", fmt.Errorf("the client has lost the command: %w", err)
-	}
-	output, err := t.output(ctx)
-	if err != nil {
-		return "", fmt.Errorf(
-			"the command has ended (%s), but the client does not return its output: %w", ended, err)
-	}
-	result := output + "[" + ended + "]"
-	if exit.ExitCode == nil || *exit.ExitCode != 0 {
-		return "", errors.New(result)
-	}
-	return result, nil
-}
-
-// outliving returns a context for cleaning up, which ends some time after ctx.
-func outliving(ctx context.Context) (context.Context, context.CancelFunc) {
-	long, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cleanUpTime, cancel) })
-	return long, func() {
-		stop()
-		cancel()
-	}
-}
-
-// createTerminal starts the command, in the sandbox of the model if there is one.
-func (c *modelCall) createTerminal(
-	ctx context.Context, cmd shellCommand, env []string,
-) (terminal, error) {
-	program, args := argv(cmd.line)
-	command, err := process.Command{Path: program, Args: args, Env: env}.Restrict(c.turn.sandbox())
-	if err == nil && command.Sandbox.Mode != sandbox.Off {
-		command, err = command.Defer(c.turn.backend.given.Sandboxer)
-	}
-	if err != nil {
-		return terminal{}, err
-	}
-	params := backend.TerminalParams(command.Path, command.Args, command.Env)
-	params["cwd"], params["outputByteLimit"] = cmd.dir, maxResult
-	var created struct {
-		TerminalID string `json:"terminalId"`
-	}
-	client := c.turn.host.For(backend.Sender{Decided: true})
-	err = callClient(ctx, client, protocol.TerminalCreate, params, &created)
-	return terminal{client, created.TerminalID}, err
-}
-
 // mayRun reports whether the session may run commands.
 func (s *modelSession) mayRun() bool {
 	if s.backend.terminal || !s.backend.given.OnlyInSandbox {
@@ -278,6 +228,13 @@ func (s *modelSession) mayRun() bool {
 	}
 	restrictions, _ := s.sandbox()
 	return restrictions.Mode != sandbox.Off
+}
+
+// runsInTerminal reports whether commands run in a terminal of the client, which cannot restrict
+// them.
+func (s *modelSession) runsInTerminal() bool {
+	restrictions, _ := s.sandbox()
+	return s.backend.terminal && restrictions.Mode == sandbox.Off
 }
 
 // sandbox returns what restricts commands, and the roots that they may change.
@@ -290,36 +247,6 @@ func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []process
 			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
 	return s.backend.given.Sandbox(s.snapshot().Model), roots
-}
-
-// request calls a method of the terminal and decodes its result, unless that is nil.
-func (t terminal) request(ctx context.Context, method string, result any) error {
-	params := map[string]string{"terminalId": t.id}
-	return callClient(ctx, t.client, protocol.TerminalPrefix+method, params, result)
-}
-
-// release frees the terminal. It ignores the client's answer.
-func (t terminal) release(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
-	defer cancel()
-	_ = t.request(ctx, "release", nil)
-}
-
-// exitStatus says how a command ended.
-type exitStatus struct {
-	ExitCode *int    `json:"exitCode"`
-	Signal   *string `json:"signal"`
-}
-
-func (e exitStatus) String() string {
-	switch {
-	case e.ExitCode != nil:
-		return fmt.Sprintf("exit code %d", *e.ExitCode)
-	case e.Signal != nil:
-		return "ended by signal " + text.Printable(text.Truncate(*e.Signal, 100))
-	default:
-		return "ended, the client does not say how"
-	}
 }
 
 // escapes matches the sequences that control a terminal. It is compiled on first use to keep the
@@ -344,24 +271,4 @@ func plainOutput(printed string) string {
 		said += "\n"
 	}
 	return said
-}
-
-// output returns the end of the output, with a line break after it unless it is empty.
-func (t terminal) output(ctx context.Context) (string, error) {
-	var out struct {
-		Output    string
-		Truncated bool
-	}
-	if err := t.request(ctx, "output", &out); err != nil {
-		return "", err
-	}
-	said := plainOutput(out.Output)
-	if len(said) > maxResult {
-		said, out.Truncated = strings.ToValidUTF8(said[len(said)-maxResult:], ""), true
-	}
-	if out.Truncated {
-		said = "[… truncated: this is the end of the output. " +
-			"To see the rest, let the command write to a file in a folder of the session.]\n" + said
-	}
-	return said, nil
 }

@@ -70,7 +70,7 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint) string {
 		text.Code(text.Name(endpoint.Model().Name)))
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
 	b.WriteString(s.overview(share.names))
-	b.WriteString(describeCommands(s.backend.terminal))
+	b.WriteString(describeCommands(s.runsInTerminal()))
 	catalog := s.host.Catalog()
 	b.WriteString(describeSkills(catalog.Active(discovery.Skill), share.skills))
 	if instructions := catalog.InstructionsWithin(share.instructions).String(); instructions != "" {

@@ -76,7 +76,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
 		}
 		return downstream{model: model.Options{
-			Models: models, Config: set.config.Path, Sandboxer: set.sandboxer(),
+			Models: models, Config: set.config.Path,
 			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
 			Sandbox: func(id string) sandbox.Settings {
 				return set.sandboxed(set.config.Models[id].Settings())
