@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -124,29 +123,6 @@ func TestAnthropicOverHTTP(t *testing.T) {
 		if len(thoughts) != 2 || thoughts[0].From != origin || thoughts[1].From != origin {
 			t.Errorf("base %q: thoughts %v", base, thoughts)
 		}
-	}
-}
-
-func TestAnthropicWithoutStream(t *testing.T) {
-	var got []Event
-	client := New(Model{API: Anthropic, Name: "any"})
-	origin := client.Model().Origin()
-	err := client.read(strings.NewReader(`{"type":"message","role":"assistant","content":[
-		{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I read."},
-		{"type":"tool_use","id":"1","name":"read","input":{"path":"a"}},{"type":"tool_use","id":"2","name":"list","input":{}}],
-		"stop_reason":"tool_use","usage":{"input_tokens":10,"cache_read_input_tokens":90,"output_tokens":5}}`), variant{}, func(e Event) bool {
-		got = append(got, e)
-		return true
-	})
-	want := []Event{
-		ThinkingDelta("Hm."), Thinking{From: origin, Text: "Hm.",
-			Signature: "c2ln"}, TextDelta("I read."),
-		ToolCall{ID: "1", Name: "read", Arguments: `{"path":"a"}`, From: origin},
-		ToolCall{ID: "2", Name: "list", Arguments: "{}", From: origin},
-		Finish{Reason: CallsTools, Usage: Usage{Input: 100, Cached: 90, Output: 5}},
-	}
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %v %v, want %v", got, err, want)
 	}
 }
 

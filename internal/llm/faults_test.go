@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -800,48 +799,6 @@ func TestKey(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	call := ToolCall{ID: "1", Name: "read", Arguments: `{"path":`}
-	for name, test := range map[string]struct {
-		answer http.HandlerFunc
-		want   []Event
-	}{
-		"split UTF-8": {
-			says(`data: {"choices":[{"delta":{"content":"`+"gr\xc3", "\xbc\xc3", "\x9fe \xf0\x9f",
-				"\x98\x80"+`"}}]}`+"\n\n", finished),
-			[]Event{TextDelta("grüße 😀"), Finish{Reason: Stopped}},
-		},
-		"malformed arguments": {
-			says(chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"read",`+
-				`"arguments":"{\"path\":"}}]}`), finished),
-			[]Event{call, Finish{Reason: CallsTools}},
-		},
-		"a whole completion": {
-			status(200, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello","reasoning_content":"Hm",
-				"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":"}}]},"finish_reason":"tool_calls"}],
-				"usage":{"prompt_tokens":5,"completion_tokens":2}}`, "Content-Type", "application/json"),
-			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Text: "Hm"}, call,
-				Finish{Reason: CallsTools, Usage: Usage{Input: 5, Output: 2}}},
-		},
-		"no end": {says(chunk(`{"content":"Hello"}`), "data: [DONE]\n\n"),
-			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
-		"more choices": {says(chunk(`{"content":"Hello"}`),
-			`data: {"choices":[{"index":1,"delta":{"content":"Bye"}}]}`+"\n\n", finished),
-			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
-		"parts": {says(chunk(`{"content":[{"type":"thinking","thinking":[{"type":"text",`+
-			`"text":"Hm"}]},{"type":"text","text":"Hello"}]}`), finished),
-			[]Event{ThinkingDelta("Hm"), TextDelta("Hello"), Thinking{Attached: json.RawMessage(
-				`{"content":[{"thinking":[{"text":"Hm","type":"text"}],"type":"thinking"}]}`)},
-				Finish{Reason: Stopped}}},
-		"odd members": {says(chunk(`{"content":"Hello","tool_calls":{},"role":5}`), finished),
-			[]Event{TextDelta("Hello"), Finish{Reason: Stopped}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			events, failed := ask(t, asking(t, OpenAI, test.answer))
-			require.Nil(t, failed)
-			require.Equal(t, test.want, events)
-		})
-	}
-
 	t.Run("10,000 deltas", func(t *testing.T) {
 		const n = 10_000
 		events, failed := ask(t, asking(t, OpenAI, says(strings.Repeat(chunk(`{"content":"x"}`), n),

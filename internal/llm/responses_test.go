@@ -74,29 +74,3 @@ func TestPlainThoughts(t *testing.T) {
 		`{"error":{"message":"Round-trip the item with its namespace field included."}}`))
 	require.True(t, asks(`{"error":{"message":"The encrypted content x could not be verified."}}`))
 }
-
-// The thoughts of a response that is not streamed are shown, also if they are not summarized.
-func TestWholeThoughts(t *testing.T) {
-	const item = `{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm"}]}`
-	events, failed := ask(t, asking(t, Responses, status(200, `{"object":"response",`+
-		`"status":"completed","output":[`+item+`,{"type":"message","content":[`+
-		`{"type":"output_text","text":"One."},{"type":"output_text","text":" Two."}]}]}`)))
-	require.Nil(t, failed)
-	thought := events[1].(Thinking)
-	require.JSONEq(t, item, string(thought.Attached))
-	thought.Attached = nil
-	events[1] = thought
-	require.Equal(t, []Event{ThinkingDelta("Hm"), Thinking{Text: "Hm"}, TextDelta("One."),
-		TextDelta(" Two."), Finish{Reason: Stopped}}, events)
-}
-
-// A call that was cut off before its arguments is not run without them.
-//
-// Clause B4.
-func TestCallWithoutItsArguments(t *testing.T) {
-	events, failed := ask(t, asking(t, Responses, says(sseOf(
-		`{"type":"response.output_item.added","item":{"type":"function_call","call_id":"1","name":"list"}}`,
-		`{"type":"response.incomplete","response":{"status":"incomplete"}}`))))
-	require.Nil(t, failed)
-	require.Equal(t, []Event{Finish{Reason: Length}}, events)
-}

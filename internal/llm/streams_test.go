@@ -18,36 +18,42 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
-// eachStream runs a subtest for each recorded stream. name is that of its file without extension.
-func eachStream(t *testing.T, test func(t *testing.T, name string, stream []byte)) {
+// eachStream runs a subtest for each recorded stream, and those of shapes.txt. golden is the file
+// with what a recorded one means, which is want.
+func eachStream(t *testing.T, test func(t *testing.T, golden string, stream []byte, want string)) {
 	files, err := filepath.Glob("testdata/*.sse")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
-	for _, file := range files {
-		stream, err := os.ReadFile(file)
+	read := func(file string) []byte {
+		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := strings.TrimSuffix(filepath.Base(file), ".sse")
-		t.Run(name, func(t *testing.T) { test(t, name, stream) })
+		return content
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".sse")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			test(t, name+".golden", read(file), string(read(name+".golden")))
+		})
+	}
+	for _, shape := range strings.Split(string(read("testdata/shapes.txt")), "\n=== ")[1:] {
+		name, shape, _ := strings.Cut(shape, "\n")
+		stream, want, _ := strings.Cut(shape, "---\n")
+		t.Run(name, func(t *testing.T) { test(t, "", []byte(stream), want) })
 	}
 }
 
 // TestStreams replays the streams that servers are known to send. The comments at the top of each
 // say where it is from.
 func TestStreams(t *testing.T) {
-	eachStream(t, func(t *testing.T, name string, stream []byte) {
-		golden := filepath.Join("testdata", name+".golden")
-		if *update {
-			if err := os.WriteFile(golden, []byte(replay(stream, bytes.NewReader(stream))),
-				0o600); err != nil {
+	eachStream(t, func(t *testing.T, golden string, stream []byte, want string) {
+		if *update && golden != "" {
+			want = replay(stream, bytes.NewReader(stream))
+			if err := os.WriteFile(golden, []byte(want), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
 		}
 		crlf := bytes.ReplaceAll(stream, []byte("\n"), []byte("\r\n"))
 		for how, from := range map[string]io.Reader{
@@ -57,7 +63,7 @@ func TestStreams(t *testing.T) {
 			"with CR LF":   iotest.OneByteReader(bytes.NewReader(crlf)),
 			"with its end": iotest.DataErrReader(bytes.NewReader(stream)),
 		} {
-			if got := replay(stream, from); got != string(want) {
+			if got := replay(stream, from); got != want {
 				t.Errorf("%s:\n%s\nwant:\n%s", how, got, want)
 			}
 		}
@@ -69,7 +75,7 @@ func TestStreams(t *testing.T) {
 //
 // Clause B4.
 func TestCutStreams(t *testing.T) {
-	eachStream(t, func(t *testing.T, _ string, stream []byte) {
+	eachStream(t, func(t *testing.T, _ string, stream []byte, _ string) {
 		whole, end := said(replay(stream, bytes.NewReader(stream)))
 		for at := 0; at < len(stream); at += volume.Of(23, 7) {
 			part, partEnd := said(replay(stream, bytes.NewReader(stream[:at])))
@@ -95,10 +101,12 @@ func said(events string) (before, last string) {
 // event.
 func replay(stream []byte, from io.Reader) string {
 	m := Model{API: OpenAI, Name: "model"}
-	if bytes.Contains(stream, []byte("event: message_start")) {
-		m.API = Anthropic
-	} else if bytes.Contains(stream, []byte(`"response.`)) {
+	has := func(sign string) bool { return bytes.Contains(stream, []byte(sign)) }
+	switch {
+	case has(`"response.`), has(`"object":"response"`):
 		m.API = Responses
+	case has(`"message_start"`), has(`"content_block_start"`), has(`"type":"message"`):
+		m.API = Anthropic
 	}
 	var b strings.Builder
 	err := New(m).read(from, variant{}, func(e Event) bool {
