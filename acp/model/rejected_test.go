@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
@@ -67,72 +70,25 @@ func rejecting(t *testing.T, r rejection, count *atomic.Int64) func(*Model) {
 	}
 }
 
-// contentFilters are answers of servers to a text that they do not want.
-var contentFilters = map[string]rejection{
-	"Azure": {400, `{"error":{"code":"content_filter","message":"The response was filtered due to ` +
-		`the prompt triggering Azure OpenAI's content management policy.",` +
-		`"innererror":{"code":"ResponsibleAIPolicyViolation"}}}`},
-	"DashScope": {400, `{"error":{"code":"data_inspection_failed","message":"<400> ` +
-		`InternalError.Algo.DataInspectionFailed: Input text data may contain inappropriate content."}}`},
-	"OpenAI": {400, `{"error":{"type":"invalid_request_error","code":"invalid_prompt","message":` +
-		`"Invalid prompt: your prompt was flagged as potentially violating our usage policy."}}`},
-	"OpenRouter": {403, `{"error":{"code":403,"message":"m requires moderation on OpenRouter. ` +
-		`Your input was flagged for \"violence\"","metadata":{"reasons":["violence"]}}}`},
-	"Anthropic": {400, `{"type":"error","error":{"type":"invalid_request_error",` +
-		`"message":"Output blocked by content filtering policy"}}`},
-	"Z.ai": {400, `{"contentFilter":[{"level":1,"role":"user"}],"error":{"code":"1301","message":` +
-		`"系统检测到输入或生成内容可能包含不安全或敏感内容"}}`},
-	"DeepSeek": {400, `{"error":{"message":"Content Exists Risk","type":"invalid_request_error"}}`},
-	"Moonshot": {400, `{"error":{"message":"The request was rejected because it was considered ` +
-		`high risk","type":"content_filter"}}`},
-}
-
-// otherRejections have no words that are known, or misleading ones.
-var otherRejections = map[string]rejection{
-	"no words":                   {400, ""},
-	"unknown words":              {400, `{"error":{"message":"Qwfp 17"}}`},
-	"not processable":            {422, `{"detail":[{"loc":["body"],"msg":"bad"}]}`},
-	"an image":                   {400, `{"error":{"message":"Could not process image"}}`},
-	"no image input":             {404, `{"error":{"message":"No endpoints found that support image input"}}`},
-	"vLLM, image":                {400, `{"object":"error","message":"m is not a multimodal model","code":400}`},
-	"llama.cpp, image":           {500, `{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"}}`},
-	"DeepSeek, image":            {400, "{\"error\":{\"message\":\"Failed to deserialize the JSON body: unknown variant `image_url`, expected `text`\"}}"},
-	"redacted":                   {400, "{\"error\":{\"message\":\"Invalid `data` in `redacted_thinking` block\"}}"},
-	"a firewall":                 {403, "<html><title>Request blocked</title></html>"},
-	"a broken server":            {500, `{"error":{"message":"internal error"}}`},
-	"no such page":               {404, "404 page not found"},
-	"a teapot":                   {418, ""},
-	"an error in an answer":      {200, `{"error":{"message":"no such luck"}}`},
-	"an error without the word":  {200, `{"base_resp":{"status_code":1026,"status_msg":"bad"}}`},
-	"an error in a stream":       {200, "data: {\"error\":{\"message\":\"no\"}}\n\ndata: [DONE]\n\n"},
-	"something else than events": {200, "data: hello\n\n"},
-	"an unreadable call":         {400, `{"error":{"message":"Failed to call a function.","code":"tool_use_failed"}}`},
-	"a conflict":                 {409, ""},
-	"a region":                   {403, `{"error":{"message":"Country, region, or territory not supported"}}`},
-	"an order":                   {400, `{"object":"error","message":"Unexpected role 'user' after role 'tool'","code":"3230"}`},
-	"roles":                      {500, `{"error":{"message":"Conversation roles must alternate user/assistant"}}`},
-	"no system":                  {500, `{"error":{"message":"System role not supported"}}`},
-	"a balance":                  {429, `{"error":{"code":"1113","message":"Insufficient balance"}}`},
-	"an event with words":        {200, "event: error\ndata: upstream is gone\n\n"},
-}
-
-// tooLongRejections are the words of servers about requests that are too long, also if a part of
-// the request is the reason.
-var tooLongRejections = map[string]rejection{
-	"Vertex": {400, `{"error":{"code":400,"message":"Unable to submit request because the input token count is ` +
-		`1196265 but the model only supports up to 1048576."}}`},
-	"LiteLLM": {400, `{"error":{"message":"litellm.ContextWindowExceededError: XException - too many tokens"}}`},
-	"Z.ai":    {400, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`},
-	"Zhipu":   {400, `{"error":{"code":"1261","message":"Prompt 超长"}}`},
-	"Together": {400, "{\"error\":{\"message\":\"Input validation error: `inputs` tokens + `max_new_tokens` must be " +
-		"<= 32769. Given: 40000 `inputs` tokens\"}}"},
-	"TGI":    {422, "{\"error\":\"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000\"}"},
-	"Cohere": {400, `{"message":"too many tokens: size limit exceeded by 1200 tokens."}`},
-	"Databricks": {400, `{"error_code":"BAD_REQUEST","message":"Input too long: prompt length 140000 exceeds ` +
-		`maximum 131072"}`},
-	"OpenAI": {400, `{"error":{"message":"Invalid 'messages[2].content': string too long.",` +
-		`"code":"string_above_max_length"}}`},
-	"a proxy": {413, "<html><title>413 Request Entity Too Large</title></html>"},
+// rejections returns the errors of servers, by name, that are of a kind, or of any kind for "", and
+// can mean that a server does not accept a part of the conversation.
+func rejections(t *testing.T, kind llm.Kind) map[string]rejection {
+	t.Helper()
+	all := map[string]rejection{}
+	records := read(t, filepath.Join("..", "..", "internal", "llm", "testdata", "errors.txt"))
+	for _, record := range strings.Split(strings.TrimSpace(records), "\n\n")[1:] {
+		lines := strings.Split(record, "\n")
+		code, body, _ := strings.Cut(lines[1], " ")
+		status, err := strconv.Atoi(code)
+		require.NoError(t, err)
+		is := llm.Kind(strings.Split(lines[2], ":")[0])
+		if is == cmp.Or(kind, is) && status != http.StatusPaymentRequired &&
+			(is != llm.KeyRejected || status == http.StatusForbidden) {
+			all[lines[0]] = rejection{status, strings.ReplaceAll(body, "␤", "\n")}
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
 }
 
 // places are where the poison gets into the conversation.
@@ -222,29 +178,26 @@ func (e *editor) stored() string {
 func TestNoStuckSession(t *testing.T) {
 	ways := slices.Sorted(maps.Keys(places))
 	next := 0
-	for _, rejections := range []map[string]rejection{
-		contentFilters, otherRejections, tooLongRejections,
-	} {
-		for _, name := range slices.Sorted(maps.Keys(rejections)) {
-			for range volume.Of(1, len(ways)) {
-				place := ways[next%len(ways)]
-				next++
-				t.Run(name+", "+place, func(t *testing.T) {
-					t.Parallel()
-					var count atomic.Int64
-					dir := dirtest.New(t, "poison.txt", poison+"\n", "a.txt", "one\n")
-					s := setup{roots: []string{dir}, model: rejecting(t, rejections[name], &count)}
-					if place == "image of a tool" {
-						s.servers = []sdk.McpServer{playedServer("fs")}
-					}
-					e := open(t, s)
-					e.answer(allowOnce)
-					e.prompt("First.", modelserver.Say("Done."))
-					places[place](e)
-					e.recovers(3, place == "answer", &count)
-					require.Contains(t, e.stored(), "Done.")
-				})
-			}
+	all := rejections(t, "")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for range volume.Of(1, len(ways)) {
+			place := ways[next%len(ways)]
+			next++
+			t.Run(name+", "+place, func(t *testing.T) {
+				t.Parallel()
+				var count atomic.Int64
+				dir := dirtest.New(t, "poison.txt", poison+"\n", "a.txt", "one\n")
+				s := setup{roots: []string{dir}, model: rejecting(t, all[name], &count)}
+				if place == "image of a tool" {
+					s.servers = []sdk.McpServer{playedServer("fs")}
+				}
+				e := open(t, s)
+				e.answer(allowOnce)
+				e.prompt("First.", modelserver.Say("Done."))
+				places[place](e)
+				e.recovers(3, place == "answer", &count)
+				require.Contains(t, e.stored(), "Done.")
+			})
 		}
 	}
 }
@@ -253,7 +206,7 @@ func TestNoStuckSession(t *testing.T) {
 //
 // Clause B6.
 func TestContentFilters(t *testing.T) {
-	for name, r := range contentFilters {
+	for name, r := range rejections(t, llm.Filtered) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var count atomic.Int64
