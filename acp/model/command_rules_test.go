@@ -55,7 +55,7 @@ func TestCommandRules(t *testing.T) {
 // Clause R3.
 func TestRulesOfGit(t *testing.T) {
 	needShell(t)
-	for name, requests := range map[string]requests{"child": nil, "terminal": terminals(t)} {
+	for name, requests := range map[string]requests{"child": nil, "terminal": offered(t)} {
 		t.Run(name, func(t *testing.T) {
 			root := dirtest.New(t, "a.txt", "needle\n", "hooks/post-index-change", "#!/bin/sh\ntouch ran\n",
 				"x", "touch ran\n")

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
@@ -19,158 +17,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
 )
-
-// terminalHost runs the commands of terminal/create as a client that spawns them.
-type terminalHost struct {
-	t       testing.TB
-	started chan string // the id of each terminal, if not nil
-
-	mu        sync.Mutex
-	terminals map[string]*clientTerminal
-	released  int
-}
-
-type clientTerminal struct {
-	cmd    *exec.Cmd
-	limit  int
-	output lockedBuffer
-	exited chan struct{}
-}
-
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text = append(b.text, p...)
-	return len(p), nil
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return string(b.text)
-}
 
 type requests = map[string]func(context.Context, json.RawMessage) (json.RawMessage, error)
 
-// terminals returns the methods of a client that offers terminals.
-func terminals(t testing.TB) requests { return (&terminalHost{t: t}).requests() }
-
-func (h *terminalHost) requests() requests {
-	h.terminals = map[string]*clientTerminal{}
-	h.t.Cleanup(func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		for id := range h.terminals {
-			h.t.Errorf("terminal %s was not released", id)
-		}
-	})
-	return requests{
-		"terminal/create": h.create,
-		"terminal/output": h.serve(func(_ context.Context, c *clientTerminal) (any, error) {
-			out := c.output.String()
-			truncated := len(out) > c.limit
-			return sdk.TerminalOutputResponse{Output: out[max(0, len(out)-c.limit):],
-				Truncated: truncated}, nil
-		}),
-		"terminal/wait_for_exit": h.serve(func(
-			ctx context.Context, c *clientTerminal,
-		) (any, error) {
-			select {
-			case <-c.exited:
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			}
-			state := c.cmd.ProcessState
-			if state.ExitCode() >= 0 {
-				return map[string]any{"exitCode": state.ExitCode(), "signal": nil}, nil
-			}
-			return map[string]any{"exitCode": nil, "signal": "SIGKILL"}, nil
-		}),
-		"terminal/kill": h.serve(func(_ context.Context, c *clientTerminal) (any, error) {
-			_ = c.cmd.Process.Kill()
-			<-c.exited
-			return struct{}{}, nil
-		}),
-		"terminal/release": h.release,
-	}
-}
-
-func (h *terminalHost) create(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-	var r sdk.CreateTerminalRequest
-	if err := json.Unmarshal(params, &r); err != nil {
-		return nil, err
-	}
-	c := &clientTerminal{cmd: exec.Command(r.Command, r.Args...), limit: *r.OutputByteLimit,
-		exited: make(chan struct{})}
-	c.cmd.Dir, c.cmd.Stdout, c.cmd.Stderr = *r.Cwd, &c.output, &c.output
-	for _, v := range r.Env {
-		c.cmd.Env = append(c.cmd.Environ(), v.Name+"="+v.Value)
-	}
-	if err := c.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(c.exited)
-		_ = c.cmd.Wait()
-	}()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	id := fmt.Sprint("terminal-", h.released+len(h.terminals))
-	h.terminals[id] = c
-	if h.started != nil {
-		h.started <- id
-	}
-	return json.Marshal(sdk.CreateTerminalResponse{TerminalId: id})
-}
-
-func (h *terminalHost) get(params json.RawMessage) (string, *clientTerminal, error) {
-	var p struct{ TerminalID string }
-	if err := json.Unmarshal(params, &p); err != nil {
-		return "", nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.terminals[p.TerminalID]
-	if c == nil {
-		return "", nil, errors.New("no such terminal")
-	}
-	return p.TerminalID, c, nil
-}
-
-func (h *terminalHost) serve(
-	f func(context.Context, *clientTerminal) (any, error),
-) func(context.Context, json.RawMessage) (json.RawMessage, error) {
-	return func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
-		_, c, err := h.get(params)
-		if err != nil {
-			return nil, err
-		}
-		result, err := f(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		return json.Marshal(result)
-	}
-}
-
-func (h *terminalHost) release(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
-	id, c, err := h.get(params)
-	if err != nil {
-		return nil, err
-	}
-	_ = c.cmd.Process.Kill()
-	<-c.exited
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.terminals, id)
-	h.released++
-	return json.RawMessage(`{}`), nil
+// offered returns the methods of a client that offers terminals. All of them must be released.
+func offered(t testing.TB) requests {
+	host := terminals.New(nil)
+	t.Cleanup(func() { require.Zero(t, host.Close(), "terminals that were not released") })
+	return host.Requests()
 }
 
 // needShell skips the test where commands are not run by a shell that understands them.
@@ -189,7 +45,7 @@ func run(command string, more ...any) modelserver.Order {
 func TestRunCommand(t *testing.T) {
 	needShell(t)
 	root, other := dirtest.New(t), dirtest.New(t, "sub/x", "")
-	e := open(t, setup{roots: []string{root, other}, requests: terminals(t)})
+	e := open(t, setup{roots: []string{root, other}, requests: offered(t)})
 	result := func(r reply) string {
 		t.Helper()
 		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
@@ -208,12 +64,12 @@ func TestRunCommand(t *testing.T) {
 	require.Contains(t, string(shown.Content), "pwd | cat")
 	call := r.calls()[0]
 	require.Equal(t, sdk.ToolCallStatusCompleted, call.Status)
-	require.JSONEq(t, `[{"type":"terminal","terminalId":"terminal-0"}]`, string(call.Content))
+	require.JSONEq(t, `[{"type":"terminal","terminalId":"terminal 1"}]`, string(call.Content))
 
 	r = e.prompt("Run.", run("echo problem >&2; exit 3"))
 	require.Equal(t, "problem\n[exit code 3]", result(r))
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
-	require.Contains(t, string(r.calls()[0].Content), "terminal-1")
+	require.Contains(t, string(r.calls()[0].Content), "terminal 2")
 
 	r = e.prompt("Run.", run(`printf '\033[31mred\033[0m \033]0;title\007text'`))
 	require.Equal(t, "red text\n[exit code 0]", result(r))
@@ -235,7 +91,7 @@ func TestRunCommand(t *testing.T) {
 func TestCommandPermission(t *testing.T) {
 	needShell(t)
 	root := dirtest.New(t, "sub/x", "")
-	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e := open(t, setup{roots: []string{root}, requests: offered(t)})
 	asked := func(order modelserver.Order) int { return len(e.prompt("Run.", order).asked) }
 
 	e.answer(rejectOnce)
@@ -267,7 +123,7 @@ func TestCommandPermission(t *testing.T) {
 func TestAllowedCommandCoversItsFiles(t *testing.T) {
 	needShell(t)
 	root := dirtest.New(t, "run.sh", "echo one\n", "sub/go.sh", "echo two\n", "inner.sh", "echo three\n")
-	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e := open(t, setup{roots: []string{root}, requests: offered(t)})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	for command, file := range map[string]string{
 		"sh ./run.sh > out.txt": "run.sh", "cd sub && sh 'go.sh'": "sub/go.sh",
@@ -300,7 +156,7 @@ func TestAllowedCommandCoversItsFiles(t *testing.T) {
 func TestAllowedCommandWithFilesThatGrow(t *testing.T) {
 	needShell(t)
 	root := dirtest.New(t, "data", "small\n")
-	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e := open(t, setup{roots: []string{root}, requests: offered(t)})
 	e.answer(allowAlways)
 	grow := run("cat data | wc -c; truncate -s 65M data")
 	require.Contains(t, e.prompt("Run.", grow).asked[0].Options[1].Name, "as long as data does not")
@@ -317,7 +173,7 @@ func TestCommandDirectoryIsAsShown(t *testing.T) {
 	outside, root := dirtest.New(t, "sub/x", ""), dirtest.New(t, "sub/x", "", "other/x", "")
 	for to, want := range map[string]string{outside: "cannot run a command there",
 		"other": "now points somewhere else"} {
-		e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+		e := open(t, setup{roots: []string{root}, requests: offered(t)})
 		e.onAsk = func(context.Context, question) decision {
 			sub := filepath.Join(root, "sub")
 			if err := errors.Join(os.RemoveAll(sub), os.Symlink(to, sub)); err != nil {
@@ -337,7 +193,7 @@ func TestCommandDirectoryIsAsShown(t *testing.T) {
 
 func TestCommandsInOtherScripts(t *testing.T) {
 	needShell(t)
-	e := open(t, setup{requests: terminals(t)})
+	e := open(t, setup{requests: offered(t)})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("echo 👩\u200d💻 می\u200cخواهم ❤\ufe0f 世界\u3000です"))
 	require.Contains(t, e.results()[0], "[exit code 0]")
@@ -345,13 +201,9 @@ func TestCommandsInOtherScripts(t *testing.T) {
 
 func TestCancelledCommand(t *testing.T) {
 	needShell(t)
-	h := &terminalHost{t: t, started: make(chan string, 1)}
-	e := open(t, setup{requests: h.requests()})
+	e := open(t, setup{requests: offered(t)})
 	e.answer(allowOnce)
-	go func() {
-		<-h.started
-		e.cancel()
-	}()
+	e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusInProgress })
 	r := e.prompt("Run.", run("echo begun; exec sleep 1000"))
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
@@ -364,8 +216,8 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 	needShell(t)
 	for _, method := range []string{"session/close", "session/load"} {
 		t.Run(method, func(t *testing.T) {
-			h := &terminalHost{t: t, started: make(chan string, 1)}
-			e := open(t, setup{requests: h.requests()})
+			host := terminals.New(nil)
+			e := open(t, setup{requests: host.Requests()})
 			e.answer(allowOnce)
 			ended := make(chan error, 1)
 			go func() {
@@ -373,12 +225,10 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 					sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; exec sleep 1000"))))
 				ended <- err
 			}()
-			<-h.started
+			require.Eventually(t, func() bool { return len(host.Asked()) == 1 }, patience, time.Millisecond)
 			e.call(method, map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}})
 			<-ended
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			require.Equal(t, 1, h.released)
+			require.Zero(t, host.Close())
 		})
 	}
 }
@@ -390,7 +240,7 @@ func TestClientsWithoutWorkingTerminals(t *testing.T) {
 		"terminal/output": "does not return its output",
 	} {
 		t.Run(strings.TrimPrefix(method, "terminal/"), func(t *testing.T) {
-			served := terminals(t)
+			served := offered(t)
 			served[method] = func(context.Context, json.RawMessage) (json.RawMessage, error) {
 				return nil, errors.New("broken")
 			}
@@ -418,7 +268,7 @@ func TestCommandRunsInTheSandbox(t *testing.T) {
 		asked = append(asked, model)
 		return sandbox.Settings{Mode: sandbox.Write}
 	}}
-	e := open(t, setup{roots: []string{root, link}, requests: terminals(t), options: o})
+	e := open(t, setup{roots: []string{root, link}, requests: offered(t), options: o})
 	e.answer(allowOnce)
 	r := e.prompt("Run.", run("echo here; echo >"+other+"/in; echo >"+outside+"/out"))
 	require.Equal(t, "local", asked[0])

@@ -58,7 +58,7 @@ func TestCommandsWaitForNobody(t *testing.T) {
 				"cd x && script -qec 'git log --format=%s' /dev/null", "first\n[exit code 0]", advice})
 		}
 	}
-	for name, offered := range map[string]requests{"child": nil, "terminal": terminals(t)} {
+	for name, offered := range map[string]requests{"child": nil, "terminal": offered(t)} {
 		t.Run(name, func(t *testing.T) {
 			root := dirtest.New(t, "x/file", "")
 			git := func(args ...string) {

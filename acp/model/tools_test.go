@@ -200,7 +200,7 @@ func TestHostileCalls(t *testing.T) {
 	root := dirtest.New(t, "a.txt", "a")
 	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
 	secret := filepath.Join(outside, "secret.txt")
-	e := open(t, setup{roots: []string{root}, requests: terminals(t)})
+	e := open(t, setup{roots: []string{root}, requests: offered(t)})
 	for _, order := range []modelserver.Order{
 		modelserver.UseWith("read_file", arguments("path", secret)),
 		modelserver.UseWith("read_file",
@@ -248,7 +248,7 @@ func TestHostileCalls(t *testing.T) {
 
 // Clause B2.
 func TestModesBoundTools(t *testing.T) {
-	e := open(t, setup{requests: terminals(t), servers: []sdk.McpServer{playedServer("played")}})
+	e := open(t, setup{requests: offered(t), servers: []sdk.McpServer{playedServer("played")}})
 	changing := []string{"write_file", "edit_file", "create_directory", "delete_file", "move_file",
 		"run_command", "played__long"}
 	for _, m := range []mode{ask, acceptEdits, readOnly, planning} {

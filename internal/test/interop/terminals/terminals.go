@@ -37,6 +37,7 @@ type command struct {
 	*exec.Cmd
 	ended  chan struct{}
 	output logtest.Text
+	limit  int // of the output, 0 for none
 }
 
 func (c *command) kill() { _ = c.Process.Kill() }
@@ -53,7 +54,7 @@ func (t *Terminals) Requests() map[string]func(context.Context, json.RawMessage)
 		sdk.ClientMethodTerminalOutput:      t.output,
 		sdk.ClientMethodTerminalWaitForExit: t.wait,
 		sdk.ClientMethodTerminalKill:        t.kill,
-		sdk.ClientMethodTerminalRelease:     t.kill,
+		sdk.ClientMethodTerminalRelease:     t.release,
 	}
 }
 
@@ -64,14 +65,15 @@ func (t *Terminals) Asked() []sdk.CreateTerminalRequest {
 	return slices.Clone(t.requests)
 }
 
-// Close ends all commands.
-func (t *Terminals) Close() {
+// Close ends all commands. It returns how many terminals were not released.
+func (t *Terminals) Close() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.commands {
 		c.kill()
 		<-c.ended
 	}
+	return len(t.commands)
 }
 
 func (t *Terminals) create(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
@@ -87,6 +89,9 @@ func (t *Terminals) create(_ context.Context, params json.RawMessage) (json.RawM
 	}
 	if r.Cwd != nil {
 		c.Dir = *r.Cwd
+	}
+	if r.OutputByteLimit != nil {
+		c.limit = *r.OutputByteLimit
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +128,12 @@ func (t *Terminals) output(_ context.Context, params json.RawMessage) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	answer := map[string]any{"output": c.output.String(), "truncated": false}
+	out := c.output.String()
+	truncated := c.limit > 0 && len(out) > c.limit
+	if truncated {
+		out = out[len(out)-c.limit:]
+	}
+	answer := map[string]any{"output": out, "truncated": truncated}
 	select {
 	case <-c.ended:
 		answer["exitStatus"] = c.status()
@@ -160,4 +170,14 @@ func (t *Terminals) kill(_ context.Context, params json.RawMessage) (json.RawMes
 	}
 	c.kill()
 	return json.RawMessage(`{}`), nil
+}
+
+func (t *Terminals) release(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	answer, err := t.kill(ctx, params)
+	var r struct{ TerminalID string }
+	_ = json.Unmarshal(params, &r) // as kill has done
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.commands, r.TerminalID)
+	return answer, err
 }
