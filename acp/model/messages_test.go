@@ -37,7 +37,7 @@ func zipped(text string) string {
 	return b.String()
 }
 
-// Each error of a server is told with what happened and what to do about it.
+// Each kind of error of a server is told with what happened and what to do about it.
 //
 // Clause B4, B7.
 func TestMessages(t *testing.T) {
@@ -60,24 +60,14 @@ func TestMessages(t *testing.T) {
 		"content filter": {answering(400, `{"error":{"code":"content_filter","message":"The response was filtered."}}`),
 			"The content filter of the model's server rejected the request: The response was filtered (HTTP status 400)." +
 				leftOut + another},
-		"content filter in an answer": {answering(200, `{"error":{"code":"content_filter","message":"Filtered."}}`),
-			"The content filter of the model's server rejected the request: Filtered." + leftOut + another},
 		"unreadable call": {answering(400, `{"error":{"message":"Failed to call a function. Please adjust your prompt.",`+
 			`"code":"tool_use_failed"}}`), "The model wrote a tool call that its server could not read: Failed to " +
 			"call a function. Please adjust your prompt (HTTP status 400)." + again},
-		"unreadable call, Ollama": {answering(500, `{"error":"error parsing tool call: raw='x', err=invalid character"}`),
-			"The model wrote a tool call that its server could not read: error parsing tool call: raw='x', " +
-				"err=invalid character (HTTP status 500)." + again},
 		"409": {answering(409, ""), "The model's server cannot answer now: Conflict (HTTP status 409)." + later},
-		"425": {answering(425, ""), "The model's server cannot answer now: Too Early (HTTP status 425)." + later},
 		"region": {answering(403, `{"error":{"message":"Country, region, or territory not supported"}}`),
 			"The model's server does not allow the request: Country, region, or territory not supported (HTTP status 403)." + account},
-		"firewall": {answering(403, "<html><title>Request blocked</title></html>"),
-			`The model's server does not allow the request: Forbidden ("Request blocked") (HTTP status 403).` + account},
 		"403 without words": {answering(403, ""), "The server wants a key, and none is configured for the model scripted: " +
 			"Forbidden (HTTP status 403). Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, then send another message to continue." + examine},
-		"organisation": {answering(400, `{"error":{"message":"Your organization must be verified to stream this model."}}`),
-			"The model's server does not allow the request: Your organization must be verified to stream this model (HTTP status 400)." + account},
 		"balance": {answering(429, `{"error":{"code":"1113","message":"Insufficient balance or no resource package."}}`),
 			"The model's server rejected the request: Insufficient balance or no resource package (HTTP status 429). " +
 				"Check your account at the provider, then send another message, or choose another model."},
@@ -86,33 +76,12 @@ func TestMessages(t *testing.T) {
 				"(HTTP status 500)." + correct},
 		"no system prompts": {answering(500, `{"error":{"message":"System role not supported"}}`),
 			"The model's server rejected the request: System role not supported (HTTP status 500)." + leftOut + otherwise},
-		"no images": {answering(500, `{"error":{"message":"image input is not supported - hint: provide the mmproj"}}`),
-			"The model's server rejected the request: image input is not supported - hint: provide the mmproj; set the " +
-				"model's textOnly if it cannot read images (HTTP status 500)." + leftOut + otherwise},
-		"OpenRouter, no images": {answering(404, `{"error":{"message":"No endpoints found that support image input"}}`),
-			"The model's server rejected the request: No endpoints found that support image input; set the model's " +
-				"textOnly if it cannot read images (HTTP status 404)." + leftOut + otherwise},
-		"vision": {answering(400, `{"error":{"message":"This model does not support images."}}`),
-			"The model's server rejected the request: This model does not support images; set the model's textOnly if " +
-				"it cannot read images (HTTP status 400)." + leftOut + otherwise},
 		"MiniMax": {answering(200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`),
 			"Invalid params." + again},
-		"FastAPI": {answering(200, `{"detail":"Something else"}`), "Something else." + again},
-		"DashScope": {answering(200, "data: {\"code\":\"InternalError\",\"message\":\"It is broken\"}\n\n"),
-			"It is broken." + again},
-		"an error event with words": {answering(200, "event: error\ndata: upstream is gone\n\n"),
-			"The server reports an error without a reason: upstream is gone." + again},
 		"zipped": {answering(500, zipped(`{"error":{"message":"It is broken"}}`), "Content-Encoding", "gzip"),
 			"The model's server cannot answer now: It is broken (HTTP status 500)." + later},
 		"compressed": {answering(500, "\x1b\x02", "Content-Encoding", "br"),
 			"The model's server cannot answer now: Internal Server Error, with a reason that is compressed (br) (HTTP status 500)." + later},
-		"http to a TLS port": {answering(400, "Client sent an HTTP request to an HTTPS server.\n"),
-			"The model's server rejected the request: Bad Request: Client sent an HTTP request to an HTTPS server; the " +
-				"model's baseURL must begin with https:// (HTTP status 400)." + correct},
-		"520": {answering(520, ""), "The model's server cannot answer now: what is in front of the server got no valid " +
-			"answer from it (HTTP status 520)." + later},
-		"524": {answering(524, "<html><title>A timeout occurred</title></html>"), "The model's server cannot answer now: what " +
-			`is in front of the server got no answer in time ("A timeout occurred") (HTTP status 524).` + later},
 		"empty": {answering(200, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"),
 			"The model stopped without an answer. Send another message to continue."},
 	} {

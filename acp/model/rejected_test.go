@@ -82,7 +82,9 @@ func rejections(t *testing.T, kind llm.Kind) map[string]rejection {
 		status, err := strconv.Atoi(code)
 		require.NoError(t, err)
 		is := llm.Kind(strings.Split(lines[2], ":")[0])
-		if is == cmp.Or(kind, is) && status != http.StatusPaymentRequired &&
+		passes := is == llm.Overloaded && status != http.StatusInternalServerError &&
+			status != http.StatusConflict
+		if is == cmp.Or(kind, is) && !passes && status != http.StatusPaymentRequired &&
 			(is != llm.KeyRejected || status == http.StatusForbidden) {
 			all[lines[0]] = rejection{status, strings.ReplaceAll(body, "␤", "\n")}
 		}
