@@ -49,13 +49,6 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
-// ActiveFor returns the instructions in the directories between the root of ws that contains path
-// and path, like [Catalog.For], but only active ones, and without a scan.
-func ActiveFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	list, err := activeNested(ctx, ws, path)
-	return slices.DeleteFunc(list, func(a Artifact) bool { return a.Kind != Instruction }), err
-}
-
 // activeNested returns the active instructions and skills of the directories between the root of ws
 // that contains path and path, and the instructions of the root for files such as path.
 func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,16 +110,13 @@ func TestNestedWithoutAScan(t *testing.T) {
 		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md",
 			"x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
 	} {
-		list, err := discovery.ActiveFor(t.Context(), ws, filepath.Join(top, path))
-		require.NoError(t, err)
-		var names []string
-		for _, a := range list {
-			names = append(names, a.Name)
+		said := new(discovery.Mentions).Lines(t.Context(), ws, filepath.Join(top, path))
+		require.Equal(t, len(expected), strings.Count(said, "\n"), said)
+		for _, name := range expected {
+			require.Contains(t, said, strconv.Quote(filepath.Join(top, name)))
 		}
-		require.Equal(t, expected, names, path)
 	}
-	_, err = discovery.ActiveFor(t.Context(), ws, filepath.Dir(top))
-	require.Error(t, err)
+	require.Empty(t, new(discovery.Mentions).Lines(t.Context(), ws, filepath.Dir(top)))
 }
 
 // Pages of a documentation, such as docs/agents.md, are not instructions.

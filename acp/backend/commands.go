@@ -77,7 +77,7 @@ func AdapterCommands() (names []string) {
 func OwnCommands(kind string) []string {
 	switch kind {
 	case "explore":
-		return append(AdapterCommands(), "find", "search", "read", "instructions", "skills", "skill",
+		return append(AdapterCommands(), "find", "search", "read", "instructions", "skills",
 			"commands", "call", "help")
 	case "model":
 		return append(AdapterCommands(), "compact", "undo", "model", "help")

@@ -35,7 +35,6 @@ func builtins() []command {
 			"apply to a path", (*commandTurn).instructions},
 		{"skills", "", "List the skills found in the folders, with their state",
 			(*commandTurn).listSkills},
-		{"skill", "NAME [ARGUMENTS]", "Show a skill", (*commandTurn).skill},
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*commandTurn).listCommands},
 		{mcp.Name, mcp.Input.Unstructured.Hint, mcp.Description, (*commandTurn).mcp},
@@ -96,24 +95,12 @@ func (t *commandTurn) dispatch(ctx context.Context, p prompt) error {
 
 // runCommand runs a built-in command, or shows a skill or command found in the roots.
 func (t *commandTurn) runCommand(ctx context.Context, p prompt) error {
-	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range builtins() {
-		if c.name != p.command {
-			continue
+		if c.name == p.command {
+			return c.run(t, ctx, p)
 		}
-		for _, lost := range taken {
-			if lost.Name == p.command && !t.mentioned[lost.Artifact.Path] {
-				t.mentioned[lost.Artifact.Path] = true
-				note := fmt.Sprintf("Not used, because %s is a built-in command: %s.\n\n",
-					text.Code("/"+c.name),
-					text.Code(t.roots[lost.Artifact.Root.Index].ShowPath(lost.Artifact.Path)))
-				if err := t.Write(note); err != nil {
-					return err
-				}
-			}
-		}
-		return c.run(t, ctx, p)
 	}
+	offered, _ := t.host.Catalog().SlashCommands(builtinNames()...)
 	for _, c := range offered {
 		if c.Name == p.command {
 			return t.showArtifact(ctx, c.Artifact, p.text)

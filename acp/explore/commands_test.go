@@ -22,11 +22,11 @@ func TestAnnouncedCommands(t *testing.T) {
 		require.NotEmpty(t, command["description"])
 	}
 	require.Equal(t, []string{"find", "search", "read", "instructions",
-		"skills", "skill", "commands", "mcp", "call", "help"}, names)
+		"skills", "commands", "mcp", "call", "help"}, names)
 	require.ElementsMatch(t, backend.OwnCommands(Kind), append(backend.AdapterCommands(),
 		slices.DeleteFunc(names, func(name string) bool { return name == backend.MCPCommand })...))
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[0]["input"])
-	require.NotContains(t, u.Commands[9], "input")
+	require.NotContains(t, u.Commands[8], "input")
 }
 
 func TestHelp(t *testing.T) {
@@ -53,7 +53,7 @@ func TestUnknownCommand(t *testing.T) {
 		".agents/skills/vague/SKILL.md": "---\nname: vague\n---\nDo it.\n",
 	}))
 	require.Contains(t, c.ask("/quiet").text(),
-		"The skill `quiet` is not a slash command: its file says so. `/skill quiet` shows it.")
+		"The skill `quiet` is not a slash command: its file says so. `/read /")
 	require.Contains(t, c.ask("/vague").text(), "cannot be used: it has no description.")
 	require.Contains(t, c.ask("/skills").text(),
 		"quiet/SKILL.md, not a slash command: its file says so")
@@ -126,7 +126,7 @@ func TestArguments(t *testing.T) {
 	require.Equal(t, 1, strings.Count(shown, "No commands were run and no files were inserted"),
 		shown)
 	require.Contains(t, shown, "!`git diff`")
-	require.Contains(t, c.ask("/skill tidy up").text(), "Your arguments: `up`")
+	require.Contains(t, c.ask("/tidy up").text(), "Your arguments: `up`")
 }
 
 func TestChangedCommandsAreAnnounced(t *testing.T) {

@@ -8,7 +8,6 @@
 //	/read PATH[:FIRST-LAST]    a file or some of its lines
 //	/instructions [PATH]       the instructions found in the roots, or those that apply to a path
 //	/skills, /commands         the skills and commands found in the roots
-//	/skill NAME [ARGUMENTS]    shows a skill
 //	/mcp                       the MCP servers of the session, and those configured in the roots
 //	/mcp tools                 the tools and resources of the servers
 //	/mcp start NAME            starts a server configured in a root

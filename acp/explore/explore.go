@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -57,12 +58,11 @@ type explorerSession struct {
 	host      backend.Host
 	roots     []commands.Root
 	announced backend.Commands
-	mentioned map[string]bool // instructions of directories that answers have named
+	mentions  discovery.Mentions // of instructions of directories, in answers
 }
 
 func newSession(h backend.Host, l limits) *explorerSession {
-	return &explorerSession{limits: l, host: h, roots: commands.LabelRoots(h.Workspace()),
-		mentioned: make(map[string]bool)}
+	return &explorerSession{limits: l, host: h, roots: commands.LabelRoots(h.Workspace())}
 }
 
 func (s *explorerSession) workspace() *workspace.Workspace { return s.host.Workspace() }

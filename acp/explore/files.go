@@ -71,13 +71,6 @@ func (t *commandTurn) read(ctx context.Context, p prompt) error {
 		if err := t.useTool(ctx, "read_file", l.title(), l.arguments()); err != nil {
 			return err
 		}
-		info, err := t.workspace().Stat(l.path)
-		if err != nil {
-			continue // the answer says why
-		}
-		if err := t.mentionInstructions(ctx, info.Ref()); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -143,7 +136,8 @@ func (t *commandTurn) useTool(
 		}
 		return t.Quote(notes)
 	}
-	return t.Quote(t.labelled(result.Text))
+	said := result.Text + t.mentions.Lines(ctx, t.workspace(), tools.Paths(raw)...)
+	return t.Quote(t.labelled(said))
 }
 
 // labelled returns the result of a tool with the labels of the roots in place of their paths, where

@@ -8,7 +8,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -35,26 +34,6 @@ func (t *commandTurn) instructions(ctx context.Context, p prompt) error {
 		return err
 	}
 	return t.listUnusedInstructions(list)
-}
-
-// mentionInstructions names the instructions of the directories between a root and a file that was
-// read, each file once in a session.
-func (t *commandTurn) mentionInstructions(ctx context.Context, file workspace.Ref) error {
-	list, err := discovery.ActiveFor(ctx, t.workspace(), file.Path())
-	if err != nil {
-		return context.Cause(ctx) // what was asked for is done
-	}
-	var names []string
-	for _, a := range list {
-		if !t.mentioned[a.Path] && a.Ref != file {
-			names = append(names, text.Code(t.roots[a.Root.Index].ShowPath(a.Path)))
-		}
-		t.mentioned[a.Path] = true
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return t.Write("Instructions for this directory: " + strings.Join(names, ", ") + ".\n\n")
 }
 
 // describeFurther returns a note on which of the shown instructions apply to a path but not to a

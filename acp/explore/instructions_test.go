@@ -1,11 +1,14 @@
 package explore
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Clause A25.
@@ -50,13 +53,26 @@ func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n",
 		"web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/deep/c.ts": "c\n", "web/b.ts": "b\n"})
 	c := open(t, limits{}, cwd, other)
-	label := filepath.Base(other)
-	require.NotContains(t, c.ask("/read main.go").text(), "Instructions for",
+	require.NotContains(t, c.ask("/read main.go").text(), "has instructions",
 		"those of roots are in /instructions")
 	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "b.ts")).text(),
-		"Instructions for this directory: `"+label+"/web/AGENTS.md`.")
+		"has instructions: read \""+filepath.Join(other, "web", "AGENTS.md")+"\"")
 	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "c.ts")).text(),
-		"Instructions for this directory: `"+label+"/web/deep/CLAUDE.md`.", "each once")
+		filepath.Join(other, "web", "deep", "CLAUDE.md"), "each once")
 	require.NotContains(t, c.ask("/read "+filepath.Join(other, "web", "deep", "a.ts")).text(),
-		"Instructions for")
+		"has instructions")
+}
+
+// What the user has not let be read says nothing of the instructions beside it.
+//
+// Clause D2.
+func TestRejectedReadingMentionsNothing(t *testing.T) {
+	c := open(t, limits{}, plant(t, fileTree{"web/AGENTS.md": "Of the web.\n", "web/a.ts": "a\n"}))
+	c.client.workspace = c.client.workspace.Checked(func(a workspace.Access, _ error) error {
+		if strings.HasSuffix(a.At.Path(), "a.ts") {
+			return errors.New("not yours")
+		}
+		return nil
+	})
+	require.NotContains(t, c.ask("/read web/a.ts").text(), "AGENTS.md")
 }

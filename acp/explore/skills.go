@@ -78,51 +78,15 @@ func countStates(list []discovery.Artifact, noun, plural string) string {
 	return summary + "."
 }
 
-// skill answers /skill.
-func (t *commandTurn) skill(ctx context.Context, p prompt) error {
-	if p.text == "" {
-		return t.Refuse("Give the name of a skill: " + text.Code("/skill NAME [ARGUMENTS]") + ". " +
-			text.Code("/skills") + " lists them.\n")
-	}
-	a, arguments, ok := findNamed(t.host.Catalog().Of(discovery.Skill), p.text)
-	switch {
-	case !ok:
-		return t.Refuse("There is no skill " + text.Code(text.Truncate(p.text, 200)) + ". " +
-			text.Code("/skills") + " lists them.\n")
-	case a.State != discovery.Active:
-		return t.explainUnusable(a)
-	}
-	return t.showArtifact(ctx, a, arguments)
-}
-
 // explainUnusable tells the user why a skill or command cannot be called.
 func (t *commandTurn) explainUnusable(a discovery.Artifact) error {
 	if a.State == discovery.Active {
 		return t.Refuse(fmt.Sprintf("The %s %s is not a slash command: its file says so. %s shows "+
-			"it.\n", a.Kind, text.Code(a.Name), text.Code("/skill "+a.Name)))
+			"it.\n", a.Kind, text.Code(a.Name), text.Code("/read "+a.Path)))
 	}
 	return t.Refuse(fmt.Sprintf("The %s %s of folder %s cannot be used: %s.\n",
 		a.Kind, text.Code(a.Name), text.Code(t.roots[a.Root.Index].Label),
 		text.Printable(a.Reason)))
-}
-
-// findNamed returns the artifact whose name s begins with, and the rest of s. It prefers longer
-// names, and among artifacts with the same name the active one.
-func findNamed(
-	list []discovery.Artifact, s string,
-) (found discovery.Artifact, rest string, ok bool) {
-	for _, a := range list {
-		after, named := strings.CutPrefix(s, a.Name)
-		if a.Name == "" || !named || (after != "" && !strings.ContainsAny(after[:1], " \t\r\n")) {
-			continue
-		}
-		better := a.Name == found.Name && found.State != discovery.Active &&
-			a.State == discovery.Active
-		if len(a.Name) > len(found.Name) || better {
-			found, rest, ok = a, strings.TrimSpace(after), true
-		}
-	}
-	return found, rest, ok
 }
 
 // showArtifact shows the text of a skill or command, attributed to its root.
