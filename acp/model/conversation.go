@@ -78,6 +78,8 @@ type meta struct {
 	Rejected bool `json:"rejected,omitempty"`
 	// Omitted says that the images and documents of the last message are hidden from the model.
 	Omitted bool `json:"withoutMedia,omitempty"`
+	// Forgotten says that the thoughts so far are hidden from the model.
+	Forgotten bool `json:"withoutThoughts,omitempty"`
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
@@ -260,6 +262,8 @@ func (c *conversation) edit(m meta) bool {
 		c.leaveOutPrompt(m)
 	case m.Omitted:
 		c.leaveOutMedia()
+	case m.Forgotten:
+		c.forgetThoughts()
 	case m.Retried && !c.ignored:
 		c.said.Reset()
 		c.later = nil

@@ -65,7 +65,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	}[failed.Kind]
 	m := meta{Note: true, Rejected: mayReject(failed)}
 	again := m.Rejected && t.conversation.wasRejected()
-	if failed.Kind == llm.Filtered || failed.Kind == llm.Rejected && failed.Status != 0 {
+	if failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0 {
 		m = meta{Refused: true, Rejected: true}
 		next = " Later requests leave out your message. It remains in the history of the session."
 		switch {
@@ -106,7 +106,7 @@ func describeFailure(e *llm.Error) string {
 		return "The model's server does not allow the request: " + said
 	case e.Kind == llm.Slipped:
 		return "The model wrote a tool call that its server could not read: " + said
-	case e.Kind == llm.Rejected, e.Kind == llm.Misconfigured, e.Kind == llm.Unpaid:
+	case rejects(e), e.Kind == llm.Misconfigured, e.Kind == llm.Unpaid:
 		return "The model's server rejected the request: " + said
 	}
 	return sentence(e)

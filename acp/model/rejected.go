@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // A request that a server does not accept would be rejected for ever if it was only sent again with
@@ -82,6 +84,24 @@ func (c *conversation) leaveOutMedia() {
 	}
 }
 
+// forgetThoughts removes what the model has thought. The lock must be held.
+func (c *conversation) forgetThoughts() {
+	c.end()
+	for i, m := range c.messages {
+		c.messages[i].Parts = nil
+		for _, p := range m.Parts {
+			switch part := p.(type) {
+			case llm.Thinking:
+				continue
+			case llm.ToolCall:
+				part.Attached = nil // a signature
+				p = part
+			}
+			c.messages[i].Parts = append(c.messages[i].Parts, p)
+		}
+	}
+}
+
 // endsWithMedia reports whether the last message has images or documents.
 func (c *conversation) endsWithMedia() bool {
 	c.mu.Lock()
@@ -99,14 +119,16 @@ func (c *conversation) wasRejected() bool {
 }
 
 // rejects reports whether an error means that the server does not accept the request as it is.
-func rejects(e *llm.Error) bool { return e.Kind == llm.Rejected || e.Kind == llm.Filtered }
+func rejects(e *llm.Error) bool {
+	return slices.Contains([]llm.Kind{llm.Rejected, llm.Filtered, llm.StaleThoughts}, e.Kind)
+}
 
 // mayReject reports whether an error can mean that, although it says something else: servers and
 // what is in front of them give content that they cannot handle various names.
 func mayReject(e *llm.Error) bool {
 	switch e.Kind {
-	case llm.Rejected, llm.Filtered, llm.Misconfigured, llm.Malformed, llm.Forbidden, llm.Slipped,
-		llm.TooLong: // a part of it may be, which a summary has too
+	case llm.Rejected, llm.Filtered, llm.StaleThoughts, llm.Misconfigured, llm.Malformed,
+		llm.Forbidden, llm.Slipped, llm.TooLong: // a part of it may be, which a summary has too
 		return true
 	case llm.Unpaid:
 		return e.Status != http.StatusPaymentRequired
@@ -120,9 +142,14 @@ func mayReject(e *llm.Error) bool {
 
 // leaveOut is called with the error of a request. If the server may have rejected images or
 // documents of the last message, leaveOut leaves them out of the next request and all further ones,
-// tells the user, and returns nil.
+// tells the user, and returns nil. So it does with thoughts, without a word.
 func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)
+	if ok && failed.Kind == llm.StaleThoughts && t.steps >= t.unforgotten {
+		t.unforgotten = t.steps + 2
+		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
+			meta{Forgotten: true}))
+	}
 	if !ok || !rejects(failed) && !(mayReject(failed) && t.conversation.wasRejected()) ||
 		!t.conversation.endsWithMedia() {
 		return err

@@ -255,6 +255,42 @@ func TestRejectedMedia(t *testing.T) {
 	}
 }
 
+// Thoughts that a server does not accept, because another one behind a gateway has signed them, are
+// forgotten without a word, and also after a restart.
+//
+// Clause B5, B6.
+func TestStaleThoughts(t *testing.T) {
+	for name, r := range rejections(t, llm.StaleThoughts) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, rejected := 0, 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				switch asked++; {
+				case bytes.Contains(body, []byte(`"s1"`)):
+					rejected++
+					w.WriteHeader(r.status)
+					_, _ = io.WriteString(w, r.body)
+				case asked == 1:
+					_, _ = io.WriteString(w, thoughtsBetweenCalls)
+				default:
+					_, _ = io.WriteString(w, "data: {\"type\":\"content_block_start\",\"index\":0,"+
+						"\"content_block\":{\"type\":\"text\",\"text\":\"Going on.\"}}\n\n"+
+						"data: {\"type\":\"message_stop\"}\n\n")
+				}
+			}))
+			t.Cleanup(server.Close)
+			e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
+				model: func(m *Model) { m.API, m.BaseURL = Anthropic, server.URL }})
+			require.Equal(t, "Going on.", e.prompt("Look.").text())
+			e.goOn()
+			e.restart()
+			e.goOn()
+			require.Equal(t, 1, rejected)
+		})
+	}
+}
+
 // A server that rejects everything, because something is configured wrong, does not cost the
 // session its history.
 //

@@ -31,6 +31,7 @@ type modelTurn struct {
 
 	loops
 	uncompacted int // the first step in which the conversation may be summarised again
+	unforgotten int // the first step in which the model's thoughts may be forgotten again
 
 	pictured atomic.Int64 // bytes of media that tools have shown the model
 

@@ -151,9 +151,8 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 	path, _ := c.format.paths()
 	var sent []byte
 	var failed *failure
-	for all := r; ; {
-		r.Tools, _, _ = c.learned.tools.offer(all.Tools)
-		r.Messages = c.learned.thoughts.without(all.Messages)
+	for all := r.Tools; ; {
+		r.Tools, _, _ = c.learned.tools.offer(all)
 		model, variant := c.Model(), c.learned.now()
 		body := c.format.encode(model, r, variant)
 		if bytes.Equal(body, sent) {

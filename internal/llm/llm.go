@@ -272,6 +272,9 @@ const (
 	Slipped Kind = "slipped"
 	// Filtered means that a content filter of the server rejected the request.
 	Filtered Kind = "filtered"
+	// StaleThoughts means that the server does not accept thoughts of the model, because another
+	// server has signed or encrypted them: a gateway has several servers.
+	StaleThoughts Kind = "stale thoughts"
 	// Misconfigured means that the server does not know the address or the model, or does not
 	// accept a setting.
 	Misconfigured Kind = "misconfigured"

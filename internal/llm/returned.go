@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -48,76 +46,6 @@ func (m Model) returned(messages []Message) []Message {
 		messages[i].Parts = parts
 	}
 	return messages
-}
-
-// rejectedThoughts are thoughts of the model that the server does not accept, because another
-// server has signed or encrypted them: a gateway has several servers. The methods are safe for
-// concurrent use.
-type rejectedThoughts struct {
-	mu     sync.Mutex
-	hashes map[[sha256.Size]byte]bool
-}
-
-// learn remembers the thoughts in messages if the response says that the server rejects some of
-// them.
-func (r *rejectedThoughts) learn(response []byte, messages []Message) {
-	said := strings.ToLower(string(response))
-	says := func(parts ...string) bool { return containsAny(said, parts...) }
-	if !says("invalid_encrypted_content", "could not be verified", "`redacted_thinking`") &&
-		!(says("cannot be modified") && says("thinking")) &&
-		!(says("invalid", "corrupted") && says("signature") && says("thinking", "thought") &&
-			!says("missing")) {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.hashes == nil {
-		r.hashes = map[[sha256.Size]byte]bool{}
-	}
-	for _, m := range messages {
-		for _, part := range m.Parts {
-			if hash, ok := thoughtHash(part); ok {
-				r.hashes[hash] = true
-			}
-		}
-	}
-}
-
-// without returns messages without these thoughts.
-func (r *rejectedThoughts) without(messages []Message) []Message {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.hashes) == 0 {
-		return messages
-	}
-	messages = slices.Clone(messages)
-	for i, m := range messages {
-		var parts []Part
-		for _, part := range m.Parts {
-			if hash, ok := thoughtHash(part); ok && r.hashes[hash] {
-				call, isCall := part.(ToolCall)
-				if !isCall {
-					continue
-				}
-				call.Attached = nil // a signature
-				part = call
-			}
-			parts = append(parts, part)
-		}
-		messages[i].Parts = parts
-	}
-	return messages
-}
-
-// thoughtHash returns the hash of the thoughts in a part. ok is false without thoughts.
-func thoughtHash(part Part) (hash [sha256.Size]byte, ok bool) {
-	switch p := part.(type) {
-	case Thinking:
-		return sha256.Sum256(strictjson.Encode([]any{p.Text, p.Signature, p.Redacted, p.Attached})), true
-	case ToolCall:
-		return sha256.Sum256(p.Attached), p.Attached != nil
-	}
-	return hash, false
 }
 
 // unknownMembers returns an object with the members of a JSON object that are set and not among the

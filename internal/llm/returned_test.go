@@ -2,11 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,78 +63,6 @@ func TestThoughtsAsReasoning(t *testing.T) {
 		events, failed := ask(t, asking(t, OpenAI, says(chunk(delta), finished)))
 		require.Nil(t, failed)
 		require.Equal(t, want, string(events[1].(Thinking).Attached))
-	}
-}
-
-// Thoughts that a server cannot decrypt, or has not signed, are not sent again, and others are.
-func TestRejectedThoughts(t *testing.T) {
-	for name, test := range map[string]struct {
-		api     API
-		said    string
-		answer  string // in testdata
-		thought func(secret string) Part
-	}{
-		"encrypted": {
-			Responses,
-			`{"error":{"message":"The encrypted content stale could not be verified.",` +
-				`"param":null,"code":"invalid_encrypted_content"}}`,
-			"responses-phase.sse",
-			func(secret string) Part { return Thinking{Attached: encrypted(secret)} },
-		},
-		"signed": {
-			Anthropic,
-			`{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: ` +
-				"Invalid `signature` in `thinking` block" + `"}}`,
-			"anthropic-text.sse",
-			func(secret string) Part { return Thinking{Text: "Hm", Signature: secret} },
-		},
-		"redacted": {
-			Anthropic,
-			`{"error":{"message":"messages.1.content.0: Invalid ` + "`data` in `redacted_thinking`" +
-				` block"}}`,
-			"anthropic-text.sse",
-			func(secret string) Part { return Thinking{Redacted: secret} },
-		},
-		"modified": {
-			Anthropic,
-			`{"error":{"message":"messages.1.content.0: ` + "`thinking` or `redacted_thinking`" +
-				` blocks in the latest assistant message cannot be modified."}}`,
-			"anthropic-text.sse",
-			func(secret string) Part { return Thinking{Text: "Hm", Signature: secret} },
-		},
-		"signed calls": {
-			OpenAI,
-			`{"error":{"code":400,"message":"Corrupted thought signature.","status":"INVALID_ARGUMENT"}}`,
-			"openai-text.sse",
-			func(secret string) Part {
-				return ToolCall{ID: "0", Name: "read", Arguments: "{}", Attached: json.RawMessage(
-					`{"extra_content":{"google":{"thought_signature":"` + secret + `"}}}`)}
-			},
-		},
-	} {
-		answer, err := os.ReadFile(filepath.Join("testdata", test.answer))
-		require.NoError(t, err)
-		var bodies []string
-		c := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
-			body, _ := io.ReadAll(r.Body)
-			if bodies = append(bodies, string(body)); strings.Contains(string(body), "stale") {
-				status(400, test.said)(w, r)
-				return
-			}
-			says(string(answer))(w, r)
-		})
-		requests := func(messages []Message) int {
-			bodies = nil
-			for _, err := range c.Stream(t.Context(), Request{Messages: messages}) {
-				require.NoError(t, err)
-			}
-			return len(bodies)
-		}
-		stale := called(c.Model(), test.thought("stale"))
-		require.Equal(t, 2, requests(stale), name)
-		require.Equal(t, 1, requests(stale), name)
-		require.Equal(t, 1, requests(append(stale, called(c.Model(), test.thought("fresh"))...)), name)
-		require.Contains(t, bodies[0], "fresh", name)
 	}
 }
 

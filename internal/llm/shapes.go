@@ -102,11 +102,10 @@ func (v variant) limit(m Model, r Request) int {
 	return most
 }
 
-// learned has the known facts about a server: how it differs from its format, and which tools and
-// thoughts it does not accept. The methods are safe for concurrent use.
+// learned has the known facts about a server: how it differs from its format, and which tools it
+// does not accept. The methods are safe for concurrent use.
 type learned struct {
-	tools    toolRules
-	thoughts rejectedThoughts
+	tools toolRules
 
 	mu      sync.Mutex
 	variant variant
@@ -135,7 +134,6 @@ func (l *learned) now() variant {
 
 // learn learns from the response to a request that the server rejected.
 func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
-	l.thoughts.learn(response, rejected.Messages)
 	l.tools.learn(response, rejected.Tools)
 	said := strings.ToLower(string(bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))))
 	l.mu.Lock()
