@@ -2,8 +2,6 @@ package model
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"io"
 	"log"
 	"net"
@@ -26,15 +24,6 @@ func answering(status int, body string, header ...string) http.HandlerFunc {
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}
-}
-
-// zipped returns a text in the form of gzip.
-func zipped(text string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = io.WriteString(w, text)
-	_ = w.Close()
-	return b.String()
 }
 
 // Each kind of error of a server is told with what happened and what to do about it.
@@ -78,10 +67,8 @@ func TestMessages(t *testing.T) {
 			"The model's server rejected the request: System role not supported (HTTP status 500)." + leftOut + otherwise},
 		"MiniMax": {answering(200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`),
 			"Invalid params." + again},
-		"zipped": {answering(500, zipped(`{"error":{"message":"It is broken"}}`), "Content-Encoding", "gzip"),
-			"The model's server cannot answer now: It is broken (HTTP status 500)." + later},
 		"compressed": {answering(500, "\x1b\x02", "Content-Encoding", "br"),
-			"The model's server cannot answer now: Internal Server Error, with a reason that is compressed (br) (HTTP status 500)." + later},
+			"The model's server cannot answer now: Internal Server Error: compressed (br) (HTTP status 500)." + later},
 		"empty": {answering(200, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"),
 			"The model stopped without an answer. Send another message to continue."},
 	} {

@@ -122,7 +122,6 @@ func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, tools *tool
 	r, err = t.fit(ctx, llm.Request{
 		System: t.systemPrompt(set.Mode, t.endpoint), Tools: tools.tools, Effort: set.Effort,
 	})
-	r.CallDeltas = true
 	return r, tools, err
 }
 

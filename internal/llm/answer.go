@@ -19,7 +19,7 @@ const (
 	maxAnswer = 8 << 20
 	// maxCalls limits the tool calls of an answer.
 	maxCalls = 128
-	// maxParts limits the parts that are read of an answer that is not streamed.
+	// maxParts limits the parts that are read of a message in one event.
 	maxParts = 256
 	// maxNesting is how deep arguments of tool calls may be nested. Many clients cannot read JSON
 	// with more than 128 levels.
@@ -281,8 +281,8 @@ func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 	case '<':
 		page, _ := a.stream.Rest()
 		return webPage(page)
-	case '{', '[': // an error, or the answer of a proxy that ignores that a stream was asked for
-		return a.readWhole()
+	case '{', '[': // an error
+		return a.refuseWhole()
 	}
 	for {
 		event, failed := a.stream.Next()
@@ -307,25 +307,16 @@ func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
 	}
 }
 
-// readWhole reads an answer that is not streamed: JSON, and what some proxies add for streams.
-func (a *answer) readWhole() error {
+// refuseWhole returns the error in a body that is not a stream.
+func (a *answer) refuseWhole() error {
 	whole, err := a.stream.Rest()
 	if err != nil {
 		return lost(err)
 	}
-	var value json.RawMessage
-	if json.NewDecoder(bytes.NewReader(whole)).Decode(&value) == nil {
-		whole = value
+	if failed := reported(sse.Event{Data: whole}); failed != nil {
+		return failed
 	}
-	if err := a.decode(sse.Event{Data: whole}); err != nil {
-		return err
-	}
-	a.decoder.flush()
-	if a.end() != nil {
-		return malformed(errors.New("JSON without a message of the model; " +
-			"check the model's baseURL"))
-	}
-	return a.give()
+	return malformed(errors.New("JSON instead of a stream; check the model's baseURL"))
 }
 
 // decode yields the events that an event of the stream stands for.

@@ -305,7 +305,7 @@ func (b *anthropicBlock) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// anthropicEvent is an event of a stream, or a whole message.
+// anthropicEvent is an event of a stream.
 type anthropicEvent struct {
 	Type    string
 	Message struct{ Usage tokens }
@@ -313,9 +313,6 @@ type anthropicEvent struct {
 	Block   anthropicBlock `json:"content_block"`
 	Delta   anthropicDelta
 	Usage   tokens
-
-	Content *[maxParts]*anthropicBlock // of a whole message
-	Reason  string                     `json:"stop_reason"`
 }
 
 type anthropicDelta struct {
@@ -335,16 +332,6 @@ func (d *anthropicDecoder) decode(e sse.Event) error {
 	d.count(event.Message.Usage)
 	d.count(event.Usage)
 	switch cmp.Or(event.Type, e.Name) {
-	case "message": // the server does not stream
-		d.reason, d.done = event.Reason, true
-		if event.Content != nil {
-			for i, b := range event.Content {
-				if b != nil {
-					d.start(i, b)
-					d.stop(i)
-				}
-			}
-		}
 	case "content_block_start":
 		d.start(event.Index, &event.Block)
 		if c := event.Block.call; c != nil {

@@ -34,7 +34,9 @@ func testStream(t *testing.T, client *Client) {
 		Tools:    tools,
 	}) {
 		require.NoError(t, err)
-		events = append(events, e)
+		if _, partly := e.(CallDelta); !partly {
+			events = append(events, e)
+		}
 	}
 	require.Len(t, events, 2)
 	call := events[0].(ToolCall)

@@ -67,6 +67,8 @@ func ask(t *testing.T, c *Client) (events []Event, failed *Error) {
 			require.NotContains(t, r.Err.Error(), testKey)
 		}
 		switch from := e.(type) {
+		case CallDelta:
+			continue // the call follows
 		case ToolCall:
 			require.Equal(t, c.model.Origin(), from.From)
 			from.From = ""
@@ -806,11 +808,8 @@ func TestEndlessAnswers(t *testing.T) {
 		"responses: calls": {Responses, forever("", func(int) string {
 			return event(`{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}`)
 		}), tooMany},
-		"responses: calls at once": {Responses, says(`{"object":"response","output":[` +
-			strings.Repeat(`{"type":"function_call","name":"a"},`, 50_000) + `{}]}`), tooMany},
-		"messages: calls at once": {Anthropic,
-			says(`{"type":"message","content":[` + strings.Repeat(`{"type":"tool_use","name":"a"},`,
-				50_000) + `{}]}`), tooMany},
+		"responses: calls at once": {Responses, says(event(`{"type":"response.completed","response":` +
+			`{"output":[` + strings.Repeat(`{"type":"function_call","name":"a"},`, 50_000) + `{}]}}`)), tooMany},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var size int

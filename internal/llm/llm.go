@@ -89,8 +89,6 @@ type Request struct {
 	// Temperature and Stop are nil for the server's defaults.
 	Temperature *float64
 	Stop        []string
-	// CallDeltas asks for tool calls while they arrive, as [CallDelta].
-	CallDeltas bool
 }
 
 // Role says who a message is from.

@@ -289,7 +289,7 @@ func (openAIFormat) decoder(v variant, to *assembler) decoder {
 	return &chatDecoder{assembler: to, tags: v.has(tags)}
 }
 
-// chatDecoder decodes the chunks of a chat completion, or the whole of one.
+// chatDecoder decodes the chunks of a chat completion.
 type chatDecoder struct {
 	*assembler
 	thought strings.Builder // thoughts that must be sent back, as reasoning_content
@@ -313,9 +313,8 @@ type chatChunk struct {
 	Choices [8]*struct {
 		Index        int
 		Delta        chatDelta
-		Message      *chatDelta // of a whole completion
-		FinishReason string     `json:"finish_reason"`
-		Usage        tokens     // Kimi has it here
+		FinishReason string `json:"finish_reason"`
+		Usage        tokens // Kimi has it here
 	}
 	Usage tokens
 	Groq  struct{ Usage tokens } `json:"x_groq"` // before the usual place was known there
@@ -392,9 +391,6 @@ func (d *chatDecoder) decode(e sse.Event) error {
 			continue
 		}
 		d.began = true
-		if choice.Message != nil {
-			choice.Delta, d.done = *choice.Message, true
-		}
 		d.delta(choice.Delta)
 		d.reason = cmp.Or(choice.FinishReason, d.reason)
 		d.count(choice.Usage)

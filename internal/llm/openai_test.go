@@ -247,7 +247,7 @@ func TestCallDeltas(t *testing.T) {
 			stream, err := os.ReadFile("testdata/" + file + ".sse")
 			require.NoError(t, err)
 			var pieces, calls []ToolCall
-			r := Request{Messages: []Message{UserText("Hi")}, CallDeltas: true}
+			r := Request{Messages: []Message{UserText("Hi")}}
 			for e, err := range asking(t, api, says(string(stream))).Stream(t.Context(), r) {
 				require.NoError(t, err)
 				switch e := e.(type) {

@@ -236,7 +236,7 @@ type responsesWhole struct {
 
 func (d *responsesDecoder) decode(e sse.Event) error {
 	var event struct {
-		Type, Object, Delta, Text string
+		Type, Delta, Text string
 
 		Arguments written
 		Index     int `json:"output_index"`
@@ -247,7 +247,7 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 		return err
 	}
 	d.began, d.item = true, event.Index+1
-	switch kind := cmp.Or(event.Type, e.Name, event.Object); kind {
+	switch kind := cmp.Or(event.Type, e.Name); kind {
 	case "response.output_item.added":
 		d.forget()
 		if event.Item.Type == "function_call" {
@@ -281,10 +281,6 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 		d.endItem(event.Item)
 	case "response.completed", "response.incomplete":
 		d.complete(event.Response)
-	case "response": // the server does not stream
-		var response responsesWhole
-		_ = json.Unmarshal(e.Data, &response)
-		d.complete(response)
 	}
 	return nil
 }

@@ -48,8 +48,8 @@ var (
 			`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
 	})
 	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?` +
-			`(?:ms|s|m|h))\b|` + delayVerbs + `(\d+) (second|minute|hour|day)`)
+		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?` +
+			`(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
 	})
 	aboutReset = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
@@ -75,17 +75,14 @@ func askedDelay(response []byte, now time.Time) time.Duration {
 		}
 		return untilReset(found[1]+"T"+found[2]+cmp.Or(found[3], ":00")+zone, now)
 	}
-	found := aboutDelay().FindStringSubmatch(said)
+	found := aboutDelay().FindStringSubmatch(strings.ToLower(said))
 	switch {
 	case found == nil:
 		return 0
-	case found[1] != "":
-		return untilReset(strings.ToLower(found[1]), now)
+	case found[2] == "d":
+		return 24 * untilReset(found[1]+"h", now)
 	}
-	units := map[string]time.Duration{"second": time.Second, "minute": time.Minute,
-		"hour": time.Hour, "day": 24 * time.Hour}
-	n, _ := strconv.Atoi(found[2])
-	return time.Duration(min(n, 1000)) * units[strings.ToLower(found[3])]
+	return untilReset(found[1]+found[2], now)
 }
 
 // limitReset returns when a limit that is used up is reset, according to headers as those of
