@@ -808,8 +808,6 @@ func TestEndlessAnswers(t *testing.T) {
 		"responses: calls": {Responses, forever("", func(int) string {
 			return event(`{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}`)
 		}), tooMany},
-		"responses: calls at once": {Responses, says(event(`{"type":"response.completed","response":` +
-			`{"output":[` + strings.Repeat(`{"type":"function_call","name":"a"},`, 50_000) + `{}]}}`)), tooMany},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var size int

@@ -163,8 +163,7 @@ func responsesOutput(parts []Part) any {
 }
 
 func (responsesFormat) decoder(_ variant, to *assembler) decoder {
-	return &responsesDecoder{assembler: to, open: map[int]*responsesItem{}, ended: map[string]int{},
-		shown: map[string]int{}}
+	return &responsesDecoder{assembler: to, open: map[int]*responsesItem{}}
 }
 
 type responsesDecoder struct {
@@ -173,11 +172,7 @@ type responsesDecoder struct {
 	said    int // the last item of which text has arrived
 	thought int // likewise, of thoughts
 
-	// Some servers leave out events, and have the items only in the last one. open holds unfinished
-	// calls by number. ended counts finished items by type; shown counts unfinished items that have
-	// already produced output.
-	open         map[int]*responsesItem
-	ended, shown map[string]int
+	open map[int]*responsesItem // calls that have begun, by number
 }
 
 // responsesItem is a part of an answer.
@@ -225,23 +220,18 @@ func (i responsesItem) thought() string {
 	return cmp.Or(strings.Join(summary, "\n\n"), strings.Join(whole, "\n\n"))
 }
 
-// responsesWhole is a response, complete or as far as it has arrived.
-type responsesWhole struct {
-	Status string
-	Output [maxParts]*responsesItem
-	Usage  tokens
-
-	Incomplete struct{ Reason string } `json:"incomplete_details"`
-}
-
 func (d *responsesDecoder) decode(e sse.Event) error {
 	var event struct {
-		Type, Delta, Text string
+		Type, Delta string
 
 		Arguments written
 		Index     int `json:"output_index"`
 		Item      responsesItem
-		Response  responsesWhole
+		Response  struct {
+			Status     string
+			Usage      tokens
+			Incomplete struct{ Reason string } `json:"incomplete_details"`
+		}
 	}
 	if err := decodeEvent(e, &event); err != nil {
 		return err
@@ -256,13 +246,15 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 		}
 	case "response.output_text.delta", "response.refusal.delta":
 		d.refused = d.refused || kind == "response.refusal.delta"
-		d.sayItem(event.Delta)
+		d.said = d.item
+		d.say(event.Delta)
 	case "response.reasoning_summary_part.added":
 		if d.thought == d.item {
 			d.think("\n\n")
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		d.thinkItem(event.Delta)
+		d.thought = d.item
+		d.think(event.Delta)
 	case "response.function_call_arguments.delta":
 		if open := d.open[d.item]; open != nil {
 			d.argue(open.call, event.Delta)
@@ -273,39 +265,16 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 		if open := d.open[d.item]; open != nil {
 			open.Arguments = cmp.Or(event.Arguments, open.Arguments)
 		}
-	case "response.output_text.done":
-		if d.said != d.item {
-			d.sayItem(event.Text)
-		}
 	case "response.output_item.done":
 		d.endItem(event.Item)
 	case "response.completed", "response.incomplete":
-		d.complete(event.Response)
+		d.done, d.reason = true, event.Response.Incomplete.Reason
+		if event.Response.Status == "incomplete" { // the usual reason, which aimock leaves out
+			d.reason = cmp.Or(d.reason, "max_output_tokens")
+		}
+		d.count(event.Response.Usage)
 	}
 	return nil
-}
-
-// complete adds the items whose end was not announced, and notes how the response has ended.
-func (d *responsesDecoder) complete(whole responsesWhole) {
-	ended := maps.Clone(d.ended)
-	for i, item := range whole.Output {
-		if item == nil {
-			continue
-		}
-		if ended[item.Type] > 0 {
-			ended[item.Type]--
-			continue
-		}
-		if d.item = i + 1; d.shown[item.Type] > 0 {
-			d.said, d.thought = d.item, d.item
-		}
-		d.endItem(*item)
-	}
-	d.done, d.reason = true, whole.Incomplete.Reason
-	if whole.Status == "incomplete" { // the usual reason, which aimock leaves out
-		d.reason = cmp.Or(d.reason, "max_output_tokens")
-	}
-	d.count(whole.Usage)
 }
 
 // flush implements [decoder]. The calls that it ends can have been cut off.
@@ -337,15 +306,13 @@ func (d *responsesDecoder) beginCall(item *responsesItem) {
 // endItem ends an item, and adds the parts that were not streamed.
 func (d *responsesDecoder) endItem(item responsesItem) {
 	defer d.forget()
-	d.ended[item.Type]++
-	d.shown[item.Type] = max(0, d.shown[item.Type]-1)
 	switch item.Type {
 	case "message":
 		streamed := d.said == d.item
 		for _, c := range item.Content {
 			if c != nil && !streamed {
-				d.refused = d.refused || c.Refusal != ""
-				d.sayItem(c.Text + c.Refusal)
+				d.said, d.refused = d.item, d.refused || c.Refusal != ""
+				d.say(c.Text + c.Refusal)
 			}
 		}
 		if d.said == d.item && item.attached != nil {
@@ -354,7 +321,7 @@ func (d *responsesDecoder) endItem(item responsesItem) {
 	case "reasoning":
 		text := item.thought()
 		if d.thought != d.item {
-			d.thinkItem(text)
+			d.think(text)
 		}
 		d.keep(Thinking{Text: text, Attached: item.attached})
 	case "function_call":
@@ -383,22 +350,4 @@ func (d *responsesDecoder) endCall(item responsesItem) {
 	c.id, c.name, c.attached = item.CallID, item.Name, []json.RawMessage{item.attached}
 	d.bytes += len(item.Arguments) + len(item.attached)
 	d.finish(c)
-}
-
-// sayItem adds text of the current item.
-func (d *responsesDecoder) sayItem(text string) { d.show("message", text, &d.said, d.say) }
-
-// thinkItem adds thoughts of the current item.
-func (d *responsesDecoder) thinkItem(text string) { d.show("reasoning", text, &d.thought, d.think) }
-
-// show adds a piece of the current item, which is of a kind. last is the last item of this kind.
-func (d *responsesDecoder) show(kind, piece string, last *int, add func(string)) {
-	if piece == "" {
-		return
-	}
-	if *last != d.item {
-		d.shown[kind]++
-	}
-	*last = d.item
-	add(piece)
 }
