@@ -70,11 +70,11 @@ func (anthropicFormat) encode(m Model, r Request, v variant) []byte {
 	}
 	version := claudeVersion(m.Name)
 	setEffort(body, m, r, messages, v)
-	if !isThinking(body) && 0 < version && version < 500 {
+	if !asksToThink(body) && 0 < version && version < 500 {
 		// The model thinks only if it is told to. Otherwise its earlier thoughts must not be sent.
-		messages = merged(withoutEmpty(withoutThinking(r.Messages)))
+		messages = merged(withoutEmpty(without(r.Messages, isThinking)))
 	}
-	if r.Temperature != nil && version < 407 && !isThinking(body) && !v.has(noTemperature) {
+	if r.Temperature != nil && version < 407 && !asksToThink(body) && !v.has(noTemperature) {
 		body["temperature"] = min(*r.Temperature, 1) // rejected otherwise
 	}
 	if len(r.Stop) > 0 {
@@ -119,8 +119,8 @@ func setEffort(body object, m Model, r Request, messages []Message, v variant) {
 	}
 }
 
-// isThinking reports whether a request tells the model to think.
-func isThinking(body object) bool {
+// asksToThink reports whether a request tells the model to think.
+func asksToThink(body object) bool {
 	thinking, _ := body["thinking"].(object)
 	return thinking != nil && thinking["type"] != "disabled"
 }
@@ -168,14 +168,11 @@ func thinkingBudget(effort string, maxTokens int) int {
 	return maxTokens / 4 * 3
 }
 
-// withoutThinking returns messages without the model's thoughts.
-func withoutThinking(messages []Message) []Message {
+// without returns messages without some of their parts.
+func without(messages []Message, drop func(Part) bool) []Message {
 	messages = slices.Clone(messages)
 	for i, m := range messages {
-		messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), func(p Part) bool {
-			_, thought := p.(Thinking)
-			return thought
-		})
+		messages[i].Parts = slices.DeleteFunc(slices.Clone(m.Parts), drop)
 	}
 	return messages
 }
@@ -183,20 +180,19 @@ func withoutThinking(messages []Message) []Message {
 // withoutEmpty returns messages without texts that are white space, and without thoughts at the end
 // of a message. Both would be rejected.
 func withoutEmpty(messages []Message) []Message {
-	messages = slices.Clone(messages)
+	messages = without(messages, isBlank)
 	for i, m := range messages {
-		if slices.ContainsFunc(m.Parts, isBlank) {
-			m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), isBlank)
-		}
-		for last := len(m.Parts) - 1; m.Role == Assistant && last >= 0; last-- {
-			if _, thought := m.Parts[last].(Thinking); !thought {
-				break
-			}
-			m.Parts = m.Parts[:last]
+		for m.Role == Assistant && len(m.Parts) > 0 && isThinking(m.Parts[len(m.Parts)-1]) {
+			m.Parts = m.Parts[:len(m.Parts)-1]
 		}
 		messages[i] = m
 	}
 	return messages
+}
+
+func isThinking(p Part) bool {
+	_, thought := p.(Thinking)
+	return thought
 }
 
 func isBlank(p Part) bool {

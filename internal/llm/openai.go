@@ -102,16 +102,11 @@ func (openAIFormat) encode(m Model, r Request, v variant) []byte {
 // withoutSilent returns messages without those of the model in which it has only thought. Chat
 // completions have no message for them, so they must not separate two messages of the user.
 func withoutSilent(messages []Message) []Message {
-	silent := func(m Message) bool {
+	return slices.DeleteFunc(slices.Clone(messages), func(m Message) bool {
 		return m.Role == Assistant && !slices.ContainsFunc(m.Parts, func(p Part) bool {
-			_, thought := p.(Thinking)
-			return !thought
+			return !isThinking(p)
 		})
-	}
-	if !slices.ContainsFunc(messages, silent) {
-		return messages
-	}
-	return slices.DeleteFunc(slices.Clone(messages), silent)
+	})
 }
 
 // bridge is what the model is said to have answered to the results of its tools, for servers that
@@ -216,13 +211,15 @@ func addThoughts(to object, m Message, content []Part, v variant) {
 		}
 	}
 	joined := joinMembers(attached)
-	if thoughts := listedThoughts(joined); thoughts != nil {
+	var members struct{ Content any } // see [chatDecoder]
+	_ = json.Unmarshal(joined, &members)
+	switch thoughts := members.Content.(type) {
+	case []any:
 		for _, part := range content {
 			thoughts = append(thoughts, object{"type": "text", "text": part})
 		}
 		to["content"] = thoughts
-	}
-	if thoughts := taggedThoughts(joined); thoughts != "" {
+	case string:
 		said, _ := to["content"].(string)
 		to["content"] = thoughts + said
 	}
@@ -235,21 +232,6 @@ func addThoughts(to object, m Message, content []Part, v variant) {
 	case thought != "":
 		to["reasoning_content"] = thought
 	}
-}
-
-// taggedThoughts returns the thoughts in tags that are attached, or "".
-func taggedThoughts(attached json.RawMessage) string {
-	var members struct{ Content string }
-	_ = json.Unmarshal(attached, &members)
-	return members.Content
-}
-
-// listedThoughts returns the parts of the content that are attached, or nil: see
-// [chatDecoder].
-func listedThoughts(attached json.RawMessage) []any {
-	var members struct{ Content []any }
-	_ = json.Unmarshal(attached, &members)
-	return members.Content
 }
 
 // chatContent returns texts as one string, which all servers accept, and a list if there are media.
@@ -292,14 +274,13 @@ func (openAIFormat) decoder(v variant, to *assembler) decoder {
 // chatDecoder decodes the chunks of a chat completion.
 type chatDecoder struct {
 	*assembler
-	thought strings.Builder // thoughts that must be sent back, as reasoning_content
-	listed  strings.Builder // thoughts in the content, where Mistral needs them back
-	// reasoning are thoughts of servers that send only a member of this name, as Groq's and
-	// Cerebras's do, and need them back in it.
-	reasoning strings.Builder
-	content   tagged
-	tags      bool            // thoughts in tags must be sent back
-	inTags    strings.Builder // these thoughts
+	// thoughts must be sent back where they came from: in the member place, which is
+	// reasoning_content or, as for Groq's and Cerebras's servers, reasoning, or in the content, "tagged"
+	// or "listed" as Mistral's.
+	thoughts strings.Builder
+	place    string
+	content  tagged
+	tags     bool // tagged thoughts must be sent back
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 	pending  []*pendingCall // in the order in which they began
@@ -401,18 +382,21 @@ func (d *chatDecoder) decode(e sse.Event) error {
 // delta adds a piece of the answer.
 func (d *chatDecoder) delta(delta chatDelta) {
 	said, thought := chatTexts(delta.Content)
-	d.listed.WriteString(thought)
+	place := "listed"
 	if thought == "" {
 		said, thought = d.content.split(said)
-		if d.tags {
-			d.inTags.WriteString(thought)
-		}
+		place = "tagged"
 	}
-	thought = cmp.Or(delta.ReasoningContent, delta.Reasoning, thought) // some servers send both
-	if delta.ReasoningContent != "" || d.thought.Len() > 0 {
-		d.thought.WriteString(thought)
-	} else {
-		d.reasoning.WriteString(delta.Reasoning)
+	switch { // some servers send both
+	case delta.ReasoningContent != "":
+		thought, place = delta.ReasoningContent, "reasoning_content"
+		d.place = place
+	case delta.Reasoning != "":
+		thought, place = delta.Reasoning, "reasoning"
+	}
+	if thought != "" {
+		d.place = cmp.Or(d.place, place)
+		d.thoughts.WriteString(thought)
 	}
 	d.think(thought)
 	d.say(said + delta.Refusal)
@@ -541,24 +525,25 @@ func (d *chatDecoder) flush() {
 	} else {
 		d.say(d.content.held)
 	}
+	var kept Thinking
 	attach := func(member string, thoughts any) {
 		d.attached = append(d.attached, strictjson.Encode(object{member: thoughts}))
 	}
-	if d.inTags.Len() > 0 {
-		attach("content", "<think>"+d.inTags.String()+"</think>\n\n")
-	}
-	if d.listed.Len() > 0 {
-		text := object{"type": "text", "text": d.listed.String()}
+	switch thoughts := d.thoughts.String(); {
+	case d.place == "reasoning_content":
+		kept.Text = thoughts
+	case d.place == "tagged" && d.tags:
+		attach("content", "<think>"+thoughts+"</think>\n\n")
+	case d.place == "listed":
+		text := object{"type": "text", "text": thoughts}
 		attach("content", []object{{"type": "thinking", "thinking": []object{text}}})
-	}
-	detailed := func(piece json.RawMessage) bool {
+	case d.place == "reasoning" && !slices.ContainsFunc(d.attached, func(piece json.RawMessage) bool {
 		return bytes.Contains(piece, []byte(`"reasoning_details"`))
+	}):
+		attach("reasoning", thoughts)
 	}
-	if d.reasoning.Len() > 0 && d.thought.Len() == 0 && !slices.ContainsFunc(d.attached, detailed) {
-		attach("reasoning", d.reasoning.String())
-	}
-	if d.thought.Len() > 0 || d.attached != nil {
-		d.keep(Thinking{Text: d.thought.String(), Attached: joinMembers(d.attached)})
+	if kept.Attached = joinMembers(d.attached); kept.Text != "" || kept.Attached != nil {
+		d.keep(kept)
 	}
 	for i, c := range d.pending {
 		again := i > 0 && c.id == "" && len(c.arguments) == 0 && c.index == d.pending[i-1].index &&
