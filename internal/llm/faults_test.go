@@ -333,6 +333,35 @@ func TestCutConnections(t *testing.T) {
 	}
 }
 
+// recordedError is an error of a server, and what the client makes of it.
+type recordedError struct {
+	status int
+	body   string
+	want   Error
+}
+
+// recordedErrors returns those of testdata/errors.txt by name.
+func recordedErrors(t *testing.T) map[string]recordedError {
+	t.Helper()
+	all := map[string]recordedError{}
+	records, err := os.ReadFile("testdata/errors.txt")
+	require.NoError(t, err)
+	for _, record := range strings.Split(strings.TrimSpace(string(records)), "\n\n")[1:] {
+		lines := strings.Split(record, "\n")
+		code, body, _ := strings.Cut(lines[1], " ")
+		kind, message, _ := strings.Cut(lines[2], ": ")
+		r := recordedError{body: strings.ReplaceAll(body, "␤", "\n"),
+			want: Error{Kind: Kind(kind), Message: message}}
+		r.status, err = strconv.Atoi(code)
+		require.NoError(t, err)
+		if r.status != http.StatusOK {
+			r.want.Status = r.status
+		}
+		all[lines[0]] = r
+	}
+	return all
+}
+
 // Clause B4.
 func TestErrors(t *testing.T) {
 	type test struct {
@@ -366,19 +395,8 @@ func TestErrors(t *testing.T) {
 				"the model's server sent something that is not an answer: an event of the stream is " +
 					"too long"}},
 	}
-	records, err := os.ReadFile("testdata/errors.txt")
-	require.NoError(t, err)
-	for _, record := range strings.Split(strings.TrimSpace(string(records)), "\n\n")[1:] {
-		lines := strings.Split(record, "\n")
-		code, body, _ := strings.Cut(lines[1], " ")
-		kind, message, _ := strings.Cut(lines[2], ": ")
-		want := Error{Kind: Kind(kind), Message: message}
-		n, err := strconv.Atoi(code)
-		require.NoError(t, err)
-		if n != http.StatusOK {
-			want.Status = n
-		}
-		tests[lines[0]] = test{status(n, strings.ReplaceAll(body, "␤", "\n")), want}
+	for name, r := range recordedErrors(t) {
+		tests[name] = test{status(r.status, r.body), r.want}
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
