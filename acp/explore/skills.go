@@ -8,7 +8,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -51,31 +50,13 @@ func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) er
 			return err
 		}
 	}
-	summary := countStates(all, noun, plural)
+	summary := text.Count(len(all), noun, plural) + "."
 	if len(offered) > t.limits.commands {
 		summary += fmt.Sprintf(" Only the first %d of %d skills and commands are announced; you "+
 			"can type the others too.",
 			t.limits.commands, len(offered))
 	}
 	return t.Write(summary + "\n")
-}
-
-// countStates returns the number of artifacts in each state.
-func countStates(list []discovery.Artifact, noun, plural string) string {
-	summary := text.Count(len(list), noun, plural)
-	for _, state := range []discovery.State{discovery.Active, discovery.Shadowed, discovery.Invalid,
-		discovery.TooLarge} {
-		n := 0
-		for _, a := range list {
-			if a.State == state {
-				n++
-			}
-		}
-		if n > 0 && (n < len(list) || state != discovery.Active) {
-			summary += fmt.Sprintf(", %d %s", n, commands.StateName(state))
-		}
-	}
-	return summary + "."
 }
 
 // explainUnusable tells the user why a skill or command cannot be called.

@@ -49,7 +49,7 @@ func TestSkills(t *testing.T) {
 	require.Contains(t, text,
 		"release: shadowed, an earlier folder has one of this name: "+filepath.Join(app, ".claude",
 			"skills", "release", "SKILL.md"))
-	require.Contains(t, text, "4 skills, 3 active, 1 shadowed.")
+	require.Contains(t, text, "4 skills.")
 
 	text = open(t, limits{}, skills, app).ask("/skills").text()
 	require.Contains(t, text,

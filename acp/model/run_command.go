@@ -147,20 +147,15 @@ func finish(ctx context.Context, j job, timeout time.Duration) (string, error) {
 
 // unattended returns variables that keep a command from waiting for someone: pagers print, an
 // editor fails with advice, and git and gh do not ask. A command line may still name an editor in
-// any way.
+// a variable.
 func unattended() []string {
 	const noEditor = `sh -c 'echo "Nobody can use an editor here. Pass the text as an option or a ` +
 		`file (git: -m, -F, --no-edit), or begin with GIT_EDITOR=true to keep what is proposed, ` +
 		`or with GIT_SEQUENCE_EDITOR and a program that edits the file." >&2; exit 1'`
-	gitEditor := func(key, other string) string { // git's option -c comes first
-		return `f() { case "$GIT_CONFIG_PARAMETERS" in *"` + key + `"*) e=$(git config ` + key +
-			`);; *) e=$` + other + `;; esac; eval "$e \"\$@\""; }; f`
-	}
 	return []string{
-		"EDITOR=" + noEditor, "VISUAL=" + noEditor, "GIT_EDITOR=" + gitEditor("core.editor", "EDITOR"),
-		"GIT_SEQUENCE_EDITOR=" + gitEditor("sequence.editor", "GIT_EDITOR"),
-		"GIT_MERGE_AUTOEDIT=no", "GIT_TERMINAL_PROMPT=0", "GH_PROMPT_DISABLED=1",
-		"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "SYSTEMD_PAGER=cat",
+		"EDITOR=" + noEditor, "VISUAL=" + noEditor, `GIT_EDITOR=f() { eval "$EDITOR \"\$@\""; }; f`,
+		`GIT_SEQUENCE_EDITOR=f() { eval "$GIT_EDITOR \"\$@\""; }; f`, "GIT_MERGE_AUTOEDIT=no",
+		"GIT_TERMINAL_PROMPT=0", "GH_PROMPT_DISABLED=1", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "SYSTEMD_PAGER=cat",
 		"AWS_PAGER=cat", "BAT_PAGER=cat",
 	}
 }

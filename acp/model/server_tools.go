@@ -76,16 +76,11 @@ func (t *modelTurn) awaitServers(
 	before, waiting := t.tools.late, map[string]bool{}
 	for _, s := range servers {
 		waiting[s.Prefix] = true
-		if before[s.Prefix] && s.Err != nil { // it has failed since, and is not waited for
-			if err := t.noteFailure(ctx, mcp.Listing{Status: s}); err != nil {
-				return nil, err
-			}
-		}
 	}
 	found = map[string]mcp.Listing{}
 	late := time.After(t.backend.serverPatience)
 	for open := true; open && slices.ContainsFunc(servers, func(s mcp.Status) bool {
-		return waiting[s.Prefix] && (!before[s.Prefix] || s.State == mcp.Ready)
+		return waiting[s.Prefix] && (!before[s.Prefix] || s.State == mcp.Ready || s.Err != nil)
 	}); {
 		select {
 		case l, more := <-listings:

@@ -39,7 +39,8 @@ func (r Root) LimitsReached(c *discovery.Catalog) []string {
 func (r Root) Describe(a discovery.Artifact, note string) []string {
 	line := text.Attributed(a.Name, a.Description, maxDescription)
 	if a.State != discovery.Active {
-		line = text.Printable(a.Name) + ": " + StateName(a.State) + ", " + text.Printable(a.Reason)
+		line = text.Printable(a.Name) + ": " + strings.ReplaceAll(string(a.State), "_", " ") +
+			", " + text.Printable(a.Reason)
 	}
 	where := "  " + r.ShowPath(a.Path)
 	if note != "" {
@@ -51,5 +52,3 @@ func (r Root) Describe(a discovery.Artifact, note string) []string {
 	}
 	return lines
 }
-
-func StateName(s discovery.State) string { return strings.ReplaceAll(string(s), "_", " ") }
