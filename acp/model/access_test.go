@@ -33,7 +33,6 @@ func reading() map[string]modelserver.Order {
 		"write_file":  modelserver.UseWith("write_file", arguments("path", ".env", "content", "new")),
 		"delete_file": modelserver.UseWith("delete_file", arguments("path", ".env")),
 		"read_media":  modelserver.UseWith("read_media", arguments("path", "picture/.env")),
-		"file_info":   modelserver.UseWith("file_info", arguments("path", ".env")),
 	}
 }
 
@@ -82,7 +81,7 @@ func TestAskRulesOfReading(t *testing.T) {
 		if strings.Contains(name, "edit") || strings.Contains(name, "write") || strings.Contains(name, "delete") {
 			continue
 		}
-		silent := strings.Contains(name, "search") || name == "file_info"
+		silent := strings.Contains(name, "search")
 		e.answer(rejectOnce)
 		r := e.prompt("Go.", order)
 		told := e.results()[len(e.results())-1]
