@@ -256,31 +256,6 @@ func TestChangesAreStoredFirst(t *testing.T) {
 	require.Equal(t, 12, shown)
 }
 
-// Programs run what they find in hidden files, so accepting edits does not include them.
-//
-// Clause B2.
-func TestHiddenFilesAreAskedFor(t *testing.T) {
-	root := dirtest.New(t, ".git/config", "[core]\n", ".vscode/x", "", "a/b.txt", "", "a...b", "")
-	require.NoError(t, os.Symlink(".git", filepath.Join(root, "link")))
-	e := open(t, setup{roots: []string{root}})
-	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
-	e.answer(rejectOnce)
-	for path, asked := range map[string]int{
-		".git/config": 1, "link/config": 1, "a/../.git/hooks": 1,
-		".vscode/tasks.json": 1, ".envrc": 1, "a/.npmrc": 1, "a/b.txt": 0, "a...b": 0, "./a/c.txt": 0,
-	} {
-		r := e.prompt("Change.", modelserver.UseWith("write_file",
-			arguments("path", path, "content", "[core]\nfsmonitor = evil\n")))
-		require.Len(t, r.asked, asked, path)
-		for _, q := range r.asked {
-			require.Len(t, q.Options, 2, "only this change")
-		}
-	}
-	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory",
-		arguments("path", "a/.husky"))).asked, 1)
-	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
-}
-
 // asked returns how often the user is asked for a write in the mode "accept edits", and what they
 // are told.
 func (e *editor) asksFor(path, content string) (asked int, told string) {
@@ -303,14 +278,18 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"cafe\u0301.txt", "", "bare/objects/x", "", "bare/refs/x", "", "bare/hooks/x", "", "env/pyvenv.cfg", "",
 		"CLAUDE.md", "Read @docs/style.md, @extra.md, @link/more.md and @later/Caf\u00e9.md.\n",
 		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md, @../plans/next.md and @~/plans/home.md\n",
-		"sub/deep/AGENTS.md", "Be careful.\n", "sub/deep/CLAUDE.md", "@../../plans/of-claude.md\n")
+		"sub/deep/AGENTS.md", "Be careful.\n", "sub/deep/CLAUDE.md", "@../../plans/of-claude.md\n",
+		".git/config", "[core]\n", "a...b", "")
 	t.Setenv("HOME", root)
 	require.NoError(t, os.Chmod(filepath.Join(root, "run"), 0o755))
 	require.NoError(t, os.Symlink("docs", filepath.Join(root, "link")))
+	require.NoError(t, os.Symlink(".git", filepath.Join(root, "hidden")))
 	e := open(t, setup{roots: []string{root}})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	e.answer(rejectOnce)
 	for path, because := range map[string]string{
+		".git/config": "hidden", "hidden/config": "hidden", "a/../.git/hooks": "hidden", "a...b": "",
+		".vscode/tasks.json": "hidden", ".envrc": "hidden", "a/.npmrc": "hidden", "./a/c.txt": "",
 		"AGENTS.md": "agents", "sub/agents.md": "agents", "CLAUDE.md": "agents",
 		"GEMINI.md": "agents", "opencode.json": "agents", "opencode.jsonc": "agents",
 		"skills/x/SKILL.md": "agents", "commands/x.md": "agents", "agents/x/y.md": "agents",
@@ -351,6 +330,9 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	asked, told := e.asksFor("new", "#!/bin/sh\n")
 	require.Equal(t, 1, asked)
 	require.Contains(t, told, "it is a program")
+	require.Len(t, e.prompt("Change.", modelserver.UseWith("create_directory",
+		arguments("path", "a/.husky"))).asked, 1)
+	require.Equal(t, "[core]\n", read(t, filepath.Join(root, ".git", "config")))
 }
 
 // Accepting edits does not include what a file loses.

@@ -184,20 +184,10 @@ func TestFailedRequests(t *testing.T) {
 	}{
 		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`},
 			"Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, then"},
-		{modelserver.Fault{Status: 400, Body: `{"error":{"message":"no such thing"}}`},
-			"The model's server rejected the request: no such thing (HTTP status 400). " +
-				"Later requests leave out your message. It remains in the history of the " +
-				"session. Send it again in another form, correct the configuration of model " +
-				"`local` if that is the reason, or choose another model."},
-		{modelserver.Fault{Status: 404, Body: `{"error":{"message":"no such place"}}`},
-			"Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, or choose another model."},
 		{modelserver.Fault{Status: 429, Body: `{"error":{"message":"quota"}}`,
 			Header: map[string]string{"Retry-After": "7200"}},
 			"The model's server cannot answer now: quota; try again in 2 hours (HTTP status 429). " +
 				"Send another message later, or choose another model."},
-		{modelserver.Fault{Status: 402, Body: `{"error":{"message":"no money"}}`},
-			"The model's server rejected the request: no money (HTTP status 402). " +
-				"Check your account at the provider, then send another message,"},
 		{modelserver.Fault{Events: 4}, "Send another message to continue."},
 		{modelserver.Fault{Status: 200, Body: `{"error":{"message":"no such luck"}}`},
 			"No such luck. Send another message to try again, or choose another model."},

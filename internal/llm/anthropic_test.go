@@ -1,12 +1,9 @@
 package llm
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -89,39 +86,17 @@ func TestAnthropicRequest(t *testing.T) {
 	}
 }
 
-func TestAnthropicOverHTTP(t *testing.T) {
-	stream, err := os.ReadFile("testdata/anthropic-redacted.sse")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, fmt.Sprint(r.Method, r.URL.Path, r.Header["X-Api-Key"],
-			r.Header["Authorization"], r.Header["Anthropic-Version"]))
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Write(stream)
-	}))
-	defer server.Close()
-	key := func(context.Context, string) (string, error) { return "secret", nil }
+// The version of the API is a part of its paths, whether the address ends with it or not.
+func TestAnthropicAddress(t *testing.T) {
 	for _, base := range []string{"", "/", "/v1", "/v1/"} {
-		var thoughts []Thinking
-		client := New(Model{API: Anthropic, BaseURL: server.URL + base, Name: "claude-opus-5",
-			Key: key})
-		for e, err := range client.Stream(t.Context(),
-			Request{Messages: []Message{UserText("Hi")}}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			if thought, ok := e.(Thinking); ok {
-				thoughts = append(thoughts, thought)
-			}
-		}
-		if got := asked[len(asked)-1]; got != "POST/v1/messages[secret] [] [2023-06-01]" {
-			t.Errorf("base %q: asked %s", base, got)
-		}
-		origin := client.Model().Origin()
-		if len(thoughts) != 2 || thoughts[0].From != origin || thoughts[1].From != origin {
-			t.Errorf("base %q: thoughts %v", base, thoughts)
+		asked := ""
+		c := asking(t, Anthropic, func(_ http.ResponseWriter, r *http.Request) {
+			asked = fmt.Sprint(r.Method, r.URL.Path, r.Header["Anthropic-Version"])
+		})
+		c.model = New(Model{API: Anthropic, BaseURL: c.model.BaseURL + base}).model
+		ask(t, c)
+		if asked != "POST/v1/messages[2023-06-01]" {
+			t.Errorf("base %q: asked %s", base, asked)
 		}
 	}
 }

@@ -685,14 +685,6 @@ func TestKey(t *testing.T) {
 }
 
 func TestAnswers(t *testing.T) {
-	t.Run("10,000 deltas", func(t *testing.T) {
-		const n = 10_000
-		events, failed := ask(t, asking(t, OpenAI, says(strings.Repeat(chunk(`{"content":"x"}`), n),
-			finished)))
-		require.Nil(t, failed)
-		require.Len(t, events, n+1)
-	})
-
 	t.Run("arrive at once", func(t *testing.T) {
 		next := make(chan bool)
 		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
