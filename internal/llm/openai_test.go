@@ -95,86 +95,21 @@ func TestOpenAIRequest(t *testing.T) {
 	})
 }
 
-// What servers reject is sent differently, at once and from then on.
-func TestOpenAIRejections(t *testing.T) {
-	half := 0.5
-	thought := Thinking{Text: "Hm"}
-	request := Request{
-		MaxTokens: 5, Temperature: &half, Tools: []Tool{{Name: "now"}},
-		Messages: []Message{UserText("Hi"), {Assistant, []Part{thought,
-			Text("Hello")}}, {Assistant, []Part{Text("?")}}, UserText("Go")},
-	}
-	for name, test := range map[string]struct {
-		status        int
-		said          string
-		without, with string
-	}{
-		"OpenAI, limit": {400,
-			`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this ` +
-				`model. Use 'max_completion_tokens' instead.","code":"unsupported_parameter"}}`,
-			`"max_tokens"`, `"max_completion_tokens":5`},
-		"OpenAI, temperature": {400,
-			`{"error":{"message":"Unsupported value: 'temperature' does not support 0.5 with ` +
-				`this model.","param":"temperature"}}`, `"temperature"`, `"stream"`},
-		"OpenAI, effort": {400,
-			`{"error":{"message":"Function tools with reasoning_effort are not supported for ` +
-				`gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set ` +
-				`reasoning_effort to 'none'."}}`, `"low"`, `"reasoning_effort":"none"`},
-		"Mistral, usage": {422,
-			`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body",` +
-				`"stream_options","include_usage"],"msg":"Extra inputs are not permitted"}]}}`,
-			`"stream_options"`, `"stream"`},
-		"Mistral, thoughts": {422,
-			`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body",` +
-				`"messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not ` +
-				`permitted"}]}}`, `"reasoning_content"`, `"stream"`},
-		"DeepSeek, thoughts": {400,
-			`{"error":{"message":"The \"reasoning_content\" in the thinking mode must be passed ` +
-				`back to the API."}}`, `"reasoning_content":""`, `"reasoning_content":"Hm"`},
-		"Kimi, thoughts": {400,
-			`{"error":{"message":"thinking is enabled but reasoning_content is missing in ` +
-				`assistant tool call message at index 2"}}`, `"reasoning_content":""`,
-			`"content":"Later","reasoning_content":" "`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			count := 0
-			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				if count++; !strings.Contains(string(body), test.with) ||
-					strings.Contains(string(body), test.without) || count == 1 {
-					status(test.status, test.said)(w, r)
-				} else {
-					says(finished)(w, r)
-				}
-			})
-			r := request
-			thought.From = c.model.Origin()
-			r.Messages[1].Parts[0] = thought
-			r.Messages = append([]Message{{Assistant, []Part{Text("Later")}}}, r.Messages...)
-			for want := 2; want <= 3; want++ {
-				for e, err := range c.Stream(t.Context(), r) {
-					require.NoError(t, err)
-					require.IsType(t, Finish{}, e)
-				}
-				require.Equal(t, want, count)
-			}
-		})
-	}
-	t.Run("what the user chose", func(t *testing.T) {
-		count := 0
-		c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
-			count++
-			status(400,
-				`{"error":{"message":"Model m does not support parameter reasoningEffort."}}`)(w, r)
-		})
-		var last error
-		for _, last = range c.Stream(t.Context(), Request{Effort: "high"}) {
-		}
-		require.EqualError(t, last,
-			"Model m does not support parameter reasoningEffort; choose another thought level "+
-				"(HTTP status 400)")
-		require.Equal(t, 1, count)
+// A thought level that the user chose is not replaced.
+func TestRejectedEffort(t *testing.T) {
+	count := 0
+	c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+		count++
+		status(400,
+			`{"error":{"message":"Model m does not support parameter reasoningEffort."}}`)(w, r)
 	})
+	var last error
+	for _, last = range c.Stream(t.Context(), Request{Effort: "high"}) {
+	}
+	require.EqualError(t, last,
+		"Model m does not support parameter reasoningEffort; choose another thought level "+
+			"(HTTP status 400)")
+	require.Equal(t, 1, count)
 }
 
 // Local servers leave thoughts in the text.
