@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -41,20 +42,13 @@ func (t *modelTurn) noteUnread(ctx context.Context, tools *toolbox) error {
 
 // hasCall reports whether a text is, or has, the call of a tool.
 func (b *toolbox) hasCall(said string) bool {
-	for _, mark := range callMarks {
-		if _, after, found := strings.Cut(said, mark); found && b.namesTool(after) {
-			return true
-		}
+	isMarked := slices.ContainsFunc(callMarks, func(mark string) bool { return strings.Contains(said, mark) })
+	said = strings.ToLower(strings.TrimPrefix(strings.Trim(strings.TrimSpace(said), "`"), "json"))
+	var call struct{ Arguments, Parameters json.RawMessage }
+	_ = json.Unmarshal([]byte(said), &call)
+	if !isMarked && call.Arguments == nil && call.Parameters == nil {
+		return false
 	}
-	said = strings.TrimPrefix(strings.Trim(strings.TrimSpace(said), "`"), "json")
-	var call map[string]json.RawMessage
-	return json.Unmarshal([]byte(said), &call) == nil && b.namesTool(said) &&
-		(call["arguments"] != nil || call["parameters"] != nil)
-}
-
-// namesTool reports whether a text has the name of a tool.
-func (b *toolbox) namesTool(said string) bool {
-	said = strings.ToLower(said)
 	for name := range b.byName {
 		if strings.Contains(said, strings.ToLower(name)) {
 			return true

@@ -314,7 +314,11 @@ func (c *Client) send(
 		cancel(nil)
 		return nil, err
 	}
+	request.Header = c.format.header(key)
+	request.Header.Set("Accept", "text/event-stream, application/json")
+	request.Header.Set("User-Agent", "acp-agent")
 	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
 		request.Body, request.ContentLength = read(), int64(len(body))
 		again := 0
@@ -326,7 +330,9 @@ func (c *Client) send(
 			return read(), nil
 		}
 	}
-	request.Header = c.requestHeader(key, headers, body != nil)
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
 	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
 	response, err := c.http.Do(request)
 	timer.Stop()
@@ -342,20 +348,6 @@ func (c *Client) send(
 		idle: c.idle, patience: c.silence, room: c.idle,
 	}
 	return response, nil
-}
-
-// requestHeader returns the header of a request with or without a body.
-func (c *Client) requestHeader(key string, headers map[string]string, body bool) http.Header {
-	h := c.format.header(key)
-	h.Set("Accept", "text/event-stream, application/json")
-	h.Set("User-Agent", "acp-agent")
-	if body {
-		h.Set("Content-Type", "application/json")
-	}
-	for name, value := range headers {
-		h.Set(name, value)
-	}
-	return h
 }
 
 // maxIdle limits what a server may send without a part of an answer, in bytes: an event of the
