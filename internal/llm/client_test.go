@@ -1,9 +1,22 @@
 package llm
 
 import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -124,4 +137,279 @@ func TestHeadersAndQuery(t *testing.T) {
 			"/x" + list + joint + "api-version=1&b=2 " + testKey + "me"}, asked)
 	}
 	require.Empty(t, elsewhere)
+}
+
+// Clause B1.
+func TestKey(t *testing.T) {
+	t.Run("is not sent elsewhere", func(t *testing.T) {
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			t.Error("asked")
+		}))
+		defer elsewhere.Close()
+		for _, api := range []API{OpenAI, Anthropic} {
+			_, failed := ask(t, asking(t, api, status(302, "", "Location", elsewhere.URL)))
+			require.Equal(t, Misconfigured, failed.Kind)
+			_, err := asking(t, api, status(308, "", "Location", elsewhere.URL)).List(t.Context())
+			require.ErrorContains(t, err, "redirects")
+			asking(t, api, status(307, "", "Location", elsewhere.URL)).AskWindow(t.Context())
+		}
+	})
+	t.Run("is in the header", func(t *testing.T) {
+		check := func(header, want string) http.HandlerFunc {
+			return func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Header.Get(header); got != want {
+					t.Errorf("got %q", got)
+				}
+				body, _ := io.ReadAll(r.Body)
+				if r.Header.Del(header); strings.Contains(fmt.Sprint(r.URL, r.Header, string(body)),
+					testKey) {
+					t.Error("the key is also somewhere else")
+				}
+			}
+		}
+		ask(t, asking(t, OpenAI, check("Authorization", "Bearer "+testKey)))
+		ask(t, asking(t, Anthropic, check("X-Api-Key", testKey)))
+	})
+	t.Run("can be replaced", func(t *testing.T) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer new" {
+				status(401, "")(w, r)
+				return
+			}
+			says(finished)(w, r)
+		}))
+		defer server.Close()
+		var rejected []string
+		events, failed := ask(t, impatient(t, Model{API: OpenAI, BaseURL: server.URL,
+			Key: func(_ context.Context, r string) (string, error) {
+				if rejected = append(rejected, r); r == "" {
+					return "old\n", nil
+				}
+				return "new", nil
+			}}))
+		require.Nil(t, failed)
+		require.Len(t, events, 1)
+		require.Equal(t, []string{"", "old"}, rejected)
+	})
+	for name, rejects := range map[string]http.HandlerFunc{
+		"in a body":  status(200, `{"code":401,"message":"token expired"}`),
+		"in a event": says(`data: {"error":{"message":"invalid_api_key","code":401}}` + "\n\n"),
+		"forbidden":  status(403, `{"message":"the token is expired"}`),
+	} {
+		t.Run("is replaced that is rejected "+name, func(t *testing.T) {
+			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Authorization") == "Bearer new" {
+					says(chunk(`{"content":"Hi"}`), finished)(w, r)
+				} else {
+					rejects(w, r)
+				}
+			})
+			keys := []string{"old", "new", "unused"}
+			c.model.Key = func(context.Context, string) (key string, _ error) {
+				key, keys = keys[0], keys[1:]
+				return key, nil
+			}
+			events, failed := ask(t, c)
+			require.Nil(t, failed)
+			require.Equal(t, []Event{TextDelta("Hi"), Finish{Reason: Stopped}}, events)
+			require.Equal(t, []string{"unused"}, keys)
+		})
+	}
+	t.Run("is missing", func(t *testing.T) {
+		c := asking(t, OpenAI, status(401, "Missing key"))
+		c.model.Key = nil
+		_, failed := ask(t, c)
+		require.Equal(t,
+			"the server wants a key, and none is configured for the model m: Unauthorized: "+
+				"Missing key", failed.Message)
+	})
+	t.Run("cannot be had", func(t *testing.T) {
+		c := asking(t, OpenAI, nil)
+		c.model.Key = func(context.Context, string) (string, error) {
+			return "", errors.New("the vault is locked")
+		}
+		events, failed := ask(t, c)
+		require.Empty(t, events)
+		require.Equal(t,
+			&Error{KeyRejected, 0, "there is no key for the model m: the vault is locked"}, failed)
+	})
+}
+
+func TestList(t *testing.T) {
+	for name, test := range map[string]struct {
+		api  API
+		path string
+		body string
+		want []string
+	}{
+		"OpenAI": {OpenAI, "/models",
+			`{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}`,
+			[]string{"a", "b"}},
+		"Anthropic": {Anthropic, "/v1/models",
+			`{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
+		"none": {OpenAI, "/models", `{"object":"list","data":null}`, nil},
+		"a list only": {OpenAI, "/models", ` [{"id":"a","object":"model"},{"id":"b"}]`,
+			[]string{"a", "b"}},
+		"models": {OpenAI, "/models", `{"models":[{"name":"a","model":"x"},{"id":"b","name":"B"}]}`,
+			[]string{"a", "b"}},
+		"an empty list": {Anthropic, "/v1/models", `[]`, nil},
+		"no error": {OpenAI, "/models", `{"code":0,"message":"Success","error":null,"data":[{"id":"a"}]}`,
+			[]string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			names, err := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Method + " " + r.URL.Path; got != "GET "+test.path {
+					t.Errorf("got %s", got)
+				}
+				status(200, test.body)(w, r)
+			}).List(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, test.want, names)
+		})
+	}
+	_, err := asking(t, OpenAI, status(200, "<html>")).List(t.Context())
+	require.ErrorContains(t, err, "the server sent a web page instead of an answer")
+	_, err = asking(t, OpenAI, status(200, `{"error":{"message":"It broke."}}`)).List(t.Context())
+	require.EqualError(t, err, "It broke")
+	_, err = asking(t, OpenAI, status(404, "404 page not found")).List(t.Context())
+	require.ErrorContains(t, err, "check the model's baseURL, http://127.0.0.1")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("stopped")
+	cancel(cause)
+	_, err = asking(t, OpenAI, nil).List(ctx)
+	require.Equal(t, cause, err)
+}
+
+func TestModelDefaults(t *testing.T) {
+	require.Equal(t, Model{API: OpenAI, BaseURL: "https://api.openai.com/v1",
+		ContextTokens: 128_000, PDF: new(true)}, New(Model{}).Model())
+	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
+		ContextTokens: 128_000, MaxTokens: 8192, PDF: new(false)}, New(Model{API: Anthropic}).Model())
+	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
+		ContextTokens: 10, MaxTokens: 2, PDF: new(false)}
+	require.Equal(t, given, New(given).Model())
+	require.PanicsWithValue(t, `llm: unknown API "opena1"`, func() { New(Model{API: "opena1"}) })
+}
+
+// The standard variables for proxies and certificates are read once in a process, so this test runs
+// itself as another one.
+func TestEnvironment(t *testing.T) {
+	const name = "LLM_TEST_BASE_URL"
+	if address := os.Getenv(name); address != "" {
+		for e, err := range impatient(t, Model{API: OpenAI, BaseURL: address}).Stream(t.Context(),
+			Request{}) {
+			fmt.Println(e, err)
+		}
+		return
+	}
+	run := func(address, variable string) string {
+		self := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestEnvironment$")
+		self.Env = append(os.Environ(), "NO_PROXY=", "no_proxy=", name+"="+address, variable)
+		out, err := self.CombinedOutput()
+		require.NoError(t, err, string(out))
+		return string(out)
+	}
+	t.Run("proxy", func(t *testing.T) {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			says(chunk(`{"content":"for `+r.URL.String()+`"}`), finished)(w, r)
+		}))
+		defer proxy.Close()
+		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL),
+			"for http://model.invalid/v1/chat/completions")
+	})
+	t.Run("a proxy that fails", func(t *testing.T) {
+		proxy := httptest.NewServer(status(407, ""))
+		proxy.Close()
+		for scheme, variable := range map[string]string{"http": "HTTP_PROXY", "https": "HTTPS_PROXY"} {
+			said := run(scheme+"://model.invalid/v1",
+				variable+"="+strings.Replace(proxy.URL, "//", "//user:pw@", 1))
+			require.Contains(t, said, "cannot reach the model's server at "+scheme+
+				"://model.invalid/v1 through the proxy "+proxy.URL+" ("+variable+"): ")
+			require.Contains(t, said, "connection refused")
+			require.NotContains(t, said, "pw")
+		}
+	})
+	t.Run("a proxy that answers itself", func(t *testing.T) {
+		proxy := httptest.NewServer(status(404, "<title>Denied</title>"))
+		defer proxy.Close()
+		require.Contains(t, run("http://model.invalid/v1", "HTTP_PROXY="+proxy.URL),
+			`Not Found ("Denied") through the proxy `+proxy.URL+" (HTTP_PROXY); check")
+	})
+	t.Run("certificates", func(t *testing.T) {
+		if runtime.GOOS == "windows" || runtime.GOOS == "darwin" {
+			t.Skip("SSL_CERT_FILE is not read on Windows and macOS, where certificates come from " +
+				"the system")
+		}
+		server := httptest.NewTLSServer(says(chunk(`{"content":"Hello"}`), finished))
+		defer server.Close()
+		file := filepath.Join(t.TempDir(), "ca.pem")
+		block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+			Bytes: server.Certificate().Raw})
+		require.NoError(t, os.WriteFile(file, block, 0o600))
+		require.Contains(t, run(server.URL, "SSL_CERT_FILE="+file), "Hello")
+	})
+}
+
+// A server of HTTP/2 that refuses all streams does not keep the user waiting in silence.
+//
+// Clause B7.
+func TestRefusedStreams(t *testing.T) {
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.EnableHTTP2 = true
+	certificate.StartTLS()
+	defer certificate.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2"}})
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			refuseStreams(conn)
+			conn.Close()
+		}
+	}()
+	c := impatient(t, Model{BaseURL: "https://" + listener.Addr().String(), Name: "m"})
+	transport := c.http.Transport.(*http.Transport)
+	transport.TLSClientConfig = certificate.Client().Transport.(*http.Transport).TLSClientConfig
+	events, failed := ask(t, c)
+	n, _ := retries(events)
+	require.Equal(t, attempts-1, n)
+	require.Equal(t, Unreachable, failed.Kind)
+	require.True(t, strings.HasSuffix(failed.Message, ": it refused the request before reading it"),
+		failed.Message)
+	c.Close()
+	require.NoError(t, listener.Close())
+	<-ended
+}
+
+// refuseStreams speaks so much of HTTP/2 that a client learns that its requests are refused.
+func refuseStreams(conn net.Conn) {
+	const headers, reset, settings, refused = 1, 3, 4, 7
+	frame := func(kind byte, stream uint32, payload ...byte) {
+		head := []byte{0, 0, byte(len(payload)), kind, 0, 0, 0, 0, 0}
+		binary.BigEndian.PutUint32(head[5:], stream)
+		_, _ = conn.Write(append(head, payload...))
+	}
+	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
+	if _, err := io.ReadFull(conn, preface); err != nil {
+		return
+	}
+	frame(settings, 0)
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			return
+		}
+		size := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
+		if _, err := io.CopyN(io.Discard, conn, size); err != nil {
+			return
+		}
+		if head[3] == headers {
+			frame(reset, binary.BigEndian.Uint32(head[5:]), 0, 0, 0, refused)
+		}
+	}
 }

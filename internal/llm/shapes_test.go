@@ -10,15 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sseOf returns the events of a stream with this data.
-func sseOf(data ...string) string {
-	var b strings.Builder
-	for _, d := range data {
-		b.WriteString("data: " + d + "\n\n")
-	}
-	return b.String()
-}
-
 // What a server rejects is sent in another form, at once and from then on, in each format.
 //
 // Clause B6.
