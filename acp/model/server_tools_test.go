@@ -2,11 +2,14 @@ package model
 
 import (
 	"encoding/base64"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 )
 
 // What a server's result says reaches the model, in whatever form it has: an embedded text may be
@@ -27,4 +30,22 @@ func TestResultsOfServers(t *testing.T) {
 		require.Equal(t, want, said)
 		require.Empty(t, media)
 	}
+}
+
+// The tools of one server do not displace those of another one.
+//
+// Clause B7.
+func TestToolsInTurns(t *testing.T) {
+	list := func(prefix string, n int) (all []mcp.Tool) {
+		for i := range n {
+			all = append(all, mcp.Tool{Name: fmt.Sprintf("%s.%d", prefix, i)})
+		}
+		return all
+	}
+	counts := map[string]int{}
+	for _, tool := range inTurns([][]mcp.Tool{list("big", 423), nil, list("small", 23)})[:110] {
+		counts[strings.Split(tool.Name, ".")[0]]++
+	}
+	require.Equal(t, map[string]int{"big": 87, "small": 23}, counts)
+	require.Len(t, inTurns([][]mcp.Tool{list("big", 423), list("small", 23)}), 446)
 }

@@ -3,12 +3,16 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -159,4 +163,49 @@ func TestInstructionsOfTheClient(t *testing.T) {
 		require.Contains(t, e.last().Instructions, ours)
 	}
 	require.NotContains(t, e.stored(), "Only count.")
+}
+
+// Three repositories with instructions, skills and servers leave most of a small context for the
+// conversation.
+//
+// Clause B6.
+func TestSharesOfASmallContext(t *testing.T) {
+	var roots []string
+	for range 3 {
+		dir := dirtest.New(t, "AGENTS.md", "Root.\n"+strings.Repeat("Follow the style of the code around.\n", 900))
+		for n := range 60 {
+			skill := filepath.Join(dir, ".claude", "skills", fmt.Sprintf("skill-%d", n))
+			require.NoError(t, os.MkdirAll(skill, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte(fmt.Sprintf(
+				"---\nname: skill-%d\ndescription: %s\n---\nDo it.\n", n, strings.Repeat("Does something. ", 12))), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("file-%d.txt", n)), nil, 0o600))
+		}
+		roots = append(roots, dir)
+	}
+	for _, tokens := range []int{8192, 16_384, 32_768, 131_072} {
+		t.Run(fmt.Sprint(tokens), func(t *testing.T) {
+			e := open(t, setup{roots: roots, servers: []sdk.McpServer{serverIn("awkward", "odd")}, model: small(tokens)})
+			r := e.prompt("Hello", modelserver.Say("Hello."))
+			require.True(t, strings.HasSuffix(r.text(), "Hello."), r.text())
+			used := len(e.last().Body) / bytesPerToken
+			require.Less(t, used, room(llm.Model{ContextTokens: tokens})*7/8)
+			require.Equal(t, 3, strings.Count(e.last().Instructions, "Root."), "each root has some")
+		})
+	}
+}
+
+// What the model is told first says what there is, and stays the same while that changes.
+func TestOverview(t *testing.T) {
+	root := dirtest.New(t, ".git/HEAD", "ref: refs/heads/feature/x\n", "a.go", "", "sub/b", "",
+		"evil\nname", "")
+	e := open(t, setup{roots: []string{root, dirtest.New(t)}})
+	e.answer(allowOnce)
+	e.prompt("Hello.")
+	first := e.last().Instructions
+	require.Contains(t, first, "You are the model `scripted`.")
+	require.Contains(t, first, "sub/; git branch `feature/x`\n- 1: nothing\n")
+	require.Contains(t, first, "they run without input")
+	require.NotContains(t, first, "\nname")
+	e.prompt("Write.", modelserver.Write("new.go", "x"))
+	require.Equal(t, first, e.last().Instructions)
 }

@@ -402,3 +402,32 @@ func TestUnknownTools(t *testing.T) {
 		"a")))
 	require.Contains(t, r.calls()[0].RawOutput.Text, `there is no tool "write_file"`)
 }
+
+// Tools and arguments have the names that weak models give them, and a small context has ten tools.
+//
+// Clause B6.
+func TestWeakModels(t *testing.T) {
+	dir := dirtest.New(t, "a.txt", "one\n")
+	e := open(t, setup{roots: []string{dir}, model: small(16_384)})
+	e.answer(allowOnce)
+	r := e.prompt("Do it",
+		modelserver.UseWith("read_file", `{"file_path":"a.txt"}`),
+		modelserver.UseWith("edit_file", `{"file_path":"a.txt","old_string":"one","new_string":"two"}`),
+		modelserver.UseWith("run_command", `{"cmd":"echo three"}`),
+		modelserver.UseWith("update_plan", `{"todos":[{"content":"x","status":"done"}]}`))
+	require.Equal(t, modelserver.Done, r.text())
+	require.Equal(t, "two\n", read(t, filepath.Join(dir, "a.txt")))
+	for _, call := range r.calls() {
+		require.Equal(t, sdk.ToolCallStatusCompleted, call.Status, call.Title)
+	}
+	require.Equal(t, "Read a.txt", r.calls()[0].Title)
+	require.JSONEq(t, `{"path":"a.txt"}`, string(r.calls()[0].RawInput))
+	require.Len(t, e.last().Tools, 10)
+
+	b := &toolbox{byName: map[string]tool{}}
+	b.byName["read_file"] = tool{remote: "x"}
+	for _, name := range []string{"read_file", "Read_File", "functions.read_file", "read-file"} {
+		require.Equal(t, "x", b.find(name).remote, name)
+	}
+	require.Empty(t, b.find("other.read_file").remote)
+}

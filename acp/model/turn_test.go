@@ -466,3 +466,15 @@ func TestCost(t *testing.T) {
 	require.InDelta(t, 2.5, Prices{Input: 2, Cached: 1, Output: 10}.Cost(
 		llm.Usage{Input: 1e6, Cached: 1e6 / 2, Output: 1e5}), 1e-9)
 }
+
+func TestModelLearnsThatItWasCancelled(t *testing.T) {
+	e := open(t, setup{})
+	e.cancelAfter(func(u update) bool { return u.Kind == "agent_message_chunk" })
+	e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(modelserver.Fault{Events: 3, Then: "silence"}))
+	e.restart()
+	e.goOn()
+	require.Contains(t, e.last().Text(), "Your previous answer was interrupted")
+	e.prompt("Go on.")
+	users := e.last().Of(modelserver.User)
+	require.NotContains(t, users[len(users)-1], "interrupted")
+}
