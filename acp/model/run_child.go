@@ -66,7 +66,7 @@ func (c *modelCall) startChild(ctx context.Context, cmd shellCommand, env []stri
 
 // wait implements [job]. It shows the output meanwhile.
 func (j *child) wait(ctx context.Context) (string, error) {
-	interval, shown := firstShown, 0
+	interval, shown := firstShown, ""
 	show := time.NewTimer(interval)
 	defer show.Stop()
 	for {
@@ -76,9 +76,9 @@ func (j *child) wait(ctx context.Context) (string, error) {
 		case <-ctx.Done():
 			return "", context.Cause(ctx)
 		case <-show.C:
-			if n := j.out.written(); n > shown {
-				shown = n
-				if err := j.call.showOutput(ctx, j.out.text(maxShown)); err != nil {
+			if printed := j.out.text(maxShown); printed != shown {
+				shown = printed
+				if err := j.call.showOutput(ctx, printed); err != nil {
 					return "", err
 				}
 				interval = min(interval*3/2, lastShown)
@@ -130,9 +130,9 @@ func (c *modelCall) showOutput(ctx context.Context, output string) error {
 // clip keeps the beginning and the end of the output that is written to it, together as much as
 // fits in a result.
 type clip struct {
-	mu         sync.Mutex
-	head, tail []byte
-	n          int // bytes written
+	mu   sync.Mutex
+	kept []byte // the beginning, and of what follows at least the end
+	n    int    // bytes written
 }
 
 const clippedHead, clippedTail = maxResult / 4, maxResult - maxResult/4
@@ -141,36 +141,25 @@ const clippedHead, clippedTail = maxResult / 4, maxResult - maxResult/4
 func (c *clip) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	first := min(len(p), clippedHead-len(c.head))
-	c.head = append(c.head, p[:first]...)
-	c.tail = append(c.tail, p[first:]...)
-	if len(c.tail) > 4*clippedTail {
-		c.tail = append(c.tail[:0], c.tail[len(c.tail)-clippedTail:]...)
+	if c.kept = append(c.kept, p...); len(c.kept) > 4*maxResult {
+		c.kept = append(c.kept[:clippedHead], c.kept[len(c.kept)-clippedTail:]...)
 	}
 	c.n += len(p)
 	return len(p), nil
-}
-
-func (c *clip) written() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.n
 }
 
 // text returns up to about most bytes of the output as text. Unless it is empty, it ends with a
 // line break.
 func (c *clip) text(most int) string {
 	c.mu.Lock()
-	head, tail, n := string(c.head), string(c.tail[max(0, len(c.tail)-clippedTail):]), c.n
+	kept, n := string(c.kept), c.n
 	c.mu.Unlock()
-	if n == len(head)+len(tail) {
-		said := plainOutput(head + tail)
-		if len(said) <= most {
-			return said
+	head := plainOutput(kept[:min(len(kept), clippedHead)])
+	tail := plainOutput(kept[max(0, len(kept)-clippedTail):])
+	if n == len(kept) {
+		if head = plainOutput(kept); len(head) <= most {
+			return head
 		}
-		head, tail = said, said
-	} else {
-		head, tail = plainOutput(head), plainOutput(tail)
 	}
 	tail = strings.ToValidUTF8(tail[max(0, len(tail)-(most-most/4)):], "")
 	return fmt.Sprintf("%s\n[… truncated: the output has %s. To see the rest, let the command write "+
