@@ -279,7 +279,7 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 		"CLAUDE.md", "Read @docs/style.md, @extra.md, @link/more.md and @later/Caf\u00e9.md.\n",
 		"docs/style.md", "Be brief.\n", "sub/CLAUDE.md", "@plan.md, @../plans/next.md and @~/plans/home.md\n",
 		"sub/deep/AGENTS.md", "Be careful.\n", "sub/deep/CLAUDE.md", "@../../plans/of-claude.md\n",
-		".git/config", "[core]\n", "a...b", "")
+		".git/config", "[core]\n", "a...b", "", "a/b.txt", "")
 	t.Setenv("HOME", root)
 	require.NoError(t, os.Chmod(filepath.Join(root, "run"), 0o755))
 	require.NoError(t, os.Symlink("docs", filepath.Join(root, "link")))
