@@ -178,9 +178,6 @@ func manyKeys(t testing.TB, i int) sessionstore.Keys {
 	return k
 }
 
-// manySessions is the number of sessions in a large store.
-const manySessions = 100_000
-
 // large returns a store with n sessions of one agent.
 func large(t testing.TB, n int) *Store {
 	t.Helper()

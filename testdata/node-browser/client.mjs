@@ -139,7 +139,7 @@ async function fields() {
 async function failure() {
   await go("#/");
   await page.waitForSelector(".begin button:not(:disabled)");
-  await page.click(".begin button");
+  await page.locator(".begin button").click();
   await becomes(() => document.activeElement.matches(".composer textarea"));
   await send("Fail. *now*");
   await appears(".failure", "no such luck");
@@ -149,7 +149,7 @@ async function failure() {
   await page.reload();
   await page.waitForSelector(".failure .again");
   await check("failure");
-  await page.click(".again");
+  await page.locator(".again").click();
   await becomes(() => document.querySelectorAll(".failure").length === 2 && document.querySelectorAll(".again").length === 1);
   await becomes(() => [...document.querySelectorAll(".page .prompt em")].filter((e) => e.textContent === "now").length === 2);
 }
@@ -173,14 +173,14 @@ async function working() {
     e.value = "";
     e.dispatchEvent(new Event("input"));
   });
-  await page.click(".stop");
+  await page.locator(".stop").click();
   await appears(".note", "The turn was cancelled.");
   await says("Send");
   await send(asks);
   await appears(".working", "Waits for your answer");
   await page.waitForSelector(".question .reject:not(:disabled)");
   await check("question");
-  await page.click(".stop");
+  await page.locator(".stop").click();
   await vanishes(".question");
 }
 
@@ -274,7 +274,7 @@ async function poor() {
   };
   await sendAndLose("Fail. It never arrives.", "browser");
   assert.equal(await prompts("never arrives"), 0);
-  await page.click(".composer .accent");
+  await page.locator(".composer .accent").click();
   await becomes(() => [...document.querySelectorAll(".page .prompt")].some((e) => e.textContent.includes("never arrives")));
   await says("Send");
   await sendAndLose("Fail. It arrives.", "server", async () => {

@@ -144,7 +144,7 @@ func TestUndonePromptsAreNotTold(t *testing.T) {
 // A command of acp-agent is no task, and that of another agent is not one of acp-agent's.
 func TestCommandsAreNotTold(t *testing.T) {
 	for from, own := range map[string][]string{
-		"explore": {"search RetryAfter", "read a.go", "find *.go", "skill x", "call fs.x", "help", "roots"},
+		"explore": {"search RetryAfter", "read a.go", "find *.go", "skills", "call fs.x", "help", "roots"},
 		"model":   {"compact", "model x", "help", "worktree x"}, "opencode": {"mcp-servers", "permission-rules"},
 	} {
 		for _, command := range own {
