@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // newMCPRelay returns the command that stands between an agent and one of its MCP servers.

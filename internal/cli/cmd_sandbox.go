@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // sandboxFlags are the flags of the sandbox command.

@@ -22,7 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/workspace"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 

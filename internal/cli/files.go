@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // appendFile appends to a log or trace. It reports the first write error on stderr. When another

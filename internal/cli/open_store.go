@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"

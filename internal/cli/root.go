@@ -18,7 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // words returns the words of the command line that call cmd, without the program.

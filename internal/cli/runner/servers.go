@@ -16,7 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // Servers returns the MCP servers of a command line: first those that are given as NAME=COMMAND,

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // Model describes a configured model, and what its server says.

@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/text/usage"
+	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
 // An answerer is an agent or a model that can answer. Without a name it is neither.

@@ -13,7 +13,7 @@ var floors = [][]string{
 	{"cmd", "internal/cli"},
 	{"internal/config", "internal/conform", "internal/serve", "internal/terminal", "internal/web"},
 	{"acp", "internal/history"},
-	{"acp/mcp", "discovery", "internal/llm", "internal/mcp", "internal/permission", "internal/process", "internal/sandbox", "internal/text/usage", "internal/worktree", "sessionstore", "workspace"},
+	{"acp/mcp", "discovery", "internal/llm", "internal/mcp", "internal/permission", "internal/process", "internal/sandbox", "internal/usage", "internal/worktree", "sessionstore", "workspace"},
 	{"internal/files", "internal/text", "internal/version", "internal/wire"},
 }
 
