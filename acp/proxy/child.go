@@ -47,8 +47,8 @@ type child struct {
 
 	place place // which sessions it serves
 
+	serving context.Context         // ends with the connection, or when it is about to end
 	stop    context.CancelCauseFunc // ends the connection; cause: nil, or how it misbehaved
-	ended   atomic.Bool             // the connection has ended
 	crashed atomic.Bool             // it ended without stop, or misbehaved
 	done    chan struct{}           // closed when the connection and the process have ended
 	exit    error                   // why, usually an *endedError; set before done is closed
@@ -56,11 +56,9 @@ type child struct {
 	active   atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
 	loadable atomic.Bool // its sessions can be opened in another process
 
-	mu      sync.Mutex
-	refs    int     // the sessions that it serves
-	uses    int     // requests to it and from it, and openings of sessions, that are in progress
-	retired bool    // no session may use it any more, because it is being ended
-	claims  []claim // if its sessions share MCP servers
+	mu   sync.Mutex
+	uses []*use // by sessions
+	pins int    // requests to it and from it, and openings of sessions, that are in progress
 }
 
 // startChild starts the process of a place. onEnd is called once it has ended.
@@ -97,14 +95,14 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
 	})
 	c.log = o.Logger.With("child", c.process.Name())
-	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	c.stop = stop
-	go c.serve(serving, onEnd)
+	c.serving, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	go c.serve(onEnd)
 	return c, nil
 }
 
 // serve runs the connection until it ends, and then ends the process.
-func (c *child) serve(ctx context.Context, onEnd func()) {
+func (c *child) serve(onEnd func()) {
+	ctx := c.serving
 	defer close(c.done)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -113,7 +111,6 @@ func (c *child) serve(ctx context.Context, onEnd func()) {
 		watching.Go(func() { c.stopWhenIdle(ctx) })
 	}
 	err := c.conn.Serve(ctx)
-	c.ended.Store(true)
 	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
 	if reason == context.Canceled {
 		reason = nil
@@ -263,7 +260,7 @@ func (c *child) requestFunc(
 
 // closeSession closes a session of the child, if the child supports that.
 func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backend.Raw, error) {
-	if !c.info.Close || c.ended.Load() {
+	if !c.info.Close || !c.running() {
 		return nil, nil
 	}
 	return c.requestStored(ctx, protocol.SessionClose, id, params)

@@ -8,60 +8,77 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
-// claim is a session's use of the MCP servers in its working directory.
-type claim struct {
+// use is the use of a child by an activation, from before it is opened there until it has left.
+type use struct {
+	child   *child
 	session *session
-	alone   bool // they serve its additional directories
+	shares  bool // the MCP servers in its working directory, with other sessions in the child
+	alone   bool // it needs these servers for its additional directories
 }
 
-// claim claims the MCP servers in the working directory of s. It returns false if other sessions
-// use them and either s or one of the others needs them alone. The activation that s replaces and
-// sessions with the same relays do not count.
-func (c *child) claim(s *session, r opening) bool {
-	alone := s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.claims {
-		if other.session == s || other.session == r.previous ||
-			s.relays != nil && other.session.relays == s.relays {
-			continue
-		}
-		if other.session.roots.Cwd() == s.roots.Cwd() && (alone || other.alone) {
-			return false
-		}
+// acquire begins a use of the child by s, and pins the child. It returns nil if the child is not
+// running, or if s would share MCP servers that it or another session needs alone. The activation
+// that s replaces does not count.
+func (c *child) acquire(s *session, r opening, shares bool) *use {
+	u := &use{child: c, session: s, shares: shares,
+		alone: s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
+	conflicts := func(other *use) bool {
+		return other.session != r.previous && u.conflicts(other)
 	}
-	c.claims = append(c.claims, claim{s, alone})
-	return true
-}
-
-// claimants returns the sessions that have claimed MCP servers.
-func (c *child) claimants() (all []*session) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, of := range c.claims {
-		all = append(all, of.session)
+	if !c.running() || slices.ContainsFunc(c.uses, conflicts) {
+		return nil
+	}
+	c.uses = append(c.uses, u)
+	c.pins++
+	return u
+}
+
+// conflicts reports whether two uses share MCP servers that one of them needs alone. Sessions with
+// the same relays can share them.
+func (u *use) conflicts(other *use) bool {
+	s, with := u.session, other.session
+	return u.shares && other.shares && (u.alone || other.alone) && s != with &&
+		s.roots.Cwd() == with.roots.Cwd() && (s.relays == nil || s.relays != with.relays)
+}
+
+// release ends the use, unless it has ended. A child other than the main one ends with its last
+// use.
+func (u *use) release(ctx context.Context) error {
+	c := u.child
+	c.mu.Lock()
+	c.uses = slices.DeleteFunc(c.uses, func(other *use) bool { return other == u })
+	last := len(c.uses) == 0 && c.place != place{}
+	if last {
+		c.stop(nil)
+	}
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return c.close(ctx)
+}
+
+// sharing returns the sessions that share MCP servers.
+func (c *child) sharing() (all []*session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.uses {
+		if u.shares {
+			all = append(all, u.session)
+		}
 	}
 	return all
 }
 
-// unclaim undoes claim once, if s has claimed anything. A session that is opened again claims for
-// its new session of the child before it leaves the old one.
-func (c *child) unclaim(s *session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at := slices.IndexFunc(c.claims, func(of claim) bool { return of.session == s })
-	if at >= 0 {
-		c.claims = slices.Delete(c.claims, at, at+1)
-	}
-}
+// running reports whether sessions can use the child: it has not ended, and is not being ended.
+func (c *child) running() bool { return c.serving.Err() == nil }
 
-// awaitEnd waits until a child that was stopped as idle has ended, because another process is about
-// to open its sessions.
+// awaitEnd waits until a child that is not running has ended, because another process is about to
+// open its sessions.
 func (c *child) awaitEnd(ctx context.Context) error {
-	c.mu.Lock()
-	retired := c.retired
-	c.mu.Unlock()
-	if !retired {
+	if c.running() {
 		return nil
 	}
 	select {
@@ -72,66 +89,32 @@ func (c *child) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// running reports whether sessions can use the child.
-func (c *child) running() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.retired && !c.ended.Load()
-}
-
-// use reports whether the child is running. If it is, it is not stopped as idle until unuse is
-// called.
-func (c *child) use() bool { return c.begin(0) }
-
-// acquire adds a session that the child serves, and a use for opening it. It returns false if the
+// pin keeps the child from being stopped as idle until unpin is called. It returns false if the
 // child is not running.
-func (c *child) acquire() bool { return c.begin(1) }
-
-func (c *child) begin(refs int) bool {
+func (c *child) pin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.retired || c.ended.Load() {
+	if !c.running() {
 		return false
 	}
-	c.refs += refs
-	c.uses++
+	c.pins++
 	return true
 }
 
-// unuse undoes use.
-func (c *child) unuse() {
+// unpin undoes pin.
+func (c *child) unpin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.uses--
+	c.pins--
 	c.active.Store(true)
 }
 
-// whileUsed wraps work so that it ends a use of the child, which the caller has begun.
-func (c *child) whileUsed(work backend.Work) backend.Work {
+// whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
+func (c *child) whilePinned(work backend.Work) backend.Work {
 	return func() (backend.Raw, error) {
-		defer c.unuse()
+		defer c.unpin()
 		return work()
 	}
-}
-
-// retain adds a session that the child serves.
-func (c *child) retain() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refs++
-}
-
-// release undoes retain. A child other than the main one ends with the last session that uses it.
-func (c *child) release(ctx context.Context) error {
-	c.mu.Lock()
-	c.refs--
-	last := c.refs == 0 && c.place != place{}
-	c.retired = c.retired || last
-	c.mu.Unlock()
-	if !last {
-		return nil
-	}
-	return c.close(ctx)
 }
 
 // stopWhenIdle stops the child once it is idle. It returns when ctx ends.
@@ -146,11 +129,10 @@ func (c *child) stopWhenIdle(ctx context.Context) {
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active.Swap(false) || c.uses > 0 || !c.loadable.Load() || c.retired ||
+	if c.active.Swap(false) || c.pins > 0 || !c.loadable.Load() || !c.running() ||
 		c.router.working() {
 		return
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
-	c.retired = true
 	c.stop(nil)
 }

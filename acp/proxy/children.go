@@ -164,12 +164,12 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 	return c, nil
 }
 
-// childFor returns a child for s, which it has acquired, and how the child takes the roots. Because
-// programs are updated while they run, a new child may have other capabilities than the last one.
-// The capabilities of the child itself decide.
+// childFor begins a use of a child by s, and returns how the child takes the roots. Because programs
+// are updated while they run, a new child may have other capabilities than the last one. The
+// capabilities of the child itself decide.
 func (p *proxy) childFor(
 	ctx context.Context, s *session, r opening,
-) (*child, profiles.RootsMode, error) {
+) (*use, profiles.RootsMode, error) {
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories && takes,
 		s.roots.Additional())
@@ -184,14 +184,16 @@ func (p *proxy) childFor(
 		}
 		mode, wanted := p.options.Profile.Roots.Choose(c.info.AdditionalDirectories && takes,
 			s.roots.Additional())
-		apart := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
-		switch {
-		case at.flags == "" && at.number == 0 && len(wanted) > 0:
+		shares := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
+		if at.flags == "" && at.number == 0 && len(wanted) > 0 {
 			at.flags = strings.Join(wanted, "\x00")
-		case apart && !c.claim(s, r):
+			continue
+		}
+		if u := c.acquire(s, r, shares); u != nil {
+			return u, mode, nil
+		}
+		if c.running() { // it has conflicting sessions
 			at.number = p.numberFor(s, at.number)
-		case c.acquire():
-			return c, mode, nil
 		}
 	}
 }
@@ -203,7 +205,7 @@ func (p *proxy) numberFor(s *session, tried int64) int64 {
 		if c.place.number == tried || c.place.number == 0 {
 			continue
 		}
-		if slices.ContainsFunc(c.claimants(), func(other *session) bool {
+		if slices.ContainsFunc(c.sharing(), func(other *session) bool {
 			return other != s && other.relays == s.relays && s.relays != nil
 		}) {
 			return c.place.number

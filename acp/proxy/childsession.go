@@ -28,7 +28,7 @@ type childSession struct {
 	outdated atomic.Bool // it must be opened again before it is used
 
 	mu        sync.Mutex
-	users     []*session // the latest last
+	users     []*use // the latest last
 	owner     *session
 	requester *session // whose lifecycle request for it was the last
 	// turns are the turns whose prompts the child has not answered, in the order they were sent.
@@ -41,12 +41,12 @@ func newChildSession(c *child, id backend.Raw) *childSession {
 }
 
 // join adds a user.
-func (cs *childSession) join(s *session) {
+func (cs *childSession) join(u *use) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.users = append(cs.users, s)
+	cs.users = append(cs.users, u)
 	if cs.owner == nil {
-		cs.owner, cs.requester = s, s
+		cs.owner, cs.requester = u.session, u.session
 	}
 }
 
@@ -57,20 +57,19 @@ func (cs *childSession) locked(do func()) {
 	do()
 }
 
-// remove removes a user and returns how many are left. If the lifecycle request of s has given the
-// child's session other directories or MCP servers than those of the user before it, that one must
-// open the session again.
-func (cs *childSession) remove(s *session) (left int) {
+// remove removes the user s. It returns its use of the child, and how many users are left. If the
+// lifecycle request of s has given the child's session other directories or MCP servers than those
+// of the user before it, that one must open the session again.
+func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	at := slices.Index(cs.users, s)
-	if at >= 0 {
-		cs.users = slices.Delete(cs.users, at, at+1)
-	}
+	at := slices.IndexFunc(cs.users, func(u *use) bool { return u.session == s })
+	u = cs.users[at]
+	cs.users = slices.Delete(cs.users, at, at+1)
 	if left = len(cs.users); left == 0 {
-		return 0
+		return u, 0
 	}
-	last := cs.users[left-1]
+	last := cs.users[left-1].session
 	if cs.owner == s {
 		cs.owner = last
 	}
@@ -80,31 +79,29 @@ func (cs *childSession) remove(s *session) (left int) {
 			cs.outdated.Store(true)
 		}
 	}
-	return left
+	return u, left
 }
 
-// leave removes a user. After the last one it closes the child's session with the given params,
-// unless that was opened again, and releases the child.
+// leave removes a user, and releases its use of the child. After the last user it first closes the
+// child's session with the given params, unless that was opened again.
 func (cs *childSession) leave(
 	ctx context.Context, s *session, params backend.Raw,
 ) (result backend.Raw, err error) {
-	defer cs.child.unclaim(s)
-	if left := cs.remove(s); left > 0 {
-		return nil, nil
+	u, left := cs.remove(s)
+	if left > 0 {
+		return nil, u.release(ctx)
 	}
 	defer cs.child.router.detach(cs)
 	if now := cs.child.router.route(cs.key).session; now == nil || now == cs {
 		result, err = cs.child.closeSession(ctx, cs.id, params)
 	}
-	return result, errors.Join(err, cs.child.release(ctx))
+	return result, errors.Join(err, u.release(ctx))
 }
 
-// abandon removes a user for which the child's session could not be opened, without releasing the
-// child, and returns how many are left.
+// abandon removes a user for which the child's session could not be opened, and returns how many
+// are left. The user may still open another one in the child.
 func (cs *childSession) abandon(s *session) (left int) {
-	if left = cs.remove(s); left > 0 {
-		cs.child.retain()
-	} else {
+	if _, left = cs.remove(s); left == 0 {
 		cs.child.router.detach(cs)
 	}
 	return left

@@ -59,11 +59,11 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	s.promptMu.Unlock()
 	var cs *childSession
 	if t.before == nil {
-		cs = s.use()
+		cs = s.pin()
 	}
 	if cs != nil {
 		defer close(t.sent)
-		return s.announceBefore(t, cs.child.whileUsed(s.send(cs, t, params)))
+		return s.announceBefore(t, cs.child.whilePinned(s.send(cs, t, params)))
 	}
 	blocks := countBlocks(params)
 	s.promptMu.Lock()
@@ -91,7 +91,7 @@ func (s *session) sendLater(t *turn, params backend.Raw) backend.Work {
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.whileUsed(s.send(cs, t, params))
+	return cs.child.whilePinned(s.send(cs, t, params))
 }
 
 // announceBefore wraps the work of a turn: if the roots were scanned since the last announcement,

@@ -143,7 +143,7 @@ func (p *proxy) Open(
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
 	}
-	c.unuse()
+	c.unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice
 	return s, opened, nil
 }

@@ -178,7 +178,7 @@ func (cs *children) relaysFor(s *session) *relays {
 		return nil
 	}
 	for _, c := range cs.list() {
-		for _, other := range c.claimants() {
+		for _, other := range c.sharing() {
 			if other.relays != nil && s.sameServers(other) && s.sameRoots(other) &&
 				other.relays.join(s) {
 				return other.relays

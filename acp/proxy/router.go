@@ -27,14 +27,12 @@ type message struct {
 
 // serveMessage is accept, and keeps the child from being stopped as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if !c.active.Load() { // usually it is set already
-		c.active.Store(true)
-	}
+	c.active.Store(true)
 	work := c.accept(ctx, r)
-	if work == nil || !c.use() {
+	if work == nil || !c.pin() {
 		return work
 	}
-	return c.whileUsed(work)
+	return c.whilePinned(work)
 }
 
 // accept handles a message of the child. It runs on the read loop, so while the client does not

@@ -58,11 +58,11 @@ func (s *session) running() *childSession {
 	return s.current
 }
 
-// use is running, and begins a use of the child.
-func (s *session) use() *childSession {
+// pin is running, and pins the child.
+func (s *session) pin() *childSession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.current == nil || s.current.outdated.Load() || !s.current.child.use() {
+	if s.current == nil || s.current.outdated.Load() || !s.current.child.pin() {
 		return nil
 	}
 	return s.current
@@ -84,27 +84,27 @@ func (s *session) replace(
 
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := s.use(); cs != nil {
-		return cs.child.whileUsed(cs.forward(ctx, method, params))
+	if cs := s.pin(); cs != nil {
+		return cs.child.whilePinned(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, err := s.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer cs.child.unuse()
+		defer cs.child.unpin()
 		return cs.forward(ctx, method, params)()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := s.use()
+	cs := s.pin()
 	if cs == nil {
 		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
-	defer cs.child.unuse()
+	defer cs.child.unpin()
 	cs.child.notify(method, withSessionID(params, cs.id))
 }
 
@@ -129,8 +129,8 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again, mostly because the child has ended, and begins a use of
-// it.
+// revive opens the child's session again, mostly because the child has ended, and pins the
+// child.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:
@@ -138,7 +138,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if cs := s.use(); cs != nil {
+	if cs := s.pin(); cs != nil {
 		return cs, nil
 	}
 	s.mu.Lock()
@@ -160,7 +160,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	cs := s.current
 	s.mu.Unlock()
 	if cs == nil {
-		c.unuse()
+		c.unpin()
 		return nil, errSessionClosed
 	}
 	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())

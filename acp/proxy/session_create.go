@@ -23,7 +23,7 @@ func (s *session) create(
 			return openResult{}, err
 		}
 	}
-	c := r.child
+	c := r.use.child
 	c.router.begin()
 	defer func() {
 		for _, m := range c.router.end() {
@@ -34,7 +34,7 @@ func (s *session) create(
 	if method == byFork {
 		s.updates.set(discarding) // some agents replay the copy
 	}
-	created := &creation{owner: s, child: c, method: method}
+	created := &creation{use: r.use, method: method}
 	_, err = c.requestFunc(ctx, string(method), params, func(result backend.Raw, err error) {
 		if err == nil {
 			created.handleResponse(ctx, result)
@@ -56,8 +56,7 @@ func (s *session) create(
 // creation is a request to the child to create a session. If the response comes after the request
 // was abandoned, the session is closed again.
 type creation struct {
-	owner  *session
-	child  *child
+	use    *use
 	method openMethod
 
 	mu        sync.Mutex // guards the rest until the response has been handled
@@ -74,8 +73,8 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 		cr.err = fmt.Errorf("the agent answered %s without a session id", cr.method)
 		return
 	}
-	cs := newChildSession(cr.child, id)
-	cs.join(cr.owner)
+	cs := newChildSession(cr.use.child, id)
+	cs.join(cr.use)
 	cr.mu.Lock()
 	cr.session, cr.result = cs, result
 	late := cr.abandoned
@@ -83,7 +82,7 @@ func (cr *creation) handleResponse(ctx context.Context, response backend.Raw) {
 	if late {
 		cr.discard(id)
 	} else if cr.err = cs.attach(); cr.err == nil {
-		cr.owner.finishReplay(ctx)
+		cr.use.session.finishReplay(ctx)
 	}
 }
 
@@ -98,12 +97,13 @@ func (cr *creation) abandon() *childSession {
 
 // discard closes and deletes a session that is not needed. It does not wait for the responses.
 func (cr *creation) discard(id backend.Raw) {
-	cr.child.log.Info("closing a session that the agent created too late")
+	c := cr.use.child
+	c.log.Info("closing a session that the agent created too late")
 	params := withSessionID(backend.Raw(`{}`), id)
-	if cr.child.info.Close {
-		_ = cr.child.request(context.Background(), protocol.SessionClose, params)
+	if c.info.Close {
+		_ = c.request(context.Background(), protocol.SessionClose, params)
 	}
-	if cr.child.info.Delete {
-		_ = cr.child.request(context.Background(), protocol.SessionDelete, params)
+	if c.info.Delete {
+		_ = c.request(context.Background(), protocol.SessionDelete, params)
 	}
 }

@@ -23,7 +23,7 @@ type opening struct {
 	hideReplay bool // the child's replay must not be used
 
 	// open decides the rest.
-	child  *child             // that opens the session
+	use    *use               // of the child in which the session is opened
 	mode   profiles.RootsMode // how the child is given the roots
 	copied bool               // a copy replaces the child session, which keeps directories it must lose
 
@@ -59,7 +59,7 @@ const (
 // methods returns the ways to try, in order, as in the table of the package comment.
 func (r opening) methods() []openMethod {
 	var methods []openMethod
-	a, known := r.child.info, r.state.key() != ""
+	a, known := r.use.child.info, r.state.key() != ""
 	if r.earlier != nil && (a.Load || a.Resume) {
 		methods = append(methods, byEarlier)
 	}
@@ -96,21 +96,25 @@ type openResult struct {
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
-// is nil, it has begun a use of the child.
+// is nil, the child is pinned.
 func (s *session) open(
 	ctx context.Context, r opening,
 ) (opened backend.Opened, c *child, err error) {
-	c, mode, err := s.proxy.childFor(ctx, s, r)
+	u, mode, err := s.proxy.childFor(ctx, s, r)
 	if err != nil {
 		return opened, nil, err
 	}
+	c = u.child
 	defer func() {
-		if err != nil {
-			c.unclaim(s)
-			c.unuse()
+		if err == nil {
+			return
+		}
+		c.unpin()
+		if releaseErr := u.release(context.WithoutCancel(ctx)); releaseErr != nil {
+			c.log.Warn("cannot end an agent", "error", releaseErr)
 		}
 	}()
-	r.child, r.mode = c, mode
+	r.use, r.mode = u, mode
 	if others := s.roots.Additional(); mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
@@ -158,9 +162,6 @@ func (s *session) open(
 			rejected = responseError(err)
 			r.earlier = p.earlierAfter(rejected)
 		}
-	}
-	if releaseErr := c.release(context.WithoutCancel(ctx)); releaseErr != nil {
-		c.log.Warn("cannot end an agent", "error", releaseErr)
 	}
 	if r.MustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know",
@@ -230,10 +231,7 @@ func (s *session) sameServers(other *session) bool {
 // fails, s leaves the child session.
 func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.Opened, error) {
 	if err := s.adopt(ctx, o, r); err != nil {
-		lasting := context.WithoutCancel(ctx)
-		if _, leaveErr := o.session.leave(lasting, s, backend.Raw(`{}`)); leaveErr != nil {
-			s.proxy.log.Warn("cannot close a session of the agent", "error", leaveErr)
-		}
+		s.drop(context.WithoutCancel(ctx), o.session)
 		return backend.Opened{}, err
 	}
 	s.relays.publish(s)
@@ -263,10 +261,16 @@ func (s *session) adopt(ctx context.Context, o openResult, r opening) error {
 		return errSessionClosed
 	}
 	if before != nil {
-		_, err = before.leave(ctx, s, backend.Raw(`{}`))
-		return err
+		s.drop(ctx, before)
 	}
 	return nil
+}
+
+// drop leaves a child session that s does not need.
+func (s *session) drop(ctx context.Context, cs *childSession) {
+	if _, err := cs.leave(ctx, s, backend.Raw(`{}`)); err != nil {
+		s.proxy.log.Warn("cannot close a session of the agent", "error", err)
+	}
 }
 
 // plan returns the state to save for a child session, and the conversation to tell the child in its

@@ -28,7 +28,7 @@ func (s *session) reopen(
 	}
 	replayed := 0
 	o = openResult{session: cs, method: method}
-	o.result, err = r.child.requestFunc(ctx, string(method), params,
+	o.result, err = r.use.child.requestFunc(ctx, string(method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				replayed = s.finishReplay(ctx)
@@ -68,7 +68,7 @@ func (s *session) undoJoin(ctx context.Context, cs *childSession, err error) {
 // joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
 // ends a turn that is running there.
 func (s *session) joinSaved(ctx context.Context, r opening) (*childSession, error) {
-	c, current := r.child, r.current()
+	c, current := r.use.child, r.current()
 	if current != nil && r.Stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
@@ -80,13 +80,12 @@ func (s *session) joinSaved(ctx context.Context, r opening) (*childSession, erro
 		current = nil
 	}
 	if current != nil && current.child == c {
-		current.join(s)
+		current.join(r.use)
 		current.locked(func() { current.owner = s })
-		_ = c.release(ctx) // current has the child already
 		return current, nil
 	}
 	cs := newChildSession(c, r.state.ID)
-	cs.join(s)
+	cs.join(r.use)
 	err := cs.attach()
 	if errors.Is(err, errDuplicateID) {
 		err = errAlreadyOpen

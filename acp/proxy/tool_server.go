@@ -83,7 +83,7 @@ func (s *session) tryWithoutTools(
 	}
 	s.refusesTools.Store(true)
 	without := *r
-	without.systemParts = s.systemParts(r.child, r.mode)
+	without.systemParts = s.systemParts(r.use.child, r.mode)
 	again, failed := s.try(ctx, method, without)
 	if failed != nil {
 		s.refusesTools.Store(false)
