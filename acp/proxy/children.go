@@ -164,9 +164,9 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 	return c, nil
 }
 
-// childFor begins a use of a child by s, and returns how the child takes the roots. Because programs
-// are updated while they run, a new child may have other capabilities than the last one. The
-// capabilities of the child itself decide.
+// childFor begins a use of a child by s, and returns how the child takes the roots. Because
+// programs are updated while they run, a new child may have other capabilities than the last one.
+// The capabilities of the child itself decide.
 func (p *proxy) childFor(
 	ctx context.Context, s *session, r opening,
 ) (*use, profiles.RootsMode, error) {

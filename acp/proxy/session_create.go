@@ -10,11 +10,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// create asks the child to create a session. If method is byFork, it is a copy of the saved one.
-func (s *session) create(
-	ctx context.Context, method openMethod, r opening,
-) (openResult, error) {
-	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
+// create asks the child to create a session, perhaps as a copy of the saved one.
+func (s *session) create(ctx context.Context, r opening) (openResult, error) {
+	params, err := s.lifecycleParams(r)
 	if err != nil {
 		return openResult{}, err
 	}
@@ -31,11 +29,11 @@ func (s *session) create(
 		}
 	}()
 	s.updates.end()
-	if method == byFork {
+	if r.method == backend.Fork {
 		s.updates.set(discarding) // some agents replay the copy
 	}
-	created := &creation{use: r.use, method: method}
-	_, err = c.requestFunc(ctx, string(method), params, func(result backend.Raw, err error) {
+	created := &creation{use: r.use, method: string(r.method)}
+	_, err = c.requestFunc(ctx, string(r.method), params, func(result backend.Raw, err error) {
 		if err == nil {
 			created.handleResponse(ctx, result)
 		}
@@ -50,14 +48,14 @@ func (s *session) create(
 	if created.err != nil {
 		return openResult{}, created.err
 	}
-	return openResult{created.session, method, created.result, 0}, nil
+	return openResult{session: created.session, result: created.result}, nil
 }
 
 // creation is a request to the child to create a session. If the response comes after the request
 // was abandoned, the session is closed again.
 type creation struct {
 	use    *use
-	method openMethod
+	method string
 
 	mu        sync.Mutex // guards the rest until the response has been handled
 	abandoned bool

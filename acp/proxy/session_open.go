@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // opening describes why and how to open a session of the child.
@@ -23,12 +24,15 @@ type opening struct {
 	hideReplay bool // the child's replay must not be used
 
 	// open decides the rest.
-	use    *use               // of the child in which the session is opened
-	mode   profiles.RootsMode // how the child is given the roots
-	copied bool               // a copy replaces the child session, which keeps directories it must lose
-
-	systemParts []contextPart // what the child is told in its system prompt
-	earlier     *state        // see state.Earlier; what was said since is due in it
+	use         *use               // of the child in which the session is opened
+	mode        profiles.RootsMode // how the child is given the roots
+	systemParts []contextPart      // what the child is told in its system prompt
+	method      backend.Cause      // of the request to the child
+	earlier     *state             // see state.Earlier; what was said since is due in it
+	// copied is set if a copy replaces the child session, which keeps directories it must lose.
+	copied bool
+	// rejected is the child's answer if it did not load or resume a session before, or nil.
+	rejected *jsonrpc.Error
 }
 
 // current returns the child session of the activation to replace, nil if none.
@@ -45,54 +49,73 @@ func (r opening) usesReplay() bool {
 	return r.Cause == backend.Load && !r.hideReplay || r.Cause == backend.Resume && r.MustExist
 }
 
-// openMethod is a way to open a session of the child.
-type openMethod string
-
-const (
-	byNew     openMethod = openMethod(backend.New)
-	byLoad    openMethod = openMethod(backend.Load)
-	byResume  openMethod = openMethod(backend.Resume)
-	byFork    openMethod = openMethod(backend.Fork)
-	byEarlier openMethod = "earlier" // load or resume the session that the saved one replaces
-)
-
-// methods returns the ways to try, in order, as in the table of the package comment.
-func (r opening) methods() []openMethod {
-	var methods []openMethod
+// ways returns the openings to try, in order: first that of the session which the saved one
+// replaces, and then those in the table of the package comment. given are the additional
+// directories in which the child may write.
+func (r opening) ways(given workspace.Dirs) (ways []opening) {
 	a, known := r.use.child.info, r.state.key() != ""
+	r.copied = r.state.keepsOther(given)
+	if e := r.state.Earlier; e != nil && r.Cause != backend.Fork && !e.keepsOther(given) {
+		due := *e
+		due.HistoryDue = e.HistoryDue || !r.state.HistoryDue
+		r.earlier = &due
+	}
+	r.state.Earlier = nil
 	if r.earlier != nil && (a.Load || a.Resume) {
-		methods = append(methods, byEarlier)
+		first := r
+		first.state, first.earlier, first.Unlisted = *r.earlier, nil, false
+		first.hideReplay = r.hideReplay || first.state.HistoryDue
+		ways = first.ways(given)[:1]
+		r.earlier = nil
+	}
+	by := func(method backend.Cause) {
+		r.method = method
+		ways = append(ways, r)
 	}
 	switch {
 	case r.Cause == backend.New:
 	case r.Cause == backend.Fork:
 		if known && a.Fork {
-			methods = append(methods, byFork)
+			by(backend.Fork)
 		}
 	case r.copied:
 		if a.Fork {
-			methods = append(methods, byFork)
+			by(backend.Fork)
 		}
 	case known && a.Load && (r.usesReplay() || !a.Resume):
-		methods = append(methods, byLoad)
+		by(backend.Load)
 		if r.Cause == backend.Resume && a.Resume {
-			methods = append(methods, byResume)
+			by(backend.Resume)
 		}
 	case known && a.Resume:
-		methods = append(methods, byResume)
+		by(backend.Resume)
 	}
-	if r.MustExist {
-		return methods
+	if !r.MustExist {
+		by(backend.New)
 	}
-	return append(methods, byNew)
+	return ways
 }
 
-// openResult is the child session that open obtained, and how.
+// follow notes in r that the child has rejected the opening before it. The next activation first
+// tries a saved session that the child has not said it does not know. A rejected copy says nothing
+// about the session, which may still exist.
+func (r *opening) follow(before *opening, rejection *jsonrpc.Error) {
+	r.earlier, r.rejected = before.earlier, before.rejected
+	if before.method != backend.Load && before.method != backend.Resume {
+		return
+	}
+	r.rejected = rejection
+	if r.earlier == nil && !saysUnknown(rejection) {
+		r.earlier = &before.state
+	}
+}
+
+// openResult is the child session that open obtained.
 type openResult struct {
 	session *childSession
-	method  openMethod
 	result  backend.Raw // of the lifecycle request, without the session id
 	shown   int         // updates of its history that were passed on
+	refused error       // of the same request with our tool server, nil if the child takes that
 }
 
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
@@ -100,68 +123,41 @@ type openResult struct {
 func (s *session) open(
 	ctx context.Context, r opening,
 ) (opened backend.Opened, c *child, err error) {
-	u, mode, err := s.proxy.childFor(ctx, s, r)
-	if err != nil {
+	if r.use, r.mode, err = s.proxy.childFor(ctx, s, r); err != nil {
 		return opened, nil, err
 	}
-	c = u.child
+	c = r.use.child
 	defer func() {
 		if err == nil {
 			return
 		}
 		c.unpin()
-		if releaseErr := u.release(context.WithoutCancel(ctx)); releaseErr != nil {
+		if releaseErr := r.use.release(context.WithoutCancel(ctx)); releaseErr != nil {
 			c.log.Warn("cannot end an agent", "error", releaseErr)
 		}
 	}()
-	r.use, r.mode = u, mode
-	if others := s.roots.Additional(); mode == profiles.RootsByContext && others.Len() > 0 {
+	if others := s.roots.Additional(); r.mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
 	}
-	r.copied = r.state.keepsOther(s.given(mode))
-	r.systemParts = s.systemParts(c, mode)
-	if e := r.state.Earlier; e != nil && r.Cause != backend.Fork && !e.keepsOther(s.given(mode)) {
-		due := *e
-		due.HistoryDue = e.HistoryDue || !r.state.HistoryDue
-		r.earlier = &due
-	}
-	r.state.Earlier = nil
-	methods := r.methods()
-	if len(methods) == 0 {
-		err = backend.ErrUnknownSession
-	}
-	var rejected *jsonrpc.Error
-	for i, method := range methods {
-		p, o := r, openResult{}
-		if method == byEarlier {
-			p, method = r.forEarlier()
-		}
-		var refused error
-		if o, refused, err = s.tryWithoutTools(ctx, method, &p); err == nil {
-			opened, err = s.commit(ctx, o, p)
-			// If the child rejects a copy, which was tried because of removed roots, the session
-			// may still exist.
-			if method == byNew && i > 0 && methods[0] != byFork {
-				opened.Notice = s.startedOver(c, rejected)
-			}
-			if refused != nil {
-				opened.Notice += s.refusedTools(c, refused)
-			}
+	r.systemParts = s.systemParts(c, r.mode)
+	ways := r.ways(s.given(r.mode))
+	err = backend.ErrUnknownSession // if there is none
+	for i := range ways {
+		var o openResult
+		if o, err = s.tryWithoutTools(ctx, &ways[i]); err == nil {
+			opened, err = s.commit(ctx, o, ways[i])
 			return opened, c, err
 		}
-		if i+1 == len(methods) || !worthAnotherTry(err) || o.shown > 0 {
+		if i+1 == len(ways) || !worthAnotherTry(err) || o.shown > 0 {
 			break
 		}
 		// Its message is not logged, because it may quote the request with the secrets of MCP
 		// servers.
-		c.log.Warn("the agent rejected a request for a session: trying another one",
-			"rejected", method, "code", responseError(err).Code, "next", methods[i+1])
-		if method == byLoad || method == byResume {
-			rejected = responseError(err)
-			r.earlier = p.earlierAfter(rejected)
-		}
+		c.log.Warn("the agent rejected a request for a session: trying another one", "rejected",
+			ways[i].method, "code", responseError(err).Code, "next", ways[i+1].method)
+		ways[i+1].follow(&ways[i], responseError(err))
 	}
 	if r.MustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know",
@@ -169,22 +165,6 @@ func (s *session) open(
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
 	return opened, c, err
-}
-
-// forEarlier returns the plan to open r.earlier, and how.
-func (r opening) forEarlier() (opening, openMethod) {
-	r.state, r.earlier, r.copied, r.Unlisted = *r.earlier, nil, false, false
-	r.hideReplay = r.hideReplay || r.state.HistoryDue
-	return r, r.methods()[0]
-}
-
-// earlierAfter returns the session to try at the next opening after the child has rejected that of
-// r: the oldest that the child has not said it does not know.
-func (r opening) earlierAfter(rejection *jsonrpc.Error) *state {
-	if r.earlier != nil || saysUnknown(rejection) {
-		return r.earlier
-	}
-	return &r.state
 }
 
 // startedOver returns a text for the user about a session that the child rejected, or "" if there
@@ -207,12 +187,12 @@ func (s *session) agentName(c *child) string {
 }
 
 // try opens a session in one way.
-func (s *session) try(ctx context.Context, method openMethod, r opening) (openResult, error) {
+func (s *session) try(ctx context.Context, r opening) (openResult, error) {
 	s.relays.forget()
-	if method == byLoad || method == byResume {
-		return s.reopen(ctx, method, r)
+	if r.method == backend.Load || r.method == backend.Resume {
+		return s.reopen(ctx, r)
 	}
-	return s.create(ctx, method, r)
+	return s.create(ctx, r)
 }
 
 // worthAnotherTry reports whether to try another way after an error. Agents use many codes for
@@ -238,6 +218,12 @@ func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.
 	s.announced.outdated(s.host.Catalog())
 	s.announceRoots(ctx, s.host)
 	opened := backend.Opened{Result: o.result}
+	if r.method == backend.New && r.rejected != nil {
+		opened.Notice = s.startedOver(r.use.child, r.rejected)
+	}
+	if o.refused != nil {
+		opened.Notice += s.refusedTools(r.use.child, o.refused)
+	}
 	if r.copied && r.Cause != backend.Fork {
 		opened.Superseded = r.state.encode()
 	}
@@ -246,7 +232,7 @@ func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.
 
 // adopt saves the state of the child session, makes it the one of s, and leaves the previous one.
 func (s *session) adopt(ctx context.Context, o openResult, r opening) error {
-	if r.Unlisted && o.method == byLoad && o.shown == 0 {
+	if r.Unlisted && r.method == backend.Load && o.shown == 0 {
 		return backend.ErrUnknownSession // some agents load any id
 	}
 	saved, pendingHistory, err := s.plan(o, r)
@@ -278,7 +264,7 @@ func (s *session) drop(ctx context.Context, cs *childSession) {
 func (s *session) plan(
 	o openResult, r opening,
 ) (saved state, pendingHistory string, err error) {
-	if o.method != byNew {
+	if r.method != backend.New {
 		saved = r.state
 	}
 	saved.ID, saved.RootsMode, saved.From = o.session.id, r.mode, r.state.From
@@ -289,7 +275,7 @@ func (s *session) plan(
 	saved.RefusesTools = s.refusesTools.Load()
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
-	lacksHistory := o.method == byNew && r.Cause != backend.New
+	lacksHistory := r.method == backend.New && r.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		if pendingHistory, err = s.earlierConversation(saved.From); err != nil {
 			return state{}, "", err
@@ -302,7 +288,7 @@ func (s *session) plan(
 	if s.proxy.options.Profile.Roots.Keeps {
 		saved.Granted = dirDigests(s.given(r.mode))
 	}
-	if o.method == byNew {
+	if r.method == backend.New {
 		for _, part := range r.systemParts {
 			*part.sent(&saved) = part.digest
 		}

@@ -11,35 +11,32 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// lifecycleParams returns the params of a lifecycle request to the child. They name the session of
-// saved, unless the method is byNew. system is added to the child's system prompt. A child that
-// takes additional directories by the protocol always gets the list, each once: Claude Code
-// restarts if a session/load has an empty one that was left out of its session/new.
-func (s *session) lifecycleParams(
-	method openMethod, mode profiles.RootsMode, saved state, system []contextPart,
-) (params backend.Raw, err error) {
-	if mode == profiles.RootsByProtocol {
+// lifecycleParams returns the params of the request to the child. They name the saved session,
+// unless the request is for a new one. A child that takes additional directories by the protocol
+// always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
+// left out of its session/new.
+func (s *session) lifecycleParams(r opening) (params backend.Raw, err error) {
+	if r.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
 			backend.Encode(s.roots.Additional()))
 	} else {
 		params = strictjson.Remove(s.params, protocol.AdditionalDirectories)
 	}
 	// These requests need mcpServers. The client's own request may not have it.
-	needsServers := method == byNew || method == byLoad
+	needsServers := r.method == backend.New || r.method == backend.Load
 	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
 		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
 	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
-	if method == byNew {
-		saved = state{}
+	if r.method == backend.New {
+		r.state = state{}
+	} else {
+		params = withSessionID(params, r.state.ID)
 	}
-	params = withSystemPrompt(s.withToolServer(params, s.toolServer(mode, saved)), system)
-	if method == byNew {
-		return params, nil
-	}
-	return withSessionID(params, saved.ID), nil
+	params = s.withToolServer(params, s.toolServer(r.mode, r.state))
+	return withSystemPrompt(params, r.systemParts), nil
 }
 
 // mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is

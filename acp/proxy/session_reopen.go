@@ -8,10 +8,8 @@ import (
 )
 
 // reopen loads or resumes the child session that was saved.
-func (s *session) reopen(
-	ctx context.Context, method openMethod, r opening,
-) (o openResult, err error) {
-	params, err := s.lifecycleParams(method, r.mode, r.state, r.systemParts)
+func (s *session) reopen(ctx context.Context, r opening) (o openResult, err error) {
+	params, err := s.lifecycleParams(r)
 	if err != nil {
 		return o, err
 	}
@@ -19,16 +17,16 @@ func (s *session) reopen(
 	if err != nil {
 		return o, err
 	}
-	uses := method == byLoad && r.usesReplay()
-	late := method == byLoad && s.proxy.options.Profile.Replay.Late
+	uses := r.method == backend.Load && r.usesReplay()
+	late := r.method == backend.Load && s.proxy.options.Profile.Replay.Late
 	if uses {
 		s.updates.set(replaying)
 	} else {
 		s.updates.set(discarding)
 	}
 	replayed := 0
-	o = openResult{session: cs, method: method}
-	o.result, err = r.use.child.requestFunc(ctx, string(method), params,
+	o.session = cs
+	o.result, err = r.use.child.requestFunc(ctx, string(r.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				replayed = s.finishReplay(ctx)

@@ -71,26 +71,23 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 }
 
 // tryWithoutTools is try, and a second one without the server if the child rejects that: some
-// agents take no MCP servers, and do not say so. refused is then what it has answered.
-func (s *session) tryWithoutTools(
-	ctx context.Context, method openMethod, r *opening,
-) (o openResult, refused, err error) {
-	o, err = s.try(ctx, method, *r)
-	hasTaken := method != byNew && r.state.SentTools
+// agents take no MCP servers, and do not say so.
+func (s *session) tryWithoutTools(ctx context.Context, r *opening) (openResult, error) {
+	o, err := s.try(ctx, *r)
+	hasTaken := r.method != backend.New && r.state.SentTools
 	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
 		s.toolServer(r.mode, state{}).name == "" {
-		return o, nil, err
+		return o, err
 	}
 	s.refusesTools.Store(true)
-	without := *r
-	without.systemParts = s.systemParts(r.use.child, r.mode)
-	again, failed := s.try(ctx, method, without)
+	r.systemParts = s.systemParts(r.use.child, r.mode)
+	again, failed := s.try(ctx, *r)
 	if failed != nil {
 		s.refusesTools.Store(false)
-		return again, nil, err
+		return again, err
 	}
-	*r = without
-	return again, err, nil
+	again.refused = err
+	return again, nil
 }
 
 // refusedTools returns a text for the user about the child's refusal.
