@@ -30,10 +30,9 @@ type childSession struct {
 	mu        sync.Mutex
 	users     []*use // the latest last
 	owner     *session
-	requester *session // whose lifecycle request for it was the last
-	// turns are the turns whose prompts the child has not answered, in the order they were sent.
-	turns    []*turn
-	settings settings
+	requester *session  // whose lifecycle request for it was the last
+	prompts   []*prompt // that the child has not answered, in the order they were sent
+	settings  settings
 }
 
 func newChildSession(c *child, id backend.Raw) *childSession {
@@ -50,7 +49,7 @@ func (cs *childSession) join(u *use) {
 	}
 }
 
-// locked calls do with the lock of the users and turns.
+// locked calls do with the lock of the users and prompts.
 func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -128,15 +127,15 @@ func (cs *childSession) deliver(m message) {
 
 func (cs *childSession) handle(m message) {
 	var s *session
-	var t *turn
-	cs.locked(func() { s, t = cs.owner, cs.runningTurnLocked() })
+	var p *prompt
+	cs.locked(func() { s, p = cs.owner, cs.runningPromptLocked() })
 	if s == nil {
 		cs.child.reject(m, errUnknownSession)
 		return
 	}
 	switch {
 	case m.method == protocol.SessionUpdate:
-		cs.handleUpdate(s, t, m)
+		cs.handleUpdate(s, p, m)
 	case m.answer != nil:
 		m.answer <- cs.callClient(s, m)
 	default:
@@ -163,8 +162,8 @@ func (cs *childSession) callClient(s *session, m message) backend.Work {
 	return s.clientOf(m.from, made).Call(m.ctx, m.method, params)
 }
 
-// handleUpdate passes on an update. t is the turn it belongs to, or nil.
-func (cs *childSession) handleUpdate(s *session, t *turn, m message) {
+// handleUpdate passes on an update. p is the prompt in whose turn it came, or nil.
+func (cs *childSession) handleUpdate(s *session, p *prompt, m message) {
 	u, err := sessionstore.StoredUpdate(m.params), error(nil)
 	if u.Kind == "" {
 		u, err = backend.ParseUpdate(m.params)
@@ -178,7 +177,7 @@ func (cs *childSession) handleUpdate(s *session, t *turn, m message) {
 	case m.from != nil:
 		err = s.handleSubagentUpdate(m.ctx, cs, m.from, u)
 	default:
-		err = s.handleUpdate(m.ctx, cs, t, u)
+		err = s.handleUpdate(m.ctx, cs, p, u)
 	}
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)
@@ -214,44 +213,44 @@ func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
 	return err
 }
 
-// beginTurn attributes the child's updates to t once the turns before it were answered. Late
-// updates of abandoned and cancelled turns are attributed to t too, because the client already has
+// addPrompt attributes the child's updates to p once the prompts before it were answered. Late
+// updates of abandoned and cancelled turns are attributed to p too, because the client already has
 // the answers of those turns.
-func (cs *childSession) beginTurn(t *turn) {
+func (cs *childSession) addPrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.turns = append(slices.DeleteFunc(cs.turns,
-		func(before *turn) bool { return before.abandoned || before.ctx.Err() != nil }), t)
+	cs.prompts = append(slices.DeleteFunc(cs.prompts,
+		func(before *prompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
 }
 
-// endTurn undoes beginTurn.
-func (cs *childSession) endTurn(t *turn) {
+// removePrompt undoes addPrompt.
+func (cs *childSession) removePrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.turns = slices.DeleteFunc(cs.turns, func(other *turn) bool { return other == t })
+	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *prompt) bool { return other == p })
 }
 
-// runningTurnLocked returns the turn that the child's updates belong to, or nil. The child does not
-// name the turn, but it runs one at a time, in the order of the prompts.
-func (cs *childSession) runningTurnLocked() *turn {
-	for _, t := range cs.turns {
-		if !t.abandoned {
-			return t
+// runningPromptLocked returns the prompt that the child's updates belong to, or nil. The child does
+// not name it, but it runs one turn at a time, in the order of the prompts.
+func (cs *childSession) runningPromptLocked() *prompt {
+	for _, p := range cs.prompts {
+		if !p.abandoned {
+			return p
 		}
 	}
-	if len(cs.turns) == 0 {
+	if len(cs.prompts) == 0 {
 		return nil
 	}
-	return cs.turns[len(cs.turns)-1]
+	return cs.prompts[len(cs.prompts)-1]
 }
 
-// endedTurns returns the unanswered turns that end early, and whether there are others.
-func (cs *childSession) endedTurns() (ended []*turn, others bool) {
+// endedPrompts returns the unanswered prompts whose turns end early, and whether there are others.
+func (cs *childSession) endedPrompts() (ended []*prompt, others bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, t := range cs.turns {
-		if t.ctx.Err() != nil {
-			ended = append(ended, t)
+	for _, p := range cs.prompts {
+		if p.ctx.Err() != nil {
+			ended = append(ended, p)
 		} else {
 			others = true
 		}

@@ -14,10 +14,10 @@ import (
 func TestUpdatesAfterCancelledTurn(t *testing.T) {
 	cs := &childSession{}
 	ctx, cancel := context.WithCancel(t.Context())
-	first, second := &turn{ctx: ctx}, &turn{ctx: t.Context()}
-	cs.beginTurn(first)
+	first, second := &prompt{ctx: ctx}, &prompt{ctx: t.Context()}
+	cs.addPrompt(first)
 	cancel()
-	require.Same(t, first, cs.runningTurnLocked(), "the child has not answered it")
-	cs.beginTurn(second)
-	require.Same(t, second, cs.runningTurnLocked())
+	require.Same(t, first, cs.runningPromptLocked(), "the child has not answered it")
+	cs.addPrompt(second)
+	require.Same(t, second, cs.runningPromptLocked())
 }

@@ -85,7 +85,7 @@ func (r *refusals) get() ([]hosts.Refusal, <-chan struct{}) {
 
 // tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once:
 // an agent may try to reach its model for minutes. It does so until stop is called.
-func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
+func (s *session) tellRefusals(p *prompt, c *child) (stop func()) {
 	if !c.sandbox.Hosts.Limited {
 		return func() {}
 	}
@@ -97,7 +97,7 @@ func (s *session) tellRefusals(t *turn, c *child) (stop func()) {
 			for _, r := range refused {
 				s.hint(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
 			}
-			s.tellDenials(t.ctx, t.updates)
+			s.tellDenials(p.ctx, p.updates)
 			if last {
 				return
 			}

@@ -13,26 +13,26 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// turn represents a prompt that was or will be sent to the child.
-type turn struct {
+// prompt is a prompt of the client, which was or will be sent to the child.
+type prompt struct {
 	ctx     context.Context
 	updates backend.Updates
 	blocks  int           // of content in a prompt that is sent later; guarded by promptMu
-	before  *turn         // the prompt before it, nil if that was sent
+	before  *prompt       // the prompt before it, nil if that was sent
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 	giveUp  func()        // ends the wait for the child's answer
 
 	abandoned bool // nobody waits for the child's answer; guarded by the child session
 }
 
-// lastUnsent returns the last of t and the prompts before it that was not sent yet, or nil.
-func (t *turn) lastUnsent() *turn {
-	for t != nil {
+// lastUnsent returns the last of p and the prompts before it that was not sent yet, or nil.
+func (p *prompt) lastUnsent() *prompt {
+	for p != nil {
 		select {
-		case <-t.sent:
-			t = t.before
+		case <-p.sent:
+			p = p.before
 		default:
-			return t
+			return p
 		}
 	}
 	return nil
@@ -43,8 +43,8 @@ func (t *turn) lastUnsent() *turn {
 func (s *session) unsentBlocks() (n int) {
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
-	for t := s.latest.lastUnsent(); t != nil; t = t.before.lastUnsent() {
-		n += t.blocks
+	for p := s.latest.lastUnsent(); p != nil; p = p.before.lastUnsent() {
+		n += p.blocks
 	}
 	return n
 }
@@ -52,69 +52,69 @@ func (s *session) unsentBlocks() (n int) {
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	t := &turn{ctx: ctx, updates: u, sent: make(chan struct{})}
+	p := &prompt{ctx: ctx, updates: u, sent: make(chan struct{})}
 	s.promptMu.Lock()
-	t.before = s.latest.lastUnsent()
-	s.latest = t
+	p.before = s.latest.lastUnsent()
+	s.latest = p
 	s.promptMu.Unlock()
 	var cs *childSession
-	if t.before == nil {
+	if p.before == nil {
 		cs = s.pin()
 	}
 	if cs != nil {
-		defer close(t.sent)
-		return s.announceBefore(t, cs.child.whilePinned(s.send(cs, t, params)))
+		defer close(p.sent)
+		return s.announceBefore(p, cs.child.whilePinned(s.send(cs, p, params)))
 	}
 	blocks := countBlocks(params)
 	s.promptMu.Lock()
-	t.blocks = blocks
+	p.blocks = blocks
 	s.promptMu.Unlock()
-	return s.announceBefore(t, func() (backend.Raw, error) {
-		return s.sendLater(t, params)()
+	return s.announceBefore(p, func() (backend.Raw, error) {
+		return s.sendLater(p, params)()
 	})
 }
 
 // sendLater sends a prompt once all earlier prompts were sent and the child runs.
-func (s *session) sendLater(t *turn, params backend.Raw) backend.Work {
-	defer close(t.sent)
-	for before := t.before; before != nil; before = before.before {
+func (s *session) sendLater(p *prompt, params backend.Raw) backend.Work {
+	defer close(p.sent)
+	for before := p.before; before != nil; before = before.before {
 		select {
 		case <-before.sent:
-		case <-t.ctx.Done():
+		case <-p.ctx.Done():
 			return cancelled
 		}
 	}
-	cs, err := s.revive(t.ctx)
+	cs, err := s.revive(p.ctx)
 	switch {
-	case err != nil && t.ctx.Err() != nil:
+	case err != nil && p.ctx.Err() != nil:
 		return cancelled
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.whilePinned(s.send(cs, t, params))
+	return cs.child.whilePinned(s.send(cs, p, params))
 }
 
 // announceBefore wraps the work of a turn: if the roots were scanned since the last announcement,
 // their commands are announced first.
-func (s *session) announceBefore(t *turn, work backend.Work) backend.Work {
+func (s *session) announceBefore(p *prompt, work backend.Work) backend.Work {
 	if !s.announced.outdated(s.host.Catalog()) {
 		return work
 	}
 	return func() (backend.Raw, error) {
-		s.announceRoots(t.ctx, t.updates)
+		s.announceRoots(p.ctx, p.updates)
 		return work()
 	}
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Work {
-	params, told, err := s.childPrompt(t.ctx, cs, params)
+func (s *session) send(cs *childSession, p *prompt, params backend.Raw) backend.Work {
+	params, told, err := s.childPrompt(p.ctx, cs, params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
 	// A cancelled turn ends with the child's own answer.
-	lasting, end := extend(t.ctx, s.proxy.options.limits.CancelGrace)
-	t.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
+	lasting, end := extend(p.ctx, s.proxy.options.limits.CancelGrace)
+	p.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
 	unsent := func(work backend.Work) backend.Work {
@@ -122,26 +122,26 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		s.contextLost(cs, told)
 		return work
 	}
-	if t.ctx.Err() != nil { // cancelled while the child was started
+	if p.ctx.Err() != nil { // cancelled while the child was started
 		return unsent(cancelled)
 	}
-	cs.beginTurn(t)
+	cs.addPrompt(p)
 	params = withSessionID(params, cs.id)
 	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
-		cs.endTurn(t)
-		cs.barrier.add(jsonrpc.Answered(t.ctx))
+		cs.removePrompt(p)
+		cs.barrier.add(jsonrpc.Answered(p.ctx))
 	})
 	return func() (backend.Raw, error) {
 		defer end(nil)
 		if told.note != "" {
-			if err := t.updates.Update(t.ctx, backend.Text(told.note+"\n\n")); err != nil {
+			if err := p.updates.Update(p.ctx, backend.Text(told.note+"\n\n")); err != nil {
 				s.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		stop := s.tellRefusals(t, cs.child)
+		stop := s.tellRefusals(p, cs.child)
 		result, err := work()
 		stop()
-		s.tellDenials(t.ctx, t.updates)
+		s.tellDenials(p.ctx, p.updates)
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)
@@ -150,10 +150,10 @@ func (s *session) send(cs *childSession, t *turn, params backend.Raw) backend.Wo
 		s.contextLost(cs, told)
 		switch {
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			cs.endTurn(t) // it was not sent
+			cs.removePrompt(p) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			cs.locked(func() { t.abandoned = true })
+			cs.locked(func() { p.abandoned = true })
 			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
@@ -175,12 +175,12 @@ func (s *session) Cancel(params backend.Raw) {
 	if cs == nil {
 		return
 	}
-	ended, others := cs.endedTurns()
+	ended, others := cs.endedPrompts()
 	switch {
 	case len(ended) == 0:
 	case others:
-		for _, t := range ended {
-			t.giveUp()
+		for _, p := range ended {
+			p.giveUp()
 		}
 	default:
 		cs.child.cancel(withSessionID(params, cs.id))

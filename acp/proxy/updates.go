@@ -80,14 +80,14 @@ func (f *updateFilter) soFar() int {
 	return f.replayed
 }
 
-// handleUpdate passes on an update of cs. t is the turn it belongs to, or nil. It drops updates of
-// a turn that was answered without waiting for the child.
+// handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
+// updates of a turn that was answered without waiting for the child.
 func (s *session) handleUpdate(
-	ctx context.Context, cs *childSession, t *turn, u backend.Update,
+	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
 	profile := s.proxy.profile()
-	if !ok || t == nil && isBanner(profile, u) {
+	if !ok || p == nil && isBanner(profile, u) {
 		return nil
 	}
 	u = interpret(profile, u)
@@ -103,8 +103,8 @@ func (s *session) handleUpdate(
 		cs.settings.update(u)
 		s.noteDenial(cs.child, u)
 	}
-	if t != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
-		return s.showUpdate(ctx, t.updates, u)
+	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
+		return s.showUpdate(ctx, p.updates, u)
 	}
 	return s.showUpdate(ctx, s.host, u)
 }
