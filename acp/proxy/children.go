@@ -247,7 +247,9 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		}
 		return nil, p.options.Profile.ExplainStart(err)
 	}
-	c.loadable.Store(c.info.Load || c.info.Resume)
+	if at != (place{}) && (c.info.Load || c.info.Resume) {
+		go c.stopWhenIdle()
+	}
 	return c, nil
 }
 
