@@ -547,6 +547,26 @@ const (
 	closes     = "await session/close\n" + `answer session/close {}` + "\n"
 )
 
+// A load that failed has changed the folders of the agent's session. The agent neither opens it
+// again nor closes it, so the next prompt goes to a new one.
+func TestSessionThatCannotBeClosed(t *testing.T) {
+	const no = ` {"code":-32603,"message":"no"}` + "\n"
+	b := initialized(t, able+opened+"await session/load\n"+loadAnswer+
+		"await session/load\nrefuse session/load"+no+openedAgain+
+		"await session/close\nrefuse session/close"+no+"await session/prompt\n"+answered)
+	s, _, err := b.reopened(backend.New, nil, `{"cwd":"/a","mcpServers":[]}`)
+	require.NoError(t, err)
+	_, _, err = b.backend.Open(t.Context(), backend.Activation{
+		Cause: backend.Load, State: []byte(b.client.state), Previous: s, Unlisted: true,
+		Params: backend.Raw(`{"cwd":"/b","mcpServers":[]}`),
+	}, host{b.client})
+	require.ErrorIs(t, err, backend.ErrUnknownSession, "it has replayed nothing")
+	_, err = b.prompt(s)
+	require.NoError(t, err)
+	require.Contains(t, b.received("session/close")[0], `"sessionId":"child-1"`)
+	require.Contains(t, b.received("session/prompt")[0], `"sessionId":"child-2"`)
+}
+
 // Clause P7.
 func TestReplay(t *testing.T) {
 	const (
