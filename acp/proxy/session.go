@@ -60,12 +60,11 @@ func (s *session) running() *childSession {
 
 // pin is running, and pins the child.
 func (s *session) pin() *childSession {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil || s.current.outdated.Load() || !s.current.child.pin() {
+	cs := s.running()
+	if cs == nil || !cs.child.pin() {
 		return nil
 	}
-	return s.current
+	return cs
 }
 
 // replace sets the child session and returns the previous one. It returns false if s was closed.
@@ -129,8 +128,7 @@ func (s *session) CloseFor(
 	return result, errors.Join(err, s.relays.leave(s))
 }
 
-// revive opens the child's session again, mostly because the child has ended, and pins the
-// child.
+// revive opens the child's session again, mostly because the child has ended, and pins the child.
 func (s *session) revive(ctx context.Context) (*childSession, error) {
 	select {
 	case s.reviving <- struct{}{}:
