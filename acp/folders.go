@@ -71,9 +71,7 @@ func (a *agent) chooseFolders(
 	if stored != nil && (keeps || cause != backend.Fork) {
 		session = stored.ID
 	}
-	folders, err := tasks.FromDisk(ctx, a.tasks, func() ([]Folder, error) {
-		return a.options.DeclaredFolders(p.roots.Cwd(), session)
-	})
+	folders, err := a.declaredFolders(ctx, p.roots.Cwd(), session)
 	if err != nil {
 		return err
 	}
@@ -130,18 +128,27 @@ func (f Folder) grant() workspace.Grant {
 	return workspace.ReadWrite
 }
 
-// DeclaredFolders returns the folders of a session in cwd whose client names no folders: those of
-// Folders, then those that the user added to the session, if it has an id, or to all in cwd. In a
-// worktree of git they are those of the same folder in the main checkout, or the worktrees that
-// were made together with it. It reads disks.
-func (o Options) DeclaredFolders(cwd workspace.Dir, session sessionstore.ID) ([]Folder, error) {
-	var folders []Folder
-	if o.Folders != nil {
-		folders = o.Folders(cwd)
-	}
-	origins, _ := o.Worktrees.origins() // newPermits warns if some cannot be read
+// declaredFolders returns [DeclaredFolders] with the options of the connection.
+func (a *agent) declaredFolders(
+	ctx context.Context, cwd workspace.Dir, session sessionstore.ID,
+) ([]Folder, error) {
+	return tasks.FromDisk(ctx, a.tasks, func() ([]Folder, error) {
+		o := a.options
+		return DeclaredFolders(cwd, session, o.Folders(cwd), o.ConsentDir, o.Worktrees)
+	})
+}
+
+// DeclaredFolders returns the folders of a session in cwd whose client names no folders: the
+// declared ones, then those that the user added to the session, if it has an id, or to all in cwd.
+// consentDir is that of [Options]. In a worktree of git they are those of the same folder in the
+// main checkout, or the worktrees that were made together with it. It reads disks.
+func DeclaredFolders(
+	cwd workspace.Dir, session sessionstore.ID, declared []Folder, consentDir string, w Worktrees,
+) ([]Folder, error) {
+	origins, _ := w.origins() // newPermits warns if some cannot be read
 	real := workspace.Real(cwd)
-	added, err := consent.NewStore(o.ConsentDir).Folders(string(session), append(origins.Of(real), real)...)
+	folders := slices.Clone(declared)
+	added, err := consent.NewStore(consentDir).Folders(string(session), append(origins.Of(real), real)...)
 	for _, c := range added {
 		f := addedFolder(c)
 		if c.Root != real {

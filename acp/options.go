@@ -139,6 +139,9 @@ func (o Options) withDefaults() Options {
 			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")
 		}
 	}
+	if o.Folders == nil {
+		o.Folders = func(workspace.Dir) []Folder { return nil }
+	}
 	o.Workspace.Stalled = cmp.Or(o.Workspace.Stalled, new(workspace.Stalled))
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	t := &o.tuning

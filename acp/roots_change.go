@@ -325,9 +325,7 @@ func (o *ownTurn) findRoot(argument string) int {
 // isDeclared reports whether a later request without additionalDirectories would add the folder
 // again.
 func (o *ownTurn) isDeclared(dir workspace.Dir) bool {
-	folders, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() ([]Folder, error) {
-		return o.agent.options.DeclaredFolders(o.session.params.roots.Cwd(), o.session.id)
-	})
+	folders, err := o.agent.declaredFolders(o.ctx, o.session.params.roots.Cwd(), o.session.id)
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !o.agent.options.KeepFolders
 }

@@ -145,9 +145,8 @@ func (set *settings) sessionRoots(r rootFlags) (
 func (set *settings) declaredRoots(
 	cwd workspace.Dir, session sessionstore.ID,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	o := acp.Options{Folders: set.folders, ConsentDir: consentDir(set.dir()),
-		Worktrees: set.worktreesFor()}
-	folders, err := o.DeclaredFolders(cwd, session)
+	folders, err := acp.DeclaredFolders(cwd, session, set.folders(cwd), consentDir(set.dir()),
+		set.worktreesFor())
 	if err != nil {
 		return workspace.Roots{}, nil, err
 	}
