@@ -79,33 +79,35 @@ func (set *settings) changesOf(ctx context.Context, name string) (all []changes.
 }
 
 // snapshots returns what folders of sessions had before.
-func (set *settings) snapshots() worktree.Snapshots { return worktree.NewSnapshots(set.snapshotDir()) }
+func (s *storeSettings) snapshots() worktree.Snapshots {
+	return worktree.NewSnapshots(s.snapshotDir())
+}
 
 // snapshotDir returns the directory for snapshots of the sessions in the configured store.
-func (set *settings) snapshotDir() string {
-	dir, name := set.dir(), "sessions"
+func (s *storeSettings) snapshotDir() string {
+	dir, name := s.dir(), "sessions"
 	if dir == "" {
 		return ""
 	}
-	if address, err := url.Parse(set.store); err == nil && set.store != "" {
+	if address, err := url.Parse(s.store); err == nil && s.store != "" {
 		name = url.PathEscape(address.Host + address.Path)
 	}
 	return filepath.Join(dir, "snapshots", name)
 }
 
 // deleteSession deletes a session and its snapshots.
-func (set *settings) deleteSession(
+func (s *storeSettings) deleteSession(
 	store sessionstore.Store, ctx context.Context, id sessionstore.ID,
 ) error {
 	if err := store.Delete(ctx, id); err != nil {
 		return err
 	}
-	return set.snapshots().Remove(string(id))
+	return s.snapshots().Remove(string(id))
 }
 
 // pruneSnapshots removes the snapshots of sessions that the store does not have.
-func (set *settings) pruneSnapshots(ctx context.Context, store sessionstore.Store) error {
-	return set.snapshots().Prune(func(session string) bool {
+func (s *storeSettings) pruneSnapshots(ctx context.Context, store sessionstore.Store) error {
+	return s.snapshots().Prune(func(session string) bool {
 		_, err := store.Get(ctx, sessionstore.ID(session))
 		return errors.As(err, new(*sessionstore.NotFoundError))
 	})

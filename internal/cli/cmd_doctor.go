@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -37,10 +36,10 @@ func newDoctor(set *settings) *cobra.Command {
 				agents, command = args[:at], args[at:]
 			}
 			progress := terminal.NewProgress(set.err)
-			e := examination{*set, func(subject string) {
+			e := examination{set, func(subject string) {
 				progress.Show("… checking %s", subject)
 			}}
-			e.err = io.Discard // the findings say what is wrong
+			set.log = nil // the findings say what is wrong
 			findings := e.run(cmd.Context(), agents, command)
 			progress.End()
 			err := cmd.Context().Err()
@@ -68,7 +67,7 @@ func newDoctor(set *settings) *cobra.Command {
 
 // An examination checks an installation.
 type examination struct {
-	settings
+	*settings
 	begins func(subject string) // is called before each check that may take long
 }
 

@@ -59,7 +59,7 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 // complete returns a sandbox with what is the same for all of this program.
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 	s.Helper = set.sandboxer()
-	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
+	s.Own = append(set.ownPaths(set.config.Path), filepath.Dir(config.DefaultPath()))
 	s.Records = consentDir(set.dir())
 	standard, _ := defaultStateDir() // none if it cannot be determined
 	for _, dir := range []string{set.dir(), standard} {
@@ -71,11 +71,11 @@ func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 }
 
 // consents returns what the user has always allowed.
-func (set *settings) consents() *consent.Store { return consent.NewStore(consentDir(set.dir())) }
+func (s *storeSettings) consents() *consent.Store { return consent.NewStore(consentDir(s.dir())) }
 
 // consentsOf returns the consents for these roots, or all if there are no roots. Roots that no
 // longer exist have no real path, so they are also compared by spelling.
-func (set *settings) consentsOf(roots []string) ([]consent.Consent, error) {
+func (s *storeSettings) consentsOf(roots []string) ([]consent.Consent, error) {
 	dirs, err := usage.Absolute(roots...)
 	if err != nil {
 		return nil, usage.WithFlagNames(err, "dir", "dir")
@@ -84,7 +84,7 @@ func (set *settings) consentsOf(roots []string) ([]consent.Consent, error) {
 	for _, dir := range dirs.All() {
 		wanted[dir], wanted[workspace.Real(dir)] = true, true
 	}
-	all, err := set.consents().List()
+	all, err := s.consents().List()
 	return slices.DeleteFunc(all, func(one consent.Consent) bool {
 		return len(roots) > 0 && !wanted[one.Root]
 	}), err
@@ -246,10 +246,10 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 }
 
 // completeConsents offers the consents that begin with prefix and are not among args.
-func (set *settings) completeConsents(
+func (s *storeSettings) completeConsents(
 	_ *cobra.Command, args []string, prefix string,
 ) ([]string, cobra.ShellCompDirective) {
-	all, err := set.consents().List()
+	all, err := s.consents().List()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -327,7 +327,7 @@ func newSessionsRepair(set *settings) *cobra.Command {
 			var r repairReport
 			var err error
 			r.Damaged, err = sqlite.Repair(cmd.Context(),
-				sqlite.Options{Dir: set.dir(), Logger: set.commandLog()}, func(damaged, fresh *sqlite.Store) error {
+				sqlite.Options{Dir: set.dir(), Logger: set.log}, func(damaged, fresh *sqlite.Store) error {
 					r.Readable, err = sessions.CopyReadable(cmd.Context(), damaged, fresh)
 					return err
 				})

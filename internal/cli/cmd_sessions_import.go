@@ -56,7 +56,7 @@ func (set *settings) importSession(ctx context.Context, i *sessions.Import) erro
 	if err := i.Open(ctx, options); err != nil {
 		return err
 	}
-	store, err := set.serverStore(set.commandLog())
+	store, err := set.serverStore(set.log)
 	if err != nil {
 		return err
 	}

@@ -13,11 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/usage"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // newSetup returns the command that writes the configuration file.
@@ -92,18 +90,4 @@ func (set *settings) given(without ...string) ([]string, error) {
 	return set.again(func(f *pflag.Flag) bool {
 		return f.Changed && !slices.Contains(without, f.Name)
 	}), nil
-}
-
-// agentsWith returns the agents that are known with another configuration.
-func (set *settings) agentsWith(c config.Config) ([]profiles.Profile, error) {
-	with := *set
-	with.config = c
-	return with.agents()
-}
-
-// workspaceWith returns the options for opening folders with another configuration.
-func (set *settings) workspaceWith(c config.Config) (workspace.Options, error) {
-	with := *set
-	with.config = c
-	return with.workspace()
 }

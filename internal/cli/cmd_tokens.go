@@ -31,8 +31,8 @@ func newTokens(set *settings) *cobra.Command {
 		newTokensRevoke(set))
 }
 
-func (set *settings) tokens() *serve.Tokens {
-	return serve.NewTokens(filepath.Join(set.dir(), "tokens"))
+func (s *storeSettings) tokens() *serve.Tokens {
+	return serve.NewTokens(filepath.Join(s.dir(), "tokens"))
 }
 
 // rightsFlags are the flags that say what a user may use.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"slices"
 	"strings"
 
@@ -84,8 +83,8 @@ func (set *settings) completeSessions(
 ) ([]string, cobra.ShellCompDirective) {
 	const limit = 50
 	var offered []string
-	silent := *set
-	silent.err = io.Discard
+	silent := set.storeSettings
+	silent.log = nil
 	err := set.invalid
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -23,10 +25,68 @@ import (
 // password.
 const storeVariable = "ACP_AGENT_STORE"
 
+// storeSettings say where the program keeps sessions, and what else belongs to them.
+type storeSettings struct {
+	stateDir string
+	store    string
+	user     string       // --user of sessions
+	log      *slog.Logger // gets what a command's store has to say, nil for nothing
+}
+
+// dir returns the absolute path of the state directory, or "".
+func (s *storeSettings) dir() string {
+	dir, _ := s.stateDirectory()
+	return dir
+}
+
+// stateDirectory returns the absolute path of the state directory, or why there is none.
+func (s *storeSettings) stateDirectory() (string, error) {
+	if s.stateDir != "" {
+		return filepath.Abs(s.stateDir)
+	}
+	dir, err := defaultStateDir()
+	if err != nil {
+		return "", fmt.Errorf("there is no state directory: %w; set it, or use --state-dir DIR", err)
+	}
+	return dir, nil
+}
+
+// defaultStateDir follows the conventions of the platform.
+func defaultStateDir() (string, error) {
+	switch runtime.GOOS {
+	case "windows":
+		if dir := os.Getenv("LocalAppData"); dir != "" {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		return "", errors.New("%LocalAppData% is not set")
+	case "darwin":
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, "Library", "Application Support", "acp-agent"), err
+	default:
+		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+			return filepath.Join(dir, "acp-agent"), nil
+		}
+		home, err := os.UserHomeDir()
+		return filepath.Join(home, ".local", "state", "acp-agent"), err
+	}
+}
+
+// defaultStateDirText describes the default without naming a user's home directory.
+func defaultStateDirText() string {
+	switch runtime.GOOS {
+	case "windows":
+		return `%LocalAppData%\acp-agent`
+	case "darwin":
+		return "~/Library/Application Support/acp-agent"
+	default:
+		return "$XDG_STATE_HOME/acp-agent or ~/.local/state/acp-agent"
+	}
+}
+
 // storeVariables returns the names of the environment variables with which the session store can be
 // opened. Agents and MCP servers do not get them.
-func (set *settings) storeVariables() []string {
-	if set.store == "" {
+func (s *storeSettings) storeVariables() []string {
+	if s.store == "" {
 		return nil
 	}
 	return []string{storeVariable, "PGPASSWORD", "PGSSLPASSWORD"}
@@ -34,11 +94,11 @@ func (set *settings) storeVariables() []string {
 
 // storelessEnvironment returns our environment without these variables, or nil for the whole
 // environment.
-func (set *settings) storelessEnvironment() []string {
-	if set.store == "" {
+func (s *storeSettings) storelessEnvironment() []string {
+	if s.store == "" {
 		return nil
 	}
-	return process.EnvironmentWithout(set.storeVariables())
+	return process.EnvironmentWithout(s.storeVariables())
 }
 
 // withheld returns the names of the environment variables that MCP servers do not get.
@@ -48,11 +108,11 @@ func (set *settings) withheld() []string {
 
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be
 // written there, as far as that can be determined without opening it.
-func (set *settings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
-	if set.store != "" {
-		return openPostgres(set.store, sessionstore.Retention)
+func (s *storeSettings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
+	if s.store != "" {
+		return openPostgres(s.store, sessionstore.Retention)
 	}
-	store := sqlite.New(sqlite.Options{Dir: set.dir(), Logger: logger, Retention: sessionstore.Retention})
+	store := sqlite.New(sqlite.Options{Dir: s.dir(), Logger: logger, Retention: sessionstore.Retention})
 	return store, store.CheckDir()
 }
 
@@ -76,9 +136,9 @@ func isPostgres(address string) bool {
 
 // commandStore returns the session store of a command, and its name. If the store does not exist,
 // it returns an empty one in memory, so that looking for sessions creates no file.
-func (set *settings) commandStore() (sessionstore.Shared, string, error) {
-	store, name, err := set.openStore()
-	if err == nil && set.store == "" && !sqlite.Exists(name) {
+func (s *storeSettings) commandStore() (sessionstore.Shared, string, error) {
+	store, name, err := s.openStore()
+	if err == nil && s.store == "" && !sqlite.Exists(name) {
 		return sqlite.NewMemory(), name, store.Close()
 	}
 	return store, name, err
@@ -86,8 +146,8 @@ func (set *settings) commandStore() (sessionstore.Shared, string, error) {
 
 // namedStore returns the store with this name from the command line, "" for the configured one, and
 // a name by which stores can be compared.
-func (set *settings) namedStore(name string) (sessionstore.Shared, string, error) {
-	named := *set
+func (s *storeSettings) namedStore(name string) (sessionstore.Shared, string, error) {
+	named := *s
 	scheme, _, isAddress := strings.Cut(name, ":/")
 	switch {
 	case isPostgres(name):
@@ -105,30 +165,30 @@ func (set *settings) namedStore(name string) (sessionstore.Shared, string, error
 }
 
 // openStore returns the configured session store without a retention, and its name.
-func (set *settings) openStore() (sessionstore.Shared, string, error) {
-	if set.store != "" {
-		store, err := openPostgres(set.store, 0)
+func (s *storeSettings) openStore() (sessionstore.Shared, string, error) {
+	if s.store != "" {
+		store, err := openPostgres(s.store, 0)
 		if err != nil {
 			return nil, "", err
 		}
 		return store, store.String(), nil
 	}
-	dir, err := set.stateDirectory()
+	dir, err := s.stateDirectory()
 	if err != nil {
 		return nil, "", err
 	}
-	return sqlite.New(sqlite.Options{Dir: dir, Logger: set.commandLog()}), dir, nil
+	return sqlite.New(sqlite.Options{Dir: dir, Logger: s.log}), dir, nil
 }
 
 // withStore calls do with the session store of a command.
-func (set *settings) withStore(do func(sessionstore.Store) error) error {
-	store, name, err := set.commandStore()
+func (s *storeSettings) withStore(do func(sessionstore.Store) error) error {
+	store, name, err := s.commandStore()
 	if err != nil {
 		return err
 	}
 	owned := sessionstore.Store(store)
-	if set.user != "" {
-		if owned, err = ownedBy(set.user, store); err != nil {
+	if s.user != "" {
+		if owned, err = ownedBy(s.user, store); err != nil {
 			return errors.Join(err, store.Close())
 		}
 	}

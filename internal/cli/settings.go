@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,9 +30,8 @@ import (
 // unset.
 type settings struct {
 	streams
+	storeSettings
 
-	stateDir   string
-	store      string
 	logLevel   slog.Level
 	logFile    string
 	trace      string
@@ -56,9 +54,8 @@ type settings struct {
 	logAsked   bool   // a level of the log was chosen
 	// shared has the flags that several commands have and that are no settings.
 	shared      *pflag.FlagSet
-	json        bool   // --json
-	user        string // --user of sessions
-	invalid     error  // why the settings cannot be used, or nil
+	json        bool  // --json
+	invalid     error // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
 	config      config.Config
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
@@ -144,6 +141,9 @@ func (set *settings) load() (err error) {
 	}
 	set.logAsked = set.flags.Changed("log-level") || set.config.LogLevel != "" ||
 		os.Getenv("ACP_AGENT_LOG_LEVEL") != ""
+	if !set.isQuiet(set.err) {
+		set.log = slog.New(slog.NewTextHandler(set.err, nil))
+	}
 	return cmp.Or(set.checkSandbox(), set.loadPermissions())
 }
 
@@ -221,12 +221,15 @@ func (set *settings) again(wanted func(*pflag.Flag) bool) (flags []string) {
 	return flags
 }
 
-// workspace returns the options for opening root folders. They deny access to acp-agent's own
-// files, because whoever can write these decides which agent runs, and which MCP servers start
-// without a question.
-func (set *settings) workspace() (workspace.Options, error) {
+// workspace returns the options for opening root folders.
+func (set *settings) workspace() (workspace.Options, error) { return set.workspaceWith(set.config) }
+
+// workspaceWith returns the options for opening root folders with a configuration. They deny access
+// to acp-agent's own files, because whoever can write these decides which agent runs, and which MCP
+// servers start without a question.
+func (set *settings) workspaceWith(c config.Config) (workspace.Options, error) {
 	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
-	for _, path := range set.ownPaths() {
+	for _, path := range set.ownPaths(c.Path) {
 		path, err := filepath.Abs(path)
 		if err != nil {
 			return o, err
@@ -251,8 +254,8 @@ func (set *settings) open(ctx context.Context, roots workspace.Roots) (*workspac
 
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
-func (set *settings) ownPaths() []string {
-	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
+func (s *storeSettings) ownPaths(configFile string) []string {
+	paths := []string{s.stateDir, configFile, config.DefaultPath()}
 	if dir, err := defaultStateDir(); err == nil {
 		paths = append(paths, dir)
 	}
@@ -288,14 +291,6 @@ func (set *settings) isQuiet(stderr io.Writer) bool {
 	return set.logFile == "" && !set.logAsked && terminal.Is(stderr)
 }
 
-// commandLog returns the logger of a command that reads or changes stored sessions.
-func (set *settings) commandLog() *slog.Logger {
-	if set.isQuiet(set.err) {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(set.err, nil))
-}
-
 // checkState fails if cmd needs a state directory and there is none. Without one, agents lists none
 // of a registry, sandbox has nothing to hide, and with --store a command that starts no agent needs
 // none.
@@ -307,56 +302,6 @@ func (set *settings) checkState(cmd *cobra.Command) error {
 	}
 	_, err := set.stateDirectory()
 	return err
-}
-
-// dir returns the absolute path of the state directory, or "".
-func (set *settings) dir() string {
-	dir, _ := set.stateDirectory()
-	return dir
-}
-
-// stateDirectory returns the absolute path of the state directory, or why there is none.
-func (set *settings) stateDirectory() (string, error) {
-	if set.stateDir != "" {
-		return filepath.Abs(set.stateDir)
-	}
-	dir, err := defaultStateDir()
-	if err != nil {
-		return "", fmt.Errorf("there is no state directory: %w; set it, or use --state-dir DIR", err)
-	}
-	return dir, nil
-}
-
-// defaultStateDir follows the conventions of the platform.
-func defaultStateDir() (string, error) {
-	switch runtime.GOOS {
-	case "windows":
-		if dir := os.Getenv("LocalAppData"); dir != "" {
-			return filepath.Join(dir, "acp-agent"), nil
-		}
-		return "", errors.New("%LocalAppData% is not set")
-	case "darwin":
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, "Library", "Application Support", "acp-agent"), err
-	default:
-		if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-			return filepath.Join(dir, "acp-agent"), nil
-		}
-		home, err := os.UserHomeDir()
-		return filepath.Join(home, ".local", "state", "acp-agent"), err
-	}
-}
-
-// defaultStateDirText describes the default without naming a user's home directory.
-func defaultStateDirText() string {
-	switch runtime.GOOS {
-	case "windows":
-		return `%LocalAppData%\acp-agent`
-	case "darwin":
-		return "~/Library/Application Support/acp-agent"
-	default:
-		return "$XDG_STATE_HOME/acp-agent or ~/.local/state/acp-agent"
-	}
 }
 
 // intValue is a pflag.Value for an integer with a lower bound.
