@@ -118,29 +118,36 @@ func (set *settings) list(
 	return nil
 }
 
-// printSessions prints a table of sessions. On a terminal it is for people.
+// printSessions prints a table of sessions.
 func printSessions(out io.Writer, found []sessionstore.Session) error {
-	people, id, now := terminal.Width(out) > 0, uniqueLength(found), time.Now()
-	table := terminal.NewTable(out, "SESSION", "UPDATED (UTC)", "AGENT", "FOLDERS", "TITLE")
-	if people {
-		table = terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
-		table.OneLine = true
-	}
-	for _, one := range found {
-		r, title := sessions.NewReport(one), sessions.ListedTitle(one)
-		if people {
-			table.Row(text.Prefix(string(r.ID), id), terminal.Since(one.Updated, now),
-				cmp.Or(title, "-"), sessions.ListedAgent(one),
-				folders(one.Keys.Roots.All(), fromHome))
-			continue
-		}
-		table.Row(r.ID, r.UpdatedAt.Format(time.DateTime), text.Printable(r.Agent),
-			folders(one.Keys.Roots.All(), workspace.Dir.String), title)
-	}
 	if len(found) == 0 {
 		return nil
 	}
+	table := terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
+	table.OneLine = true
+	for _, l := range listed(out, found) {
+		table.Row(l.id, l.updated, l.title, l.agent, l.folders)
+	}
 	return table.Print()
+}
+
+// A listing is what lists show of a session.
+type listing struct{ id, updated, title, agent, folders string }
+
+// listed describes sessions for a list, shortened for people at a terminal.
+func listed(out io.Writer, found []sessionstore.Session) (all []listing) {
+	people, length, now := terminal.Width(out) > 0, uniqueLength(found), time.Now()
+	for _, one := range found {
+		l := listing{string(one.ID), one.Updated.UTC().Format(time.RFC3339),
+			cmp.Or(sessions.ListedTitle(one), "-"), sessions.ListedAgent(one),
+			folders(one.Keys.Roots.All(), workspace.Dir.String)}
+		if people {
+			l.id, l.updated = text.Prefix(l.id, length), terminal.Since(one.Updated, now)
+			l.folders = folders(one.Keys.Roots.All(), fromHome)
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // uniqueLength returns how long the beginnings of ids must be to differ from each other.

@@ -15,10 +15,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func newSessionsSearch(set *settings) *cobra.Command {
@@ -91,24 +89,14 @@ func (set *settings) printFound(found []sessionstore.Found) error {
 			Continue: set.continueLine(one.Session, string(id), "PROMPT")})
 	}
 	return printLines(set, reports, func() (err error) {
-		people, length, name := terminal.Width(set.out) > 0, math.MaxInt, workspace.Dir.String
-		if people {
-			length, name = uniqueLength(order), fromHome
-		}
-		for i, one := range order {
-			id := text.Prefix(string(one.ID), length)
-			when := sessions.NewReport(one).UpdatedAt.Format(time.DateTime)
-			if people {
-				when = terminal.Since(one.Updated, time.Now())
-			}
-			said := strings.Repeat("\n", min(i, 1)) + fmt.Sprintf("%s  %s  %s  %s\n  %s", id, when,
-				text.Printable(sessions.NewReport(one).Agent),
-				folders(one.Keys.Roots.All(), name), cmp.Or(sessions.ListedTitle(one), "-"))
-			for _, message := range messages[one.ID] {
+		for i, l := range listed(set.out, order) {
+			said := strings.Repeat("\n", min(i, 1)) + fmt.Sprintf("%s  %s  %s  %s\n  %s", l.id,
+				l.updated, l.agent, l.folders, l.title)
+			for _, message := range messages[order[i].ID] {
 				said += "\n  " + speakers[message.Role] + ": " + marked(set.out, message)
 			}
 			err = cmp.Or(err, terminal.Say(set.out, "%s\n  %s", said,
-				set.continueLine(one, id, "PROMPT")))
+				set.continueLine(order[i], l.id, "PROMPT")))
 		}
 		return err
 	})
