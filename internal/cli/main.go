@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"os/user"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	separated, doubts := separateAgentArgs(root, args)
 	root.SetArgs(separated)
 	for _, doubt := range doubts {
-		s.note("%s", doubt)
+		name, _, _ := strings.Cut(doubt, "=")
+		s.note("passing %s to the agent: acp-agent reads its own flags before those of the agent", name)
 	}
 	var unprinted error
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { unprinted = printHelp(cmd) })

@@ -110,7 +110,7 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 // separateAgentArgs inserts "--" into args before the first argument for the agent of --agent NAME:
 // it is neither a flag of the program nor a command that accepts --agent. Editors append arguments
 // of the agent, such as --terminal-login, to the command that they are configured with. doubts are
-// about arguments that may have been meant for acp-agent.
+// those that may have been meant for acp-agent.
 func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []string) {
 	root.InitDefaultHelpFlag()
 	behindAgent, behindACP := false, false
@@ -125,31 +125,16 @@ func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []
 			}
 		case args[i] == "acp" && !behindACP:
 			behindACP = true
-		case !behindAgent, args[i] == "run", misspelled(root, args[i]):
+		case !behindAgent, args[i] == "run", isLike(root, args[i]):
 			return args, nil // which is refused
 		default:
-			return slices.Insert(slices.Clone(args), i, "--"), doubtsAbout(root, args[i:])
+			doubts = slices.DeleteFunc(slices.Clone(args[i:]), func(arg string) bool {
+				return !isLike(root, arg)
+			})
+			return slices.Insert(slices.Clone(args), i, "--"), doubts
 		}
 	}
 	return args, nil
-}
-
-// doubtsAbout returns what is odd about arguments for the agent.
-func doubtsAbout(root *cobra.Command, args []string) (doubts []string) {
-	for _, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
-		if !strings.HasPrefix(name, "--") {
-			continue
-		}
-		if flag, _ := findFlag(root, arg); flag != nil {
-			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent stops "+
-				"reading its own flags at the first one that it does not know", name))
-		} else if misspelled(root, arg) {
-			doubts = append(doubts, fmt.Sprintf("passing %s to the agent, because acp-agent has "+
-				"no such flag%s", name, text.Meant(name, flagNames(root))))
-		}
-	}
-	return doubts
 }
 
 // flagNames returns the flags of cmd for [text.Meant].
@@ -163,8 +148,8 @@ func flagNames(cmd *cobra.Command) map[string]string {
 	return flags
 }
 
-// misspelled reports whether arg is a flag of cmd that is spelled wrongly.
-func misspelled(cmd *cobra.Command, arg string) bool {
+// isLike reports whether arg is a flag of cmd, or one with a few wrong letters.
+func isLike(cmd *cobra.Command, arg string) bool {
 	name, _, _ := strings.Cut(arg, "=")
 	return strings.HasPrefix(name, "--") && text.Misspelled(name, flagNames(cmd))
 }
