@@ -242,7 +242,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return set.explainAdapter(runner.Explain(err), command)
+		return runner.Explain(err)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }
