@@ -143,7 +143,7 @@ func (set *settings) printPermissions(found []consent.Consent, configured bool) 
 	table := terminal.NewTable(set.out, "ID", "ALLOWS", "FOLDER", "GIVEN (UTC)", "USED (UTC)")
 	for _, one := range found {
 		table.Row(one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"),
-			timeOrDash(new(one.Allowed.UTC())), timeOrDash(&one.Used))
+			timeOrDash(one.Allowed.UTC()), timeOrDash(one.Used))
 	}
 	if len(found) == 0 {
 		set.note("nothing is remembered: agents ask you, and what you then always allow is listed " +

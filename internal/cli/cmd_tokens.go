@@ -282,8 +282,8 @@ type tokenReport struct {
 	Name    string         `json:"name"`
 	Token   string         `json:"token"` // its id
 	For     string         `json:"for"`
-	Created *time.Time     `json:"created,omitempty"`
-	Expires *time.Time     `json:"expires,omitempty"`
+	Created time.Time      `json:"created,omitzero"`
+	Expires time.Time      `json:"expires,omitzero"`
 	Label   string         `json:"label,omitempty"`
 	Agent   string         `json:"agent,omitempty"`
 	Within  workspace.Dirs `json:"within"`
@@ -313,15 +313,8 @@ func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
 			own = []serve.Token{{ID: "-"}}
 		}
 		for _, t := range own {
-			r := tokenReport{Name: a.Name, Token: t.ID, For: purpose(t), Label: t.Label,
-				Agent: a.Agent, Within: a.Within}
-			if !t.Created.IsZero() {
-				r.Created = &t.Created
-			}
-			if !t.Expires.IsZero() {
-				r.Expires = &t.Expires
-			}
-			all = append(all, r)
+			all = append(all, tokenReport{Name: a.Name, Token: t.ID, For: purpose(t), Created: t.Created,
+				Expires: t.Expires, Label: t.Label, Agent: a.Agent, Within: a.Within})
 		}
 	}
 	return all, damaged
@@ -355,8 +348,8 @@ func purpose(t serve.Token) string {
 }
 
 // timeOrDash returns a time for a table.
-func timeOrDash(t *time.Time) string {
-	if t == nil || t.IsZero() {
+func timeOrDash(t time.Time) string {
+	if t.IsZero() {
 		return "-"
 	}
 	return t.Format(time.DateTime)
