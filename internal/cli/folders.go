@@ -109,11 +109,7 @@ func (r *rootFlags) define(cmd *cobra.Command) {
 
 // roots returns the root set, with absolute paths.
 func (r rootFlags) roots() (workspace.Roots, error) {
-	paths, err := usage.AbsolutePaths(append([]string{r.cwd}, r.dirs...)...)
-	if err != nil {
-		return workspace.Roots{}, err
-	}
-	roots, err := workspace.NewRoots(paths[0], paths[1:])
+	roots, err := rootsOf(append([]string{r.cwd}, r.dirs...))
 	return roots, usage.WithFlagNames(err, "cwd", "dir")
 }
 
