@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -269,9 +268,5 @@ func (d downstream) runInTerminal(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	err = process.RunInTerminal(ctx, command, s.in, s.out, s.err)
-	if exit, ok := errors.AsType[*process.ExitError](err); ok {
-		return &statusError{exit.Status}
-	}
-	return err
+	return exitStatus(process.RunInTerminal(ctx, command, s.in, s.out, s.err))
 }
