@@ -35,7 +35,13 @@ func newMCPRelay(set *settings) *cobra.Command {
 					"see acp-agent mcp-relay --help")
 			}
 			found.Path, found.Args = args[0], args[1:]
-			return relayMCP(cmd.Context(), set, socket, foundCommand(found))
+			if found.Dir != "" {
+				found.Base = mcpclient.BasicEnvironment()
+				for i, name := range found.Env {
+					found.Env[i] = name + "=" + os.Getenv(name)
+				}
+			}
+			return relayMCP(cmd.Context(), set, socket, found)
 		},
 	}
 	cmd.Flags().StringVar(&socket, "roots-from", "",
@@ -71,20 +77,6 @@ func relayMCP(
 		return &statusError{exit.Code}
 	}
 	return err
-}
-
-// foundCommand fills in the environment of the command of a server that was found in a root, which
-// has a directory, and an Env of names only. It gets only these variables and the basic ones. Other
-// commands are unchanged.
-func foundCommand(c process.Command) process.Command {
-	if c.Dir == "" {
-		return c
-	}
-	c.Base = mcpclient.BasicEnvironment()
-	for i, name := range c.Env {
-		c.Env[i] = name + "=" + os.Getenv(name)
-	}
-	return c
 }
 
 // plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a

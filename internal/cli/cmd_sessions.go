@@ -45,7 +45,7 @@ func newSessions(set *settings) *cobra.Command {
 				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
 				return set.list(cmd.Context(), store, q, 0)
 			}
-			return pickSession(cmd.Context(), screen, set, store)
+			return terminal.Pick(cmd.Context(), screen, pickedSessions{set, store})
 		})
 	}
 	return cmd

@@ -17,17 +17,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// pickedSessions are the sessions of a store, for the picker.
+// pickedSessions are the sessions of a store, of which the user chooses one on a screen.
 type pickedSessions struct {
 	set   *settings
 	store sessionstore.Store
-}
-
-// pickSession lets the user choose a stored session on a screen, and do something with it.
-func pickSession(
-	ctx context.Context, screen *terminal.Screen, set *settings, store sessionstore.Store,
-) error {
-	return terminal.Pick(ctx, screen, pickedSessions{set, store})
 }
 
 // List implements [terminal.Sessions].

@@ -134,16 +134,6 @@ func isPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// commandStore returns the session store of a command, and its name. If the store does not exist,
-// it returns an empty one in memory, so that looking for sessions creates no file.
-func (s *storeSettings) commandStore() (sessionstore.Shared, string, error) {
-	store, name, err := s.openStore()
-	if err == nil && s.store == "" && !sqlite.Exists(name) {
-		return sqlite.NewMemory(), name, store.Close()
-	}
-	return store, name, err
-}
-
 // namedStore returns the store with this name from the command line, "" for the configured one, and
 // a name by which stores can be compared.
 func (s *storeSettings) namedStore(name string) (sessionstore.Shared, string, error) {
@@ -180,9 +170,13 @@ func (s *storeSettings) openStore() (sessionstore.Shared, string, error) {
 	return sqlite.New(sqlite.Options{Dir: dir, Logger: s.log}), dir, nil
 }
 
-// withStore calls do with the session store of a command.
+// withStore calls do with the session store of a command. If the store does not exist, do gets an
+// empty one in memory, so that looking for sessions creates no file.
 func (s *storeSettings) withStore(do func(sessionstore.Store) error) error {
-	store, name, err := s.commandStore()
+	store, name, err := s.openStore()
+	if err == nil && s.store == "" && !sqlite.Exists(name) {
+		store, err = sqlite.NewMemory(), store.Close()
+	}
 	if err != nil {
 		return err
 	}
