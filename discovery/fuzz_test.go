@@ -53,7 +53,7 @@ func check(t *testing.T, a Artifact) {
 func FuzzServers(f *testing.F) {
 	for _, seed := range []string{
 		`{"mcpServers": {"x": {"command": "x", "args": ["a"], "env": {"A": "b"}}}}`, `{"servers": {"x": {"url": "http://u:p@h?q=1"}}, "inputs": [{"id": "k"}]}`,
-		"{/* c */ \"servers\": {\"a\": {},},} // x", `{"mcpServers": []} // x`, `"\`, `{"mcpServers": {"x": null}}`, `/*`, `{"servers": {"x": {"url": "%zz@?a=b"}}}`,
+		"{/* c */ \"servers\": {\"a\": {},},} // x", `{"mcpServers": []} // x`, `"\`, `{"mcpServers": {"x": null}}`, `{"mcpServers": {"x": {"command": "x", "env": null, "environment": {"A": "b"}}}}`, `/*`, `{"servers": {"x": {"url": "%zz@?a=b"}}}`,
 	} {
 		f.Add(seed)
 	}

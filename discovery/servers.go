@@ -337,14 +337,11 @@ var (
 
 // decodeServer decodes the configuration of a server.
 func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
+	c.Env, c.Headers = textValues{}, textValues{}
 	err = json.Unmarshal(raw, &c)
 	c.Type, c.URL = cmp.Or(c.Type, c.Transport), cmp.Or(c.URL, c.ServerURL)
-	for name, value := range c.Environment {
-		c.Env = with(c.Env, name, value)
-	}
-	for name, value := range c.HTTPHeaders {
-		c.Headers = with(c.Headers, name, value)
-	}
+	maps.Copy(c.Env, c.Environment)
+	maps.Copy(c.Headers, c.HTTPHeaders)
 	switch {
 	case !r.is("gemini"):
 		c.URL = cmp.Or(c.URL, c.HTTPURL)
@@ -362,28 +359,19 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	for _, raw := range c.EnvVars {
 		var name string
 		if json.Unmarshal(raw, &name) == nil && c.Env[name] == "" {
-			c.Env = with(c.Env, name, "${"+name+":-}")
+			c.Env[name] = "${" + name + ":-}"
 		}
 	}
 	for header, name := range c.EnvHeaders {
-		c.Headers = with(c.Headers, header, "${"+name+":-}")
+		c.Headers[header] = "${" + name + ":-}"
 	}
 	if c.Token != "" {
-		c.Headers = with(c.Headers, "Authorization", "Bearer ${"+c.Token+"}")
+		c.Headers["Authorization"] = "Bearer ${" + c.Token + "}"
 	}
 	if len(c.Command) > 0 {
 		c.Command = append(c.Command, c.Args...)
 	}
 	return c, err
-}
-
-// with returns m with the value added. It creates m if it is nil.
-func with(m map[string]string, name, value string) map[string]string {
-	if m == nil {
-		m = make(map[string]string)
-	}
-	m[name] = value
-	return m
 }
 
 // rewrite replaces the variables that match by ${NAME}.
