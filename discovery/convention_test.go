@@ -16,6 +16,7 @@ func TestPatterns(t *testing.T) {
 	for _, r := range discovery.Table() {
 		require.NotEmpty(t, r.Kind, r.Pattern)
 		require.NotEmpty(t, r.Source, r.Pattern)
+		require.Equal(t, r.Kind == discovery.MCPServer, r.Member != "", r.Pattern)
 	}
 }
 

@@ -1,10 +1,12 @@
 package discovery
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,20 +20,30 @@ var kinds = map[string]Kind{"text": Instruction, "rule": Instruction, "skill": S
 	"command": Command, "servers": MCPServer, "settings": MCPServer, "marketplace": Plugin,
 	"plugin": Plugin}
 
+// variables has how files refer to environment variables, by the word of their rows.
+var variables = sync.OnceValue(func() map[string]*regexp.Regexp {
+	return map[string]*regexp.Regexp{
+		"dollar":   regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`),
+		"opencode": regexp.MustCompile(`\{env:([^{}]+)\}`), // others have it in ${env:NAME}
+	}
+})
+
 // row is a row of the table in conventions.txt.
 type row struct {
 	pattern, source string
-	words           []string // the first says what the file is
 	kind            Kind
+	member          string         // which has the MCP servers
+	variable        *regexp.Regexp // in their configuration, nil for ${NAME} only
 	rank            int
 	names           []string // of pattern
 	fixed           int      // how many of names, from the first, are literal
 	orDir           bool     // other rows look into a directory of this name
 	hidden          bool     // the first of names was found by a glob
-}
 
-// is reports whether the row has a word.
-func (r row) is(word string) bool { return slices.Contains(r.words, word) }
+	// Each of these is set by the word of its name, which the table explains.
+	text, imports, asked, anchored, mode, settings, list, gemini bool
+	plugin, below, inside, one                                   bool
+}
 
 // rows returns the table. Callers must not change it.
 var rows = sync.OnceValue(func() (all []row) {
@@ -40,10 +52,8 @@ var rows = sync.OnceValue(func() (all []row) {
 		if len(fields) == 0 || fields[0] == "#" {
 			continue
 		}
-		words := strings.Split(fields[1], ",")
-		r, err := row{source: strings.Join(fields[2:], " "), words: words, kind: kinds[words[0]],
-			rank: len(all)}.at(fields[0])
-		if err != nil {
+		r, err := row{source: strings.Join(fields[2:], " "), rank: len(all)}.at(fields[0])
+		if err = cmp.Or(err, r.set(strings.Split(fields[1], ","))); err != nil {
 			panic(fmt.Sprintf("discovery: %s: %v", fields[0], err))
 		}
 		all = append(all, r)
@@ -54,6 +64,27 @@ var rows = sync.OnceValue(func() (all []row) {
 	}
 	return all
 })
+
+// set sets what the words of a row say.
+func (r *row) set(words []string) error {
+	flags := map[string]*bool{"text": &r.text, "imports": &r.imports, "asked": &r.asked,
+		"anchored": &r.anchored, "mode": &r.mode, "settings": &r.settings, "list": &r.list,
+		"gemini": &r.gemini, "plugin": &r.plugin, "below": &r.below, "inside": &r.inside,
+		"one": &r.one}
+	words[0], r.member, _ = strings.Cut(words[0], "=")
+	r.kind = kinds[words[0]]
+	for _, word := range words {
+		switch flag, variable := flags[word], variables()[word]; {
+		case flag != nil:
+			*flag = true
+		case variable != nil:
+			r.variable = variable
+		case kinds[word] == "":
+			return fmt.Errorf("%q is not a word of the table", word)
+		}
+	}
+	return nil
+}
 
 // Patterns returns the paths of all files that are looked for, slash-separated from a root or the
 // directory of a plugin, with wildcards.

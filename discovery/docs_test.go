@@ -1,16 +1,13 @@
-package discovery_test
+package discovery
 
 import (
 	"fmt"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/discovery"
 )
 
 // The tables in docs/discovery.md are those of the program. ACP_AGENT_UPDATE=1 rewrites them.
@@ -40,29 +37,29 @@ func TestDocs(t *testing.T) {
 // only in their path share a row.
 func conventionTables() string {
 	kinds := []struct {
-		kind  discovery.Kind
+		kind  Kind
 		title string
 	}{
-		{discovery.Instruction, "Instructions"},
-		{discovery.Skill, "Skills"},
-		{discovery.Command, "Commands"},
-		{discovery.MCPServer, "MCP servers"},
-		{discovery.Plugin, "Plugins"},
+		{Instruction, "Instructions"},
+		{Skill, "Skills"},
+		{Command, "Commands"},
+		{MCPServer, "MCP servers"},
+		{Plugin, "Plugins"},
 	}
 	var b strings.Builder
 	for _, k := range kinds {
 		fmt.Fprintf(&b, "\n### %s\n\n| path | defined by | |\n|---|---|---|", k.title)
 		last := ""
-		for _, c := range discovery.Table() {
-			if c.Kind != k.kind {
+		for _, c := range rows() {
+			if c.kind != k.kind {
 				continue
 			}
-			end := fmt.Sprintf(" | %s | %s |", c.Source, strings.Join(remarks(c), "; "))
+			end := fmt.Sprintf(" | %s | %s |", c.source, strings.Join(remarks(c), "; "))
 			if end == last {
-				fmt.Fprintf(&b, ", `%s`", c.Pattern)
+				fmt.Fprintf(&b, ", `%s`", c.pattern)
 				continue
 			}
-			fmt.Fprintf(&b, "%s\n| `%s`", last, c.Pattern)
+			fmt.Fprintf(&b, "%s\n| `%s`", last, c.pattern)
 			last = end
 		}
 		b.WriteString(last + "\n")
@@ -72,25 +69,22 @@ func conventionTables() string {
 }
 
 // remarks says of a row what its path and its source do not.
-func remarks(r discovery.Row) (all []string) {
+func remarks(r row) (all []string) {
 	add := func(applies bool, remark string) {
 		if applies {
 			all = append(all, remark)
 		}
 	}
-	is := func(word string) bool { return slices.Contains(r.Words, word) }
-	add(is("below"), "also below")
-	add(is("inside"), "in plugins")
-	add(is("imports"), "imports")
-	add(is("rule") && !is("mode"), "a rule")
-	add(strings.HasPrefix(r.Pattern, ".openhands/"), "also with `triggers`")
-	add(is("mode"), "for the mode in its path")
-	add(r.Kind == discovery.Command && path.Ext(r.Pattern) == ".toml", "with `prompt` and `description`")
-	if r.Kind == discovery.MCPServer {
-		add(r.Words[1] != "mcpServers", "`"+r.Words[1]+"`")
-		add(is("list"), "a list")
-	}
-	add(is("marketplace"), "lists plugins")
-	add(is("one"), "one of these")
+	add(r.below, "also below")
+	add(r.inside, "in plugins")
+	add(r.imports, "imports")
+	add(r.kind == Instruction && !r.text && !r.mode, "a rule")
+	add(strings.HasPrefix(r.pattern, ".openhands/"), "also with `triggers`")
+	add(r.mode, "for the mode in its path")
+	add(r.kind == Command && path.Ext(r.pattern) == ".toml", "with `prompt` and `description`")
+	add(r.kind == MCPServer && r.member != "mcpServers", "`"+r.member+"`")
+	add(r.list, "a list")
+	add(r.kind == Plugin && !r.plugin, "lists plugins")
+	add(r.one, "one of these")
 	return all
 }

@@ -17,15 +17,16 @@ func ScanWith(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog
 
 // Row is a row of the table.
 type Row struct {
-	Pattern, Source string
-	Words           []string
-	Kind            Kind
+	Pattern, Source, Member        string
+	Kind                           Kind
+	List, Opencode, Plugin, Inside bool
 }
 
 // Table returns the rows of the table.
 func Table() (all []Row) {
 	for _, r := range rows() {
-		all = append(all, Row{r.pattern, r.source, r.words, r.kind})
+		all = append(all, Row{r.pattern, r.source, r.member, r.kind,
+			r.list, r.variable == variables()["opencode"], r.plugin, r.inside})
 	}
 	return all
 }

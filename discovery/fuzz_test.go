@@ -20,9 +20,8 @@ func FuzzFrontmatter(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		for _, words := range []string{"rule,anchored,asked", "rule,anchored", "rule", "text"} {
-			r := row{words: strings.Split(words, ",")}
-			a := Artifact{State: Active, anchored: r.is("anchored")}
+		for _, r := range []row{{anchored: true, asked: true}, {anchored: true}, {}, {text: true}} {
+			a := Artifact{State: Active, anchored: r.anchored}
 			readInstruction(&a, text, r, l)
 			check(t, a)
 			a.matches("src/deep/file.ts")
@@ -65,7 +64,7 @@ func FuzzServers(f *testing.F) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 		for _, member := range []string{"mcpServers", "servers"} {
-			r := row{words: []string{"servers", member}}
+			r := row{member: member}
 			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, r, l) {
 				if (a.State == Active) != (a.Reason == "") ||
 					(a.State == Active) != (a.Server != nil) {

@@ -19,7 +19,7 @@ func readInstruction(a *Artifact, content string, r row, l limits) {
 		a.invalid("it is empty")
 		return
 	}
-	if r.is("text") {
+	if r.text {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
@@ -39,7 +39,7 @@ func readInstruction(a *Artifact, content string, r row, l limits) {
 	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
-	if r.is("mode") {
+	if r.mode {
 		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
@@ -66,7 +66,7 @@ func (a *Artifact) readApplies(r row, values map[string]value) {
 		func(g string) bool { return g == "**" || g == "**/*" })
 	always := values["alwaysApply"]
 	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
-	unsaid := !given && !r.is("asked") && !always.is("false") &&
+	unsaid := !given && !r.asked && !always.is("false") &&
 		values["regex"].text == "" && values["triggers"].text == ""
 	a.Applies.Globs = globs
 	switch wish {

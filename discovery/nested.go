@@ -101,7 +101,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 // nestedIn is Below for one root.
 func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
 	complete bool) {
-	rows := rowsWith(func(r row) bool { return r.is("below") })
+	rows := rowsWith(func(r row) bool { return r.below })
 	mayHold := func(entries []workspace.Entry) bool {
 		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
 			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
@@ -198,7 +198,7 @@ func (c *Catalog) scanNested(ctx context.Context, t located, top bool) ([]Artifa
 	if top {
 		all = c.scanOne(ctx, s, rowsWith(func(r row) bool { return r.kind == Instruction }), at)
 	}
-	below := rowsWith(func(r row) bool { return r.is("below") })
+	below := rowsWith(func(r row) bool { return r.below })
 	for _, name := range t.dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {

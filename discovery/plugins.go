@@ -47,7 +47,7 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 // readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
 // artifacts for plugins that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
-	if m.row.is("plugin") {
+	if m.row.plugin {
 		manifest, err := parseManifest(content)
 		if err != nil {
 			a.invalid(err.Error())
@@ -164,14 +164,9 @@ func localSource(source json.RawMessage, base string) (string, error) {
 // manifestIn reads the manifest of the plugin in a directory, which has one of the names in the
 // table. It returns "" if there is none.
 func (m *matcher) manifestIn(at *directory) (rel, content string, err error) {
-	var patterns []string
-	for _, r := range rows() {
-		if r.is("plugin") {
-			patterns = append(patterns, r.pattern)
-		}
-	}
-	for _, pattern := range append(patterns, "plugin.json") {
-		rel = join(at.rel, pattern)
+	manifests := rowsWith(func(r row) bool { return r.plugin })
+	for _, r := range append(manifests, row{pattern: "plugin.json"}) {
+		rel = join(at.rel, r.pattern)
 		f, err := m.ws.Open(m.path(rel))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -195,10 +190,7 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 	manifest pluginManifest) []Artifact {
 	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
-	for _, r := range rows() {
-		if !r.is("inside") {
-			continue
-		}
+	for _, r := range rowsWith(func(r row) bool { return r.inside }) {
 		var paths []string // in addition to the pattern
 		onlyPaths := false
 		switch {
@@ -208,7 +200,7 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 			paths, onlyPaths = manifest.Commands, len(manifest.Commands) > 0
 		}
 		for _, p := range paths {
-			rows, err := r.below(p)
+			rows, err := r.rowsAt(p)
 			if err != nil {
 				one := a.clone()
 				one.Name = name
@@ -227,9 +219,9 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 	return unused
 }
 
-// below returns rows for the files at a path that a manifest names instead of r's pattern: the
+// rowsAt returns rows for the files at a path that a manifest names instead of r's pattern: the
 // folder of a skill, a folder of skills, a command, or a folder of commands.
-func (r row) below(written string) ([]row, error) {
+func (r row) rowsAt(written string) ([]row, error) {
 	at := path.Clean(written)
 	if written == "" || !filepath.IsLocal(filepath.FromSlash(at)) {
 		return nil, errors.New("is not in the plugin's folder")

@@ -154,7 +154,7 @@ func (s *scanner) close() {
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
-		if !r.is("inside") {
+		if !r.inside {
 			s.scanRow(ctx, r, at, "")
 		}
 	}
@@ -271,7 +271,7 @@ func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
 		Kind: r.kind, Name: rel, Root: s.root, Pattern: r.pattern,
 		Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, anchored: r.is("anchored"), onePerDirectory: r.is("one"),
+		rel: rel, rank: r.rank, anchored: r.anchored, onePerDirectory: r.one,
 	}
 }
 
@@ -471,7 +471,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return m.readPlugins(ctx, a, content)
 	default:
 		readInstruction(&a, string(content), m.row, m.limits)
-		if m.row.is("imports") && a.State == Active {
+		if m.row.imports && a.State == Active {
 			m.imports(ctx, &a)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -143,20 +142,19 @@ type namedServer struct {
 
 // readServers returns an artifact for each server in a configuration file, based on base.
 func readServers(base Artifact, content string, r row, l limits) []Artifact {
+	var file serverFile
 	plain, err := toJSON(content, path.Ext(base.rel))
-	if err != nil {
-		base.invalid(err.Error())
-		return []Artifact{base}
+	if err == nil {
+		file, err = parseServers(plain, r)
 	}
-	file, err := parseServers(plain, r)
 	switch {
 	case err != nil:
 		base.invalid(err.Error())
 		return []Artifact{base}
-	case len(file.servers) == 0 && r.is("settings"):
+	case len(file.servers) == 0 && r.settings:
 		return nil
 	case len(file.servers) == 0:
-		base.invalid("its member " + r.words[1] + " is empty")
+		base.invalid("its member " + r.member + " is empty")
 		return []Artifact{base}
 	}
 	file.servers = file.servers[:min(len(file.servers), l.artifacts+1)]
@@ -170,7 +168,7 @@ func ParseServers(content []byte) ([]Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := row{words: []string{"servers", "mcpServers"}}
+	r := row{member: "mcpServers"}
 	file, err := parseServers(plain, r)
 	return file.artifacts(Artifact{Kind: MCPServer, State: Active}, r), err
 }
@@ -222,13 +220,12 @@ func parseServers(text []byte, r row) (serverFile, error) {
 	if json.Unmarshal(text, &members) != nil {
 		return file, errors.New("it is not a JSON object")
 	}
-	member := r.words[1]
-	raw, ok := members[member]
-	if !ok && r.is("settings") {
+	raw, ok := members[r.member]
+	if !ok && r.settings {
 		return file, nil
 	}
 	if !ok {
-		return file, fmt.Errorf("it has no member %s", member)
+		return file, fmt.Errorf("it has no member %s", r.member)
 	}
 	var inputs []struct {
 		ID string `json:"id"`
@@ -239,19 +236,19 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		}
 	}
 	var rules struct{ Excluded []string }
-	if r.is("gemini") && json.Unmarshal(members["mcp"], &rules) == nil {
+	if r.gemini && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
 	var err error
 	if file.servers, err = r.serversIn(raw); err != nil {
-		return file, fmt.Errorf("its member %s is not an object of servers", member)
+		return file, fmt.Errorf("its member %s is not an object of servers", r.member)
 	}
 	return file, nil
 }
 
 // serversIn returns the servers of an object, or of a list in which each has its name.
 func (r row) serversIn(raw json.RawMessage) (all []namedServer, err error) {
-	if r.is("list") {
+	if r.list {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, err
@@ -325,16 +322,6 @@ func (e *textValues) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// The references to environment variables in the files of opencode and Gemini CLI.
-var (
-	opencodeVariable = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\{env:([^{}]+)\}`)
-	})
-	geminiVariable = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)`)
-	})
-)
-
 // decodeServer decodes the configuration of a server.
 func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	c.Env, c.Headers = textValues{}, textValues{}
@@ -343,18 +330,15 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	maps.Copy(c.Env, c.Environment)
 	maps.Copy(c.Headers, c.HTTPHeaders)
 	switch {
-	case !r.is("gemini"):
+	case !r.gemini:
 		c.URL = cmp.Or(c.URL, c.HTTPURL)
 	case c.HTTPURL != "":
 		c.Type, c.URL = string(HTTP), c.HTTPURL
 	case c.Type == "" && c.URL != "":
 		c.Type = string(SSE)
 	}
-	switch {
-	case r.is("dollar"):
-		c.rewrite(geminiVariable())
-	case r.is("mcp"): // opencode's; elsewhere ${env:NAME} has another meaning
-		c.rewrite(opencodeVariable())
+	if r.variable != nil {
+		c.rewrite(r.variable)
 	}
 	for _, raw := range c.EnvVars {
 		var name string

@@ -24,7 +24,7 @@ func (s source) rows() (rows []discovery.Row) {
 	path, inPlugin := strings.CutPrefix(s.path, "PLUGIN/")
 	for _, c := range discovery.Table() {
 		found, err := doublestar.Match(c.Pattern, path)
-		if err == nil && found && inPlugin == slices.Contains(c.Words, "inside") &&
+		if err == nil && found && inPlugin == c.Inside &&
 			string(c.Kind) == s.kind {
 			rows = append(rows, c)
 		}
@@ -56,29 +56,30 @@ func readSources(t *testing.T) (all []source) {
 // usual returns the content of a file of the row, whose name has this extension.
 func usual(r discovery.Row, extension string) string {
 	const server = `"one": {"command": "serve", "args": ["x"]}`
-	switch r.Words[0] {
-	case "skill":
+	switch r.Kind {
+	case discovery.Skill:
 		return skill("one", "One.")
-	case "marketplace":
+	case discovery.Plugin:
+		if r.Plugin {
+			return `{"name": "one", "skills": "../outside"}`
+		}
 		return `{"plugins": [{"name": "far", "source": "./nowhere"}]}`
-	case "plugin":
-		return `{"name": "one", "skills": "../outside"}`
-	case "command":
+	case discovery.Command:
 		if extension == ".toml" {
 			return "prompt = \"Go.\"\n"
 		}
-	case "servers", "settings":
-		switch member := r.Words[1]; {
+	case discovery.MCPServer:
+		switch {
 		case extension == ".yaml":
 			return "name: Servers\nmcpServers:\n  - name: one\n    command: serve\n    args:\n      - x\n"
-		case extension == ".toml" && slices.Contains(r.Words, "list"):
+		case extension == ".toml" && r.List:
 			return "[[mcp_servers]]\nname = \"one\"\ntransport = \"stdio\"\ncommand = \"serve\"\nargs = [\"x\"]\n"
 		case extension == ".toml":
 			return "[mcp_servers.one]\ncommand = \"serve\"\nargs = [\"x\"]\n"
-		case member == "mcp" && !slices.Contains(r.Words, "dollar"):
+		case r.Opencode:
 			return `{"mcp": {"one": {"type": "local", "command": ["serve", "x"]}}}`
 		default:
-			return `{"` + member + `": {` + server + `}}`
+			return `{"` + r.Member + `": {` + server + `}}`
 		}
 	}
 	return "Do it.\n"
