@@ -73,7 +73,7 @@ func (a asker) requested(
 		}
 	}
 	path, _, err := pathMember(params, "path")
-	place := permission.Place{Workspace: s.guarded}
+	place := permission.At(s.guarded)
 	for _, p := range spellings(path) {
 		action.Files = append(action.Files, place.Access(action.Verb, p).Files...)
 	}

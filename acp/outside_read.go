@@ -144,7 +144,7 @@ func (s *session) askToRead(ctx context.Context, path, real string, refusal erro
 		Call: backend.NewToolCall("read", sdk.ToolKindRead,
 			"Read "+text.Code(text.Printable(real)), about),
 		Once: "Allow once", Reject: "Reject",
-		Action: permission.Place{Workspace: s.guarded}.OutsideRead(path, real),
+		Action: permission.At(s.guarded).OutsideRead(path, real),
 	})
 	switch {
 	case ctx.Err() != nil:

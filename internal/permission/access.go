@@ -105,7 +105,7 @@ func (r Rules) Guard(w *workspace.Workspace) *workspace.Workspace {
 
 // checkAccess is Check for an access to files of w.
 func (r Rules) checkAccess(w *workspace.Workspace, a workspace.Access) error {
-	p := Place{Workspace: w}
+	p := At(w)
 	switch a.Kind {
 	case workspace.Read:
 		return r.Check(Action{Verb: Read, Files: []File{p.opened(a.Path, a.At)}})
@@ -195,7 +195,7 @@ func (p Place) Access(verb Verb, name string) Action {
 
 // Changing returns the action of a change. risk is what [WhyAsk] says about it.
 func Changing(w *workspace.Workspace, c tools.Change, risk string) Action {
-	p := Place{Workspace: w}
+	p := At(w)
 	a := Action{Verb: Edit, Files: []File{p.opened(c.Asked, c.Ref)}, Standing: true}
 	if c.Kind == tools.Move {
 		a.Files = append(a.Files, p.opened(c.AskedTo, c.To))

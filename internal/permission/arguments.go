@@ -24,7 +24,7 @@ func ToolCall(w *workspace.Workspace, a Action, arguments json.RawMessage) Actio
 	if len(arguments) > 0 && json.Unmarshal(arguments, &input) != nil {
 		a.Unclear = "the arguments of the tool are not an object"
 	}
-	Place{Workspace: w}.arguments(&a, input)
+	At(w).arguments(&a, input)
 	return a
 }
 
@@ -54,7 +54,7 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 		input["env"] = commands
 	}
 	var rest Action
-	p := Place{Workspace: w}
+	p := At(w)
 	for _, dir := range p.arguments(&rest, input) { // in which it may run
 		there := p.mentions(Words(a.Line), new(outline), dir)
 		rest.Passed.Files = append(rest.Passed.Files, there.files...)

@@ -42,7 +42,7 @@ func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 			"configuration names"
 	case isEnvironment || isOfSystem(spelled) || isOfSystem(real):
 		return "programs and editors load what is installed there"
-	case isImported(ctx, ws, catalog, c.Ref):
+	case catalog == nil, isImported(ctx, ws, catalog, c.Ref): // without one, it may be
 		return "instructions of the folder include it"
 	case c.Kind == tools.Write &&
 		(isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref)):

@@ -39,9 +39,9 @@ func newGround(t testing.TB) ground {
 	w := roottest.Open(t, g.root, g.other)
 	catalog, err := discovery.Scan(t.Context(), w)
 	require.NoError(t, err)
-	g.place = Place{Workspace: w, Catalog: catalog,
-		Inside: func(path string) error { return HandOver(w, path) },
-		Server: func(name string) string { return map[string]string{"db": "1", "plugin:x": "2"}[name] }}
+	g.place = At(w)
+	g.place.Catalog = catalog
+	g.place.Server = func(name string) string { return map[string]string{"db": "1", "plugin:x": "2"}[name] }
 	return g
 }
 
@@ -181,6 +181,19 @@ func TestPolicyCorpusOfRepositories(t *testing.T) {
 	}
 	call := `{"toolCallId":"t","kind":"execute","rawInput":{"command":"git status","cwd":"{root}/sub"}}`
 	require.Equal(t, Ask, Decide(g.ask(t, "", call), g.rules(t, "allow run git ...")).Effect, "git would use the bare repository")
+}
+
+// Without a catalog nobody knows what instructions include, so each edit is asked about.
+//
+// Clause R1.
+func TestBarePlace(t *testing.T) {
+	g := newGround(t)
+	g.place = At(g.place.Workspace)
+	for call, risky := range map[string]bool{`{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","content":"x"}}`: true,
+		`{"kind":"read","rawInput":{"file_path":"{out}/secret.txt"}}`: false, command("cat a.txt"): false} {
+		a := g.ask(t, "", call)
+		require.Equal(t, risky, len(a.Files) > 0 && a.Files[0].Risk != "", call)
+	}
 }
 
 // Clause R2.

@@ -21,10 +21,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// Place is where an action happens.
+// Place is where an action happens. [At] makes one.
 type Place struct {
 	Workspace *workspace.Workspace
-	Catalog   *discovery.Catalog
+	// Catalog is that of the workspace. It may be nil.
+	Catalog *discovery.Catalog
 	// Inside returns an error unless another program that opens an absolute path now reaches a file
 	// or directory in the roots.
 	Inside func(path string) error
@@ -34,6 +35,11 @@ type Place struct {
 	// Server identifies the configuration of the only MCP server of the session with a name, "" if
 	// there is none. It may be nil.
 	Server func(name string) string
+}
+
+// At returns a place that has only a workspace.
+func At(w *workspace.Workspace) Place {
+	return Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) }}
 }
 
 // file returns the file at an absolute path. content is what will be written, nil for a read.
@@ -285,8 +291,7 @@ func HandOver(w *workspace.Workspace, path string) error {
 // Command returns the action of running a command line in dir. It is not odd if it runs with these
 // variables in its environment.
 func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) {
-	p := Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) }}
-	env, err := p.command(&a, line, dir)
+	env, err := At(w).command(&a, line, dir)
 	if err != nil {
 		a.Unclear = err.Error()
 	}

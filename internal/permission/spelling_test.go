@@ -49,8 +49,8 @@ func newVault(t testing.TB) ground {
 	run("stash")
 	require.NoError(t, os.WriteFile(filepath.Join(g.root, "a.txt"), []byte("a\nmore\n"), 0o644))
 	w := roottest.Open(t, g.root)
-	g.place = Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) },
-		Server: func(name string) string { return name }}
+	g.place = At(w)
+	g.place.Server = func(name string) string { return name }
 	return g
 }
 
