@@ -49,8 +49,7 @@ func newPermits(
 	if configured == nil {
 		configured = func(workspace.Dir) *Permissions { return nil }
 	}
-	p := permission.NewPermits(w, a.consents(), a.origins(), configured)
-	p.Session = string(id)
+	p := permission.NewPermits(string(id), w, a.consents(), a.origins(), configured)
 	if previous != nil {
 		p.Inherit(previous.permits)
 	}

@@ -291,7 +291,7 @@ func TestRulesOfOtherFolders(t *testing.T) {
 	g := newGround(t)
 	rules := func(of map[string]Permissions) (Permissions, bool) {
 		t.Helper()
-		s := NewPermits(g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
+		s := NewPermits("", g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
 			if p, ok := of[dir.String()]; ok {
 				return &p
 			}

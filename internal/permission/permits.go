@@ -15,26 +15,26 @@ import (
 type Permits struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
-	Origins    worktree.Origins
-	Session    string // its id
 
-	rules Rules  // Configured, and the grants of the roots
-	kept  []Rule // the grants
-	err   error  // why they cannot be read
+	session string // its id
+	origins worktree.Origins
+	rules   Rules  // Configured, and the grants of the roots
+	kept    []Rule // the grants
+	err     error  // why they cannot be read
 
 	mu    sync.Mutex
 	given []Rule   // until the session is closed
 	asked []Action // allowed once, as a rule wants, and not done yet
 }
 
-// NewPermits returns the rules for a session with the roots of w. configured returns what the user
-// has configured for sessions in a folder, nil for nothing. What it denies or asks about for any
-// root holds in the whole session.
+// NewPermits returns the rules for the session with this id, which is "" if there is none yet, and
+// with the roots of w. configured returns what the user has configured for sessions in a folder,
+// nil for nothing. What it denies or asks about for any root holds in the whole session.
 func NewPermits(
-	w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
+	session string, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) *Permits {
-	s := &Permits{Consents: consents, Origins: origins}
+	s := &Permits{Consents: consents, session: session, origins: origins}
 	for i, root := range w.Opened() {
 		for _, dir := range append(origins.Of(root.Real), root.Dir) {
 			p := configured(dir)
@@ -82,7 +82,7 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 // appendGiven appends the remembered rules of the user.
 func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
 	for _, root := range w.Opened() {
-		all, err := p.Consents.Rules(append(p.Origins.Of(root.Real), root.Real)...)
+		all, err := p.Consents.Rules(append(p.origins.Of(root.Real), root.Real)...)
 		if err != nil {
 			return rules, err
 		}
@@ -123,7 +123,7 @@ func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error
 	if err != nil {
 		rules.Allow = nil
 	}
-	a.Session = p.Session
+	a.Session = p.session
 	v = Decide(a, rules)
 	if id := v.Rule.Given.ID; id != "" {
 		_ = p.Consents.Use(id)
@@ -133,7 +133,7 @@ func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error
 
 // Offer is [Offer] for a rule that [Permits.Remember] remembers.
 func (p *Permits) Offer(a Action) (r Rule, ok bool) {
-	a.Session = p.Session
+	a.Session = p.session
 	return Offer(a, p.Consents.Remembers() && (p.Configured == nil || !p.Configured.Only))
 }
 
@@ -164,7 +164,7 @@ func (p *Permits) AllowExactly(a Action) {
 
 func (p *Permits) exactly(a Action) Rule {
 	return Rule{verb: Run, matcher: exactRule{a.Line, a.State}, Root: a.Root, Within: a.Within,
-		Session: p.Session, Preset: true}
+		Session: p.session, Preset: true}
 }
 
 // Renew lets what AllowExactly has allowed go on with the state that the command has left. It ends
@@ -172,7 +172,7 @@ func (p *Permits) exactly(a Action) Rule {
 func (p *Permits) Renew(a Action, state string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a.Session = p.Session
+	a.Session = p.session
 	i := slices.IndexFunc(p.given, func(r Rule) bool { return r.isExact() && r.allows(a) })
 	switch {
 	case i < 0:
