@@ -189,9 +189,9 @@ func unwrap(line string) string {
 	return line
 }
 
-// harmless returns an error if the input of a reading tool contains a command, or a path that is
-// not in the roots. It adds the paths to the action.
-func (q *reader) harmless() (first error) {
+// addPaths adds the paths in the input of a reading tool to the action. It returns an error if one
+// of them is not in the roots, or the input contains a command.
+func (q *reader) addPaths() (first error) {
 	strictjson.Walk("", q.input, func(name string, value any) {
 		if namesCommand(name) {
 			first = cmp.Or(first, errors.New("it may run a command"))

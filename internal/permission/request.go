@@ -351,7 +351,7 @@ func (q *reader) readReading() (first error) {
 			first = cmp.Or(first, errors.New("it shows more than a read"))
 		}
 	}
-	return cmp.Or(first, q.harmless())
+	return cmp.Or(first, q.addPaths())
 }
 
 // readEdit reads a call that writes files. At least one must be named by an absolute path.
