@@ -152,7 +152,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	if o.Notify, err = set.notifyCommand(); err != nil {
 		return err
 	}
-	o.Tokens = set.tokens()
+	o.Accounts = set.accounts()
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 		scheme = "wss"
 	}
 	s.note("serving on %s://%s%s", scheme, listener.Addr(), serve.Path)
-	switch list, err := o.Tokens.List(); {
+	switch list, err := o.Accounts.List(); {
 	case err != nil:
 		s.note("a user cannot connect: %v", err)
 	case len(list) == 0:

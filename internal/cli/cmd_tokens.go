@@ -31,8 +31,8 @@ func newTokens(set *settings) *cobra.Command {
 		newTokensRevoke(set))
 }
 
-func (s *storeSettings) tokens() *serve.Tokens {
-	return serve.NewTokens(filepath.Join(s.dir(), "tokens"))
+func (s *storeSettings) accounts() *serve.Accounts {
+	return serve.NewAccounts(filepath.Join(s.dir(), "tokens"))
 }
 
 // rightsFlags are the flags that say what a user may use.
@@ -140,7 +140,7 @@ func newTokensAdd(set *settings) *cobra.Command {
 			if expires > 0 {
 				t.Expires = t.Created.Add(time.Duration(expires))
 			}
-			secret, err := set.tokens().Add(args[0], t)
+			secret, err := set.accounts().AddToken(args[0], t)
 			if errors.Is(err, fs.ErrNotExist) {
 				return errNoFolders(args[0])
 			}
@@ -162,7 +162,7 @@ func (f *rightsFlags) create(set *settings, name string) error {
 	if !f.areGiven() {
 		return nil
 	}
-	_, err := set.tokens().Account(name)
+	_, err := set.accounts().Account(name)
 	switch {
 	case err == nil:
 		err = serve.ErrAccountExists
@@ -171,7 +171,7 @@ func (f *rightsFlags) create(set *settings, name string) error {
 	default:
 		var a serve.Account
 		if a, err = f.change(set, serve.Account{Name: name}); err == nil {
-			err = set.tokens().Create(a)
+			err = set.accounts().Create(a)
 		}
 	}
 	if errors.Is(err, serve.ErrAccountExists) {
@@ -203,7 +203,7 @@ func newTokensPair(set *settings) *cobra.Command {
 			if err := checkPageAddress(server); err != nil {
 				return err
 			}
-			code, err := set.tokens().AddCode(args[0], may, label)
+			code, err := set.accounts().AddCode(args[0], may, label)
 			if err != nil {
 				return explainUser(args[0], err)
 			}
@@ -247,15 +247,15 @@ func newTokensSet(set *settings) *cobra.Command {
 			if !rights.areGiven() {
 				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
 			}
-			tokens := set.tokens()
-			a, err := tokens.Account(args[0])
+			accounts := set.accounts()
+			a, err := accounts.Account(args[0])
 			if err != nil {
 				return explainUser(args[0], err)
 			}
 			if a, err = rights.change(set, a); err != nil {
 				return err
 			}
-			return explainUser(args[0], tokens.Set(a))
+			return explainUser(args[0], accounts.Set(a))
 		},
 	}
 	rights.add(cmd)
@@ -295,7 +295,7 @@ func newTokensList(set *settings) *cobra.Command {
 		Short: "List the users and their tokens",
 		Args:  noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all, damaged := reportTokens(set.tokens())
+			all, damaged := reportTokens(set.accounts())
 			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
 				damaged)
 		},
@@ -303,11 +303,11 @@ func newTokensList(set *settings) *cobra.Command {
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
-func reportTokens(tokens *serve.Tokens) (all []tokenReport, damaged error) {
+func reportTokens(accounts *serve.Accounts) (all []tokenReport, damaged error) {
 	all = []tokenReport{} // not null
-	list, damaged := tokens.List()
+	list, damaged := accounts.List()
 	for _, a := range list {
-		own, err := tokens.Of(a.Name)
+		own, err := accounts.Tokens(a.Name)
 		damaged = errors.Join(damaged, err)
 		if len(own) == 0 {
 			own = []serve.Token{{ID: "-"}}
@@ -362,9 +362,9 @@ func newTokensRevoke(set *settings) *cobra.Command {
 		Args:  takesUser(math.MaxInt - 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return revokeTokens(set.streams, set.tokens(), args[0], args[1:])
+				return revokeTokens(set.streams, set.accounts(), args[0], args[1:])
 			}
-			err := set.tokens().Revoke(args[0])
+			err := set.accounts().Revoke(args[0])
 			if err == nil {
 				_, err = fmt.Fprintln(set.out, "revoked", args[0])
 			}
@@ -374,8 +374,8 @@ func newTokensRevoke(set *settings) *cobra.Command {
 }
 
 // revokeTokens removes tokens of a user, all or none.
-func revokeTokens(s streams, tokens *serve.Tokens, name string, ids []string) error {
-	own, err := tokens.Of(name)
+func revokeTokens(s streams, accounts *serve.Accounts, name string, ids []string) error {
+	own, err := accounts.Tokens(name)
 	if err != nil {
 		return err
 	}
@@ -386,7 +386,7 @@ func revokeTokens(s streams, tokens *serve.Tokens, name string, ids []string) er
 		}
 	}
 	for _, id := range ids {
-		if err := tokens.RevokeToken(name, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := accounts.RevokeToken(name, id); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		fmt.Fprintln(s.out, "revoked", name, id)

@@ -259,7 +259,7 @@ func (s *Server) endRevoked() {
 		if s.forgetLocked(id, c) || c.token.ID == "" || !goesOn {
 			continue
 		}
-		t, err := s.options.Tokens.token(c.user, c.token.ID)
+		t, err := s.options.Accounts.token(c.user, c.token.ID)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !t.validAt(time.Now()) {
 			c.end()
 			delete(s.conns, id)

@@ -90,29 +90,29 @@ func TestTokensThatEnd(t *testing.T) {
 			h.endRevoked()
 			require.NotContains(t, h.log.String(), "revoked")
 			repair()
-			require.NoError(t, h.options.Tokens.Revoke("ana"))
+			require.NoError(t, h.options.Accounts.Revoke("ana"))
 			return connect(t, "ws://"+h.address, h.add("bob")).initialize()
 		},
 		"replaced": func(h *host, _ Token) *editor {
-			require.NoError(t, h.options.Tokens.Revoke("ana"))
+			require.NoError(t, h.options.Accounts.Revoke("ana"))
 			return connect(t, "ws://"+h.address, h.add("ana")).initialize()
 		},
 		"one of several": func(h *host, one Token) *editor {
 			other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
-			require.NoError(t, h.options.Tokens.RevokeToken("ana", one.ID))
+			require.NoError(t, h.options.Accounts.RevokeToken("ana", one.ID))
 			return other
 		},
 		"expired": func(h *host, one Token) *editor {
 			other := connect(t, "ws://"+h.address, h.another("ana")).initialize()
 			content := fmt.Sprintf(`{"expires":"2001-01-01T00:00:00Z","sha256":%q}`, one.Hash)
-			require.NoError(t, os.WriteFile(h.options.Tokens.tokenPath("ana", one.ID), []byte(content), 0o600))
+			require.NoError(t, os.WriteFile(h.options.Accounts.tokenPath("ana", one.ID), []byte(content), 0o600))
 			return other
 		},
 	} {
 		t.Run("N1/"+name, func(t *testing.T) {
 			h := start(t)
 			e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
-			tokens, err := h.options.Tokens.Of("ana")
+			tokens, err := h.options.Accounts.Tokens("ana")
 			require.NoError(t, err)
 			left := end(h, tokens[0])
 			require.ErrorContains(t, e.end(), "401")
@@ -162,7 +162,7 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 	})
 	cwd := t.TempDir()
 	e := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
-	tokens, err := h.options.Tokens.Of("ana")
+	tokens, err := h.options.Accounts.Tokens("ana")
 	require.NoError(t, err)
 	var made struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(e.open(cwd).Result, &made))
@@ -176,7 +176,7 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 	require.Eventually(t, func() bool { return h.acp.Used().Connections == 0 }, time.Minute, time.Millisecond)
 	h.endRevoked()
 	require.Equal(t, 1, h.acp.Used().Turns, "the token is valid")
-	require.NoError(t, h.options.Tokens.RevokeToken("ana", tokens[0].ID))
+	require.NoError(t, h.options.Accounts.RevokeToken("ana", tokens[0].ID))
 	require.ErrorIs(t, <-b.ended, backend.ErrCancelled)
 	require.Eventually(t, func() bool {
 		h.endRevoked()
@@ -190,10 +190,10 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 func TestConnectionChangesItsToken(t *testing.T) {
 	h := start(t)
 	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
-	first, err := h.options.Tokens.Of("ana")
+	first, err := h.options.Accounts.Tokens("ana")
 	require.NoError(t, err)
 	h.another("ana")
-	both, err := h.options.Tokens.Of("ana")
+	both, err := h.options.Accounts.Tokens("ana")
 	require.NoError(t, err)
 	second := both[0]
 	if second.ID == first[0].ID {
@@ -208,7 +208,7 @@ func TestConnectionChangesItsToken(t *testing.T) {
 		h.mu.Lock()
 	}
 	h.mu.Unlock()
-	require.NoError(t, h.options.Tokens.RevokeToken("ana", first[0].ID))
+	require.NoError(t, h.options.Accounts.RevokeToken("ana", first[0].ID))
 	h.endRevoked()
 	e.lives()
 }
@@ -221,7 +221,7 @@ func TestChangedAccount(t *testing.T) {
 	require.Empty(t, e.open(before).Error)
 	within, err := workspace.ParseDirs([]string{after})
 	require.NoError(t, err)
-	require.NoError(t, h.options.Tokens.Set(Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Sessions: 1}}}))
+	require.NoError(t, h.options.Accounts.Set(Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Sessions: 1}}}))
 	h.endRevoked()
 	require.Contains(t, e.open(before).Error.Message, "it is in none of the folders that you may open: "+after)
 	require.Empty(t, e.open(after).Error)
@@ -288,7 +288,7 @@ func TestChangedAccountOfANewConnection(t *testing.T) {
 	connect(t, "ws://"+h.address, token).initialize()
 	for sessions := range 10 {
 		account := Account{Name: "ana", Limits: Limits{Limits: acp.Limits{Sessions: sessions + 1}}}
-		require.NoError(t, h.options.Tokens.Set(account))
+		require.NoError(t, h.options.Accounts.Set(account))
 		h.mu.Lock()
 		ended := make(chan struct{})
 		go func() {

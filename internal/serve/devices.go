@@ -51,9 +51,9 @@ const (
 
 // AddCode creates a code with which one device of the account with this name can be paired. The
 // device gets the role and the label. The error is fs.ErrNotExist if the account does not exist.
-func (s *Tokens) AddCode(name string, role Role, label string) (string, error) {
+func (s *Accounts) AddCode(name string, role Role, label string) (string, error) {
 	now := time.Now().UTC()
-	own, err := s.Of(name)
+	own, err := s.Tokens(name)
 	if err != nil {
 		return "", err
 	}
@@ -65,13 +65,13 @@ func (s *Tokens) AddCode(name string, role Role, label string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.Add(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code, Role: role})
+	return s.AddToken(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code, Role: role})
 }
 
 // pair exchanges a code for a cookie, which is the token of a device together with the proof. The
 // error is errInvalid if the code is unknown, too old, or was used before.
-func (s *Tokens) pair(code, proof string) (cookie string, a Account, t Token, err error) {
-	a, used, err := s.find(code, Code)
+func (s *Accounts) pair(code, proof string) (cookie string, a Account, t Token, err error) {
+	a, used, err := s.findToken(code, Code)
 	if err != nil {
 		return "", a, t, err
 	}
@@ -86,7 +86,7 @@ func (s *Tokens) pair(code, proof string) (cookie string, a Account, t Token, er
 	now := time.Now().UTC()
 	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device, Role: used.Role}
 	cookie = newSecret(a.Name)
-	t.ID, err = s.add(a.Name, cookie+proof, t)
+	t.ID, err = s.addToken(a.Name, cookie+proof, t)
 	return cookie, a, t, err
 }
 

@@ -42,7 +42,7 @@ func install(t *testing.T, n int) *installation {
 	var all installation
 	dir := t.TempDir()
 	for range n {
-		h := start(t, func(o *Options) { o.Tokens, o.Store = NewTokens(dir), store })
+		h := start(t, func(o *Options) { o.Accounts, o.Store = NewAccounts(dir), store })
 		h.dir = dir
 		all.servers = append(all.servers, h)
 	}
@@ -117,7 +117,7 @@ func TestServerThatEndsHandsOver(t *testing.T) {
 		require.Equal(t, 2, all.servers[server+1].sessions())
 	}
 	all.servers[2].add("bob")
-	require.NoError(t, all.servers[2].options.Tokens.Revoke("ana"))
+	require.NoError(t, all.servers[2].options.Accounts.Revoke("ana"))
 	require.ErrorContains(t, e.end(), "401")
 }
 

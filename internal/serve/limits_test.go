@@ -51,7 +51,7 @@ func TestRequestsArePaced(t *testing.T) {
 		t.Fatal("answered although there were too many: ", line)
 	default:
 	}
-	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	require.NoError(t, h.options.Accounts.Revoke("ana"))
 	h.endRevoked()
 	for range 2 {
 		require.Contains(t, <-answered, "closed the connection")
@@ -86,7 +86,7 @@ func TestRequestsThatWaitEndWithTheDevice(t *testing.T) {
 	done := make(chan bool, 1)
 	go func() { done <- h.knows(phone) }()
 	require.Eventually(t, func() bool { return h.requests("ana") < -0.1 }, time.Minute, time.Millisecond)
-	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	require.NoError(t, h.options.Accounts.Revoke("ana"))
 	require.False(t, <-done)
 }
 

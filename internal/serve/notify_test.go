@@ -126,7 +126,7 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 		"title": "Find the file", "folders": []any{"shop"}}, told("turn_ended"))
 
 	h.pair("ana", Watch)
-	list, err := h.options.Tokens.Of("ana")
+	list, err := h.options.Accounts.Tokens("ana")
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
 		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))

@@ -100,7 +100,7 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 			", which a proxy must pass on", http.StatusBadRequest)
 		return
 	}
-	value, account, token, err := s.options.Tokens.pair(request.Code, proof(r))
+	value, account, token, err := s.options.Accounts.pair(request.Code, proof(r))
 	from := s.source(r)
 	switch {
 	case errors.Is(err, errInvalid) && !wrong.Allow():
@@ -177,7 +177,7 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Acco
 func (s *Server) describeDevice(
 	w http.ResponseWriter, r *http.Request, account Account, token Token,
 ) {
-	tokens, err := s.options.Tokens.Of(account.Name)
+	tokens, err := s.options.Accounts.Tokens(account.Name)
 	if err != nil {
 		s.cannotRead(w, err)
 		return
@@ -213,7 +213,7 @@ func (s *Server) forgetDevice(r *http.Request) error {
 	if err != nil {
 		return nil
 	}
-	if err := s.options.Tokens.RevokeToken(account.Name, token.ID); err != nil {
+	if err := s.options.Accounts.RevokeToken(account.Name, token.ID); err != nil {
 		s.options.Log.Error("cannot remove a device", "error", err)
 		return err
 	}
@@ -243,7 +243,7 @@ func (s *Server) device(r *http.Request) (Account, Token, error) {
 	if err != nil || !fromPage(r) {
 		return Account{}, Token{}, errInvalid
 	}
-	return s.options.Tokens.find(sent.Value+proof(r), Device)
+	return s.options.Accounts.findToken(sent.Value+proof(r), Device)
 }
 
 // isFromDevice reports whether a request for a connection comes from the page.

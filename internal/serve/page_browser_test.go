@@ -201,7 +201,7 @@ func (w *walk) step(what string) {
 	case "answered":
 		require.Eventually(t, func() bool { return w.acp.Used().Turns == 0 }, time.Minute, time.Millisecond)
 		require.FileExists(t, filepath.Join(w.cwd, "a.md"))
-		list, err := w.options.Tokens.Of("ana")
+		list, err := w.options.Accounts.Tokens("ana")
 		require.NoError(t, err)
 		require.Regexp(t, `"answered a permission request","user":"ana","token":"`+list[len(list)-1].ID+
 			`".*"answer":"allow_once","seconds":`, w.audit.String())
@@ -223,14 +223,14 @@ func (w *walk) step(what string) {
 	case "restart":
 		w.restart()
 	case "pair another":
-		_, err := w.options.Tokens.Add("ana", Token{Kind: Device, Role: Watch, Label: "tablet", Created: time.Now()})
+		_, err := w.options.Accounts.AddToken("ana", Token{Kind: Device, Role: Watch, Label: "tablet", Created: time.Now()})
 		require.NoError(t, err)
 	case "revoke":
-		list, err := w.options.Tokens.Of("ana")
+		list, err := w.options.Accounts.Tokens("ana")
 		require.NoError(t, err)
 		for _, token := range list {
 			if token.Kind == Device {
-				require.NoError(t, w.options.Tokens.RevokeToken("ana", token.ID))
+				require.NoError(t, w.options.Accounts.RevokeToken("ana", token.ID))
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func withPage(o *Options) { o.Page = true }
 // code makes a code for a user.
 func (h *host) code(name string, role Role) string {
 	h.t.Helper()
-	code, err := h.options.Tokens.AddCode(name, role, "phone")
+	code, err := h.options.Accounts.AddCode(name, role, "phone")
 	require.NoError(h.t, err)
 	return code
 }
@@ -87,10 +87,10 @@ func (h *host) knows(d device) bool {
 func TestPairing(t *testing.T) {
 	h := start(t, withPage)
 	secret, own := h.add("ana"), "http://"+h.address
-	expired, err := h.options.Tokens.Add("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
+	expired, err := h.options.Accounts.AddToken("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
 	require.NoError(t, err)
 	code := h.code("ana", Answer)
-	list, err := h.options.Tokens.Of("ana")
+	list, err := h.options.Accounts.Tokens("ana")
 	require.NoError(t, err)
 	require.Len(t, list, 2, "what has expired is removed")
 
@@ -118,7 +118,7 @@ func TestPairing(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, _, err := h.options.Tokens.pair(code, newDevice().proof); err == nil {
+			if _, _, _, err := h.options.Accounts.pair(code, newDevice().proof); err == nil {
 				paired.Add(1)
 			}
 		})

@@ -58,10 +58,10 @@ func TestUnusedSessionsCount(t *testing.T) {
 	dir := t.TempDir()
 	h := start(t, func(o *Options) { o.StoredBytes = 1 << 30 })
 	secret := h.add("ana", dir)
-	account, err := h.options.Tokens.Account("ana")
+	account, err := h.options.Accounts.Account("ana")
 	require.NoError(t, err)
 	account.Limits.StoredBytes = 5 * sessionstore.SessionBytes
-	require.NoError(t, h.options.Tokens.Set(account))
+	require.NoError(t, h.options.Accounts.Set(account))
 	ana := connect(t, "ws://"+h.address, secret).initialize()
 	opened := 0
 	for ; opened < 10; opened++ {

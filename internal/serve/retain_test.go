@@ -37,7 +37,7 @@ func TestOldSessionsAreDeleted(t *testing.T) {
 	require.ElementsMatch(t, []string{used, unused}, after(29))
 	require.Equal(t, []string{used}, after(31))
 	require.Equal(t, []string{used}, after(89))
-	require.NoError(t, h.options.Tokens.Revoke("ana"))
+	require.NoError(t, h.options.Accounts.Revoke("ana"))
 	require.Empty(t, after(91), "of a user who was revoked, too")
 	require.Equal(t, []string{"local"}, stored(""))
 	require.Equal(t, 2, h.audit.Count(`"msg":"deleted old sessions","user":"ana","sessions":1`))

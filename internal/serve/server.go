@@ -20,8 +20,8 @@ import (
 
 // Options configure a [Server]. All of them are required, except where it says otherwise.
 type Options struct {
-	// Tokens say who may connect.
-	Tokens *Tokens
+	// Accounts say who may connect.
+	Accounts *Accounts
 	// Serving returns the options of a user's connection, such as the backend. The server sets
 	// Workspace, Store, Logger and Observe. It may be called concurrently.
 	Serving func(User) (acp.Options, error)

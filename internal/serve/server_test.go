@@ -47,9 +47,9 @@ func start(t *testing.T, change ...func(*Options)) *host {
 	store := sqlite.NewMemory()
 	audit, endAudit := NewAudit(h.audit, loglimit.Omit)
 	o := Options{
-		Tokens:  NewTokens(h.dir),
-		Serving: func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },
-		Store:   store, Limits: DefaultLimits(), MaxLine: 1 << 20, Memory: 8 << 20, Audit: audit,
+		Accounts: NewAccounts(h.dir),
+		Serving:  func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },
+		Store:    store, Limits: DefaultLimits(), MaxLine: 1 << 20, Memory: 8 << 20, Audit: audit,
 		Log: slog.New(slog.NewTextHandler(h.log, nil)),
 	}
 	for _, f := range change {
@@ -92,14 +92,14 @@ func (h *host) add(name string, dirs ...string) string {
 	h.t.Helper()
 	within, err := workspace.ParseDirs(dirs)
 	require.NoError(h.t, err)
-	require.NoError(h.t, h.options.Tokens.Create(Account{Name: name, Within: within}))
+	require.NoError(h.t, h.options.Accounts.Create(Account{Name: name, Within: within}))
 	return h.another(name)
 }
 
 // another makes another token of a user, and returns it.
 func (h *host) another(name string) string {
 	h.t.Helper()
-	secret, err := h.options.Tokens.Add(name, Token{})
+	secret, err := h.options.Accounts.AddToken(name, Token{})
 	require.NoError(h.t, err)
 	return secret
 }

@@ -109,7 +109,7 @@ func (h UserHeader) account(name string) (Account, error) {
 // account returns the account of a user, or what holds for users without one. The error is
 // fs.ErrNotExist if the user may not connect.
 func (s *Server) account(name string) (Account, error) {
-	a, err := s.options.Tokens.Account(name)
+	a, err := s.options.Accounts.Account(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.options.UserHeader.account(name)
 	}
@@ -126,7 +126,7 @@ func (s *Server) who(r *http.Request) (Account, Token, error) {
 	case !ok && s.isFromDevice(r):
 		return s.device(r)
 	case !ok:
-		return s.options.Tokens.find(websocket.Token(r), Bearer)
+		return s.options.Accounts.findToken(websocket.Token(r), Bearer)
 	}
 	a, err := s.account(name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errName) {

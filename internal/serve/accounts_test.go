@@ -17,7 +17,7 @@ import (
 
 func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tokens")
-	s := NewTokens(dir)
+	s := NewAccounts(dir)
 	within, err := workspace.ParseDirs([]string{t.TempDir()})
 	require.NoError(t, err)
 	list, err := s.List()
@@ -26,21 +26,21 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 
 	ana := Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Turns: 3}, StoredBytes: 7},
 		Budget: acp.Budget{Amount: 5, Currency: "USD", Per: acp.PerDay}}
-	_, err = s.Add("ana", Token{})
+	_, err = s.AddToken("ana", Token{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorIs(t, s.Set(ana), fs.ErrNotExist)
 	require.NoError(t, s.Create(ana))
 	require.ErrorIs(t, s.Create(ana), ErrAccountExists)
 	secrets := make([]string, 3)
 	for i := range secrets {
-		secrets[i], err = s.Add("ana", Token{Created: time.Unix(int64(i), 0).UTC(), Label: fmt.Sprint(i)})
+		secrets[i], err = s.AddToken("ana", Token{Created: time.Unix(int64(i), 0).UTC(), Label: fmt.Sprint(i)})
 		require.NoError(t, err)
-		account, found, err := s.find(secrets[i], Bearer)
+		account, found, err := s.findToken(secrets[i], Bearer)
 		require.NoError(t, err)
 		require.True(t, account.same(ana))
 		require.Equal(t, fmt.Sprint(i), found.Label)
 	}
-	tokens, err := s.Of("ana")
+	tokens, err := s.Tokens("ana")
 	require.NoError(t, err)
 	require.Len(t, tokens, 3)
 	for i, token := range tokens {
@@ -55,30 +55,30 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 		require.ErrorIs(t, s.RevokeToken("ana", id), fs.ErrNotExist, id)
 	}
 	require.NoError(t, s.RevokeToken("ana", tokens[1].ID))
-	_, _, err = s.find(secrets[1], Bearer)
+	_, _, err = s.findToken(secrets[1], Bearer)
 	require.ErrorIs(t, err, errInvalid)
-	_, _, err = s.find(secrets[0], Bearer)
+	_, _, err = s.findToken(secrets[0], Bearer)
 	require.NoError(t, err)
 
 	require.NoError(t, s.Revoke("ana"))
 	require.ErrorIs(t, s.Revoke("ana"), fs.ErrNotExist)
 	require.NoError(t, s.Create(ana))
 	for _, secret := range secrets {
-		_, _, err = s.find(secret, Bearer)
+		_, _, err = s.findToken(secret, Bearer)
 		require.ErrorIs(t, err, errInvalid)
 	}
 }
 
 func TestInvalidTokensAreNotFound(t *testing.T) {
-	s := NewTokens(t.TempDir())
+	s := NewAccounts(t.TempDir())
 	require.NoError(t, s.Create(Account{Name: "ana"}))
-	secret, err := s.Add("ana", Token{})
+	secret, err := s.AddToken("ana", Token{})
 	require.NoError(t, err)
-	expired, err := s.Add("ana", Token{Expires: time.Now().Add(-time.Second)})
+	expired, err := s.AddToken("ana", Token{Expires: time.Now().Add(-time.Second)})
 	require.NoError(t, err)
 	for _, wrong := range []string{"", ".", "ana", "ana.", secret + "x", "x" + secret, "../tokens/" + secret,
 		strings.ToUpper(secret), "bob." + strings.TrimPrefix(secret, "ana."), expired} {
-		_, _, err := s.find(wrong, Bearer)
+		_, _, err := s.findToken(wrong, Bearer)
 		require.ErrorIs(t, err, errInvalid, wrong)
 	}
 	for _, name := range []string{"", ".", "..", "-a", "_a", "a.", "a/b", "A", "a b", "é", "a.json", strings.Repeat("a", 65)} {
@@ -88,11 +88,11 @@ func TestInvalidTokensAreNotFound(t *testing.T) {
 
 // What is damaged hides nothing else.
 func TestDamagedFilesOfTokens(t *testing.T) {
-	s := NewTokens(t.TempDir())
+	s := NewAccounts(t.TempDir())
 	for _, name := range []string{"ana", "bob"} {
 		require.NoError(t, s.Create(Account{Name: name}))
 	}
-	_, err := s.Add("bob", Token{})
+	_, err := s.AddToken("bob", Token{})
 	require.NoError(t, err)
 	for _, file := range []string{"copy of ana.json", "eve.json", "bob/x.json"} {
 		require.NoError(t, os.WriteFile(filepath.Join(s.dir, file), nil, 0o600))
@@ -101,7 +101,7 @@ func TestDamagedFilesOfTokens(t *testing.T) {
 	require.ErrorContains(t, err, "copy of ana.json is not the file of a user")
 	require.ErrorContains(t, err, "eve.json is damaged")
 	require.Len(t, list, 2)
-	tokens, err := s.Of("bob")
+	tokens, err := s.Tokens("bob")
 	require.ErrorContains(t, err, "x.json is damaged")
 	require.Len(t, tokens, 1)
 }

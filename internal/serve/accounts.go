@@ -83,25 +83,25 @@ type Token struct {
 	// Kind says what the token is for. Role is what a device may do.
 	Kind Kind `json:"kind,omitzero"`
 	Role Role `json:"role,omitzero"`
-	// Hash is that of the token, in hexadecimal digits. [Tokens.Add] sets it.
+	// Hash is that of the token, in hexadecimal digits. [Accounts.AddToken] sets it.
 	Hash string `json:"sha256"`
 }
 
 // validAt reports whether a token can be used at a time.
 func (t Token) validAt(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
-// Tokens keeps accounts and their tokens in a directory. Its methods are safe for concurrent use,
+// Accounts are accounts in a directory, with their tokens. The methods are safe for concurrent use,
 // by processes too.
-type Tokens struct{ dir string }
+type Accounts struct{ dir string }
 
-// NewTokens returns the tokens in dir, which Create creates.
-func NewTokens(dir string) *Tokens { return &Tokens{dir} }
+// NewAccounts returns the accounts in dir, which Create creates.
+func NewAccounts(dir string) *Accounts { return &Accounts{dir} }
 
-// ErrAccountExists is returned by [Tokens.Create] if the name is taken.
+// ErrAccountExists is returned by [Accounts.Create] if the name is taken.
 var ErrAccountExists = errors.New("there is a user with this name")
 
 // Create creates an account without tokens.
-func (s *Tokens) Create(a Account) error {
+func (s *Accounts) Create(a Account) error {
 	path, content, err := s.encode(a)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *Tokens) Create(a Account) error {
 }
 
 // Set changes an account. The error is fs.ErrNotExist if there is none with this name.
-func (s *Tokens) Set(a Account) error {
+func (s *Accounts) Set(a Account) error {
 	path, content, err := s.encode(a)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (s *Tokens) Set(a Account) error {
 }
 
 // encode returns the file of an account, and its content.
-func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
+func (s *Accounts) encode(a Account) (path string, content []byte, err error) {
 	if path, err = s.path(a.Name); err != nil {
 		return "", nil, err
 	}
@@ -134,20 +134,20 @@ func (s *Tokens) encode(a Account) (path string, content []byte, err error) {
 	return path, content, err
 }
 
-// Add creates a token for the account with this name, and returns the token. Only its hash is
+// AddToken creates a token for the account with this name, and returns the token. Only its hash is
 // stored, so this is the only time that it can be seen. The error is fs.ErrNotExist if there is no
 // such account.
-func (s *Tokens) Add(name string, t Token) (string, error) {
+func (s *Accounts) AddToken(name string, t Token) (string, error) {
 	secret := newSecret(name)
-	_, err := s.add(name, secret, t)
+	_, err := s.addToken(name, secret, t)
 	return secret, err
 }
 
 // newSecret returns what a token of the account with this name may be.
 func newSecret(name string) string { return name + "." + rand.Text() }
 
-// add stores a token, and returns its id.
-func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
+// addToken stores a token, and returns its id.
+func (s *Accounts) addToken(name, secret string, t Token) (id string, err error) {
 	if _, err := s.Account(name); err != nil {
 		return "", err
 	}
@@ -160,12 +160,12 @@ func (s *Tokens) add(name, secret string, t Token) (id string, err error) {
 	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
 }
 
-// errInvalid is returned by [Tokens.find] if there is no such token, perhaps because it was
+// errInvalid is returned by [Accounts.findToken] if there is no such token, perhaps because it was
 // revoked.
 var errInvalid = errors.New("there is no such token")
 
-// find returns what is known about a token of a kind.
-func (s *Tokens) find(secret string, kind Kind) (Account, Token, error) {
+// findToken returns what is known about a token of a kind.
+func (s *Accounts) findToken(secret string, kind Kind) (Account, Token, error) {
 	dot := strings.LastIndexByte(secret, '.')
 	if dot < 0 {
 		return Account{}, Token{}, errInvalid
@@ -190,7 +190,7 @@ func (s *Tokens) find(secret string, kind Kind) (Account, Token, error) {
 }
 
 // List returns all accounts, by name. What is damaged is left out, and the error names it.
-func (s *Tokens) List() (list []Account, err error) {
+func (s *Accounts) List() (list []Account, err error) {
 	names, err := s.names(s.dir)
 	for _, name := range names {
 		a, failed := s.Account(name)
@@ -207,9 +207,9 @@ func (s *Tokens) List() (list []Account, err error) {
 	return list, err
 }
 
-// Of returns the tokens of the account with this name, in the order in which they were created.
+// Tokens returns the tokens of the account with this name, in the order in which they were created.
 // What is damaged is left out, and the error names it.
-func (s *Tokens) Of(name string) (list []Token, err error) {
+func (s *Accounts) Tokens(name string) (list []Token, err error) {
 	if _, err := s.path(name); err != nil {
 		return nil, err
 	}
@@ -227,7 +227,7 @@ func (s *Tokens) Of(name string) (list []Token, err error) {
 }
 
 // names returns the names of the files in dir, without the suffix.
-func (s *Tokens) names(dir string) (names []string, err error) {
+func (s *Accounts) names(dir string) (names []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -242,7 +242,7 @@ func (s *Tokens) names(dir string) (names []string, err error) {
 
 // Revoke removes an account with its tokens. The error is fs.ErrNotExist if there is none with this
 // name.
-func (s *Tokens) Revoke(name string) error {
+func (s *Accounts) Revoke(name string) error {
 	path, err := s.path(name)
 	if err != nil {
 		return err
@@ -255,7 +255,7 @@ func (s *Tokens) Revoke(name string) error {
 }
 
 // RevokeToken removes one token. The error is fs.ErrNotExist if the account does not have it.
-func (s *Tokens) RevokeToken(name, id string) error {
+func (s *Accounts) RevokeToken(name, id string) error {
 	if _, err := s.path(name); err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (s *Tokens) RevokeToken(name, id string) error {
 }
 
 // Account returns the account with this name, or fs.ErrNotExist.
-func (s *Tokens) Account(name string) (a Account, err error) {
+func (s *Accounts) Account(name string) (a Account, err error) {
 	path, err := s.path(name)
 	if err != nil {
 		return a, err
@@ -282,7 +282,7 @@ func (s *Tokens) Account(name string) (a Account, err error) {
 }
 
 // token returns a token of an account.
-func (s *Tokens) token(name, id string) (Token, error) {
+func (s *Accounts) token(name, id string) (Token, error) {
 	t := Token{ID: id}
 	err := read(s.tokenPath(name, id), &t)
 	return t, err
@@ -319,7 +319,7 @@ var errName = fmt.Errorf("a name has up to %d small letters, digits, and -_.@+, 
 
 // path returns the file of an account. Names must be distinct on any file system, and valid in a
 // header.
-func (s *Tokens) path(name string) (string, error) {
+func (s *Accounts) path(name string) (string, error) {
 	valid := name != "" && len(name) <= maxNameBytes && strings.IndexByte(".-_@+", name[0]) < 0 &&
 		!strings.HasSuffix(name, ".") && // which Windows drops from the name of a folder
 		!strings.HasSuffix(name, suffix) // which is the file of another account
@@ -333,9 +333,9 @@ func (s *Tokens) path(name string) (string, error) {
 }
 
 // tokenDir returns the directory of an account's tokens.
-func (s *Tokens) tokenDir(name string) string { return filepath.Join(s.dir, name) }
+func (s *Accounts) tokenDir(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *Tokens) tokenPath(name, id string) string {
+func (s *Accounts) tokenPath(name, id string) string {
 	return filepath.Join(s.tokenDir(name), id+suffix)
 }
 
