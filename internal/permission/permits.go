@@ -27,9 +27,9 @@ type Permits struct {
 	asked []Action // allowed once, as a rule wants, and not done yet
 }
 
-// NewPermits returns the rules for the session with this id, which is "" if there is none yet, and
-// with the roots of w. configured returns what the user has configured for sessions in a folder,
-// nil for nothing. What it denies or asks about for any root holds in the whole session.
+// NewPermits returns the rules for a session with the roots of w, whose id may be "" if nobody
+// answers. configured returns what the user has configured for sessions in a folder, nil for
+// nothing. What it denies or asks about for any root holds in the whole session.
 func NewPermits(
 	session string, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
 	configured func(cwd workspace.Dir) *Permissions,
