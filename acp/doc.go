@@ -76,10 +76,10 @@
 // about (access.go). A file outside that the backend wants to read is asked about and read in
 // outside_read.go, and so are all files of a restricted backend in restricted_files.go.
 //
-// Some things are where a name does not say it: own_turn.go finds a command that the adapter
-// answers itself in a prompt, folders.go adds the folders that the user declared to requests that
-// name none, lasting.go keeps turns that outlive their connections, contexts.go has what must go on
-// after its request has ended, and setup_check.go checks requests that only the backend knows.
+// The names of these files do not say all: own_turn.go finds a command in a prompt that the adapter
+// answers itself. folders.go adds the folders that the user declared to requests that name none.
+// lasting.go keeps turns that outlive their connections. contexts.go has what must go on after its
+// request has ended. setup_check.go checks requests that only the backend knows.
 //
 // # Locks
 //

@@ -103,7 +103,7 @@ const (
 	RoleWatch Role = "watch"
 	// RoleAnswer also lets it stop turns and answer questions: it can allow or refuse once.
 	RoleAnswer Role = "answer"
-	// RoleFull lets it do everything, and so does no role.
+	// RoleFull lets it do everything. The zero Role means the same.
 	RoleFull Role = "full"
 )
 

@@ -160,7 +160,7 @@ func (s *session) takeOver(
 	return s.agent.options.Store.Activate(ctx, s.lease.ID, change)
 }
 
-// order is one in which an update is shown and recorded.
+// order says whether an update is shown or stored first.
 type order func(s *session, ctx context.Context, u backend.Update) error
 
 // showFirst shows an update and then records it. It does not wait for the record to be stored.

@@ -16,8 +16,8 @@ import (
 )
 
 // A session without a title gets the first line of its next prompt. An update of the agent replaces
-// the title, and so does the agent's list of its sessions (sessionstore/internal/rules). Neither
-// replaces a title that a client has set (session_set_title.go).
+// the title, and so does the agent's list of its sessions (known.go in sessionstore/internal/core).
+// Neither replaces a title that a client has set (session_set_title.go).
 
 // maxChosenTitle is the maximum length of a title that a client sets, in characters. Longer ones
 // are truncated. All other titles are those of [listing.TitleLine].

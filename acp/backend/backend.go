@@ -38,7 +38,8 @@ var (
 	// ErrUnknownSession is returned by Open if Activation.MustExist is set and the backend does not
 	// know the session. It may be wrapped together with an [*Error] that says why.
 	ErrUnknownSession = errors.New("the agent does not know the session")
-	// ErrPartial ends a list of a [Foreign] backend that may be incomplete.
+	// ErrPartial ends a list of a [Foreign] backend that may lack sessions; what came before it is
+	// valid.
 	ErrPartial = errors.New("the list may lack sessions")
 	// ErrTooManyUpdates is returned by the Update method of a Host if too many updates come before
 	// the lifecycle response.

@@ -148,7 +148,7 @@ func (a *attention) ask(open bool, now time.Time) {
 	}
 }
 
-// turn notes that a turn begins or has ended. Who has stopped it knows.
+// turn notes that a turn begins or has ended. A cancelled turn is no news: the user stopped it.
 func (a *attention) turn(e acp.TurnEvent, now time.Time) {
 	if e.Running {
 		a.turns++
@@ -164,7 +164,8 @@ func (a *attention) turn(e acp.TurnEvent, now time.Time) {
 	}
 }
 
-// due returns at most this many notifications, as sent. It forgets sessions that need nobody.
+// due takes up to most notifications, which then count as sent. It forgets sessions that need
+// nobody.
 func (n *notifier) due(most int) (list []notification) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -68,7 +68,7 @@ type Consent struct {
 	Session string        `json:"session,omitempty"`
 	// ReadOnly means that nothing in the folder may be changed.
 	ReadOnly bool `json:"readOnly,omitempty"`
-	// Rule is the text of a rule of package policy that holds in Root, "" for other consents.
+	// Rule is the text of a rule of package permission that holds in Root, "" for other consents.
 	// Config identifies the configuration of the MCP server that it is about. Within is the only
 	// folder in Root in which a rule about a command holds, "" for all.
 	Rule   string `json:"rule,omitempty"`

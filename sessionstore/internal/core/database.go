@@ -23,7 +23,7 @@ type Database interface {
 	// Transact runs do in a transaction of an owner, and commits it unless do fails.
 	Transact(ctx context.Context, owner string, a Access, do func(Tx) error) error
 	// Repeat reports whether a transaction that failed had no effect and may succeed if it is
-	// repeated after a pause. It was tried a number of times since some time.
+	// repeated after a pause. attempts and since say how often and for how long it was tried.
 	Repeat(err error, attempts int, since time.Duration) (pause time.Duration, again bool)
 	// Explain returns err as an error of [sessionstore.Store].
 	Explain(err error) error

@@ -123,8 +123,8 @@ func fits(turns []*Turn, limit int) bool {
 
 // precedingTurnsLocked returns the turns that a new prompt of the sender would follow: those since
 // the last lifecycle request in the line. A request that is held back is behind it, unless it is of
-// the same sender. While no session is active, prompts of others are about nothing that the sender
-// knows.
+// the same sender. While no session is active, prompts of other senders do not count, because they
+// cannot be about a session that this one knows.
 func (q *Queue[S]) precedingTurnsLocked(from Sender) (preceding []*Turn) {
 	isNone := q.active == *new(S)
 	for _, at := range slices.Backward(q.line) {

@@ -397,9 +397,9 @@ func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
 	}
 }
 
-// full reports whether none of the viewers that read has room. Then it returns one whose room its
-// caller waits for, because nothing may be kept for the only one: a response would overtake it. The
-// others follow.
+// full reports whether no viewer has room. If none has, it returns the first live one, for whose
+// room the caller waits: a response could overtake what is kept for it. Messages for the others are
+// kept.
 func (v *Viewers[C]) full(all []*viewer[C]) (w *viewer[C], room <-chan struct{}, full bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
