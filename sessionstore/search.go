@@ -81,7 +81,8 @@ func (q SearchQuery) Terms() (terms []Term) {
 		}
 		for _, w := range words {
 			if strings.ContainsFunc(w, isWord) && len(terms) < maxTerms {
-				terms = append(terms, Term{Text: strings.TrimSpace(w), Prefix: !phrase && isPrefix(w)})
+				prefix := !phrase && isPrefix(w)
+				terms = append(terms, Term{Text: strings.TrimSpace(w), Prefix: prefix})
 			}
 		}
 		phrase = !phrase

@@ -111,7 +111,8 @@ func (e RootError) ProblemParts() (problem, more string) {
 		if e.Detail != "" {
 			return "is refused by policy", e.Detail + " is denied; give another folder"
 		}
-		return "is refused by policy", "it is in none of the folders that you may open" + e.allowed()
+		return "is refused by policy", "it is in none of the folders that you may open" +
+			e.allowed()
 	default:
 		return string(e.Reason), ""
 	}
@@ -165,7 +166,9 @@ type LossError struct {
 	Losses Losses
 }
 
-func (e *LossError) Error() string { return e.Path + " " + e.Losses.String() + " if it is replaced" }
+func (e *LossError) Error() string {
+	return e.Path + " " + e.Losses.String() + " if it is replaced"
+}
 
 // LimitError is returned for something that exceeds a limit of the operation.
 type LimitError struct {

@@ -13,7 +13,7 @@ import (
 // A path that another process opens, such as an editor, an agent or an MCP server, is handed over.
 // The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
 // those in an agent's requests to the editor (acp/capabilities.go), those of a permission request
-// that is answered without asking (acp/permit.go), and the working directories of MCP servers
+// that is answered without asking (acp/permission.go), and the working directories of MCP servers
 // (acp/mcp.go, acp/proxy/relays.go and internal/mcp/mcpclient) and of a model's commands
 // (acp/model/run_child.go). The exceptions are the session's roots themselves, which agents
 // (acp/proxy) and MCP servers (internal/mcp/mcproots) are told as the client gave them, and agents,

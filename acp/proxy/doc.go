@@ -78,10 +78,10 @@
 // Children are started by initialize or when they are needed, and ended with their process groups:
 // one for certain directories with its last session, the others by Close. If one ends unexpectedly,
 // running turns fail with an error that says how it ended. The next prompt restarts it, with
-// increasing delays if it keeps failing, opens the session as for session/resume, and restores modes
-// and options. The next request continues a session in the same way if its process was stopped as
-// idle. That happens to a process that was started for certain directories, after ten to twenty
-// minutes, if the agent can load or resume sessions.
+// increasing delays if it keeps failing, opens the session as for session/resume, and restores
+// modes and options. The next request continues a session in the same way if its process was
+// stopped as idle. That happens to a process that was started for certain directories, after ten to
+// twenty minutes, if the agent can load or resume sessions.
 //
 // # Where to find things
 //

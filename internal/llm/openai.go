@@ -275,8 +275,8 @@ func (openAIFormat) decoder(v variant, to *assembler) decoder {
 type chatDecoder struct {
 	*assembler
 	// thoughts must be sent back where they came from: in the member place, which is
-	// reasoning_content or, as for Groq's and Cerebras's servers, reasoning, or in the content, "tagged"
-	// or "listed" as Mistral's.
+	// reasoning_content or, as for Groq's and Cerebras's servers, reasoning, or in the content,
+	// "tagged" or "listed" as Mistral's.
 	thoughts strings.Builder
 	place    string
 	content  tagged

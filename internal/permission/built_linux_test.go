@@ -12,8 +12,8 @@ import (
 )
 
 // What a shell makes, or a program finds, cannot be told before it runs: then the user is asked
-// about lines that print a denied file without naming it. One that begins with "-" prints it only in
-// another shell, or with a program that is not everywhere. "@" names the folder in which a line
+// about lines that print a denied file without naming it. One that begins with "-" prints it only
+// in another shell, or with a program that is not everywhere. "@" names the folder in which a line
 // runs.
 //
 // Clause R5.

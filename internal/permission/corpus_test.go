@@ -109,8 +109,8 @@ var wide = []string{"allow read", "allow edit", "allow run git ...", "allow run 
 	"allow run npx x", "allow fetch docs.example.com", "allow tool db.*", "allow tool gh.query"}
 
 // bypasses returns command lines that have fooled other programs, by the class of the trick. Each
-// hides what comes before the first "|": a deny rule for these words must find them, unless they are
-// "-".
+// hides what comes before the first "|": a deny rule for these words must find them, unless they
+// are "-".
 func bypasses(t testing.TB) map[string][]string {
 	all := tabletest.Read(t, "bypasses.txt")
 	all["too long"] = []string{"touch x|" + strings.Repeat("git status; ", 51) + "touch x",

@@ -93,14 +93,16 @@ func RunDeferred() error {
 	env := append(EnvironmentWithout([]string{deferredVariable}), d.Env...)
 	env = (&exec.Cmd{Env: env}).Environ() // the last value of a name wins
 	run := func(program string, argv []string) error {
-		err := d.Policy.Run(sandbox.Launch{Path: program, Args: argv}, func(l sandbox.Launch) error {
+		launch := sandbox.Launch{Path: program, Args: argv}
+		err := d.Policy.Run(launch, func(l sandbox.Launch) error {
 			return syscall.Exec(l.Path, l.Args, env)
 		})
 		return fmt.Errorf("cannot start %q: %w", d.Path, err)
 	}
 	if d.Policy.Hosts.Limited {
 		run = func(program string, argv []string) error {
-			c := Command{Path: program, Args: argv[1:], Base: env, Sandbox: d.Policy, calledAs: argv[0]}
+			c := Command{Path: program, Args: argv[1:], Base: env, Sandbox: d.Policy,
+				calledAs: argv[0]}
 			return RunInTerminal(context.Background(), c, os.Stdin, os.Stdout, os.Stderr)
 		}
 	}

@@ -23,8 +23,8 @@ func ExplainRefusal(r hosts.Refusal, who, owner string) string {
 		_, port, _ := net.SplitHostPort(r.Target)
 		setting, r.Entry = "sandboxPorts", port
 	}
-	return fmt.Sprintf("The sandbox does not let %s connect to %s%s. If you know that it must, add "+
-		"%s to %s of %s in acp-agent's configuration file, and restart acp-agent.", who,
+	return fmt.Sprintf("The sandbox does not let %s connect to %s%s. If you know that it must, "+
+		"add %s to %s of %s in acp-agent's configuration file, and restart acp-agent.", who,
 		text.Code(r.Target), why, text.Code(r.Entry), text.Code(setting), owner)
 }
 
@@ -48,15 +48,18 @@ func ExplainDenial(
 	worktree := worktreeOf(filepath.Dir(d.Path))
 	switch {
 	case worktree != "":
-		return fmt.Sprintf("%s: it belongs to %s, a linked worktree of git that a program in the sandbox "+
-			"could have made. If you made it, run %s, and load the session again.", says,
-			text.Code(worktree), text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Path
+		return fmt.Sprintf("%s: it belongs to %s, a linked worktree of git that a program in the "+
+			"sandbox could have made. If you made it, run %s, and load the session again.", says,
+			text.Code(worktree),
+			text.Code("acp-agent permissions follow "+text.ShellWord(worktree))), d.Path
 	case d.Grant == "":
-		return says + ". No setting is suggested, because only caches of known tools are: other files may " +
-			"hold keys, or be obeyed by programs outside the sandbox." + aboutLock(d.Path), d.Path
+		return says + ". No setting is suggested, because only caches of known tools are: other " +
+			"files may hold keys, or be obeyed by programs outside the sandbox." +
+			aboutLock(d.Path), d.Path
 	}
-	return fmt.Sprintf("%s. If you know that it must, add %s to %s of %s in acp-agent's configuration "+
-		"file, and restart acp-agent. If the path does not exist, create it first.", says,
+	return fmt.Sprintf("%s. If you know that it must, add %s to %s of %s in acp-agent's "+
+		"configuration file, and restart acp-agent. If the path does not exist, create it first.",
+		says,
 		text.Code(d.Grant), setting, owner), d.Grant
 }
 
@@ -67,10 +70,11 @@ func aboutLock(path string) string {
 		return ""
 	}
 	return " Git needs this file to delete a reference: at the end of a cherry-pick, revert, " +
-		"rebase or bisect, and for `branch -d` and `-m`, `tag -d`, `fetch -p`, `stash drop` and `pop`. " +
-		"What it has committed is kept, and the reference is left. In the worktree, outside the sandbox, " +
-		"run the command again, or end it with `git cherry-pick --quit`, `git revert --quit`, " +
-		"`git rebase --quit` and `git cherry-pick --quit`, `git bisect reset`, or `git stash drop`."
+		"rebase or bisect, and for `branch -d` and `-m`, `tag -d`, `fetch -p`, `stash drop` and " +
+		"`pop`. What it has committed is kept, and the reference is left. In the worktree, " +
+		"outside the sandbox, run the command again, or end it with `git cherry-pick --quit`, " +
+		"`git revert --quit`, `git rebase --quit` and `git cherry-pick --quit`, " +
+		"`git bisect reset`, or `git stash drop`."
 }
 
 // worktreeOf returns the linked worktree that has the directory own in its repository, or "".

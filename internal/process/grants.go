@@ -64,8 +64,8 @@ func AcceptLinks(records, path string) ([]consent.Consent, error) {
 		accepted = append(accepted, forWorktree(at.real, own))
 	}
 	if accepted == nil {
-		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a link, "+
-			"or a path behind one", path)
+		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a "+
+			"link, or a path behind one", path)
 	}
 	for _, c := range accepted {
 		err = errors.Join(err, consent.NewStore(records).Allow(c))
@@ -137,9 +137,9 @@ func isEmpty(name string) bool { return name == "" || name == "." }
 type plantedError struct{ path, link, real string }
 
 func (e *plantedError) Error() string {
-	return fmt.Sprintf("%s leads to %s through the link %s, which a program in the sandbox could have "+
-		"put there: name that directory itself, or, if you made the link, run acp-agent permissions follow %[1]s",
-		e.path, e.real, e.link)
+	return fmt.Sprintf("%s leads to %s through the link %s, which a program in the sandbox could "+
+		"have put there: name that directory itself, or, if you made the link, run acp-agent "+
+		"permissions follow %[1]s", e.path, e.real, e.link)
 }
 
 // errInside is returned for a path that leads through a link in a directory which the process is
@@ -249,8 +249,8 @@ func (g grants) addRoots(roots []Root) error {
 			opened, err = os.Lstat(root.Real)
 		}
 		if err == nil && !os.SameFile(there, opened) {
-			err = fmt.Errorf("%s leads to %s now, and led to %s when the session was opened: load it again",
-				root.Path, at.real, root.Real)
+			err = fmt.Errorf("%s leads to %s now, and led to %s when the session was opened: load "+
+				"it again", root.Path, at.real, root.Real)
 		}
 		if err != nil {
 			return err

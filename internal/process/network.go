@@ -121,8 +121,9 @@ func (n *network) prepareInside(o hosts.Options, base []string) {
 	n.outlet.Ports = append([]uint16{port}, n.locals...)
 	n.outlet.Listening = n.serve
 	n.env = proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port))
-	java := fmt.Sprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%d -Dhttps.proxyHost=127.0.0.1 "+
-		"-Dhttps.proxyPort=%[1]d -Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
+	java := fmt.Sprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%d "+
+		"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d "+
+		"-Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
 	const name = "JAVA_TOOL_OPTIONS" // Java reads no other variable, and cannot send a password
 	n.env = append(n.env, name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))
 }

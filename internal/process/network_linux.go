@@ -85,8 +85,8 @@ func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
 	}
 	program, err := filepath.EvalSymlinks(p.Helper[0])
 	if err == nil && p.Writes(program) {
-		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs write: "+
-			"install it elsewhere", program)
+		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs "+
+			"write: install it elsewhere", program)
 	}
 	if err != nil {
 		return err
@@ -281,7 +281,8 @@ func runHelper() error {
 	d.Policy.Outlet.Listening = func(files []*os.File) error { return sendFiles(parent, files) }
 	var f failure
 	if err = d.keepUser(); err == nil {
-		err = d.Policy.Run(sandbox.Launch{Path: d.Path, Args: d.Args}, func(l sandbox.Launch) error {
+		launch := sandbox.Launch{Path: d.Path, Args: d.Args}
+		err = d.Policy.Run(launch, func(l sandbox.Launch) error {
 			if d.Path == "" {
 				return nil // it was only to try
 			}
@@ -293,7 +294,8 @@ func runHelper() error {
 	if err != nil {
 		f.Text, f.Unavailable = err.Error(), errors.Is(err, sandbox.ErrUnavailable)
 		_ = json.NewEncoder(parent).Encode(f)
-		return &ExitError{Name: "the helper", Code: 1, Status: 1, State: "exit status 1"} // told already
+		// The parent knows already.
+		return &ExitError{Name: "the helper", Code: 1, Status: 1, State: "exit status 1"}
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 	switch {
 	case s.Mode == sandbox.Off && s.Hosts.Limited:
-		return c, &StartError{c, "", errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)}
+		err := errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)
+		return c, &StartError{c, "", err}
 	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil
 	}
@@ -80,7 +81,8 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 func (c Command) InReadableDir() Command {
 	dir, err := filepath.Abs(c.Dir)
 	at, failed := walk(dir)
-	if len(c.Sandbox.Write) > 0 && (errors.Join(err, failed) != nil || !c.Sandbox.Reads(at.path())) {
+	if len(c.Sandbox.Write) > 0 &&
+		(errors.Join(err, failed) != nil || !c.Sandbox.Reads(at.path())) {
 		c.Dir = c.Sandbox.Write[0]
 	}
 	return c

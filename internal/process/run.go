@@ -52,7 +52,8 @@ func Exchange(
 // If it ends with a status other than 0, the error is an [*ExitError].
 func RunInTerminal(ctx context.Context, c Command, in io.Reader, out, err io.Writer) error {
 	refused := func(r hosts.Refusal) { _, _ = fmt.Fprintln(err, r) }
-	cmd, network, startErr := start(ctx, c, stdio{in: in, out: out, err: err, refused: refused}, nil)
+	cmd, network, startErr := start(ctx, c, stdio{in: in, out: out, err: err, refused: refused},
+		nil)
 	if startErr != nil {
 		return startErr
 	}

@@ -120,7 +120,8 @@ func EnvironmentWithout(names []string) []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.ContainsFunc(names, func(withheld string) bool {
-			return name == withheld || runtime.GOOS == "windows" && strings.EqualFold(name, withheld)
+			return name == withheld ||
+				runtime.GOOS == "windows" && strings.EqualFold(name, withheld)
 		})
 	})
 }

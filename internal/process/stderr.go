@@ -172,7 +172,8 @@ func (s *stderrLog) logLines() {
 	for line := range s.lines {
 		s.logger.Log(ctx, slog.LevelInfo, line)
 		if n := s.dropped.Swap(0); n > 0 {
-			s.logger.Warn("cannot log all lines of a child's stderr: the log is too slow", "lines", n)
+			s.logger.Warn("cannot log all lines of a child's stderr: the log is too slow",
+				"lines", n)
 		}
 	}
 }

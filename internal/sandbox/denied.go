@@ -63,7 +63,8 @@ func (p Policy) Denied(message string) (Denial, bool) {
 		}
 		path := filepath.Clean(strings.Join(match[1:], ""))
 		for _, match := range before { // mkdir often fails above what is meant, which is named too
-			if named := filepath.Clean(strings.Join(match[1:], "")); Contains(path, named) && !exists(path) {
+			named := filepath.Clean(strings.Join(match[1:], ""))
+			if Contains(path, named) && !exists(path) {
 				path = named
 			}
 		}
@@ -119,8 +120,9 @@ func ofTool(path string) string {
 			continue
 		}
 		names := namesIn(rel)
-		for _, tool := range []string{".cache/*", "Library/Caches/*", "go/pkg", ".npm", ".bun/install/cache",
-			".cargo/registry", ".cargo/git", ".gradle/caches", ".m2/repository", ".nuget/packages"} {
+		for _, tool := range []string{".cache/*", "Library/Caches/*", "go/pkg", ".npm",
+			".bun/install/cache", ".cargo/registry", ".cargo/git", ".gradle/caches",
+			".m2/repository", ".nuget/packages"} {
 			own := strings.Join(names[:min(len(names), len(namesIn(tool)))], "/")
 			if own == ".cache/huggingface" || own == ".cache/pre-commit" {
 				return "" // they have a key, and hooks of git
@@ -149,7 +151,10 @@ func overlaps(path string) func(other string) bool {
 // not exist, or is the file that stands for one.
 func isOfRepository(path string) bool {
 	for dir := path; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		lacks := func(name string) bool { _, err := os.Lstat(filepath.Join(dir, name)); return err != nil }
+		lacks := func(name string) bool {
+			_, err := os.Lstat(filepath.Join(dir, name))
+			return err != nil
+		}
 		if strings.EqualFold(filepath.Base(dir), ".git") ||
 			!slices.ContainsFunc([]string{"HEAD", "objects", "refs"}, lacks) {
 			return true

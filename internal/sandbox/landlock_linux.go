@@ -272,7 +272,8 @@ func (r ruleset) allow(p Policy) error {
 	if p.Mode != Strict {
 		return nil
 	}
-	return errors.Join(add(systemPaths(), reading, 0), add(p.Read, reading, unix.RESOLVE_NO_SYMLINKS))
+	return errors.Join(add(systemPaths(), reading, 0),
+		add(p.Read, reading, unix.RESOLVE_NO_SYMLINKS))
 }
 
 // allowPath allows rights to the file or directory that is at path now, and to everything in it. If

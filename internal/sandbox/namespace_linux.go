@@ -25,12 +25,14 @@ func (o *Outlet) enter() error {
 	}
 	var files []*os.File
 	for _, port := range o.Ports {
-		v4, err := listen(unix.AF_INET, &unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+		v4, err := listen(unix.AF_INET,
+			&unix.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
 		if err != nil {
 			return unavailable("nothing can listen in a network namespace: %w", err)
 		}
 		files = append(files, v4)
-		v6, err := listen(unix.AF_INET6, &unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}})
+		v6, err := listen(unix.AF_INET6,
+			&unix.SockaddrInet6{Port: int(port), Addr: [16]byte{15: 1}})
 		if err == nil { // IPv6 is not turned off
 			files = append(files, v6)
 		}
@@ -97,7 +99,8 @@ func keepFiles(dir string) error {
 	if err != nil {
 		return err
 	}
-	return unix.MoveMount(tree, "", fd, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+	return unix.MoveMount(tree, "", fd, "",
+		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
 // leaveHidden leaves the working directory if it is hidden now. It is what a path leads to before

@@ -188,7 +188,8 @@ func (p Policy) kept() (kept []string) {
 // Reads reports whether p lets a process read path, which has no links.
 func (p Policy) Reads(path string) bool {
 	return p.Mode != Strict || p.Writes(path) || anyContains(p.Read, path) ||
-		anyContains(p.Keep, path) || anyContains(systemPaths(), path) || anyContains(devices(), path)
+		anyContains(p.Keep, path) || anyContains(systemPaths(), path) ||
+		anyContains(devices(), path)
 }
 
 // Describe says in Markdown what p grants by name, "" if it restricts nothing.
@@ -206,9 +207,10 @@ func (p Policy) Describe() string {
 	}
 	list("change files in", outermost(p.Write, nil))
 	if p.Mode == Strict {
-		list("also read, besides directories of the system", outermost(p.Read, func(path string) bool {
+		read := outermost(p.Read, func(path string) bool {
 			return p.Writes(path) || anyContains(systemPaths(), path)
-		}))
+		})
+		list("also read, besides directories of the system", read)
 	}
 	if p.Ports.Limited {
 		ports := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Ports.List), " ", ", "), "[]")

@@ -26,8 +26,8 @@ func (p Policy) seatbeltProfile() string {
 		rule("allow", "file-read*", append(below(p.Read...), below(p.Write...)...)...)
 	}
 	rule("deny", "file-write*")
-	rule("allow", "file-write*", append(below(p.Write...), `(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`,
-		`(subpath "/dev/fd")`)...)
+	rule("allow", "file-write*", append(below(p.Write...),
+		`(regex #"^/dev/(null|zero|tty|ptmx|ttys[0-9]+)$")`, `(subpath "/dev/fd")`)...)
 	if kept := p.kept(); len(kept) > 0 {
 		rule("deny", "file-write*", below(kept...)...)
 	}
@@ -46,7 +46,8 @@ func (p Policy) seatbeltProfile() string {
 	case p.Outlet != nil:
 		rule("deny", "network-outbound")
 		for _, port := range p.Outlet.Ports {
-			rule("allow", "network-outbound", `(remote tcp "localhost:`+strconv.Itoa(int(port))+`")`)
+			rule("allow", "network-outbound",
+				`(remote tcp "localhost:`+strconv.Itoa(int(port))+`")`)
 		}
 		for _, dir := range below(p.Write...) {
 			rule("allow", "network-outbound", "(remote unix-socket "+dir+")")

@@ -26,7 +26,8 @@ func (p Policy) filterCalls(ownObjects bool) error {
 		uintptr(unsafe.Pointer(&filter)))
 	switch {
 	case errno == unix.ENOSYS || errno == unix.EINVAL || errno == unix.EPERM:
-		return unavailable("this Linux kernel or container allows no filter of system calls: %w", errno)
+		return unavailable("this Linux kernel or container allows no filter of system calls: %w",
+			errno)
 	case errno != 0:
 		return setupError(fmt.Errorf("the filter of system calls is refused: %w", errno))
 	}
@@ -197,7 +198,8 @@ func load(offset uint32) unix.SockFilter {
 
 // jump skips instructions depending on how the loaded number compares to k.
 func jump(comparison uint16, k uint32, ifTrue, ifFalse uint8) unix.SockFilter {
-	return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jt: ifTrue, Jf: ifFalse}
+	return unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, K: k, Jt: ifTrue,
+		Jf: ifFalse}
 }
 
 // answer ends the filter.

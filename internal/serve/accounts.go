@@ -324,7 +324,8 @@ func (s *Accounts) path(name string) (string, error) {
 		!strings.HasSuffix(name, ".") && // which Windows drops from the name of a folder
 		!strings.HasSuffix(name, suffix) // which is the file of another account
 	for _, c := range []byte(name) {
-		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte(".-_@+", c) >= 0)
+		valid = valid && (c >= 'a' && c <= 'z' || c >= '0' && c <= '9' ||
+			strings.IndexByte(".-_@+", c) >= 0)
 	}
 	if !valid {
 		return "", fmt.Errorf("%w: not %q", errName, name)

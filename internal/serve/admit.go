@@ -63,7 +63,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	defer audit.Info("disconnected")
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
-	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true, Limits: account.Limits.Limits}
+	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true,
+		Limits: account.Limits.Limits}
 	if restricted {
 		peer.Role = token.Role
 	}
@@ -117,11 +118,12 @@ func (s *Server) identify(
 	case errors.Is(err, errNobody):
 		s.metrics.reject()
 		const rejected = "rejected a connection: the proxy names no user of this server"
-		from = append(from, "named", text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited))
+		from = append(from, "named",
+			text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited))
 		s.options.Log.Warn(rejected, from...)
 		s.options.Audit.Info(rejected, from...)
-		http.Error(w, "the proxy names no user of this server; acp-agent tokens add, on the server, makes one",
-			http.StatusForbidden)
+		http.Error(w, "the proxy names no user of this server; acp-agent tokens add, on the "+
+			"server, makes one", http.StatusForbidden)
 	case err != nil && !errors.Is(err, errInvalid):
 		s.metrics.reject()
 		s.options.Log.With(from...).Error("cannot read a token", "error", err)
@@ -263,7 +265,8 @@ func (s *Server) endRevoked() {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !t.validAt(time.Now()) {
 			c.end()
 			delete(s.conns, id)
-			s.options.Log.Info("the token was revoked or has expired", "user", c.user, "token", t.ID)
+			s.options.Log.Info("the token was revoked or has expired", "user", c.user,
+				"token", t.ID)
 			s.options.Audit.Info("ended a connection whose token was revoked or has expired",
 				"user", c.user, "token", t.ID)
 		}

@@ -59,7 +59,8 @@ func auditRequest(log *slog.Logger, e acp.RequestEvent) {
 		if e.Err != nil {
 			result = text.Truncate(e.Err.Error(), maxAudited)
 		}
-		log.Info("sent a prompt", "session", e.Session, "seconds", e.Duration.Seconds(), "result", result)
+		log.Info("sent a prompt", "session", e.Session, "seconds", e.Duration.Seconds(),
+			"result", result)
 	default:
 		if e.Did != "" {
 			log.Info(e.Did, "session", e.Session)

@@ -30,7 +30,8 @@ func WithCertificate(
 			if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil {
 				last.Store(&pair)
 			} else { // perhaps one of the files is being replaced
-				log.Error("cannot read the certificate again; the old one is still used", "error", err)
+				log.Error("cannot read the certificate again; the old one is still used",
+					"error", err)
 			}
 			return last.Load(), nil
 		},

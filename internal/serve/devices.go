@@ -65,7 +65,8 @@ func (s *Accounts) AddCode(name string, role Role, label string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return s.AddToken(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code, Role: role})
+	return s.AddToken(name, Token{Label: label, Created: now, Expires: now.Add(CodeLife), Kind: Code,
+		Role: role})
 }
 
 // pair exchanges a code for a cookie, which is the token of a device together with the proof. The
@@ -84,7 +85,8 @@ func (s *Accounts) pair(code, proof string) (cookie string, a Account, t Token, 
 		return "", a, t, err
 	}
 	now := time.Now().UTC()
-	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device, Role: used.Role}
+	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device,
+		Role: used.Role}
 	cookie = newSecret(a.Name)
 	t.ID, err = s.addToken(a.Name, cookie+proof, t)
 	return cookie, a, t, err

@@ -62,7 +62,8 @@ func (l *Link) fromServer(message []byte) []byte {
 	request := l.open[id]
 	if result := strictjson.Find(message, "result"); result != nil {
 		l.noteResultLocked(request, result)
-	} else if request != nil && l.initialize != nil && isShuttingDown(strictjson.Find(message, "error")) {
+	} else if request != nil && l.initialize != nil &&
+		isShuttingDown(strictjson.Find(message, "error")) {
 		l.held = append(l.held, request)
 		message = nil
 	}
@@ -305,7 +306,8 @@ func (l *Link) ask(
 		if message, err = server.Read(); err != nil {
 			break
 		}
-		if strictjson.Find(message, "method") != nil || !bytes.Equal(strictjson.Find(message, "id"), id) {
+		if strictjson.Find(message, "method") != nil ||
+			!bytes.Equal(strictjson.Find(message, "id"), id) {
 			err = l.toEditor(message)
 			continue
 		}

@@ -49,5 +49,6 @@ func (h *histogram) write(b *strings.Builder, name, labels string) {
 		}
 		fmt.Fprintf(b, "%s_bucket{%s,le=%q} %d\n", name, labels, bound, n)
 	}
-	fmt.Fprintf(b, "%s_sum{%s} %g\n%s_count{%s} %d\n", name, labels, h.sum.Seconds(), name, labels, n)
+	fmt.Fprintf(b, "%s_sum{%s} %g\n%s_count{%s} %d\n",
+		name, labels, h.sum.Seconds(), name, labels, n)
 }

@@ -151,8 +151,8 @@ func (u *share) add(n int) {
 
 func errQuota(limit int) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-		Message: fmt.Sprintf("your sessions take up all of the %s that the server allows you: delete "+
-			"some of them first", text.Size(limit)),
+		Message: fmt.Sprintf("your sessions take up all of the %s that the server allows you: "+
+			"delete some of them first", text.Size(limit)),
 		Data: json.RawMessage(`{"reason":"quota_exceeded"}`)}
 }
 

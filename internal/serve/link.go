@@ -30,8 +30,8 @@ const TokenVariable = "ACP_AGENT_TOKEN"
 func ParseURL(given string) (string, error) {
 	to, err := url.Parse(given)
 	if err != nil || to.Host == "" {
-		return "", fmt.Errorf("%q is not the URL of a server: give one such as wss://host:8765, or "+
-			"ws://127.0.0.1:8765 for a server without TLS on this machine", given)
+		return "", fmt.Errorf("%q is not the URL of a server: give one such as wss://host:8765, "+
+			"or ws://127.0.0.1:8765 for a server without TLS on this machine", given)
 	}
 	switch to.Scheme {
 	case "http":
@@ -110,7 +110,8 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	}
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
-	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn, maxLine: maxLine, open: make(map[string]json.RawMessage),
+	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
+		maxLine: maxLine, open: make(map[string]json.RawMessage),
 		sessions: make(map[string]json.RawMessage)}, nil
 }
 
@@ -168,8 +169,8 @@ func hintFor(err error) string {
 	case strings.Contains(err.Error(), "HTTP request to an HTTPS server"):
 		return "; use wss://"
 	case errors.As(err, new(x509.UnknownAuthorityError)):
-		return "; if the certificate is your own, have this system trust it (on Linux, SSL_CERT_FILE " +
-			"can name its file)"
+		return "; if the certificate is your own, have this system trust it (on Linux, " +
+			"SSL_CERT_FILE can name its file)"
 	}
 	return ""
 }

@@ -189,7 +189,8 @@ func (m *metrics) String() string {
 	single("acp_agent_lost_connections", "gauge",
 		"Connections whose network failed and that may be resumed.", now.lost)
 	single("acp_agent_unconfirmed_bytes", "gauge",
-		"Bytes sent to clients, or waiting for them, that they have not confirmed.", now.unconfirmed)
+		"Bytes sent to clients, or waiting for them, that they have not confirmed.",
+		now.unconfirmed)
 	single("acp_agent_sessions", "gauge", "Open sessions.", now.Sessions)
 	single("acp_agent_turns", "gauge", "Prompts without an answer, running or waiting.", now.Turns)
 	if now.children >= 0 {

@@ -20,8 +20,10 @@ func ParseOrigins(names []string) (Origins, error) {
 		u, err := url.Parse(name)
 		switch {
 		case err != nil || u.Scheme == "" || u.Host == "":
-			return o, fmt.Errorf("%q is not an origin: give one such as https://ui.example.org", name)
-		case u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "":
+			return o, fmt.Errorf("%q is not an origin: give one such as https://ui.example.org",
+				name)
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+			strings.Trim(u.Path, "/") != "":
 			return o, fmt.Errorf("%q must have only a scheme, a host and a port", name)
 		case strings.Contains(u.Host, "*"):
 			return o, fmt.Errorf("%q: name each host: patterns are not supported", name)

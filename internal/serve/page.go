@@ -113,7 +113,8 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 		s.options.Log.Warn("rejected a code for a device", from...)
 		s.options.Audit.Info("rejected a code for a device", from...)
 		_ = pause.For(r.Context(), refusing-time.Since(begun))
-		http.Error(w, "this code was used before or is too old: acp-agent tokens pair makes a new one",
+		http.Error(w,
+			"this code was used before or is too old: acp-agent tokens pair makes a new one",
 			http.StatusUnauthorized)
 	case err != nil:
 		s.options.Log.Error("cannot pair a device", append(from, "error", err)...)
@@ -191,8 +192,9 @@ func (s *Server) describeDevice(
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
-		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label, "devices": others,
-		"within": account.Within.Strings(),
+		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label,
+		"devices": others,
+		"within":  account.Within.Strings(),
 	})
 }
 

@@ -38,7 +38,8 @@ func (s *Server) deleteOld(ctx context.Context, now time.Time) error {
 		}
 		n, err := s.options.Store.For(owner).Prune(ctx, q)
 		if n > 0 {
-			s.options.Log.Info("deleted old sessions: "+text.Count(n, "session", "sessions"), "user", owner)
+			s.options.Log.Info("deleted old sessions: "+text.Count(n, "session", "sessions"),
+				"user", owner)
 			s.options.Audit.Info("deleted old sessions", "user", owner, "sessions", n)
 		}
 		if err != nil {

@@ -115,7 +115,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return served },
 		// These times end when a request becomes a connection.
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

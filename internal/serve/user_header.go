@@ -46,8 +46,8 @@ func ParseUserHeader(header string, proxies, within []string) (UserHeader, error
 			prefix, err = netip.PrefixFrom(single.Unmap(), single.Unmap().BitLen()), nil
 		}
 		if err != nil || prefix.Bits() <= 0 || prefix.Addr().Is4In6() {
-			return h, fmt.Errorf("%q is not the address of a proxy: give one such as 10.0.0.7 or 10.1.0.0/24",
-				address)
+			return h, fmt.Errorf("%q is not the address of a proxy: give one such as 10.0.0.7 or "+
+				"10.1.0.0/24", address)
 		}
 		h.proxies = append(h.proxies, prefix)
 	}

@@ -146,7 +146,8 @@ func (p *Printer) output(c *shownCall) {
 	}
 	var lines []string
 	for line := range strings.Lines(c.said) {
-		if line = strings.TrimRight(line, " \t\r\n"); line != "" && !strings.HasPrefix(line, "```") {
+		if line = strings.TrimRight(line, " \t\r\n"); line != "" &&
+			!strings.HasPrefix(line, "```") {
 			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))
 		}
 	}

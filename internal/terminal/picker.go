@@ -351,7 +351,8 @@ func (p *picker) untilStopped(ctx context.Context, do func(context.Context) erro
 		for ctx.Err() == nil {
 			const pause = 50 * time.Millisecond
 			some, err := p.screen.read(pause)
-			if typed += some; err != nil || strings.Contains(some, keyInterrupt) || some == keyEscape {
+			if typed += some; err != nil || strings.Contains(some, keyInterrupt) ||
+				some == keyEscape {
 				stop(errStopped)
 				typed = ""
 			}
@@ -481,7 +482,8 @@ func (p *picker) page(width, height int, now time.Time) string {
 	switch {
 	case len(p.shown) > 0 || !p.complete():
 	case len(p.all) > 0:
-		lines = append(lines, Cut("no session has these words; Backspace removes one letter", width-1))
+		lines = append(lines,
+			Cut("no session has these words; Backspace removes one letter", width-1))
 	default:
 		lines = append(lines, Cut("no sessions yet; acp-agent run starts one", width-1))
 	}

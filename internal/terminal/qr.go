@@ -13,7 +13,8 @@ func QR(content string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ground := map[[2]bool]string{{false, false}: "█", {true, false}: "▄", {false, true}: "▀", {true, true}: " "}
+	ground := map[[2]bool]string{{false, false}: "█", {true, false}: "▄", {false, true}: "▀",
+		{true, true}: " "}
 	var b strings.Builder
 	const margin = 2
 	for y := -margin; y < code.Size+margin; y += 2 {

@@ -54,7 +54,8 @@ func (p *Printer) Diff(d *sdk.ToolCallContentDiff) {
 		case '@':
 			s = Style{dim}
 		}
-		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ") // as wide everywhere
+		// A tab is equally wide everywhere.
+		line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")
 		p.noteWrapped("  ", text.Plain(line), s)
 	}
 }

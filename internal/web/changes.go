@@ -33,7 +33,8 @@ func (o Options) changes(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := changes.OfSession(ctx, one.ID, one.Keys.Opened(), o.Store.History(ctx, one.ID), o.Snapshots)
+	all, err := changes.OfSession(ctx, one.ID, one.Keys.Opened(), o.Store.History(ctx, one.ID),
+		o.Snapshots)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,8 @@ func (o Options) changes(ctx context.Context, q url.Values) (any, error) {
 		}
 		if len(f.Files) > maxChanged {
 			f.Files = f.Files[:maxChanged]
-			c.Summary += fmt.Sprintf("; the first %d are shown, acp-agent diff lists all", maxChanged)
+			c.Summary += fmt.Sprintf("; the first %d are shown, acp-agent diff lists all",
+				maxChanged)
 		}
 		for _, file := range f.Files {
 			lines := diffLines(hunks[file.Path], min(left, longText))
@@ -69,7 +71,8 @@ func (o Options) changes(ctx context.Context, q url.Values) (any, error) {
 // diffLines returns the lines of a diff that are shown, up to a limit in bytes.
 func diffLines(hunks string, limit int) []string {
 	if len(hunks) > limit {
-		hunks = hunks[:strings.LastIndexByte(hunks[:limit], '\n')+1] + "… (acp-agent diff SESSION --patch prints all)\n"
+		hunks = hunks[:strings.LastIndexByte(hunks[:limit], '\n')+1] +
+			"… (acp-agent diff SESSION --patch prints all)\n"
 	}
 	return slices.Collect(strings.Lines(text.Plain(hunks)))
 }

@@ -80,7 +80,8 @@ func (o Options) traceFiles(name string) ([]trace, error) {
 }
 
 func newTrace(path string, info os.FileInfo) trace {
-	return trace{Name: text.Printable(path), Size: info.Size(), Modified: info.ModTime(), path: path}
+	return trace{Name: text.Printable(path), Size: info.Size(), Modified: info.ModTime(),
+		path: path}
 }
 
 // isTrace reports whether a file begins like a trace.

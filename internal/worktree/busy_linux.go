@@ -33,7 +33,8 @@ func usersOf(dir string) (users []string) {
 // uses reports whether the process at a path in /proc uses a directory.
 func uses(process, dir string) bool {
 	links, _ := filepath.Glob(process + "/fd/*")
-	return slices.ContainsFunc(append(links, process+"/cwd", process+"/root"), func(link string) bool {
+	links = append(links, process+"/cwd", process+"/root")
+	return slices.ContainsFunc(links, func(link string) bool {
 		path, err := os.Readlink(link)
 		return err == nil && (path == dir || strings.HasPrefix(path, dir+"/"))
 	})

@@ -65,7 +65,8 @@ func (c Changes) Files(ctx context.Context) ([]FileChange, error) {
 
 // Patch returns the differences as git prints them.
 func (c Changes) Patch(ctx context.Context) (string, error) {
-	return c.print(ctx, "--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/", "--submodule=short")
+	return c.print(ctx, "--patch", "--binary", "--src-prefix=a/", "--dst-prefix=b/",
+		"--submodule=short")
 }
 
 // print prints the differences. It gives git an index and its own objects, so that nothing of the
@@ -83,7 +84,8 @@ func (c Changes) print(ctx context.Context, format ...string) (said string, err 
 	if err := g.intendToAdd(ctx, dir, c.tree); err != nil {
 		return "", err
 	}
-	args := slices.Concat([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames", "--no-color",
+	args := slices.Concat([]string{"diff", "--no-ext-diff", "--no-textconv", "--no-renames",
+		"--no-color",
 		"--relative", "--ignore-submodules=dirty"}, format, []string{c.tree, "--", "."})
 	for _, name := range c.without {
 		args = append(args, ":(exclude,literal)"+name)
@@ -129,8 +131,8 @@ func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 	if err != nil {
 		return err
 	}
-	gone, err := g.output(ctx, "diff-index", "--cached", "--name-only", "--diff-filter=D", "--relative",
-		"--no-renames", "-z", tree, "--", ".")
+	gone, err := g.output(ctx, "diff-index", "--cached", "--name-only", "--diff-filter=D",
+		"--relative", "--no-renames", "-z", tree, "--", ".")
 	if err != nil {
 		return err
 	}
@@ -146,8 +148,8 @@ func (g git) intendToAdd(ctx context.Context, dir, tree string) error {
 		return err
 	}
 	g.env = append(slices.Clone(g.env), "GIT_LITERAL_PATHSPECS=1")
-	_, err = g.writing(dir).output(ctx, "add", "--intent-to-add", "--force", "--pathspec-from-file="+list,
-		"--pathspec-file-nul")
+	_, err = g.writing(dir).output(ctx, "add", "--intent-to-add", "--force",
+		"--pathspec-from-file="+list, "--pathspec-file-nul")
 	return err
 }
 
@@ -162,7 +164,8 @@ func copyIndex(from, to string) error {
 		return err
 	}
 	index, err := os.ReadFile(from)
-	return errors.Join(err, os.WriteFile(to, index, 0o600), os.Chtimes(to, time.Time{}, info.ModTime()))
+	return errors.Join(err, os.WriteFile(to, index, 0o600),
+		os.Chtimes(to, time.Time{}, info.ModTime()))
 }
 
 // begun returns the commit on which the work in the worktree begins: the one from which it was

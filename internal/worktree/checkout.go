@@ -44,12 +44,13 @@ func (c *checkout) checkComplete(ctx context.Context) error {
 	if err != nil || sparse == "true" {
 		return nil
 	}
-	objects, err := c.git.output(ctx, "rev-list", "--objects", "--no-walk", "--missing=print", c.Base)
+	objects, err := c.git.output(ctx, "rev-list", "--objects", "--no-walk",
+		"--missing=print", c.Base)
 	if err != nil || !strings.Contains("\n"+objects, "\n?") {
 		return err
 	}
-	return fmt.Errorf("%s is a partial clone without some files of %s: get them with git -C %s archive "+
-		"-o %s %.12[2]s", text.Printable(c.Top), c.Base, text.ShellWord(c.Top), os.DevNull)
+	return fmt.Errorf("%s is a partial clone without some files of %s: get them with git -C %s "+
+		"archive -o %s %.12[2]s", text.Printable(c.Top), c.Base, text.ShellWord(c.Top), os.DevNull)
 }
 
 // chooseBranch checks that the branch can be made, or used if it exists, and notes its commit.
@@ -67,16 +68,16 @@ func (c *checkout) chooseBranch(ctx context.Context, existing bool) error {
 		name := text.Printable(strings.TrimPrefix(ref, "refs/heads/"))
 		switch {
 		case ref == c.ref() && where != "":
-			return fmt.Errorf("the branch %s exists and is checked out in %s: use another name", name,
-				text.Printable(where))
+			return fmt.Errorf("the branch %s exists and is checked out in %s: use another name",
+				name, text.Printable(where))
 		case ref == c.ref() && !existing:
-			return fmt.Errorf("the branch %s exists: use another name, or run acp-agent worktree add "+
-				"with --existing", name)
+			return fmt.Errorf("the branch %s exists: use another name, or run acp-agent worktree "+
+				"add with --existing", name)
 		case ref == c.ref():
 			c.Existing = true
 		case strings.HasPrefix(ref, c.ref()+"/"), strings.HasPrefix(c.ref(), ref+"/"):
-			return fmt.Errorf("the branch %s exists, and git allows no branch %s beside it: use another "+
-				"name", name, text.Printable(c.Branch))
+			return fmt.Errorf("the branch %s exists, and git allows no branch %s beside it: use "+
+				"another name", name, text.Printable(c.Branch))
 		}
 	}
 	from := "HEAD"
@@ -85,8 +86,8 @@ func (c *checkout) chooseBranch(ctx context.Context, existing bool) error {
 	}
 	c.Base, err = c.git.line(ctx, "rev-parse", "--verify", "--quiet", from+"^{commit}")
 	if err != nil {
-		return fmt.Errorf("its repository has no commit yet: make one first, such as with git -C %s commit "+
-			"--allow-empty -m first", text.ShellWord(c.Top))
+		return fmt.Errorf("its repository has no commit yet: make one first, such as with git -C "+
+			"%s commit --allow-empty -m first", text.ShellWord(c.Top))
 	}
 	return nil
 }
@@ -98,16 +99,16 @@ func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string, err error
 		return nil, err
 	}
 	if name := underWay(nativePath(own)); name != "" && !c.Existing {
-		lacks = append(lacks, "git is in the middle of something there ("+name+"): the branch begins at "+
-			"what is checked out now")
+		lacks = append(lacks, "git is in the middle of something there ("+name+"): the branch "+
+			"begins at what is checked out now")
 	}
 	at := "git -C " + text.ShellWord(c.Path)
 	if _, err := c.git.output(ctx, "cat-file", "-e", c.Base+":.gitmodules"); err == nil {
 		lacks = append(lacks, "its submodules are empty: "+at+" submodule update --init")
 	}
 	if _, err := c.git.output(ctx, "cat-file", "-e", c.Base+":.worktreeinclude"); err == nil {
-		lacks = append(lacks, "its .worktreeinclude is not read: name the files in worktree.copy of the "+
-			"configuration")
+		lacks = append(lacks, "its .worktreeinclude is not read: name the files in worktree.copy "+
+			"of the configuration")
 	}
 	for _, name := range c.git.unapplied() {
 		files, err := c.git.output(ctx, "ls-files", "-z", "--", ":(top,attr:filter="+name+")")
@@ -127,8 +128,8 @@ func (c *checkout) notCheckedOut(ctx context.Context) (lacks []string, err error
 func (c *checkout) checkFolder(ctx context.Context, prefix string) error {
 	kind, err := c.git.line(ctx, "cat-file", "-t", c.Base+":"+filepath.ToSlash(prefix))
 	if err != nil || kind != "tree" {
-		return fmt.Errorf("it lies in the repository %s, but is not in its last commit: commit it first",
-			text.Printable(c.Top))
+		return fmt.Errorf("it lies in the repository %s, but is not in its last commit: commit it "+
+			"first", text.Printable(c.Top))
 	}
 	return nil
 }

@@ -76,7 +76,8 @@ func undoAdvice(made []*Repository) string {
 	for _, r := range made {
 		commands = append(commands, "git -C "+text.ShellWord(r.Path)+" reset --soft HEAD~1")
 	}
-	return "\nThese commits were made; run the command again for the rest, or take them back with\n  " +
+	return "\nThese commits were made; run the command again for the rest, or take them back " +
+		"with\n  " +
 		strings.Join(commands, "\n  ")
 }
 
@@ -107,8 +108,9 @@ func (c *commit) check(ctx context.Context) (changed bool, err error) {
 			text.ShellWord(c.Path))
 	}
 	if branch != c.Branch {
-		return false, fmt.Errorf("it is on the branch %s, not %s: commit there with git, or run git -C %s "+
-			"switch %s first", text.Printable(branch), text.Printable(c.Branch), text.ShellWord(c.Path),
+		return false, fmt.Errorf("it is on the branch %s, not %s: commit there with git, or run "+
+			"git -C %s switch %s first", text.Printable(branch), text.Printable(c.Branch),
+			text.ShellWord(c.Path),
 			text.ShellWord(c.Branch))
 	}
 	for _, who := range []string{"GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"} {

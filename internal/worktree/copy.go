@@ -36,8 +36,8 @@ func (c *checkout) ignoredFiles(ctx context.Context, patterns []string) ([]strin
 	}
 	files := strings.FieldsFunc(list, func(r rune) bool { return r == 0 })
 	if len(files) > maxCopied {
-		return nil, fmt.Errorf("%s: more than %d ignored files match worktree.copy of the configuration",
-			text.Printable(c.Top), maxCopied)
+		return nil, fmt.Errorf("%s: more than %d ignored files match worktree.copy of the "+
+			"configuration", text.Printable(c.Top), maxCopied)
 	}
 	return files, nil
 }
@@ -106,7 +106,8 @@ func copyFile(from, to *os.Root, name string, most int64) (digest string, size i
 		return "", 0, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return "", 0, fmt.Errorf("all of them together have more than %s", text.Size(maxCopiedBytes))
+		return "", 0, fmt.Errorf("all of them together have more than %s",
+			text.Size(maxCopiedBytes))
 	}
 	if err := to.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return "", 0, err

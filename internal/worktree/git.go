@@ -81,7 +81,8 @@ func newGit(ctx context.Context, dir string, env ...string) (git, error) {
 		switch prefix := key[:at+1]; {
 		case strings.Count(key, ".") < 2: // it has no name, and no effect
 		case strings.HasPrefix(key, "filter."):
-			off := []setting{{prefix + "smudge", ""}, {prefix + "clean", ""}, {prefix + "process", ""},
+			off := []setting{{prefix + "smudge", ""}, {prefix + "clean", ""},
+				{prefix + "process", ""},
 				{prefix + "required", "false"}}
 			if scope == "global" || scope == "system" {
 				g.filters = append(g.filters, off...)
@@ -106,7 +107,8 @@ func (g git) unfiltered() git {
 func (g git) unapplied() []string {
 	var names []string
 	for _, s := range g.unfiltered().settings {
-		if name, ok := strings.CutPrefix(s.key, "filter."); ok && strings.HasSuffix(name, ".smudge") {
+		if name, ok := strings.CutPrefix(s.key, "filter."); ok &&
+			strings.HasSuffix(name, ".smudge") {
 			names = append(names, strings.TrimSuffix(name, ".smudge"))
 		}
 	}
@@ -174,7 +176,8 @@ func (g git) command(args []string) (process.Command, error) {
 	if g.writes == nil {
 		return c, nil
 	}
-	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true, Ports: hosts.Ports{Limited: true}}
+	restriction := sandbox.Settings{Mode: sandbox.Write, Optional: true,
+		Ports: hosts.Ports{Limited: true}}
 	if restriction.Available() != nil {
 		restriction.Ports = hosts.Ports{}
 	}

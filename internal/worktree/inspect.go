@@ -46,9 +46,9 @@ func (r *Repository) checkRegistration(ctx context.Context, at string) error {
 		if !exists(at) {
 			return nil
 		}
-		return fmt.Errorf("its repository %s is gone, so it is not known what would be lost: bring it "+
-			"back, move the worktree away, or, if the repository was moved, run git -C NEW-FOLDER "+
-			"worktree repair %s", text.Printable(r.Common), text.ShellWord(r.Path))
+		return fmt.Errorf("its repository %s is gone, so it is not known what would be lost: "+
+			"bring it back, move the worktree away, or, if the repository was moved, run git -C "+
+			"NEW-FOLDER worktree repair %s", text.Printable(r.Common), text.ShellWord(r.Path))
 	}
 	common, err := newGit(ctx, r.Common)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *Repository) checkRegistration(ctx context.Context, at string) error {
 	case err != nil:
 		return err
 	case !exists(at) && known:
-		return fmt.Errorf("it was moved or deleted, and git still knows it: move it back, or run %s",
-			command+"remove -f -f "+text.ShellWord(r.Path))
+		return fmt.Errorf("it was moved or deleted, and git still knows it: move it back, or run "+
+			"%s", command+"remove -f -f "+text.ShellWord(r.Path))
 	case !exists(at):
 		return nil
 	case !known:
@@ -138,7 +138,8 @@ func (r *Repository) checkHead(ctx context.Context, g git, _ string) error {
 	if branch, err := g.line(ctx, "symbolic-ref", "--quiet", "--short", "HEAD"); err == nil {
 		_, err := g.output(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 		if err != nil {
-			err = fmt.Errorf("its branch %s has no commit: switch to another one", text.Printable(branch))
+			err = fmt.Errorf("its branch %s has no commit: switch to another one",
+				text.Printable(branch))
 		}
 		return err
 	}
@@ -203,13 +204,15 @@ func leftCommits(reflog string) (commits []string) {
 // checkSubmodules checks that the submodules have nothing that would go with the worktree, in which
 // git keeps their repositories: commits that no remote has, and files that are not committed.
 func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) error {
-	// A submodule that is no longer checked out has its repository there too.
-	err := filepath.WalkDir(filepath.Join(own, "modules"), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() || !exists(filepath.Join(path, "HEAD")) || !exists(filepath.Join(path, "objects")) {
+	// A submodule that was checked out earlier has its repository there too.
+	check := func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() || !exists(filepath.Join(path, "HEAD")) ||
+			!exists(filepath.Join(path, "objects")) {
 			return err
 		}
 		return checkPushed(ctx, path)
-	})
+	}
+	err := filepath.WalkDir(filepath.Join(own, "modules"), check)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -222,7 +225,8 @@ func (r *Repository) checkSubmodules(ctx context.Context, g git, own string) err
 		if !strings.HasPrefix(mode, "160000 ") {
 			continue
 		}
-		if err := r.checkSubmodule(ctx, filepath.Join(g.dir, filepath.FromSlash(path))); err != nil {
+		dir := filepath.Join(g.dir, filepath.FromSlash(path))
+		if err := r.checkSubmodule(ctx, dir); err != nil {
 			return fmt.Errorf("its submodule %s: %w", text.Printable(path), err)
 		}
 	}
@@ -248,8 +252,8 @@ func (r *Repository) checkSubmodule(ctx context.Context, dir string) error {
 		return err
 	}
 	if files != "" {
-		return fmt.Errorf("it has files that are not committed: commit them, or see git -C %s status --ignored",
-			text.ShellWord(dir))
+		return fmt.Errorf("it has files that are not committed: commit them, or see git -C %s "+
+			"status --ignored", text.ShellWord(dir))
 	}
 	own, err := g.line(ctx, "rev-parse", "--path-format=absolute", "--git-dir")
 	if err != nil {
@@ -264,10 +268,11 @@ func checkPushed(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	lost, err := g.line(ctx, "rev-list", "--max-count=1", "HEAD", "--all", "--reflog", "--not", "--remotes")
+	lost, err := g.line(ctx, "rev-list", "--max-count=1", "HEAD", "--all", "--reflog", "--not",
+		"--remotes")
 	if err == nil && lost != "" {
-		err = fmt.Errorf("no remote has its commit %.12s: push it, such as with git --git-dir %s push origin "+
-			"%[1]s:refs/heads/NEW-NAME", lost, text.ShellWord(dir))
+		err = fmt.Errorf("no remote has its commit %.12s: push it, such as with git --git-dir %s "+
+			"push origin %[1]s:refs/heads/NEW-NAME", lost, text.ShellWord(dir))
 	}
 	return err
 }

@@ -121,8 +121,8 @@ func (r *Registry) undo(ctx context.Context, s Set) error {
 		err = r.forget(s.Name)
 	}
 	if err != nil {
-		return fmt.Errorf("and not everything could be undone; acp-agent worktree list shows what is "+
-			"left: %w", err)
+		return fmt.Errorf("and not everything could be undone; acp-agent worktree list shows what "+
+			"is left: %w", err)
 	}
 	return nil
 }
@@ -160,7 +160,8 @@ func lockReason(branch string) string { return "acp-agent worktree " + branch }
 func (p *Plan) Describe() (lines []string) {
 	for _, f := range p.set.Folders {
 		if f.Shared {
-			lines = append(lines, text.Printable(f.Original)+" is in no git repository and is shared")
+			lines = append(lines,
+				text.Printable(f.Original)+" is in no git repository and is shared")
 		}
 	}
 	for _, c := range p.made {

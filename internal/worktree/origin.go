@@ -96,7 +96,8 @@ func linked(dir workspace.Dir) (top string, others []string) {
 			return !ok || process.RepositoryOf(own) != repository
 		})
 	}
-	if main, has := checkoutOf(filepath.Dir(repository)); has && filepath.Join(main, ".git") == repository {
+	if main, has := checkoutOf(filepath.Dir(repository)); has &&
+		filepath.Join(main, ".git") == repository {
 		return top, []string{main}
 	}
 	return "", nil

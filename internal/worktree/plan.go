@@ -54,9 +54,10 @@ func (r *Registry) Plan(
 		}
 	}
 	if len(p.made) == 0 {
-		return nil, fmt.Errorf("none of the folders is in a git repository (%s): worktrees need one, which git init "+
-			"makes; or name others with --cwd and --dir", strings.Join(append(folders.Additional().Strings(),
-			folders.Cwd().String()), ", "))
+		return nil, fmt.Errorf("none of the folders is in a git repository (%s): worktrees need "+
+			"one, which git init makes; or name others with --cwd and --dir",
+			strings.Join(append(folders.Additional().Strings(),
+				folders.Cwd().String()), ", "))
 	}
 	for _, c := range p.made {
 		if err := c.check(ctx, o.Copy); err != nil {
@@ -72,8 +73,8 @@ func checkName(ctx context.Context, name string) error {
 	_, err := git{}.output(ctx, "check-ref-format", "--branch", name)
 	if err != nil || len(fileName(name)) > longest || name != text.Printable(name) ||
 		strings.HasPrefix(name, "@") || name == "HEAD" {
-		return fmt.Errorf("%s cannot be the name of a branch and a folder: use a few letters, digits, "+
-			"dots and dashes", text.QuotedName(name))
+		return fmt.Errorf("%s cannot be the name of a branch and a folder: use a few letters, "+
+			"digits, dots and dashes", text.QuotedName(name))
 	}
 	return nil
 }
@@ -88,7 +89,8 @@ func fileName(name string) string {
 func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant) error {
 	real := workspace.Real(dir).String()
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return fmt.Errorf("there is no folder %s: create it, or name another one", text.Printable(dir.String()))
+		return fmt.Errorf("there is no folder %s: create it, or name another one",
+			text.Printable(dir.String()))
 	}
 	if grant == workspace.ReadOnly { // git would write in its repository
 		p.set.Folders = append(p.set.Folders,
@@ -130,10 +132,11 @@ func (p *Plan) find(ctx context.Context, real string) (c *checkout, prefix strin
 	}
 	top = nativePath(top)
 	prefix, err = filepath.Rel(top, real)
-	if _, statErr := os.Lstat(filepath.Join(top, ".git")); err != nil || !filepath.IsLocal(prefix) ||
+	if _, statErr := os.Lstat(filepath.Join(top, ".git")); err != nil ||
+		!filepath.IsLocal(prefix) ||
 		statErr != nil {
-		return nil, "", fmt.Errorf("git says that it belongs to %s, which is not a checkout around it",
-			text.Printable(top))
+		return nil, "", fmt.Errorf("git says that it belongs to %s, which is not a checkout "+
+			"around it", text.Printable(top))
 	}
 	c, err = p.checkout(ctx, g, top)
 	if err == nil && prefix != "." {
@@ -156,14 +159,14 @@ func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, erro
 		case other.Top == top:
 			return other, nil
 		case other.Common == common:
-			return nil, fmt.Errorf("%s is a checkout of the same repository, which can have the branch "+
-				"%s only once: leave one of them out", text.Printable(other.Top),
+			return nil, fmt.Errorf("%s is a checkout of the same repository, which can have the "+
+				"branch %s only once: leave one of them out", text.Printable(other.Top),
 				text.Printable(p.set.Name))
 		}
 	}
 	if sandbox.Contains(top, p.registry.dir) {
-		return nil, fmt.Errorf("the new worktrees would lie in this repository, in %s: --state-dir "+
-			"chooses another place", text.Printable(p.registry.dir))
+		return nil, fmt.Errorf("the new worktrees would lie in this repository, in %s: "+
+			"--state-dir chooses another place", text.Printable(p.registry.dir))
 	}
 	g.dir = top
 	c := &checkout{git: g, Repository: &Repository{Top: top, Common: common, Branch: p.set.Name,

@@ -95,8 +95,9 @@ func (s Set) Incomplete() error {
 	if s.State == Complete && !slices.ContainsFunc(s.Repositories, missing) {
 		return nil
 	}
-	return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and then "+
-		"acp-agent worktree add %[2]s --existing", text.Printable(s.Name), text.ShellWord(s.Name))
+	return fmt.Errorf("the worktrees %s are not complete: run acp-agent worktree remove %s, and "+
+		"then acp-agent worktree add %[2]s --existing", text.Printable(s.Name),
+		text.ShellWord(s.Name))
 }
 
 // Removed returns what to do if a path that does not exist was a folder in a worktree, ""
@@ -114,8 +115,8 @@ func (r *Registry) Removed(path string) string {
 	if set, err := r.Find(name); err == nil {
 		return fmt.Sprint(set.Incomplete())
 	}
-	return fmt.Sprintf("the worktrees %s were removed, and their branches kept: acp-agent worktree add "+
-		"%s --existing, with the folders that they were made of, makes them again",
+	return fmt.Sprintf("the worktrees %s were removed, and their branches kept: acp-agent "+
+		"worktree add %s --existing, with the folders that they were made of, makes them again",
 		text.Printable(name), text.ShellWord(name))
 }
 
@@ -279,7 +280,8 @@ func (r *Repository) follow() {
 	own, ok := process.LinkedWorktree(r.Path)
 	common := process.RepositoryOf(own)
 	lock, err := os.ReadFile(filepath.Join(own, "locked"))
-	if ok && err == nil && !exists(r.Common) && strings.TrimSpace(string(lock)) == lockReason(r.Branch) {
+	if ok && err == nil && !exists(r.Common) &&
+		strings.TrimSpace(string(lock)) == lockReason(r.Branch) {
 		r.Common, r.Top = common, filepath.Dir(common)
 	}
 }

@@ -90,7 +90,9 @@ func (s Snapshots) take(ctx context.Context, session, folder string) (err error)
 	}
 	if err != nil {
 		one.Problem = text.Line(err.Error(), 300)
-	} else if err := os.Rename(filepath.Join(work, "objects"), filepath.Join(taken, "objects")); err != nil {
+	} else if err := os.Rename(
+		filepath.Join(work, "objects"), filepath.Join(taken, "objects"),
+	); err != nil {
 		return err
 	}
 	content, err := json.Marshal(one)
@@ -135,7 +137,8 @@ func (s *Snapshot) write(ctx context.Context, dir string) error {
 			continue
 		}
 		g.writes, g.stdin = []string{dir}, strings.Join(step.files, "\x00")
-		if _, err := g.output(ctx, "update-index", "--replace", step.how, "-z", "--stdin"); err != nil {
+		_, err := g.output(ctx, "update-index", "--replace", step.how, "-z", "--stdin")
+		if err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,8 @@ func mayRepeat(err error) bool {
 	case "40001", "40P01", "25006", tooManyConnections: // serialization, deadlock, read-only
 		return true
 	}
-	return errors.Is(err, core.ErrChanged) || errors.Is(err, errUncommitted) || pgconn.SafeToRetry(err)
+	return errors.Is(err, core.ErrChanged) || errors.Is(err, errUncommitted) ||
+		pgconn.SafeToRetry(err)
 }
 
 // isLost reports whether an error ends a connection, or shows that it leads to a server that
@@ -60,7 +61,8 @@ func isLost(err error) bool {
 	case state != "":
 		return strings.HasPrefix(state, "57P")
 	}
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, new(net.Error))
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.As(err, new(net.Error))
 }
 
 // Explain implements [core.Database].
@@ -81,7 +83,8 @@ func (d *database) Explain(err error) error {
 
 // hintFor returns what a person can do about an error.
 func hintFor(err error) string {
-	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not supported"
+	const direct = "give the address of PostgreSQL itself: poolers such as PgBouncer are not " +
+		"supported"
 	state := code(err)
 	switch {
 	case errors.Is(err, core.ErrVersion):
@@ -102,16 +105,18 @@ func hintFor(err error) string {
 	case state == "42501", state == "3F000", state == noTable:
 		return "let the user create a schema in the database, or own the one that exists"
 	case state == "25006":
-		return "the database can only be read; give the address of its primary, or of all servers " +
-			"with target_session_attrs=read-write"
+		return "the database can only be read; give the address of its primary, or of all " +
+			"servers with target_session_attrs=read-write"
 	case strings.HasPrefix(state, "53"):
 		return "the database has no room or no connections left; its administrator can help"
 	case state == "57014":
 		return "raise or remove the statement_timeout of the database's user"
 	case state == "55P03":
-		return "another program keeps a lock in the database; end programs that hang, then try again"
+		return "another program keeps a lock in the database; end programs that hang, then try " +
+			"again"
 	case errors.Is(err, errUnknown):
-		return "check that the database runs, and look whether the change is there before you repeat it"
+		return "check that the database runs, and look whether the change is there before you " +
+			"repeat it"
 	case isLost(err), errors.As(err, new(*pgconn.ConnectError)):
 		return "check that the database runs and can be reached, then try again"
 	}

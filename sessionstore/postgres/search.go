@@ -83,7 +83,8 @@ func (d *database) FindPassages(
 	tx core.Tx, owner string, terms []sessionstore.Term, limit int,
 ) (keys []int64, err error) {
 	wanted := condition(owner, terms)
-	if err := tx.Exec("SELECT set_config('acp_agent.search', $1, true)", []any{wanted}); err != nil {
+	err = tx.Exec("SELECT set_config('acp_agent.search', $1, true)", []any{wanted})
+	if err != nil {
 		return nil, err
 	}
 	// The words come first: the planner knows little about how many passages have them.

@@ -272,7 +272,7 @@ func (d *database) Transact(
 	switch {
 	case err == nil:
 		return nil
-	case isLost(err) && (!sent || code(err) != ""): // what the database refuses it has not committed
+	case isLost(err) && (!sent || code(err) != ""): // the database refused, so it has not committed
 		return fmt.Errorf("%w: %w", errUncommitted, err)
 	case isLost(err) && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", errUnknown, err)

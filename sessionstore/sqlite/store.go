@@ -467,8 +467,9 @@ func (f *file) disconnect() (err error) {
 func (f *file) vacuum(ctx context.Context) error {
 	var traces bool
 	var content int64
-	row := f.writer.QueryRowContext(ctx, "SELECT traces, (page_count - freelist_count) * page_size "+
-		"FROM numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
+	row := f.writer.QueryRowContext(ctx,
+		"SELECT traces, (page_count - freelist_count) * page_size "+
+			"FROM numbers, pragma_page_count, pragma_freelist_count, pragma_page_size")
 	if err := row.Scan(&traces, &content); err != nil || !traces || content > maxVacuum {
 		return err
 	}

@@ -17,7 +17,7 @@ type editFileInput struct {
 	OldText    string     `json:"old_text,omitempty" jsonschema:"OLD" min:"1"`
 	NewText    *string    `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
 	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"every occurrence"`
-	Edits      []editText `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"` // each reads the whole text
+	Edits      []editText `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"`
 	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
 	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
 }
@@ -150,7 +150,8 @@ func (r replacement) apply(path, text string, maxSize int64) (string, error) {
 		count = strings.Count(plain, r.Old)
 	}
 	if count == 0 || count > 1 && !r.All {
-		return "", &matchError{Path: path, Count: count, Lines: linesOf(plain, r.Old, min(count, 2))}
+		lines := linesOf(plain, r.Old, min(count, 2))
+		return "", &matchError{Path: path, Count: count, Lines: lines}
 	}
 	size := int64(len(text)) + int64(count)*int64(longest-len(r.Old))
 	switch {

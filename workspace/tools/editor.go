@@ -57,7 +57,9 @@ func (e edited) text() string {
 
 // openIn returns what the editor has of an open file with this text on the disk. It ignores an
 // editor's content that is not text, or has more than max bytes.
-func openIn(ctx context.Context, editor Editor, file *workspace.File, disk string, max int64) edited {
+func openIn(
+	ctx context.Context, editor Editor, file *workspace.File, disk string, max int64,
+) edited {
 	e := edited{disk: disk}
 	if editor == nil || len(disk) > maxOpen {
 		return e
@@ -84,7 +86,9 @@ func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, o
 
 // write lets the editor write the change, unless something has changed since it was planned. It
 // returns false if the file must be written on the disk instead.
-func (e edited) write(ctx context.Context, ws *workspace.Workspace, c Change) (done bool, err error) {
+func (e edited) write(
+	ctx context.Context, ws *workspace.Workspace, c Change,
+) (done bool, err error) {
 	if e.editor == nil {
 		return false, nil
 	}
@@ -100,7 +104,8 @@ func (e edited) write(ctx context.Context, ws *workspace.Workspace, c Change) (d
 		return false, nil
 	}
 	if info, err := ws.Stat(c.Asked); err != nil || info.Mode().Perm()&0o200 == 0 {
-		return false, cmp.Or(err, error(&fs.PathError{Op: "write", Path: c.Asked, Err: fs.ErrPermission}))
+		refused := &fs.PathError{Op: "write", Path: c.Asked, Err: fs.ErrPermission}
+		return false, cmp.Or(err, error(refused))
 	}
 	err = e.editor.WriteTextFile(ctx, c.Ref, e.adapt(c.New))
 	switch {
@@ -114,8 +119,8 @@ func (e edited) write(ctx context.Context, ws *workspace.Workspace, c Change) (d
 	return false, nil
 }
 
-var errUnsaved = errors.New("the file has changes in the user's editor that are not saved, and the " +
-	"editor did not accept another one")
+var errUnsaved = errors.New("the file has changes in the user's editor that are not saved, and " +
+	"the editor did not accept another one")
 
 // adapt removes from a text what the editor leaves out of the text on the disk.
 func (e edited) adapt(s string) string {
@@ -142,8 +147,8 @@ func (s *Set) afterwards(ctx context.Context, c Change) (version, note string) {
 	case err != nil || now == nil:
 		return "", "the file cannot be read any more"
 	case canonical(now.text()) != canonical(c.New):
-		note = "the user's editor has changed the text further, such as by formatting it: read the " +
-			"file again before you change it"
+		note = "the user's editor has changed the text further, such as by formatting it: read " +
+			"the file again before you change it"
 	case now.isUnsaved():
 		note = "the user's editor has not saved the file: on the disk it is as before"
 	}

@@ -79,8 +79,8 @@ func (s *Set) hint(tool, path string, err error) string {
 	case errors.Is(err, syscall.EXDEV):
 		return "It is on another file system: write the file there and delete this one"
 	case errors.Is(err, syscall.EBUSY):
-		return "Something is mounted there, such as a single file in a container, which cannot be " +
-			"replaced. Tell the user: it can be changed where it is mounted from"
+		return "Something is mounted there, such as a single file in a container, which cannot " +
+			"be replaced. Tell the user: it can be changed where it is mounted from"
 	case errors.Is(err, fs.ErrExist) && tool == "move_file":
 		return "Nothing is ever replaced: choose a path that does not exist, such as " +
 			"DIRECTORY/NAME to move something into a directory"

@@ -137,8 +137,8 @@ func globHint(glob string) string {
 		return ""
 	}
 	set := glob[open : open+text.GlobSetEnd(glob[open:])+1]
-	return fmt.Sprintf("[%s stands for one of these characters: write \\%s\\] for a name with brackets]\n",
-		text.Printable(set), text.Printable(strings.TrimSuffix(set, "]")))
+	return fmt.Sprintf("[%s stands for one of these characters: write \\%s\\] for a name with "+
+		"brackets]\n", text.Printable(set), text.Printable(strings.TrimSuffix(set, "]")))
 }
 
 func (f foundFiles) String() string {

@@ -61,7 +61,8 @@ func newGlob(given string) (*glob, error) {
 		g.text, atTop = rest, false // the same, because only the last name is matched
 	}
 	g.byName = !atTop && !strings.Contains(g.text, "/")
-	if rest, ok := strings.CutPrefix(g.text, "*"); ok && g.byName && !strings.ContainsAny(rest, `*?[{\`) {
+	if rest, ok := strings.CutPrefix(g.text, "*"); ok && g.byName &&
+		!strings.ContainsAny(rest, `*?[{\`) {
 		g.suffix = rest // which is compared faster
 	}
 	return g, nil
@@ -74,7 +75,8 @@ func inside(glob string) string {
 	for i := 0; i < len(glob); i++ {
 		b.WriteByte(glob[i])
 		end := i + len("/**")
-		if strings.HasPrefix(glob[i:], "/**") && (end == len(glob) || glob[end] == ',' || glob[end] == '}') {
+		if strings.HasPrefix(glob[i:], "/**") &&
+			(end == len(glob) || glob[end] == ',' || glob[end] == '}') {
 			b.WriteString("**/*")
 			i = end - 1
 		}

@@ -42,7 +42,8 @@ type pattern struct {
 
 // invalid returns the error for a pattern or a glob that cannot be used.
 func invalid(what, given, why string, args ...any) error {
-	return fmt.Errorf("invalid %s %q: %s", what, text.Truncate(given, 200), fmt.Sprintf(why, args...))
+	return fmt.Errorf("invalid %s %q: %s", what, text.Truncate(given, 200),
+		fmt.Sprintf(why, args...))
 }
 
 // newPattern compiles a regular expression (RE2, as in Go) or, if literal is true, plain text.
@@ -70,8 +71,8 @@ func newPattern(given string, literal, ignoreCase bool) (*pattern, error) {
 		return nil, invalid("pattern", given, "%v", err)
 	}
 	if hasLineBreak(parsed) {
-		return nil, invalid("pattern", given, "it contains a line break, but each line is searched "+
-			"by itself: search for one of the lines")
+		return nil, invalid("pattern", given, "it contains a line break, but each line is "+
+			"searched by itself: search for one of the lines")
 	}
 	p := &pattern{expression: expression, folds: folds(parsed)}
 	for _, literal := range required(parsed) {

@@ -44,7 +44,8 @@ type fileText struct {
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 	if in.Tail > 0 {
 		if in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0 {
-			return fileText{}, errors.New("tail cannot be combined with offset, line_offset or limit")
+			return fileText{},
+				errors.New("tail cannot be combined with offset, line_offset or limit")
 		}
 		all, _, _, err := s.readText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt})
 		if err != nil {

@@ -114,7 +114,8 @@ func (o *skipped) note() string {
 		parts = append(parts, text.Printable(path))
 	}
 	for _, why := range slices.Sorted(maps.Keys(o.refused)) {
-		parts = append(parts, text.Printable(text.Count(o.refused[why], "file", "files")+" ("+why+")"))
+		files := text.Count(o.refused[why], "file", "files")
+		parts = append(parts, text.Printable(files+" ("+why+")"))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -42,7 +42,8 @@ func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) 
 	}
 	room := s.limits.bytes
 	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter,
-		&query{pattern, in.Context, s.limits}, func(f found) *truncation { return s.add(&out, f, &room) })
+		&query{pattern, in.Context, s.limits},
+		func(f found) *truncation { return s.add(&out, f, &room) })
 	if out.Cut != nil {
 		out.Cut.How, out.Cut.After = "Use a narrower pattern, a glob, or a path.", out.last()
 	}
@@ -143,7 +144,7 @@ func (q *query) matches(ctx context.Context, content []byte, b *buffers) ([]matc
 	b.hits = b.hits[:0]
 	err := q.pattern.find(ctx, content, func(m match) bool {
 		b.hits = append(b.hits, m)
-		return len(b.hits) <= q.limits.matches // one more than is shown, to know whether there are more
+		return len(b.hits) <= q.limits.matches // one more than is shown: are there others?
 	})
 	if err == nil && len(b.hits) > 0 && !utf8.Valid(content) {
 		err = errBinary

@@ -46,8 +46,8 @@ type limits struct {
 	entries int
 	matches int // matches that search returns; default 200
 	line    int // bytes of one line that search returns; default 500
-	// bytes above which a file is not changed or shown as media, and half of those above which it is
-	// not searched; default 8 MiB
+	// bytes above which a file is not changed or shown as media, and half of those above which it
+	// is not searched; default 8 MiB
 	fileSize int64
 	time     time.Duration // of a walk, or of planning an edit; default 30 s
 }
@@ -67,7 +67,8 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
 // but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, walked: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
+	s := &Set{ws: ws, walked: ws, permit: o.Permit, editor: o.Editor,
+		limits: o.limits.withDefaults()}
 	for _, define := range definitions() {
 		if t := s.tool(define); t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)

@@ -78,7 +78,8 @@ var definitions = sync.OnceValue(func() []definition {
 		}, (*Set).find),
 
 		define(Tool{Name: "search", Kind: KindSearch, Annotations: reads, HoldsFile: true,
-			Description: "Find lines of text files that match a regular expression, in every folder.",
+			Description: "Find lines of text files that match a regular expression, in every " +
+				"folder.",
 		}, func(in searchInput) string {
 			return "Search for " + quoted(in.Pattern) + within(in.Path)
 		}, (*Set).search),
@@ -92,7 +93,9 @@ var definitions = sync.OnceValue(func() []definition {
 		define(Tool{Name: "write_file", Kind: KindEdit, Annotations: writes, HoldsFile: true,
 			Description: "Create a file, and directories above it, or replace its content. " +
 				"edit_file changes a part.",
-		}, func(in writeFileInput) string { return about("Write", in.Path, "a file") }, (*Set).write),
+		}, func(in writeFileInput) string {
+			return about("Write", in.Path, "a file")
+		}, (*Set).write),
 
 		define(Tool{Name: "edit_file", Kind: KindEdit, Annotations: Annotations{Destructive: true},
 			Description: "Replace exact text in a file: all replacements, or none. Indentation " +

@@ -145,7 +145,8 @@ func (w *walk) everyRoot(ctx context.Context) error {
 		w.roots[root.Real.String()] = true
 	}
 	for i, root := range opened {
-		first := slices.IndexFunc(opened, func(o workspace.Root) bool { return o.Real == root.Real })
+		first := slices.IndexFunc(opened,
+			func(o workspace.Root) bool { return o.Real == root.Real })
 		if first < i {
 			w.finished[i] = w.finished[first]
 			continue

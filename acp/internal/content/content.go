@@ -1,5 +1,5 @@
-// Package content checks the content of prompts and of clients' instructions, which is stored, shown
-// again and passed on.
+// Package content checks the content of prompts and of clients' instructions, which is stored,
+// shown again and passed on.
 package content
 
 import (

@@ -405,7 +405,8 @@ func (d *Dir) CheckWrite(name string) error {
 	}
 	err = d.do(name, func(fd int) error {
 		_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd),
-			uintptr(unsafe.Pointer(path)), unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW, 0, 0)
+			uintptr(unsafe.Pointer(path)), unix.W_OK,
+			unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW, 0, 0)
 		if errno != 0 {
 			return errno
 		}

@@ -77,8 +77,8 @@ func Explain(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("there is no file %s: check its path", failed.Path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("you have no permission to open %s: give another file, or change its permissions",
-			failed.Path)
+		return fmt.Errorf("you have no permission to open %s: give another file, or change its "+
+			"permissions", failed.Path)
 	case errors.Is(err, syscall.EISDIR):
 		return fmt.Errorf("%s is a folder: give a file", failed.Path)
 	}

@@ -63,7 +63,8 @@ func (f Folder) Summary() string {
 		for _, file := range f.Files {
 			added, removed = added+file.Added, removed+file.Removed
 		}
-		summary = fmt.Sprintf("%s, +%d -%d", text.Count(len(f.Files), "file", "files"), added, removed)
+		summary = fmt.Sprintf("%s, +%d -%d", text.Count(len(f.Files), "file", "files"),
+			added, removed)
 	}
 	switch {
 	case f.Reported != "":
@@ -98,7 +99,8 @@ func (f Folder) Hunks(ctx context.Context) (map[string]string, error) {
 		}
 		_, path, _ := strings.Cut(name, "/")
 		if at := strings.Index(rest, "\n@@ "); at >= 0 {
-			all[path] += strings.TrimSuffix(rest[at+1:], "\n") + "\n" // a link that was a file has two
+			// += because a link that was a file has two.
+			all[path] += strings.TrimSuffix(rest[at+1:], "\n") + "\n"
 		}
 	}
 	return all, err
@@ -131,11 +133,13 @@ func OfSession(ctx context.Context, id sessionstore.ID, roots []workspace.Root,
 	}
 	all, named := []Folder{}, namedIn(roots, Edits(entries))
 	for i, root := range roots {
-		if slices.ContainsFunc(roots[:i], func(r workspace.Root) bool { return r.Real == root.Real }) {
+		if slices.ContainsFunc(roots[:i],
+			func(r workspace.Root) bool { return r.Real == root.Real }) {
 			continue
 		}
 		one := snapshots.Find(string(id), root.Recorded().String())
-		f := Folder{Folder: root.Dir.String(), Since: one.Taken, Reported: one.Problem, LeftOut: one.LeftOut}
+		f := Folder{Folder: root.Dir.String(), Since: one.Taken, Reported: one.Problem,
+			LeftOut: one.LeftOut}
 		if f.Reported == "" {
 			c, err := one.Compare(ctx, nestedIn(roots, root)...)
 			if err == nil {

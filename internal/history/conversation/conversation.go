@@ -423,7 +423,8 @@ func (r *Reader) call(u update) {
 	}
 	if strictjson.Decode(u.Content, &content) != nil || len(content) == 0 {
 		var output string
-		if len(c.Texts)+len(c.Diffs) == 0 && strictjson.Decode(u.RawOutput, &output) == nil && output != "" {
+		if len(c.Texts)+len(c.Diffs) == 0 && strictjson.Decode(u.RawOutput, &output) == nil &&
+			output != "" {
 			c.Texts = []string{text.Plain(output)}
 		}
 		return

@@ -134,7 +134,8 @@ func (m *markdownWriter) call(c *Call) {
 	}
 	var b strings.Builder
 	for _, d := range c.Diffs {
-		b.WriteString(text.Code(d.Path) + "\n\n" + text.Block("diff", strings.Join(d.Lines(), "")) + "\n")
+		b.WriteString(text.Code(d.Path) + "\n\n" +
+			text.Block("diff", strings.Join(d.Lines(), "")) + "\n")
 	}
 	for _, t := range c.texts() {
 		if _, _, isBlock := text.CutBlock(t); isBlock {

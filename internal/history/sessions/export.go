@@ -102,7 +102,8 @@ func document(write func(io.Writer, conversation.Document) error) Format {
 		r := NewReport(one)
 		d := conversation.Document{
 			Title:   cmp.Or(ListedTitle(one), "Conversation"),
-			Session: text.Printable(string(r.ID)), Agent: text.Printable(conversation.AgentName(one.Agent)),
+			Session: text.Printable(string(r.ID)),
+			Agent:   text.Printable(conversation.AgentName(one.Agent)),
 			Created: r.CreatedAt, Updated: r.UpdatedAt, Entries: entries,
 		}
 		for _, dir := range one.Keys.Roots.All() {
@@ -163,5 +164,6 @@ func exportCharges(
 
 // charge returns the charge, for a session whose agent's counter begins again.
 func (c exportedCharge) charge() sessionstore.Charge {
-	return sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit, Amount: c.Amount, Mark: c.Mark}
+	return sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit, Amount: c.Amount,
+		Mark: c.Mark}
 }

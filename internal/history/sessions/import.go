@@ -119,7 +119,8 @@ func (i *Import) readSession() error {
 func isPlainID(id string) bool {
 	const most = 128
 	odd := func(r rune) bool {
-		return r > unicode.MaxASCII || r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+		return r > unicode.MaxASCII ||
+			r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}
 	return id != Last && !strings.HasPrefix(id, "-") && len(id) <= most &&
 		!strings.ContainsFunc(id, odd)
@@ -129,7 +130,8 @@ func isPlainID(id string) bool {
 func (i *Import) Open(ctx context.Context, o workspace.Options) error {
 	w, err := workspace.Open(ctx, i.roots, o)
 	if err != nil {
-		return fmt.Errorf("%w; name the session's folders on this machine with --cwd and --dir", err)
+		return fmt.Errorf("%w; name the session's folders on this machine with --cwd and --dir",
+			err)
 	}
 	defer w.Close()
 	i.session.Keys = sessionstore.Keys{Roots: w.Roots()}

@@ -45,8 +45,8 @@ func NewReport(s sessionstore.Session) Report {
 		ID: s.ID, Agent: agent, Directories: directories,
 		Cwd: s.Keys.Roots.Cwd(), AdditionalDirectories: s.Keys.Roots.Additional(),
 		ReadOnlyDirectories: s.Keys.Roots.ReadOnly(),
-		Title:               s.Title, CreatedAt: s.Created.UTC(), UpdatedAt: s.Updated.UTC(), Turns: s.Turns,
-		Archived: s.Archived, Gone: s.Gone,
+		CreatedAt:           s.Created.UTC(), UpdatedAt: s.Updated.UTC(),
+		Title: s.Title, Turns: s.Turns, Archived: s.Archived, Gone: s.Gone,
 	}
 }
 

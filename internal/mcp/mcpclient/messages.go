@@ -32,9 +32,10 @@ func newInbox(l limits, log *slog.Logger) *inbox {
 	return &inbox{log: log, limits: l, pending: make(chan struct{}, l.MaxRequests)}
 }
 
-// admit waits until m may be passed to the MCP SDK, or done is closed. The SDK handles every request
-// of a server that it reads at once and keeps it until the answer is written, so a server that asks
-// without reading would fill our memory. admit fails if the server reads no answers in time.
+// admit waits until m may be passed to the MCP SDK, or done is closed. The SDK handles every
+// request of a server that it reads at once and keeps it until the answer is written, so a server
+// that asks without reading would fill our memory. admit fails if the server reads no answers in
+// time.
 func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	switch m := m.(type) {
 	case *mcpjsonrpc.Response:

@@ -25,9 +25,11 @@ func ParseHost(text string) (Host, error) {
 	t, err := parseTarget(rest, 0)
 	switch {
 	case strings.ContainsRune(rest, '*'):
-		err = errors.New("* can only stand for the labels before the first dot, as in *.example.com")
+		err = errors.New("* can only stand for the labels before the first dot, as in " +
+			"*.example.com")
 	case strings.Contains(text, "://") || strings.ContainsRune(text, '/'):
-		err = errors.New("use a host without a scheme or path, as in example.com or example.com:8080")
+		err = errors.New("use a host without a scheme or path, as in example.com or " +
+			"example.com:8080")
 	case err == nil && wild && (t.addr.IsValid() || !strings.ContainsRune(t.name, '.')):
 		err = errors.New("*. must be followed by a domain such as example.com")
 	}
@@ -277,7 +279,8 @@ const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 // browsers decide it.
 func isNumber(label string) bool {
 	digits, hex := strings.CutPrefix(label, "0x")
-	return strings.Trim(digits, "0123456789") == "" || hex && strings.Trim(digits, "0123456789abcdef") == ""
+	return strings.Trim(digits, "0123456789") == "" ||
+		hex && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
 // host returns the host of t as it is written in a URL.

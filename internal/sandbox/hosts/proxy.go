@@ -95,8 +95,8 @@ func New(o Options) *Proxy {
 	p.life, p.end = context.WithCancel(context.Background())
 	quiet := log.New(io.Discard, "", 0)
 	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet,
-		DisableGeneralOptionsHandler: true,
-		ReadHeaderTimeout:            headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		DisableGeneralOptionsHandler: true, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		ConnState:   p.limit,
 		BaseContext: func(net.Listener) context.Context { return p.life }}
 	return p
@@ -266,8 +266,8 @@ func (r Refusal) String() string {
 	text := "acp-agent's sandbox does not allow " + r.Target
 	switch {
 	case r.Near != "":
-		return text + ", because it leads to " + r.Near + ", which is not a public address and not " +
-			"in sandboxHosts itself"
+		return text + ", because it leads to " + r.Near + ", which is not a public address and " +
+			"not in sandboxHosts itself"
 	case r.Entry == "":
 		return text + ", because its port is not in sandboxPorts"
 	}

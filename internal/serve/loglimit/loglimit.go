@@ -106,7 +106,8 @@ func (s source) with(a slog.Attr) source {
 		}
 	case "forwardedFor":
 		all := a.Value.String()
-		if at, err := netip.ParseAddr(strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])); err == nil {
+		last := strings.TrimSpace(all[strings.LastIndex(all, ",")+1:])
+		if at, err := netip.ParseAddr(last); err == nil {
 			s.address = network(at)
 		}
 	}

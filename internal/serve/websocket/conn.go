@@ -60,10 +60,10 @@ type Conn struct {
 	writing sync.Mutex  // held while messages are written, which keeps their order
 	heard   atomic.Bool // something arrived since watch looked last
 
-	arrived, taken, confirm chan struct{} // tell that unread has grown or shrunk, or is to be confirmed
+	arrived, taken, confirm chan struct{} // unread has grown, has shrunk, or is to be confirmed
 
 	mu                      sync.Mutex
-	socket                  *websocket.Conn // nil while there is none
+	socket                  *websocket.Conn // nil while the connection is lost
 	stopPump                func()          // interrupts reading from the last socket
 	pumped                  chan struct{}   // closed when nothing more is read from the last socket
 	expiry                  *time.Timer     // ends a connection that is not resumed
@@ -76,7 +76,7 @@ type Conn struct {
 	unread                  queue           // the last of them
 	large                   *budget.Large   // is one of them, or was read last
 	readMessages, readBytes int             // since the last confirmation
-	confirmedAll            bool            // the other side has closed after it confirmed what it read
+	confirmedAll            bool            // the other side confirmed what it read, and has closed
 }
 
 // queue holds messages in their order.

@@ -95,7 +95,8 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 		n, err := strconv.ParseUint(response.Header.Get(receivedHeader), 10, 64)
 		if err != nil {
 			_ = socket.CloseNow()
-			return nil, 0, &refusedError{response.StatusCode, "the server did not resume the connection"}
+			return nil, 0, &refusedError{response.StatusCode,
+				"the server did not resume the connection"}
 		}
 		return socket, n, nil
 	}
@@ -135,5 +136,6 @@ func dial(
 	if elsewhere, err := response.Location(); err == nil && response.StatusCode < 400 {
 		said = fmt.Appendf(nil, "connect to %s instead", elsewhere)
 	}
-	return nil, nil, &refusedError{Status: response.StatusCode, Message: strings.TrimSpace(string(said))}
+	return nil, nil, &refusedError{Status: response.StatusCode,
+		Message: strings.TrimSpace(string(said))}
 }

@@ -18,8 +18,8 @@ func Read(t testing.TB, file string) map[string][]string {
 	return Parse(t, string(text))
 }
 
-// Parse returns the lines of a text by the headings above them, which begin with "# ". A line with a
-// quotation mark at its beginning is a string of Go.
+// Parse returns the lines of a text by the headings above them, which begin with "# ". A line with
+// a quotation mark at its beginning is a string of Go.
 func Parse(t testing.TB, text string) map[string][]string {
 	t.Helper()
 	table, heading := map[string][]string{}, ""

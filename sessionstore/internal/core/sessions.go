@@ -123,7 +123,8 @@ func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) {
 // lockAgent keeps other transactions from changing several sessions of an agent. It is called
 // before any session is locked.
 func (tx *transaction) lockAgent(agent int64) {
-	tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(), agent)
+	tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(),
+		agent)
 }
 
 // lockWithAgent locks a session's agent, and then the session. It returns nil for an unknown id.

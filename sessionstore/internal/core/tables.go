@@ -24,8 +24,8 @@ var (
 // CheckVersion returns an ErrVersion unless this program can use tables of a version.
 func CheckVersion(version int) error {
 	if version != Version {
-		return fmt.Errorf("%w: it has schema version %d, and this one needs %d", ErrVersion, version,
-			Version)
+		return fmt.Errorf("%w: it has schema version %d, and this one needs %d",
+			ErrVersion, version, Version)
 	}
 	return nil
 }

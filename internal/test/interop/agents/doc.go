@@ -2,8 +2,8 @@
 // package modelserver takes the place of their models.
 //
 // The client is package acp/client. subjects_test.go lists the agents and how each runs without an
-// account, a question or an update. "make npm" installs the packages that the tests here need; "make
-// interop-agents" also installs those of testdata/node-agents/more and rewrites the tables of
+// account, a question or an update. "make npm" installs the packages that the tests here need;
+// "make interop-agents" also installs those of testdata/node-agents/more and rewrites the tables of
 // docs/agents-compared.md. Tests whose packages are missing are skipped, except in CI.
 //
 // recorded_test.go tests the configurations of docs/editors.md. testdata/editors has what their
