@@ -63,7 +63,7 @@ func parseName(name string) error {
 // failed returns err as an error about path, without the name that was passed to the system.
 // errors.Is still finds the cause.
 func failed(op, path string, err error) error {
-	if denial := (*denialError)(nil); errors.As(err, &denial) {
+	if denial, ok := errors.AsType[*denialError](err); ok {
 		return &DeniedError{Path: path, By: denial.by}
 	}
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
@@ -71,10 +71,10 @@ func failed(op, path string, err error) error {
 
 // cause returns the system's error in err, without the names that were passed to the system.
 func cause(err error) error {
-	if pathErr := (*fs.PathError)(nil); errors.As(err, &pathErr) {
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err
 	}
-	if linkErr := (*os.LinkError)(nil); errors.As(err, &linkErr) {
+	if linkErr, ok := errors.AsType[*os.LinkError](err); ok {
 		return linkErr.Err
 	}
 	return err

@@ -230,19 +230,19 @@ type replacement struct {
 // put fails with dirfd.ErrChanged if old no longer describes the file.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
-	changed, loss := (*ChangedError)(nil), (*LossError)(nil)
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.As(err, &changed):
-		return changed
-	case errors.As(err, &loss):
-		return loss
-	default:
-		return failed("write", r.asked.path, err)
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if changed, ok := errors.AsType[*ChangedError](err); ok {
+		return changed
+	}
+	if loss, ok := errors.AsType[*LossError](err); ok {
+		return loss
+	}
+	return failed("write", r.asked.path, err)
 }
 
 func (r replacement) replace(ctx context.Context, data []byte) error {

@@ -337,7 +337,7 @@ func (g grants) allowReading(path string) error {
 		return nil
 	}
 	at, err := g.follow(filepath.Clean(path))
-	if planted := (*plantedError)(nil); errors.As(err, &planted) {
+	if planted, ok := errors.AsType[*plantedError](err); ok {
 		return planted
 	}
 	if err == nil {

@@ -40,7 +40,7 @@ func (h *health) note(err error) {
 
 // isOutage reports whether a request failed because the session store cannot be used.
 func isOutage(err error) bool {
-	if errors.As(err, new(*sessionstore.UnavailableError)) {
+	if _, ok := errors.AsType[*sessionstore.UnavailableError](err); ok {
 		return true
 	}
 	answer, ok := errors.AsType[*jsonrpc.Error](err)

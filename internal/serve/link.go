@@ -180,7 +180,7 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	lines := jsonrpc.NewReader(in, l.maxLine)
 	for {
 		line, err := lines.Append(nil)
-		if errors.As(err, new(*jsonrpc.TooLongError)) {
+		if _, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
 			return err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {

@@ -35,11 +35,10 @@ const (
 
 // code returns the SQLSTATE in err's tree, or "".
 func code(err error) string {
-	var e *pgconn.PgError
-	if !errors.As(err, &e) {
-		return ""
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code
 	}
-	return e.Code
+	return ""
 }
 
 // mayRepeat reports whether a call that failed had no effect, and may succeed if it is repeated.

@@ -104,7 +104,8 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 		}
 	}
 	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
-		if _, why := ws.Stat(path); errors.As(why, new(*workspace.ReplacedError)) {
+		_, why := ws.Stat(path)
+		if _, replaced := errors.AsType[*workspace.ReplacedError](why); replaced {
 			return c, why
 		}
 	}
@@ -441,7 +442,7 @@ func (c Change) write(ctx context.Context, ws *workspace.Workspace) (Change, err
 	defer lock.Unlock()
 	for range maxRenewals {
 		err = c.tryToWrite(ctx, ws, lock)
-		if changed := (*workspace.ChangedError)(nil); !errors.As(err, &changed) {
+		if _, changed := errors.AsType[*workspace.ChangedError](err); !changed {
 			break
 		}
 		next, planErr := c.again(ctx)

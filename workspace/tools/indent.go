@@ -40,13 +40,12 @@ func (a adaptation) notes() (notes []string) {
 func (r replacement) applyLoosely(ctx context.Context, path, content string,
 	maxSize int64) (edited string, how adaptation, err error) {
 	edited, err = r.apply(path, content, maxSize)
-	var failed *matchError
-	if !errors.As(err, &failed) || failed.Count > 0 {
+	if failed, ok := errors.AsType[*matchError](err); !ok || failed.Count > 0 {
 		return edited, how, err
 	}
 	r = r.withLineEndings(content)
 	edited, how, err = r.applyLines(ctx, path, content, maxSize)
-	if !errors.As(err, &failed) || failed.Count > 0 {
+	if failed, ok := errors.AsType[*matchError](err); !ok || failed.Count > 0 {
 		return edited, how, err
 	}
 	if shorter, ok := r.withoutLastBlank(); ok {

@@ -110,18 +110,16 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 // after returns the change to try after Apply has failed with an error, if there is one. A change
 // of a part of a file is planned again.
 func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
-	var loss *workspace.LossError
-	switch {
-	case errors.As(err, &loss): // more than was predicted
+	if loss, ok := errors.AsType[*workspace.LossError](err); ok { // more than was predicted
 		c.Loses |= loss.Losses
 		return c, true
-	case c.partial && errors.As(err, new(*workspace.ChangedError)):
-		next, err = c.again(ctx)
-		next.partial = true
-		return next, err == nil && !next.Unchanged()
-	default:
+	}
+	if _, changed := errors.AsType[*workspace.ChangedError](err); !changed || !c.partial {
 		return c, false
 	}
+	next, err = c.again(ctx)
+	next.partial = true
+	return next, err == nil && !next.Unchanged()
 }
 
 // changed returns the result of writing a file.

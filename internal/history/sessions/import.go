@@ -62,7 +62,7 @@ func (i *Import) next() ([]byte, error) {
 	for {
 		i.line++
 		line, err := i.lines.Append(nil)
-		if errors.As(err, new(*jsonrpc.TooLongError)) {
+		if _, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
 			return nil, &lineError{fmt.Errorf("%w; --max-line raises it", err)}
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 || err != nil {

@@ -102,7 +102,7 @@ func SetKeys(
 	ctx context.Context, store sessionstore.Store, s sessionstore.Session, to sessionstore.Keys,
 ) error {
 	_, err := store.Move(ctx, sessionstore.Lease{ID: s.ID, Generation: s.Generation}, to)
-	if errors.As(err, new(*sessionstore.FencedError)) {
+	if _, ok := errors.AsType[*sessionstore.FencedError](err); ok {
 		return fmt.Errorf("session %s was opened in the meantime: run the command again", s.ID)
 	}
 	return err
