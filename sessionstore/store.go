@@ -45,8 +45,8 @@ type Store interface {
 	// between. If Prune fails, n sessions have already been deleted.
 	Prune(ctx context.Context, q PruneQuery) (n int, err error)
 
-	// Size returns about how many bytes the sessions of the store's owner take, without those that
-	// were deleted, even if their data was not erased yet.
+	// Size returns about how many bytes the sessions of the owner take, without those that were
+	// deleted, even if their data was not erased yet.
 	Size(ctx context.Context) (bytes int, err error)
 
 	// Search returns the messages that contain all words of a text, the most recently indexed
@@ -227,7 +227,7 @@ type Histories interface {
 }
 
 // Draft is a part of a history that is stored as it arrives. It becomes visible when an
-// [Activation] adds it to the end of the session's history, which nothing replaces. A store deletes
+// [Activation] adds it to the end of the history, which nothing replaces. A store deletes
 // a draft together with its session, or some time after the draft's process has died. It must not
 // be used concurrently.
 type Draft interface {

@@ -16,7 +16,7 @@ const (
 	// ExistingMounts includes the mounts that exist when the workspace is opened, such as the
 	// node_modules of a development container. It is the default.
 	ExistingMounts Mounts = "existing"
-	// NoMounts restricts a root to the file system of its own directory.
+	// NoMounts restricts a root to the file system in which it lies.
 	NoMounts Mounts = "none"
 	// AnyMounts also includes later mounts. Then whoever can mount something below a root decides
 	// what is read there.

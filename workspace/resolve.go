@@ -45,8 +45,8 @@ type arrival struct {
 	at   location
 	root int
 
-	// With missingParents: whether there is no such entry, and the location of dir, because at may
-	// be several names below it.
+	// With missingParents: whether the entry is missing, and the location of dir, because at may be
+	// several names below it.
 	missing  bool
 	existing location
 }
@@ -435,7 +435,7 @@ func openRegular(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) 
 	return f, err
 }
 
-// recheck returns err, or dirfd.ErrChanged if name is no longer what seen describes.
+// recheck returns err, or dirfd.ErrChanged if seen describes another file than name does now.
 func recheck(dir *dirfd.Dir, name string, seen os.FileInfo, err error) error {
 	if now, lstatErr := dir.Lstat(name); lstatErr == nil && !os.SameFile(now, seen) {
 		return dirfd.ErrChanged

@@ -114,8 +114,8 @@ func RunDeferred() error {
 	return err
 }
 
-// argv returns the program to start with env, and its name and arguments. If there is no such
-// program, a shell takes d.Path as a command line or says what is wrong with it, because some
+// argv returns the program to start with env, and its name and arguments. If the program is
+// missing, a shell takes d.Path as a command line or says what is wrong with it, because some
 // editors start every command with a shell.
 func (d deferred) argv(env []string) (program string, argv []string) {
 	_ = os.Setenv("PATH", lookUp(env, "PATH")) // of the command, which is looked up there

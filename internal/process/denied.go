@@ -29,9 +29,9 @@ func ExplainRefusal(r hosts.Refusal, who, owner string) string {
 }
 
 // ExplainDenial looks for an error in a child's message that its sandbox has probably caused. It
-// returns a text in Markdown that tells the user which setting would permit the access, or why none
-// is suggested, and the path that this is about. Both are "" if there is no such error. who names
-// the child, and owner the section of the configuration file with its settings.
+// returns a text in Markdown that tells the user which setting would permit the access, or why it
+// suggests none, and the path that this is about. Both are "" without such an error. who names the
+// child, and owner the section of the configuration file with its settings.
 func ExplainDenial(
 	p sandbox.Policy, message, who, owner string,
 ) (explanation, path string) {

@@ -12,9 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// A program in PATH is often a link, or a small program that starts another one, and what it needs
-// lies elsewhere: where a version manager has installed it. In mode strict that can be read, too.
-// The rest of the manager's directory may have tokens.
+// A program in PATH is often a link, or a small program that starts another one. It needs files
+// elsewhere, where a version manager has installed them. Mode strict permits reading these, but not
+// the rest of that directory, which may have tokens.
 
 //go:embed installations.txt
 var installations string

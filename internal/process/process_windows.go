@@ -85,7 +85,7 @@ func (g *group) kill() {
 	}
 }
 
-// end kills the rest of the job; there is no signal to ask it first, so the grace is unused.
+// end kills the rest of the job. Windows has no signal to ask it first, so the grace is unused.
 func (g *group) end(time.Duration) {
 	g.kill()
 	g.mu.Lock()

@@ -77,7 +77,7 @@ const (
 	// never granted: whoever can make a device reaches every disk as root
 	makingDevices uint64 = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 	controlling   uint64 = unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// connecting to a Unix socket of another process; it reaches those of its own sandbox anyway
+	// connecting to a Unix socket of another process, outside the sandbox
 	reachingSockets uint64 = unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
 	// ofFiles are those rights that exist for something other than a directory.
 	ofFiles uint64 = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE |

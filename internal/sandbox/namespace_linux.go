@@ -103,9 +103,9 @@ func keepFiles(dir string) error {
 		unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// leaveHidden leaves the working directory if it is hidden now. It is what a path leads to before
-// anything was mounted over it. It is only the calling thread's, because its mounts are, or that of
-// a helper's process.
+// leaveHidden leaves the working directory if something was mounted over it: it would still lead
+// below the mount. Only the working directory of the calling thread changes, because the mounts are
+// those of this thread, or of a helper's process.
 func leaveHidden() error {
 	dir, err := unix.Getwd()
 	if err == nil {
@@ -131,7 +131,8 @@ func (p Policy) hideFiles() error {
 	return err
 }
 
-// mountOver mounts a new file system over a directory, unless there is none, or a link.
+// mountOver mounts a new file system over a directory. It does nothing if the directory is missing
+// or a link.
 func mountOver(dir, kind string, flags uintptr, data string) error {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_NO_SYMLINKS}

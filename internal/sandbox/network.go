@@ -20,7 +20,7 @@ type Outlet struct {
 	// Level is Namespace or Ports.
 	Level Network
 	// Ports are the TCP ports to which the process may connect, at level Ports on any machine. At
-	// level Namespace they are the ports of its own loopback at which others listen for it.
+	// level Namespace others listen for it at these ports of its loopback interface.
 	Ports []uint16
 	// Entered says that our own thread is in the process's namespace already.
 	Entered bool

@@ -29,7 +29,7 @@ func (p Policy) Run(l Launch, start func(Launch) error) error {
 	return p.run(l, start)
 }
 
-// ErrUnavailable is the cause of an error that says why there is no sandbox on this system.
+// ErrUnavailable is the cause of an error that says why this system has no sandbox.
 var ErrUnavailable = errors.New("the sandbox is not available")
 
 func unavailable(format string, args ...any) error {

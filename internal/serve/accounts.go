@@ -25,7 +25,7 @@ import (
 type Account struct {
 	// Name names the user.
 	Name string `json:"name"`
-	// Within are the directories in which the roots of the user's sessions must be.
+	// Within are the directories in which the user's sessions must have their roots.
 	Within workspace.Dirs `json:"within"`
 	// Agent names the agent that answers the user, "" for the server's own.
 	Agent string `json:"agent,omitzero"`
@@ -70,8 +70,7 @@ func (a Account) same(other Account) bool {
 		slices.Equal(a.Within.Strings(), other.Within.Strings())
 }
 
-// Token describes a token, without the token itself. As JSON it is the content of the token's file,
-// NAME/ID.json.
+// Token describes a token, without the token itself. As JSON it is the content of NAME/ID.json.
 type Token struct {
 	// ID tells the tokens of a user apart.
 	ID string `json:"-"`
@@ -80,7 +79,7 @@ type Token struct {
 	// Created is when it was added. Expires is when it ends; if it is zero, the token does not end.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Kind says what the token is for. Role is what a device may do.
+	// Kind says what the token is for, and Role what a device may do.
 	Kind Kind `json:"kind,omitzero"`
 	Role Role `json:"role,omitzero"`
 	// Hash is that of the token, in hexadecimal digits. [Accounts.AddToken] sets it.
@@ -113,7 +112,7 @@ func (s *Accounts) Create(a Account) error {
 	return err
 }
 
-// Set changes an account. The error is fs.ErrNotExist if there is none with this name.
+// Set changes an account. The error is fs.ErrNotExist if the name has no account.
 func (s *Accounts) Set(a Account) error {
 	path, content, err := s.encode(a)
 	if err != nil {
@@ -160,8 +159,7 @@ func (s *Accounts) addToken(name, secret string, t Token) (id string, err error)
 	return id, privatefile.CreateFile(s.tokenPath(name, id), content)
 }
 
-// errInvalid is returned by [Accounts.findToken] if there is no such token, perhaps because it was
-// revoked.
+// errInvalid is returned by [Accounts.findToken] for an unknown token, which may have been revoked.
 var errInvalid = errors.New("there is no such token")
 
 // findToken returns what is known about a token of a kind.
@@ -240,8 +238,7 @@ func (s *Accounts) names(dir string) (names []string, err error) {
 	return names, err
 }
 
-// Revoke removes an account with its tokens. The error is fs.ErrNotExist if there is none with this
-// name.
+// Revoke removes an account with its tokens. The error is fs.ErrNotExist if the name has no account.
 func (s *Accounts) Revoke(name string) error {
 	path, err := s.path(name)
 	if err != nil {

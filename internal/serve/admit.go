@@ -149,7 +149,7 @@ func (s *Server) identify(
 	return Account{}, Token{}, false
 }
 
-// makeRoom ends connections that a user has lost, the oldest first, if there is no room for a new
+// makeRoom ends connections that a user has lost, the oldest first, until the limit permits a new
 // one. The user cannot close them, and they would stay until nobody may resume them.
 func (s *Server) makeRoom(ctx context.Context, a Account) {
 	limit := cmp.Or(a.Limits.Connections, s.options.Limits.Connections)

@@ -23,14 +23,14 @@ import (
 // link connects again, and initializes and resumes what the editor has initialized and opened.
 //
 // Both sides number their requests again on each connection. So on every connection but the first,
-// the link marks the ids of the server's requests, and drops the editor's answers to requests of an
+// the link marks the ids in requests from the server, and drops answers from the editor to an
 // earlier server.
 
 const (
 	// A link gives up when maxUnsteady connections in a row have each ended within steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
-	// maxWaiting is how many bytes of the editor's lines are kept during a hand-over.
+	// maxWaiting limits the bytes from the editor that are kept during a hand-over.
 	maxWaiting = 16 << 20
 )
 

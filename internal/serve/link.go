@@ -86,8 +86,8 @@ type Link struct {
 	// sending is held while messages are sent to the server. It is locked before mu.
 	sending sync.Mutex
 	server  *websocket.Conn
-	handed  chan struct{} // closed at the end of a hand-over; nil if there is none
-	pending [][]byte      // the editor's lines during a hand-over
+	handed  chan struct{} // closed at the end of a hand-over; nil outside of one
+	pending [][]byte      // lines from the editor during a hand-over
 	waiting int           // their size, in bytes
 
 	mu         sync.Mutex
@@ -153,9 +153,8 @@ func (l *Link) close() {
 	_ = l.server.Close()
 }
 
-// hintFor says what to do if there is no such host, no server listens, there is another one, a
-// server was asked for TLS that it does not have, or not asked for TLS that it has, or its
-// certificate is not trusted.
+// hintFor says what to do if the host is unknown, no server or another one listens, only one side
+// uses TLS, or the certificate is not trusted.
 func hintFor(err error) string {
 	switch {
 	case errors.As(err, new(*net.DNSError)):

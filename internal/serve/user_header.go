@@ -19,7 +19,7 @@ type UserHeader struct {
 	header  string // in the form of the keys of http.Header
 	proxies []netip.Prefix
 	// within are the directories of users without an account, in which placeholder stands for the
-	// user's name. If there are none, such users may not connect.
+	// user's name. If it is empty, such users may not connect.
 	within []string
 }
 
@@ -92,7 +92,7 @@ func (h UserHeader) believes(remote string) bool {
 	})
 }
 
-// account returns the account of a user who has none of its own. The error is fs.ErrNotExist if
+// account returns the account of a user for whom no file has one. The error is fs.ErrNotExist if
 // such users may not connect.
 func (h UserHeader) account(name string) (Account, error) {
 	if len(h.within) == 0 {

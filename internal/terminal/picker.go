@@ -48,7 +48,7 @@ const (
 type Conversation struct {
 	// Obstacle says why it cannot be continued, and what to do. It is empty if it can.
 	Obstacle string
-	// Models are the models of which the user must choose one. It is empty if there is no choice.
+	// Models are the models of which the user must choose one. It is empty if the model is known.
 	Models []string
 	// Send sends a prompt and prints the answer. model is one of Models, or empty.
 	Send func(ctx context.Context, model, prompt string) error

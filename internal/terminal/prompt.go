@@ -156,7 +156,7 @@ func (e *lineEditor) end() error {
 	return errors.Join(err, e.screen.restore())
 }
 
-// CompleteFolder completes the path of a folder, which starts in dir, as far as there is no choice.
+// CompleteFolder completes the path of a folder, which starts in dir, until there is a choice.
 func CompleteFolder(dir, typed string) string {
 	parent, begin := "", typed
 	if i := strings.LastIndexByte(typed, '/'); i >= 0 {

@@ -93,8 +93,8 @@ func (c Changes) print(ctx context.Context, format ...string) (said string, err 
 	return g.output(ctx, args...)
 }
 
-// apart returns g with an index of its own in dir, which is a copy, and a directory for objects
-// there. objects has further objects, or is "".
+// apart returns g with a copy of the index in dir, and a directory for new objects there. objects
+// has further objects, or is "".
 func (g git) apart(ctx context.Context, dir, objects string) (git, error) {
 	var paths [2]string
 	for i, name := range []string{"index", "objects"} {

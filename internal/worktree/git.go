@@ -33,7 +33,7 @@ type git struct {
 	writes []string // the directories that it may change; nil for a command that only reads
 
 	settings []setting // override the configuration of the repository
-	filters  []setting // turn off the filters of the user's own configuration
+	filters  []setting // turn off the filters that the user has configured
 	env      []string
 	stdin    string
 }
@@ -58,14 +58,14 @@ var guarded = []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=
 	"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1"}
 
 // newGit returns how git runs in dir, with env. It reads the names of all filters and hooks of the
-// configuration, to turn them off. Filters of the user's own configuration stay on, except in new
+// configuration, to turn them off. Filters that the user has configured stay on, except in new
 // worktrees: without them, git takes a file that was only touched for a changed one.
 func newGit(ctx context.Context, dir string, env ...string) (git, error) {
 	g := git{dir: dir, settings: always, env: slices.Concat(guarded, env)}
 	names, err := g.output(ctx, "config", "--null", "--show-scope", "--name-only", "--get-regexp",
 		`^(filter|hook)\.`)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code == 1 {
-		return g, nil // there are none
+		return g, nil // no filters and hooks
 	}
 	if err != nil {
 		return g, err

@@ -314,8 +314,8 @@ func (r *Repository) checkChanges(ctx context.Context, g git, _ string) error {
 	return nil
 }
 
-// checkNested checks that no entry of a list of untracked files is a repository of its own, which
-// git neither commits nor cleans away.
+// checkNested checks that no entry of a list of untracked files is another repository, which git
+// neither commits nor cleans away.
 func (r *Repository) checkNested(entries []string) error {
 	for _, entry := range entries {
 		if path, ok := strings.CutSuffix(strings.TrimPrefix(entry, "?? "), "/"); ok {

@@ -140,7 +140,7 @@ func (r *Repository) removeBranch(ctx context.Context) error {
 	last, err := g.line(ctx, "log", "--walk-reflogs", "--max-count=1", "--format=%H %gs", r.ref(),
 		"--")
 	if err != nil || last != r.Base+" "+lockReason(r.Branch) {
-		return nil // there is none, or it is somebody else's
+		return nil // it is missing, or somebody else made it
 	}
 	_, err = g.writing(r.Common).output(ctx, "update-ref", "-d", r.ref(), r.Base)
 	return err

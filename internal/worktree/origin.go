@@ -25,7 +25,7 @@ func (r *Registry) Origins() (Origins, error) {
 }
 
 // Of returns the folders in whose place dir is, a real path: that in the main checkout, or, if the
-// repository is bare, those in its other worktrees. There are none if dir is in no worktree.
+// repository is bare, those in its other worktrees. It returns nil if dir is not in a worktree.
 func (o Origins) Of(dir workspace.Dir) (originals []workspace.Dir) {
 	at, tops := linked(dir)
 	for _, s := range o.sets {

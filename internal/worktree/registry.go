@@ -78,7 +78,7 @@ type Repository struct {
 	Copied map[string]string `json:"copied,omitempty"`
 }
 
-// Missing returns what of the worktree is no longer in its place, or "".
+// Missing says what of the worktree is missing, or "".
 func (r *Repository) Missing() string {
 	switch {
 	case !exists(r.Path):
@@ -261,8 +261,8 @@ func (r *Registry) List() ([]Set, error) {
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the set of a name. It returns [ErrNone] if there is none. A repository that was
-// moved is found if git has repaired its worktree.
+// Find returns the set of a name, or [ErrNone] if the name is unknown. A repository that was moved
+// is found if git has repaired its worktree.
 func (r *Registry) Find(name string) (Set, error) {
 	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,8 +274,8 @@ func (r *Registry) Find(name string) (Set, error) {
 	return s, err
 }
 
-// follow finds a repository that is no longer where it was. It and the worktree must name each
-// other, and the repository must have our lock.
+// follow finds a repository that was moved. It and the worktree must name each other, and the
+// repository must have our lock.
 func (r *Repository) follow() {
 	own, ok := process.LinkedWorktree(r.Path)
 	common := process.RepositoryOf(own)

@@ -31,7 +31,7 @@ const (
 type Snapshots struct{ dir string }
 
 // NewSnapshots returns the snapshots in dir, which is created when needed. Agents must not write in
-// it. If dir is empty there are none, and none may be taken.
+// it. If dir is empty, nothing is found, and no snapshot may be taken.
 func NewSnapshots(dir string) Snapshots { return Snapshots{dir} }
 
 // Snapshot is what a folder had. Git's objects of what was not committed are beside it.
@@ -42,7 +42,7 @@ type Snapshot struct {
 	// Tree has all files but LeftOut, which were too large or could not be read.
 	Tree    string   `json:"tree,omitempty"`
 	LeftOut []string `json:"leftOut,omitempty"`
-	// Problem says why there is no tree, or "".
+	// Problem says why Tree is empty, or "".
 	Problem string `json:"problem,omitempty"`
 
 	objects string
@@ -64,8 +64,7 @@ func (s Snapshots) Take(ctx context.Context, session string, folders []string) e
 	return errors.Join(failed...)
 }
 
-// take takes the snapshot in a directory of its own. It counts once the file that describes it
-// exists.
+// take takes the snapshot in a new directory. It counts once the file that describes it exists.
 func (s Snapshots) take(ctx context.Context, session, folder string) (err error) {
 	if err := privatefile.MakeDir(s.of(session)); err != nil {
 		return err
@@ -158,7 +157,7 @@ func (s *Snapshot) choose(changed []string) (kept, gone []string, err error) {
 	for _, name := range changed {
 		info, err := root.Lstat(filepath.FromSlash(name))
 		switch {
-		case name == "" || strings.HasSuffix(name, "/"): // a repository of its own
+		case name == "" || strings.HasSuffix(name, "/"): // another repository
 		case err != nil || isBelowLink(root, name):
 			gone = append(gone, name)
 		case !info.Mode().IsRegular(): // a link, or a submodule

@@ -27,7 +27,7 @@ type Health struct {
 	Protected bool
 }
 
-// Check opens the database, in which it creates the tables if there are none, and describes it.
+// Check opens the database, creates the tables if they are missing, and describes it.
 func (s *Store) Check(ctx context.Context) (h Health, err error) {
 	d := s.database
 	h.Protected = d.protected()

@@ -37,8 +37,8 @@ type Change struct {
 	// Parents are the missing directories above the new file or directory, outermost first. They
 	// are created with it.
 	Parents []workspace.Ref
-	// Alike is the path of another entry whose name cannot be told from the one to be created, ""
-	// if there is none.
+	// Alike is the path of another entry whose name cannot be told from the one to be created, or
+	// "".
 	Alike string
 	// Loses names what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
@@ -69,7 +69,7 @@ const (
 type Permit func(ctx context.Context, c Change) error
 
 // plan plans to write the file at path without changing anything, also if it is open in an editor.
-// It calls rewrite with the current text, or nil if there is no file, to get the new text. maxSize
+// It calls rewrite with the current text, or nil for a new file, to get the new text. maxSize
 // bounds the size of the file before and after, in bytes.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the

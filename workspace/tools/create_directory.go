@@ -38,8 +38,8 @@ func pathsOf(dirs []workspace.Ref) []string {
 	return paths
 }
 
-// createdAbove returns the line about directories that were created above a file or directory, ""
-// if there are none.
+// createdAbove returns the line about directories that were created above a file or directory, or
+// "".
 func createdAbove(dirs []string) string {
 	if len(dirs) == 0 {
 		return ""

@@ -110,7 +110,7 @@ func (s *Set) hint(tool, path string, err error) string {
 	}
 }
 
-// isLarge reports whether the file at path is what is too large, not its new content.
+// isLarge reports whether the file at path is too large, and not only its new content.
 func (s *Set) isLarge(path string, err *workspace.TooLargeError) bool {
 	info, statErr := s.ws.Stat(path)
 	return statErr == nil && info.Size() > err.Limit
@@ -211,7 +211,7 @@ func notElsewhere(ws *workspace.Workspace, op, path string) error {
 
 // Elsewhere returns what a relative path that does not exist may mean: a file or directory that has
 // this path in another root, also if the path begins with the label of that root. It returns "" if
-// there is none.
+// no root has one.
 func Elsewhere(ws *workspace.Workspace, path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return ""

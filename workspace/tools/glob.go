@@ -27,7 +27,7 @@ type glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
 	byName bool
-	// suffix is what names end with, if that is all; "" for other globs.
+	// suffix is the end of names, if the glob asks for nothing else; "" for other globs.
 	suffix string
 }
 

@@ -56,7 +56,7 @@ func (r replacement) applyLoosely(ctx context.Context, path, content string,
 }
 
 // withoutLastBlank returns the replacement without the empty lines at the end of the old text, and
-// without as many at the end of the new text. ok is false if there are none.
+// without as many at the end of the new text. ok is false if the old text has none there.
 func (r replacement) withoutLastBlank() (shorter replacement, ok bool) {
 	old := splitLines(r.Old)
 	for n := len(old); n > 1 && isBlankLine(old[n-1]); n-- {

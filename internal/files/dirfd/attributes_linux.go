@@ -19,9 +19,9 @@ var notCopied = map[string]bool{
 	"security.capability": true, "security.evm": true, "security.ima": true,
 }
 
-// copyAttributes gives f the extended attributes of old, and its access control list or, if it has
-// none, the permissions. lost is what f could not get so far: in another group the list is dropped,
-// because it would mean something else.
+// copyAttributes gives f the extended attributes of old, and its access control list. Without a
+// list, f gets the permissions. lost is what f could not get so far: in another group the list is
+// dropped, because it would mean something else.
 func copyAttributes(f, old *os.File, lost Lost, perm fs.FileMode) (Lost, error) {
 	missed, err := copyOthers(f, old)
 	if err != nil {

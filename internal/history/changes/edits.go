@@ -2,7 +2,7 @@ package changes
 
 import "github.com/acp-agent/acp-agent/internal/history/conversation"
 
-// Edit is what a finished tool call did to a file.
+// Edit describes what a finished tool call did to a file.
 type Edit struct {
 	Path           string
 	Kind           byte // M, D or R

@@ -143,7 +143,7 @@ func NewReader() *Reader {
 }
 
 // Again returns a Reader that reads the same part after more updates before it: the calls and
-// subagents without a beginning may begin there. It returns nil if there are none. The new Reader
+// subagents without a beginning may begin there. It returns nil if all have one. The new Reader
 // needs no more memory for a longer history.
 func (r *Reader) Again() *Reader {
 	if len(r.headless) == 0 {
@@ -204,7 +204,7 @@ func (r *Reader) Entries() []Entry {
 	return r.entries
 }
 
-// read reads an update if it is of one of the kinds, or of any if there are none.
+// read reads an update if it is of one of the kinds. Without kinds it reads every update.
 func read(stored sessionstore.Update, kinds ...sessionstore.Kind) (u update, ok bool) {
 	if kinds != nil && !slices.Contains(kinds, stored.Kind) {
 		return u, false
@@ -323,7 +323,7 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}
 }
 
-// turnEnded is no id of a message: what follows the end of a turn is another one.
+// turnEnded is not the id of a message: another message begins after the end of a turn.
 const turnEnded = "\x00"
 
 // say adds a piece of a message.
@@ -513,7 +513,7 @@ func (r *Reader) compact(u update) {
 	r.entries[at].Text = cmp.Or(text.Plain(cmp.Or(whole.String(), failed)), r.entries[at].Text)
 }
 
-// entryOf returns the index of the entry with an id. If there is none, it adds one.
+// entryOf returns the index of the entry with an id, which it adds if it is missing.
 func (r *Reader) entryOf(known map[string]int, id string, kind Kind) int {
 	at, isKnown := known[id]
 	if !isKnown {

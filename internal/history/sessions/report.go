@@ -64,7 +64,7 @@ func ListedTitle(s sessionstore.Session) string {
 const Last = "last"
 
 // Named returns the session of a list with this name: its id, the beginning of its id, or Last for
-// the first one. ok is false if there is none.
+// the first one. ok is false if no session has this name.
 func Named[T any](
 	list iter.Seq2[T, error], id func(T) string, name string,
 ) (found T, ok bool, err error) {

@@ -204,8 +204,8 @@ type Target struct {
 func (t Target) isUsual() bool { return t.port == 443 || t.port == 80 }
 
 // ParseTarget parses the host and port of a request, strictly: a name or address that some parser
-// could read as another one is refused. implied is the port if there is none, 0 if there must be
-// one.
+// could read as another one is refused. implied is the port of a request without one; with 0 such a
+// request is refused.
 func ParseTarget(text string, implied uint16) (Target, error) {
 	t, err := parseTarget(text, implied)
 	if err == nil && t.port == 0 {

@@ -29,7 +29,7 @@ type Options struct {
 	Refused func(Refusal)
 	// Upstream returns the address of the proxy that requests must go through, or nil. It is like
 	// [http.ProxyFromEnvironment]. Such a proxy resolves names itself, so their addresses are not
-	// checked. Nil means that there is none.
+	// checked. If Upstream itself is nil, no request goes through a proxy.
 	Upstream func(*http.Request) (*url.URL, error)
 
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error) // nil means DNS

@@ -53,8 +53,8 @@ func New(l Limits) *Budget {
 		changed: make(chan struct{})}
 }
 
-// Reserve counts n bytes of a request of user, until Release. It returns false if there is no room
-// for them.
+// Reserve counts n bytes of a request of user, until Release. It returns false if they exceed the
+// budget.
 func (b *Budget) Reserve(user string, n int) bool {
 	if b == nil {
 		return true

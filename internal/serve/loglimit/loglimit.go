@@ -17,7 +17,7 @@ const (
 	// window is how long records are counted before the counts start again.
 	window = time.Minute
 	// perMessage is how many records with the same message a user, or the server itself, may cause
-	// in a window. Each message has room of its own, so that none hides the others.
+	// in a window. Each message has its own limit, so that none hides the others.
 	perMessage = 200
 	// perStranger is how many records with the same message one address without a user may cause,
 	// and perStrangers how many all of them may.
@@ -134,7 +134,7 @@ type counts struct {
 	rates   map[string]*rate.Limiter // with Delay, by user
 	ended   bool
 	begun   time.Time
-	timer   *time.Timer // ends the window; nil if there is none
+	timer   *time.Timer // ends the window; nil outside of one
 	shown   map[key]int // weights of records
 	omitted map[key]*omission
 }

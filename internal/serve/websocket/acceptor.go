@@ -53,7 +53,7 @@ func (a *Acceptor) Waiting() (lost, bytes int) {
 }
 
 // EndLost ends the connection of owner that has been lost for longest, and waits until it is closed
-// or ctx ends. It returns false if there is none.
+// or ctx ends. It returns false if no connection is lost.
 func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
 	oldest := a.oldestLost(owner)
 	if oldest == nil {

@@ -124,7 +124,7 @@ func newConn(id string, resumable bool, max int, times Times) *Conn {
 		arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
 		confirm: make(chan struct{}, 1), pumped: make(chan struct{}), stopPump: func() {},
 		gone: make(chan struct{})}
-	close(c.pumped) // there is no socket yet
+	close(c.pumped) // the first socket comes later
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
 	if resumable {

@@ -12,7 +12,7 @@ import (
 // Database hides how databases differ. Statements are the same for all: they use what SQLite
 // and PostgreSQL both know, and their first argument, $1, is the owner.
 type Database interface {
-	// Open opens the database, and creates the tables if there are none. After an error it can be
+	// Open opens the database, and creates the tables if they are missing. After an error it can be
 	// called again.
 	Open(ctx context.Context) error
 	// Close closes the database, which was opened, after the last transaction.
@@ -138,7 +138,7 @@ func failed(do func()) (err error) {
 // args returns the arguments of a statement.
 func (tx *transaction) args(args ...any) []any { return append([]any{tx.owner}, args...) }
 
-// now returns the time of the transaction's beginning.
+// now returns the time at which the transaction began.
 func (tx *transaction) now() int64 { return got(tx.Now()) }
 
 // exec runs a statement. The arguments are $2 and later.

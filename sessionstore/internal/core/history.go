@@ -227,7 +227,7 @@ func (s *Store) segments(
 }
 
 // part returns the next segments of a history after seq, up to end, as long as it is that of the
-// session in r. If there are none, it finds out why.
+// session in r. If it finds none, it finds out why.
 func (tx *transaction) part(r *row, seq, end int64) (bodies [][]byte) {
 	rows := got(tx.Query(`
 		SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4

@@ -14,8 +14,8 @@ import (
 // maxAhead is how far a time may be in the future because clocks differ.
 const maxAhead = 24 * time.Hour
 
-// importedTime returns the time that an agent gives for the last activity of a session. It returns
-// known if there is none, or one in the future, with which the session would lead all lists until
+// importedTime returns the time that an agent gives for the last activity of a session. Without a
+// time it returns known, and also for one in the future: the session would lead all lists until
 // then.
 func importedTime(n sessionstore.Session, now, known int64) int64 {
 	if n.Updated.IsZero() || isFuture(n.Updated.UnixMilli(), now) {
@@ -35,7 +35,7 @@ func active(updated, now int64) int64 {
 }
 
 // learn changes the row of a session as its agent lists it, and reports whether that changes
-// anything. first are the first updates of the session's history. With onlyKnown the session counts
+// anything. first has the updates with which the history begins. With onlyKnown the session counts
 // neither as listed nor as imported.
 func (r *row) learn(
 	n sessionstore.Session, onlyKnown bool, first []sessionstore.Update, now int64,

@@ -88,7 +88,7 @@ func (tx *transaction) begin(
 	return found
 }
 
-// agents returns the keys of the owner's agents that a query matches.
+// agents returns the keys of those agents of the owner that a query matches.
 func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	if a.Validate() != nil {
 		return nil
@@ -100,7 +100,7 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	return keys
 }
 
-// agent returns the key of one of the owner's agents, or 0.
+// agent returns the key of an agent of the owner, or 0.
 func (tx *transaction) agent(a sessionstore.Agent) int64 {
 	if keys := tx.agents(a); len(keys) == 1 {
 		return keys[0]

@@ -35,7 +35,7 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	})
 }
 
-// oneByOne calls do with each id in a transaction of its own, and returns how many it has dealt
+// oneByOne calls do with each id, in a transaction for each, and returns how many it has dealt
 // with. Others write in between.
 func (s *Store) oneByOne(
 	ctx context.Context, ids []string, do func(tx *transaction, id string) bool,
