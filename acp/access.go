@@ -134,7 +134,9 @@ func (a asker) ruled(
 
 // askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
 // allow it.
-func (s *session) askByRule(ctx context.Context, method string, refused *permission.RuleError) error {
+func (s *session) askByRule(
+	ctx context.Context, method string, refused *permission.RuleError,
+) error {
 	what, kind, verb := refused.Action.Line, sdk.ToolKindExecute, "Run "
 	if refused.Action.Verb != permission.Run {
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "

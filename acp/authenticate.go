@@ -28,8 +28,9 @@ func (a *agent) authMethods() json.RawMessage {
 		Description: "acp-agent needs no account."}}
 	if len(a.options.SetupArgs) > 0 && a.connection.clientCapabilities().terminalSignIn {
 		methods = append(methods, method{ID: "setup", Name: "Set up acp-agent",
-			Description: "Choose the agent or model that answers, and folders that belong together.",
-			Type:        "terminal", Args: a.options.SetupArgs})
+			Description: "Choose the agent or model that answers, and folders that belong " +
+				"together.",
+			Type: "terminal", Args: a.options.SetupArgs})
 	}
 	return backend.Encode(methods)
 }

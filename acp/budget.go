@@ -45,7 +45,8 @@ func ParseBudget(text string) (Budget, error) {
 	if len(words) == 0 {
 		return Budget{}, nil
 	}
-	wrong := fmt.Errorf(`%q is not a budget such as "5 USD per day" or "2.50 EUR per session"`, text)
+	wrong := fmt.Errorf(`%q is not a budget such as "5 USD per day" or "2.50 EUR per session"`,
+		text)
 	if len(words) != 4 || words[2] != "per" {
 		return Budget{}, wrong
 	}
@@ -64,7 +65,8 @@ func (b Budget) String() string {
 	if b.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("%s %s per %s", strconv.FormatFloat(b.Amount, 'f', -1, 64), b.Currency, b.Per)
+	return fmt.Sprintf("%s %s per %s", strconv.FormatFloat(b.Amount, 'f', -1, 64),
+		b.Currency, b.Per)
 }
 
 // IsZero reports whether there is no budget.
@@ -153,7 +155,8 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
 				fmt.Sprintf("The budget of %s is used up", b),
 				text.Money(spent, b.Currency)+" were used, as reported by the agents."),
-			Once: "Go on with this prompt", Always: "Go on, and do not ask again in this session today",
+			Once: "Go on with this prompt", Always: "Go on, and do not ask again in this session " +
+				"today",
 			Reject: "Stop",
 		}
 		const method = protocol.RequestPermission
@@ -182,8 +185,8 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:
 // some clients remove a prompt that was refused, with the answer.
 func (s *session) overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
-	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, and you "+
-		"did not choose to go on."))
+	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, "+
+		"and you did not choose to go on."))
 	return backend.FailedTurn(), err
 }
 

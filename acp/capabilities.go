@@ -101,8 +101,8 @@ func (to *connection) checkMethod(method string, params backend.Raw) error {
 	c := to.clientCapabilities()
 	switch {
 	case namesChild(params) && !c.declares(protocol.Subagents):
-		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s for subagents",
-			method)
+		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
+			"the client does not offer %s for subagents", method)
 	case method == protocol.SessionUpdate:
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "send %s with Update, so that it is recorded",
 			method)

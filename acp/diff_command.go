@@ -57,7 +57,8 @@ func (o *ownTurn) answerDiff() (backend.Raw, error) {
 	}
 	var b strings.Builder
 	for _, folder := range all {
-		fmt.Fprintf(&b, "**%s**: %s\n\n", text.Code(text.Printable(folder.Folder)), folder.Summary())
+		fmt.Fprintf(&b, "**%s**: %s\n\n", text.Code(text.Printable(folder.Folder)),
+			folder.Summary())
 		for _, f := range folder.Files {
 			fmt.Fprintf(&b, "- %s %s", text.Code(text.Printable(f.Path)), f.Lines())
 			if f.Named {

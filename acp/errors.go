@@ -41,8 +41,9 @@ func errNotActive(id sessionstore.ID) error {
 func errOpenElsewhere(id sessionstore.ID, roots *workspace.Roots) error {
 	message := "this session is open in another window: close it there first"
 	if roots != nil {
-		message = "this session is open in another window, where a turn is running: load it without " +
-			"additionalDirectories, or with those that it has, or wait for the end of the turn"
+		message = "this session is open in another window, where a turn is running: load it " +
+			"without additionalDirectories, or with those that it has, or wait for the end of the " +
+			"turn"
 	}
 	return stateError(jsonrpc.CodeInvalidRequest, message,
 		reasonData{Reason: "open_elsewhere", SessionID: string(id), Roots: roots})
@@ -112,7 +113,8 @@ func (a *agent) discreet(work jsonrpc.Work) jsonrpc.Work {
 		if errors.As(err, &unavailable) ||
 			ok && string(strictjson.Find(answer.Data, "reason")) == `"`+storeUnavailable+`"` {
 			err = stateError(jsonrpc.CodeInternal,
-				"the session store of the server cannot be used: try again later, or tell its operator",
+				"the session store of the server cannot be used: try again later, or tell its "+
+					"operator",
 				reasonData{Reason: storeUnavailable})
 		}
 		return result, err

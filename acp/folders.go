@@ -98,7 +98,8 @@ func (p *sessionParams) setGrants(declared []Folder, stored *sessionstore.Sessio
 	var given, known []workspace.Root
 	for _, f := range declared {
 		if dir, err := workspace.ParseDir(f.Path); err == nil { // otherwise opening it fails
-			given = append(given, workspace.Root{Dir: dir, Real: workspace.Real(dir), Grant: f.grant()})
+			given = append(given, workspace.Root{Dir: dir, Real: workspace.Real(dir),
+				Grant: f.grant()})
 		}
 	}
 	isGiven := func(real workspace.Dir) bool {
@@ -180,7 +181,8 @@ func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.Co
 
 // addedFolder returns the folder that the user added with a consent.
 func addedFolder(c consent.Consent) Folder {
-	return Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly, confirmed: true}
+	return Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly,
+		confirmed: true}
 }
 
 // keptFolders returns the stored folders. Those that are also declared have the setting that

@@ -33,12 +33,13 @@ func (o *ownTurn) listTurns(name string) error {
 		}
 		if n, begins := c.Next(u); begins {
 			said := text.Line(text.Plain(backend.ChunkText(u)), 80)
-			turns = append(turns, fmt.Sprintf("- %d: %s\n", n, text.Code(cmp.Or(said, "(no text)"))))
+			turns = append(turns, fmt.Sprintf("- %d: %s\n",
+				n, text.Code(cmp.Or(said, "(no text)"))))
 			turns = turns[max(0, len(turns)-most):]
 		}
 	}
-	return o.say(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy what was "+
-		"said before it into a new session. Files are not changed.\n",
+	return o.say(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy "+
+		"what was said before it into a new session. Files are not changed.\n",
 		cmp.Or(strings.Join(turns, ""), "No turn of this session has ended.\n"), name))
 }
 
@@ -56,7 +57,7 @@ func (o *ownTurn) forkBefore(turn int64) error {
 	if !o.agent.remote {
 		run = ", or run `acp-agent run --resume " + string(n.ID) + " PROMPT`"
 	}
-	return o.say(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has the same "+
-		"folders. Files were not changed back. To go on there, load it in your editor%s.\n",
-		turn, text.Code(string(n.ID)), run))
+	return o.say(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has "+
+		"the same folders. Files were not changed back. To go on there, load it in your "+
+		"editor%s.\n", turn, text.Code(string(n.ID)), run))
 }

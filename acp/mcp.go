@@ -105,9 +105,10 @@ func checkRemote(p mcp.Policy, c mcpclient.Config) error {
 	if ok {
 		return nil
 	}
-	return stateError(jsonrpc.CodeInvalidParams, fmt.Sprintf("the operator of this server does not "+
-		"allow the MCP server %s: use only those that are allowed by name, with the same command "+
-		"line or URL, and without environment variables", text.Quote(text.Truncate(c.Name, 64))),
+	return stateError(jsonrpc.CodeInvalidParams, fmt.Sprintf("the operator of this server does "+
+		"not allow the MCP server %s: use only those that are allowed by name, with the same "+
+		"command line or URL, and without environment variables",
+		text.Quote(text.Truncate(c.Name, 64))),
 		reasonData{Reason: "server_not_allowed"})
 }
 

@@ -31,7 +31,8 @@ var (
 	systemPromptShape = shape(shapes{"content": list(blockShape)}, "mode", "_meta")
 
 	newShape = shape(shapes{protocol.AdditionalDirectories: list(nil),
-		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape}, "cwd", "_meta")
+		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
+		"cwd", "_meta")
 
 	loadShape = shape(shapes{protocol.AdditionalDirectories: list(nil),
 		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},

@@ -40,7 +40,8 @@ func (o *ownTurn) showPermissions() error {
 	permits := o.session.permits
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
-		return o.say("The rules cannot be read, so everything is asked: " + text.Plain(err.Error()) + "\n")
+		return o.say("The rules cannot be read, so everything is asked: " +
+			text.Plain(err.Error()) + "\n")
 	}
 	var b strings.Builder
 	list := func(effect string, rules []permission.Rule) {
@@ -66,7 +67,8 @@ func (o *ownTurn) showPermissions() error {
 	switch {
 	case b.Len() > 0:
 	case permits.Configured != nil:
-		b.WriteString("No rules hold in this session yet: you are asked, and the answer \"Always\" makes one.\n")
+		b.WriteString("No rules hold in this session yet: you are asked, and the answer " +
+			"\"Always\" makes one.\n")
 	default:
 		b.WriteString("No rules hold in this session: the agent uses its own prompts. With " +
 			"`\"permissions\": {}` in the configuration acp-agent offers to remember what you allow.\n")
@@ -94,21 +96,22 @@ func (o *ownTurn) revokePermission(command, id string) error {
 		}
 		return o.say("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
 	}
-	return o.say("No rule of this session has this ID. `/" + command + "` shows the IDs; rules of your " +
-		"configuration are changed there.\n")
+	return o.say("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
+		"of your configuration are changed there.\n")
 }
 
 // whyUnruled says what rules are worth for an agent that does not ask.
 func whyUnruled(b backend.Info) string {
 	asks := " asks for no permission: your rules about permissions do not hold for it."
 	if !b.NeverAsks {
-		asks = " changes files and runs commands without asking: your rules about permissions do not " +
-			"hold for that. It asks " + b.AsksLittle + "."
+		asks = " changes files and runs commands without asking: your rules about permissions do " +
+			"not hold for that. It asks " + b.AsksLittle + "."
 	}
 	if b.ServerSandbox.Mode != backend.SandboxOff {
 		return text.Name(b.Profile) + asks + " Its sandbox restricts it."
 	}
-	return text.Name(b.Profile) + asks + " Use the sandbox, `--sandbox write`, if it should not do everything."
+	return text.Name(b.Profile) + asks +
+		" Use the sandbox, `--sandbox write`, if it should not do everything."
 }
 
 // checkAsked tells the user, once in a session, that an agent that is known to ask little has done

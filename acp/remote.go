@@ -87,7 +87,8 @@ func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work
 // initialize describe the client and those of authenticate its account; these stay.
 func (g Grants) limit(r *jsonrpc.Request) {
 	shape := methodOf(r.Method).shape
-	if g.Extensions || shape == nil || r.Method == protocol.Initialize || isAccountMethod(r.Method) {
+	if g.Extensions || shape == nil || r.Method == protocol.Initialize ||
+		isAccountMethod(r.Method) {
 		return
 	}
 	r.Params = strictjson.Prune(r.Params, shape, "_meta")

@@ -17,8 +17,8 @@ import (
 // again with the new list, as a session/resume does, but within the turn of the prompt.
 
 const rootsUsage = "Type `/roots` to see the folders of this session, " +
-	"`/roots add DIR` to add one, `/roots add --read-only DIR` to add one in which nothing may be " +
-	"changed, or `/roots remove DIR` to remove one. " +
+	"`/roots add DIR` to add one, `/roots add --read-only DIR` to add one in which nothing may " +
+	"be changed, or `/roots remove DIR` to remove one. " +
 	"A relative DIR starts at the working directory, and `~` is your home directory. " +
 	"`/roots add FILE` adds the folders that a file lists: " +
 	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"

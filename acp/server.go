@@ -354,7 +354,8 @@ func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 			k.name, perPeer, k.remedy), reasonData{Reason: k.reason})
 	case total > 0 && *s.used.of(kind) >= total:
 		return stateError(jsonrpc.CodeInternal, fmt.Sprintf(
-			"the server has too many %s of all users: the limit is %d; try again later", k.name, total),
+			"the server has too many %s of all users: the limit is %d; try again later",
+			k.name, total),
 			reasonData{Reason: k.reason})
 	}
 	*p.used.of(kind)++

@@ -142,7 +142,8 @@ func (c *connection) delete(
 		return nil, err
 	}
 	if err := a.snapshots().Remove(string(s.ID)); err != nil {
-		a.log.Warn("cannot remove the snapshots of the deleted session", "session", s.ID, "error", err)
+		a.log.Warn("cannot remove the snapshots of the deleted session", "session", s.ID,
+			"error", err)
 	}
 	if err := a.consents().ForgetSession(string(s.ID)); err != nil {
 		a.log.Warn("cannot forget the folders of the deleted session", "session", s.ID,

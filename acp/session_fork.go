@@ -21,8 +21,8 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	}
 	// A draft lets agents name positions in a session. They are not stored, so none is known.
 	if at := params.Field("cursorId"); at.Present() && !at.IsNull() {
-		return nil, strictjson.Refuse(at.Refuse(strictjson.Unsupported).Expecting("no position: a copy " +
-			"has all finished turns"))
+		return nil, strictjson.Refuse(at.Refuse(strictjson.Unsupported).Expecting("no position: " +
+			"a copy has all finished turns"))
 	}
 	source, err := c.agent.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err != nil {

@@ -241,8 +241,8 @@ func (v *viewers) mark(ctx context.Context, except *connection, ours map[string]
 // answeredLate tells a client that its answer to a question came too late.
 func (v *viewers) answeredLate(c *connection, asked question, result backend.Raw) {
 	v.agent.tasks.Go(func() {
-		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered or "+
-			"had ended.\n")
+		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered "+
+			"or had ended.\n")
 		if asked.method == protocol.RequestPermission {
 			choice, _ := asked.Chosen(result)
 			c.observe(AnswerEvent{Session: v.address.id, Title: asked.Call.Title,

@@ -20,14 +20,14 @@ import (
 // worktrees of the session's folders, after a question, and copies the conversation into a session
 // that has these folders. The present session stays as it is.
 
-const worktreeUsage = "Type `/worktree NAME` to make a git worktree of each folder of this session, on a " +
-	"new branch NAME, and a copy of this conversation that works there.\n"
+const worktreeUsage = "Type `/worktree NAME` to make a git worktree of each folder of this " +
+	"session, on a new branch NAME, and a copy of this conversation that works there.\n"
 
 // noRemoteWorktrees answers users of a server, where worktrees would lie outside of the directories
 // that they may open.
-const noRemoteWorktrees = "This server makes no worktrees, because they would lie outside of the folders " +
-	"that you may open. Its operator can make them with `acp-agent worktree add`, and allow you their " +
-	"directory with `acp-agent tokens set`.\n"
+const noRemoteWorktrees = "This server makes no worktrees, because they would lie outside of the " +
+	"folders that you may open. Its operator can make them with `acp-agent worktree add`, and " +
+	"allow you their directory with `acp-agent tokens set`.\n"
 
 // offersWorktrees reports whether there is a /worktree.
 func (a *agent) offersWorktrees() bool { return a.options.Worktrees.Dir != "" }
@@ -81,8 +81,8 @@ func (o *ownTurn) makeWorktrees(name string) error {
 	}
 	id, err := o.copySession(ctx, made)
 	if err != nil {
-		return o.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be copied: "+
-			"%s\n", text.Code(name), text.Plain(protocolError(err).Error())))
+		return o.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be "+
+			"copied: %s\n", text.Code(name), text.Plain(protocolError(err).Error())))
 	}
 	return o.tellWorktrees(made, id)
 }
@@ -143,9 +143,10 @@ func (o *ownTurn) tellWorktrees(made worktree.Set, id sessionstore.ID) error {
 		fmt.Fprintf(&b, "- %s%s\n", text.Code(text.Printable(f.Path)), shared)
 		editor += " " + text.ShellWord(f.Path)
 	}
-	fmt.Fprintf(&b, "\nTo go on there, open these folders in your editor and load the copy, or run one of\n\n%s",
-		text.Block("sh", "zed"+editor+"\ncode"+editor+"\nacp-agent run --resume "+string(id)+" PROMPT"))
-	b.WriteString("\n`acp-agent worktree list` shows how to merge the branches, and `worktree remove` " +
-		"removes what has nothing to lose.\n")
+	fmt.Fprintf(&b, "\nTo go on there, open these folders in your editor and load the copy, or "+
+		"run one of\n\n%s", text.Block("sh",
+		"zed"+editor+"\ncode"+editor+"\nacp-agent run --resume "+string(id)+" PROMPT"))
+	b.WriteString("\n`acp-agent worktree list` shows how to merge the branches, and `worktree " +
+		"remove` removes what has nothing to lose.\n")
 	return o.say(b.String())
 }

@@ -31,13 +31,15 @@ const (
 var adapterCommands = []struct{ name, other, description, hint string }{
 	{RootsCommand, "", "Show the session's folders, or add or remove one; asks first",
 		"[add DIR | remove DIR]"},
-	{MCPCommand, "mcp-servers", "List the MCP servers, list what they offer, start one configured in a " +
-		"folder (asks first), or read a resource", "[tools | start NAME | read SERVER URI]"},
-	{WorktreeCommand, "", "Copy this conversation into git worktrees of all folders, on a new branch; " +
-		"asks first", "NAME"},
-	{ForkCommand, "fork-conversation", "Show the turns of this conversation, or copy it up to one of them; " +
-		"files are not changed", "[TURN]"},
-	{DiffCommand, "session-diff", "Show what was changed in the folders since this session began", ""},
+	{MCPCommand, "mcp-servers", "List the MCP servers, list what they offer, start one " +
+		"configured in a folder (asks first), or read a resource",
+		"[tools | start NAME | read SERVER URI]"},
+	{WorktreeCommand, "", "Copy this conversation into git worktrees of all folders, on a new " +
+		"branch; asks first", "NAME"},
+	{ForkCommand, "fork-conversation", "Show the turns of this conversation, or copy it up to " +
+		"one of them; files are not changed", "[TURN]"},
+	{DiffCommand, "session-diff", "Show what was changed in the folders since this session began",
+		""},
 	{PermissionsCommand, "permission-rules", "Show or revoke what agents may do without asking",
 		"[revoke ID]"},
 }

@@ -169,7 +169,8 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 // sessionCapabilities returns the fields of the session capabilities, by name.
 func (a *Agent) sessionCapabilities() map[string]*bool {
 	return map[string]*bool{
-		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close, "delete": &a.Delete,
+		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close,
+		"delete":              &a.Delete,
 		additionalDirectories: &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
 		"title": &a.Title, "archive": &a.Archive, "options": &a.Options,
 	}

@@ -38,7 +38,8 @@ func builtins() []command {
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*commandTurn).listCommands},
 		{mcp.Name, mcp.Input.Unstructured.Hint, mcp.Description, (*commandTurn).mcp},
-		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first", (*commandTurn).call},
+		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first",
+			(*commandTurn).call},
 		{"help", "", "Show this list", (*commandTurn).help},
 	}
 }
@@ -64,7 +65,8 @@ func (t *commandTurn) mcp(ctx context.Context, p prompt) error {
 
 // servers returns what answers about MCP servers.
 func (t *commandTurn) servers() commands.MCP {
-	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host, Roots: t.roots, Patience: t.limits.waiting}
+	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host, Roots: t.roots,
+		Patience: t.limits.waiting}
 }
 
 func (t *commandTurn) answer(ctx context.Context, p prompt) error {

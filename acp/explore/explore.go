@@ -68,7 +68,9 @@ func newSession(h backend.Host, l limits) *explorerSession {
 func (s *explorerSession) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt answers one prompt.
-func (s *explorerSession) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (s *explorerSession) Prompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) backend.Work {
 	return func() (backend.Raw, error) {
 		p, err := readPrompt(params)
 		if err != nil {

@@ -23,7 +23,8 @@ func (t *commandTurn) find(ctx context.Context, p prompt) error {
 		return t.Refuse("Give a glob: " + text.Code("/find GLOB") + ", for example " +
 			text.Code("/find **/*.go") + ".\n")
 	}
-	return t.useTool(ctx, "find_files", "Find "+text.Argument(p.text), map[string]any{"glob": p.text})
+	return t.useTool(ctx, "find_files", "Find "+text.Argument(p.text),
+		map[string]any{"glob": p.text})
 }
 
 // search answers /search.

@@ -71,7 +71,9 @@ func (t *commandTurn) explainUnusable(a discovery.Artifact) error {
 }
 
 // showArtifact shows the text of a skill or command, attributed to its root.
-func (t *commandTurn) showArtifact(ctx context.Context, a discovery.Artifact, arguments string) error {
+func (t *commandTurn) showArtifact(
+	ctx context.Context, a discovery.Artifact, arguments string,
+) error {
 	r := t.roots[a.Root.Index]
 	call, err := t.Begin(sdk.ToolKindRead, fmt.Sprintf("Read %s %s of folder %s", a.Kind,
 		text.Printable(a.Name), text.Printable(r.Label)),

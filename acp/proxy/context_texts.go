@@ -67,8 +67,8 @@ func describeReadOnly(roots workspace.Roots) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "These folders are read-only. The user wants nothing in them to be changed, not even by " +
-		"a command:\n" + b.String()
+	return "These folders are read-only. The user wants nothing in them to be changed, not even " +
+		"by a command:\n" + b.String()
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
@@ -83,7 +83,8 @@ func (s *session) instructionsText(mode profiles.RootsMode) string {
 		instructions += "\n" + nested
 	}
 	if limit := s.proxy.options.limits.MaxInstructions; len(instructions) > limit {
-		instructions = text.Prefix(instructions, limit) + "\n(cut: the rest did not fit; look for " +
+		instructions = text.Prefix(instructions, limit) +
+			"\n(cut: the rest did not fit; look for " +
 			instructionFiles + " in the folders)\n"
 	}
 	return instructions
@@ -99,7 +100,8 @@ const (
 // findNested looks for the instructions of directories below the roots.
 func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 	catalog := s.host.Catalog()
-	if catalog == nil || s.proxy.options.Profile.Finds.InCwd == nil && s.roots.Additional().Len() == 0 {
+	if catalog == nil || s.proxy.options.Profile.Finds.InCwd == nil &&
+		s.roots.Additional().Len() == 0 {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)

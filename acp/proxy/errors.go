@@ -47,8 +47,8 @@ func (e *endedError) Error() string {
 		if e.Stray != nil {
 			did = fmt.Sprintf("printed %q, which is not an ACP message", *e.Stray)
 		}
-		advice = "it " + did + ". Many agents speak ACP only with an argument, such as opencode acp; " +
-			"run its command in a terminal to see what it prints"
+		advice = "it " + did + ". Many agents speak ACP only with an argument, such as opencode " +
+			"acp; run its command in a terminal to see what it prints"
 	}
 	if e.InSession {
 		advice = "try again: it is restarted and the session continues; " + advice

@@ -151,7 +151,8 @@ func (p *Pool) offer(key poolKey, cs *connections) {
 // join them, they end after a while.
 func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) error {
 	p.mu.Lock()
-	cs.clients = slices.DeleteFunc(cs.clients, func(other backend.Client) bool { return other == c })
+	cs.clients = slices.DeleteFunc(cs.clients,
+		func(other backend.Client) bool { return other == c })
 	last := len(cs.clients) == 0
 	if last && p.shared[cs.key] == cs {
 		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() {

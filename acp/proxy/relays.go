@@ -102,7 +102,8 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
 		}
 	}
-	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders, ReadOnly: readOnly}, len(users) > 0
+	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders, ReadOnly: readOnly},
+		len(users) > 0
 }
 
 // tell returns the text that the instructions of our tool server contain for the latest user's

@@ -37,10 +37,12 @@ func (p *proxy) sandboxNotice() string {
 	profile := p.options.Profile
 	err := profile.Sandbox.Unprotected()
 	switch {
-	case err == nil && (profile.Sandbox.Mode == backend.SandboxOff || profile.State.SandboxHint == ""):
+	case err == nil && (profile.Sandbox.Mode == backend.SandboxOff ||
+		profile.State.SandboxHint == ""):
 		return ""
 	case err == nil:
 		return profile.State.SandboxHint + "\n\n"
 	}
-	return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: %v.\n\n", err)
+	return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: %v.\n\n",
+		err)
 }

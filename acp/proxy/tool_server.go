@@ -94,7 +94,8 @@ func (s *session) tryWithoutTools(ctx context.Context, r *opening) (openResult, 
 func (s *session) refusedTools(c *child, refused error) string {
 	return fmt.Sprintf("%s does not take acp-agent's own MCP server, with tools for additional "+
 		"folders: %s. The session goes on without it: the agent is told the folders' paths, and "+
-		"reaches them with its own tools.\n\n", s.agentName(c), text.Line(refused.Error(), maxTitle))
+		"reaches them with its own tools.\n\n", s.agentName(c),
+		text.Line(refused.Error(), maxTitle))
 }
 
 // askEnv returns the environment that makes the agent ask before it writes with the server's tools.

@@ -156,8 +156,9 @@ func (set *settings) printPatches(ctx context.Context, all []changes.Folder) err
 // is asked for where no repository can name one.
 func (set *settings) page(ctx context.Context, content string) error {
 	dir := set.dir()
-	pager, err := process.Output(ctx, process.Command{Path: "git", Args: []string{"var", "GIT_PAGER"},
-		Dir: dir, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}})
+	pager, err := process.Output(ctx, process.Command{Path: "git",
+		Args: []string{"var", "GIT_PAGER"},
+		Dir:  dir, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}})
 	if err != nil {
 		return err
 	}

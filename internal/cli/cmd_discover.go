@@ -141,7 +141,8 @@ func (f findings) whole() (json.RawMessage, error) {
 func (f findings) print(out io.Writer) error {
 	var b strings.Builder
 	for _, root := range f.Roots() {
-		fmt.Fprintf(&b, "%d  %s%s", root.Index, text.Printable(root.Dir.String()), root.Grant.Mark())
+		fmt.Fprintf(&b, "%d  %s%s", root.Index, text.Printable(root.Dir.String()),
+			root.Grant.Mark())
 		if from := f.declared[root.Dir]; root.Index > 0 && from != "" {
 			fmt.Fprintf(&b, "  (%s)", text.Printable(from))
 		}
@@ -180,7 +181,8 @@ func printWorkspaceFiles(b *strings.Builder, root workspace.Root, files []discov
 	if len(files) == 0 {
 		return
 	}
-	b.WriteString("   workspace files (their folders are not part of a session until you add them)\n")
+	b.WriteString("   workspace files (their folders are not part of a session until you add " +
+		"them)\n")
 	for _, f := range files {
 		rel, err := filepath.Rel(root.Dir.String(), f.Path)
 		if err != nil {

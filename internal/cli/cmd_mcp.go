@@ -92,7 +92,8 @@ func (m *mcpFlags) define(cmd *cobra.Command) {
 // check reports flags that do not fit together.
 func (m *mcpFlags) check(cmd *cobra.Command) error {
 	for _, flags := range [][]string{
-		{"dir", "any-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"}, {"token-file", "no-auth"},
+		{"dir", "any-dir"}, {"read-dir", "any-dir"}, {"within", "any-dir"},
+		{"token-file", "no-auth"},
 	} {
 		if err := exclusive(cmd, flags...); err != nil {
 			return err
@@ -228,8 +229,8 @@ func guarded(w *workspace.Workspace, p permission.Permissions) (*workspace.Works
 // the same, so that is not permitted.
 func permit(_ context.Context, c tools.Change) error {
 	if c.Alike != "" {
-		return fmt.Errorf("there is %s, whose name looks the same: use exactly this name, or another one",
-			text.Printable(c.Alike))
+		return fmt.Errorf("there is %s, whose name looks the same: use exactly this name, or "+
+			"another one", text.Printable(c.Alike))
 	}
 	if c.Loses&^workspace.LosesLinks != 0 {
 		return errors.New("acp-agent mcp cannot ask the user about that")
@@ -272,8 +273,9 @@ func readToken(path, source string) (string, error) {
 		return "", usage.Errorf("--token-file: %s is a device: give a file", path)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return "", usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",
-			path)
+		return "",
+			usage.Errorf("--token-file: other users can access %s: chmod 600 makes it private",
+				path)
 	}
 	const most = 4 << 10
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
@@ -302,7 +304,8 @@ func isToken(token string) bool {
 func listenLoopback(ctx context.Context, flag, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, usage.Errorf("%s: invalid address %q; use one such as 127.0.0.1:8080", flag, addr)
+		return nil, usage.Errorf("%s: invalid address %q; use one such as 127.0.0.1:8080",
+			flag, addr)
 	}
 	if !secret.IsLoopback(host) {
 		return nil, usage.Errorf(

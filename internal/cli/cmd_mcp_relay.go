@@ -61,7 +61,8 @@ func relayMCP(
 ) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" && socket != "" {
-		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help", mcprelay.SecretVariable)
+		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help",
+			mcprelay.SecretVariable)
 	}
 	logger, closeLog, err := set.openLog(set.err)
 	if err != nil {

@@ -31,8 +31,10 @@ func newPermissions(set *settings) *cobra.Command {
 		newPermissionsRevoke(set))
 	unknown := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 && slices.Contains([]string{"add", "allow", "ask", "deny", "set"}, args[0]) {
-			return usage.Errorf("unknown command %q for %s; rules are in \"permissions\" of %s, and\n"+
+		if len(args) > 0 && slices.Contains([]string{"add", "allow", "ask", "deny", "set"},
+			args[0]) {
+			return usage.Errorf("unknown command %q for %s; rules are in \"permissions\" of %s, "+
+				"and\n"+
 				"acp-agent setup --yes --allow RULE adds one there", args[0], cmd.CommandPath(),
 				cmp.Or(set.config.Path, config.DefaultPath()))
 		}
@@ -146,8 +148,8 @@ func (set *settings) printPermissions(found []consent.Consent, configured bool) 
 			timeOrDash(one.Allowed.UTC()), timeOrDash(one.Used))
 	}
 	if len(found) == 0 {
-		set.note("nothing is remembered: agents ask you, and what you then always allow is listed " +
-			"here")
+		set.note("nothing is remembered: agents ask you, and what you then always allow is " +
+			"listed here")
 	} else if err := table.Print(); err != nil {
 		return err
 	}
@@ -205,8 +207,8 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			}
 			if given != 1 || slices.Contains(names, "") {
 				return usage.Errorf(
-					"%s needs an ID, --dir DIR or --all, and one kind of them; acp-agent permissions list "+
-						"shows the IDs",
+					"%s needs an ID, --dir DIR or --all, and one kind of them; acp-agent "+
+						"permissions list shows the IDs",
 					words(cmd))
 			}
 			return nil

@@ -49,7 +49,8 @@ func newRun(set *settings) *cobra.Command {
 				return err
 			}
 			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
-			if screen, ok := terminal.OpenScreen(set.in, set.out); ok && len(words) == 0 && !r.json {
+			if screen, ok := terminal.OpenScreen(set.in, set.out); ok && len(words) == 0 &&
+				!r.json {
 				return r.chat(cmd.Context(), screen, set, command)
 			}
 			prompt, err := readPrompt(cmd.Context(), set.streams, words, set.maxLine)
@@ -135,7 +136,8 @@ func readPrompt(
 		return p, usage.Errorf("%s is a folder, not a prompt: --dir %[1]s adds it",
 			text.Printable(p.Text))
 	case len(p.Text)+len(p.Data) > max:
-		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit", max)
+		return p, usage.Errorf("the prompt is longer than %d bytes; --max-line changes the limit",
+			max)
 	case strings.TrimSpace(p.Text) == "" && strings.TrimSpace(p.Data) == "":
 		return p, usage.Errorf(
 			"run needs a prompt, such as /roots, as an argument or on standard input; " +

@@ -35,7 +35,8 @@ func newSandbox(set *settings) *cobra.Command {
 				return nil // args only show what runs
 			}
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
-				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR -- COMMAND")
+				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR " +
+					"-- COMMAND")
 			}
 			return nil
 		},
@@ -56,7 +57,8 @@ func newSandbox(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return exitStatus(process.RunInTerminal(cmd.Context(), command, set.in, set.out, set.err))
+			return exitStatus(process.RunInTerminal(cmd.Context(), command, set.in, set.out,
+				set.err))
 		},
 	}
 	set.accept(cmd, "sandbox", "state-dir")
@@ -66,7 +68,8 @@ func newSandbox(set *settings) *cobra.Command {
 	cmd.Flags().Var((*listValue)(&f.write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.read), "read", "with strict, also read `PATH`; can be repeated")
-	cmd.Flags().BoolVar(&f.deferred, "deferred", false, "run the command that acp-agent left for an editor")
+	cmd.Flags().BoolVar(&f.deferred, "deferred", false,
+		"run the command that acp-agent left for an editor")
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
 	cmd.Flags().StringVar(&f.ports, "ports", "",
 		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
@@ -140,7 +143,8 @@ func parsePorts(list string) (hostproxy.Ports, error) {
 		}
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil {
-			return hostproxy.Ports{}, usage.Errorf("--ports: %q is not a port: give numbers, such as 443,8080", port)
+			return hostproxy.Ports{},
+				usage.Errorf("--ports: %q is not a port: give numbers, such as 443,8080", port)
 		}
 		ports.List = append(ports.List, uint16(n))
 	}

@@ -275,8 +275,8 @@ func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 	for _, dir := range f.userWithin {
 		first, _, _ := strings.Cut(dir+"/", "{user}")
 		if base := filepath.Dir(first + "x"); !namedfile.IsDir(base) {
-			return serve.UserHeader{}, usage.Errorf("--user-within: %s is not a folder: create it, or "+
-				"give another one", text.Printable(base))
+			return serve.UserHeader{}, usage.Errorf("--user-within: %s is not a folder: create "+
+				"it, or give another one", text.Printable(base))
 		}
 	}
 	within, err := usage.Absolute(f.userWithin...)
@@ -294,11 +294,13 @@ func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or :8765", f.listen)
+		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or "+
+			":8765", f.listen)
 	}
 	if !secret.IsLoopback(host) && f.cert == "" && !f.BehindProxy {
-		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert and --tls-key, "+
-			"or --behind-proxy if connections come from a proxy that terminates TLS", f.listen)
+		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert "+
+			"and --tls-key, or --behind-proxy if connections come from a proxy that terminates TLS",
+			f.listen)
 	}
 	listener, err := listenTCP(ctx, "--listen", f.listen)
 	if err != nil || f.cert == "" {

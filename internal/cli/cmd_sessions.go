@@ -30,7 +30,8 @@ func newSessions(set *settings) *cobra.Command {
 		Short: "List, search, continue, export, move and delete stored sessions",
 	}, newSessionsList(set), newSessionsSearch(set), newSessionsShow(set), newSessionsCost(set),
 		newSessionsExport(set), newSessionsImport(set), newSessionsCopy(set), newSessionsMove(set),
-		newSessionsRename(set), newSessionsFork(set), newSessionsTransfer(set), newSessionsPrune(set),
+		newSessionsRename(set), newSessionsFork(set), newSessionsTransfer(set),
+		newSessionsPrune(set),
 		newSessionsRepair(set),
 		changeCommand(set, "archive", "Hide sessions from lists without deleting them",
 			sessionstore.Store.Archive),
@@ -128,8 +129,8 @@ func newSessionsRename(set *settings) *cobra.Command {
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
-			return usage.Errorf("%s needs a SESSION and its TITLE; acp-agent sessions list shows them",
-				words(cmd))
+			return usage.Errorf("%s needs a SESSION and its TITLE; acp-agent sessions list shows "+
+				"them", words(cmd))
 		}
 		return nil
 	}
@@ -144,7 +145,8 @@ func newSessionsFork(set *settings) *cobra.Command {
 		Short: "Copy what was said in a session before a turn",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("before") {
-				return usage.Errorf("name a turn with --before; acp-agent sessions show numbers them")
+				return usage.Errorf("name a turn with --before; acp-agent sessions show numbers " +
+					"them")
 			}
 			return nil
 		},
@@ -237,7 +239,8 @@ func showSession(
 				continue
 			}
 		}
-		show.Update(ctx, client.Update{Kind: string(u.Kind), Update: strictjson.Find(u.Raw, "update")})
+		show.Update(ctx, client.Update{Kind: string(u.Kind),
+			Update: strictjson.Find(u.Raw, "update")})
 		if err := show.Err(); err != nil {
 			return err
 		}

@@ -146,8 +146,9 @@ func newMove(from, to string) (sessions.Move, error) {
 		return sessions.Move{}, usage.Errorf("the old and the new path are the same")
 	}
 	if info, err := os.Stat(dirs.At(1).String()); err != nil || !info.IsDir() {
-		return sessions.Move{}, usage.Errorf("there is no folder %s: move the folder first, then its sessions",
-			text.Printable(dirs.At(1).String()))
+		return sessions.Move{},
+			usage.Errorf("there is no folder %s: move the folder first, then its sessions",
+				text.Printable(dirs.At(1).String()))
 	}
 	return sessions.NewMove(dirs.At(0), dirs.At(1))
 }

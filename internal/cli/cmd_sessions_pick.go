@@ -101,7 +101,9 @@ func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
 
 // sender returns a function that runs a prompt with a model, or with the agent of the session.
 // Ctrl-C ends only the answer.
-func (p pickedSession) sender(way terminal.Way) func(ctx context.Context, model, prompt string) error {
+func (p pickedSession) sender(
+	way terminal.Way,
+) func(ctx context.Context, model, prompt string) error {
 	flag, id := "--resume", string(p.one.ID) // of the next run
 	if way == terminal.Fork {
 		flag = "--fork"
@@ -141,8 +143,8 @@ func (set *settings) obstacle(one sessionstore.Session) string {
 	}
 	for _, dir := range one.Keys.Roots.All() {
 		if path := dir.String(); !namedfile.IsDir(path) {
-			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent sessions move "+
-				"%s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
+			return fmt.Sprintf("the folder %s does not exist: create it, or run: acp-agent "+
+				"sessions move %s NEW-FOLDER", text.Printable(path), text.ShellWord(path))
 		}
 	}
 	return ""

@@ -28,7 +28,8 @@ func newSessionsSearch(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: limit}
 			if len(q.Terms()) == 0 {
-				return usage.Errorf("there is no word in %q to look for: give one that was said", q.Text)
+				return usage.Errorf("there is no word in %q to look for: give one that was said",
+					q.Text)
 			}
 			if limit > sessionstore.MaxPageSize {
 				return usage.Errorf("--limit is at most %d: search for more words to find less",

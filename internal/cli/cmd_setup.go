@@ -30,8 +30,8 @@ func newSetup(set *settings) *cobra.Command {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 				return nil
 			}
-			return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and the command "+
-				"of an agent after -- (got %q)", args[0])
+			return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and the "+
+				"command of an agent after -- (got %q)", args[0])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "agent", "model"); err != nil {

@@ -175,14 +175,15 @@ func (f *rightsFlags) create(set *settings, name string) error {
 		}
 	}
 	if errors.Is(err, serve.ErrAccountExists) {
-		return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, adds "+
-			"a token, and acp-agent tokens set %[1]s changes the rights", name)
+		return fmt.Errorf("there is a user %s: acp-agent tokens add %[1]s, without other rights, "+
+			"adds a token, and acp-agent tokens set %[1]s changes the rights", name)
 	}
 	return err
 }
 
 func errNoFolders(name string) error {
-	return usage.Errorf("name the folders that %s may open, such as --within ~/src", text.Name(name))
+	return usage.Errorf("name the folders that %s may open, such as --within ~/src",
+		text.Name(name))
 }
 
 func newTokensPair(set *settings) *cobra.Command {
@@ -212,12 +213,13 @@ func newTokensPair(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(set.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n", link, picture,
-				int(serve.CodeLife.Minutes()))
+			_, err = fmt.Fprintf(set.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n",
+				link, picture, int(serve.CodeLife.Minutes()))
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", role, "let the browser watch, answer, or do everything: `ROLE` is watch, answer or full")
+	cmd.Flags().StringVar(&role, "role", role,
+		"let the browser watch, answer, or do everything: `ROLE` is watch, answer or full")
 	cmd.Flags().StringVar(&label, "label", "", "what the browser is, as `TEXT` for tokens list")
 	cmd.Flags().StringVar(&server, "server", server, "the page is at `URL`")
 	set.accept(cmd, "state-dir")
@@ -229,10 +231,11 @@ func checkPageAddress(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return usage.Errorf("--server: give the address of the page, such as https://agent.example.org")
+		return usage.Errorf("--server: give the address of the page, such as " +
+			"https://agent.example.org")
 	case u.Scheme == "http" && !secret.IsLoopback(u.Hostname()):
-		return usage.Errorf("--server: the page needs https, except on this machine: give its https " +
-			"address, or forward its port with ssh -L and leave out --server")
+		return usage.Errorf("--server: the page needs https, except on this machine: give its " +
+			"https address, or forward its port with ssh -L and leave out --server")
 	}
 	return nil
 }
@@ -245,7 +248,8 @@ func newTokensSet(set *settings) *cobra.Command {
 		Args:  takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
-				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, --deny or one of --max-…")
+				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, " +
+					"--deny or one of --max-…")
 			}
 			accounts := set.accounts()
 			a, err := accounts.Account(args[0])
@@ -266,8 +270,8 @@ func newTokensSet(set *settings) *cobra.Command {
 // explainUser returns err, or what it means that there is no user with this name.
 func explainUser(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add makes one",
-			text.Name(name))
+		return fmt.Errorf("%s has no token; acp-agent tokens list shows who has, and tokens add "+
+			"makes one", text.Name(name))
 	}
 	return err
 }

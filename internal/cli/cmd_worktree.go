@@ -56,7 +56,8 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 		},
 	}
 	r.define(cmd)
-	cmd.Flags().BoolVar(&o.Existing, "existing", false, "use branches of this name that exist already")
+	cmd.Flags().BoolVar(&o.Existing, "existing", false,
+		"use branches of this name that exist already")
 	set.accept(cmd, "state-dir")
 	return cmd
 }
@@ -102,8 +103,8 @@ func printWorktrees(s streams, made worktree.Set) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(s.err, "acp-agent: open them with one of\n  %s PROMPT\n  zed%s\n  code%[2]s\n",
-		run, editor)
+	_, err := fmt.Fprintf(s.err,
+		"acp-agent: open them with one of\n  %s PROMPT\n  zed%s\n  code%[2]s\n", run, editor)
 	return err
 }
 
@@ -142,7 +143,8 @@ func (set *settings) printMerges(commands []string) error {
 	if len(commands) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(set.out, "To merge their branches:\n  %s\n", strings.Join(commands, "\n  "))
+	_, err := fmt.Fprintf(set.out, "To merge their branches:\n  %s\n",
+		strings.Join(commands, "\n  "))
 	return err
 }
 

@@ -60,7 +60,8 @@ func (set *settings) downstream(args []string) (downstream, error) {
 	behind := agent != "" || len(args) > 0
 	switch {
 	case len(args) > 0 && args[0] == "":
-		return downstream{}, usage.Errorf("the command after -- is empty: give a program and its arguments")
+		return downstream{},
+			usage.Errorf("the command after -- is empty: give a program and its arguments")
 	case name != "" && behind:
 		return downstream{}, usage.Errorf(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
@@ -81,7 +82,8 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			},
 		}}, nil
 	case !behind && set.sandbox != "":
-		return downstream{}, usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
+		return downstream{},
+			usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
 	case !behind:
 		return downstream{}, nil
 	}
@@ -105,7 +107,8 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		o.LoginArgs = []string{"--"}
 	}
 	// The agent starts these two.
-	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), o.RootsTools.Path, set.config.Path)
+	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), o.RootsTools.Path,
+		set.config.Path)
 	o.Profile = profile
 	return downstream{command: command, agent: o}, nil
 }

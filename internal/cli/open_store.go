@@ -119,9 +119,9 @@ func (s *storeSettings) serverStore(logger *slog.Logger) (sessionstore.Shared, e
 // openPostgres returns the store in a PostgreSQL database.
 func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
 	if !isPostgres(address) {
-		return nil, usage.Errorf("the store (--store, %s or the key store) must be the address of a "+
-			"PostgreSQL database, such as postgres://USER@HOST/DATABASE; without one, sessions are in "+
-			"a file", storeVariable)
+		return nil, usage.Errorf("the store (--store, %s or the key store) must be the address of "+
+			"a PostgreSQL database, such as postgres://USER@HOST/DATABASE; without one, sessions "+
+			"are in a file", storeVariable)
 	}
 	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
 	if err != nil {
@@ -143,8 +143,8 @@ func (s *storeSettings) namedStore(name string) (sessionstore.Shared, string, er
 	case isPostgres(name):
 		named.store = name
 	case isAddress && len(scheme) > 1: // a directory with this name would have the password in it
-		return nil, "", usage.Errorf("a store is a directory or the address of a PostgreSQL database, such as " +
-			"postgres://USER@HOST/DATABASE")
+		return nil, "", usage.Errorf("a store is a directory or the address of a PostgreSQL " +
+			"database, such as postgres://USER@HOST/DATABASE")
 	case name != "":
 		if filepath.Base(name) == "sessions.db" {
 			name = filepath.Dir(name)

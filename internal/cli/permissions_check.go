@@ -17,7 +17,8 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--cwd DIR] [--dir DIR]... [--] COMMAND...",
 		Short: "Show what the rules decide about a command",
-		Args:  takes(1, math.MaxInt, "a command", ", such as: acp-agent permissions check go test ./..."),
+		Args: takes(1, math.MaxInt, "a command", ", such as: acp-agent permissions check go test "+
+			"./..."),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			where, err := roots.roots()
 			if err != nil {

@@ -244,7 +244,9 @@ func (set *settings) workspaceWith(c config.Config) (workspace.Options, error) {
 }
 
 // open opens folders with these options.
-func (set *settings) open(ctx context.Context, roots workspace.Roots) (*workspace.Workspace, error) {
+func (set *settings) open(
+	ctx context.Context, roots workspace.Roots,
+) (*workspace.Workspace, error) {
 	options, err := set.workspace()
 	if err != nil {
 		return nil, err

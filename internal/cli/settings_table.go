@@ -89,8 +89,8 @@ func (set *settings) table() []setting {
 		{
 			flag: "replay-rate", variable: "ACP_AGENT_REPLAY_RATE", key: "replayRate",
 			to: intValue{&set.replayRate, -1}, complete: cobra.NoFileCompletions,
-			help: "replay at most `N` updates per second when a session is loaded (-1 for no limit; " +
-				"default 6000, or no limit for editors that are known to keep up)",
+			help: "replay at most `N` updates per second when a session is loaded (-1 for no " +
+				"limit; default 6000, or no limit for editors that are known to keep up)",
 		},
 		{
 			flag: "allow", to: (*listValue)(&set.allow), complete: oneOf("read"),

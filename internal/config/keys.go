@@ -168,7 +168,8 @@ func (m Model) checkHeaders() error {
 			"Transfer-Encoding"}, http.CanonicalHeaderKey(name)):
 			return fmt.Errorf("headers: %s is set by the program", name)
 		case !isHeaderValue(value):
-			return fmt.Errorf("headers: the value of %s has line breaks or control characters", name)
+			return fmt.Errorf("headers: the value of %s has line breaks or control characters",
+				name)
 		case variablesIn(value) == nil &&
 			(secret.IsCredential(name) || http.CanonicalHeaderKey(name) == "Authorization"):
 			return fmt.Errorf("headers: the value of %s does not belong in this file: give "+

@@ -94,8 +94,8 @@ func (m Model) Check(id string) error {
 			"name is empty: give the server's name for the model, or leave it out if that is %q",
 			id)
 	case bool(m.SandboxFallback):
-		return errors.New("sandboxFallback is for agents and MCP servers: the commands of a model fail " +
-			"where there is no sandbox")
+		return errors.New("sandboxFallback is for agents and MCP servers: the commands of a " +
+			"model fail where there is no sandbox")
 	case m.KeyEnv != "" && m.KeyCommand != nil:
 		return errors.New("has both keyEnv and keyCommand: give one of them")
 	case m.KeyEnv != "" && !process.IsVariable(m.KeyEnv):

@@ -288,8 +288,8 @@ func belongs(t reflect.Type, word string) string {
 	}
 	switch {
 	case t == reflect.TypeFor[Server]() && slices.Contains(sections, "agents"), word == "url":
-		return "; this file says what a server may do: how it starts belongs in your editor, or in " +
-			".mcp.json of a folder"
+		return "; this file says what a server may do: how it starts belongs in your editor, or " +
+			"in .mcp.json of a folder"
 	case sections == nil:
 		return ""
 	}

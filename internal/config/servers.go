@@ -103,8 +103,8 @@ func (s Server) check(name string) error {
 	case s.ClientSecretEnv != "" && s.ClientID == "":
 		return errors.New("clientSecretEnv needs a clientId")
 	case s.ClientSecretEnv != "" && !process.IsVariable(s.ClientSecretEnv):
-		return errors.New("clientSecretEnv must be the name of an environment variable that has the " +
-			"secret, not the secret itself")
+		return errors.New("clientSecretEnv must be the name of an environment variable that has " +
+			"the secret, not the secret itself")
 	}
 	return nil
 }

@@ -247,7 +247,8 @@ func decodedArguments(arguments string) string {
 			break
 		}
 	}
-	if inner = strings.TrimSpace(inner); strings.HasPrefix(inner, "{") && json.Valid([]byte(inner)) {
+	if inner = strings.TrimSpace(inner); strings.HasPrefix(inner, "{") &&
+		json.Valid([]byte(inner)) {
 		return inner
 	}
 	return arguments

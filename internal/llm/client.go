@@ -259,7 +259,8 @@ func (c *Client) attempt(ctx context.Context, method, address, key string,
 	watched := response.Body.(*watchedBody)
 	if compression := response.Header.Get("Content-Encoding"); compression != "" {
 		err = &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
-			compression + "), which it was not asked for; check the server and what is in front of it"}
+			compression +
+			"), which it was not asked for; check the server and what is in front of it"}
 	} else {
 		err = use(watched)
 	}

@@ -70,7 +70,8 @@ func reason(err error) string {
 		return op.Error() + "; check the model's baseURL"
 	}
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
-		return "its certificate is from an authority that is not known here; " + trustAdvice(runtime.GOOS)
+		return "its certificate is from an authority that is not known here; " +
+			trustAdvice(runtime.GOOS)
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -79,7 +80,8 @@ func reason(err error) string {
 	switch {
 	case err == io.EOF:
 		return "it closed the connection"
-	case errors.As(err, new(tls.RecordHeaderError)), strings.Contains(said, "HTTP response to HTTPS"):
+	case errors.As(err, new(tls.RecordHeaderError)),
+		strings.Contains(said, "HTTP response to HTTPS"):
 		return "it does not speak https; check whether the model's baseURL must begin with http://"
 	case strings.Contains(said, `malformed HTTP response "\x15\x03`):
 		return "it speaks https; the model's baseURL must begin with https://"
@@ -326,9 +328,11 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g "+
 			"minutes; if it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
-		return e.Kind, "the server wants a key, and none is configured for " + model + ": " + message
+		return e.Kind, "the server wants a key, and none is configured for " + model +
+			": " + message
 	case badKey:
-		return e.Kind, "the server rejected the key for " + model + ": " + message + "; check the key"
+		return e.Kind, "the server rejected the key for " + model + ": " + message +
+			"; check the key"
 	case known >= 0:
 		advice := vocabulary().Advice[known]
 		return cmp.Or(advice.Kind, e.Kind), message + "; " + advice.Advice
@@ -338,7 +342,8 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 			"; acp-agent models lists what it offers"
 	case notFound, e.Status == http.StatusMethodNotAllowed, says("unexpected endpoint"):
 		where := text.Printable(c.where())
-		message = "the server does not know this address: " + message + "; check the model's baseURL, " + where
+		message = "the server does not know this address: " + message +
+			"; check the model's baseURL, " + where
 		if c.model.API != Anthropic && !strings.Contains(where, "/v") {
 			message += ", which usually ends with /v1"
 		}

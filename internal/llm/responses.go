@@ -66,7 +66,8 @@ func responsesItems(message Message, v variant) []object {
 	var content []object // of an item that is not complete
 	end := func() {
 		if content != nil {
-			items = append(items, object{"type": "message", "role": message.Role, "content": content})
+			items = append(items, object{"type": "message", "role": message.Role,
+				"content": content})
 		}
 		content = nil
 	}

@@ -90,7 +90,8 @@ func askedDelay(response []byte, now time.Time) time.Duration {
 // when that changes.
 func limitReset(h http.Header, now time.Time) (after time.Duration) {
 	for name := range h {
-		if lower := strings.ToLower(name); h.Get(name) == "0" && strings.Contains(lower, "ratelimit") {
+		if lower := strings.ToLower(name); h.Get(name) == "0" &&
+			strings.Contains(lower, "ratelimit") {
 			reset := h.Get(strings.Replace(lower, "remaining", "reset", 1))
 			after = max(after, untilReset(reset, now))
 		}

@@ -135,7 +135,8 @@ func joinPieces(name string, before, more any) any {
 		}
 		return all
 	case string:
-		if name != "text" && name != "summary" && name != "thinking" && !strings.HasPrefix(name, "reasoning") {
+		if name != "text" && name != "summary" && name != "thinking" &&
+			!strings.HasPrefix(name, "reasoning") {
 			return more
 		}
 		text, ok := before.(*growing)

@@ -24,7 +24,8 @@ func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
 	if d.Decode(&root) != nil || root == nil {
 		return nil, false
 	}
-	combined := slices.ContainsFunc([]string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const"},
+	combined := slices.ContainsFunc([]string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum",
+		"const"},
 		func(name string) bool { return root[name] != nil })
 	if !plain && !combined && root["type"] == "object" {
 		if root["properties"] != nil { // OpenAI and others need it

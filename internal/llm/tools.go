@@ -88,7 +88,8 @@ func (t *toolRules) learn(response []byte, sent []Tool) {
 		return
 	}
 	if most := aboutNumber().FindSubmatch(response); most != nil &&
-		(bytes.Contains(response, []byte("tools")) || bytes.Contains(response, []byte("functions"))) {
+		(bytes.Contains(response, []byte("tools")) ||
+			bytes.Contains(response, []byte("functions"))) {
 		if n, _ := strconv.Atoi(string(most[1])); n < len(sent) {
 			t.most = n
 			return

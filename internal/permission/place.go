@@ -51,7 +51,8 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	switch {
 	case !filepath.IsAbs(name):
 		return f, errors.New("a path is not absolute")
-	case strings.ContainsFunc(name, unicode.IsControl), strings.Contains(name, " /"), strings.Contains(name, ",/"):
+	case strings.ContainsFunc(name, unicode.IsControl), strings.Contains(name, " /"),
+		strings.Contains(name, ",/"):
 		return f, errors.New("a path may be several")
 	}
 	ref, err := p.find(name)

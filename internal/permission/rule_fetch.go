@@ -29,7 +29,8 @@ func parseFetch(name string) (matcher, error) {
 	if above, isAbove := strings.CutPrefix(host, "*"); isAbove {
 		before, name = "", above
 	}
-	named, err := regexp.Compile(before + regexp.QuoteMeta(name) + `(?:\.?$|\.?[^.` + label + `]|\.\.)`)
+	named, err := regexp.Compile(before + regexp.QuoteMeta(name) + `(?:\.?$|\.?[^.` + label +
+		`]|\.\.)`)
 	return fetchRule{host, named}, err
 }
 

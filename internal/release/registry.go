@@ -31,9 +31,10 @@ func (r *release) writeRegistryEntry() error {
 			return err
 		}
 		binaries[p.registryPlatform()] = object{
-			"archive": fmt.Sprintf("%s/releases/download/v%s/%s", repository, r.version.Number, name),
-			"sha256":  fmt.Sprintf("%x", sha256.Sum256(archive)),
-			"cmd":     "./" + p.executable(), // in the archive
+			"archive": fmt.Sprintf("%s/releases/download/v%s/%s",
+				repository, r.version.Number, name),
+			"sha256": fmt.Sprintf("%x", sha256.Sum256(archive)),
+			"cmd":    "./" + p.executable(), // in the archive
 		}
 	}
 	entry := encoded(object{

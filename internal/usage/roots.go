@@ -106,7 +106,8 @@ func AbsolutePaths(paths ...string) ([]string, error) {
 		case path == "":
 			return nil, Errorf("the path of a folder is empty: use . for the current one")
 		case strings.Contains(path, ",") && isMissing(path):
-			return nil, Errorf("there is no folder %q: give each folder with a flag of its own", path)
+			return nil, Errorf("there is no folder %q: give each folder with a flag of its own",
+				path)
 		case filepath.IsAbs(path):
 			full[i] = path
 		case filepath.VolumeName(path) != "" || runtime.GOOS == "windows":

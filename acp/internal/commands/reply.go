@@ -167,7 +167,8 @@ func (a ShownCall) update(c backend.ToolCall) error {
 func (a ShownCall) End(
 	status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation,
 ) error {
-	ended := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status, Locations: locations}}
+	ended := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status,
+		Locations: locations}}
 	if summary != "" {
 		ended.Content = []any{sdk.ToolContent(sdk.TextBlock(summary))}
 	}

@@ -59,7 +59,8 @@ func (r *Reply) showBlock(raw backend.Raw) error {
 		if quoted != nil {
 			described += ":"
 		} else {
-			described += fmt.Sprintf(", is not text: it is a block of %s.", text.Size(backend.BlockSize(raw)))
+			described += fmt.Sprintf(", is not text: it is a block of %s.",
+				text.Size(backend.BlockSize(raw)))
 		}
 	case b.Type == "resource_link":
 		described = fmt.Sprintf("A link to %s.", name(b.URI))

@@ -49,7 +49,8 @@ func HintMoves(
 ) {
 	for i, v := range wrong {
 		var path string
-		if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil || !movable(v, path) {
+		if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil ||
+			!movable(v, path) {
 			continue
 		}
 		if how := removed(path); how != "" {

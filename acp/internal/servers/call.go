@@ -152,7 +152,8 @@ func (c *mcpCall) showFailure(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		message = "The call was cancelled."
 	}
-	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, backend.TextContent(message))
+	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed,
+		backend.TextContent(message))
 }
 
 // showProgress is a [mcpclient.ProgressFunc].

@@ -167,9 +167,9 @@ func (s *sampling) addContext(ctx context.Context) error {
 	if added == "" {
 		return nil
 	}
-	content := backend.TextContent(fmt.Sprintf("MCP server %s asks the model about %s too. The answer "+
-		"may repeat it, and you see that before the server gets it. If you do not add it, the "+
-		"request is sent without it.\n\n%s", s.name(), part, quoted(added)))
+	content := backend.TextContent(fmt.Sprintf("MCP server %s asks the model about %s too. The "+
+		"answer may repeat it, and you see that before the server gets it. If you do not add it, "+
+		"the request is sent without it.\n\n%s", s.name(), part, quoted(added)))
 	err := s.ask(ctx, content, "Add it to the request", "Send the request without it")
 	if errors.Is(err, errRejected) {
 		return nil
@@ -246,10 +246,12 @@ func (s *sampling) describeRequest() []any {
 		}
 		for _, block := range m.Content {
 			if block.Text != nil {
-				content = append(content, backend.TextContent(role+"\n\n"+quoted(block.Text.Text))...)
+				content = append(content,
+					backend.TextContent(role+"\n\n"+quoted(block.Text.Text))...)
 			} else {
 				image := describeImage(block.Image)
-				content = append(content, backend.TextContent(role + " " + image)[0], sdk.ToolContent(block))
+				content = append(content, backend.TextContent(role + " " + image)[0],
+					sdk.ToolContent(block))
 			}
 		}
 	}

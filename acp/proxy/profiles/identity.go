@@ -51,16 +51,17 @@ func Doubt(initialize json.RawMessage, p Profile) string {
 	}
 	name := strings.ToLower(own.AgentInfo.Name)
 	for _, k := range Known() {
-		names := append([]string{k.Name, k.Start.Command, strings.ToLower(k.Title)}, k.Start.Packages...)
+		names := append([]string{k.Name, k.Start.Command, strings.ToLower(k.Title)},
+			k.Start.Packages...)
 		for _, pkg := range k.Start.Packages {
 			names = append(names, path.Base(pkg))
 		}
 		if identity := cmp.Or(k.Identity, k.Name); slices.Contains(names, name) && name != "" &&
 			p.Identity != identity {
-			return fmt.Sprintf("calls itself %s, but its sessions are kept apart from those of agent %s, "+
-				"because its command may run it with another account or elsewhere; if it is the same "+
-				"one, give it an entry in the section agents of the configuration file with "+
-				"\"identity\": %q", text.Printable(own.AgentInfo.Name), k.Title, identity)
+			return fmt.Sprintf("calls itself %s, but its sessions are kept apart from those of "+
+				"agent %s, because its command may run it with another account or elsewhere; if "+
+				"it is the same one, give it an entry in the section agents of the configuration "+
+				"file with \"identity\": %q", text.Printable(own.AgentInfo.Name), k.Title, identity)
 		}
 	}
 	return ""
@@ -104,7 +105,8 @@ func knownProfile(list []Profile, words []string) (Profile, bool) {
 // ownIdentity returns the identity of an agent that is not known. A command whose arguments are all
 // switches, or "acp", starts no other one, so its first word says which agent it is.
 func ownIdentity(words []string) string {
-	if len(words) > 0 && !slices.ContainsFunc(words[1:], func(w string) bool { return !isSwitch(w) }) {
+	if len(words) > 0 && !slices.ContainsFunc(words[1:],
+		func(w string) bool { return !isSwitch(w) }) {
 		words = words[:1]
 	}
 	quoted := make([]string, len(words))

@@ -28,14 +28,14 @@ func Servers(commands, files []string) ([]sdk.McpServer, error) {
 		words, err := text.Words(line)
 		switch {
 		case err != nil:
-			return nil, usage.Errorf("--mcp %s: %v: put all of NAME=COMMAND into single quotes, and "+
-				"double ones around its words", name, err)
+			return nil, usage.Errorf("--mcp %s: %v: put all of NAME=COMMAND into single quotes, "+
+				"and double ones around its words", name, err)
 		case !named || name == "" || len(words) == 0:
 			return nil, usage.Errorf("--mcp %q needs a name and a command, such as "+
 				`--mcp "files=npx -y some-mcp-server"`, given)
 		case slices.ContainsFunc(all, func(s sdk.McpServer) bool { return s.Stdio.Name == name }):
-			return nil, usage.Errorf("--mcp: two MCP servers are called %q: give one of them another "+
-				"name", name)
+			return nil, usage.Errorf("--mcp: two MCP servers are called %q: give one of them "+
+				"another name", name)
 		}
 		all = append(all,
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],

@@ -114,9 +114,8 @@ func Unusable(reports []Model) error {
 	}
 	switch {
 	case silent != nil:
-		return fmt.Errorf("cannot ask the server of: %s; start it, or correct its entry in models, as "+
-			"the reason above says",
-			strings.Join(silent, ", "))
+		return fmt.Errorf("cannot ask the server of: %s; start it, or correct its entry in "+
+			"models, as the reason above says", strings.Join(silent, ", "))
 	case without != nil:
 		return fmt.Errorf("the server does not offer: %s; correct name in the configuration file, "+
 			"to one of those above", strings.Join(without, ", "))
@@ -183,6 +182,6 @@ func IsLocal(address string) bool {
 // ErrElsewhere is the error for a model on another machine that only the configuration file
 // chooses. The file alone must not make a session send what it reads to another machine.
 func ErrElsewhere(name string) error {
-	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent --model %s",
-		name, name)
+	return fmt.Errorf("the model %q is on another machine: let your editor start acp-agent "+
+		"--model %s", name, name)
 }

@@ -31,9 +31,9 @@ type answerer struct {
 
 // neither stands for neither an agent nor a model.
 var neither = answerer{title: "explore: acp-agent itself answers commands such as /search",
-	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, install " +
-		"an agent (acp-agent agents lists them, and acp-agent doctor NAME says how), or a model as " +
-		"acp-agent models explains, and run acp-agent setup again."}
+	hint: "acp-agent then answers commands only, such as /search; /help lists them. For more, " +
+		"install an agent (acp-agent agents lists them, and acp-agent doctor NAME says how), or " +
+		"a model as acp-agent models explains, and run acp-agent setup again."}
 
 // addAnswer adds the agent or model that a flag names or the user chooses to the configuration. It
 // returns the name of the agent, or "".
@@ -242,7 +242,8 @@ func (o *run) answererOf(p profiles.Profile) answerer {
 		if p.Start.Install != "" {
 			a.hint += " To install it: " + p.Start.Install
 		}
-	case !filepath.IsAbs(p.Start.Command) && !inventory.InDesktopPath(r.Found) && len(p.Start.Env) == 0:
+	case !filepath.IsAbs(p.Start.Command) && !inventory.InDesktopPath(r.Found) &&
+		len(p.Start.Env) == 0:
 		a.define = func(c *config.Text) {
 			c.Set(r.Found, "agents", p.Name, "command")
 			if r.Source == "registry" { // what is configured replaces it
@@ -268,7 +269,8 @@ func (o *run) agentOfCommand() answerer {
 		return o.answererOf(p)
 	}
 	name := profiles.ProgramName(path)
-	a := o.answererOf(profiles.Profile{Name: name, Title: name, Start: profiles.Start{Command: path}})
+	a := o.answererOf(profiles.Profile{Name: name, Title: name,
+		Start: profiles.Start{Command: path}})
 	whole := a.define
 	a.define = func(c *config.Text) {
 		c.Set(path, "agents", name, "command")

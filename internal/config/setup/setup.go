@@ -128,7 +128,8 @@ type run struct {
 // read reads the configuration file, if there is one. It must be valid, and writable.
 func (o *run) read() (err error) {
 	if o.Path == "" {
-		return usage.Errorf("cannot determine where the configuration file belongs; use --config FILE")
+		return usage.Errorf("cannot determine where the configuration file belongs; use --config " +
+			"FILE")
 	}
 	if o.path, err = filepath.Abs(o.Path); err != nil {
 		return err
@@ -156,7 +157,8 @@ func (o *run) read() (err error) {
 		}
 		if len(bytes.TrimSpace(o.old)) > 0 {
 			if o.config, err = config.Parse(o.path, bytes.Clone(o.old)); err != nil {
-				return usage.Errorf("%v\nNothing was changed: correct the file, or move it away", err)
+				return usage.Errorf("%v\nNothing was changed: correct the file, or move it away",
+					err)
 			}
 		}
 	}
@@ -503,7 +505,8 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 		for _, number := range found {
 			names = append(names, all[number-1].name)
 		}
-		return editor{}, usage.Errorf("--editor: %q could be any of %s", o.Editor, strings.Join(names, ", "))
+		return editor{}, usage.Errorf("--editor: %q could be any of %s",
+			o.Editor, strings.Join(names, ", "))
 	case o.Editor != "":
 		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor,
 			cmp.Or(meant(options, o.Editor),
@@ -551,7 +554,8 @@ func (o *run) write(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, privatefile.ErrChanged):
-		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again", o.path)
+		return fmt.Errorf("%s has changed in the meantime; nothing was written: run setup again",
+			o.path)
 	case err != nil:
 		return fmt.Errorf("cannot write the configuration: %w; --config FILE writes another file",
 			err)

@@ -71,8 +71,8 @@ func (c Config) Identity() string {
 		}
 		return flat
 	}
-	return string(consent.NewID([]string{c.Name, string(c.Transport), c.Command, c.Dir, c.URL, c.File,
-		c.Consent}, c.Args, pairs(c.Env), pairs(c.Headers)))
+	return string(consent.NewID([]string{c.Name, string(c.Transport), c.Command, c.Dir,
+		c.URL, c.File, c.Consent}, c.Args, pairs(c.Env), pairs(c.Headers)))
 }
 
 // declaresRoots reports whether the server may ask for the roots.

@@ -160,8 +160,8 @@ func (s *server) command() (command process.Command, err error) {
 		return command, err
 	}
 	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
-		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you can: %v.",
-			text.Name(s.config.Name), err))
+		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you "+
+			"can: %v.", text.Name(s.config.Name), err))
 	}
 	return command, nil
 }
@@ -418,8 +418,8 @@ func (c *connection) explainDenial(message string) {
 		return
 	}
 	s := c.server
-	explanation, _ := process.ExplainDenial(c.sandbox, message, "MCP server "+text.Name(s.config.Name),
-		text.Code("mcpServers."+s.config.Name))
+	explanation, _ := process.ExplainDenial(c.sandbox, message,
+		"MCP server "+text.Name(s.config.Name), text.Code("mcpServers."+s.config.Name))
 	if explanation != "" {
 		s.tellOnce(explanation)
 	}
@@ -447,7 +447,8 @@ func (c *connection) exitError(peerErr, transportErr error) error {
 		c.explainDenial(err.Error())
 		exit, ok := errors.AsType[*process.ExitError](err)
 		if ok && len(exit.Stderr) == 0 {
-			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why", err)
+			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why",
+				err)
 		}
 		return err
 	}

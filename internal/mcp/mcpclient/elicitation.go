@@ -165,7 +165,8 @@ func (s *server) elicitComplete(
 		err = host.ElicitComplete(ctx, s.id(), r.Params.ElicitationID)
 	}
 	if err != nil {
-		s.log.Debug("cannot tell the client that a question of an MCP server was answered", "error", err)
+		s.log.Debug("cannot tell the client that a question of an MCP server was answered",
+			"error", err)
 	}
 }
 

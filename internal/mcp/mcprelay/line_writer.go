@@ -38,7 +38,8 @@ func newLineWriter(out io.Writer) *lineWriter {
 // beginning of each line that is too long, which is not passed on. The errors are nil at the end of
 // in.
 func copyLines(
-	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte, tooLong func(beginning []byte),
+	to *lineWriter, in *jsonrpc.Reader, edit func(line []byte) []byte,
+	tooLong func(beginning []byte),
 ) (readErr, writeErr error) {
 	var line []byte
 	for readErr == nil && writeErr == nil {

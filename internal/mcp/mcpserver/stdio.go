@@ -191,7 +191,8 @@ func (t *transport) remove(id jsonrpc.ID) {
 // refuse answers a malformed line.
 func (t *transport) refuse(id wire.ID, code int, reason string) {
 	t.log.Warn("rejected a line from the client", "reason", reason)
-	answer := strictjson.Encode(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(cmp.Or(id.String(), "null")),
+	answer := strictjson.Encode(map[string]any{"jsonrpc": "2.0",
+		"id":    json.RawMessage(cmp.Or(id.String(), "null")),
 		"error": map[string]any{"code": code, "message": reason}})
 	if err := t.out.Write(context.Background(), answer); err != nil {
 		t.log.Debug("cannot send an error response", "error", err)

@@ -220,8 +220,8 @@ func (l rootList) String() string {
 	if len(l.Roots) == 0 {
 		fmt.Fprintf(&b, "No files are accessible: %s.\n", l.Note)
 	} else {
-		fmt.Fprintf(&b, "Accessible folders (source: %s); the first is the working directory, where "+
-			"relative paths start:\n", l.Source)
+		fmt.Fprintf(&b, "Accessible folders (source: %s); the first is the working directory, "+
+			"where relative paths start:\n", l.Source)
 	}
 	for _, r := range l.Roots {
 		b.WriteString(text.Printable(r.Path))

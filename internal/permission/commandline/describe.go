@@ -39,6 +39,7 @@ func Describe(rule []string) string {
 	if len(covers) == 0 {
 		return ""
 	}
-	return "If you always allow " + text.Code(strings.Join(rule, " ")) + " in this folder, it is not " +
-		"asked for again with " + strings.Join(covers, " and ") + ". Anything else is asked for."
+	return "If you always allow " + text.Code(strings.Join(rule, " ")) + " in this folder, it is " +
+		"not asked for again with " + strings.Join(covers, " and ") +
+		". Anything else is asked for."
 }

@@ -201,7 +201,8 @@ func (s *Store) List() ([]Consent, error) {
 	sort.Slice(all, func(i, j int) bool {
 		a, b := &all[i], &all[j]
 		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()),
-			cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID)) < 0
+			cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed),
+			cmp.Compare(a.ID, b.ID)) < 0
 	})
 	return all, nil
 }

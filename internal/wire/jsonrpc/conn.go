@@ -192,7 +192,8 @@ func (c *Conn) finishRequests(deadline time.Time) {
 	late := c.inflight.claimAll()
 	for _, id := range late {
 		// An error means that the output has ended.
-		_ = c.queue.force(respond(id, nil, Errorf(CodeInternal, "the connection closed before the request was finished")))
+		_ = c.queue.force(respond(id, nil, Errorf(CodeInternal,
+			"the connection closed before the request was finished")))
 	}
 	c.log.Warn("requests did not end with their connection", "unanswered", len(late))
 }
@@ -260,7 +261,8 @@ func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	if m.isResponse {
 		m.response.err = &TooLongError{Limit: limit, What: "the peer's response"}
 	}
-	c.refuse(ctx, m, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes", limit))
+	c.refuse(ctx, m, Errorf(CodeInvalidRequest, "the message is longer than the limit of %d bytes",
+		limit))
 }
 
 func (c *Conn) reportInvalid(ctx context.Context, m message, line []byte, tooLong bool) {
@@ -302,7 +304,8 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	invalid := checkParams(m.params, c.options.OpaqueParams)
 	switch {
 	case invalid != nil && m.id.IsZero():
-		c.log.Debug("ignoring a notification with invalid params", "method", shorten(m.method), "error", asError(invalid).Code)
+		c.log.Debug("ignoring a notification with invalid params", "method", shorten(m.method),
+			"error", asError(invalid).Code)
 	case invalid != nil:
 		c.reject(ctx, m.id, asError(invalid))
 	case m.method == cancelMethod && m.id.IsZero():
@@ -355,7 +358,8 @@ func (c *Conn) handleRequest(base context.Context, m message) {
 	}
 	answered := make(chan struct{})
 	ctx = context.WithValue(ctx, answeredKey{}, (<-chan struct{})(answered))
-	t := &task{conn: c, ctx: ctx, cancel: cancel, answered: answered, request: &Request{ID: m.id, Method: m.method, Params: m.params}}
+	t := &task{conn: c, ctx: ctx, cancel: cancel, answered: answered,
+		request: &Request{ID: m.id, Method: m.method, Params: m.params}}
 	work := t.accept()
 	go t.run(work)
 }

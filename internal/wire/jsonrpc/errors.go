@@ -66,7 +66,8 @@ var (
 	// errConnClosed answers a request that was read while the connection was ending.
 	errConnClosed = &Error{Code: CodeCancelled, Message: "the connection closed"}
 	// errUnread is sent in place of a response when too many are waiting to be sent.
-	errUnread = &Error{Code: CodeInternal, Message: "the response was dropped because too many others are unread: read those and send the request again"}
+	errUnread = &Error{Code: CodeInternal, Message: "the response was dropped because too many " +
+		"others are unread: read those and send the request again"}
 	// errMalformedResponse is returned by a call whose response was not a valid message.
 	errMalformedResponse = errors.New("the peer's response is malformed")
 )

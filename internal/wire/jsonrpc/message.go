@@ -82,7 +82,8 @@ func decodeValid(line []byte) (message, *Error) {
 	o, err := strictjson.ParseObject(line)
 	switch {
 	case errors.Is(err, strictjson.ErrNotObject) && line[0] == '[':
-		return message{}, Errorf(CodeInvalidRequest, "batches are not supported: send one message a line")
+		return message{}, Errorf(CodeInvalidRequest,
+			"batches are not supported: send one message a line")
 	case errors.Is(err, strictjson.ErrNotObject):
 		return message{}, Errorf(CodeInvalidRequest, "the message is not an object")
 	case errors.Is(err, strictjson.ErrTooDeep):
@@ -93,7 +94,8 @@ func decodeValid(line []byte) (message, *Error) {
 		return message{}, Errorf(CodeParse, "%v", err)
 	}
 	if name, twice := o.Duplicate(); twice {
-		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s", quote(shorten(name)))
+		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s",
+			quote(shorten(name)))
 	}
 	m := message{isResponse: !o.Field("method").Present() && !o.Field("params").Present()}
 	id := o.Field("id")
@@ -215,7 +217,8 @@ func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Erro
 		m.response.result = detach(result.Raw(), line)
 	default:
 		m.response.result = json.RawMessage("null")
-		return m, Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
+		return m,
+			Errorf(CodeInvalidRequest, "the message has neither a method nor a result nor an error")
 	}
 	return m, nil
 }

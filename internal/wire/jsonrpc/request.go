@@ -57,7 +57,9 @@ func (r *Request) IsNotification() bool { return r.ID.IsZero() }
 // once, on the request's goroutine, as soon as the output queue has room: when the peer reads
 // slowly, messages read in the meantime may still change the response. decide must not block. Call
 // BeforeResponse before Work returns; the last call wins.
-func (r *Request) BeforeResponse(decide func(result json.RawMessage, err error) (json.RawMessage, error)) {
+func (r *Request) BeforeResponse(
+	decide func(result json.RawMessage, err error) (json.RawMessage, error),
+) {
 	r.before = decide
 }
 
@@ -173,7 +175,8 @@ func (t *task) asError(err error) *Error {
 	switch cause := context.Cause(t.ctx); {
 	case errors.Is(cause, ErrRequestCancelled):
 		return &Error{Code: CodeCancelled, Message: "request cancelled"}
-	case errors.Is(cause, ErrClosed) && (errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled)):
+	case errors.Is(cause, ErrClosed) && (errors.Is(err, ErrClosed) ||
+		errors.Is(err, context.Canceled)):
 		return errConnClosed
 	default:
 		return asError(err)

@@ -29,7 +29,8 @@ var tables = sync.OnceValue(func() (t struct {
 				AgentCapability{row[1], Handling(row[2]), row[3] == "account", row[4]})
 		case "content", "part":
 			t.content = append(t.content, ContentType{row[1], row[0] == "part", row[2],
-				slices.Collect(strings.FieldsSeq(row[3])), slices.Collect(strings.FieldsSeq(row[4]))})
+				slices.Collect(strings.FieldsSeq(row[3])),
+				slices.Collect(strings.FieldsSeq(row[4]))})
 		}
 	}
 	return t

@@ -11,8 +11,8 @@ import (
 const CommitTimeout = 10 * time.Second
 
 // errNotStored is the cause of a context whose CommitTimeout has passed.
-var errNotStored = errors.New("the session could not be stored in time, because too much is stored " +
-	"at once or the disk is slow; try again")
+var errNotStored = errors.New("the session could not be stored in time, because too much is " +
+	"stored at once or the disk is slow; try again")
 
 // Commit returns a context for what must be done within CommitTimeout, even if ctx has ended.
 func Commit(ctx context.Context) (context.Context, context.CancelFunc) {
