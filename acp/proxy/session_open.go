@@ -143,7 +143,7 @@ func (s *session) open(
 	}
 	r.systemParts = s.systemParts(c, r.mode)
 	ways := r.ways(s.given(r.mode))
-	err = backend.ErrUnknownSession // if there is none
+	err = backend.ErrUnknownSession // without a way
 	for i := range ways {
 		var o openResult
 		if o, err = s.tryWithoutTools(ctx, &ways[i]); err == nil {
