@@ -244,7 +244,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return runner.Explain(err)
+		return set.explainAdapter(runner.Explain(err), command)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -236,6 +237,22 @@ func (d downstream) name() string {
 		return explore.Kind
 	}
 	return profiles.ProgramName(d.command.Path)
+}
+
+// explainAdapter returns err, or what to do if the command that failed with it is that of an agent
+// that speaks ACP only with another program.
+func (set *settings) explainAdapter(err error, command []string) error {
+	if err == nil || len(command) == 0 {
+		return err
+	}
+	list, _ := set.agents() // those of a broken registry do not matter
+	for _, p := range list {
+		if inventory.LacksAdapter(p, profiles.ProgramName(command[0])) {
+			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", command[0],
+				p.Start.Install, p.Name)
+		}
+	}
+	return err
 }
 
 // login returns a command that signs in to the agent, or its own.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
@@ -94,4 +95,12 @@ func UnknownAgent(name string, list []profiles.Profile) error {
 	return fmt.Errorf("unknown agent %q%s", name, cmp.Or(text.Meant(name, names),
 		"; acp-agent agents lists the known ones, and acp-agent agents --help explains how to "+
 			"add one"))
+}
+
+// LacksAdapter reports whether program is that of an agent which speaks ACP only with another
+// program, such as claude.
+func LacksAdapter(p profiles.Profile, program string) bool {
+	own, _, _ := strings.Cut(p.Start.Login, " ")
+	return strings.TrimSuffix(own, ",") == program && program != p.Start.Command &&
+		p.Identity == "" && p.Start.Install != ""
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -187,7 +188,7 @@ func namesOf(models []answerer) string {
 
 // askAnswer lets the user choose among the agents and models that were found.
 func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
-	var all []answerer
+	var all, halves []answerer
 	list, err := o.Agents(o.config)
 	if err != nil {
 		return nil, err
@@ -195,13 +196,15 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	for _, p := range list {
 		if inventory.ReportAgent(p, o.config).Found != "" {
 			all = append(all, o.answererOf(p))
+		} else if lacksAdapter(p) {
+			halves = append(halves, o.answererOf(p))
 		}
 	}
 	models, err := o.findModels(ctx, usualServers())
 	if err != nil {
 		return nil, err
 	}
-	all = append(slices.Concat(all, models), neither)
+	all = append(slices.Concat(all, models, halves), neither)
 	now := slices.IndexFunc(all, func(a answerer) bool {
 		return a.agent == o.config.Agent && a.model == o.config.Model
 	})
@@ -210,9 +213,8 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	}
 	if len(all) == 1 {
 		o.show.Note("")
-		o.tell("No agent was found in PATH, and no model server at the usual ports. acp-agent agents " +
-			"lists agents, and acp-agent doctor NAME says how to install one. acp-agent setup --help " +
-			"tells how to name another.")
+		o.tell("No agent was found in PATH, and no model server at the usual ports. If you have one, " +
+			"acp-agent setup --help tells how to name it.")
 		return &neither, nil
 	}
 	options := make([]option, len(all))
@@ -231,6 +233,15 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	return &all[i], err
 }
 
+// lacksAdapter reports whether the program of an agent is here, but not the one that makes it speak
+// ACP.
+func lacksAdapter(p profiles.Profile) bool {
+	program, _, _ := strings.Cut(p.Start.Login, " ")
+	program = strings.TrimSuffix(program, ",")
+	_, err := exec.LookPath(program)
+	return err == nil && inventory.LacksAdapter(p, program)
+}
+
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its
 // path is written down.
 func (o *run) answererOf(p profiles.Profile) answerer {
@@ -238,6 +249,7 @@ func (o *run) answererOf(p profiles.Profile) answerer {
 	a := answerer{title: fmt.Sprintf("%s (%s)", p.Title, r.Found), agent: p.Name}
 	switch {
 	case r.Found == "":
+		a.title = fmt.Sprintf("%s, after %s", p.Title, cmp.Or(p.Start.Install, "its installation"))
 		a.hint = fmt.Sprintf("%s was not found in PATH.", p.Start.Command)
 		if p.Start.Install != "" {
 			a.hint += " To install it: " + p.Start.Install
