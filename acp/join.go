@@ -20,7 +20,7 @@ import (
 // not at all otherwise. A session that another process has taken over cannot be joined.
 func (l *load) joins(ctx context.Context) (bool, error) {
 	s := l.previous
-	if s == nil || l.inTurn {
+	if s == nil {
 		return false, nil
 	}
 	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
@@ -207,7 +207,7 @@ func (s *session) joinResult() json.RawMessage {
 // reopenForAll opens the session again with the roots that the client lists, which becomes one of
 // its viewers only then. No turn runs, but the last one may not be answered yet.
 func (l *load) reopenForAll(ctx context.Context) error {
-	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+	if err := l.endTurns(ctx); err != nil {
 		return err
 	}
 	s := l.previous

@@ -119,15 +119,15 @@ func (s *session) reopen(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	l := &load{agent: s.agent, at: at, cause: backend.Resume, params: p, inTurn: true,
-		stored: stored, previous: s}
-	if next, err = l.replace(ctx); err != nil {
+	r := &replacement{agent: s.agent, at: at, cause: backend.Resume, params: p, stored: stored,
+		previous: s, endTurns: func(context.Context) error { return nil }}
+	if next, err = r.replace(ctx, openOptions{viewers: s.viewers}); err != nil {
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()
 	next.release(context.WithoutCancel(ctx))
-	if l.notice != "" {
-		news = append(news, backend.Warning(backend.Text(l.notice)))
+	if r.notice != "" {
+		news = append(news, backend.Warning(backend.Text(r.notice)))
 	}
 	for _, u := range statesIn(next.opened.Result) {
 		if !shown[u.Kind] {

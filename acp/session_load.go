@@ -28,7 +28,10 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	if cause == backend.Resume {
 		servers = optional
 	}
-	l := &load{agent: c.agent, from: c, at: at, cause: cause, hurried: func() {}}
+	l := &load{from: c, hurried: func() {}, replacement: replacement{
+		agent: c.agent, at: at, cause: cause, endTurns: func(ctx context.Context) error {
+			return at.Queue.EndTurns(ctx, backend.ErrCancelled)
+		}}}
 	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
 		l.hurried = s.viewers.Hurry()
 	}
@@ -66,20 +69,11 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 
 // load is a session/load or session/resume.
 type load struct {
-	agent  *agent      // runs the session
-	from   *connection // of the client that has sent the request; nil if inTurn
-	at     *ticket
-	cause  backend.Cause
-	pace   pace
-	params sessionParams
-	// set for /roots and /mcp: the current turn continues and the backend is not told
-	inTurn bool
-
-	stored   listing.Openable
-	previous *session // the active session, or nil
-	notice   string   // for the user, from MovedRoots
-	hurried  func()   // to be called once at holds the queue
-	joined   func()   // to be called after the response, if the load has joined previous
+	replacement
+	from    *connection // of the client that has sent the request
+	pace    pace
+	hurried func() // to be called once at holds the queue
+	joined  func() // to be called after the response, if the load has joined previous
 }
 
 // run activates a stored session, or lets the client see one that it may not open. What can fail in
@@ -116,10 +110,12 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	if err := a.chooseFolders(ctx, &l.params, l.cause, &l.stored.Session); err != nil {
 		return nil, nil, err
 	}
-	s, err := l.replace(ctx)
+	s, err := l.replace(ctx, openOptions{
+		viewers: newViewers(a, l.from, l.params.id), loading: l.from, pace: l.pace})
 	if err != nil {
 		return nil, nil, err
 	}
+	s.notice += s.droppedFolders(l.cause, l.stored.Keys) + l.broad
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
 		if err := a.replay(context.WithoutCancel(ctx), s, l.from, l.pace); err != nil {
@@ -130,154 +126,152 @@ func (l *load) run(ctx context.Context) (*session, json.RawMessage, error) {
 	return s, s.opened.Result, nil
 }
 
-// replace opens the session and makes it active in place of the previous one.
-func (l *load) replace(ctx context.Context) (*session, error) {
-	s, err := l.open(ctx)
+// replacement opens a stored session in place of the active one, if there is one.
+type replacement struct {
+	agent    *agent // runs the session
+	at       *ticket
+	cause    backend.Cause
+	params   sessionParams
+	stored   listing.Openable
+	previous *session // the active session, or nil
+	// endTurns ends the turns of previous, or does nothing if the current one goes on. The new
+	// session keeps it, so it must not refer to previous.
+	endTurns func(context.Context) error
+
+	notice string // for the user, from MovedRoots
+	broad  string // for a user who was not asked about the roots; see session.broadRoots
+}
+
+// replace opens the session and makes it active in place of the previous one. o has its viewers,
+// and what a load needs besides.
+func (r *replacement) replace(ctx context.Context, o openOptions) (*session, error) {
+	s, err := r.open(ctx, o)
 	if err != nil {
-		return nil, l.hintMoves(ctx, err)
+		return nil, r.hintMoves(ctx, err)
 	}
-	lease, err := s.store(func() (sessionstore.Lease, error) { return l.takeOver(ctx, s) })
+	lease, err := s.store(func() (sessionstore.Lease, error) { return r.takeOver(ctx, s) })
 	if err != nil {
 		return nil, err
 	}
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	err = l.activate(ctx, s, lease)
-	l.discard(ctx, s)
+	err = r.activate(ctx, s, lease)
+	r.discard(ctx, s)
 	return s, err
 }
 
 // open opens the session beside the previous one, whose turn goes on unless the backend needs it to
 // end.
-func (l *load) open(ctx context.Context) (*session, error) {
-	endTurns := l.turnEnder()
+func (r *replacement) open(ctx context.Context, o openOptions) (*session, error) {
+	endTurns := r.endTurns
 	stop := sync.OnceValue(func() error { return endTurns(ctx) })
-	o := openOptions{id: l.params.id, stored: l.stored.ID, params: l.params, previous: l.previous,
-		pace: l.pace, foreign: l.stored.Unstored,
-		activation: backend.Activation{
-			Cause: l.cause, State: l.stored.State,
-			MustExist: l.agent.sessions.OnlyBackendKnows(ctx, l.stored),
-			Unlisted:  l.stored.Unlisted,
-			Stop:      func(context.Context) error { return stop() },
-		}}
-	if !l.stored.Unstored {
+	o.id, o.stored, o.foreign = r.params.id, r.stored.ID, r.stored.Unstored
+	o.params, o.previous = r.params, r.previous
+	o.activation = backend.Activation{
+		Cause: r.cause, State: r.stored.State,
+		MustExist: r.agent.sessions.OnlyBackendKnows(ctx, r.stored),
+		Unlisted:  r.stored.Unlisted,
+		Stop:      func(context.Context) error { return stop() },
+	}
+	if !o.foreign {
 		o.activation.History = sessionstore.WithoutEnds(
-			l.agent.options.Store.History(ctx, l.stored.ID))
+			r.agent.options.Store.History(ctx, o.stored))
 	}
-	if l.previous != nil {
-		o.activation.Previous = l.previous.backend
+	if r.previous != nil {
+		o.activation.Previous = r.previous.backend
 	}
-	if l.inTurn {
-		o.viewers = l.previous.viewers
-	} else {
-		o.viewers, o.loading = newViewers(l.agent, l.from, l.params.id), l.from
-	}
-	s, err := l.agent.open(ctx, o)
+	s, err := r.agent.open(ctx, o)
 	if err == nil {
-		l.notice = l.agent.sessions.MovedRoots(s.id, l.stored.Keys, s.workspace.Opened()) +
+		r.notice = r.agent.sessions.MovedRoots(s.id, r.stored.Keys, s.workspace.Opened()) +
 			s.opened.Notice
 	}
 	return s, err
 }
 
-// turnEnder returns a function that ends the turns of the previous session, unless it is in one
-// that goes on. The function does not hold a reference to the previous session.
-func (l *load) turnEnder() func(context.Context) error {
-	if l.inTurn {
-		return func(context.Context) error { return nil }
-	}
-	q := l.at.Queue
-	return func(ctx context.Context) error { return q.EndTurns(ctx, backend.ErrCancelled) }
-}
-
 // activate ends the turns of the previous session, and replaces it by s, which is stored under
 // lease. The previous session ends even if that fails.
-func (l *load) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
-	a := l.agent
-	if err := l.turnEnder()(ctx); err != nil {
-		a.log.Warn("cannot end the turn", "session", l.stored.ID, "error", err)
+func (r *replacement) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
+	a := r.agent
+	if err := r.endTurns(ctx); err != nil {
+		a.log.Warn("cannot end the turn", "session", r.stored.ID, "error", err)
 	}
-	if l.previous != nil {
-		l.previous.ownServers(false) // s has the set from now on
+	if r.previous != nil {
+		r.previous.ownServers(false) // s has the set from now on
 	}
-	err := s.activate(l.at.Queue, lease, l.stored.Title)
+	err := s.activate(r.at.Queue, lease, r.stored.Title)
 	if err == nil {
-		s.renamed.Store(l.stored.Renamed)
-		l.setNotice(s)
+		s.renamed.Store(r.stored.Renamed)
+		r.setNotice(s)
 	}
-	if l.previous != nil {
-		if !l.inTurn {
-			l.previous.viewers.Close()
+	if r.previous != nil {
+		if r.previous.viewers != s.viewers {
+			r.previous.viewers.Close()
 		}
-		l.previous.endOpenTurns(a.base, lease)
-		l.previous.retire(a.base)
+		r.previous.endOpenTurns(a.base, lease)
+		r.previous.retire(a.base)
 	}
 	return err
 }
 
 // discard removes what the new session made superfluous: the backend's session that it replaces,
 // and the draft of a history that was replayed.
-func (l *load) discard(ctx context.Context, s *session) {
-	a := l.agent
-	a.sessions.Discard(ctx, l.stored.ID, s.opened.Superseded)
+func (r *replacement) discard(ctx context.Context, s *session) {
+	a := r.agent
+	a.sessions.Discard(ctx, r.stored.ID, s.opened.Superseded)
 	if err := s.dropReplayed(ctx); err != nil {
-		a.log.Warn("cannot discard the replayed history", "session", l.stored.ID, "error", err)
+		a.log.Warn("cannot discard the replayed history", "session", r.stored.ID, "error", err)
 	}
 }
 
 // hintMoves adds to an error about missing folders of the stored session how to move it. Folders
 // that only the client named get no hint: they may not be the session's.
-func (l *load) hintMoves(ctx context.Context, err error) error {
+func (r *replacement) hintMoves(ctx context.Context, err error) error {
 	movable := []string{"cwd", keptSetting}
-	for _, f := range l.params.folders {
+	for _, f := range r.params.folders {
 		if f.confirmed {
 			movable = append(movable, f.Setting)
 		}
 	}
-	diskErr := l.agent.tasks.OnDisk(ctx, func() error {
+	diskErr := r.agent.tasks.OnDisk(ctx, func() error {
 		listing.HintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
 			return slices.Contains(movable, v.Field)
-		}, l.agent.removedWorktree)
+		}, r.agent.removedWorktree)
 		return nil
 	})
 	return cmp.Or(diskErr, err)
 }
 
-// setNotice sets the notice that s shows at the next prompt: the previous session's notice, if that
-// was never shown, and what is new about the roots.
-func (l *load) setNotice(s *session) {
-	known := l.stored.Keys.Roots
+// setNotice gives s the notice that the previous session has not shown, and notes what is new about
+// the roots.
+func (r *replacement) setNotice(s *session) {
+	known := r.stored.Keys.Roots
 	switch {
-	case l.previous != nil:
-		s.notice, s.prompted = l.previous.notice, l.previous.prompted
-	case l.stored.Turns == 0:
-		known, s.prompted = workspace.Roots{}, l.stored.Title != ""
+	case r.previous != nil:
+		s.notice, s.prompted = r.previous.notice, r.previous.prompted
+	case r.stored.Turns == 0:
+		known, s.prompted = workspace.Roots{}, r.stored.Title != ""
 	default:
 		s.prompted = true
 	}
-	broad := s.broadRoots(known)
-	if l.inTurn {
-		return // the user has just been asked about the folders
-	}
-	s.notice += s.droppedFolders(l.cause, l.stored.Keys) + broad
+	r.broad = s.broadRoots(known)
 }
 
 // takeOver stores the session's new roots and returns a new lease, which the previous session uses
 // from now on, unless another process had taken it over.
-func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, error) {
-	a := l.agent
+func (r *replacement) takeOver(ctx context.Context, s *session) (sessionstore.Lease, error) {
+	a := r.agent
 	state := s.gate.TakeState()
-	change := sessionstore.Activation{Keys: s.keys(l.stored.Keys.Roots.Cwd()), State: state,
+	change := sessionstore.Activation{Keys: s.keys(r.stored.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	replayed, err := s.takeReplayed(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
-	if l.stored.Unstored {
+	if r.stored.Unstored {
 		change.History = replayed
-		return l.adopt(ctx, change)
+		return r.adopt(ctx, change)
 	}
-	lease, err := l.change(ctx, change)
+	lease, err := r.change(ctx, change)
 	if err != nil || replayed == nil {
 		return lease, err
 	}
@@ -286,35 +280,35 @@ func (l *load) takeOver(ctx context.Context, s *session) (sessionstore.Lease, er
 	if err != nil || !current {
 		return lease, err
 	}
-	return l.change(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
+	return r.change(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
 		History: replayed})
 }
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
-func (l *load) adopt(
+func (r *replacement) adopt(
 	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
-	lease, err := l.agent.sessions.Adopt(ctx, l.stored.Session, change)
+	lease, err := r.agent.sessions.Adopt(ctx, r.stored.Session, change)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := l.agent.sessions.Stored(ctx, l.params.id)
+	found, err := r.agent.sessions.Stored(ctx, r.params.id)
 	if err == nil {
-		err = l.agent.sessions.MatchCwd(ctx, l.params.roots.Cwd(), found.Keys)
+		err = r.agent.sessions.MatchCwd(ctx, r.params.roots.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
 	}
 	change.History = nil
-	return l.change(ctx, change)
+	return r.change(ctx, change)
 }
 
 // change stores a change of the session.
-func (l *load) change(
+func (r *replacement) change(
 	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
-	if l.previous == nil {
-		return l.agent.options.Store.Activate(ctx, l.stored.ID, change)
+	if r.previous == nil {
+		return r.agent.options.Store.Activate(ctx, r.stored.ID, change)
 	}
-	return l.previous.takeOver(ctx, change)
+	return r.previous.takeOver(ctx, change)
 }
