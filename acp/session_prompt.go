@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -28,11 +29,11 @@ type prompted struct {
 	from   *connection
 	params promptParams
 	at     *ticket
-	finish func() // is called when the turn has ended
+	leave  context.CancelCauseFunc // ends the context of the request
+	unwait func() bool             // keeps the end of Serve from calling leave
 
-	session *session // in which the turn has run, or nil
-
-	ends bool // it ends before its response is written, or without one
+	session *session  // in which the turn has run, or nil
+	ended   sync.Once // see end
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -50,51 +51,22 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		}
 		params.viewed, limit = s, q.Active().agent.turnLimit()
 	}
-	a, owner := c.agent, c.home.owner
-	if err := owner.take(turnSlot, a); err != nil {
+	if err := c.home.owner.take(turnSlot, c.agent); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := a.requestContext(ctx)
-	t := turns.New(request, c)
-	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
-	finish := func() {
-		stop()
-		t.Answered()
-		leave(nil)
-		owner.release(turnSlot, a)
-	}
-	at, err := c.home.queues.PromptTicket(params.id, t, limit)
-	if err != nil {
-		finish()
+	request, leave := c.agent.requestContext(ctx)
+	p := &prompted{Turn: turns.New(request, c), from: c, params: params, leave: leave,
+		unwait: context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })}
+	if p.at, err = c.home.queues.PromptTicket(params.id, p.Turn, limit); err != nil {
+		p.finish()
 		return jsonrpc.Fail(protocolError(err))
 	}
-	p := &prompted{Turn: t, from: c, params: params, at: at, finish: func() {
-		at.Queue.Answered(t)
-		finish()
-		at.Release()
-	}}
-	var ended outcome
-	// The work ends before the functions below are called.
-	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
-		if !p.ends {
-			result, err = t.Decide(result, err)
-		}
-		ended = outcome{result, err}
-		return result, err
-	})
-	r.AfterResponse(func() {
-		if !p.ends {
-			p.end(ended)
-		}
-	})
-	return func() (json.RawMessage, error) { return p.serve(ctx, leave) }
+	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
 }
 
-// serve runs the turn, and waits for its end as long as the client is connected. ctx is the context
-// of the request; leave ends the turn because the client has left.
-func (p *prompted) serve(
-	ctx context.Context, leave context.CancelCauseFunc,
-) (json.RawMessage, error) {
+// serve runs the turn of r, and waits for its end as long as the client is connected. ctx is the
+// context of r.
+func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	done := make(chan outcome, 1)
 	p.from.agent.tasks.Go(func() {
 		o := outcome{err: tasks.ErrPanicked}
@@ -103,42 +75,54 @@ func (p *prompted) serve(
 	})
 	select {
 	case o := <-done:
-		return p.decide(ctx, o)
+		return p.respond(r, p.settle(ctx, o))
 	case <-ctx.Done():
 	}
 	switch {
 	case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client has cancelled the request
 	case p.from.graceNow() == 0:
-		leave(jsonrpc.ErrClosed)
+		p.leave(jsonrpc.ErrClosed)
 	case p.Cause() == nil:
-		p.ends = true
-		p.from.agent.tasks.Go(func() {
-			o := <-done
-			o.result, o.err = p.Decide(o.result, o.err)
-			p.end(o)
-		})
+		p.from.agent.tasks.Go(func() { p.end(<-done) })
 		return nil, jsonrpc.ErrClosed
 	}
-	o := <-done
-	return o.result, o.err
+	return p.respond(r, <-done)
 }
 
-// decide returns the response. It is decided when it is sent, and the turn ends then, unless the
-// client does not read while others have the session open: they do not wait for it.
-func (p *prompted) decide(ctx context.Context, o outcome) (json.RawMessage, error) {
+// settle waits until the client has room for the response. If it does not read while others have
+// the session open, the turn ends at once: they do not wait for it.
+func (p *prompted) settle(ctx context.Context, o outcome) outcome {
 	if p.session == nil || p.session.viewers.Settle(ctx, p.from, true) {
-		return o.result, o.err
+		return o
 	}
-	o.result, o.err = p.Decide(o.result, o.err)
-	p.ends = true
-	p.end(o)
+	o = p.end(o)
 	p.session.viewers.Settle(ctx, p.from, false)
+	return o
+}
+
+// respond returns the response. It is decided when it is sent, and the turn ends then.
+func (p *prompted) respond(r *jsonrpc.Request, o outcome) (json.RawMessage, error) {
+	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
+		o.result, o.err = p.Decide(result, err)
+		return o.result, o.err
+	})
+	r.AfterResponse(func() { p.end(o) })
 	return o.result, o.err
 }
 
-// end tells the viewers that get no response how the turn ended, and lets the next one begin.
-func (p *prompted) end(o outcome) {
-	defer p.finish()
+// end decides how the turn ended. Once, it tells that to the viewers that get no response, and lets
+// the next turn begin.
+func (p *prompted) end(o outcome) outcome {
+	o.result, o.err = p.Decide(o.result, o.err)
+	p.ended.Do(func() {
+		defer p.finish()
+		p.showEnd(o)
+	})
+	return o
+}
+
+// showEnd shows the other viewers how the turn ended.
+func (p *prompted) showEnd(o outcome) {
 	s := p.session
 	if s == nil || s.viewers.Others(p.from) == 0 {
 		return
@@ -153,6 +137,18 @@ func (p *prompted) end(o outcome) {
 		defer s.endUpdate()
 		s.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
 	}
+}
+
+// finish frees what the prompt holds. A prompt that the queue has rejected has no ticket.
+func (p *prompted) finish() {
+	if p.at != nil {
+		defer p.at.Release()
+		p.at.Queue.Answered(p.Turn)
+	}
+	p.unwait()
+	p.Answered()
+	p.leave(nil)
+	p.from.home.owner.release(turnSlot, p.from.agent)
 }
 
 // turnLimit returns how many turns of a session may be unanswered, 0 for any number.
