@@ -142,7 +142,8 @@ func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 	}
 }
 
-// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend.
+// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend's
+// session, or else to the backend, at once if nothing has to be waited for or checked.
 func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	a := c.agent
 	if r.Method == protocol.SessionCancel || protocol.IsRefused(r.Method) {
@@ -166,23 +167,28 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
 	}
 	id := sessionstore.ID(given)
-	if id == "" || c.home.queues.Find(id) == nil {
-		return c.passToBackend(ctx, id, r, check)
+	ready, wait, release := a.isKnown(), c.initialized, func() {}
+	pass := func() jsonrpc.Work { return a.callBackend(ctx, r) }
+	if id != "" && c.home.queues.Find(id) != nil {
+		at := c.home.queues.Ticket(id, turns.Ordinary, c)
+		ready, wait, release = at.Holds(), at.Acquire, at.Release
+		pass = func() jsonrpc.Work { return c.passToSession(ctx, at, r.Method, rest()) }
+	} else if refuse := c.refuseUnopened(ctx, id, r.Method); refuse != nil {
+		return refuse
 	}
-	at := c.home.queues.Ticket(id, turns.Ordinary, c)
-	if at.Holds() && check == nil {
-		return c.passToSession(ctx, at, r.Method, rest())
+	if ready && check == nil {
+		return pass()
 	}
 	return func() (json.RawMessage, error) {
-		err := at.Acquire(ctx)
+		defer release()
+		err := wait(ctx)
 		if err == nil && check != nil {
 			err = check(ctx)
 		}
 		if err != nil {
-			at.Release()
 			return nil, protocolError(err)
 		}
-		return run(c.passToSession(ctx, at, r.Method, rest()), r.Method)
+		return run(pass(), r.Method)
 	}
 }
 
@@ -208,35 +214,23 @@ func (c *connection) viewed(q *queue) *session {
 	return nil
 }
 
-// passToBackend passes a request that names no active session to the backend, unless ACP defines
-// the method on sessions, or the id can only be the backend's own and the client may not use it.
-// Requests about child sessions are not passed on, nor those of a client without Extensions that
-// name no session although the method needs one. check, if not nil, is called first.
-func (c *connection) passToBackend(
-	ctx context.Context, id sessionstore.ID, r *jsonrpc.Request, check func(context.Context) error,
+// refuseUnopened returns work if a request that names no active session is not passed to the
+// backend: ACP defines the method on sessions, or the id can only be the backend's own and the
+// client may not use it. Requests about child sessions are not passed on, nor those of a client
+// without Extensions that name no session although the method needs one.
+func (c *connection) refuseUnopened(
+	ctx context.Context, id sessionstore.ID, method string,
 ) jsonrpc.Work {
-	a := c.agent
-	if id == "" && !a.grants.Extensions && strings.HasPrefix(r.Method, protocol.SessionPrefix) {
+	g := c.agent.grants
+	if id == "" && !g.Extensions && strings.HasPrefix(method, protocol.SessionPrefix) {
 		return jsonrpc.Fail(strictjson.Refuse(
 			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required)))
 	}
 	_, _, isChild := splitChild(id)
-	if isChild || id != "" && (!a.grants.Sessions || strings.HasPrefix(r.Method, "session/set_")) {
-		return func() (json.RawMessage, error) { return nil, a.whyInactive(ctx, id) }
+	if isChild || id != "" && (!g.Sessions || strings.HasPrefix(method, "session/set_")) {
+		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, id) }
 	}
-	if a.isKnown() && check == nil {
-		return a.callBackend(ctx, r)
-	}
-	return func() (json.RawMessage, error) {
-		err := c.initialized(ctx)
-		if err == nil && check != nil {
-			err = check(ctx)
-		}
-		if err != nil {
-			return nil, protocolError(err)
-		}
-		return run(a.callBackend(ctx, r), r.Method)
-	}
+	return nil
 }
 
 // whyInactive returns the error for a session that is not open in the client: it is unknown, or has
