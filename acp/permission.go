@@ -116,7 +116,7 @@ func (q question) with(options []permission.Option) question {
 func (q question) saying(about string, known json.RawMessage) question {
 	call := strictjson.Find(q.params, "toolCall")
 	content, ok := strictjson.Append(strictjson.Find(calls.Merge(known, call), "content"),
-		backend.Encode(backend.TextContent(about)[0]))
+		backend.Encode(sdk.ToolContent(sdk.TextBlock(about))))
 	if ok && about != "" {
 		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
 	}
@@ -173,22 +173,8 @@ func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, 
 // askAbout asks q and shows its tool call to the client, from its beginning to its end.
 func (s *session) askAbout(
 	ctx context.Context, to backend.Updates, q backend.Question,
-) (answer backend.Answer, err error) {
-	announced := q.Call
-	announced.SessionUpdate = sessionstore.ToolCall
-	if err := to.Update(ctx, backend.NewUpdate(announced)); err != nil {
-		return answer, err
-	}
-	answer, err = s.Ask(ctx, q)
-	status := sdk.ToolCallStatusCompleted
-	if err != nil {
-		status = sdk.ToolCallStatusFailed
-	}
-	ended := backend.NewUpdate(sdk.UpdateToolCall(q.Call.ToolCallId, sdk.WithUpdateStatus(status)))
-	if sent := to.Update(ctx, ended); err == nil {
-		err = sent
-	}
-	return answer, err
+) (backend.Answer, error) {
+	return backend.AskShown(ctx, s, to, q)
 }
 
 // requestPermission answers a request of an agent.

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"context"
 	"crypto/rand"
 	"unicode/utf8"
 
@@ -29,22 +30,63 @@ func NewDiff(path string, old *string, text string) Diff {
 	return Diff{sdk.ToolCallContentDiff{Type: "diff", Path: path, NewText: text}, old}
 }
 
-// NewToolCallID returns an id for a tool call that begins with a prefix. It differs from the ids of
-// all other calls, including those that earlier processes have stored.
-func NewToolCallID(prefix string) sdk.ToolCallId {
-	return sdk.ToolCallId(prefix + "-" + rand.Text()[:16])
-}
-
-// NewToolCall returns a tool call that has not begun, with a new id that begins with a prefix. It
-// shows a text in Markdown.
+// NewToolCall returns a tool call that has not begun. It shows a text in Markdown, unless that is
+// "". Its id begins with a prefix and differs from the ids of all other calls, including those that
+// earlier processes have stored.
 func NewToolCall(prefix string, kind sdk.ToolKind, title, about string) ToolCall {
 	return ToolCall{Content: TextContent(about), ToolCallUpdate: sdk.ToolCallUpdate{
-		ToolCallId: NewToolCallID(prefix), Title: &title, Kind: &kind,
+		ToolCallId: sdk.ToolCallId(prefix + "-" + rand.Text()[:16]), Title: &title, Kind: &kind,
 		Status: sdk.Ptr(sdk.ToolCallStatusPending)}}
 }
 
-// TextContent returns a text as the content of a tool call.
-func TextContent(s string) []any { return []any{sdk.ToolContent(sdk.TextBlock(s))} }
+// TextContent returns a text as the content of a tool call, nil for "".
+func TextContent(s string) []any {
+	if s == "" {
+		return nil
+	}
+	return []any{sdk.ToolContent(sdk.TextBlock(s))}
+}
+
+// ShownCall is a tool call that the client sees.
+type ShownCall struct {
+	ID      sdk.ToolCallId
+	Updates Updates
+}
+
+// ShowCall shows a tool call from its beginning.
+func ShowCall(ctx context.Context, u Updates, c ToolCall) (ShownCall, error) {
+	c.SessionUpdate = sessionstore.ToolCall
+	return ShownCall{c.ToolCallId, u}, u.Update(ctx, NewUpdate(c))
+}
+
+// Show shows what has changed.
+func (s ShownCall) Show(ctx context.Context, c ToolCall) error {
+	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, s.ID
+	return s.Updates.Update(ctx, NewUpdate(c))
+}
+
+// ShowStatus shows a new status, and content unless it is nil.
+func (s ShownCall) ShowStatus(ctx context.Context, status sdk.ToolCallStatus, content []any) error {
+	return s.Show(ctx, ToolCall{
+		Content: content, ToolCallUpdate: sdk.ToolCallUpdate{Status: &status}})
+}
+
+// AskShown asks a question and shows its tool call, from its beginning to its end.
+func AskShown(ctx context.Context, user Asker, u Updates, q Question) (answer Answer, err error) {
+	call, err := ShowCall(ctx, u, q.Call)
+	if err != nil {
+		return answer, err
+	}
+	answer, err = user.Ask(ctx, q)
+	status := sdk.ToolCallStatusCompleted
+	if err != nil {
+		status = sdk.ToolCallStatusFailed
+	}
+	if sent := call.ShowStatus(ctx, status, nil); err == nil {
+		err = sent
+	}
+	return answer, err
+}
 
 // Locations returns a location for a tool call, unless JSON cannot represent the path. Line 0
 // stands for the whole file.

@@ -118,7 +118,7 @@ func (t *commandTurn) useTool(
 	case errors.Is(err, workspace.ErrClosed):
 		return err
 	case err != nil:
-		return call.Fail(text.Plain(err.Error()) + ".")
+		return t.Fail(call, text.Plain(err.Error())+".")
 	}
 	var places []sdk.ToolCallLocation
 	for _, p := range tool.Places(t.workspace(), raw) {
@@ -127,7 +127,9 @@ func (t *commandTurn) useTool(
 	for _, f := range result.Found {
 		places = append(places, backend.Locations(f.Path, f.Line)...)
 	}
-	if err := call.End(sdk.ToolCallStatusCompleted, "", places); err != nil {
+	err = call.Show(ctx, backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+		Status: sdk.Ptr(sdk.ToolCallStatusCompleted), Locations: places}})
+	if err != nil {
 		return err
 	}
 	if tool.Kind == tools.KindSearch && len(result.Found) == 0 {

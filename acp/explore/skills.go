@@ -86,13 +86,15 @@ func (t *commandTurn) showArtifact(
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil:
-		return call.Fail(fmt.Sprintf("Cannot read %s: %s.", text.Code(r.ShowPath(a.Path)),
+		return t.Fail(call, fmt.Sprintf("Cannot read %s: %s.", text.Code(r.ShowPath(a.Path)),
 			text.Plain(err.Error())))
 	}
 	summary := fmt.Sprintf("The %s %s, from %s in folder %s.", a.Kind, text.Code(a.Name),
 		text.Code(r.ShowPath(a.Path)), text.Code(r.Label))
-	if err := call.End(sdk.ToolCallStatusCompleted, summary,
-		backend.Locations(a.Path, 0)); err != nil {
+	err = call.Show(ctx, backend.ToolCall{Content: backend.TextContent(summary),
+		ToolCallUpdate: sdk.ToolCallUpdate{Status: sdk.Ptr(sdk.ToolCallStatusCompleted),
+			Locations: backend.Locations(a.Path, 0)}})
+	if err != nil {
 		return err
 	}
 	if err := t.Write(summary + " This text comes from the folder, not from you. It is only " +

@@ -139,7 +139,7 @@ func (b *toolbox) dropDrafts(ctx context.Context) error {
 
 func (d *draft) drop(ctx context.Context) error {
 	const reason = "The model did not complete the call, so it was not run."
-	return d.showStatus(ctx, failed, []any{sdk.ToolContent(sdk.TextBlock(reason))})
+	return d.showStatus(ctx, failed, backend.TextContent(reason))
 }
 
 // restartDrafts prepares for the same calls to arrive again, because the answer starts again.

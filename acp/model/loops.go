@@ -11,7 +11,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 const (
@@ -85,27 +84,14 @@ func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus
 func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
 	stuck := *t.stuck
 	t.stuck = nil
-	shown := backend.ToolCall{SessionUpdate: sessionstore.ToolCall}
-	shown.ToolCallId = backend.NewToolCallID("loop")
-	shown.Title = sdk.Ptr("Go on, although " + stuck.String())
-	shown.Kind, shown.Status = sdk.Ptr(sdk.ToolKindOther), sdk.Ptr(sdk.ToolCallStatusPending)
-	if err := t.updates.Update(ctx, backend.NewUpdate(shown)); err != nil {
+	_, err := backend.AskShown(ctx, t.host, t.updates, backend.Question{
+		Call: backend.NewToolCall("loop", sdk.ToolKindOther, "Go on, although "+stuck.String(), ""),
+		Once: "Go on", Reject: "Stop",
+	})
+	switch {
+	case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
 		return "", err
-	}
-	_, err := t.host.Ask(ctx, backend.Question{Call: shown, Once: "Go on", Reject: "Stop"})
-	if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
-		return "", err
-	}
-	status := completed
-	if err != nil {
-		status = failed
-	}
-	ended := backend.ToolCall{SessionUpdate: sessionstore.ToolCallUpdate,
-		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: shown.ToolCallId, Status: &status}}
-	if err := t.updates.Update(ctx, backend.NewUpdate(ended)); err != nil {
-		return "", err
-	}
-	if err == nil {
+	case err == nil:
 		clear(t.ends)
 		return "", nil
 	}

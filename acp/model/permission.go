@@ -93,9 +93,9 @@ func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before 
 	}
 	path := a.At.Path()
 	title := "Read " + text.Argument(path)
-	shown := backend.ToolCall{Content: []any{sdk.ToolContent(sdk.TextBlock(
+	shown := backend.ToolCall{Content: backend.TextContent(
 		"Your rule " + text.Code(rule.Rule.String()) + " asks before this file is read:\n\n" +
-			text.Block("", text.Printable(path))))}}
+			text.Block("", text.Printable(path)))}
 	shown.Title = &title
 	if _, err := c.askUser(ctx, shown, "", rule.Action); err != nil {
 		return err

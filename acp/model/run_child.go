@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -123,7 +124,7 @@ func exitOf(err error) string {
 
 // showOutput shows the output of a command so far.
 func (c *modelCall) showOutput(ctx context.Context, output string) error {
-	content := []any{sdk.ToolContent(sdk.TextBlock(text.Block("", output)))}
+	content := backend.TextContent(text.Block("", output))
 	return c.showStatus(ctx, sdk.ToolCallStatusInProgress, content)
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // The limits of an answer that has no others.
@@ -131,54 +130,21 @@ func (r *Reply) quoteAtMost(max int, s string) error {
 	return r.Quote(s)
 }
 
-// ShownCall is a tool call that was announced.
-type ShownCall struct {
-	reply *Reply
-	ID    sdk.ToolCallId
-}
-
-// Begin announces a tool call in progress. input holds the user's arguments.
-func (r *Reply) Begin(kind sdk.ToolKind, title string, input any) (ShownCall, error) {
-	return r.Announce(backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		Title: &title, Kind: &kind, Status: sdk.Ptr(sdk.ToolCallStatusInProgress), RawInput: input,
-	}})
-}
-
-// Announce announces a tool call.
-func (r *Reply) Announce(c backend.ToolCall) (ShownCall, error) {
+// Begin shows a tool call in progress. input holds the user's arguments.
+func (r *Reply) Begin(kind sdk.ToolKind, title string, input any) (backend.ShownCall, error) {
 	if err := r.Flush(); err != nil {
-		return ShownCall{}, err
+		return backend.ShownCall{}, err
 	}
-	call := ShownCall{r, backend.NewToolCallID(string(*c.Kind))}
-	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCall, call.ID
-	return call, r.Updates.Update(r.ctx, backend.NewUpdate(c))
+	call := backend.NewToolCall(string(kind), kind, title, "")
+	call.Status, call.RawInput = sdk.Ptr(sdk.ToolCallStatusInProgress), input
+	return backend.ShowCall(r.ctx, r.Updates, call)
 }
 
-// update reports progress of the tool call.
-func (a ShownCall) update(c backend.ToolCall) error {
-	if err := a.reply.Flush(); err != nil {
+// Fail ends a tool call with a reason, and tells the user the same.
+func (r *Reply) Fail(call backend.ShownCall, reason string) error {
+	content := backend.TextContent(reason)
+	if err := call.ShowStatus(r.ctx, sdk.ToolCallStatusFailed, content); err != nil {
 		return err
 	}
-	c.SessionUpdate, c.ToolCallId = sessionstore.ToolCallUpdate, a.ID
-	return a.reply.Updates.Update(a.reply.ctx, backend.NewUpdate(c))
-}
-
-// End ends the tool call with a summary, unless that is "", and the locations it concerned.
-func (a ShownCall) End(
-	status sdk.ToolCallStatus, summary string, locations []sdk.ToolCallLocation,
-) error {
-	ended := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{Status: &status,
-		Locations: locations}}
-	if summary != "" {
-		ended.Content = []any{sdk.ToolContent(sdk.TextBlock(summary))}
-	}
-	return a.update(ended)
-}
-
-// Fail ends the tool call with a reason, and tells the user the same.
-func (a ShownCall) Fail(reason string) error {
-	if err := a.End(sdk.ToolCallStatusFailed, reason, nil); err != nil {
-		return err
-	}
-	return a.reply.Refuse(reason + "\n\n")
+	return r.Refuse(reason + "\n\n")
 }

@@ -43,7 +43,7 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 	if err != nil {
 		return none, err
 	}
-	c := &mcpCall{shownCall: shownCall{r.ID, u}, set: s, tool: t, arguments: r.Arguments}
+	c := &mcpCall{ShownCall: backend.ShownCall{ID: r.ID, Updates: u}, set: s, tool: t, arguments: r.Arguments}
 	if err := c.start(ctx); err != nil {
 		return none, err
 	}
@@ -55,33 +55,9 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 	return toolResult(result, s.maxResult), c.showResult(context.WithoutCancel(ctx), result)
 }
 
-// shownCall is a tool call that the client sees.
-type shownCall struct {
-	id      sdk.ToolCallId
-	updates backend.Updates
-}
-
-func newShownCall(u backend.Updates, prefix string) shownCall {
-	return shownCall{backend.NewToolCallID(prefix), u}
-}
-
-func (c shownCall) update(ctx context.Context, update any) error {
-	return c.updates.Update(ctx, backend.NewUpdate(update))
-}
-
-// showStatus shows a new status, and content unless it is nil.
-func (c shownCall) showStatus(
-	ctx context.Context, status sdk.ToolCallStatus, content []any,
-) error {
-	return c.update(ctx, backend.ToolCall{
-		SessionUpdate: "tool_call_update", Content: content,
-		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: c.id, Status: &status},
-	})
-}
-
 // mcpCall is one call of a tool.
 type mcpCall struct {
-	shownCall
+	backend.ShownCall
 	set       *Set
 	tool      mcpclient.Tool
 	arguments backend.Raw // empty for none
@@ -89,18 +65,15 @@ type mcpCall struct {
 
 // start shows the pending call. If the client already sees it, start only fills in what the call
 // does.
-func (c *mcpCall) start(ctx context.Context) error {
-	if c.id != "" {
-		return c.update(ctx, sdk.SessionToolCallUpdate{
-			SessionUpdate: "tool_call_update", ToolCallId: c.id,
-			Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
-		})
+func (c *mcpCall) start(ctx context.Context) (err error) {
+	if c.ID != "" {
+		return c.Show(ctx, backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
+			Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind())}})
 	}
-	c.shownCall = newShownCall(c.updates, "mcp")
-	return c.update(ctx, sdk.SessionUpdateToolCall{
-		SessionUpdate: "tool_call", ToolCallId: c.id, Title: c.tool.CallTitle(), Kind: c.kind(),
-		Status: sdk.ToolCallStatusPending, RawInput: c.input(),
-	})
+	call := backend.NewToolCall("mcp", c.kind(), c.tool.CallTitle(), "")
+	call.RawInput = c.input()
+	c.ShownCall, err = backend.ShowCall(ctx, c.Updates, call)
+	return err
 }
 
 // run asks for permission if necessary, and calls the tool.
@@ -108,7 +81,7 @@ func (c *mcpCall) run(ctx context.Context) (*mcp.CallToolResult, error) {
 	if err := c.askPermission(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+	if err := c.ShowStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return nil, err
 	}
 	return c.set.Set.Call(ctx, c.tool, c.arguments, c.showProgress)
@@ -136,14 +109,11 @@ func (c *mcpCall) showResult(ctx context.Context, r *mcp.CallToolResult) error {
 			bounded.add(block)
 		}
 	}
-	update := backend.ToolCall{
-		SessionUpdate:  "tool_call_update",
-		ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: c.id, Status: &status},
-	}
+	var content []any
 	for _, raw := range bounded.blocks {
-		update.Content = append(update.Content, map[string]any{"type": "content", "content": raw})
+		content = append(content, map[string]any{"type": "content", "content": raw})
 	}
-	return c.update(ctx, update)
+	return c.ShowStatus(ctx, status, content)
 }
 
 // showFailure shows that the call was not made or did not complete.
@@ -152,13 +122,12 @@ func (c *mcpCall) showFailure(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		message = "The call was cancelled."
 	}
-	_ = c.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed,
-		backend.TextContent(message))
+	_ = c.ShowStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed, backend.TextContent(message))
 }
 
 // showProgress is a [mcpclient.ProgressFunc].
 func (c *mcpCall) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
-	_ = c.showStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(describeProgress(p)))
+	_ = c.ShowStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(describeProgress(p)))
 }
 
 func describeProgress(p *mcp.ProgressNotificationParams) string {

@@ -25,7 +25,7 @@ const (
 // they allow it.
 func (c *mcpCall) askPermission(ctx context.Context) error {
 	shown := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		ToolCallId: c.id, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
+		ToolCallId: c.ID, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
 		RawInput: c.input(),
 	}}
 	shown.Content = append(backend.TextContent(c.describeArguments()),

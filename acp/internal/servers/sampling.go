@@ -33,8 +33,7 @@ func (*modelError) Error() string { return "the model could not answer" }
 func (h *serverHost) Sample(ctx context.Context, s mcpclient.ServerID,
 	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
 	one := &sampling{
-		shownCall: newShownCall(h, "sampling"), host: h, server: s,
-		request: sampleRequest(p), include: p.IncludeContext,
+		host: h, server: s, request: sampleRequest(p), include: p.IncludeContext,
 	}
 	one.request.Model = h.model.SamplingModel(hintsOf(p.ModelPreferences))
 	began := time.Now()
@@ -100,7 +99,7 @@ func withLineFeeds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n")
 
 // sampling is one request of a server to the model. It is shown to the user as a tool call.
 type sampling struct {
-	shownCall
+	backend.ShownCall
 	host    *serverHost
 	server  mcpclient.ServerID
 	request backend.SampleRequest
@@ -108,25 +107,23 @@ type sampling struct {
 }
 
 // run asks the user, the model, and the user again.
-func (s *sampling) run(ctx context.Context) (backend.SampleResult, error) {
-	err := s.update(ctx, sdk.SessionUpdateToolCall{
-		SessionUpdate: "tool_call", ToolCallId: s.id, Title: s.title(),
-		Kind: sdk.ToolKindOther, Status: sdk.ToolCallStatusPending,
-	})
+func (s *sampling) run(ctx context.Context) (result backend.SampleResult, err error) {
+	s.ShownCall, err = backend.ShowCall(ctx, s.host,
+		backend.NewToolCall("sampling", sdk.ToolKindOther, s.title(), ""))
 	if err != nil {
-		return backend.SampleResult{}, err
+		return result, err
 	}
-	result, err := s.sample(ctx)
+	result, err = s.sample(ctx)
 	if err == nil {
 		answer := backend.TextContent(quoted(result.Text))
-		return result, s.showStatus(ctx, sdk.ToolCallStatusCompleted, answer)
+		return result, s.ShowStatus(ctx, sdk.ToolCallStatusCompleted, answer)
 	}
 	why := err.Error()
 	if failed, ok := errors.AsType[*modelError](err); ok {
 		why = failed.cause.Error()
 	}
 	ctx = context.WithoutCancel(ctx)
-	_ = s.showStatus(ctx, sdk.ToolCallStatusFailed, backend.TextContent(text.Plain(why)))
+	_ = s.ShowStatus(ctx, sdk.ToolCallStatusFailed, backend.TextContent(text.Plain(why)))
 	return result, err
 }
 
@@ -137,7 +134,7 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 	if err := s.addContext(ctx); err != nil {
 		return backend.SampleResult{}, err
 	}
-	if err := s.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+	if err := s.ShowStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return backend.SampleResult{}, err
 	}
 	result, err := s.host.model.Sample(ctx, s.request)
@@ -183,7 +180,7 @@ func (s *sampling) ask(
 	ctx context.Context, content []any, allow, reject string,
 ) error {
 	_, err := s.host.Ask(ctx, backend.Question{
-		Call: backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: s.id,
+		Call: backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: s.ID,
 			Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther)}, Content: content},
 		Once: allow, Reject: reject,
 	})
