@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -23,6 +21,8 @@ import (
 )
 
 const (
+	// maxName bounds the name of a tool, in bytes, so that servers accept it.
+	maxName = 64
 	// maxResult bounds the text of a result of an MCP server or a terminal, in bytes. Other tools
 	// have their own bounds.
 	maxResult = 32 << 10
@@ -69,21 +69,9 @@ func (b *toolbox) newCall(requested llm.ToolCall) *modelCall {
 	c.unknown = fmt.Sprintf("there is no tool %q; the tools are %s",
 		text.Truncate(c.Name, 100), strings.Join(names, ", "))
 	// A name that the model invented is sent back to its server, which may only accept valid names.
-	c.Name = validName(c.Name)
+	c.Name = text.Prefix(text.Identifier(c.Name), maxName)
 	c.title, c.kind = "Unknown tool "+c.Name, sdk.ToolKindOther
 	return c
-}
-
-// validName returns a name with "_" in place of characters that are not allowed in the name of a
-// tool.
-func validName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r < utf8.RuneSelf && (r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return r
-		}
-		return '_'
-	}, name)
-	return cmp.Or(name[:min(len(name), 64)], "_")
 }
 
 // locations returns where the files are that the arguments name, as far as they exist in the roots.

@@ -180,16 +180,14 @@ func (t *modelTurn) noteFailure(ctx context.Context, l mcp.Listing) error {
 
 // addRemote adds a tool of an MCP server under a name that models accept.
 func (b *toolbox) addRemote(t mcp.Tool) {
-	const maxName = 64
 	written := strings.Replace(t.Name, ".", afterServer, 1)
 	if strings.IndexAny(written, "-_0123456789") == 0 { // Kimi wants a letter
 		written = "mcp_" + written
 	}
-	name := validName(written)
+	name := text.Prefix(text.Identifier(written), maxName)
 	if _, taken := b.byName[name]; taken || name != written {
 		hash := sha256.Sum256([]byte(t.Name))
-		name = fmt.Sprintf("%s_%x", name[:min(len(name), maxName-9)], hash)
-		name = name[:min(len(name), maxName)]
+		name = text.Prefix(fmt.Sprintf("%s_%x", text.Prefix(name, maxName-9), hash), maxName)
 	}
 	if _, taken := b.byName[name]; taken {
 		return // another server already uses this name

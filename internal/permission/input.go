@@ -303,8 +303,8 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 		rest, isTool := strings.CutPrefix(textAt(raw, agent.tool), agent.mark)
 		server := textAt(raw, agent.server)
 		named := server
-		if agent.mark != "" {
-			named = asNamed(server)
+		if agent.mark != "" { // these agents write it so
+			named = text.Identifier(server)
 		}
 		tool, found := strings.CutPrefix(rest, named+between)
 		switch {
@@ -337,16 +337,6 @@ func splitTool(name, between string) (t toolName, ok bool, err error) {
 		return toolName{server: name}, true, errors.New("the names of the server and its tool run together")
 	}
 	return toolName{server: server, tool: tool}, true, nil
-}
-
-// asNamed returns the name of a server as it stands in the names of its tools.
-func asNamed(server string) string {
-	return strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, server)
 }
 
 // readTool reads a call of a tool of an MCP server.

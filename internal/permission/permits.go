@@ -81,12 +81,16 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 
 // appendGiven appends the remembered rules of the user.
 func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
+	all, err := p.Consents.List()
+	if err != nil {
+		return rules, err
+	}
 	for _, root := range w.Opened() {
-		all, err := p.Consents.Rules(append(p.origins.Of(root.Real), root.Real)...)
-		if err != nil {
-			return rules, err
-		}
+		places := append(p.origins.Of(root.Real), root.Real)
 		for _, c := range all {
+			if c.Rule == "" || !slices.Contains(places, c.Root) {
+				continue
+			}
 			r, err := Parse(c.Rule)
 			if err != nil || r.checkAllow() != nil {
 				continue // another version wrote it

@@ -5,6 +5,7 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +15,17 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
+
+// Identifier returns s with "_" in place of each character but ASCII letters, digits, "_" and "-",
+// and "_" for "".
+func Identifier(s string) string {
+	return cmp.Or(strings.Map(func(r rune) rune {
+		if r < utf8.RuneSelf && (r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, s), "_")
+}
 
 // Prefix returns the longest prefix of s that has at most max bytes and does not split a character.
 func Prefix(s string, max int) string {

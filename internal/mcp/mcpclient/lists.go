@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -224,18 +223,19 @@ func uniqueNames(names, given []string) []string {
 	for _, name := range given {
 		taken[name] = true
 	}
+	plain := make([]string, len(names))
 	for i, name := range names {
+		plain[i] = text.Prefix(text.Identifier(name), maxNameLength)
 		// Names that need no change come first.
-		if out[i] == "" && plainName(name) == name && !taken[name] {
+		if out[i] == "" && plain[i] == name && !taken[name] {
 			out[i], taken[name] = name, true
 		}
 	}
-	for i, name := range names {
+	for i, candidate := range plain {
 		for n := 1; out[i] == ""; n++ {
-			candidate := plainName(name)
 			if n > 1 {
 				suffix := "_" + strconv.Itoa(n)
-				candidate = candidate[:min(len(candidate), maxNameLength-len(suffix))] + suffix
+				candidate = text.Prefix(plain[i], maxNameLength-len(suffix)) + suffix
 			}
 			if !taken[candidate] {
 				out[i], taken[candidate] = candidate, true
@@ -243,19 +243,4 @@ func uniqueNames(names, given []string) []string {
 		}
 	}
 	return out
-}
-
-func plainName(name string) string {
-	plain := strings.Map(func(r rune) rune {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
-			return r
-		default:
-			return '_'
-		}
-	}, name)
-	if plain == "" {
-		return "_"
-	}
-	return plain[:min(len(plain), maxNameLength)]
 }

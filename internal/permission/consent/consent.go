@@ -223,14 +223,6 @@ func (s *Store) Folders(session string, roots ...workspace.Dir) ([]Consent, erro
 	return found, err
 }
 
-// Rules returns the consents to rules in one of the roots, real paths.
-func (s *Store) Rules(roots ...workspace.Dir) ([]Consent, error) {
-	all, err := s.List()
-	return slices.DeleteFunc(all, func(c Consent) bool {
-		return c.Rule == "" || !slices.Contains(roots, c.Root)
-	}), err
-}
-
 // Use notes that a rule has decided now.
 func (s *Store) Use(id ID) error {
 	now := time.Now()

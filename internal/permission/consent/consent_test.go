@@ -22,35 +22,33 @@ func dir(t *testing.T) workspace.Dir {
 // Clause R3.
 func TestRules(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "state")
-	store, root, other := consent.NewStore(state), dir(t), dir(t)
+	store, root := consent.NewStore(state), dir(t)
 	allowed := consent.ForRule(root, "run go test ...", "")
 	allowed.Agent, allowed.By, allowed.Title = "opencode", "s", "Test"
 	require.NoError(t, store.Allow(allowed))
-	for _, c := range []consent.Consent{consent.ForRule(other, allowed.Rule, ""),
+	for _, c := range []consent.Consent{consent.ForRule(dir(t), allowed.Rule, ""),
 		consent.ForRule(root, "run go test", ""), consent.ForRule(root, allowed.Rule, "x")} {
 		has, err := store.Has(c.ID)
 		require.NoError(t, err)
 		require.False(t, has, c.Rule)
 	}
 	require.NoError(t, store.Use(allowed.ID))
-	all, err := store.Rules(root, other)
+	all, err := store.List()
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, []string{allowed.Rule, "opencode", "s", "Test"},
 		[]string{all[0].Rule, all[0].Agent, all[0].By, all[0].Title})
 	require.False(t, all[0].Used.IsZero())
-	all, err = store.Rules(other)
-	require.NoError(t, err)
-	require.Empty(t, all)
 
 	// The name of a record covers what it allows.
 	path := filepath.Join(state, string(allowed.ID))
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, bytes.Replace(content, []byte("go test"), []byte("go vet"), 1), 0o600))
-	all, err = store.Rules(root)
+	all, err = store.List()
 	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Len(t, all, 1)
+	require.Empty(t, all[0].Rule)
 	folders, err := store.Folders("", root)
 	require.NoError(t, err)
 	require.Empty(t, folders)
