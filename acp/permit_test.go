@@ -528,6 +528,11 @@ func TestPlansAreNotRuled(t *testing.T) {
 	asks(0)
 	c.texts(id, `update {"sessionUpdate":"config_option_update","configOptions":[{"id":"x","category":"mode","currentValue":"https://example.com/modes#plan"}]}`)
 	asks(1)
+	// Names count as they are spelled, as they do for the client.
+	c.texts(id, `update {"sessionUpdate":"current_mode_update","currentModeId":"plan","CurrentModeId":"build"}`)
+	asks(1)
+	c.texts(id, `update {"sessionUpdate":"config_option_update","configOptions":[{"id":"mode","currentValue":"plan","CurrentValue":"build"}]}`)
+	asks(1)
 }
 
 // What is allowed in a folder is allowed in its worktrees, until it is revoked.

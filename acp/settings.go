@@ -62,17 +62,14 @@ func (s *session) noteMode(u backend.Update) {
 	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
 		return
 	}
-	var said struct {
-		CurrentModeID string
-		ConfigOptions []struct {
-			ID, Category string
-			CurrentValue any
-		}
-	}
-	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said) // one that cannot be read names none
-	s.mode = cmp.Or(said.CurrentModeID, s.mode)
-	for _, o := range said.ConfigOptions {
-		if mode, ok := o.CurrentValue.(string); ok && (o.ID == "mode" || o.Category == "mode") {
+	var said map[string]any // with the names as they are spelled
+	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said)
+	mode, _ := said["currentModeId"].(string)
+	s.mode = cmp.Or(mode, s.mode)
+	options, _ := said["configOptions"].([]any)
+	for _, one := range options {
+		o, _ := one.(map[string]any)
+		if mode, ok := o["currentValue"].(string); ok && (o["id"] == "mode" || o["category"] == "mode") {
 			s.mode = mode
 		}
 	}

@@ -2,13 +2,13 @@ package backend
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // ErrRejected is returned by [Asker.Ask] if the user, or a rule, does not allow the action.
@@ -108,7 +108,7 @@ func (q Question) Answer(ctx context.Context, result Raw, err error) (Answer, er
 			OptionID string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	if err := json.Unmarshal(result, &answer); err != nil {
+	if err := strictjson.Decode(result, &answer); err != nil {
 		return Answer{}, fmt.Errorf("cannot read the client's answer to a permission request: %w",
 			err)
 	}

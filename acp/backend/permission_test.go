@@ -62,13 +62,15 @@ func TestAsk(t *testing.T) {
 		`{"outcome":{"outcome":"selected","optionId":"cancelled"}}`:     {err: backend.ErrRejected},
 		`{"outcome":{"outcome":"selected","optionId":""}}`:              {err: backend.ErrRejected},
 		`{"outcome":{"outcome":"selected"}}`:                            {err: backend.ErrRejected},
-		`{"outcome":{"outcome":"cancelled"}}`:                           {err: backend.ErrCancelled},
-		`{"outcome":{"outcome":"cancelled","optionId":"allow-once"}}`:   {err: backend.ErrCancelled},
-		`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`:    {err: backend.ErrRejected},
-		`{"outcome":{"optionId":"allow-once"}}`:                         {err: backend.ErrRejected},
-		`{"outcome":null}`:                                              {err: backend.ErrRejected},
-		`null`:                                                          {err: backend.ErrRejected},
-		`{}`:                                                            {err: backend.ErrRejected},
+		`{"outcome":{"outcome":"selected","optionId":"reject-once","OptionId":"allow-once"}}`: {
+			err: backend.ErrRejected},
+		`{"outcome":{"outcome":"cancelled"}}`:                         {err: backend.ErrCancelled},
+		`{"outcome":{"outcome":"cancelled","optionId":"allow-once"}}`: {err: backend.ErrCancelled},
+		`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`:  {err: backend.ErrRejected},
+		`{"outcome":{"optionId":"allow-once"}}`:                       {err: backend.ErrRejected},
+		`{"outcome":null}`:                                            {err: backend.ErrRejected},
+		`null`:                                                        {err: backend.ErrRejected},
+		`{}`:                                                          {err: backend.ErrRejected},
 	} {
 		answer, err := mayDelete().Ask(t.Context(), &answering{result: backend.Raw(result)})
 		require.ErrorIs(t, err, want.err, result)

@@ -81,6 +81,16 @@ func TestOptionsOfRequests(t *testing.T) {
 	}
 }
 
+// The answer of a client counts as the agent reads it, which takes the names as they are spelled.
+//
+// Clause R2.
+func TestChosenOptions(t *testing.T) {
+	r := Request{Options: []Option{{ID: "o", Kind: AllowOnce}, {ID: "r", Kind: RejectOnce}}}
+	chosen, ok := r.Chosen([]byte(`{"outcome":{"outcome":"selected","optionId":"r","OptionId":"o"}}`))
+	require.True(t, ok)
+	require.Equal(t, RejectOnce, chosen.Kind)
+}
+
 // Clause R3.
 func TestOffers(t *testing.T) {
 	g := newGround(t)

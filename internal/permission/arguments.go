@@ -36,7 +36,10 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 	}
 	var input map[string]any
 	var typed struct {
-		Env []struct{ Name, Value string }
+		Env []struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"env"`
 	}
 	if err := json.Unmarshal(params, &input); err != nil {
 		return err
@@ -44,7 +47,7 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 	for _, known := range []string{"sessionId", "command", "args", "cwd", "outputByteLimit"} {
 		delete(input, known)
 	}
-	if json.Unmarshal(params, &typed) == nil {
+	if strictjson.Decode(params, &typed) == nil {
 		var commands []any
 		for _, v := range typed.Env {
 			if os.Getenv(v.Name) != v.Value {

@@ -180,7 +180,7 @@ func (r Request) Chosen(result json.RawMessage) (o Option, ok bool) {
 			ID      string `json:"optionId"`
 		} `json:"outcome"`
 	}
-	if json.Unmarshal(result, &answer) != nil || answer.Outcome.Outcome != "selected" {
+	if strictjson.Decode(result, &answer) != nil || answer.Outcome.Outcome != "selected" {
 		return o, false
 	}
 	i := slices.IndexFunc(r.Options, func(o Option) bool { return o.ID == answer.Outcome.ID })

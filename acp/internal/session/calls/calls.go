@@ -73,7 +73,7 @@ func Parse(u sessionstore.Update) Update {
 		return Update{}
 	}
 	said := Update{UpdateKind: u.Kind, shown: strictjson.Find(u.Raw, "update")}
-	if json.Unmarshal(said.shown, &said.Call) != nil {
+	if strictjson.Decode(said.shown, &said.Call) != nil {
 		return Update{}
 	}
 	said.Key = Key{child, said.ID}
@@ -108,7 +108,7 @@ type Call struct {
 
 // Announced returns what was said of the call for a request about it.
 func (c Call) Announced() (said permission.Call) {
-	_ = json.Unmarshal(c.Shown, &said) // each part could be read
+	_ = strictjson.Decode(c.Shown, &said) // each part could be read
 	said.Title, said.Kind = c.Title, c.Kind
 	return said
 }

@@ -27,3 +27,18 @@ func TestOldCallsAreForgotten(t *testing.T) {
 	_, ok := all.Get(calls.Key{ID: "2999"})
 	require.True(t, ok)
 }
+
+// What an agent announces counts as the client reads it, which takes the names as they are spelled.
+//
+// Clause R2.
+func TestNamesCountAsSpelled(t *testing.T) {
+	u, err := backend.ParseUpdate(backend.Raw(`{"update":{"sessionUpdate":"tool_call","toolCallId":"1",` +
+		`"title":"T","kind":"execute","Kind":"read","rawInput":{"command":"make"},"RAWINPUT":{}}}`))
+	require.NoError(t, err)
+	said := calls.Parse(u)
+	require.Equal(t, "execute", said.Kind)
+	var all calls.Calls
+	all.Note(said)
+	known, _ := all.Get(said.Key)
+	require.JSONEq(t, `{"command":"make"}`, string(known.Announced().RawInput))
+}
