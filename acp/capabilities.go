@@ -63,9 +63,8 @@ func readClientCapabilities(params json.RawMessage) clientCapabilities {
 	ends, _ := sessionstore.TurnEndUpdate.Needs()
 	c.declared[ends] = isTrue(strictjson.Find(raw, strings.Split(ends, ".")...))
 	c.unknown = hasUnknown(raw, "", known)
-	var name, title string
-	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "name"), &name)
-	_ = json.Unmarshal(strictjson.Find(params, "clientInfo", "title"), &title)
+	name := strictjson.FindText(params, "clientInfo", "name")
+	title := strictjson.FindText(params, "clientInfo", "title")
 	c.name = text.Name(cmp.Or(title, name, clientSetting))
 	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
 	c.terminalOutput = isTrue(strictjson.Find(raw, "_meta", "terminal_output"))

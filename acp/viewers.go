@@ -173,8 +173,7 @@ func (q question) decides(result backend.Raw) bool {
 		_, ok := q.Chosen(result)
 		return ok
 	}
-	var action string
-	_ = json.Unmarshal(strictjson.Find(result, "action"), &action)
+	action := strictjson.FindText(result, "action")
 	return action == "accept" || action == "decline"
 }
 

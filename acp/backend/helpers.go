@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"encoding/json"
 	"fmt"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -66,9 +65,8 @@ func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 }
 
 // ChunkText returns the text of a message chunk, "" for other content.
-func ChunkText(u Update) (text string) {
-	_ = json.Unmarshal(strictjson.Find(u.Raw, "update", "content", "text"), &text)
-	return text
+func ChunkText(u Update) string {
+	return strictjson.FindText(u.Raw, "update", "content", "text")
 }
 
 // LostChild returns an update of a session, or of its child parent unless that is "": nothing is
@@ -91,9 +89,8 @@ func FoundMeta(dir string) map[string]any {
 
 // FoundDir returns the directory in which to start an entry of mcpServers with a FoundMeta, or ""
 // for any other entry.
-func FoundDir(entry Raw) (dir string) {
-	_ = json.Unmarshal(strictjson.Find(entry, "_meta", "acp-agent", "foundDir"), &dir)
-	return dir
+func FoundDir(entry Raw) string {
+	return strictjson.FindText(entry, "_meta", "acp-agent", "foundDir")
 }
 
 func chunk(kind sessionstore.Kind, text string) Update {

@@ -83,9 +83,8 @@ func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
 // reportTooLong sends the user a note in place of an update that is too long to be read. Its
 // session id usually comes first.
 func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
-	var method, id string
-	_ = json.Unmarshal(strictjson.Find(beginning, "method"), &method)
-	_ = json.Unmarshal(strictjson.Find(beginning, "params", protocol.SessionID), &id)
+	method := strictjson.FindText(beginning, "method")
+	id := strictjson.FindText(beginning, "params", protocol.SessionID)
 	if method != protocol.SessionUpdate || id == "" {
 		return // it is logged
 	}

@@ -30,7 +30,7 @@ func (s *settings) record(method string, params backend.Raw) {
 	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.put(settingChange{method, decodeID(strictjson.Find(params, "configId")), params})
+		s.put(settingChange{method, strictjson.FindText(params, "configId"), params})
 	}
 }
 
@@ -41,7 +41,7 @@ func (s *settings) update(u backend.Update) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if mode := decodeID(strictjson.Find(u.Raw, "update", "currentModeId")); mode != "" {
+	if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" {
 		s.put(settingChange{method: protocol.SessionSetMode,
 			params: backend.Encode(map[string]string{"modeId": mode})})
 	}

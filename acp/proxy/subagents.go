@@ -119,8 +119,7 @@ func (cs *childSession) announced(
 		sub.cancellable.Store(strictjson.IsObject(strictjson.Find(said.Capabilities, "cancel")))
 	}
 	if said.State != nil {
-		var state string
-		_ = json.Unmarshal(strictjson.Find(said.State, "state"), &state)
+		state := strictjson.FindText(said.State, "state")
 		sub.running.Store(state == "running" || state == "requires_action")
 	}
 	placed := s.place(sub, said, raw)

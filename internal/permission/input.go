@@ -288,20 +288,12 @@ var toolNames = []struct {
 
 var gooseExtension = []string{"goose", "toolCall", "extensionName"}
 
-// textAt returns the text at a path in JSON, or "".
-func textAt(raw json.RawMessage, path []string) (s string) {
-	if len(path) > 0 {
-		_ = json.Unmarshal(strictjson.Find(raw, path...), &s)
-	}
-	return s
-}
-
 // toolIn reads the _meta of a call.
 func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 	const between = "__"
 	for _, agent := range toolNames {
-		rest, isTool := strings.CutPrefix(textAt(raw, agent.tool), agent.mark)
-		server := textAt(raw, agent.server)
+		rest, isTool := strings.CutPrefix(strictjson.FindText(raw, agent.tool...), agent.mark)
+		server := strictjson.FindText(raw, agent.server...)
 		named := server
 		if agent.mark != "" { // these agents write it so
 			named = text.Identifier(server)
@@ -314,7 +306,7 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 		case !found:
 			return t, true, errors.New("the name of the tool is not that of its server")
 		default:
-			return toolName{server, tool, textAt(raw, agent.source)}, true, nil
+			return toolName{server, tool, strictjson.FindText(raw, agent.source...)}, true, nil
 		}
 	}
 	return t, false, nil
@@ -322,10 +314,10 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 
 // gooseKind returns the kind of a call of goose's own tools, which says "other" for all.
 func gooseKind(announced json.RawMessage) string {
-	if textAt(announced, gooseExtension) != "developer" {
+	if strictjson.FindText(announced, gooseExtension...) != "developer" {
 		return ""
 	}
-	tool := textAt(announced, []string{"goose", "toolCall", "toolName"})
+	tool := strictjson.FindText(announced, "goose", "toolCall", "toolName")
 	return map[string]string{"shell": "execute", "edit": "edit", "write": "edit"}[tool]
 }
 

@@ -91,6 +91,12 @@ func Find(raw json.RawMessage, path ...string) json.RawMessage {
 	return raw[start:end:end]
 }
 
+// FindText returns the text at a path of member names, or "". It is found as by [Find].
+func FindText(raw json.RawMessage, path ...string) (text string) {
+	_ = json.Unmarshal(Find(raw, path...), &text)
+	return text
+}
+
 // Put sets a member of an object to value, which must be valid JSON. An existing member keeps its
 // position; a new one comes first. The bytes of all other members are unchanged. If the name is
 // given twice, one member is left. Empty input and null are an empty object. The errors are those
