@@ -86,7 +86,11 @@ func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.Ra
 	if len(arguments) > 0 {
 		params.Arguments = arguments
 	}
-	result, err := conn.peer.CallTool(context.WithValue(ctx, schemaKey{}, c.tool.Input), params)
+	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, c.tool.Input))
+	result, err := conn.peer.CallTool(with, params)
+	if err != nil && ctx.Err() != nil && conn.stdio != nil {
+		awaitCancellation(cancelled, conn.ended)
+	}
 	if err != nil {
 		err = callError(ctx, conn, conn.visitURLs(ctx, err))
 	}

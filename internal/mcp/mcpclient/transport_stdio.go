@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
+	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -94,6 +96,11 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	if _, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.answered()
 	}
+	if r, ok := m.(*mcpjsonrpc.Request); ok && r.Method == "notifications/cancelled" {
+		if written, ok := ctx.Value(cancellationKey{}).(func()); ok {
+			defer written()
+		}
+	}
 	err = t.writer.Write(ctx, line)
 	if late, ok := errors.AsType[*lateError](err); ok { // those behind it wait in vain
 		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
@@ -107,4 +114,30 @@ func limitReadError(err error) error {
 		return messageTooLong(long.Limit)
 	}
 	return err
+}
+
+// cancellationKey is the key of the function that is called when notifications/cancelled was
+// written with a context.
+type cancellationKey struct{}
+
+// withCancellation returns a context for a call. cancelled is closed once notifications/cancelled
+// for the call was written, or cannot be. The SDK writes it after the call has returned. But a turn
+// must not end before its calls, and later messages must come after the notification.
+func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan struct{}) {
+	written := make(chan struct{})
+	return context.WithValue(ctx, cancellationKey{},
+		sync.OnceFunc(func() { close(written) })), written
+}
+
+// cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
+const cancellationTimeout = 100 * time.Millisecond
+
+// awaitCancellation waits until a call is cancelled, its connection has ended, or the timeout has
+// passed.
+func awaitCancellation(cancelled, ended <-chan struct{}) {
+	select {
+	case <-cancelled:
+	case <-ended:
+	case <-time.After(cancellationTimeout):
+	}
 }
