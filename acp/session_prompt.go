@@ -414,9 +414,11 @@ func (s *session) refuseTurn(t *turns.Turn, p promptParams, end sessionstore.Upd
 		return err
 	})
 	if taken && t.Title != "" {
-		stored, err := store.Get(t.Context(), s.stored)
+		ctx, cancel := tasks.Commit(t.Context())
+		defer cancel()
+		stored, err := store.Get(ctx, s.stored)
 		if err == nil && stored.Title == "" {
-			s.setTitle(t.Context(), "")
+			s.setTitle(ctx, "")
 		}
 	}
 	return err

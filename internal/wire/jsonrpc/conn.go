@@ -364,12 +364,18 @@ func (c *Conn) handleRequest(base context.Context, m message) {
 	go t.run(work)
 }
 
-// handleNotification passes a notification to the handler and starts its Work, if there is any.
+// handleNotification passes a notification to the handler and starts its Work, if there is any. If
+// the connection is ending, so that ctx has ended, it calls the Work itself, which gives back what
+// Accept has taken.
 func (c *Conn) handleNotification(ctx context.Context, m message) {
 	t := &task{conn: c, ctx: ctx, request: &Request{Method: m.method, Params: m.params}}
 	work := t.accept()
-	if work != nil && c.inflight.acquire(ctx) {
+	switch {
+	case work == nil:
+	case c.inflight.acquire(ctx):
 		go t.run(work)
+	default:
+		_, _ = t.call(work)
 	}
 }
 

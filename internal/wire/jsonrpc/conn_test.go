@@ -440,6 +440,29 @@ func TestNotificationsWithWorkAreBounded(t *testing.T) {
 	})
 }
 
+// What Accept has taken for a notification is given back, also if the connection ends first.
+//
+// Clause W9.
+func TestWorkOfANotificationAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var accepted, called atomic.Int64
+		p := serve(t, jsonrpc.HandlerFunc(func(ctx context.Context, _ *jsonrpc.Request) jsonrpc.Work {
+			accepted.Add(1)
+			return func() (json.RawMessage, error) {
+				<-ctx.Done()
+				called.Add(1)
+				return nil, nil
+			}
+		}), jsonrpc.Options{}.WithLimits(1, 0, 0))
+		p.send(`{"jsonrpc":"2.0","method":"one"}`, `{"jsonrpc":"2.0","method":"two"}`)
+		synctest.Wait()
+		require.EqualValues(t, 2, accepted.Load())
+		p.cancel()
+		require.NoError(t, <-p.served)
+		require.EqualValues(t, 2, called.Load())
+	})
+}
+
 // Clause W11.
 func TestUnansweredBytesAreBounded(t *testing.T) {
 	p := serve(t, &responder{}, jsonrpc.Options{}.WithLimits(0, 100, 0))

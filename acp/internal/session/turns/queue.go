@@ -198,7 +198,9 @@ func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
 				overlaps = true
 				continue
 			}
-			t.Exclusive = true // those behind it must not overtake it
+			if !t.Exclusive { // so at still holds the queue: those behind it must not overtake it
+				t.Exclusive = true
+			}
 			at.Release()
 		}
 		if err := earlier.Wait(t.ctx); err != nil {
