@@ -46,10 +46,12 @@ func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Cat
 		return "instructions of the folder include it"
 	case c.Kind == tools.Write &&
 		(isScript(c.New) || c.Old != nil && isScript(*c.Old) || isExecutable(ws, c.Ref)):
-		return "it is a program"
+		return isProgram
 	}
 	return ""
 }
+
+const isProgram = "it is a program"
 
 // risk is a reason to ask, and the patterns of paths that have it.
 type risk struct {

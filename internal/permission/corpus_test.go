@@ -196,6 +196,30 @@ func TestBarePlace(t *testing.T) {
 	}
 }
 
+// A script is known by the beginning of the file and of each part that is replaced.
+//
+// Clause R1.
+func TestPartsOfScripts(t *testing.T) {
+	g := newGround(t)
+	require.NoError(t, os.WriteFile(filepath.Join(g.root, "run"), []byte("#!/bin/sh\nmake\n"), 0o600))
+	const diff = `{"type":"diff","path":"{root}/FILE","oldText":"OLD","newText":"NEW"}`
+	part := func(file, old, text string) string {
+		return strings.NewReplacer("FILE", file, "OLD", old, "NEW", text).Replace(diff)
+	}
+	for _, c := range []struct {
+		parts []string
+		want  Effect
+	}{
+		{[]string{part("a.txt", "a", "b")}, Allow},
+		{[]string{part("run", "make", "make all")}, Ask},
+		{[]string{part("a.txt", "a", "b"), part("a.txt", "c", "#!/bin/sh")}, Ask},
+		{[]string{part("a.txt", "a", "b"), part("a.txt", "#!/bin/sh", "c")}, Ask},
+	} {
+		call := `{"kind":"edit","content":[` + strings.Join(c.parts, ",") + `]}`
+		require.Equal(t, c.want, Decide(g.ask(t, "", call), g.rules(t, "allow edit")).Effect, call)
+	}
+}
+
 // Clause R2.
 func TestFilesOfRequests(t *testing.T) {
 	g := newGround(t)

@@ -69,10 +69,11 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	info, err := p.Workspace.Stat(name)
 	f.Folder = err == nil && info.Mode().IsDir()
 	if content != nil {
-		if old == nil {
-			old = p.beginning(name)
+		begins := p.beginning(name)
+		if begins == nil || old != nil && isScript(*old) { // old may be a part of the file
+			begins = old
 		}
-		change := tools.Change{Kind: tools.Write, Ref: ref, New: *content, Old: old}
+		change := tools.Change{Kind: tools.Write, Ref: ref, New: *content, Old: begins}
 		f.Risk = WhyAsk(ctx, p.Workspace, p.Catalog, change)
 	}
 	return f, nil

@@ -387,7 +387,11 @@ func (q *reader) addFiles() (first error) {
 // addFile adds a file of the action, once. Many files are known by name only.
 func (q *reader) addFile(name string, text, old *string) error {
 	switch {
-	case q.added[name]:
+	case q.added[name]: // but this may be another change of it
+		if text != nil && isScript(*text) || old != nil && isScript(*old) {
+			i := slices.IndexFunc(q.Files, func(f File) bool { return f.Path == name })
+			q.Files[i].Risk = cmp.Or(q.Files[i].Risk, isProgram)
+		}
 		return nil
 	case len(q.Files) >= maxMentions:
 		return errManyFiles
