@@ -39,10 +39,10 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	go func() { ended <- t.read(in, s.options.MaxMessage) }()
 	select {
 	case err = <-ended:
+	case <-t.closed: // the client reads no more
+		err = closeInput(in)
 	case <-ctx.Done():
-		if c, ok := in.(io.Closer); ok {
-			err = c.Close()
-		}
+		err = closeInput(in)
 	}
 	c.disconnected()
 	select {
@@ -54,6 +54,14 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		err = errors.Join(err, failed)
 	}
 	return errors.Join(err, t.Close())
+}
+
+// closeInput ends the reading of in, if it can be closed.
+func closeInput(in io.Reader) error {
+	if c, ok := in.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)
