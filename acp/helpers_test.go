@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -555,6 +556,8 @@ type scripted struct {
 	started  chan<- error                           // if set, is given what came of a start
 	opened   func(backend.Activation, backend.Host) // if set, is called when a session opens
 
+	returned atomic.Int64 // prompts that the backend has answered
+
 	mu     sync.Mutex
 	events []string // what the backend was asked, in order
 }
@@ -656,7 +659,10 @@ func (s *scriptedSession) Prompt(
 	}
 	s.runtime.note("prompt %s", p.Prompt[0].Text)
 	word, rest, _ := strings.Cut(p.Prompt[0].Text, " ")
-	return func() (backend.Raw, error) { return s.act(ctx, word, rest, u) }
+	return func() (backend.Raw, error) {
+		defer s.runtime.returned.Add(1)
+		return s.act(ctx, word, rest, u)
+	}
 }
 
 var endTurn = backend.Raw(`{"stopReason":"end_turn"}`)
