@@ -471,12 +471,49 @@ func TestStartServer(t *testing.T) {
 // Clause A25.
 func TestStartServerWithEnvFile(t *testing.T) {
 	notOverRemote(t, namesServers)
-	c := served(t, acp.Options{})
-	a := folder(t)
-	file := map[string]any{"mcpServers": map[string]any{"found": map[string]any{"command": "x", "envFile": "local.env"}}}
-	require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(encode(file)), 0o600))
-	require.Contains(t, c.start(c.serve([]string{a}), "found"), "set the variables in env")
-	require.Empty(t, c.questions(), "nobody is asked about what cannot be started")
+	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
+	c.initialize()
+	a, outside := folder(t), folder(t)
+	configure := func(envFile string) {
+		config := map[string]any{"command": proctest.Executable(), "args": []string{"x"}, "env": map[string]string{"ACP_TEST_OWN": "own"}, "envFile": envFile}
+		file := map[string]any{"mcpServers": map[string]any{"found": config}}
+		require.NoError(t, os.WriteFile(filepath.Join(a, ".mcp.json"), []byte(encode(file)), 0o600))
+	}
+	env := filepath.Join(a, "local.env")
+	role := strings.Join(proctest.Env("files"), "\n") + "\n" // without which the process is no server
+	write := func(content string) { require.NoError(t, os.WriteFile(env, []byte(content+role), 0o600)) }
+	write("# ours\nexport ACP_TEST_FILE=\"from file\" # x\nACP_TEST_TOKEN=tangerine-s3cret\nACP_TEST_OWN=not this\nACP_TEST_LITERAL=${HOME}\n")
+	configure("${workspaceFolder}/local.env")
+	id := c.serve([]string{a})
+	c.permit("allow-always")
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	question := string(c.questions()[0].Params)
+	for _, shown := range []string{env, "ACP_TEST_FILE=from file", "ACP_TEST_TOKEN", "ACP_TEST_LITERAL=${HOME}"} {
+		require.Contains(t, question, shown)
+	}
+	require.NotContains(t, question, "tangerine-s3cret")
+	require.NotContains(t, question, "not this")
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	require.Len(t, c.questions(), 1, "always is remembered")
+
+	write("ACP_TEST_FILE=other\n")
+	require.Equal(t, "started: <nil>", c.start(id, "found"))
+	require.Len(t, c.questions(), 2, "as long as the file stays the same")
+	require.NoError(t, os.WriteFile(filepath.Join(a, "second.env"), []byte("ACP_TEST_FILE=other\n"+role), 0o600))
+	configure("second.env")
+	require.Equal(t, "started: <nil>", c.start(c.serve([]string{a}), "found"))
+	require.Len(t, c.questions(), 3, "and is the same file")
+
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "out.env"), []byte("A=b\n"), 0o600))
+	configure(filepath.Join(outside, "out.env"))
+	require.Contains(t, c.start(c.serve([]string{a}), "found"), "outside")
+	configure("missing.env")
+	require.Contains(t, c.start(c.serve([]string{a}), "found"), "cannot read its environment file")
+	write("no assignment\n")
+	configure("local.env")
+	require.Contains(t, c.start(c.serve([]string{a}), "found"), "line 1 is not NAME=VALUE")
+	require.Len(t, c.questions(), 3, "nobody is asked about what cannot be started")
+	require.Contains(t, c.use(id, "found.where"), "in "+a+" with x")
 }
 
 // Clause A25.

@@ -21,9 +21,8 @@ func New(a discovery.Artifact, w *workspace.Workspace) (Server, error) {
 			"%s is not an MCP server that can be started: %s", a.Name, a.Reason)
 	}
 	s := Server{Root: a.Root.Real, File: a.Path, Config: configOf(a)}
-	if a.Server.EnvFile != "" {
-		return Server{}, s.cannotStart(errors.New(
-			"acp-agent does not read its envFile: set the variables in env"))
+	if s.Config.Transport == mcp.Stdio {
+		s.EnvFile = a.Server.EnvFile
 	}
 	folder := a.Root.Dir.String()
 	err := s.expand(folder)
@@ -32,7 +31,10 @@ func New(a discovery.Artifact, w *workspace.Workspace) (Server, error) {
 		dir = filepath.Join(folder, dir)
 	}
 	s.Config.Dir, s.Start.Dir = dir, dir
-	if err = errors.Join(err, w.HandOverDir(dir)); err != nil {
+	if err = errors.Join(err, w.HandOverDir(dir)); err == nil {
+		err = s.readEnvFile(w, folder)
+	}
+	if err != nil {
 		return Server{}, s.cannotStart(err)
 	}
 	return s, nil

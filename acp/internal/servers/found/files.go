@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -109,6 +111,74 @@ func (s *Server) hold() {
 		}
 		return nil
 	}
+}
+
+// maxEnvFile is the maximum size of a file with environment variables, in bytes.
+const maxEnvFile = 64 << 10
+
+// readEnvFile adds the variables in EnvFile, whose path is relative to folder, to Start. Those of
+// the configuration take precedence.
+func (s *Server) readEnvFile(w *workspace.Workspace, folder string) error {
+	if s.EnvFile == "" {
+		return nil
+	}
+	if !filepath.IsAbs(s.envPath) {
+		s.envPath = filepath.Join(folder, s.envPath)
+	}
+	f, err := w.Open(s.envPath)
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	if err != nil {
+		return fmt.Errorf("cannot read its environment file: %w", err)
+	}
+	if len(content) > maxEnvFile {
+		return fmt.Errorf("its environment file %s has more than %d bytes", s.envPath, maxEnvFile)
+	}
+	pairs, err := parseEnv(string(content))
+	if err != nil {
+		return fmt.Errorf("its environment file %s: %w", s.envPath, err)
+	}
+	s.added = nil
+	for _, p := range pairs {
+		named := func(own mcpclient.Pair) bool { return own.Name == p.Name }
+		if !slices.ContainsFunc(s.Config.Env, named) {
+			s.Start.Env = append(s.Start.Env, p)
+			s.Start.Secrets = append(s.Start.Secrets, p.Value)
+			s.added = append(s.added, p)
+		}
+	}
+	return nil
+}
+
+// parseEnv reads lines NAME=VALUE. Comments, a leading "export" and quotation marks around a value
+// are left out; nothing is expanded.
+func parseEnv(content string) ([]mcpclient.Pair, error) {
+	var pairs []mcpclient.Pair
+	for i, line := range strings.Split(strings.TrimPrefix(content, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" || strings.ContainsAny(name, " \t\x00") ||
+			strings.ContainsRune(value, 0) {
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", i+1)
+		}
+		quoted := value != "" && (value[0] == '"' || value[0] == '\'')
+		if quoted && strings.IndexByte(value[1:], value[0]) >= 0 {
+			value = value[1 : 1+strings.IndexByte(value[1:], value[0])]
+		} else {
+			value, _, _ = strings.Cut(value, " #")
+			value = strings.TrimSpace(value)
+		}
+		pairs = slices.DeleteFunc(pairs, func(p mcpclient.Pair) bool { return p.Name == name })
+		pairs = append(pairs, mcpclient.Pair{Name: name, Value: value})
+	}
+	return pairs, nil
 }
 
 // wordsOf returns the parts of an argument or a value that may be names of files: all of it, the

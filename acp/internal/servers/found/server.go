@@ -28,11 +28,17 @@ type Server struct {
 	File string
 	// Config is the configuration as written, with no variables replaced. The ID covers all of it.
 	Config mcpclient.Config
-	// Start is the configuration to start: Config with its variables replaced.
+	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
+	// written; "" if there is none.
+	EnvFile string
+	// Start is the configuration to start: Config with its variables replaced, and with those of
+	// EnvFile once readEnvFile has added them.
 	Start mcpclient.Config
 
-	replaced []replacement // in Start
-	gaps     []string      // why a consent cannot last
+	envPath  string           // of EnvFile, with its variables replaced
+	added    []mcpclient.Pair // its variables that are in Start
+	replaced []replacement    // in Start
+	gaps     []string         // why a consent cannot last
 }
 
 // replacement is the value of a variable in a configuration.
@@ -42,8 +48,8 @@ type replacement struct {
 }
 
 // ID returns the name of the consent for s: a hash of its root, its name, its whole configuration,
-// and the shown values of the variables in its command line or URL. The environment is included
-// because another variable can make the same command do something else.
+// the shown values of the variables in its command line or URL, and its environment file. The
+// environment is included because another variable can make the same command do something else.
 func (s Server) ID() consent.ID {
 	sorted := func(pairs []mcpclient.Pair) []string {
 		all := make([]string, len(pairs))
@@ -61,6 +67,9 @@ func (s Server) ID() consent.ID {
 	line := strings.Join(append([]string{c.Command}, c.Args...), "\n")
 	if meaning := s.meaning(line) + s.destination(); meaning != "" {
 		parts = append(parts, []string{meaning})
+	}
+	if s.EnvFile != "" {
+		parts = append(parts, []string{"environment file", s.EnvFile, s.envPath}, sorted(s.added))
 	}
 	return consent.NewID(parts...)
 }
@@ -83,6 +92,12 @@ func (s Server) describe() string {
 	}
 	for _, p := range s.Config.Env {
 		lines = append(lines, "Environment: "+s.showPair(p, "="))
+	}
+	if s.EnvFile != "" {
+		lines = append(lines, "Environment file: "+text.Quote(s.envPath))
+		for _, p := range s.added {
+			lines = append(lines, "Environment from that file: "+s.showValue(p, "="))
+		}
 	}
 	for _, p := range s.Config.Headers {
 		lines = append(lines, "Header: "+s.showPair(p, ": "))
@@ -132,14 +147,18 @@ func (s Server) destination() string {
 	return ", at " + text.Quote(at)
 }
 
-// showPair shows an environment variable or a header, and which variables of our environment the
-// value contains. The value of a credential is hidden, unless something else in the configuration
-// can use it by its name.
-func (s Server) showPair(p mcpclient.Pair, equals string) string {
-	shown := text.Quote(p.Name + equals + p.Value)
+// showValue shows an environment variable or a header. The value of a credential is hidden, unless
+// something else in the configuration can use it by its name.
+func (s Server) showValue(p mcpclient.Pair, equals string) string {
 	if secret.IsCredential(p.Name) && !s.mentions(p) {
-		shown = text.Quote(p.Name) + ", " + hidden(p.Value)
+		return text.Quote(p.Name) + ", " + hidden(p.Value)
 	}
+	return text.Quote(p.Name + equals + p.Value)
+}
+
+// showPair is showValue, and adds which variables of our environment the value contains.
+func (s Server) showPair(p mcpclient.Pair, equals string) string {
+	shown := s.showValue(p, equals)
 	var names []string
 	for _, reference := range variable().FindAllString(p.Value, -1) {
 		if v := parseReference(reference); !v.isFolder() {
@@ -156,7 +175,7 @@ func (s Server) showPair(p mcpclient.Pair, equals string) string {
 // '$NAME'.
 func (s Server) mentions(p mcpclient.Pair) bool {
 	texts := append([]string{s.Config.Command}, s.Config.Args...)
-	for _, other := range s.Config.Env {
+	for _, other := range slices.Concat(s.Config.Env, s.added) {
 		if other != p {
 			texts = append(texts, other.Value)
 		}
@@ -237,6 +256,7 @@ func (s *Server) expand(folder string) error {
 		return variable().ReplaceAllStringFunc(written, replace)
 	}
 	c.Command, c.Dir, c.URL = expand(c.Command), expand(c.Dir), expand(c.URL)
+	s.envPath = expand(s.EnvFile)
 	c.Args, c.Env, c.Headers = slices.Clone(c.Args), slices.Clone(c.Env), slices.Clone(c.Headers)
 	for i := range c.Args {
 		c.Args[i] = expand(c.Args[i])
