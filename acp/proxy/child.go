@@ -53,7 +53,8 @@ type child struct {
 	done    chan struct{}           // closed when the connection and the process have ended
 	exit    error                   // why, usually an *endedError; set before done is closed
 
-	active atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+	active   atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
+	loadable atomic.Bool // its sessions can be opened in another process
 
 	mu   sync.Mutex
 	uses []*use // by sessions
@@ -103,6 +104,12 @@ func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child,
 func (c *child) serve(onEnd func()) {
 	ctx := c.serving
 	defer close(c.done)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer c.stop(nil)
+	if c.place != (place{}) {
+		watching.Go(func() { c.stopWhenIdle(ctx) })
+	}
 	err := c.conn.Serve(ctx)
 	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
 	if reason == context.Canceled {

@@ -117,19 +117,20 @@ func (c *child) whilePinned(work backend.Work) backend.Work {
 	}
 }
 
-// stopWhenIdle stops the child once it is idle, for one whose sessions can be opened in another
-// process. It returns when the child ends.
-func (c *child) stopWhenIdle() {
-	for range pause.Every(c.serving, c.limits.Idle) {
+// stopWhenIdle stops the child once it is idle. It returns when ctx ends.
+func (c *child) stopWhenIdle(ctx context.Context) {
+	for range pause.Every(ctx, c.limits.Idle) {
 		c.stopIfIdle()
 	}
 }
 
-// stopIfIdle stops the child if there was nothing to do for it since the last call.
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
+// sessions can be opened in another process.
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active.Swap(false) || c.pins > 0 || !c.running() || c.router.working() {
+	if c.active.Swap(false) || c.pins > 0 || !c.loadable.Load() || !c.running() ||
+		c.router.working() {
 		return
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")

@@ -247,9 +247,7 @@ func (p *proxy) start(ctx context.Context, at place) (*child, error) {
 		}
 		return nil, p.options.Profile.ExplainStart(err)
 	}
-	if at != (place{}) && (c.info.Load || c.info.Resume) {
-		go c.stopWhenIdle()
-	}
+	c.loadable.Store(c.info.Load || c.info.Resume)
 	return c, nil
 }
 
