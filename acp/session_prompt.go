@@ -44,12 +44,15 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(err)
 	}
 	limit := c.agent.turnLimit()
-	if q := c.home.queues.Find(params.id); q != nil && q.Active() != nil {
-		s := c.viewed(q)
-		if s == nil && !q.IsOpening(c) {
-			return jsonrpc.Fail(errNotActive(q.ID))
+	if q := c.home.queues.Find(params.id); q != nil {
+		if s := q.Active(); s != nil { // read once: the session may be closed meanwhile
+			if s.viewers.Has(c) {
+				params.viewed = s
+			} else if !q.IsOpening(c) {
+				return jsonrpc.Fail(errNotActive(q.ID))
+			}
+			limit = s.agent.turnLimit()
 		}
-		params.viewed, limit = s, q.Active().agent.turnLimit()
 	}
 	if err := c.home.owner.take(turnSlot, c.agent); err != nil {
 		return jsonrpc.Fail(err)

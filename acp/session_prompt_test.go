@@ -333,6 +333,23 @@ func TestPromptAfterCancel(t *testing.T) {
 	require.Less(t, answered, begun)
 }
 
+// A prompt may arrive at any time while the session is closed and opened again.
+//
+// Clause A32.
+func TestPromptWhileClosing(t *testing.T) {
+	c := connect(t, acp.Options{Backend: using(&scripted{})})
+	c.initialize()
+	a := folder(t)
+	id := c.open(a)
+	for range 300 {
+		_, closing := c.request("session/close", idParams(id))
+		_, opening := c.request("session/resume", rootsParams(id, a))
+		prompt, line := c.request("session/prompt", promptParams(id, "say next"))
+		c.send(closing, opening, line)
+		require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
+	}
+}
+
 // closing is a store in which a test steps in while the end of a turn is stored.
 type closing struct {
 	sessionstore.Store
