@@ -239,6 +239,19 @@ func TestLostConnectionIsResumed(t *testing.T) {
 	require.Equal(t, 1, h.audit.Count(`"connected"`))
 }
 
+// A user who has lost a connection cannot close it. It must not stand in the way of a new one.
+func TestLostConnectionMakesRoom(t *testing.T) {
+	h := start(t, func(o *Options) { o.Limits.Connections = 1 })
+	wire, secret := cable.Lay(t, "ws://"+h.address), h.add("ana")
+	connect(t, wire.URL, secret).initialize()
+	wire.Pull()
+	require.Eventually(t, func() bool {
+		lost, _ := h.acceptor.Waiting()
+		return lost == 1
+	}, volume.Patience, time.Millisecond)
+	connect(t, "ws://"+h.address, secret).initialize().lives()
+}
+
 // Without the audit log that the operator demands nobody is served, until it can be written again.
 func TestAuditThatCannotBeWritten(t *testing.T) {
 	var full atomic.Bool
