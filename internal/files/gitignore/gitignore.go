@@ -28,7 +28,6 @@ package gitignore
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 )
 
@@ -164,9 +163,8 @@ func parseLine(line []byte) (rule, bool) {
 	if rest, slash := strings.CutSuffix(text, "/"); slash {
 		r.kind, text = Directory, rest
 	}
-	p, ok := compile(text)
-	r.pattern = p
-	return r, ok
+	r.pattern = newPattern(text)
+	return r, text != ""
 }
 
 // trimSpaces removes the spaces at the end of a line, up to one that is quoted with a backslash.
@@ -187,12 +185,13 @@ func trimSpaces(line []byte) []byte {
 }
 
 func (r *Rules) add(one rule) {
+	ending, any := strings.CutPrefix(one.glob, "*")
 	switch {
 	case one.scope == nameScope && one.glob == "":
 		addLast(&r.names, one.begin, one)
-	case one.scope == nameScope && one.glob == `(?s)\A`+anyName+regexp.QuoteMeta(one.end) &&
-		strings.LastIndexByte(one.end, '.') == 0:
-		addLast(&r.endings, one.end, one)
+	case one.scope == nameScope && one.begin == "" && any &&
+		strings.LastIndexByte(ending, '.') == 0 && !strings.ContainsAny(ending, special):
+		addLast(&r.endings, ending, one)
 	default:
 		r.rest = append(r.rest, one)
 	}

@@ -1,12 +1,6 @@
 package gitignore
 
-import (
-	"fmt"
-	"regexp"
-	"strings"
-	"sync"
-	"unicode/utf8"
-)
+import "strings"
 
 // scope says what a pattern is compared with.
 type scope uint8
@@ -16,231 +10,203 @@ const (
 	pathScope              // the entry's path from the rules' directory
 )
 
-// pattern is a compiled line.
+// pattern is a line without its "!" and its last "/".
 type pattern struct {
 	scope scope
-	// begin and end are the literal beginning and end, and inner is the longest literal. They are
-	// compared first.
-	begin, end, inner string
-	// glob is a regular expression for the whole text, "" if that is begin.
-	glob string
+	begin string // the literal beginning
+	glob  string // the rest: it is empty, or begins with a special character
+	end   string // the end of glob that is certainly literal, which is compared first
 }
 
-// steps counts work: about the number of bytes that are compared with an element of a glob.
+// special are the characters that stand for others, or quote one.
+const special = `*?[\`
+
+// newPattern returns the pattern of a line that is not empty.
+func newPattern(line string) (p pattern) {
+	if strings.Contains(line, "/") {
+		p.scope = pathScope
+		line = strings.TrimPrefix(line, "/")
+	}
+	name, anywhere := strings.CutPrefix(line, "**/")
+	if anywhere && name != "" && !strings.Contains(name, "/") {
+		p.scope, line = nameScope, name
+	}
+	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
+	// it counts as one at the beginning.
+	p.begin = line
+	if at := strings.IndexAny(line, special); at >= 0 {
+		p.begin, p.glob = line[:at], line[at:]
+		end := line[strings.LastIndexAny(line, special+"]")+1:]
+		p.end = strings.TrimPrefix(end, "/") // which "**/" need not match
+	}
+	return p
+}
+
+// steps counts work: about the number of bytes that are compared.
 type steps int
 
-const (
-	// maxSteps is the most work for deciding about an entry. All rules of a large repository
-	// together take a hundredth of it.
-	maxSteps steps = 1 << 18
-	// globSteps is the work of using a glob at all.
-	globSteps = 128
-)
+// maxSteps is the most work for deciding about an entry. All rules of a large repository together
+// take a hundredth of it.
+const maxSteps steps = 1 << 18
 
 // matches reports whether the pattern matches a name or path. It reports false if no steps are
 // left.
 func (p *pattern) matches(text string, left *steps) bool {
-	*left -= 1 + steps(len(p.begin)+len(p.end)+len(p.inner)+len(text))/16
-	switch {
-	case p.glob == "":
-		return text == p.begin
-	case len(text) < len(p.begin)+len(p.end) || !strings.HasPrefix(text, p.begin) ||
-		!strings.HasSuffix(text, p.end) || !strings.Contains(text, p.inner):
+	*left -= 1 + steps(len(p.begin)+len(p.end))/16
+	text, begins := strings.CutPrefix(text, p.begin)
+	if !begins || !strings.HasSuffix(text, p.end) {
 		return false
 	}
-	work := globSteps + steps(len(p.glob)*len(text)/4)
-	if work > *left {
-		*left = 0
-		return false
-	}
-	*left -= work
-	return expression(p.glob).MatchString(runes(text))
-}
-
-// compile compiles a line without its "!" and its last "/". ok is false if it can match nothing.
-func compile(text string) (p pattern, ok bool) {
-	if strings.Contains(text, "/") {
-		p.scope = pathScope
-		text = strings.TrimPrefix(text, "/")
-	}
-	name, anywhere := strings.CutPrefix(text, "**/")
-	if anywhere && name != "" && !strings.Contains(name, "/") {
-		p.scope, text = nameScope, name
-	}
-	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
-	// it counts as one at the beginning.
-	special := strings.IndexAny(text, `*?[\`)
-	if special < 0 {
-		p.begin = text
-		return p, text != ""
-	}
-	t := translation{literal: text[:special]}
-	if !t.translate(text[special:], p.scope) {
-		return pattern{}, false
-	}
-	if t.glob.Len() == 0 { // only quoted characters
-		p.begin = t.literal
-		return p, p.begin != ""
-	}
-	p.begin, p.end = t.begin, t.literal
-	t.add("")
-	p.glob, p.inner = t.glob.String(), t.longest
-	return p, true
-}
-
-// translation is a part of a line as a regular expression.
-type translation struct {
-	glob    strings.Builder
-	begin   string // the literal before the first other element
-	literal string // after the last one
-	longest string // of all literals
-}
-
-// add adds an element of a regular expression after the literal before it.
-func (t *translation) add(element string) {
-	if t.glob.Len() == 0 {
-		t.begin = t.literal
-		t.glob.WriteString(`(?s)\A`)
-	}
-	t.glob.WriteString(regexp.QuoteMeta(runes(t.literal)) + element)
-	if len(t.literal) > len(t.longest) {
-		t.longest = t.literal
-	}
-	t.literal = ""
-}
-
-const anyName = `[^/]*`
-
-// translate translates a pattern from its first special character on. It returns false if the
-// pattern can match nothing: a backslash at the end, or a set that is not closed.
-func (t *translation) translate(text string, in scope) bool {
-	for i := 0; i < len(text); {
-		size := 1
-		switch text[i] {
-		case '\\':
-			if i+1 == len(text) {
-				return false
+	glob := p.glob
+	// The last asterisks that match within a name, and the last that match across directories. If
+	// what follows them does not match, they match more. None before them need be tried again.
+	var star, deep asterisks
+	for glob != "" || text != "" {
+		if strings.HasPrefix(glob, "*") {
+			found := p.asterisksAt(len(p.glob)-len(glob), text)
+			glob = found.glob
+			if found.kind == withinName {
+				star = found
+			} else {
+				star, deep = asterisks{}, found
 			}
-			t.literal += text[i+1 : i+2]
-			size = 2
-		case '?':
-			t.add(`[^/]`)
-		case '[':
-			set, length, ok := parseSet(text[i:])
-			if !ok {
-				return false
-			}
-			t.add(set)
-			size = length
-		case '*':
-			element, length := stars(text, i, in)
-			t.add(element)
-			size = length
-		default:
-			t.literal += text[i : i+1]
+			continue
 		}
-		i += size
+		matched, size := matchOne(glob, text)
+		if *left -= steps(1 + size); *left <= 0 {
+			return false
+		}
+		switch {
+		case matched:
+			glob, text = glob[size:], text[1:]
+		case star.extend():
+			glob, text = star.glob, star.text
+		case deep.extend():
+			star, glob, text = asterisks{}, deep.glob, deep.text
+		default:
+			return false
+		}
 	}
 	return true
 }
 
-// stars translates the asterisks at text[i:]. size is their length, including the slash of "**/".
-func stars(text string, i int, in scope) (element string, size int) {
-	rest := strings.TrimLeft(text[i:], "*")
-	size = len(text) - i - len(rest)
-	switch {
-	case size == 1 || in == nameScope || i > 0 && text[i-1] != '/':
-		return anyName, size
-	case strings.HasPrefix(rest, "/"):
-		return `(?:.*/)?`, size + 1
-	case rest == "", strings.HasPrefix(rest, `\/`):
-		return `.*`, size
-	default:
-		return anyName, size
-	}
+// asterisks are one or more that follow each other.
+type asterisks struct {
+	kind asterisksKind
+	glob string // what follows them
+	text string // what follows the part of the text that they match
 }
 
-// parseSet translates the set at the beginning of text, which is a "[". size is its length in
-// bytes. ok is false if it is not closed or names an unknown class.
-func parseSet(text string) (set string, size int, ok bool) {
-	i, begin := 1, "["
-	if i < len(text) && (text[i] == '!' || text[i] == '^') {
-		i, begin = i+1, "[^/"
+// asterisksKind says what asterisks match.
+type asterisksKind uint8
+
+const (
+	noAsterisks asterisksKind = iota
+	withinName
+	directories // each with its slash
+	anything
+)
+
+// asterisksAt returns the asterisks at an index of the glob, which match nothing of text yet. Those
+// of "**/" include the slash.
+func (p *pattern) asterisksAt(i int, text string) asterisks {
+	rest := strings.TrimLeft(p.glob[i:], "*")
+	one := len(p.glob)-len(rest) == i+1
+	inside := i > 0 && p.glob[i-1] != '/' // a name, so that they cannot stand for directories
+	switch {
+	case one || inside || p.scope == nameScope:
+	case strings.HasPrefix(rest, "/"):
+		return asterisks{directories, rest[1:], text}
+	case rest == "", strings.HasPrefix(rest, `\/`):
+		return asterisks{anything, rest, text}
 	}
-	var members strings.Builder
+	return asterisks{withinName, rest, text}
+}
+
+// extend makes them match a character or a directory more. It returns false if they cannot.
+func (a *asterisks) extend() bool {
+	size := min(len(a.text), 1)
+	switch {
+	case a.kind == noAsterisks, a.kind == withinName && strings.HasPrefix(a.text, "/"):
+		return false
+	case a.kind == directories:
+		size = strings.IndexByte(a.text, '/') + 1
+	}
+	a.text = a.text[size:]
+	return size > 0
+}
+
+// matchOne reports whether the first element of a glob, which is not an asterisk, matches the first
+// byte of a text, and how long the element is.
+func matchOne(glob, text string) (matched bool, size int) {
+	switch {
+	case glob == "" || text == "":
+		return false, 0
+	case glob[0] == '?':
+		return text[0] != '/', 1
+	case glob[0] == '[':
+		return matchSet(glob, text[0])
+	}
+	c, size := member(glob)
+	return c == text[0], size
+}
+
+// matchSet reports whether the set at the beginning of a glob has a byte, and how long the set is.
+// A set that is not closed, or names an unknown class, has none. No set has a slash.
+func matchSet(glob string, c byte) (has bool, size int) {
+	i := 1
+	if i < len(glob) && (glob[i] == '!' || glob[i] == '^') {
+		i++
+	}
+	negated := i > 1
 	// A "]" right at the beginning is a member. low is the previous member, from which a "-" makes
 	// a range, or -1.
-	for first, low := i, -1; ; {
-		if i >= len(text) {
-			return "", 0, false
-		}
-		if text[i] == ']' && i > first {
-			break
-		}
-		if text[i] == '-' && low >= 0 && i+1 < len(text) && text[i+1] != ']' {
-			high, size, ok := member(text[i+1:])
-			if !ok {
-				return "", 0, false
-			}
-			addRange(&members, low, int(high))
+	for first, low := i, -1; i < len(glob); {
+		rest := glob[i:]
+		name, length, isClass := classAt(rest)
+		switch {
+		case rest[0] == ']' && i > first:
+			return has != negated && c != '/', i + 1
+		case low >= 0 && rest[0] == '-' && len(rest) > 1 && rest[1] != ']':
+			high, size := member(rest[1:])
+			has = has || low <= int(c) && c <= high
 			i, low = i+1+size, -1
-			continue
-		}
-		if name, size, isClass := classAt(text[i:]); isClass {
+		case isClass:
 			ranges, known := classes[name]
 			if !known {
-				return "", 0, false
+				return false, len(glob)
 			}
 			for ; ranges != ""; ranges = ranges[2:] {
-				addRange(&members, int(ranges[0]), int(ranges[1]))
+				has = has || ranges[0] <= c && c <= ranges[1]
 			}
-			i, low = i+size, -1
-			continue
+			i, low = i+length, -1
+		default:
+			one, size := member(rest)
+			has = has || c == one
+			i, low = i+size, int(one)
 		}
-		c, size, ok := member(text[i:])
-		if !ok {
-			return "", 0, false
-		}
-		addRange(&members, int(c), int(c))
-		i, low = i+size, int(c)
 	}
-	if members.Len() == 0 && begin == "[" {
-		return `[^\x00-\x{10ffff}]`, i + 1, true
-	}
-	return begin + members.String() + "]", i + 1, true
+	return false, len(glob)
 }
 
-// addRange adds the bytes of a range to a set, but for a slash, which no set matches.
-func addRange(to *strings.Builder, low, high int) {
+// member returns the byte at the beginning of a glob, which may be quoted, and its length. For a
+// backslash at the end it returns NUL, which no name has.
+func member(glob string) (c byte, size int) {
 	switch {
-	case low > high:
-	case low <= '/' && '/' <= high:
-		addRange(to, low, '/'-1)
-		addRange(to, '/'+1, high)
+	case glob[0] != '\\':
+		return glob[0], 1
+	case len(glob) == 1:
+		return 0, 1
 	default:
-		fmt.Fprintf(to, `\x{%x}-\x{%x}`, low, high)
+		return glob[1], 2
 	}
 }
 
-// member parses one byte, which may be quoted.
-func member(text string) (c byte, size int, ok bool) {
-	if text[0] != '\\' {
-		return text[0], 1, true
-	}
-	if len(text) == 1 {
-		return 0, 0, false
-	}
-	return text[1], 2, true
-}
-
-// classAt parses a "[:name:]" at the beginning of text.
+// classAt returns the name in a "[:name:]" at the beginning of text, and the length of that.
 func classAt(text string) (name string, size int, ok bool) {
 	rest, ok := strings.CutPrefix(text, "[:")
-	if !ok {
-		return "", 0, false
-	}
 	end := strings.IndexByte(rest, ']')
-	if end < 1 || rest[end-1] != ':' {
+	if !ok || end < 1 || rest[end-1] != ':' {
 		return "", 0, false
 	}
 	return rest[:end-1], len("[:") + end + 1, true
@@ -251,39 +217,4 @@ var classes = map[string]string{
 	"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f",
 	"digit": "09", "graph": "!~", "lower": "az", "print": " ~", "punct": "!/:@[`{~",
 	"space": "\t\r  ", "upper": "AZ", "xdigit": "09AFaf",
-}
-
-// runes returns a text with one character for each byte, as git compares bytes.
-func runes(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i := range len(text) {
-		b.WriteRune(rune(text[i]))
-	}
-	return b.String()
-}
-
-// expressions are the compiled globs. They are shared, as each walk parses the same files, and few,
-// because one takes a thousand times the memory of its text.
-var expressions = struct {
-	sync.Mutex
-	known map[string]*regexp.Regexp
-}{known: make(map[string]*regexp.Regexp)}
-
-const maxExpressions = 1000
-
-func expression(glob string) *regexp.Regexp {
-	expressions.Lock()
-	defer expressions.Unlock()
-	e := expressions.known[glob]
-	if e == nil {
-		if len(expressions.known) >= maxExpressions {
-			clear(expressions.known)
-		}
-		e = regexp.MustCompile(glob + `\z`)
-		expressions.known[glob] = e
-	}
-	return e
 }
