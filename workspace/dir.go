@@ -22,10 +22,6 @@ type Directory struct {
 	ref    Ref // the same as at
 }
 
-func (w *Workspace) newDirectory(handle *dirfd.Dir, root int, at location) *Directory {
-	return &Directory{w: w, handle: handle, at: at, ref: w.ref(root, at)}
-}
-
 // Entry is a name in a directory.
 type Entry struct {
 	Name string
@@ -60,7 +56,7 @@ func (w *Workspace) openDir(a parsedPath) (d *Directory, err error) {
 		if err != nil {
 			return failed("open", a.path, err)
 		}
-		d = w.newDirectory(handle, end.root, end.at)
+		d = &Directory{w, handle, end.at, end.ref}
 		return nil
 	})
 	return d, err
@@ -252,7 +248,7 @@ func (w *Workspace) openRootDir(root int) (*Directory, error) {
 	if err != nil {
 		return nil, failed("open", w.opened[root].Dir.path, err)
 	}
-	return w.newDirectory(handle, root, w.real[root]), nil
+	return &Directory{w, handle, w.real[root], w.opened[root].Ref()}, nil
 }
 
 // parsed returns the path of name in the directory.

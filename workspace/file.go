@@ -59,7 +59,7 @@ func (w *Workspace) openFile(a parsedPath) (file *File, err error) {
 		if err != nil {
 			return err
 		}
-		file, err = w.checked(&File{f, w.ref(end.root, end.at)}, a.path)
+		file, err = w.checked(&File{f, end.ref}, a.path)
 		return err
 	})
 	return file, err
@@ -102,24 +102,12 @@ func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, follow
 // Lstat is like [Workspace.Stat], but describes a link at the end itself, wherever it points.
 func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
-func (w *Workspace) stat(path string, last lastLink) (Info, error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return Info{}, err
-	}
-	defer w.end()
-	var (
-		info fs.FileInfo
-		ref  Ref
-	)
-	err = w.resolve(a, last, func(end arrival) error {
-		info, ref = end.info, w.ref(end.root, end.at)
+func (w *Workspace) stat(path string, last lastLink) (info Info, err error) {
+	err = w.resolvePath(path, last, func(end arrival) error {
+		info = Info{end.info, end.ref, end.asked.name(end.ref)}
 		return nil
 	})
-	if err != nil {
-		return Info{}, err
-	}
-	return Info{info, ref, a.name(ref)}, nil
+	return info, err
 }
 
 // name returns the last name of the path, or of its root if it has none.
@@ -141,12 +129,7 @@ func base(dir Dir) string {
 
 // Readlink returns the target of the link at path, unresolved.
 func (w *Workspace) Readlink(path string) (target string, err error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return "", err
-	}
-	defer w.end()
-	err = w.resolve(a, keepLast, func(end arrival) error {
+	err = w.resolvePath(path, keepLast, func(end arrival) error {
 		if end.name == "" {
 			return failed("readlink", path, fs.ErrInvalid)
 		}

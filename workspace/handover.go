@@ -74,17 +74,12 @@ var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 
 func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return err
-	}
-	defer w.end()
-	if !filepath.IsAbs(path) {
-		return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
-	}
-	return w.resolve(a, last, func(end arrival) error {
-		if w.state(end.root) != OK {
-			return &ReplacedError{path, w.opened[end.root].Dir}
+	return w.resolvePath(path, last, func(end arrival) error {
+		switch root := end.root(); {
+		case !filepath.IsAbs(path):
+			return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
+		case w.state(root.Index) != OK:
+			return &ReplacedError{path, root.Dir}
 		}
 		return check(end)
 	})

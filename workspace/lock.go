@@ -53,38 +53,21 @@ type lockQueue struct {
 // The error is the context's, one of [Workspace.WriteTarget], or that another program has locked
 // the file and has not released it in ten seconds.
 func (w *Workspace) LockFile(ctx context.Context, path string) (lock *FileLock, err error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return nil, err
-	}
-	defer w.end()
-	_, err = w.toWrite(a, func(end arrival, ref Ref) error {
-		lock, _, err = w.lock(ctx, end.dir, end.name, ref)
-		if err != nil {
-			return w.lockError(ctx, path, err)
-		}
-		return nil
+	_, err = w.toWrite(path, func(end arrival) error {
+		lock, _, err = w.lock(ctx, end)
+		return err
 	})
 	return lock, err
 }
 
-// lockError returns the error of a lock as users see it.
-func (w *Workspace) lockError(ctx context.Context, path string, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return failed("lock", path, err)
-}
-
-// lock locks the entry name in dir, which is at ref, and describes it, or nil.
-func (w *Workspace) lock(ctx context.Context, dir *dirfd.Dir, name string,
-	ref Ref) (*FileLock, os.FileInfo, error) {
-	queue, err := w.locks.enter(ctx, ref)
+// lock locks what is where a path led, and describes it, or nil.
+func (w *Workspace) lock(ctx context.Context, end arrival) (*FileLock, os.FileInfo, error) {
+	queue, err := w.locks.enter(ctx, end.ref)
 	if err != nil {
 		return nil, nil, err
 	}
-	l := &FileLock{locks: &w.locks, ref: ref, queue: queue}
-	info, err := l.take(ctx, dir, name)
+	l := &FileLock{locks: &w.locks, ref: end.ref, queue: queue}
+	info, err := l.take(ctx, end)
 	if err != nil {
 		l.Unlock()
 		return nil, nil, err
@@ -146,18 +129,21 @@ func (l *FileLock) hand(f *os.File) {
 	l.file, l.held = f, true
 }
 
-// take locks with the system what the entry name in dir is now, and describes it. If there is no
-// such entry, or no regular file, there is nothing to lock.
-func (l *FileLock) take(ctx context.Context, dir *dirfd.Dir, name string) (os.FileInfo, error) {
-	end := time.Now().Add(lockPatience)
+// take locks with the system what the entry where the path led is now, and describes it. If there
+// is no such entry, or no regular file, there is nothing to lock.
+func (l *FileLock) take(ctx context.Context, end arrival) (os.FileInfo, error) {
+	until := time.Now().Add(lockPatience)
 	for delay := maxLockPause / 64; ; delay = min(2*delay, maxLockPause) {
 		var info os.FileInfo
 		err := retry(func() (err error) {
-			info, err = l.tryToTake(dir, name)
+			info, err = l.tryToTake(end.dir, end.name)
 			return err
 		})
-		if !errors.Is(err, dirfd.ErrLocked) || time.Now().After(end) {
-			return info, err
+		switch {
+		case err == nil:
+			return info, nil
+		case !errors.Is(err, dirfd.ErrLocked) || time.Now().After(until):
+			return nil, failed("lock", end.asked.path, err)
 		}
 		if err := pause.For(ctx, delay/2+rand.N(delay)); err != nil {
 			return nil, err

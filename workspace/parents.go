@@ -22,21 +22,16 @@ const (
 // way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something already
 // has the path. The containment rules apply to the path and to each of the directories.
 func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing []Ref, err error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return Ref{}, nil, err
-	}
-	defer w.end()
-	if a.dir && !directory {
-		return Ref{}, nil, failed("open", path, syscall.ENOENT)
-	}
-	err = w.resolve(a, missingParents, func(end arrival) error {
-		if !end.missing {
+	err = w.resolvePath(path, missingParents, func(end arrival) error {
+		switch {
+		case end.asked.dir && !directory:
+			return failed("open", path, syscall.ENOENT)
+		case end.missing == 0:
 			return failed("open", path, syscall.EEXIST)
 		}
-		at, missing = w.ref(end.root, end.at), nil
-		for dir := end.at.parent(); !dir.equal(end.existing); dir = dir.parent() {
-			missing = append(missing, w.ref(end.root, dir))
+		at, missing = end.ref, nil
+		for dir := at.Parent(); len(missing) < end.missing-1; dir = dir.Parent() {
+			missing = append(missing, dir)
 		}
 		slices.Reverse(missing)
 		return nil
@@ -47,9 +42,8 @@ func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing
 // arriveMissing ends the path at a name that nothing in the current directory has. The names after
 // it do not exist either.
 func (r *resolver) arriveMissing() (arrival, error) {
-	existing := clone(r.at)
-	end := arrival{dir: r.here(), name: r.rest[0], at: existing.child(r.rest...), root: r.root,
-		missing: true, existing: existing}
+	end := r.arrival(r.rest[0], r.at.child(r.rest...))
+	end.missing = len(r.rest)
 	if len(r.rest)-1 > maxMissing {
 		return arrival{}, &LimitError{Path: r.asked.path, What: "missing directories",
 			Limit: maxMissing}

@@ -159,17 +159,17 @@ func (w *Workspace) checkLocation(path string, at location) error {
 
 // checkArrival returns a *DeniedError if path led to something denied, by its location or its
 // identity.
-func (w *Workspace) checkArrival(path string, end arrival) error {
-	if err := w.checkLocation(path, end.at); err != nil {
+func (w *Workspace) checkArrival(end arrival) error {
+	if err := w.checkLocation(end.asked.path, end.at); err != nil {
 		return err
 	}
 	err := end.dir.Blocked()
-	if guard := w.guards[end.root]; err == nil && guard != nil && end.name != "" &&
+	if guard := w.guards[end.root().Index]; err == nil && guard != nil && end.name != "" &&
 		!end.stat.IsZero() {
 		err = guard.CheckDir(end.stat)
 	}
 	if err != nil {
-		return failed("open", path, err)
+		return failed("open", end.asked.path, err)
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ const (
 	followLast lastLink = iota // follow a link
 	keepLast                   // do not follow a link
 	orMissing                  // follow a link; the end of the path need not exist
+	toChange                   // do not follow a link, even as "link/"; its name may be missing
 	// follow a link; leave info nil, since the caller opens what is there
 	toOpen
 	// follow a link; what the path leads to may be missing, with the directories above it
@@ -37,19 +38,23 @@ const (
 )
 
 // arrival is where a path led: the entry name in the directory dir, or dir itself if name is "".
+//
+// What is done there uses the handle of the directory and the name, so that later changes to the
+// path cannot redirect it.
 type arrival struct {
-	dir  *dirfd.Dir // valid until the resolver closes it
-	name string
-	stat dirfd.FileStat // zero for dir itself
-	info os.FileInfo    // nil without such an entry, and with toOpen
-	at   location
-	root int
+	asked parsedPath
+	dir   *dirfd.Dir // valid until the resolver closes it
+	name  string
+	stat  dirfd.FileStat // zero for dir itself
+	info  os.FileInfo    // nil without such an entry, and with toOpen
+	at    location
+	ref   Ref // the same as at
 
-	// With missingParents: whether the entry is missing, and the location of dir, because at may be
-	// several names below it.
-	missing  bool
-	existing location
+	missing int // with missingParents: how many of at's last names do not exist
 }
+
+// root returns the root that the path led into.
+func (end arrival) root() Root { return end.ref.root }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
 // handle: it opens each directory from the one before, and never by a path. It reads a link and
@@ -69,6 +74,16 @@ type resolver struct {
 	links []location // and the location of the link, for error messages
 	hops  int        // links so far
 	steps int        // names so far
+}
+
+// resolvePath finds out where a path leads, as resolve does, during an operation of its own.
+func (w *Workspace) resolvePath(path string, last lastLink, use func(arrival) error) error {
+	a, err := w.beginAt(path)
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	return w.resolve(a, last, use)
 }
 
 // resolve finds out where a path leads and calls use with the result. It does both again if
@@ -96,10 +111,11 @@ func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) e
 		}
 		return err
 	}
-	if err := w.checkArrival(a.path, end); err != nil {
+	end.asked = a
+	if err := w.checkArrival(end); err != nil {
 		return err
 	}
-	return w.checkReplaced(a.path, end.root, use(end))
+	return w.checkReplaced(a.path, end.root().Index, use(end))
 }
 
 // checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root
@@ -196,10 +212,12 @@ func notDirectory(err error) bool {
 
 // lastStep resolves the last name of the path, whose location is at.
 func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool, err error) {
+	mayMiss := r.last == toChange || r.last == orMissing && !r.asked.dir
+	keep := r.last == toChange || r.last == keepLast && !r.asked.dir
 	seen, err := r.here().Stat(name)
 	switch {
-	case r.last == orMissing && !r.asked.dir && errors.Is(err, fs.ErrNotExist):
-		return arrival{dir: r.here(), name: name, at: clone(at), root: r.root}, true, nil
+	case mayMiss && errors.Is(err, fs.ErrNotExist):
+		return r.arrival(name, at), true, nil
 	case r.isMissing(err):
 		end, err = r.arriveMissing()
 		return end, err == nil, err
@@ -207,10 +225,10 @@ func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool
 		return arrival{}, false, r.failed(err)
 	}
 	switch {
-	case seen.IsLink() && (r.last != keepLast || r.asked.dir):
+	case seen.IsLink() && !keep:
 		r.rest = r.rest[1:]
 		return arrival{}, false, r.follow(name, at)
-	case r.asked.dir && !seen.IsDir():
+	case r.asked.dir && r.last != toChange && !seen.IsDir():
 		return arrival{}, false, r.failed(syscall.ENOTDIR)
 	}
 	end, err = r.arrive(name, at)
@@ -223,7 +241,7 @@ func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool
 
 // arrive ends the path at the entry name, or at the current directory if name is "".
 func (r *resolver) arrive(name string, at location) (arrival, error) {
-	end := arrival{dir: r.here(), name: name, at: clone(at), root: r.root}
+	end := r.arrival(name, at)
 	if r.last == toOpen {
 		return end, nil
 	}
@@ -235,6 +253,11 @@ func (r *resolver) arrive(name string, at location) (arrival, error) {
 		return arrival{}, r.failed(err)
 	}
 	return end, nil
+}
+
+// arrival returns where the entry name of the current directory is, whether it exists or not.
+func (r *resolver) arrival(name string, at location) arrival {
+	return arrival{dir: r.here(), name: name, at: clone(at), ref: r.w.ref(r.root, at)}
 }
 
 // up goes to the parent directory.
@@ -385,23 +408,6 @@ func (r *resolver) endLinks() error {
 		r.links = r.links[:len(r.links)-1]
 	}
 	return nil
-}
-
-// openSameDir opens the directory name in dir, which seen describes. If it was replaced, the error
-// is dirfd.ErrChanged.
-func openSameDir(dir *dirfd.Dir, name string, seen os.FileInfo) (*dirfd.Dir, error) {
-	child, err := dir.OpenDir(name)
-	if err != nil {
-		return nil, recheck(dir, name, seen, err)
-	}
-	if info, err := child.Lstat("."); err != nil || !os.SameFile(info, seen) {
-		_ = child.Close()
-		if err != nil {
-			return nil, err
-		}
-		return nil, dirfd.ErrChanged
-	}
-	return child, nil
 }
 
 // openSameFile opens the file name in dir, which seen describes, for reading. If it was replaced,

@@ -50,17 +50,7 @@ type WriteOptions struct {
 // and only the last name may be missing. For a directory, a special file, or a file that may not be
 // written it fails like WriteFile. It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return Ref{}, err
-	}
-	defer w.end()
-	return w.toWrite(a, func(end arrival, _ Ref) error {
-		if end.info == nil {
-			return nil
-		}
-		return checkWritable(a, end)
-	})
+	return w.toWrite(path, arrival.checkWritable)
 }
 
 // WriteFile makes data the content of the regular file at path, and returns where that is. It
@@ -86,59 +76,44 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 // *[MovedError], *[ChangedError], *[LossError], and the context's.
 func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
 	o WriteOptions) (Ref, error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return Ref{}, err
-	}
-	defer w.end()
 	if err := checkSize(path, len(data)); err != nil {
 		return Ref{}, err
 	}
-	return w.toWrite(a, func(end arrival, ref Ref) error {
-		return w.write(ctx, a, end, ref, data, o)
-	})
+	return w.toWrite(path, func(end arrival) error { return w.write(ctx, end, data, o) })
 }
 
 // write is WriteFile for a place where the path led.
-func (w *Workspace) write(ctx context.Context, a parsedPath, end arrival, ref Ref, data []byte,
+func (w *Workspace) write(ctx context.Context, end arrival, data []byte,
 	o WriteOptions) (err error) {
-	if o.At != (Ref{}) && o.At != ref {
-		return &MovedError{Path: a.path, Was: o.At, Now: ref}
+	if err := end.expect(o.At); err != nil {
+		return err
 	}
-	if err := w.Check(Access{Kind: Change, Path: a.path, At: ref}); err != nil {
+	if err := w.Check(Access{Kind: Change, Path: end.asked.path, At: end.ref}); err != nil {
 		return err
 	}
 	lock := o.Lock
-	switch {
-	case lock == nil:
-		if lock, end.info, err = w.lock(ctx, end.dir, end.name, ref); err == nil {
+	if lock == nil {
+		if lock, end.info, err = w.lock(ctx, end); err == nil {
 			defer lock.Unlock()
 		}
-	case lock.ref != ref:
-		return &MovedError{Path: a.path, Was: lock.ref, Now: ref}
-	default:
-		end.info, err = lock.take(ctx, end.dir, end.name)
+	} else if err = end.expect(lock.ref); err == nil {
+		end.info, err = lock.take(ctx, end)
 	}
 	if err != nil {
-		return w.lockError(ctx, a.path, err)
-	}
-	if err := o.permit(a, end); err != nil {
 		return err
 	}
-	w.sweep(ctx, end.dir, ref)
-	r := replacement{asked: a, dir: end.dir, name: end.name, old: end.info, version: o.IfUnchanged,
-		lock: lock, mayLose: o.MayLose, begun: time.Now()}
+	if err := o.permit(end); err != nil {
+		return err
+	}
+	w.sweep(ctx, end.dir, end.ref)
+	r := replacement{arrival: end, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose,
+		begun: time.Now()}
 	return r.put(ctx, data)
 }
 
 // WriteLosses predicts what a file that [Workspace.WriteFile] replaces would not keep.
 func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
-	a, err := w.beginAt(path)
-	if err != nil {
-		return 0, err
-	}
-	defer w.end()
-	_, err = w.toWrite(a, func(end arrival, _ Ref) error {
+	_, err = w.toWrite(path, func(end arrival) error {
 		if losses = 0; end.info == nil {
 			return nil
 		}
@@ -154,22 +129,9 @@ func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
 	return losses, err
 }
 
-// toWrite calls use with where path leads.
-func (w *Workspace) toWrite(a parsedPath, use func(arrival, Ref) error) (ref Ref, err error) {
-	err = w.resolve(a, orMissing, func(end arrival) error {
-		if end.info != nil && !end.info.Mode().IsRegular() {
-			return notRegular(a.path, end.info.Mode())
-		}
-		ref = w.ref(end.root, end.at)
-		if err := ref.checkGrant(); err != nil { // before anybody is asked
-			return err
-		}
-		return use(end, ref)
-	})
-	if err != nil {
-		return Ref{}, err
-	}
-	return ref, nil
+// toWrite calls use with where the path of a file leads, and returns that.
+func (w *Workspace) toWrite(path string, use func(arrival) error) (Ref, error) {
+	return w.change(path, orMissing, use)
 }
 
 func checkSize(path string, size int) error {
@@ -181,32 +143,34 @@ func checkSize(path string, size int) error {
 
 // permit returns an error if the options, or the rights of the process, forbid writing at the place
 // where the path led.
-func (o WriteOptions) permit(a parsedPath, end arrival) error {
+func (o WriteOptions) permit(end arrival) error {
 	switch {
 	case end.info == nil && !o.IfUnchanged.isZero():
-		return &ChangedError{Path: a.path}
+		return &ChangedError{Path: end.asked.path}
 	case end.info == nil && o.Create == ReplaceOnly:
-		return failed("write", a.path, fs.ErrNotExist)
-	case end.info == nil:
-		return nil
-	case o.Create == CreateOnly:
-		return failed("write", a.path, fs.ErrExist)
-	case !end.info.Mode().IsRegular():
+		return failed("write", end.asked.path, fs.ErrNotExist)
+	case end.info != nil && o.Create == CreateOnly:
+		return failed("write", end.asked.path, fs.ErrExist)
+	case end.info != nil && !end.info.Mode().IsRegular():
 		return dirfd.ErrChanged // it was one before it was locked
 	default:
-		return checkWritable(a, end)
+		return end.checkWritable()
 	}
 }
 
 // checkWritable returns an error unless the process has the right to write to the file where the
-// path led. Otherwise the system would let it be replaced, if only its directory is writable.
-func checkWritable(a parsedPath, end arrival) error {
+// path led, if there is one. Otherwise the system would let it be replaced, if only its directory
+// is writable.
+func (end arrival) checkWritable() error {
+	if end.info == nil {
+		return nil
+	}
 	err := error(fs.ErrPermission)
 	if end.info.Mode().Perm()&0o200 != 0 { // is not marked read-only
 		err = end.dir.CheckWrite(end.name)
 	}
 	if err != nil {
-		return failed("write", a.path, recheck(end.dir, end.name, end.info, err))
+		return failed("write", end.asked.path, recheck(end.dir, end.name, end.info, err))
 	}
 	return nil
 }
@@ -214,20 +178,16 @@ func checkWritable(a parsedPath, end arrival) error {
 // writeChunk is how many bytes are written between two checks of the context.
 const writeChunk = 1 << 20
 
-// replacement writes the file name in dir. It works through the directory's handle, so that later
-// changes to the path cannot redirect it.
+// replacement writes a file where a path led. The info is that of the file to replace, or nil.
 type replacement struct {
-	asked   parsedPath
-	dir     *dirfd.Dir
-	name    string
-	old     os.FileInfo // of the file to replace, or nil
-	version Version     // that it must have, or zero
+	arrival
+	version Version // that it must have, or zero
 	lock    *FileLock
 	mayLose Losses
 	begun   time.Time // before the first check of the version
 }
 
-// put fails with dirfd.ErrChanged if old no longer describes the file.
+// put fails with dirfd.ErrChanged if the info no longer describes the file.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
 	if err == nil {
@@ -286,11 +246,11 @@ func (d *draft) discard() {
 // create creates an empty draft, if possible one that has no name yet.
 func (r replacement) create() (*draft, error) {
 	mode := fs.FileMode(0o666) // less the process's umask
-	if r.old != nil {
-		mode = r.old.Mode().Perm() & 0o700 // until it gets the other permissions
+	if r.info != nil {
+		mode = r.info.Mode().Perm() & 0o700 // until it gets the other permissions
 	}
 	f, err := r.dir.CreateUnnamed(mode)
-	if err == nil && r.old == nil && !masked(f) {
+	if err == nil && r.info == nil && !masked(f) {
 		_ = f.Close()
 		err = errors.ErrUnsupported
 	}
@@ -318,7 +278,7 @@ func (r replacement) fill(ctx context.Context, data []byte) (*draft, error) {
 	}
 	d.held = r.lock.held && dirfd.TryLock(d.file) == nil
 	err = writeAll(ctx, d.file, data)
-	if err == nil && r.old != nil {
+	if err == nil && r.info != nil {
 		err = r.inherit(d.file)
 	}
 	if err == nil {
@@ -373,12 +333,12 @@ func (r replacement) check(name string) error {
 	switch {
 	case err != nil && !missing:
 		return err
-	case missing != (r.old == nil), !missing && !os.SameFile(now, r.old):
+	case missing != (r.info == nil), !missing && !os.SameFile(now, r.info):
 		return dirfd.ErrChanged
 	case r.version.isZero():
 		return nil
 	}
-	f, info, err := openSameFile(r.dir, name, r.old)
+	f, info, err := openSameFile(r.dir, name, r.info)
 	if err != nil {
 		return err
 	}
@@ -401,7 +361,7 @@ func (r replacement) publish(d *draft) error {
 }
 
 func (r replacement) take(d *draft) error {
-	if r.old == nil {
+	if r.info == nil {
 		return r.takeNew(d)
 	}
 	if err := r.nameDraft(d); err != nil {
@@ -470,7 +430,7 @@ func (r replacement) takeNew(d *draft) error {
 // back.
 func (r replacement) exchange(d *draft) error {
 	now, err := r.dir.Lstat(r.name)
-	if err != nil || !now.ModTime().Equal(r.old.ModTime()) || now.Size() != r.old.Size() {
+	if err != nil || !now.ModTime().Equal(r.info.ModTime()) || now.Size() != r.info.Size() {
 		err = r.check(r.name) // a change that is visible needs no exchange
 	}
 	if err != nil {
@@ -499,9 +459,9 @@ const timeResolution = 2 * time.Second
 // isUntouched reports whether now describes the old file, and it has certainly not been changed
 // since its version was checked.
 func (r replacement) isUntouched(now os.FileInfo) bool {
-	return os.SameFile(now, r.old) && now.Size() == r.old.Size() &&
-		now.ModTime().Equal(r.old.ModTime()) &&
-		r.old.ModTime().Before(r.begun.Add(-timeResolution))
+	return os.SameFile(now, r.info) && now.Size() == r.info.Size() &&
+		now.ModTime().Equal(r.info.ModTime()) &&
+		r.info.ModTime().Before(r.begun.Add(-timeResolution))
 }
 
 // putBack gives what the draft was exchanged with its name back. If that name has changed yet
