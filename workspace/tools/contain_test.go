@@ -166,7 +166,7 @@ func TestLinksBetweenRoots(t *testing.T) {
 		"chain0":        {filepath.Join(app, "in"), app},
 	} {
 		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).location, path)
-		require.Equal(t, want, do[fileInfo](h, "file_info", args{"path": path}).location, path)
+		require.Contains(t, h.said("file_info", args{"path": path}), want.String(), path)
 		require.Equal(t, []location{want}, do[foundFiles](h, "find_files",
 			args{"path": path}).Files, path)
 		require.Equal(t, want, do[searchResult](h, "search",
@@ -176,8 +176,7 @@ func TestLinksBetweenRoots(t *testing.T) {
 		require.Equal(t, want, do[changedFile](h, "write_file",
 			args{"path": path, "content": "fine\n"}).location, path)
 	}
-	require.Equal(t, location{lib, lib}, do[directoryList](h, "list_directory",
-		args{"path": "tolib"}).location)
+	require.Contains(t, h.said("list_directory", args{"path": "tolib"}), location{lib, lib}.String())
 }
 
 // Clause A24.
@@ -236,12 +235,12 @@ func TestReplacedRoot(t *testing.T) {
 		require.Len(t, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files,
 			1)
 	}
-	require.Len(t, do[directoryList](h, "list_directory", args{}).Entries, 2)
+	require.Contains(t, h.said("list_directory", args{}), "2 entries")
 	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret"}).Files)
 	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
 	require.FileExists(t, filepath.Join(away, "new"))
-	require.Equal(t, "replaced", do[rootList](h, "list_roots", args{}).Roots[0].State)
+	require.Contains(t, h.said("list_roots", args{}), "[replaced]")
 	err := h.refused("edit_file", args{"path": "only outside", "old_text": "a", "new_text": "b"})
 	require.ErrorContains(t, err, "was replaced after the session started: load the session again")
 }

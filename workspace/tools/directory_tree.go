@@ -17,24 +17,17 @@ type directoryTreeInput struct {
 
 const defaultTreeDepth = 3
 
-type directoryTree struct {
-	Lines []treeLine
-	walked
-}
-
 // treeLine is a file or directory of a tree.
 type treeLine struct {
-	Depth int // 0 for the directory at the top
-	Name  string
-	Dir   bool
-	Files int // for a directory whose content is not shown: the number of files below it
+	text  string
+	files int // for a directory whose content is not shown: the number of files below it
 }
 
-func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, error) {
+func (s *Set) tree(ctx context.Context, in directoryTreeInput) (plain, error) {
 	if in.Path != "" {
 		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
 		if err != nil {
-			return directoryTree{}, err
+			return "", err
 		}
 		_ = dir.Close()
 	}
@@ -43,7 +36,16 @@ func (s *Set) tree(ctx context.Context, in directoryTreeInput) (directoryTree, e
 	if w.Cut != nil {
 		w.Cut.How = "Use a path, a smaller depth, or exclude."
 	}
-	return directoryTree{p.lines, w}, err
+	var b strings.Builder
+	for _, l := range p.lines {
+		b.WriteString(l.text)
+		if l.files > 0 {
+			b.WriteString(" (" + text.Count(l.files, "file", "files") + ")")
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s\n%s", text.Count(w.Visited, "file", "files"), w.notes())
+	return plain(b.String()), err
 }
 
 // treePrinter makes the lines of a tree from the files of a walk, in whose order a directory's
@@ -63,7 +65,7 @@ type treePrinter struct {
 func (p *treePrinter) add(f found) *truncation {
 	if p.top != f.in.top {
 		p.top, p.open = f.in.top, nil
-		p.line(treeLine{Name: p.top, Dir: true})
+		p.line(0, p.top, "/")
 	}
 	var dirs []string
 	if f.in.Below != "" {
@@ -75,20 +77,22 @@ func (p *treePrinter) add(f found) *truncation {
 	}
 	for _, name := range dirs[same:min(len(dirs), p.depth)] {
 		same++
-		p.line(treeLine{Depth: same, Name: name, Dir: true})
+		p.line(same, name, "/")
 	}
 	p.open = dirs
 	if len(dirs) < p.depth {
-		p.line(treeLine{Depth: len(dirs) + 1, Name: f.name})
+		p.line(len(dirs)+1, f.name, "")
 	} else if p.full == nil {
-		p.lines[len(p.lines)-1].Files++
+		p.lines[len(p.lines)-1].files++
 	}
 	return p.full
 }
 
-// line adds a line if the limits allow.
-func (p *treePrinter) line(l treeLine) {
-	p.bytes += 2*l.Depth + len(l.Name) + len("/\n")
+// line adds a line for a name, with its sign, if the limits allow. depth is 0 for the directory at
+// the top.
+func (p *treePrinter) line(depth int, name, sign string) {
+	l := treeLine{text: strings.Repeat("  ", depth) + text.Printable(name) + sign}
+	p.bytes += len(l.text) + len("\n")
 	switch {
 	case p.full != nil:
 	case len(p.lines) == p.limits.entries:
@@ -98,20 +102,4 @@ func (p *treePrinter) line(l treeLine) {
 	default:
 		p.lines = append(p.lines, l)
 	}
-}
-
-func (d directoryTree) String() string {
-	var b strings.Builder
-	for _, l := range d.Lines {
-		b.WriteString(strings.Repeat("  ", l.Depth) + text.Printable(l.Name))
-		if l.Dir {
-			b.WriteString("/")
-		}
-		if l.Files > 0 {
-			b.WriteString(" (" + text.Count(l.Files, "file", "files") + ")")
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s\n", text.Count(d.Visited, "file", "files"))
-	return b.String() + d.notes()
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -15,7 +16,7 @@ func TestDirectoryTree(t *testing.T) {
 	lib := plant(t, fileTree{"lib.go": "", "a/x": ""})
 	symlink(t, lib, filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
-	tree := func(a args) string { return do[directoryTree](h, "directory_tree", a).String() }
+	tree := func(a args) string { return h.said("directory_tree", a) }
 	require.Equal(t, app+`/
   .gitignore
   main.go
@@ -46,12 +47,10 @@ func TestDirectoryTree(t *testing.T) {
 	require.Contains(t, tree(args{"ignored": "include"}), "x.log")
 	require.ErrorIs(t, h.refused("directory_tree", args{"path": "main.go"}), syscall.ENOTDIR)
 
-	cut := do[directoryTree](serve(t, openRoots(t, app), Options{limits: limits{entries: 4}}),
-		"directory_tree", args{})
-	require.Len(t, cut.Lines, 4)
-	require.Equal(t, truncation{Limit: "entries", Bound: 4, How: cut.Cut.How, Roots: []string{app}},
-		*cut.Cut)
-	cut = do[directoryTree](serve(t, openRoots(t, app),
-		Options{limits: limits{bytes: len(app) + 20}}), "directory_tree", args{})
-	require.Equal(t, "bytes", cut.Cut.Limit)
+	for limit, of := range map[string]limits{"4 entries": {entries: 4},
+		fmt.Sprint(len(app)+30, " bytes"): {bytes: len(app) + 30}} {
+		cut := serve(t, openRoots(t, app), Options{limits: of}).said("directory_tree", args{})
+		require.Contains(t, cut, app+"/\n  .gitignore\n  main.go\n")
+		require.Contains(t, cut, "the limit of "+limit+" was reached. Not searched completely: "+app)
+	}
 }

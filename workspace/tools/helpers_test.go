@@ -126,6 +126,14 @@ func (h *host) try(name string, a args) (Result, error) {
 	return result, nil
 }
 
+// said calls a tool, which must succeed, and returns its text.
+func (h *host) said(name string, a args) string {
+	h.tb.Helper()
+	result, err := h.try(name, a)
+	require.NoError(h.tb, err, "%s %v", name, a)
+	return result.Text
+}
+
 // do calls a tool, which must succeed, and returns its result.
 func do[T output](h *host, name string, a args) T {
 	h.tb.Helper()

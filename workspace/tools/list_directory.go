@@ -16,68 +16,61 @@ type listDirectoryInput struct {
 	Path string `json:"path,omitempty" jsonschema:"PATH (default)"`
 }
 
-type directoryList struct {
-	location
-	Entries []directoryEntry
-	LeftOut skipped
-	Cut     *truncation
-}
-
-type directoryEntry struct {
-	Name string
-	Type string // file, directory, link or other
-	Size int64  // size of a file in bytes
-	Root string // for a directory that is another root: the path of that root
-}
-
-func (s *Set) list(ctx context.Context, in listDirectoryInput) (directoryList, error) {
+func (s *Set) list(ctx context.Context, in listDirectoryInput) (plain, error) {
 	dir, err := s.ws.OpenDir(cmp.Or(in.Path, "."))
 	if err != nil {
-		return directoryList{}, err
+		return "", err
 	}
 	defer dir.Close()
 	entries, err := dir.Entries(ctx)
 	if err != nil {
-		return directoryList{}, err
+		return "", err
 	}
-	list := directoryList{location: locate(dir.Ref()), Entries: []directoryEntry{}}
-	room := s.limits.bytes
+	var (
+		lines   strings.Builder
+		shown   []string // names
+		leftOut skipped
+		cut     *truncation
+	)
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
-			list.LeftOut.unnameable++
+			leftOut.unnameable++
 			continue
 		}
-		entry := entryOf(dir, e)
-		room -= len(entry.Name) + len(entry.Root)
+		line := text.Printable(e.Name) + typeOf(dir, e) + "\n"
 		switch {
-		case len(list.Entries) == s.limits.entries:
-			list.Cut = s.limits.reached("entries")
-		case room < 0:
-			list.Cut = s.limits.reached("bytes")
+		case len(shown) == s.limits.entries:
+			cut = s.limits.reached("entries")
+		case lines.Len()+len(line) > s.limits.bytes:
+			cut = s.limits.reached("bytes")
 		}
-		if list.Cut != nil {
-			list.Cut.How = "Use find_files with a glob to find the other names."
-			if n := len(list.Entries); n > 0 {
-				list.Cut.After = list.Entries[n-1].Name
+		if cut != nil {
+			cut.How = "Use find_files with a glob to find the other names."
+			if len(shown) > 0 {
+				cut.After = shown[len(shown)-1]
 			}
 			break
 		}
-		list.Entries = append(list.Entries, entry)
+		lines.WriteString(line)
+		shown = append(shown, e.Name)
 	}
-	return list, nil
+	return plain(fmt.Sprintf("%s, %s\n", locate(dir.Ref()), text.Count(len(shown), "entry",
+		"entries")) + lines.String() + leftOut.note() + cut.note()), nil
 }
 
-func entryOf(dir *workspace.Directory, e workspace.Entry) directoryEntry {
-	entry := directoryEntry{Name: e.Name, Type: typeName(e.Type)}
+// typeOf returns what the list says behind a name.
+func typeOf(dir *workspace.Directory, e workspace.Entry) string {
 	info, err := dir.Lstat(e.Name)
 	switch {
-	case err != nil:
-	case e.Type.IsRegular():
-		entry.Size = info.Size()
-	case e.Type.IsDir() && info.Ref() == info.Ref().Root().Ref():
-		entry.Root = info.Ref().Root().Dir.String()
+	case e.Type.IsDir() && err == nil && info.Ref() == info.Ref().Root().Ref():
+		return "/ (folder " + text.Printable(info.Ref().Root().Dir.String()) + ")"
+	case e.Type.IsDir():
+		return "/"
+	case e.Type.IsRegular() && err == nil:
+		return " (" + text.Count(int(info.Size()), "byte", "bytes") + ")"
+	default:
+		return " (" + typeName(e.Type) + ")"
 	}
-	return entry
 }
 
 // typeName returns "file", "directory", "link" or "other".
@@ -92,23 +85,4 @@ func typeName(mode fs.FileMode) string {
 	default:
 		return "other"
 	}
-}
-
-func (l directoryList) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s\n", l.location, text.Count(len(l.Entries), "entry", "entries"))
-	for _, e := range l.Entries {
-		name := text.Printable(e.Name)
-		switch {
-		case e.Root != "":
-			fmt.Fprintf(&b, "%s/ (folder %s)\n", name, text.Printable(e.Root))
-		case e.Type == "directory":
-			fmt.Fprintf(&b, "%s/\n", name)
-		case e.Type == "file":
-			fmt.Fprintf(&b, "%s (%s)\n", name, text.Count(int(e.Size), "byte", "bytes"))
-		default:
-			fmt.Fprintf(&b, "%s (%s)\n", name, e.Type)
-		}
-	}
-	return b.String() + l.LeftOut.note() + l.Cut.note()
 }

@@ -12,24 +12,17 @@ func TestListDirectory(t *testing.T) {
 	symlink(t, "b.txt", filepath.Join(app, "link"))
 	inner := filepath.Join(app, "inner")
 	h := serve(t, openRoots(t, app, inner), Options{})
-	want := directoryList{location: location{app, app}, Entries: []directoryEntry{
-		{"a", "directory", 0, ""}, {"b.txt", "file", 5, ""}, {"inner", "directory", 0,
-			inner}, {"link", "link", 0, ""},
-	}}
-	require.Equal(t, want, do[directoryList](h, "list_directory", args{}))
-	require.Equal(t, want, do[directoryList](h, "list_directory", args{"path": app}))
-	require.Equal(t, location{inner, inner}, do[directoryList](h, "list_directory",
-		args{"path": "inner"}).location)
+	want := location{app, app}.String() + ", 4 entries\na/\nb.txt (5 bytes)\ninner/ (folder " +
+		inner + ")\nlink (link)\n"
+	require.Equal(t, want, h.said("list_directory", args{}))
+	require.Equal(t, want, h.said("list_directory", args{"path": app}))
+	require.Equal(t, location{inner, inner}.String()+", 1 entry\ny (0 bytes)\n",
+		h.said("list_directory", args{"path": "inner"}))
 	require.ErrorContains(t, h.refused("list_directory", args{"path": "b.txt"}),
 		"not a directory. Use read_file")
 
-	cut := do[directoryList](serve(t, openRoots(t, app), Options{limits: limits{entries: 2}}),
-		"list_directory", args{})
-	require.Len(t, cut.Entries, 2)
-	require.Equal(t, "b.txt", cut.Cut.After)
-	require.Equal(t, int64(2), cut.Cut.Bound)
-	cut = do[directoryList](serve(t, openRoots(t, app), Options{limits: limits{bytes: 6}}),
-		"list_directory", args{})
-	require.Len(t, cut.Entries, 2)
-	require.Equal(t, "bytes", cut.Cut.Limit)
+	for limit, of := range map[string]limits{"2 entries": {entries: 2}, "20 bytes": {bytes: 20}} {
+		cut := serve(t, openRoots(t, app), Options{limits: of}).said("list_directory", args{})
+		require.Contains(t, cut, "a/\nb.txt (5 bytes)\n[truncated after b.txt: the limit of "+limit)
+	}
 }

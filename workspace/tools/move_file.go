@@ -10,23 +10,13 @@ type moveFileInput struct {
 	To   string `json:"to" jsonschema:"the new path, in an existing directory, PATH" min:"1"`
 }
 
-type movedFile struct {
-	From location
-	To   location
-	Type string // what was moved: file, directory, link or other
-}
-
-func (s *Set) moveFile(ctx context.Context, in moveFileInput) (movedFile, error) {
+func (s *Set) moveFile(ctx context.Context, in moveFileInput) (plain, error) {
 	c, err := planMove(s.ws, in.Path, in.To)
 	if err == nil {
 		c, err = s.apply(ctx, c)
 	}
 	if err != nil {
-		return movedFile{}, err
+		return "", err
 	}
-	return movedFile{From: locate(c.Ref), To: locate(c.To), Type: c.What}, nil
-}
-
-func (m movedFile) String() string {
-	return fmt.Sprintf("%s was moved to %s (%s)\n", m.From, m.To, m.Type)
+	return plain(fmt.Sprintf("%s was moved to %s (%s)\n", locate(c.Ref), locate(c.To), c.What)), nil
 }

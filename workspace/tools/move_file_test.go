@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"syscall"
@@ -19,17 +20,19 @@ func TestMoveFile(t *testing.T) {
 	in := func(root, name string) location { return location{filepath.Join(root, name), root} }
 	for _, c := range []struct {
 		path, to string
-		want     movedFile
+		at       location
+		what     string
 	}{
-		{"a", "renamed", movedFile{in(app, "a"), in(app, "renamed"), "file"}},
-		{"renamed", "link/a", movedFile{in(app, "renamed"), in(lib, "e/a"), "file"}},
-		{"d", "moved", movedFile{in(app, "d"), in(app, "moved"), "directory"}},
-		{"link", "other", movedFile{in(app, "link"), in(app, "other"), "link"}},
+		{"a", "renamed", in(app, "renamed"), "file"},
+		{"renamed", "link/a", in(lib, "e/a"), "file"},
+		{"d", "moved", in(app, "moved"), "directory"},
+		{"link", "other", in(app, "other"), "link"},
 	} {
-		require.Equal(t, c.want, do[movedFile](h, "move_file", args{"path": c.path, "to": c.to}))
+		from := in(app, c.path)
+		require.Equal(t, fmt.Sprintf("%s was moved to %s (%s)\n", from, c.at, c.what),
+			h.said("move_file", args{"path": c.path, "to": c.to}))
 		change := h.asked[len(h.asked)-1]
-		require.Equal(t, "move "+c.want.Type+" "+c.want.From.Path+" to "+c.want.To.Path,
-			change.String())
+		require.Equal(t, "move "+c.what+" "+from.Path+" to "+c.at.Path, change.String())
 		require.Empty(t, change.Diff())
 	}
 	require.Equal(t, fileTree{"e/f": "", "e/a": "one\n"}, planted(t, lib))

@@ -20,13 +20,13 @@ type writeFileInput struct {
 
 type changedFile struct {
 	location
-	Outcome string   // what happened to the file, such as "was created"
-	Parents []string // the directories that were created above it
-	Lines   int      // number of lines of the file
-	Version string   // version of the file, for if_version of a later change
-	Diff    string   // the change as the hunks of a unified diff, or their beginning
-	More    int      // number of lines of the diff that are left out
-	Notes   []string // how an edit was adapted to the file
+	Outcome string          // what happened to the file, such as "was created"
+	Parents []workspace.Ref // the directories that were created above it
+	Lines   int             // number of lines of the file
+	Version string          // version of the file, for if_version of a later change
+	Diff    string          // the change as the hunks of a unified diff, or their beginning
+	More    int             // number of lines of the diff that are left out
+	Notes   []string        // how an edit was adapted to the file
 }
 
 // Limits on the difference that a result shows. They are low because the model knows what it wrote,
@@ -125,7 +125,7 @@ func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 // changed returns the result of writing a file.
 func (s *Set) changed(c Change, lines int) changedFile {
 	out := changedFile{
-		location: locate(c.Ref), Outcome: "was changed", Parents: pathsOf(c.Parents),
+		location: locate(c.Ref), Outcome: "was changed", Parents: c.Parents,
 		Lines: countLines(c.New), Version: versionOf(c.New),
 	}
 	if c.Loses != 0 && !c.Unchanged() {
