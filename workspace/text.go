@@ -1,12 +1,12 @@
 package workspace
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"io"
-	"math"
 	"unicode/utf8"
 )
 
@@ -128,13 +128,16 @@ func ReadTextFrom(
 	if err != nil {
 		return Text{}, err
 	}
-	s := newTextReader(path, o, size)
-	if err := s.readLines(ctx, io.NewSectionReader(r, 0, 1<<62)); err != nil {
+	s := &textReader{path: path, o: o, line: 1,
+		text: Text{First: o.First, Size: size, Total: -1}}
+	from := io.NewSectionReader(r, 0, 1<<62)
+	if err := s.readLines(ctx, bufio.NewReaderSize(from, textChunk)); err != nil {
 		return Text{}, err
 	}
-	text := s.text()
-	text.Size = size
-	return text, nil
+	if s.text.Content = string(s.kept); s.partial > 0 { // the last line has no line ending
+		s.text.Lines++
+	}
+	return s.text, nil
 }
 
 var errNegative = errors.New("a number in the options is negative")
@@ -151,120 +154,90 @@ func (o TextOptions) withDefaults(path string) (TextOptions, error) {
 	return o, nil
 }
 
-// textChunk is how many bytes are read between two checks of the context.
+// textChunk is the most bytes of a line that are read at once.
 const textChunk = 64 << 10
 
 // boms are the byte order marks of other encodings. The mark of UTF-32LE begins like the mark of
 // UTF-16LE, so the longer ones are first.
 var boms = []struct{ mark, encoding string }{
-	{"\xff\xfe\x00\x00", "UTF-32"},
+	{bomUTF32, "UTF-32"},
 	{"\x00\x00\xfe\xff", "UTF-32"},
 	{"\xff\xfe", "UTF-16"},
 	{"\xfe\xff", "UTF-16"},
 }
 
-const bomUTF8 = "\xef\xbb\xbf"
+const bomUTF8, bomUTF32 = "\xef\xbb\xbf", "\xff\xfe\x00\x00"
 
 // textReader collects lines of a file that is read in parts.
 type textReader struct {
-	path  string
-	o     TextOptions
-	whole bool // whether to read to the end
+	path string
+	o    TextOptions
 
+	text    Text   // without its content; a line without an end is not counted
 	kept    []byte // the lines to return
-	skipped int    // bytes of the first of them that are left out
-	lines   int    // complete lines in kept
-	cut     Cut
-	bom     bool
-	read    int64  // bytes so far
+	partial int    // bytes of the current line that are in kept
 	line    int    // number of the current line
-	partial int    // bytes of it that are in kept
 	open    bool   // whether the current line has any bytes
-	rest    []byte // the beginning of a character that the last part cut in two
-	ended   bool   // whether everything to the end of the file was checked
 }
 
-func newTextReader(path string, o TextOptions, size int64) *textReader {
-	return &textReader{path: path, o: o, whole: size <= o.MaxWhole, line: 1}
-}
-
-// readLines reads as far as necessary.
-func (s *textReader) readLines(ctx context.Context, r io.Reader) error {
-	buffer := make([]byte, utf8.UTFMax+textChunk)
-	for !s.done() {
-		if ctx.Err() != nil {
+// readLines reads as far as necessary. A file that grows while it is read is treated like a large
+// one.
+func (s *textReader) readLines(ctx context.Context, r *bufio.Reader) (err error) {
+	start, _ := r.Peek(len(bomUTF32))
+	if s.text.BOM, err = checkMark(s.path, start); err != nil {
+		return err
+	}
+	if s.text.BOM {
+		_, _ = r.Discard(len(bomUTF8))
+	}
+	var rest []byte // the beginning of a character that the last part cut in two
+	isWhole := func(read int64) bool { return max(read, s.text.Size) <= s.o.MaxWhole }
+	for read := int64(0); s.text.Cut == NotCut || isWhole(read); {
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case read > s.o.maxSkipped:
+			return &LimitError{Path: s.path, What: "bytes to read to get to the lines",
+				Limit: s.o.maxSkipped}
 		}
-		left := copy(buffer, s.rest)
-		n, err := io.ReadFull(r, buffer[left:left+textChunk])
-		s.ended = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-		if err != nil && !s.ended {
+		part, err := s.next(r)
+		ended := err == io.EOF
+		if err != nil && !ended && err != bufio.ErrBufferFull {
 			return failed("read", s.path, err)
 		}
-		if err := s.take(buffer[:left+n]); err != nil {
+		read += int64(len(part))
+		if len(rest) > 0 {
+			part, rest = append(rest, part...), nil
+		}
+		if !ended {
+			end := lastRune(part)
+			part, rest = part[:end], bytes.Clone(part[end:])
+		}
+		if err := checkText(s.path, part, s.line); err != nil {
 			return err
 		}
-		s.read += int64(n)
-		if err := s.checkBounds(); err != nil {
-			return err
+		s.keep(part)
+		if ended {
+			s.text.Total = s.line - 1
+			if s.open {
+				s.text.Total++
+			}
+			return nil
 		}
 	}
 	return nil
 }
 
-// done reports whether nothing more needs to be read.
-func (s *textReader) done() bool {
-	return s.ended || s.cut != NotCut && !s.whole
-}
-
-// checkBounds fails if too much was read. A file that grows while it is read is treated like a
-// large one.
-func (s *textReader) checkBounds() error {
-	if s.read > s.o.MaxWhole {
-		s.whole = false
+// next reads a line or a part of one, or many lines if they are only counted. As with
+// [bufio.Reader.ReadSlice], the error is bufio.ErrBufferFull for a part.
+func (s *textReader) next(r *bufio.Reader) (part []byte, err error) {
+	if s.text.Cut == NotCut {
+		return r.ReadSlice('\n')
 	}
-	if !s.done() && s.read >= s.o.maxSkipped {
-		return &LimitError{Path: s.path, What: "bytes to read to get to the lines",
-			Limit: s.o.maxSkipped}
-	}
-	return nil
-}
-
-// take processes a part of the file, which begins with rest.
-func (s *textReader) take(part []byte) error {
-	if s.read == 0 {
-		var err error
-		if s.bom, err = checkMark(s.path, part); err != nil {
-			return err
-		}
-		part = bytes.TrimPrefix(part, []byte(bomUTF8))
-	}
-	s.rest = nil
-	if !s.ended {
-		if cut := lastRune(part); cut < len(part) {
-			part, s.rest = part[:cut], bytes.Clone(part[cut:])
-		}
-	}
-	if s.cut != NotCut && len(part) > 0 && s.check(part) == nil { // only lines are left to count
-		s.line += bytes.Count(part, []byte("\n"))
-		s.open = part[len(part)-1] != '\n'
-		return nil
-	}
-	for len(part) > 0 && (s.cut == NotCut || s.whole) {
-		line := part
-		if end := bytes.IndexByte(part, '\n'); end >= 0 {
-			line = part[:end+1]
-		}
-		part = part[len(line):]
-		if err := s.check(line); err != nil {
-			return err
-		}
-		s.keep(line)
-	}
-	if len(part) > 0 { // the rest was not checked
-		s.ended = false
-	}
-	return nil
+	_, err = r.Peek(1)
+	part, _ = r.Peek(r.Buffered())
+	_, _ = r.Discard(len(part))
+	return part, err
 }
 
 // checkMark looks for a byte order mark at the start of a file. It fails for that of an encoding
@@ -291,72 +264,71 @@ func lastRune(part []byte) int {
 	return len(part)
 }
 
-func (s *textReader) check(line []byte) error {
-	switch {
-	case bytes.IndexByte(line, 0) >= 0:
-		return &NotTextError{Path: s.path, Line: s.line, Kind: "binary"}
-	case !utf8.Valid(line):
-		return &NotTextError{Path: s.path, Line: s.line, Kind: "not UTF-8"}
-	default:
+// CheckText returns a *[NotTextError] if the content of the file at path is not UTF-8 or contains a
+// NUL.
+func CheckText(path string, content []byte) error { return checkText(path, content, 1) }
+
+// checkText is CheckText for a part of a file, which begins in a line.
+func checkText(path string, part []byte, line int) error {
+	if bytes.IndexByte(part, 0) < 0 && utf8.Valid(part) {
 		return nil
 	}
+	kind := ""
+	for one := range bytes.Lines(part) {
+		if bytes.IndexByte(one, 0) >= 0 {
+			kind = "binary"
+		} else if !utf8.Valid(one) {
+			kind = "not UTF-8"
+		}
+		if kind != "" {
+			break
+		}
+		line++
+	}
+	return &NotTextError{Path: path, Kind: kind, Line: line}
 }
 
-// keep adds a part of the current line to kept, if it is to be returned.
+// keep takes a part of the current line, and adds it to kept if it is to be returned. Lines that
+// are only counted may come together.
 func (s *textReader) keep(part []byte) {
-	ended := part[len(part)-1] == '\n'
+	if len(part) == 0 {
+		return
+	}
+	ended, lines := part[len(part)-1] == '\n', bytes.Count(part, []byte("\n"))
 	if s.line == s.o.First {
 		part = s.skip(part)
 	}
-	if s.line >= s.o.First && s.cut == NotCut && len(part) > 0 {
+	if s.line >= s.o.First && s.text.Cut == NotCut && len(part) > 0 {
 		switch room := s.o.MaxBytes - len(s.kept); {
-		case s.lines == s.o.MaxLines:
-			s.cut = CutByLines
+		case s.text.Lines == s.o.MaxLines:
+			s.text.Cut = CutByLines
 		case len(part) <= room:
 			s.kept = append(s.kept, part...)
 			s.partial += len(part)
-		case s.lines > 0: // return whole lines
+		case s.text.Lines > 0: // return whole lines
 			s.kept = s.kept[:len(s.kept)-s.partial]
-			s.partial, s.cut = 0, CutByBytes
+			s.partial, s.text.Cut = 0, CutByBytes
 		default:
 			for room > 0 && !utf8.RuneStart(part[room]) {
 				room--
 			}
 			s.kept = append(s.kept, part[:room]...)
-			s.lines, s.partial, s.cut = 1, 0, CutInLine
+			s.text.Lines, s.partial, s.text.Cut = 1, 0, CutInLine
 		}
-		if ended && s.cut == NotCut {
-			s.lines, s.partial = s.lines+1, 0
+		if ended && s.text.Cut == NotCut {
+			s.text.Lines, s.partial = s.text.Lines+1, 0
 		}
 	}
 	s.open = !ended
-	if ended && s.line < math.MaxInt {
-		s.line++
-	}
+	s.line += lines
 }
 
 // skip returns what is left of a part of the first line.
 func (s *textReader) skip(part []byte) []byte {
-	n := min(s.o.Skip-s.skipped, len(bytes.TrimSuffix(part, []byte("\n"))))
+	n := min(s.o.Skip-s.text.Skipped, len(bytes.TrimSuffix(part, []byte("\n"))))
 	for n > 0 && n < len(part) && !utf8.RuneStart(part[n]) {
 		n++
 	}
-	s.skipped += max(n, 0)
+	s.text.Skipped += max(n, 0)
 	return part[max(n, 0):]
-}
-
-// text returns the result.
-func (s *textReader) text() Text {
-	t := Text{Content: string(s.kept), First: s.o.First, Lines: s.lines, Skipped: s.skipped,
-		Cut: s.cut, Total: -1, BOM: s.bom}
-	if s.partial > 0 { // the last line has no line ending
-		t.Lines++
-	}
-	if s.ended {
-		t.Total = s.line - 1
-		if s.open {
-			t.Total++
-		}
-	}
-	return t
 }

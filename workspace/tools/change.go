@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -245,7 +244,7 @@ func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, pa
 	}
 	text, stored, ok := decode(content)
 	if errors.Is(err, errBinary) || err == nil && !ok {
-		return nil, notText(path, content)
+		return nil, workspace.CheckText(path, content)
 	}
 	if err != nil {
 		return nil, err
@@ -253,25 +252,6 @@ func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, pa
 	e := openIn(ctx, editor, file, string(text), maxSize)
 	e.stored = stored
 	return &e, nil
-}
-
-func isText(content []byte) bool {
-	return utf8.Valid(content) && bytes.IndexByte(content, 0) < 0
-}
-
-// notText returns the error for content that is not text.
-func notText(path string, content []byte) error {
-	line := 1
-	for part := range bytes.Lines(content) {
-		switch {
-		case bytes.IndexByte(part, 0) >= 0:
-			return &workspace.NotTextError{Path: path, Kind: "binary", Line: line}
-		case !utf8.Valid(part):
-			return &workspace.NotTextError{Path: path, Kind: "not UTF-8", Line: line}
-		}
-		line++
-	}
-	return &workspace.NotTextError{Path: path, Kind: "binary", Line: 1}
 }
 
 // Unchanged reports whether the file already has the new text.

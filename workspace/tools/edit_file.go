@@ -75,10 +75,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 			}
 			edited, adapted = after, adapted.and(how)
 		}
-		if !isText([]byte(edited)) {
-			return "", notText(in.Path, []byte(edited))
-		}
-		return edited, nil
+		return edited, workspace.CheckText(in.Path, []byte(edited))
 	})
 	if err != nil {
 		return changedFile{}, err

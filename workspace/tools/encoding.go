@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/unicode"
+
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // encoding is how the text of a file is stored.
@@ -42,6 +44,8 @@ func markOf(content []byte) encoding {
 	}
 	return utf8Text
 }
+
+func isText(content []byte) bool { return workspace.CheckText("", content) == nil }
 
 // decode returns the content of a file as UTF-8. ok is false if it is not text. Encoding the text
 // gives the content again.

@@ -41,10 +41,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 		if old != nil && in.IfExists == "fail" {
 			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
 		}
-		if !isText([]byte(in.Content)) {
-			return "", notText(in.Path, []byte(in.Content))
-		}
-		return in.Content, nil
+		return in.Content, workspace.CheckText(in.Path, []byte(in.Content))
 	})
 	if err != nil {
 		return changedFile{}, err
