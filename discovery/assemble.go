@@ -42,29 +42,23 @@ func (c *Catalog) Instructions(known func(Artifact) bool) Instructions {
 	if known != nil {
 		list = slices.DeleteFunc(list, known)
 	}
-	return c.assemble(list, mentionConditional, c.limits.text)
+	return c.assemble(list, true, c.limits.text)
 }
 
 // InstructionsWithin returns the same of all instructions in about max bytes.
 func (c *Catalog) InstructionsWithin(max int) Instructions {
-	return c.assemble(c.Active(Instruction), mentionConditional, max)
+	return c.assemble(c.Active(Instruction), true, max)
 }
 
 // Assemble returns the text of a list of instructions, such as the result of [Catalog.For], with
 // the same limits. It leaves out inactive instructions.
 func (c *Catalog) Assemble(list []Artifact) Instructions {
-	return c.assemble(list, includeConditional, c.limits.text)
+	return c.assemble(list, false, c.limits.text)
 }
 
-// conditional tells a model what to do with instructions for some files or tasks.
-type conditional int
-
-const (
-	includeConditional conditional = iota
-	mentionConditional
-)
-
-func (c *Catalog) assemble(list []Artifact, rest conditional, max int) Instructions {
+// assemble returns the text of a list of instructions in about max bytes. onlyList says whether
+// those for some files or tasks are only listed.
+func (c *Catalog) assemble(list []Artifact, onlyList bool, max int) Instructions {
 	byRoot := make([][]Source, len(c.Roots()))
 	listed := make([][]entry, len(c.Roots()))
 	seen := map[workspace.Ref]bool{}
@@ -72,7 +66,7 @@ func (c *Catalog) assemble(list []Artifact, rest conditional, max int) Instructi
 		i := a.Root.Index
 		switch {
 		case a.Kind != Instruction || a.State != Active:
-		case a.Applies.Mode != Always && rest == mentionConditional:
+		case a.Applies.Mode != Always && onlyList:
 			listed[i] = append(listed[i], a.entry())
 		default:
 			byRoot[i] = append(byRoot[i], a.sources(seen)...)

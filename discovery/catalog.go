@@ -118,7 +118,7 @@ func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
 		prompt, _ := values["prompt"].(string)
 		return prompt, nil
 	}
-	front := parseFrontmatter(content, c.limits.frontmatter)
+	front := parseFrontmatter(content)
 	if front.fault != "" {
 		return "", fmt.Errorf("%s: %s", a.Path, front.fault)
 	}

@@ -43,8 +43,8 @@ func readGeminiCommand(a *Artifact, content string) {
 }
 
 // readCommand reads a command or prompt file.
-func readCommand(a *Artifact, content string, l limits) {
-	f := parseFrontmatter(content, l.frontmatter)
+func readCommand(a *Artifact, content string) {
+	f := parseFrontmatter(content)
 	if f.fault != "" {
 		a.invalid(f.fault)
 		return

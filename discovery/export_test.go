@@ -48,8 +48,6 @@ func SetLimit(o *Options, name string, n int) {
 		l.artifacts = n
 	case "MaxFile":
 		l.fileSize = int64(n)
-	case "MaxFrontmatter":
-		l.frontmatter = n
 	case "MaxBytes":
 		l.bytes = int64(n)
 	case "ImportDepth":

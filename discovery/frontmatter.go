@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -23,37 +22,21 @@ type value struct {
 // is reports whether the value is word, in any case because YAML has true, True and TRUE.
 func (v value) is(word string) bool { return strings.EqualFold(v.text, word) }
 
-// parseFrontmatter splits a file into frontmatter and body. Frontmatter should be YAML, but often is
-// not: it is read as lines of "key: value".
-func parseFrontmatter(text string, max int) frontmatter {
-	head, body, found, fault := splitFrontmatter(text, max)
-	f := frontmatter{body: body, none: !found, fault: fault}
-	if found && fault == "" {
-		f.values = readLines(head)
-	}
-	return f
-}
-
-// splitFrontmatter finds the two lines. fault says why the second is not found.
-func splitFrontmatter(text string, max int) (head, body string, found bool, fault string) {
+// parseFrontmatter splits a file into frontmatter and body, at two lines "---". Frontmatter should be
+// YAML, but often is not: it is read as lines of "key: value".
+func parseFrontmatter(text string) frontmatter {
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimSpace(first) != "---" {
-		return "", text, false, ""
+		return frontmatter{body: text, none: true}
 	}
-	for at := 0; at < len(rest); {
-		end := len(rest)
-		if i := strings.IndexByte(rest[at:], '\n'); i >= 0 {
-			end = at + i
+	at := 0
+	for line := range strings.Lines(rest) {
+		if strings.TrimRight(line, " \t\r\n") == "---" {
+			return frontmatter{values: readLines(rest[:at]), body: rest[at+len(line):]}
 		}
-		if strings.TrimRight(rest[at:end], " \t\r") == "---" {
-			return rest[:at], rest[min(end+1, len(rest)):], true, ""
-		}
-		at = end + 1
-		if at > max {
-			return "", "", true, fmt.Sprintf("its frontmatter does not end within %d bytes", max)
-		}
+		at += len(line)
 	}
-	return "", "", true, "its frontmatter does not end: a line --- is missing"
+	return frontmatter{fault: "its frontmatter does not end: a line --- is missing"}
 }
 
 // readLines reads values: a line "key: value" begins one, and other lines continue it.

@@ -15,25 +15,24 @@ func FuzzFrontmatter(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	l := limits{}.withDefaults()
 	f.Fuzz(func(t *testing.T, text string) {
 		if !utf8.ValidString(text) {
 			return
 		}
 		for _, r := range []row{{anchored: true, asked: true}, {anchored: true}, {}, {text: true}} {
 			a := Artifact{State: Active, anchored: r.anchored}
-			readInstruction(&a, text, r, l)
+			readInstruction(&a, text, r)
 			check(t, a)
 			a.matches("src/deep/file.ts")
 		}
 		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
-		readSkill(&a, text, l)
+		readSkill(&a, text)
 		check(t, a)
 		if a.State == Active && (a.Name == "" || a.Description == "") {
 			t.Fatalf("a skill without a name or description counts: %+v", a)
 		}
 		a = Artifact{State: Active, rel: ".claude/commands/x.md"}
-		readCommand(&a, text, l)
+		readCommand(&a, text)
 		check(t, a)
 	})
 }

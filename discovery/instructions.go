@@ -13,7 +13,7 @@ import (
 )
 
 // readInstruction reads an instruction file. The frontmatter of a rule says what it applies to.
-func readInstruction(a *Artifact, content string, r row, l limits) {
+func readInstruction(a *Artifact, content string, r row) {
 	a.Applies.Mode, a.text = Always, content
 	if strings.TrimSpace(content) == "" {
 		a.invalid("it is empty")
@@ -23,7 +23,7 @@ func readInstruction(a *Artifact, content string, r row, l limits) {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
-	f := parseFrontmatter(content, l.frontmatter)
+	f := parseFrontmatter(content)
 	if f.fault != "" {
 		a.invalid(f.fault)
 		return

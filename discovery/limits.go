@@ -18,7 +18,6 @@ type limits struct {
 	dirs        int           // directories opened
 	artifacts   int           // artifacts listed
 	fileSize    int64         // bytes of a file; larger ones are listed as too large
-	frontmatter int           // bytes of frontmatter
 	bytes       int64         // bytes read
 	importDepth int           // imports of imports of an instruction file
 	imports     int           // files imported by an instruction file, directly and indirectly
@@ -34,7 +33,6 @@ func (l limits) withDefaults() limits {
 		dirs:        cmp.Or(l.dirs, 10_000),
 		artifacts:   cmp.Or(l.artifacts, 2_000),
 		fileSize:    cmp.Or(l.fileSize, 1<<20),
-		frontmatter: cmp.Or(l.frontmatter, 64<<10),
 		bytes:       cmp.Or(l.bytes, 64<<20),
 		importDepth: cmp.Or(l.importDepth, 4),
 		imports:     cmp.Or(l.imports, 64),

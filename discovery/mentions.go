@@ -41,19 +41,16 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		if path == "" {
 			continue
 		}
-		active := activeNested
-		if m.Roots {
-			active = activeFromRoot
-		}
-		list, err := active(ctx, ws, path)
+		list, err := activeFor(ctx, ws, path)
 		if err != nil {
 			continue // after a move, for example
 		}
 		info, err := ws.Stat(path)
 		for _, a := range list {
+			known := a.dir == "." && a.Applies.Mode != ByPath && !m.Roots
 			read := err == nil && info.Ref() == a.Ref
 			switch {
-			case !m.isNew(a.Ref) || read:
+			case known || !m.isNew(a.Ref) || read:
 			case a.Kind == Skill && !a.UserOnly:
 				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
 					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))

@@ -49,17 +49,9 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 	return list, nil
 }
 
-// activeNested returns the active instructions and skills of the directories between the root of ws
-// that contains path and path, and the instructions of the root for files such as path.
-func activeNested(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	list, err := activeFromRoot(ctx, ws, path)
-	return slices.DeleteFunc(list, func(a Artifact) bool {
-		return a.dir == "." && a.Applies.Mode != ByPath
-	}), err
-}
-
-// activeFromRoot is activeNested together with all instructions of the root's own directory.
-func activeFromRoot(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
+// activeFor returns the active instructions and skills of the directories between the root of ws that
+// contains path and path, and the instructions of the root's own directory.
+func activeFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
 	c := &Catalog{ws: ws, limits: limits{}.withDefaults()}
 	t, err := c.locate(path)
 	if err != nil {

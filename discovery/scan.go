@@ -457,20 +457,20 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	}
 	switch a.Kind {
 	case Skill:
-		readSkill(&a, string(content), m.limits)
+		readSkill(&a, string(content))
 	case Command:
 		a.nameCommand(m.base.rel)
 		if a.isTOML() {
 			readGeminiCommand(&a, string(content))
 		} else {
-			readCommand(&a, string(content), m.limits)
+			readCommand(&a, string(content))
 		}
 	case MCPServer:
 		return readServers(a, string(content), m.row, m.limits)
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
 	default:
-		readInstruction(&a, string(content), m.row, m.limits)
+		readInstruction(&a, string(content), m.row)
 		if m.row.imports && a.State == Active {
 			m.imports(ctx, &a)
 		}

@@ -18,13 +18,13 @@ import (
 const maxDescription = 1024
 
 // readSkill reads a SKILL.md leniently by the Agent Skills specification.
-func readSkill(a *Artifact, content string, l limits) {
+func readSkill(a *Artifact, content string) {
 	folder := filepath.Base(a.Root.Dir.String())
 	if dir := path.Dir(a.rel); dir != "." {
 		folder = path.Base(dir)
 	}
 	a.Name = folder
-	f := parseFrontmatter(content, l.frontmatter)
+	f := parseFrontmatter(content)
 	switch {
 	case f.fault != "":
 		a.invalid(f.fault)
