@@ -1,12 +1,8 @@
 package workspace
 
 import (
-	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
 )
 
 // Policy says which directories may be roots. It is applied to real paths. The zero Policy allows
@@ -44,29 +40,36 @@ type denial struct {
 func denials(dirs []Dir) []denial {
 	var out []denial
 	for _, dir := range dirs {
-		info, err := os.Stat(dir.path)
-		if err != nil {
-			info = nil
-		}
-		last := locate(dir.path)
-		out = append(out, denial{dir, last, info})
-		for range maxLinks {
-			next, followed := followFirst(last)
-			if !followed {
-				break
+		way := wayTo(dir)
+		for _, at := range append(way, listed(way[len(way)-1])) {
+			if n := len(out); n == 0 || out[n-1].dir != dir || !out[n-1].at.equal(at) {
+				out = append(out, denial{dir: dir, at: at})
 			}
-			last = next
-			out = append(out, denial{dir, last, nil})
 		}
-		if real := resolveDir(dir); !real.equal(last) {
-			out = append(out, denial{dir, real, nil})
+		info, err := os.Stat(dir.path)
+		if err == nil {
+			out[len(out)-1].info = info
 		}
 	}
 	return out
 }
 
+// wayTo returns the location of dir as it is spelled, and where it is after following the first
+// link on the way, and so on. The last has no links, as far as it exists.
+func wayTo(dir Dir) []location {
+	way := []location{locate(dir.path)}
+	for range maxLinks {
+		next, followed := followFirst(way[len(way)-1])
+		way = append(way, next)
+		if !followed {
+			break
+		}
+	}
+	return way
+}
+
 // followFirst returns at with its first link replaced by the link's target, after resolving each
-// ".." before it.
+// ".." before it. Without a link it resolves each "..".
 func followFirst(at location) (next location, followed bool) {
 	dir := location{top: at.top}
 	for i, name := range at.names {
@@ -87,7 +90,7 @@ func followFirst(at location) (next location, followed bool) {
 		}
 		return dir.child(at.names[i+1:]...), true
 	}
-	return at, false
+	return dir, false
 }
 
 // below returns the denials of what lies in a root.
@@ -99,35 +102,12 @@ func below(denied []denial, roots []location) []denial {
 
 // resolveDir returns the location of dir with links followed as far as the path exists, including
 // links to what does not exist yet.
-func resolveDir(dir Dir) location { return resolveAt(locate(dir.path), maxLinks) }
-
-// resolveAt is resolveDir. It follows at most links links whose targets do not exist.
-func resolveAt(at location, links int) location {
-	real, err := filepath.EvalSymlinks(at.String())
-	if err == nil {
-		return listed(locate(real))
-	}
-	n := len(at.names)
-	if n == 0 || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return at
-	}
-	dir, name := resolveAt(at.parent(), links), at.names[n-1]
-	if name == ".." {
-		return dir.parent()
-	}
-	there := dir.child(name)
-	target, err := os.Readlink(there.String())
-	if err != nil || links == 0 {
-		return there
-	}
-	to := locate(target)
-	if to.top == "" {
-		to = dir.child(to.names...)
-	}
-	return resolveAt(to, links-1)
+func resolveDir(dir Dir) location {
+	way := wayTo(dir)
+	return listed(way[len(way)-1])
 }
 
-// listed returns at, which exists and has no links, as [Real] has its directory.
+// listed returns at, which has no links, as [Real] has its directory as far as that exists.
 func listed(at location) location {
 	dir, err := ParseDir(at.String())
 	if err != nil || len(at.names) == 0 {
