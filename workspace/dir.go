@@ -79,10 +79,8 @@ func (d *Directory) refOf(e Entry) Ref {
 // returns an arbitrary selection of that size and a *[LimitError]. With another error, an
 // *[fs.PathError] or the context's, it returns what it has read so far.
 func (d *Directory) Entries(ctx context.Context) ([]Entry, error) {
-	buf := d.w.buffer()
-	defer d.w.buffers.Put(buf)
 	var entries []Entry
-	err := d.handle.List(ctx, *buf, func(name string, kind fs.FileMode) bool {
+	err := d.handle.List(ctx, func(name string, kind fs.FileMode) bool {
 		entries = append(entries, Entry{name, kind})
 		return len(entries) <= d.w.maxEntries
 	})

@@ -20,7 +20,7 @@ func (w *Workspace) sweep(ctx context.Context, dir *dirfd.Dir, ref Ref) {
 		return
 	}
 	var names []string
-	_ = dir.List(ctx, make([]byte, dirfd.ListBuffer), func(name string, kind fs.FileMode) bool {
+	_ = dir.List(ctx, func(name string, kind fs.FileMode) bool {
 		if isTemporary(name) && name[len(name)-1] != '-' && kind.IsRegular() {
 			names = append(names, name)
 		}

@@ -82,7 +82,6 @@ type core struct {
 	policy  Policy
 
 	maxEntries int
-	buffers    sync.Pool    // of *[]byte, for listing directories
 	opening    atomic.Int32 // the root that Open is at
 	locks      fileLocks
 	swept      sync.Map // the real paths of directories where sweep was
@@ -341,15 +340,6 @@ func closeAll(handles []*dirfd.Dir) {
 	for _, handle := range handles {
 		_ = handle.Close()
 	}
-}
-
-// buffer returns a buffer for listing a directory. The caller puts it back into buffers.
-func (w *Workspace) buffer() *[]byte {
-	if buf, ok := w.buffers.Get().(*[]byte); ok {
-		return buf
-	}
-	buf := make([]byte, dirfd.ListBuffer)
-	return &buf
 }
 
 // Labels returns a short name for each root, in order: the name of its directory, with as many

@@ -121,18 +121,6 @@ func setAttribute(f *os.File, name string, value []byte) error {
 	return onDescriptor(f, func(fd int) error { return unix.Fsetxattr(fd, name, value, 0) })
 }
 
-// onDescriptor calls op with the descriptor of f.
-func onDescriptor(f *os.File, op func(fd int) error) error {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	controlErr := conn.Control(func(fd uintptr) {
-		err = uninterrupted(func() error { return op(int(fd)) })
-	})
-	return errors.Join(controlErr, err)
-}
-
 // An access control list is a version and entries: a tag, permissions and an id.
 const (
 	aclHeader = 4

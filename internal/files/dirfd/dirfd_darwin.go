@@ -1,7 +1,6 @@
 package dirfd
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"runtime"
@@ -36,23 +35,17 @@ func mountOf(info os.FileInfo) MountID {
 
 // realPath returns the path of an open directory as the kernel knows it.
 func realPath(f *os.File) (string, error) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return "", err
-	}
 	var (
 		path [maxPath]byte
 		pin  runtime.Pinner
 	)
 	pin.Pin(&path)
 	defer pin.Unpin()
-	controlErr := conn.Control(func(fd uintptr) {
-		_, err = unix.FcntlInt(fd, unix.F_GETPATH, int(uintptr(unsafe.Pointer(&path))))
+	err := onDescriptor(f, func(fd int) error {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_GETPATH, int(uintptr(unsafe.Pointer(&path))))
+		return err
 	})
-	if err := errors.Join(controlErr, err); err != nil {
-		return "", err
-	}
-	return unix.ByteSliceToString(path[:]), nil
+	return unix.ByteSliceToString(path[:]), err
 }
 
 // MountPoints returns the paths where something is mounted, nil if the system does not tell.

@@ -27,9 +27,6 @@ const (
 	linkTypes = fs.ModeSymlink
 )
 
-// ListBuffer is the size of the buffer for [Dir.List].
-const ListBuffer = 32 << 10
-
 // Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
 // was called and the last operation that uses it has returned.
 type Dir struct {
@@ -205,10 +202,12 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	return f.Stat()
 }
 
-// List calls yield for each entry of the directory, in no order, until yield returns false. buf has
-// [ListBuffer] bytes. kind is the type bits of the entry. It returns nil if ctx ends.
-func (d *Dir) List(ctx context.Context, buf []byte,
-	yield func(name string, kind fs.FileMode) bool) error {
+// listBuffers are for listing directories.
+var listBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// List calls yield for each entry of the directory, in no order, until yield returns false. kind is
+// the type bits of the entry. It returns nil if ctx ends.
+func (d *Dir) List(ctx context.Context, yield func(name string, kind fs.FileMode) bool) error {
 	if !d.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
 		fd, stat, err := d.open(".", dirFlags, 0)
 		if err != nil {
@@ -217,10 +216,12 @@ func (d *Dir) List(ctx context.Context, buf []byte,
 		d = d.child(fd, stat)
 		defer d.Close()
 	}
+	buf := listBuffers.Get().(*[32 << 10]byte)
+	defer listBuffers.Put(buf)
 	for ctx.Err() == nil {
 		var n int
 		err := d.do(".", func(fd int) (err error) {
-			n, err = unix.Getdents(fd, buf)
+			n, err = unix.Getdents(fd, buf[:])
 			return err
 		})
 		if n <= 0 || err != nil {
@@ -563,15 +564,12 @@ func typeBits(mode uint32) fs.FileMode {
 // listed: the kernel may know a directory by the name that somebody looked up. It fails for one
 // that was deleted or has no path that this process can see.
 func realPath(f *os.File) (string, error) {
-	conn, err := f.SyscallConn()
-	if err != nil {
-		return "", err
-	}
 	var path string
-	controlErr := conn.Control(func(fd uintptr) {
-		path, err = os.Readlink(inProc(int(fd)))
+	err := onDescriptor(f, func(fd int) (err error) {
+		path, err = os.Readlink(inProc(fd))
+		return err
 	})
-	if err := errors.Join(controlErr, err); err != nil {
+	if err != nil {
 		return "", err
 	}
 	// The kernel appends " (deleted)" to the path of a deleted directory. A name may end like that

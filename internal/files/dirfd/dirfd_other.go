@@ -14,9 +14,6 @@ import (
 	"syscall"
 )
 
-// ListBuffer is the size of the buffer for [Dir.List]; the standard library has its own.
-const ListBuffer = 0
-
 // entriesAtOnce is how many entries List reads between two checks of the context.
 const entriesAtOnce = 1024
 
@@ -147,8 +144,7 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 
 // List calls yield for each entry of the directory, in no order, until yield returns false. kind is
 // the type bits of the entry. It returns nil if ctx ends.
-func (d *Dir) List(ctx context.Context, _ []byte,
-	yield func(name string, kind fs.FileMode) bool) error {
+func (d *Dir) List(ctx context.Context, yield func(name string, kind fs.FileMode) bool) error {
 	self, err := d.Open(".")
 	if err != nil {
 		return err

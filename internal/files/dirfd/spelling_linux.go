@@ -44,8 +44,7 @@ func (d *Dir) listed(name string) (string, *Dir) {
 	}
 	found := false
 	var others []string
-	buf := make([]byte, ListBuffer)
-	err = d.List(context.Background(), buf, func(entry string, kind fs.FileMode) bool {
+	err = d.List(context.Background(), func(entry string, kind fs.FileMode) bool {
 		if found = entry == name; !found && kind.IsDir() {
 			others = append(others, entry)
 		}
