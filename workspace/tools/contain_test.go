@@ -165,7 +165,7 @@ func TestLinksBetweenRoots(t *testing.T) {
 		"../lib/in":     {filepath.Join(lib, "in"), lib},
 		"chain0":        {filepath.Join(app, "in"), app},
 	} {
-		require.Equal(t, want, do[fileText](h, "read_file", args{"path": path}).location, path)
+		require.Equal(t, want, locate(do[fileText](h, "read_file", args{"path": path}).Ref), path)
 		require.Contains(t, h.said("file_info", args{"path": path}), want.String(), path)
 		require.Equal(t, []location{want}, do[foundFiles](h, "find_files",
 			args{"path": path}).Files, path)

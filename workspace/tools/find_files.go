@@ -61,13 +61,6 @@ func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
 	return out, err
 }
 
-// walked counts what a walk of a tool visited, left out, and did not visit.
-type walked struct {
-	Visited int
-	LeftOut skipped
-	Cut     *truncation
-}
-
 // notes tells a model about what is missing.
 func (w walked) notes() string { return w.LeftOut.note() + w.Cut.note() }
 
@@ -82,7 +75,7 @@ var errTimeLimit = errors.New("the time limit was reached")
 // those that have matches, until it returns a limit, or the limit of time is reached. It leaves out
 // names that are not Unicode text.
 func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
-	each func(found) *truncation) (out walked, err error) {
+	each func(found) *truncation) (_ walked, err error) {
 	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, query: q}
 	if filter.Ignored == "include" {
 		w.ignored = workspace.KeepIgnored
@@ -91,43 +84,40 @@ func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q 
 		// which marks directories in .gitignore
 		excluded, err := newGlob(strings.TrimSuffix(given, "/"))
 		if err != nil {
-			return out, err
+			return w.walked, err
 		}
 		w.exclude = append(w.exclude, excluded)
 	}
 	if only != "" {
 		if w.only, err = newGlob(only); err != nil {
-			return out, err
+			return w.walked, err
 		}
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	unnameable := 0
 	w.each = func(f found) bool {
 		if !utf8.ValidString(f.ref().Path()) {
-			unnameable++
+			w.LeftOut.unnameable++
 			return true
 		}
-		out.Cut = each(f)
-		return out.Cut == nil
+		w.Cut = each(f)
+		return w.Cut == nil
 	}
 	err = w.run(limited)
 	if err != nil && !errors.Is(context.Cause(limited), errTimeLimit) {
-		return out, err
+		return w.walked, err
 	}
 	if err != nil {
-		out.Cut = cmp.Or(out.Cut, s.limits.reached("time"))
+		w.Cut = cmp.Or(w.Cut, s.limits.reached("time"))
 	}
-	if out.Cut != nil {
+	if w.Cut != nil {
 		for i, finished := range w.finished {
 			if !finished {
-				out.Cut.Roots = append(out.Cut.Roots, representable(s.ws.Roots().At(i).String()))
+				w.Cut.Roots = append(w.Cut.Roots, representable(s.ws.Roots().At(i).String()))
 			}
 		}
 	}
-	out.Visited, out.LeftOut = w.visited, w.skipped
-	out.LeftOut.unnameable = unnameable
-	return out, nil
+	return w.walked, nil
 }
 
 // globHint returns a line about brackets in a glob that has found nothing, "" for other globs.

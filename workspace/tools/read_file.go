@@ -25,17 +25,11 @@ type readFileInput struct {
 	Tail       int `json:"tail,omitempty" jsonschema:"read this many lines at the end instead" min:"1"`
 }
 
+// fileText is some lines of a file.
 type fileText struct {
-	location
+	workspace.Text
 	Stored  encoding // of the file
 	Unsaved bool     // whether this is the editor's unsaved text
-	Content string   // the lines with their line endings, exactly as in the file
-	First   int      // number of the first line
-	Lines   int      // number of lines in content
-	Skipped int      // number of bytes of the first line that are left out
-	InLine  bool     // whether content ends within a line
-	Total   int      // number of lines of the file, if it was read to its end
-	More    bool     // whether there are more lines, if total is not known
 	// version of the content, if all of it is returned; for if_version of write_file and edit_file
 	Version string
 	Cut     *truncation
@@ -47,7 +41,7 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 			return fileText{},
 				errors.New("tail cannot be combined with offset, line_offset or limit")
 		}
-		all, _, _, err := s.readText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt})
+		all, err := s.readText(ctx, in.Path, workspace.TextOptions{First: math.MaxInt})
 		if err != nil {
 			return fileText{}, err
 		}
@@ -65,68 +59,54 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 	if in.Limit > 0 {
 		o.MaxWhole = int64(s.limits.bytes)
 	}
-	read, stored, unsaved, err := s.readText(ctx, in.Path, o)
+	out, err := s.readText(ctx, in.Path, o)
 	if err != nil {
 		return fileText{}, err
 	}
-	out := fileText{
-		Unsaved: unsaved, Stored: stored,
-		location: locate(read.Ref), Content: read.Content, First: read.First,
-		Lines: read.Lines, Skipped: read.Skipped, Total: max(read.Total, 0),
-		InLine: read.Cut == workspace.CutInLine,
-		More:   read.Total < 0 && read.Cut != workspace.NotCut,
-	}
-	if read.First == 1 && read.Skipped == 0 && read.Cut == workspace.NotCut {
-		whole := read.Content
-		if read.BOM {
-			whole = "\ufeff" + whole
+	switch cut := out.Text.Cut; {
+	case cut == workspace.NotCut && out.First == 1 && out.Skipped == 0:
+		whole := out.Content
+		if out.BOM {
+			whole = bom + whole
 		}
 		out.Version = versionOf(whole)
-	}
-	if read.Cut != workspace.NotCut && !(read.Cut == workspace.CutByLines && in.Limit == lines) {
-		out.Cut = s.cutOf(read, maxBytes)
+	case cut != workspace.NotCut && !(cut == workspace.CutByLines && in.Limit == lines):
+		out.Cut = s.cutOf(out.Text, maxBytes)
 	}
 	return out, nil
 }
 
-// readText reads lines of a file. If the editor has it open with unsaved changes, it reads the
-// editor's text.
-func (s *Set) readText(ctx context.Context, path string, o workspace.TextOptions) (
-	read workspace.Text, stored encoding, unsaved bool, err error) {
+// readText reads lines of a file, which may be stored as something else than UTF-8. If the editor
+// has it open with unsaved changes, it reads the editor's text.
+func (s *Set) readText(ctx context.Context, path string,
+	o workspace.TextOptions) (out fileText, err error) {
 	file, err := s.ws.Open(path)
 	if err != nil {
-		return read, "", false, err
+		return out, err
 	}
 	defer file.Close()
-	if text, unsaved := s.unsaved(ctx, file); unsaved {
-		read, err = workspace.ReadTextFrom(ctx, strings.NewReader(text), int64(len(text)), path, o)
-		read.Ref = file.Ref()
-		return read, "", true, err
-	}
-	read, stored, err = readStored(ctx, file, path, s.limits.fileSize, o)
-	return read, stored, false, err
-}
-
-// readStored reads lines of an open file, which may be stored as something else than UTF-8. maxSize
-// bounds the size of such a file.
-func readStored(ctx context.Context, file *workspace.File, path string, maxSize int64,
-	o workspace.TextOptions) (read workspace.Text, stored encoding, err error) {
 	info, err := file.Stat()
 	if err != nil {
-		return read, "", err
+		return out, err
 	}
-	read, err = workspace.ReadTextFrom(ctx, file, info.Size(), path, o)
-	if _, other := errors.AsType[*workspace.NotTextError](err); other {
+	var from io.ReaderAt = file
+	size := info.Size()
+	var shown string
+	if shown, out.Unsaved = s.unsaved(ctx, file); out.Unsaved {
+		from, size = strings.NewReader(shown), int64(len(shown))
+	}
+	out.Text, err = workspace.ReadTextFrom(ctx, from, size, path, o)
+	if _, other := errors.AsType[*workspace.NotTextError](err); other && !out.Unsaved {
 		_, seekErr := file.Seek(0, io.SeekStart)
-		content, readErr := readAll(ctx, file, maxSize, nil)
+		content, readErr := readAll(ctx, file, s.limits.fileSize, nil)
 		if decoded, e, ok := decode(content); seekErr == nil && readErr == nil && ok {
-			stored = e
-			read, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded), int64(len(decoded)),
-				path, o)
+			out.Stored = e
+			out.Text, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded),
+				int64(len(decoded)), path, o)
 		}
 	}
-	read.Ref = file.Ref()
-	return read, stored, err
+	out.Ref = file.Ref()
+	return out, err
 }
 
 // maxCounted is the size up to which a file is read to its end to count its lines, in bytes.
@@ -138,13 +118,12 @@ func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
 	if read.Cut != workspace.CutByLines {
 		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}
 	}
-	c.Next = read.Next()
 	c.After = fmt.Sprintf("line %d", read.First+read.Lines-1)
-	c.How = fmt.Sprintf("Continue with offset %d.", c.Next)
+	c.How = fmt.Sprintf("Continue with offset %d.", read.Next())
 	if read.Cut == workspace.CutInLine {
 		c.After = "the beginning of " + c.After
 		c.How = fmt.Sprintf("Continue in it with offset %d and line_offset %d, or after it with "+
-			"offset %d.", read.First, read.Rest(), c.Next)
+			"offset %d.", read.First, read.Rest(), read.Next())
 	}
 	return c
 }
@@ -162,20 +141,21 @@ func versionOf(content string) string {
 
 func (f fileText) String() string {
 	var b strings.Builder
+	at := locate(f.Ref)
 	switch {
 	case f.Lines == 0 && f.Total == 0:
-		fmt.Fprintf(&b, "%s is empty\n", f.location)
+		fmt.Fprintf(&b, "%s is empty\n", at)
 	case f.Lines == 0 && f.Skipped > 0:
-		fmt.Fprintf(&b, "%s, line %d has only %s\n", f.location, f.First, text.Count(f.Skipped,
+		fmt.Fprintf(&b, "%s, line %d has only %s\n", at, f.First, text.Count(f.Skipped,
 			"byte", "bytes"))
 	case f.Lines == 0:
-		fmt.Fprintf(&b, "%s has only %s\n", f.location, text.Count(f.Total, "line", "lines"))
+		fmt.Fprintf(&b, "%s has only %s\n", at, text.Count(f.Total, "line", "lines"))
 	default:
-		fmt.Fprintf(&b, "%s, lines %d to %d", f.location, f.First, f.First+f.Lines-1)
+		fmt.Fprintf(&b, "%s, lines %d to %d", at, f.First, f.First+f.Lines-1)
 		switch {
-		case f.Total > 0:
+		case f.Total >= 0:
 			fmt.Fprintf(&b, " of %d", f.Total)
-		case f.More:
+		case f.Text.Cut != workspace.NotCut:
 			b.WriteString(" and more follow")
 		}
 		if f.Version != "" {
@@ -191,7 +171,7 @@ func (f fileText) String() string {
 			fmt.Fprintf(&b, ", without the first %s", text.Count(f.Skipped, "byte", "bytes"))
 		}
 		b.WriteString("\n" + f.Content)
-		if f.InLine {
+		if f.Text.Cut == workspace.CutInLine {
 			b.WriteString("\n")
 		} else if !strings.HasSuffix(f.Content, "\n") {
 			b.WriteString("\n[no newline at the end]\n")

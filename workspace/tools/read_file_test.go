@@ -40,8 +40,8 @@ func TestReadFile(t *testing.T) {
 		require.Equal(t, []any{c.content, c.first, c.lines, c.total},
 			[]any{got.Content, got.First, got.Lines, got.Total}, c.args)
 		require.Nil(t, got.Cut)
-		require.Equal(t, app, got.Root)
-		require.Equal(t, filepath.Join(app, filepath.Base(c.args["path"].(string))), got.Path)
+		require.Equal(t, app, locate(got.Ref).Root)
+		require.Equal(t, filepath.Join(app, filepath.Base(c.args["path"].(string))), locate(got.Ref).Path)
 		whole := c.first == 1 && c.lines == c.total
 		require.Equal(t, whole, got.Version != "")
 	}
@@ -61,11 +61,11 @@ func TestReadFileIsBounded(t *testing.T) {
 	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
 	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
-	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4", Next: 5,
+	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4",
 		How: "Continue with offset 5."}, *got.Cut)
 	got = do[fileText](h, "read_file", args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
-	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "the beginning of line 1", Next: 2,
+	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "the beginning of line 1",
 		How: "Continue in it with offset 1 and line_offset 20, or after it with offset 2."}, *got.Cut)
 	require.NotContains(t, got.String(), "no newline")
 	said := do[fileText](h, "read_file", args{"path": "long", "offset": 1, "line_offset": 20}).String()
@@ -79,7 +79,7 @@ func TestReadFileIsBounded(t *testing.T) {
 		"line 1 has only 3 bytes")
 	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
 	got = do[fileText](h, "read_file", args{"path": "a.txt"})
-	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10", Next: 11,
+	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10",
 		How: "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
 	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut,

@@ -58,8 +58,10 @@ func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (readFiles, er
 		case i > 0 && read.Cut != nil && read.Cut.Limit == "bytes":
 			out.Unread, out.Cut = append(out.Unread, path), s.limits.reached("bytes")
 			continue
+		default:
+			at := locate(read.Ref)
+			room -= len(at.Path) + len(at.Root) + len(read.Content)
 		}
-		room -= len(read.Path) + len(read.Root) + len(read.Content)
 		out.Files = append(out.Files, readResult{read, path, err})
 	}
 	if len(failed) == len(in.Paths) {

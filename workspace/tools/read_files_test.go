@@ -53,7 +53,7 @@ func TestReadFilesIsBounded(t *testing.T) {
 	require.Len(t, got.Files, 1)
 	require.Equal(t, []string{"long", "c"}, got.Unread, "they are read whole or not at all")
 	got = read(limits{bytes: 15}, "long")
-	require.Equal(t, 3, got.Files[0].Cut.Next, "one that never fits is cut")
+	require.Contains(t, got.Files[0].Cut.How, "offset 3", "one that never fits is cut")
 	got = read(limits{}, slices.Repeat([]string{"empty"}, 10_000)...)
 	require.Less(t, len(got.Files), 2000, "naming a file takes room too")
 	got = read(limits{time: time.Nanosecond}, "a", "b")

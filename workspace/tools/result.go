@@ -61,7 +61,6 @@ type truncation struct {
 	Limit string // the limit that was reached: bytes, lines, entries, matches or time
 	Bound int64  // the value of the limit; milliseconds for time
 	After string // the last item that is shown
-	Next  int    // the line to continue with
 	How   string // how to see more
 	// Roots are the roots that a walk did not visit to the end.
 	Roots []string

@@ -144,7 +144,7 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 	symlink(t, "d\xff", filepath.Join(app, "dir"))
 	require.Contains(t, h.said("list_directory", args{"path": "dir"}), `d\xff`)
 	require.Contains(t, h.said("file_info", args{"path": "file"}), `\xff`)
-	require.Contains(t, do[fileText](h, "read_file", args{"path": "file"}).Path, `\xff`)
+	require.Contains(t, h.said("read_file", args{"path": "file"}), `\xff`)
 	for name, a := range map[string]args{
 		"write_file": {"path": "file", "content": "x"}, "edit_file": {"path": "file",
 			"old_text": "n", "new_text": "x"},

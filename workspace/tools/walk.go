@@ -42,12 +42,18 @@ type walk struct {
 	roots map[string]bool // the real paths of all roots, if they are walked
 
 	// The following change only while results are delivered, one at a time.
-	visited int // how many files
-	skipped skipped
-	opened  bool // whether anything of this root was visited
+	walked
+	opened bool // whether anything of this root was visited
 	// finished reports of each root whether the walk came to its end. It is nil if the walk has a
 	// path.
 	finished []bool
+}
+
+// walked counts what a walk of a tool visited, left out, and did not visit.
+type walked struct {
+	Visited int
+	LeftOut skipped
+	Cut     *truncation
 }
 
 // skipped counts what a walk left out.
@@ -88,11 +94,11 @@ func (s *skipped) failed(at workspace.Ref, err error) {
 
 // found is a file that a walk visits.
 type found struct {
-	// lines are the matching lines and the lines around them, sorted by number.
-	lines []line
-
 	in   *folder
 	name string
+	// lines are the matching lines and the lines around them, sorted by number.
+	lines []line
+	err   error // why it could not be searched
 }
 
 // ref returns where the file is.
@@ -127,13 +133,7 @@ type folder struct {
 	dir   workspace.Ref // where it is
 	top   string        // the path of the start of the walk
 	files int           // how many files it has
-	found []result
-}
-
-// result is a file of a folder that matches.
-type result struct {
-	found
-	err error
+	found []found       // those that match
 }
 
 // everyRoot walks all roots. A root that cannot be opened is counted as unreadable.
@@ -155,7 +155,7 @@ func (w *walk) everyRoot(ctx context.Context) error {
 		err := w.tree(ctx, root.Dir.String(), root.Dir.String())
 		switch {
 		case err != nil && !w.opened && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
-			w.skipped.failed(root.Ref(), err)
+			w.LeftOut.failed(root.Ref(), err)
 		case err != nil:
 			return err
 		}
@@ -215,7 +215,7 @@ func (w *walk) excludes(in *workspace.Folder, e workspace.Entry) bool {
 // file visits a file of a folder.
 func (w *walk) file(ctx context.Context, f *folder, name string,
 	open func() (*workspace.File, error)) {
-	r := result{found: found{in: f, name: name}}
+	r := found{in: f, name: name}
 	f.files++
 	if w.only != nil && !w.only.match(f.Below, name) {
 		return
@@ -269,13 +269,13 @@ func (w *walk) deliver(ctx context.Context, f *folder) error {
 	}
 	w.opened = true
 	if f.Err != nil {
-		w.skipped.failed(f.dir, f.Err)
+		w.LeftOut.failed(f.dir, f.Err)
 	}
-	w.skipped.ignored += f.Ignored
+	w.LeftOut.ignored += f.Ignored
 	for _, name := range f.System {
-		w.skipped.system = append(w.skipped.system, joinNative(f.dir.Path(), name))
+		w.LeftOut.system = append(w.LeftOut.system, joinNative(f.dir.Path(), name))
 	}
-	w.visited += f.files
+	w.Visited += f.files
 	for _, r := range f.found {
 		if err := w.deliverFile(r); err != nil {
 			return err
@@ -285,19 +285,19 @@ func (w *walk) deliver(ctx context.Context, f *folder) error {
 }
 
 // deliverFile delivers a file, or counts why it was left out.
-func (w *walk) deliverFile(r result) error {
+func (w *walk) deliverFile(f found) error {
 	switch {
-	case r.err == nil && !w.each(r.found):
+	case f.err == nil && !w.each(f):
 		return errStop
-	case r.err == nil:
-	case errors.Is(r.err, errBinary):
-		w.skipped.binary++
-	case errors.Is(r.err, errLarge):
-		w.skipped.large++
-	case errors.Is(r.err, workspace.ErrClosed):
-		return r.err
+	case f.err == nil:
+	case errors.Is(f.err, errBinary):
+		w.LeftOut.binary++
+	case errors.Is(f.err, errLarge):
+		w.LeftOut.large++
+	case errors.Is(f.err, workspace.ErrClosed):
+		return f.err
 	default:
-		w.skipped.failed(r.ref(), r.err)
+		w.LeftOut.failed(f.ref(), f.err)
 	}
 	return nil
 }

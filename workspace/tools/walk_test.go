@@ -38,7 +38,7 @@ func TestWalkVisitsRootsInOrder(t *testing.T) {
 	for range 10 {
 		got, w := rels(t, walkOf(openRoots(t, b, a)))
 		require.Equal(t, []string{"0:1", "0:0/5", "1:1", "1:z", "1:a/3", "1:b/2"}, got)
-		require.Equal(t, 6, w.visited)
+		require.Equal(t, 6, w.Visited)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestWalkOverlappingRoots(t *testing.T) {
 			w.ignored = workspace.LeaveIgnored
 			got, w := rels(t, w)
 			require.Equal(t, c.want, got)
-			require.Equal(t, len(c.want), w.visited)
+			require.Equal(t, len(c.want), w.Visited)
 			require.Equal(t, []bool{true, true}, w.finished)
 		})
 	}
@@ -125,8 +125,8 @@ func TestWalkLimits(t *testing.T) {
 	deep := strings.Repeat("d/", maxDepth)
 	got, w := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
 	require.Equal(t, []string{"0:" + deep + "g"}, got)
-	require.Equal(t, 1, w.skipped.unreadable)
-	require.Contains(t, filepath.ToSlash(w.skipped.first), "/"+deep+"d: ")
+	require.Equal(t, 1, w.LeftOut.unreadable)
+	require.Contains(t, filepath.ToSlash(w.LeftOut.first), "/"+deep+"d: ")
 }
 
 func TestWalkStops(t *testing.T) {
@@ -168,8 +168,8 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	}
 	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, []string{"fits", "latin"}, names)
-	require.Equal(t, 6, w.visited)
-	require.Equal(t, skipped{binary: 2, large: 1}, w.skipped)
+	require.Equal(t, 6, w.Visited)
+	require.Equal(t, skipped{binary: 2, large: 1}, w.LeftOut)
 }
 
 // A search finds what reading every file line by line finds.
