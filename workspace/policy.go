@@ -144,9 +144,8 @@ func (w *Workspace) checkArrival(end arrival) error {
 		return err
 	}
 	err := end.dir.Blocked()
-	if guard := w.guards[end.root().Index]; err == nil && guard != nil && end.name != "" &&
-		!end.stat.IsZero() {
-		err = guard.CheckDir(end.stat)
+	if end.name != "" && !end.stat.IsZero() {
+		err = end.dir.CheckDir(end.stat)
 	}
 	if err != nil {
 		return failed("open", end.asked.path, err)

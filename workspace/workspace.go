@@ -74,9 +74,8 @@ type Workspace struct {
 type core struct {
 	roots   Roots
 	opened  []Root
-	handles []*dirfd.Dir  // of opened, one each
-	real    []location    // of opened, one each
-	guards  []dirfd.Guard // of opened, one each; nil if everything may be reached
+	handles []*dirfd.Dir // of opened, one each
+	real    []location   // of opened, one each
 	entries []entryPoint
 	denied  []denial // of what lies in a root
 	policy  Policy
@@ -259,7 +258,6 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 			continue
 		}
 		handle.SetGuard(guard)
-		w.guards = append(w.guards, guard)
 	}
 	return errs.err()
 }

@@ -62,14 +62,16 @@ func (g *guarded) SetGuard(guard Guard) { g.guard = guard }
 // Blocked returns why nothing in the directory may be touched, nil if it may.
 func (g *guarded) Blocked() error { return g.blocked }
 
-// below returns what a directory in this one may reach.
-func (g *guarded) below(dir FileStat) guarded {
-	blocked := g.blocked
-	if blocked == nil && g.guard != nil {
-		blocked = g.guard.CheckDir(dir)
+// CheckDir returns why nothing in a directory below this one may be touched, nil if it may.
+func (g *guarded) CheckDir(dir FileStat) error {
+	if g.blocked != nil || g.guard == nil {
+		return g.blocked
 	}
-	return guarded{g.guard, blocked}
+	return g.guard.CheckDir(dir)
 }
+
+// below returns what a directory in this one may reach.
+func (g *guarded) below(dir FileStat) guarded { return guarded{g.guard, g.CheckDir(dir)} }
 
 func (g *guarded) checkMount(id MountID) error {
 	if g.guard == nil {
