@@ -87,34 +87,31 @@ func (e RootError) Problem() string {
 	return problem + ": " + more
 }
 
+// problems has for each reason what is wrong, and why that is or what to do.
+var problems = map[Reason][2]string{
+	ReasonEmpty:        {"is empty", "give an absolute path"},
+	ReasonRelative:     {"is not absolute", "give an absolute path"},
+	ReasonNUL:          {"contains a NUL character", "no path can"},
+	ReasonEncoding:     {"is not valid UTF-8", ""},
+	ReasonTooMany:      {"too many folders", "the limit is "},
+	ReasonMissing:      {"does not exist", "create the folder or give another one"},
+	ReasonNotDirectory: {"is not a folder", "give a folder"},
+	ReasonUnreadable:   {"cannot be opened", ""},
+	ReasonDenied: {"is refused by policy",
+		"it is in none of the folders that you may open"},
+}
+
 // ProblemParts returns the parts of [RootError.Problem]: what is wrong, and why that is or what to
 // do. The second part may be "".
 func (e RootError) ProblemParts() (problem, more string) {
-	switch e.Reason {
-	case ReasonEmpty:
-		return "is empty", "give an absolute path"
-	case ReasonRelative:
-		return "is not absolute", "give an absolute path"
-	case ReasonNUL:
-		return "contains a NUL character", "no path can"
-	case ReasonEncoding:
-		return "is not valid UTF-8", ""
-	case ReasonTooMany:
-		return "too many folders", "the limit is " + e.Detail
-	case ReasonMissing:
-		return "does not exist", "create the folder or give another one"
-	case ReasonNotDirectory:
-		return "is not a folder", "give a folder"
-	case ReasonUnreadable:
-		return "cannot be opened", e.Detail
-	case ReasonDenied:
-		if e.Detail != "" {
-			return "is refused by policy", e.Detail + " is denied; give another folder"
-		}
-		return "is refused by policy", "it is in none of the folders that you may open" +
-			e.allowed()
+	parts := problems[e.Reason]
+	switch {
+	case e.Reason == ReasonDenied && e.Detail != "":
+		return parts[0], e.Detail + " is denied; give another folder"
+	case e.Reason == ReasonDenied:
+		return parts[0], parts[1] + e.allowed()
 	default:
-		return string(e.Reason), ""
+		return parts[0], parts[1] + e.Detail
 	}
 }
 

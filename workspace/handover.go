@@ -39,17 +39,20 @@ func (w *Workspace) HandOverFile(path string) error {
 		if end.info != nil && dirfd.Links(end.info) > 1 {
 			return failed("open", path, errHardLinks)
 		}
-		dir, file, err := lookUp(path)
+		there := resolveDir(Dir{path}) // what the system finds at the path
+		dir, err := os.Stat(there.parent().String())
 		if err != nil {
 			return w.redirected(path)
 		}
+		file, fileErr := os.Lstat(there.String())
 		held, err := end.dir.Lstat(".")
 		switch {
 		case err != nil:
 			return failed("open", path, err)
 		case !os.SameFile(held, dir):
 			return w.redirected(path)
-		case (file == nil) != (end.info == nil), file != nil && !os.SameFile(file, end.info):
+		case (fileErr != nil) != (end.info == nil),
+			fileErr == nil && !os.SameFile(file, end.info):
 			return dirfd.ErrChanged
 		}
 		return nil
@@ -94,28 +97,4 @@ func (w *Workspace) redirected(path string) error {
 		}
 	}
 	return dirfd.ErrChanged
-}
-
-// lookUp describes the file that the system finds at path, or nil, and its directory.
-// It follows links.
-func lookUp(path string) (dir, file os.FileInfo, err error) {
-	for range maxLinks + 1 {
-		parent, _ := filepath.Split(path)
-		file, err = os.Lstat(path)
-		if err != nil || file.Mode()&fs.ModeSymlink == 0 {
-			if err != nil {
-				file = nil
-			}
-			dir, err = os.Stat(parent)
-			return dir, file, err
-		}
-		target, err := os.Readlink(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		if path = target; !filepath.IsAbs(target) {
-			path = parent + target
-		}
-	}
-	return nil, nil, syscall.ELOOP
 }
