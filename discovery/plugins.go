@@ -78,7 +78,9 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 			unused = append(unused, plugin)
 			continue
 		}
-		unused = append(unused, m.scanEntry(ctx, plugin, entry, market.Metadata.PluginRoot)...)
+		m.apart(func() {
+			unused = append(unused, m.scanEntry(ctx, plugin, entry, market.Metadata.PluginRoot)...)
+		})
 	}
 	return unused
 }
@@ -98,13 +100,6 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 		a.unused(err.Error())
 		return []Artifact{a}
 	}
-	outer := m.fixed
-	// so that the directories of only one plugin are open at a time
-	m.fixed = make(map[string]*directory)
-	defer func() {
-		m.scanner.close()
-		m.fixed = outer
-	}()
 	opened, err := m.ws.OpenDir(m.path(dir))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -200,13 +200,19 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 		return
 	}
 	one.hidden = true
+	s.apart(func() { s.scanRow(ctx, one, at, "") })
+}
+
+// apart calls scan, and closes the directories that it has opened and kept: so few are open at a
+// time.
+func (s *scanner) apart(scan func()) {
 	outer := s.fixed
-	s.fixed = make(map[string]*directory) // so that few directories are open at a time
+	s.fixed = make(map[string]*directory)
 	defer func() {
 		s.close()
 		s.fixed = outer
 	}()
-	s.scanRow(ctx, one, at, "")
+	scan()
 }
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an

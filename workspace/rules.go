@@ -3,6 +3,7 @@ package workspace
 import (
 	"net/url"
 	"strings"
+	"unicode/utf8"
 )
 
 // rules are a platform's rules for paths. The rules of all platforms are compiled, and so can be
@@ -86,19 +87,13 @@ func tidy(path string, separator func(byte) bool) string {
 // components returns the names of path; dir reports whether it ends in a separator or ".".
 func components(path string, separator func(byte) bool) (names []string, dir bool) {
 	names = make([]string, 0, 16)
-	for i := 0; i < len(path); {
-		end := i
-		for end < len(path) && !separator(path[end]) {
-			end++
-		}
-		name := path[i:end]
-		dir = name == "" || name == "." || end < len(path)
-		if name != "" && name != "." {
+	split := func(r rune) bool { return r < utf8.RuneSelf && separator(byte(r)) }
+	for name := range strings.FieldsFuncSeq(path, split) {
+		if dir = name == "."; !dir {
 			names = append(names, name)
 		}
-		i = end + 1
 	}
-	return names, dir
+	return names, dir || path != "" && separator(path[len(path)-1])
 }
 
 func fileURI(host, path string) string {
