@@ -268,10 +268,7 @@ func (p *pattern) find(ctx context.Context, text []byte, found func(match) bool)
 		}
 		number += bytes.Count(text[start:line], []byte("\n"))
 		start = line
-		end := len(text)
-		if size := bytes.IndexByte(text[start:], '\n'); size >= 0 {
-			end = start + size
-		}
+		end := lineEnd(text, start)
 		if unchecked += end - start + 1; unchecked >= checkInterval {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -279,7 +276,7 @@ func (p *pattern) find(ctx context.Context, text []byte, found func(match) bool)
 			unchecked = 0
 		}
 		at := p.in(ctx, bytes.TrimSuffix(text[start:end], []byte("\r")))
-		if at >= 0 && !found(match{number, start, end, at}) {
+		if at >= 0 && !found(match{number, start, at}) {
 			break
 		}
 		number++

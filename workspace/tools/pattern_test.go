@@ -36,7 +36,7 @@ func TestPatternFind(t *testing.T) {
 		}
 		text := strings.Join(append(lines, ""), ending)
 		err = p.find(t.Context(), []byte(text), func(m match) bool {
-			require.Equal(t, lines[m.number-1], strings.TrimSuffix(text[m.start:m.end], "\r"))
+			require.Equal(t, lines[m.number-1], strings.TrimSuffix(text[m.start:lineEnd([]byte(text), m.start)], "\r"))
 			require.Equal(t, p.expression.FindStringIndex(lines[m.number-1])[0], m.at)
 			got = append(got, m.number)
 			return true

@@ -118,9 +118,9 @@ func (r searchResult) String() string {
 
 // match is a line that a pattern matches.
 type match struct {
-	number     int // from 1
-	start, end int // of the line in the text, without the "\n" at its end
-	at         int // offset of the match in the line
+	number int // from 1
+	start  int // of the line in the text
+	at     int // offset of the match in the line
 }
 
 // line is a line that a search returns.
@@ -153,53 +153,33 @@ func (q *query) matches(ctx context.Context, content []byte, b *buffers) ([]matc
 }
 
 // lines returns the lines of matches with their context, as far as there is room for them.
-func (q *query) lines(content []byte, hits []match) []line {
-	lines := make([]line, 0, len(hits))
-	last, end := 0, 0 // number and end of the last line in lines
-	size, counted := 0, 0
+func (q *query) lines(content []byte, hits []match) (all []line) {
+	last, size := 0, 0 // the number of the last line, and the bytes of all
 	for i, hit := range hits {
-		for ; counted < len(lines); counted++ {
-			size += len(lines[counted].text)
-		}
 		if size > q.bytes {
 			break
 		}
-		if q.context > 0 {
-			lines = append(lines, q.before(content, hit, last)...)
+		start, number := hit.start, hit.number
+		for number > max(last+1, hit.number-q.context) && start > 0 {
+			start = bytes.LastIndexByte(content[:start-1], '\n') + 1
+			number--
 		}
-		lines = append(lines, line{hit.number, q.excerpt(content[hit.start:hit.end], hit.at), true})
-		last, end = hit.number, hit.end
-		next := 0
+		until := hit.number + q.context
 		if i+1 < len(hits) {
-			next = hits[i+1].number
+			until = min(until, hits[i+1].number-1)
 		}
-		for range q.context {
-			if end+1 >= len(content) || next == last+1 {
-				break
+		for ; number <= until && start < len(content); number++ {
+			end, at := lineEnd(content, start), 0
+			if number == hit.number {
+				at = hit.at
 			}
-			start := end + 1
-			end = lineEnd(content, start)
-			last++
-			lines = append(lines, line{last, q.excerpt(content[start:end], 0), false})
+			text := q.excerpt(content[start:end], at)
+			all = append(all, line{number, text, number == hit.number})
+			size += len(text)
+			last, start = number, end+1
 		}
 	}
-	return lines
-}
-
-// before returns the context before a match, without lines up to last.
-func (q *query) before(content []byte, hit match, last int) []line {
-	start, number := hit.start, hit.number
-	for number > last+1 && number > hit.number-q.context && start > 0 {
-		start = bytes.LastIndexByte(content[:start-1], '\n') + 1
-		number--
-	}
-	var lines []line
-	for ; number < hit.number; number++ {
-		end := lineEnd(content, start)
-		lines = append(lines, line{number, q.excerpt(content[start:end], 0), false})
-		start = end + 1
-	}
-	return lines
+	return all
 }
 
 // excerpt returns a line without its line ending, or the part of a long line around the match at
