@@ -75,7 +75,7 @@ func shape(nested shapes, names ...string) *strictjson.Shape {
 
 func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }
 
-// params are the params of a request, parsed in one pass.
+// params are the params of a request.
 type params struct {
 	strictjson.Object
 	err error // duplicate or misspelled names, or not an object
@@ -83,7 +83,8 @@ type params struct {
 
 // parseParams parses params and checks the names in them against shape.
 func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
-	object, wrong, err := strictjson.Parse(raw, shape)
+	object, err := strictjson.ParseObject(raw)
+	wrong := strictjson.Check(raw, shape)
 	if err != nil {
 		expected := "an object"
 		if !errors.Is(err, strictjson.ErrNotObject) { // it is JSON, so an object is too large

@@ -27,22 +27,3 @@ func TestDecode(t *testing.T) {
 		require.Error(t, strictjson.Decode([]byte(raw), new(value)), raw)
 	}
 }
-
-func TestWrongTypeIn(t *testing.T) {
-	type value struct {
-		Inner struct {
-			Texts []string `json:"texts"`
-		} `json:"inner"`
-	}
-	for raw, want := range map[string]strictjson.WrongType{
-		`[]`:                          {Field: "params", Kind: "array"},
-		`{"inner":false}`:             {Field: "inner", Kind: "bool"},
-		`{"inner":{"texts":["a",1]}}`: {Field: "inner.texts.1", Kind: "number"},
-	} {
-		wrong, ok := strictjson.WrongTypeIn(strictjson.Decode([]byte(raw), new(value)))
-		require.True(t, ok, raw)
-		require.Equal(t, want, wrong, raw)
-	}
-	_, ok := strictjson.WrongTypeIn(strictjson.Decode([]byte(`{`), new(value)))
-	require.False(t, ok)
-}

@@ -6,11 +6,10 @@
 //   - [ParseObject] returns an [Object], whose members are read by type with the methods of
 //     [Field]. [Violations] collects what is wrong with them.
 //   - [Check] walks a whole value and reports duplicate names, and names that differ from a known
-//     name only in case. [Parse] does both in one pass.
+//     name only in case.
 //   - [Take] removes a member of an object, [Put] and [Set] set one. All other bytes stay as they
 //     were, for messages that are passed on. [Encode] writes our own messages.
-//   - [Decode] reads into Go types what programs send to each other, and [WrongTypeIn] explains its
-//     errors.
+//   - [Decode] reads into Go types what programs send to each other.
 //
 // JSON strings can contain lone surrogates (\ud800), which are not valid Unicode. They are a
 // violation only if the string is read with [Field.Text]; in names they count as U+FFFD. Nesting is

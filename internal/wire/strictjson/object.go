@@ -3,11 +3,19 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"iter"
-	"slices"
 	"strconv"
 	"strings"
 )
+
+// MaxItems is the most entries of an array, and the most members of an object. Longer ones are
+// refused, because an entry takes a hundred times more memory than the two bytes that it needs in a
+// request.
+const MaxItems = 10_000
+
+// ErrTooManyMembers is returned for an object with more than [MaxItems] members.
+var ErrTooManyMembers = fmt.Errorf("an object has more than %d members", MaxItems)
 
 // Object is a JSON object with its members in the order in which they were sent. The zero Object is
 // empty. An Object is immutable.
@@ -56,7 +64,7 @@ func (o Object) Field(name string) Field {
 	f := Field{at: o.at.member(name)}
 	for i := len(o.members) - 1; i >= 0; i-- {
 		if m := o.members[i]; m.name.is(name) {
-			f.raw, f.parsed = o.raw[m.value:m.end:m.end], m.parsed
+			f.raw = o.raw[m.value:m.end:m.end]
 			break
 		}
 	}
@@ -89,8 +97,7 @@ func (o Object) Fields() iter.Seq2[string, Field] {
 	return func(yield func(string, Field) bool) {
 		for _, m := range o.members {
 			name := string(m.name.text())
-			f := Field{at: o.at.member(name), raw: o.raw[m.value:m.end:m.end], parsed: m.parsed}
-			if !yield(name, f) {
+			if !yield(name, Field{o.at.member(name), o.raw[m.value:m.end:m.end]}) {
 				return
 			}
 		}
@@ -149,7 +156,6 @@ func (s *nameSet) add(name []byte) bool {
 type Field struct {
 	at  place
 	raw json.RawMessage
-	parsed
 }
 
 // Present reports whether the field was sent, even as null.
@@ -212,11 +218,6 @@ func (f Field) Object() (Object, []Violation) {
 	if bad := f.want('{', "an object"); bad != nil {
 		return Object{}, bad
 	}
-	if f.object != nil {
-		o := *f.object
-		o.at = f.at
-		return o, nil
-	}
 	o, err := parseObject(f.raw, f.at)
 	if err != nil {
 		return Object{}, []Violation{f.Refuse(Type).Expecting("an object")}
@@ -230,17 +231,11 @@ func (f Field) Items() ([]Field, []Violation) {
 	if bad := f.want('[', wanted); bad != nil {
 		return nil, bad
 	}
-	items := slices.Clone(f.items)
-	for i := range items {
-		items[i].at.masked = f.at.masked
-	}
-	if f.items != nil {
-		return items, nil
-	}
+	var items []Field
 	array, n := place{path: f.at.full(), masked: f.at.masked}, 0
 	err := members(f.raw, '[', func(m member) {
 		if n < MaxItems {
-			items = append(items, Field{at: array.item(n), raw: f.raw[m.value:m.end:m.end]})
+			items = append(items, Field{array.item(n), f.raw[m.value:m.end:m.end]})
 		}
 		n++
 	})

@@ -151,13 +151,8 @@ func TestObjectsHaveLimitedMembers(t *testing.T) {
 	object := func(members int) json.RawMessage {
 		return json.RawMessage("{" + strings.Repeat(`"a":1,`, members-1) + `"b":2}`)
 	}
-	shape := &strictjson.Shape{Fields: map[string]*strictjson.Shape{"c": nil}}
 	_, err := strictjson.ParseObject(object(strictjson.MaxItems))
 	require.NoError(t, err)
 	_, err = strictjson.ParseObject(object(strictjson.MaxItems + 1))
-	require.ErrorContains(t, err, "10000 members")
-	_, _, err = strictjson.Parse(object(strictjson.MaxItems), shape)
-	require.NoError(t, err)
-	_, _, err = strictjson.Parse(object(strictjson.MaxItems+1), shape)
 	require.ErrorContains(t, err, "10000 members")
 }

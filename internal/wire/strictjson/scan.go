@@ -153,7 +153,6 @@ type member struct {
 	start int  // of the name
 	value int  // start of the value
 	end   int  // of the value
-	parsed
 }
 
 // members calls yield for each member of an object or entry of an array, whose first byte is open.
