@@ -72,7 +72,7 @@ func (g Grants) capabilities(object json.RawMessage, path string) json.RawMessag
 		}
 		switch {
 		case !offers:
-			_, object, _ = strictjson.Take(object, name) // it is an object
+			object = strictjson.Remove(object, name)
 		case group:
 			object = strictjson.Set(object, name, g.capabilities(value, at+"."))
 		}

@@ -75,10 +75,7 @@ func (o *ownTurn) passServer(config mcpclient.Config) error {
 	}
 	p.servers = append(p.servers, config)
 	list, _ := strictjson.Append(nil, append(kept, foundEntry(config))...)
-	var err error
-	if p.rest, err = strictjson.Put(p.rest, protocol.MCPServers, list); err != nil {
-		return err
-	}
+	p.rest = strictjson.Set(p.rest, protocol.MCPServers, list)
 	if err := o.reopen(p); err != nil {
 		return fmt.Errorf("the agent does not take the server: %w", err)
 	}

@@ -99,7 +99,7 @@ func (g Grants) limit(r *jsonrpc.Request) {
 func (g Grants) offered(result backend.Raw) backend.Raw {
 	for name := range members(result) {
 		if !g.offers(name) {
-			_, result, _ = strictjson.Take(result, name) // it is an object
+			result = strictjson.Remove(result, name)
 		}
 	}
 	return result

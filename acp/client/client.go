@@ -182,10 +182,7 @@ func (c *Client) Initialize(ctx context.Context) (Agent, error) {
 		"readTextFile":  c.options.ReadTextFile != nil,
 		"writeTextFile": c.options.WriteTextFile != nil,
 	})
-	capabilities, err := strictjson.Put(c.options.Capabilities, "fs", fs)
-	if err != nil {
-		return Agent{}, fmt.Errorf("client.Options.Capabilities: %w", err)
-	}
+	capabilities := strictjson.Set(c.options.Capabilities, "fs", fs)
 	params := struct {
 		ProtocolVersion    int                `json:"protocolVersion"`
 		ClientCapabilities json.RawMessage    `json:"clientCapabilities"`

@@ -22,15 +22,12 @@ func withoutUndeclared(params backend.Raw) backend.Raw {
 	const capabilities = "clientCapabilities"
 	path := []string{capabilities, "_meta", "jetbrains", "air"}
 	params = strictjson.Remove(params, capabilities, "session", "cursors")
-	air := params
-	for _, name := range path {
-		air, _, _ = strictjson.Take(air, name) // the last one, as programs read it
-	}
+	air := strictjson.Last(params, path...)
 	if !strictjson.IsObject(air) {
 		return params
 	}
 	params = strictjson.Remove(params, capabilities, "subagents")
-	list, _, _ := strictjson.Take(air, "capabilities")
+	list := strictjson.Last(air, "capabilities")
 	var names []json.RawMessage
 	_ = json.Unmarshal(list, &names) // anything but a list names none
 	declared := slices.DeleteFunc(slices.Clone(names), func(raw json.RawMessage) bool {

@@ -133,7 +133,7 @@ func (f findings) whole() (json.RawMessage, error) {
 	if err = cmp.Or(err, failed); err != nil {
 		return nil, err
 	}
-	return strictjson.Put(catalog, "workspaceFiles", files)
+	return strictjson.Set(catalog, "workspaceFiles", files), nil
 }
 
 // print prints a block for each folder, with a group for each kind of artifact. The first one has

@@ -31,8 +31,7 @@ func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
 		if root["properties"] != nil { // OpenAI and others need it
 			return schema, true
 		}
-		with, err := strictjson.Put(schema, "properties", json.RawMessage("{}"))
-		return with, err == nil
+		return strictjson.Set(schema, "properties", json.RawMessage("{}")), true
 	}
 	a := schemaAdapter{root: root}
 	object := maps.Clone(root)

@@ -50,18 +50,6 @@ func stringValue(raw json.RawMessage) (value string, ok bool) {
 	return value, json.Unmarshal(raw, &value) == nil
 }
 
-// at returns the value at a path of member names, or nil.
-func at(raw json.RawMessage, path ...string) json.RawMessage {
-	for _, name := range path {
-		o, err := strictjson.ParseObject(raw)
-		if err != nil {
-			return nil
-		}
-		raw, _ = o.Get(name)
-	}
-	return raw
-}
-
 // response returns a response, without a newline.
 func response(id, result json.RawMessage) []byte {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,

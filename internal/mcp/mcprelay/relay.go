@@ -121,7 +121,8 @@ func (r *relay) editClientLine(line []byte) []byte {
 	}
 	m := parse(line)
 	switch {
-	case m.method != "" && m.id != nil && strictjson.IsObject(at(m.params, "_meta", capabilitiesKey)):
+	case m.method != "" && m.id != nil &&
+		strictjson.IsObject(strictjson.Last(m.params, "_meta", capabilitiesKey)):
 		return r.editModernRequest(line, m)
 	case m.method == "notifications/cancelled" && m.id == nil:
 		return r.cancelCall(line, m)
@@ -143,8 +144,8 @@ func (r *relay) declareRoots(line []byte, m relayedMessage) []byte {
 	r.mu.Lock()
 	r.initialized, r.pending = false, false
 	r.mu.Unlock()
-	if !strictjson.IsObject(at(m.params, "capabilities")) ||
-		string(at(m.params, "capabilities", "roots", "listChanged")) == "true" {
+	if !strictjson.IsObject(strictjson.Last(m.params, "capabilities")) ||
+		string(strictjson.Last(m.params, "capabilities", "roots", "listChanged")) == "true" {
 		return line
 	}
 	return strictjson.SetAt(line, json.RawMessage(`{"listChanged":true}`),
@@ -167,15 +168,16 @@ func (r *relay) clientInitialized(line []byte) []byte {
 // request the roots.
 func (r *relay) editModernRequest(line []byte, m relayedMessage) []byte {
 	list := r.roots()
-	if list != nil && !strictjson.IsObject(at(m.params, "_meta", capabilitiesKey, "roots")) {
+	declared := strictjson.Last(m.params, "_meta", capabilitiesKey, "roots")
+	if list != nil && !strictjson.IsObject(declared) {
 		line = strictjson.SetAt(line, json.RawMessage(`{}`),
 			"params", "_meta", capabilitiesKey, "roots")
 	}
 	if !mcproots.MayAsk(m.method) {
 		return line
 	}
-	if s, ok := r.unseal(at(m.params, "requestState")); ok {
-		line = withAnswers(line, at(m.params, "inputResponses"), s.Keys, list, s.State)
+	if s, ok := r.unseal(strictjson.Last(m.params, "requestState")); ok {
+		line = withAnswers(line, strictjson.Last(m.params, "inputResponses"), s.Keys, list, s.State)
 	}
 	if list != nil {
 		r.mu.Lock()
@@ -188,7 +190,7 @@ func (r *relay) editModernRequest(line []byte, m relayedMessage) []byte {
 
 // cancelCall replaces the id in a cancellation by the id with which the call was last sent.
 func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
-	key := idKey(at(m.params, "requestId"))
+	key := idKey(strictjson.Last(m.params, "requestId"))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.calls {
@@ -207,7 +209,7 @@ func (r *relay) cancelCall(line []byte, m relayedMessage) []byte {
 // none.
 func (r *relay) editServerLine(line []byte) []byte {
 	m := parse(line)
-	if list := at(m.result, "tools"); list != nil {
+	if list := strictjson.Last(m.result, "tools"); list != nil {
 		r.noteClaims(list)
 	}
 	switch {
@@ -234,8 +236,8 @@ func (r *relay) editResponse(line []byte, m relayedMessage) []byte {
 		}
 		return line
 	}
-	state := at(m.result, "requestState")
-	keys, others := rootsRequests(at(m.result, "inputRequests"))
+	state := strictjson.Last(m.result, "requestState")
+	keys, others := rootsRequests(strictjson.Last(m.result, "inputRequests"))
 	switch list := r.roots(); {
 	case list == nil || len(keys) == 0:
 	case others == nil:
@@ -261,7 +263,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 	}
 	others = all
 	for key, request := range requests.All() {
-		if method, _ := stringValue(at(request, "method")); method == mcproots.ListMethod {
+		if method, _ := stringValue(strictjson.Last(request, "method")); method == mcproots.ListMethod {
 			keys = append(keys, key)
 			others = strictjson.Remove(others, key)
 		}

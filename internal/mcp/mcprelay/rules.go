@@ -107,12 +107,12 @@ func (r *relay) action(w *workspace.Workspace, raw json.RawMessage) permission.A
 	if m.method != "tools/call" {
 		return permission.ToolCall(w, permission.Action{Server: r.Server, ReadOnly: true}, m.params)
 	}
-	tool, _ := stringValue(at(m.params, "name"))
+	tool, _ := stringValue(strictjson.Last(m.params, "name"))
 	r.mu.Lock()
 	claims := r.readOnly[tool]
 	r.mu.Unlock()
 	call := permission.Action{Server: r.Server, Tool: tool, ReadOnly: claims}
-	return permission.ToolCall(w, call, at(m.params, "arguments"))
+	return permission.ToolCall(w, call, strictjson.Last(m.params, "arguments"))
 }
 
 // noteClaims notes which tools of a list claim to change nothing.

@@ -50,7 +50,10 @@ func (c *client) fileTool(name string) mcp.ToolHandler {
 				return toolError("No files are accessible: " + sc.reason +
 					". list_roots shows details."), nil
 			}
-			result, err := sc.tools.Call(ctx, name, ownArguments(r.Params.Arguments))
+			// Gemini CLI adds this to the schemas of all MCP tools for its own scheduling, and does
+			// not remove it from calls.
+			own := strictjson.Remove(r.Params.Arguments, "wait_for_previous")
+			result, err := sc.tools.Call(ctx, name, own)
 			switch {
 			case ctx.Err() != nil:
 				return nil, context.Cause(ctx)
@@ -75,16 +78,6 @@ func usedPaths(arguments json.RawMessage) []string {
 		return []string{"."}
 	}
 	return paths
-}
-
-// ownArguments returns the arguments of a call without wait_for_previous, which Gemini CLI adds to
-// the schemas of all MCP tools for its own scheduling, and does not remove from calls.
-func ownArguments(arguments json.RawMessage) json.RawMessage {
-	if value, rest, err := strictjson.Take(arguments, "wait_for_previous"); err == nil &&
-		value != nil {
-		return rest
-	}
-	return arguments
 }
 
 // mediaContent returns an image or a sound as that kind of content, and anything else as a

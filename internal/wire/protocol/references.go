@@ -116,9 +116,8 @@ func editToolCallContent(
 func mapID(
 	object json.RawMessage, name string, replace func(id string) string,
 ) json.RawMessage {
-	value, _, err := strictjson.Take(object, name)
 	var id string
-	if err != nil || value == nil || json.Unmarshal(value, &id) != nil {
+	if json.Unmarshal(strictjson.Last(object, name), &id) != nil {
 		return object
 	}
 	mapped := replace(id)

@@ -7,7 +7,7 @@
 //     [Field]. [Violations] collects what is wrong with them.
 //   - [Check] walks a whole value and reports duplicate names, and names that differ from a known
 //     name only in case.
-//   - [Take] removes a member of an object, [Put] and [Set] set one. All other bytes stay as they
+//   - [Take] and [Remove] remove a member of an object, [Set] sets one. All other bytes stay as they
 //     were, for messages that are passed on. [Encode] writes our own messages.
 //   - [Decode] reads into Go types what programs send to each other.
 //

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Encode returns value as JSON. It does not escape <, > and &, which are common in code. It panics
@@ -23,50 +24,12 @@ func Encode(value any) json.RawMessage {
 // twice, it removes all of them and returns the last value. Empty input and null are an empty
 // object, returned as {}. The errors are those of [ParseObject].
 func Take(raw json.RawMessage, name string) (value, rest json.RawMessage, err error) {
-	if isAbsent(raw) {
-		return nil, json.RawMessage("{}"), nil
-	}
-	c := cutter{raw: raw, name: name}
-	if err := members(raw, '{', c.see); err != nil {
+	o, err := ParseObject(raw)
+	if err != nil {
 		return nil, nil, err
 	}
-	return c.value, c.rest(), nil
-}
-
-// cutter cuts the members with a name out of an object, each with a comma.
-type cutter struct {
-	raw   json.RawMessage
-	name  string
-	value json.RawMessage // of the last of them, nil if there is none
-	out   []byte          // what is left of raw[:at]
-	at    int
-	kept  int // the end of the last member that is left, or of one that was cut out behind it
-}
-
-// see looks at the next member of the object.
-func (c *cutter) see(m member) {
-	switch cut := m.name.is(c.name); {
-	case cut && c.kept > 0:
-		c.out = append(c.out, c.raw[c.at:c.kept]...)
-		c.at, c.kept = m.end, m.end
-	case cut && c.value == nil:
-		c.out = append(make([]byte, 0, len(c.raw)), c.raw[:m.start]...)
-	case !cut && c.kept == 0 && c.value != nil:
-		c.at, c.kept = m.start, m.end
-		return
-	case !cut:
-		c.kept = m.end
-		return
-	}
-	c.at, c.value = m.end, c.raw[m.value:m.end:m.end]
-}
-
-// rest returns what is left of the object, after its last member.
-func (c *cutter) rest() json.RawMessage {
-	if c.value == nil {
-		return c.raw
-	}
-	return append(c.out, c.raw[c.at:]...)
+	value, _ = o.Get(name)
+	return value, o.Without(name), nil
 }
 
 // IsObject reports whether a well-formed value is an object.
@@ -97,90 +60,66 @@ func FindText(raw json.RawMessage, path ...string) (text string) {
 	return text
 }
 
-// Put sets a member of an object to value, which must be valid JSON. An existing member keeps its
-// position; a new one comes first. The bytes of all other members are unchanged. If the name is
-// given twice, one member is left. Empty input and null are an empty object. The errors are those
-// of [ParseObject].
-func Put(raw json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
-	if isAbsent(raw) {
-		raw = json.RawMessage("{}")
-	}
-	var (
-		at           member // the last one with the name
-		count, total int
-	)
-	err := members(raw, '{', func(m member) {
-		total++
-		if m.name.is(name) {
-			at = m
-			count++
+// Last returns the value at a path of member names, or nil. Unlike [Find] it reads all of raw, and
+// if a name is given twice it uses the last, as most programs do.
+func Last(raw json.RawMessage, path ...string) json.RawMessage {
+	for _, name := range path {
+		o, err := ParseObject(raw)
+		if err != nil {
+			return nil
 		}
-	})
-	if err != nil {
-		return nil, err
+		raw, _ = o.Get(name)
 	}
-	if count == 1 {
-		out := make(json.RawMessage, 0, len(raw)-(at.end-at.value)+len(value))
-		out = append(out, raw[:at.value]...)
-		out = append(out, value...)
-		return append(out, raw[at.end:]...), nil
-	}
-	if count > 1 {
-		_, raw, _ = Take(raw, name)
-	}
-	brace := bytes.IndexByte(raw, '{') + 1
-	out := make(json.RawMessage, 0, len(raw)+len(name)+len(value)+len(`"":,`))
-	out = append(out, raw[:brace]...)
-	out = AppendText(out, name)
-	out = append(out, ':')
-	out = append(out, value...)
-	if total > count {
-		out = append(out, ',')
-	}
-	return append(out, raw[brace:]...), nil
+	return raw
 }
 
-// Set is [Put] for an object that need not be valid: anything but an object counts as an empty one.
+// Set sets a member of an object to value, which must be valid JSON. An existing member keeps its
+// position; a new one comes first. The bytes of all other members are unchanged. If the name is
+// given twice, one member is left. Anything but an object counts as an empty one.
 func Set(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	with, err := Put(object, name, value)
-	if err != nil {
-		with, _ = Put(nil, name, value)
+	o, err := ParseObject(object)
+	if err != nil || o.raw == nil {
+		o = Object{raw: json.RawMessage("{}")}
 	}
-	return with
+	var at member // the last one with the name
+	count := 0
+	for _, m := range o.members {
+		if m.name.is(name) {
+			at, count = m, count+1
+		}
+	}
+	raw := o.raw
+	if count == 1 {
+		return slices.Concat(raw[:at.value], value, raw[at.end:])
+	} else if count > 1 {
+		raw = o.Without(name)
+	}
+	inside := bytes.IndexByte(raw, '{') + 1
+	added := append(append(AppendText(nil, name), ':'), value...)
+	if count < len(o.members) {
+		added = append(added, ',')
+	}
+	return slices.Concat(raw[:inside], added, raw[inside:])
 }
 
 // SetAt is [Set] for the value at a path of member names.
 func SetAt(object, value json.RawMessage, path ...string) json.RawMessage {
 	if len(path) > 1 {
-		value = SetAt(last(object, path[0]), value, path[1:]...)
+		value = SetAt(Last(object, path[0]), value, path[1:]...)
 	}
 	return Set(object, path[0], value)
 }
 
 // Remove returns an object without the member at a path of names, if there is one.
 func Remove(object json.RawMessage, path ...string) json.RawMessage {
-	inner := last(object, path[0])
+	inner, rest, err := Take(object, path[0])
 	switch {
-	case inner == nil:
+	case err != nil || inner == nil:
 		return object
 	case len(path) > 1:
 		return Set(object, path[0], Remove(inner, path[1:]...))
 	}
-	_, rest, _ := Take(object, path[0]) // it is an object
 	return rest
-}
-
-// last returns the value of a member, or nil. If the name is given twice, it is the last one.
-func last(object json.RawMessage, name string) (value json.RawMessage) {
-	err := members(object, '{', func(m member) {
-		if m.name.is(name) {
-			value = object[m.value:m.end:m.end]
-		}
-	})
-	if err != nil {
-		return nil
-	}
-	return value
 }
 
 // Append appends values to a JSON array, whose own bytes stay as they are. Nil and null count as

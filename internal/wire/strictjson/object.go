@@ -71,13 +71,27 @@ func (o Object) Field(name string) Field {
 	return f
 }
 
-// Without returns the object as it was sent, without the members called name.
+// Without returns the object without the members called name, each with a comma. All other bytes
+// are as they were sent. The empty Object is {}.
 func (o Object) Without(name string) json.RawMessage {
-	c := cutter{raw: o.raw, name: name}
-	for _, m := range o.members {
-		c.see(m)
+	switch {
+	case o.raw == nil:
+		return json.RawMessage("{}")
+	case len(o.members) == 0:
+		return o.raw
 	}
-	return c.rest()
+	left := append(make(json.RawMessage, 0, len(o.raw)), o.raw[:o.members[0].start]...)
+	end, first := 0, true
+	for _, m := range o.members {
+		if !m.name.is(name) {
+			if first {
+				end = m.start // no comma comes before it
+			}
+			left, first = append(left, o.raw[end:m.end]...), false
+		}
+		end = m.end
+	}
+	return append(left, o.raw[end:]...)
 }
 
 // All yields all members in order, including duplicates.

@@ -139,7 +139,7 @@ func (c *Calls) Note(said Update) {
 	if len(call.Shown) > maxShown {
 		call.Shown = strictjson.Set(call.Shown, "rawInput", tooLong)
 		for _, name := range []string{"content", "_meta"} {
-			_, call.Shown, _ = strictjson.Take(call.Shown, name)
+			call.Shown = strictjson.Remove(call.Shown, name)
 		}
 	}
 }

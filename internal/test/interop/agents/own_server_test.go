@@ -41,9 +41,7 @@ func TestTheModelsOfRealAgentsUseEveryTool(t *testing.T) {
 
 			use := func(tool, arguments string) modelserver.Order {
 				if s.subject.name == gemini.name { // it adds this argument to the tools of MCP servers, and does not remove it from calls
-					with, err := strictjson.Put(json.RawMessage(arguments), "wait_for_previous", json.RawMessage("true"))
-					require.NoError(t, err)
-					arguments = string(with)
+					arguments = string(strictjson.Set(json.RawMessage(arguments), "wait_for_previous", json.RawMessage("true")))
 				}
 				return modelserver.UseWith(tool, arguments).By("files")
 			}
