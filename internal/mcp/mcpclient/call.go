@@ -63,7 +63,7 @@ func (c *toolCall) mayRepeat(err error) bool {
 // connect returns the current connection to the server if the tool has not changed.
 func (c *toolCall) connect(ctx context.Context) (*connection, error) {
 	t, conn, err := c.set.findTool(ctx, c.tool.Name)
-	if err == nil && t.key != c.tool.key {
+	if err == nil && t.Identity != c.tool.Identity {
 		err = fmt.Errorf("%s was not called, because its server has changed it in the meantime; "+
 			"call it again to be asked for permission", c.tool.Name)
 	}

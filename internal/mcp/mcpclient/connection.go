@@ -230,15 +230,7 @@ func (c *connection) begin() {
 
 // isReady reports whether calls can be sent without waiting.
 func (c *connection) isReady() bool {
-	if c.calls.isClosed() {
-		return false
-	}
-	select {
-	case <-c.readiness.wait():
-		return true
-	default:
-		return false
-	}
+	return !c.calls.isClosed() && c.readiness.left() <= 0
 }
 
 // retire makes the server connect again, because of err. The calls that are in progress may still
@@ -267,6 +259,9 @@ func (c *connection) sendRoots(context.Context) (mcproots.Snapshot, error) {
 		return roots, err
 	}
 	c.readiness.rootsSent()
+	c.server.mu.Lock()
+	c.server.wake() // it may be ready earlier now
+	c.server.mu.Unlock()
 	c.mu.Lock()
 	c.sent = roots.URIs()
 	peer := c.peer // nil if the server asks before it is connected

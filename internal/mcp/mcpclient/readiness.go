@@ -14,28 +14,25 @@ type readiness struct {
 	withoutRoots, afterRoots, max time.Duration
 
 	mu     sync.Mutex
-	ready  chan struct{} // closed once the server is ready
-	timer  *time.Timer   // closes ready; nil while the server is ready
-	latest time.Time     // when the server counts as ready, whatever happens
-	sent   bool          // it was sent the roots since they changed
+	at     time.Time // when the server is ready, unless something happens before
+	latest time.Time // when it counts as ready, whatever happens
+	sent   bool      // it was sent the roots since they changed
 }
 
 // newReadiness returns the readiness of a server that is ready.
 func newReadiness(p acpmcp.Policy, max time.Duration) *readiness {
-	r := &readiness{
-		ready: make(chan struct{}), max: max,
+	return &readiness{
+		max:          max,
 		withoutRoots: cmp.Or(p.SettleWithoutRoots, 500*time.Millisecond),
 		afterRoots:   cmp.Or(p.SettleAfterRoots, 100*time.Millisecond),
 	}
-	close(r.ready)
-	return r
 }
 
-// wait returns a channel that is closed once the server is ready.
-func (r *readiness) wait() <-chan struct{} {
+// left returns how long the server is not ready yet, as far as is known now.
+func (r *readiness) left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ready
+	return time.Until(r.at)
 }
 
 // begin makes the server not ready until it has had time to read its roots, which it may have asked
@@ -44,9 +41,6 @@ func (r *readiness) begin(changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = r.sent && !changed
-	if r.timer == nil {
-		r.ready = make(chan struct{})
-	}
 	r.latest = time.Now().Add(r.max)
 	r.pause()
 }
@@ -56,7 +50,7 @@ func (r *readiness) rootsSent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sent = true
-	if r.timer != nil {
+	if time.Now().Before(r.at) {
 		r.pause()
 	}
 }
@@ -68,17 +62,7 @@ func (r *readiness) pause() {
 	if r.sent {
 		quiet = r.afterRoots
 	}
-	if r.timer != nil {
-		r.timer.Stop()
+	if r.at = time.Now().Add(quiet); r.at.After(r.latest) {
+		r.at = r.latest
 	}
-	var timer *time.Timer
-	timer = time.AfterFunc(min(quiet, time.Until(r.latest)), func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if r.timer == timer {
-			r.timer = nil
-			close(r.ready)
-		}
-	})
-	r.timer = timer
 }

@@ -38,12 +38,12 @@ type server struct {
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
 	mu         sync.Mutex
-	state      acpmcp.State
+	state      acpmcp.State   // Starting also while it is ready, see status
 	waiting    string         // what a starting server waits for
 	signingIn  *authorization // the one it waits for, or nil
 	err        error
-	failure    error         // why it failed last; nil once it is ready
-	changed    chan struct{} // closed and replaced when state or connection changes
+	failure    error         // why it failed last; nil once it is connected
+	changed    chan struct{} // closed and replaced when there is something new to wait for
 	running    bool          // run is running
 	connection *connection   // nil while there is none to use
 	retryAt    time.Time     // when a failed server may be tried again
@@ -74,9 +74,6 @@ func (s *server) id() ServerID { return ServerID{s.config.Name, s.prefix} }
 
 // ready waits until the server takes calls, starting it if necessary, and returns its connection.
 func (s *server) ready(ctx context.Context) (*connection, error) {
-	if c := s.connected(); c != nil && c.isReady() {
-		return c, nil
-	}
 	wait := s.set.options.Wait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		timeoutError(s.config.Name, "become ready", wait))
@@ -86,10 +83,12 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		s.mu.Lock()
 		c, state, err, changed, failures := s.connection, s.state, s.err, s.changed, s.failures
 		s.mu.Unlock()
-		var settled <-chan struct{}
+		var settled <-chan time.Time
 		switch {
+		case c != nil && c.isReady():
+			return c, nil
 		case c != nil && !c.calls.isClosed():
-			settled = c.readiness.wait()
+			settled = time.After(c.readiness.left())
 		case state == acpmcp.Failed, state == acpmcp.Waiting && failures > 1:
 			return nil, err // it may recover, but waiting is not worthwhile
 		case state == acpmcp.Stopped:
@@ -97,7 +96,6 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		}
 		select {
 		case <-settled:
-			return c, nil
 		case <-changed:
 		case <-ctx.Done():
 			return nil, s.explain(context.Cause(ctx))
@@ -148,9 +146,14 @@ func (s *server) ensureRunning() {
 // setState changes the state and wakes those who wait for a change. The caller holds mu.
 func (s *server) setState(to acpmcp.State, err error) {
 	s.state, s.err = to, err
-	if err != nil || to == acpmcp.Ready {
+	if err != nil {
 		s.failure = err
 	}
+	s.wake()
+}
+
+// wake wakes those who wait for a change. The caller holds mu.
+func (s *server) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -303,37 +306,27 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.connection, s.legacy = c, !c.peer.modern()
+	s.connection, s.legacy, s.failure = c, !c.peer.modern(), nil
 	s.setStarting("it is given time to read the roots")
 	s.mu.Unlock()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
 	s.log.Info("MCP server connected", "revision", c.peer.InitializeResult().ProtocolVersion)
-	ready := c.readiness.wait()
-	for {
-		select {
-		case <-ready:
-			ready = nil
-			s.mu.Lock()
-			if s.connection == c {
-				s.setState(acpmcp.Ready, nil)
-			}
-			s.mu.Unlock()
-		case <-c.ended:
-			err := s.connectionError(c)
-			s.disconnect(c)
-			return err
-		case err := <-c.over:
-			s.log.Info("connecting to an MCP server again", "error", err)
-			s.leave(c)
-			return err
-		case lost := <-s.restarts:
-			return s.restart(c, lost)
-		case <-s.ctx.Done():
-			s.disconnect(c)
-			return context.Cause(s.ctx)
-		}
+	select {
+	case <-c.ended:
+		err := s.connectionError(c)
+		s.disconnect(c)
+		return err
+	case err := <-c.over:
+		s.log.Info("connecting to an MCP server again", "error", err)
+		s.leave(c)
+		return err
+	case lost := <-s.restarts:
+		return s.restart(c, lost)
+	case <-s.ctx.Done():
+		s.disconnect(c)
+		return context.Cause(s.ctx)
 	}
 }
 

@@ -15,8 +15,12 @@ func (s *server) status() acpmcp.Status {
 	defer s.mu.Unlock()
 	status := acpmcp.Status{
 		Name: s.config.Name, Prefix: s.prefix, Transport: s.config.Transport, File: s.config.File,
-		State: s.currentState(), Err: s.err, Restarts: s.restarted,
+		State: s.state, Err: s.err, Restarts: s.restarted,
 		RootsDeclared: s.config.declaresRoots(),
+	}
+	c := s.connection
+	if c != nil && c.isReady() {
+		status.State = acpmcp.Ready
 	}
 	if status.State == acpmcp.Starting {
 		status.Waiting = s.waiting
@@ -31,7 +35,6 @@ func (s *server) status() acpmcp.Status {
 	for _, w := range s.warnings {
 		status.Warnings = append(status.Warnings, string(w))
 	}
-	c := s.connection
 	if c == nil {
 		return status
 	}
@@ -45,13 +48,4 @@ func (s *server) status() acpmcp.Status {
 	}
 	status.SentRoots = c.sentRoots()
 	return status
-}
-
-// currentState returns the state. A server is ready as soon as it takes calls, even if run has yet
-// to notice it. The caller holds mu.
-func (s *server) currentState() acpmcp.State {
-	if s.state == acpmcp.Starting && s.connection != nil && s.connection.isReady() {
-		return acpmcp.Ready
-	}
-	return s.state
 }

@@ -21,17 +21,9 @@ func TestStatusAfterFailure(t *testing.T) {
 		require.NoError(t, s.status().Err)
 		require.EqualError(t, s.explain(errors.New("too late")), "too late: "+expected+"it exited")
 
-		s.setState(acpmcp.Ready, nil)
+		s.failure = nil // as a connection makes it
 		s.setStarting("it is being restarted")
 		require.Equal(t, "it is being restarted", s.status().Waiting)
 		require.EqualError(t, s.explain(errors.New("too late")), "too late: it is being restarted")
 	}
-}
-
-// A server is ready as soon as it takes calls.
-func TestReadyBeforeItIsNoticed(t *testing.T) {
-	s := &server{changed: make(chan struct{})}
-	s.connection = &connection{server: s, readiness: newReadiness(acpmcp.Policy{}, 0)}
-	s.setStarting("it is given time to read the roots")
-	require.Equal(t, acpmcp.Ready, s.currentState())
 }

@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -25,18 +24,7 @@ type Tool struct {
 	// that a file in a root configures the server.
 	Identity string
 	Found    bool
-
-	key ToolKey
 }
-
-// ToolKey identifies a tool of a running or restarted server until the server redefines the tool.
-type ToolKey struct {
-	server      *server
-	fingerprint [sha256.Size]byte
-}
-
-// Key returns the tool's key.
-func (t Tool) Key() ToolKey { return t.key }
 
 // listTools returns the server's tools.
 func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
@@ -82,7 +70,6 @@ func (s *server) tool(definition *mcp.Tool, name string) Tool {
 	t.Name, t.Server = s.prefix+"."+name, s.config.Name
 	t.Identity = string(consent.NewID(
 		[]string{s.config.Identity(), t.Name}, []string{string(encode(definition))}))
-	t.key = ToolKey{s, sha256.Sum256(append([]byte(t.Name), encode(definition)...))}
 	return t
 }
 
