@@ -21,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // SecretVariable is the environment variable that holds the secret a relay sends to its publisher.
@@ -284,11 +285,11 @@ func (p *Publisher) answer(conn net.Conn, wants byte) {
 	var a any
 	switch {
 	case wants == rootsOnce && roots != nil:
-		a = newSessionRoots(*roots)
+		a = namedRoots(*roots)
 	case wants == contextOnce && context == nil:
-		a = sessionContext{}
+		a = ""
 	case wants == contextOnce:
-		a = sessionContext{context()}
+		a = context()
 	case wants == rulesOnce && rules != nil:
 		if all, known := rules(); known {
 			a = all
@@ -303,21 +304,22 @@ func (p *Publisher) answer(conn net.Conn, wants byte) {
 	}
 }
 
-// newSessionRoots returns the roots of a session, or no roots if it has only one.
-func newSessionRoots(roots mcproots.Snapshot) sessionRoots {
-	a, named := sessionRoots{Roots: []sessionRoot{}}, 0
+// namedRoots returns the roots of a session as it names them, or none if it has only one.
+func namedRoots(roots mcproots.Snapshot) []workspace.Root {
+	all, named := []workspace.Root{}, 0
 	for _, r := range roots.All() {
 		named += len(r.Dirs)
 	}
 	if named < 2 {
-		return a
+		return all
 	}
 	for _, r := range roots.Existing().All() {
 		for _, dir := range r.Dirs {
-			a.Roots = append(a.Roots, sessionRoot{dir.String(), r.Real.String(), r.Grant})
+			all = append(all,
+				workspace.Root{Index: len(all), Dir: dir, Real: r.Real, Grant: r.Grant})
 		}
 	}
-	return a
+	return all
 }
 
 // encodeRoots returns a result of roots/list, as a line.

@@ -14,23 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sessionRoots is a publisher's response to SessionRoots.
-type sessionRoots struct {
-	Roots []sessionRoot `json:"folders"`
-}
-
-// sessionContext is a publisher's response to SessionContext.
-type sessionContext struct {
-	Text string `json:"text"`
-}
-
-type sessionRoot struct {
-	Dir  string `json:"dir"`  // as the session names it
-	Real string `json:"real"` // where it led when the session was opened
-
-	Grant workspace.Grant `json:"grant,omitempty"`
-}
-
 // ErrEnded is returned by SessionRoots and SessionContext after the session has ended.
 var ErrEnded = errors.New("the session that these tools belong to is not open: open it with " +
 	"acp-agent to use them again")
@@ -38,28 +21,13 @@ var ErrEnded = errors.New("the session that these tools belong to is not open: o
 // SessionRoots returns the current roots of the session whose publisher is at address, in order. It
 // returns none if the working directory is the only root. It fails if the session has ended.
 func SessionRoots(ctx context.Context, address, secret string) ([]workspace.Root, error) {
-	var a sessionRoots
-	if err := ask(ctx, address, secret, rootsOnce, &a); err != nil {
-		return nil, err
-	}
-	roots := make([]workspace.Root, len(a.Roots))
-	for i, f := range a.Roots {
-		dir, dirErr := workspace.ParseDir(f.Dir)
-		real, realErr := workspace.ParseDir(f.Real)
-		if err := errors.Join(dirErr, realErr); err != nil {
-			return nil, err
-		}
-		roots[i] = workspace.Root{Index: i, Dir: dir, Real: real, Grant: f.Grant}
-	}
-	return roots, nil
+	return ask[[]workspace.Root](ctx, address, secret, rootsOnce)
 }
 
 // SessionContext returns the text for the model of the session whose publisher is at address, which
 // our MCP server puts into its instructions, or "".
 func SessionContext(ctx context.Context, address, secret string) (string, error) {
-	var a sessionContext
-	err := ask(ctx, address, secret, contextOnce, &a)
-	return a.Text, err
+	return ask[string](ctx, address, secret, contextOnce)
 }
 
 // Rules are the texts of a session's rules about what is asked about and denied in its folders.
@@ -73,31 +41,30 @@ type Rules struct {
 }
 
 // SessionRules returns the rules of the session whose publisher is at address.
-func SessionRules(ctx context.Context, address, secret string) (r Rules, err error) {
-	err = ask(ctx, address, secret, rulesOnce, &r)
-	return r, err
+func SessionRules(ctx context.Context, address, secret string) (Rules, error) {
+	return ask[Rules](ctx, address, secret, rulesOnce)
 }
 
-// ask asks a publisher once and decodes its response into a.
-func ask(ctx context.Context, address, secret string, wants byte, a any) error {
+// ask asks a publisher once.
+func ask[T any](ctx context.Context, address, secret string, wants byte) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	conn, in, err := dial(ctx, address, secret, wants)
 	if err != nil {
-		return ErrEnded
+		return answer, ErrEnded
 	}
 	defer conn.Close()
 	line, err := in.Append(nil)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return ErrEnded
+		return answer, ErrEnded
 	}
 	if err == nil {
-		err = json.Unmarshal(line, a)
+		err = json.Unmarshal(line, &answer)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read the folders of the session: %w", err)
+		return answer, fmt.Errorf("cannot read the folders of the session: %w", err)
 	}
-	return nil
+	return answer, nil
 }
 
 const (
