@@ -128,45 +128,21 @@ func isID(raw json.RawMessage) bool {
 // message has an id only if the line is known to be a request or a response.
 func decodeBeginning(line []byte) message {
 	const enough = 64 << 10
-	line = line[:min(len(line), enough)]
-	d := json.NewDecoder(bytes.NewReader(line))
-	if start, err := d.Token(); err != nil || start != json.Delim('{') {
-		return message{}
-	}
-	var (
-		m         message
-		isRequest bool
-		ids       int
-	)
-	for d.More() {
-		token, err := d.Token()
-		name, isName := token.(string)
-		if err != nil || !isName {
-			break
-		}
-		switch name {
-		case "id":
+	o := strictjson.Beginning(line[:min(len(line), enough)])
+	has := func(name string) bool { return o.Field(name).Present() }
+	m, ids := message{isResponse: has("result") || has("error")}, 0
+	for name := range o.All() {
+		if name == "id" {
 			ids++
-		case "method", "params":
-			isRequest = true
-		case "result", "error":
-			m.isResponse = true
-		}
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			break
-		}
-		switch {
-		case d.InputOffset() == int64(len(line)): // perhaps the line continues the value
-		case name == "id" && isID(value) && len(value) <= maxID && utf8.Valid(value):
-			m.id = ID{raw: string(value)}
-		case name == "method":
-			_ = json.Unmarshal(value, &m.method) // for the log
 		}
 	}
-	if ids > 1 || isRequest == m.isResponse {
+	if ids > 1 || m.isResponse == (has("method") || has("params")) {
 		return message{}
 	}
+	if id := o.Field("id").Raw(); len(id) > 0 && len(id) <= maxID && isID(id) && utf8.Valid(id) {
+		m.id = ID{raw: string(id)}
+	}
+	_ = json.Unmarshal(o.Field("method").Raw(), &m.method) // for the log
 	if m.isResponse {
 		m.response.err = errMalformedResponse
 	}

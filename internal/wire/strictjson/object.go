@@ -36,6 +36,19 @@ func ParseObject(raw json.RawMessage) (Object, error) {
 	return parseObject(raw, place{})
 }
 
+// Beginning returns the members at the beginning of an object, up to one that is malformed or not
+// complete. The value of that one is empty, but not nil.
+func Beginning(raw json.RawMessage) Object {
+	o := Object{raw: raw}
+	_ = members(raw, '{', func(m member) {
+		if m.end == len(raw) { // perhaps the value goes on
+			m.value, m.end = 0, 0
+		}
+		o.members = append(o.members, m)
+	})
+	return o
+}
+
 func parseObject(raw json.RawMessage, at place) (Object, error) {
 	o := Object{at: at, raw: raw, members: make([]member, 0, 4)}
 	n := 0

@@ -1,6 +1,9 @@
 package strictjson
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // Prune returns the object raw without the members that shape does not have, unless they are
 // misspelled, so that [Check] still reports these. It also removes the members called drop from all
@@ -39,12 +42,12 @@ func (p *pruner) object(raw []byte, shape, only *Shape) error {
 	return err
 }
 
-// value writes a valid value of the given shape.
+// value writes a value of the given shape.
 func (p *pruner) value(raw []byte, shape *Shape) {
 	switch {
-	case raw[0] == '{' && shape != nil && shape.Fields != nil:
+	case IsObject(raw) && shape != nil && shape.Fields != nil:
 		_ = p.object(raw, shape, nil)
-	case raw[0] == '[' && shape.items() != nil:
+	case bytes.HasPrefix(raw, []byte{'['}) && shape.items() != nil:
 		p.out = append(p.out, '[')
 		first := len(p.out)
 		_ = members(raw, '[', func(m member) {

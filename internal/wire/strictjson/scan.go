@@ -157,7 +157,7 @@ type member struct {
 
 // members calls yield for each member of an object or entry of an array, whose first byte is open.
 // It returns an error unless raw is one valid value of that kind, but yields what is before the
-// error.
+// error, and a member whose value is malformed.
 func members(raw []byte, open jsontext.Kind, yield func(member)) error {
 	s := newScanner(raw)
 	defer s.release()
@@ -179,10 +179,10 @@ func members(raw []byte, open jsontext.Kind, yield func(member)) error {
 			}
 			m.name = name(raw[m.start:m.end])
 		}
-		if m.value, m.end, err = s.value(); err != nil {
+		m.value, m.end, err = s.value()
+		if yield(m); err != nil {
 			return err
 		}
-		yield(m)
 	}
 	if err := s.delim(); err != nil {
 		return err
