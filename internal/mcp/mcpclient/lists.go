@@ -13,77 +13,66 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// list is one kind of list of a server, such as its tools.
-type list[T any] struct {
-	items []T
-	cut   bool // there are more, over the limits
-}
-
-// listCache keeps a list until the server says that it has changed.
+// listCache keeps what a server lists of one kind until the server says that it has changed.
 type listCache[T any] struct {
 	version atomic.Int64 // incremented by invalidate
 
 	mu      sync.Mutex // held while the list is fetched
 	known   bool
-	fetched int64 // the version of list
-	list    list[T]
+	fetched int64 // the version of items
+	items   []T
+	cut     bool // there are more, over the limits
 }
 
 // invalidate makes the next get fetch the list again.
 func (c *listCache[T]) invalidate() { c.version.Add(1) }
 
-// get returns the items, from the cache if possible. Several callers share one fetch.
-func (c *listCache[T]) get(
-	ctx context.Context, fetch func(context.Context) (list[T], error),
-) ([]T, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if version := c.version.Load(); !c.known || c.fetched != version {
-		l, err := fetch(ctx)
-		if err != nil {
-			return nil, err
-		}
-		c.known, c.fetched, c.list = true, version, l
-	}
-	return c.list.items, nil
+// lister fetches the list of one kind.
+type lister[T, N any] struct {
+	kind string // in the plural
+	// page returns the items of a page and the cursor of the next one, "" after the last.
+	page func(ctx context.Context, cursor string) ([]*T, string, error)
+	name func(*T) string // items without a name are left out
+	// named returns an item with its name as it is unique in the list.
+	named func(item *T, unique string) N
 }
 
-// latest returns the items that were fetched last, or nil while they are being fetched.
-func (c *listCache[T]) latest() []T {
-	if !c.mu.TryLock() {
-		return nil
+// fetch returns the items, from the cache if possible. Several callers share one fetch.
+func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache[N]) ([]N, error) {
+	cache.mu.Lock()
+	defer cache.mu.Unlock()
+	version := cache.version.Load()
+	if cache.known && cache.fetched == version {
+		return cache.items, nil
 	}
-	defer c.mu.Unlock()
-	return c.list.items
+	all, cut, err := l.collect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(all))
+	for i, item := range all {
+		names[i] = l.name(item)
+	}
+	items := make([]N, len(all))
+	for i, unique := range uniqueNames(names, nil) {
+		items[i] = l.named(all[i], unique)
+	}
+	cache.known, cache.fetched, cache.items, cache.cut = true, version, items, cut
+	return items, nil
 }
 
-// describeCut returns a sentence about what is left out of the list, or none.
-func (c *listCache[T]) describeCut(kind string, l limits) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.list.cut {
-		return nil
-	}
-	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a "+
-		"list is limited to %d entries and %s", kind, len(c.list.items), maxItems,
-		text.Size(l.MaxListBytes))}
-}
-
-// collect returns the items that a server lists, up to the limits. fetch returns the items of a
-// page and the cursor of the next one, "" after the last. Items without a name are left out, and so
-// are repeated ones. A cursor that the server has given before ends the list.
-func collect[T any](c *connection, kind string, fetch func(cursor string) ([]*T, string, error),
-	name func(*T) string) (list[*T], error) {
-	var l list[*T]
+// collect returns the items that a server lists, up to the limits. Repeated ones are left out. A
+// cursor that the server has given before ends the list.
+func (l lister[T, N]) collect(ctx context.Context, c *connection) (all []*T, cut bool, err error) {
 	left, cursor := c.server.set.options.limits.MaxListBytes, ""
 	cursors, known := map[string]bool{"": true}, map[string]bool{}
 	for {
-		items, next, err := fetch(cursor)
+		items, next, err := l.page(ctx, cursor)
 		if err != nil {
-			return list[*T]{}, err
+			return nil, false, err
 		}
 		for _, item := range items {
-			if item == nil || name(item) == "" {
+			if item == nil || l.name(item) == "" {
 				continue
 			}
 			encoded := string(encode(item))
@@ -92,39 +81,44 @@ func collect[T any](c *connection, kind string, fetch func(cursor string) ([]*T,
 			}
 			known[encoded] = true
 			left -= len(encoded)
-			if left < 0 || len(l.items) == maxItems {
+			if left < 0 || len(all) == maxItems {
 				c.server.log.Warn("MCP server lists more items than are used",
-					"kind", kind, "used", len(l.items))
-				l.cut = true
-				return l, nil
+					"kind", l.kind, "used", len(all))
+				return all, true, nil
 			}
-			l.items = append(l.items, item)
+			all = append(all, item)
 		}
 		cursor = next
 		if cursors[cursor] {
 			if cursor != "" {
 				c.server.log.Warn("MCP server lists the same items again and again",
-					"kind", kind, "used", len(l.items))
+					"kind", l.kind, "used", len(all))
 			}
-			return l, nil
+			return all, false, nil
 		}
 		cursors[cursor] = true
 	}
 }
 
-// withNames gives each item a unique name, and returns the results of calling named with both.
-func withNames[T, N any](
-	l list[*T], name func(*T) string, named func(item *T, unique string) N,
-) list[N] {
-	names := make([]string, len(l.items))
-	for i, item := range l.items {
-		names[i] = name(item)
+// latest returns the items that were fetched last, or nil while they are being fetched.
+func (c *listCache[T]) latest() []T {
+	if !c.mu.TryLock() {
+		return nil
 	}
-	result := list[N]{cut: l.cut}
-	for i, unique := range uniqueNames(names, nil) {
-		result.items = append(result.items, named(l.items[i], unique))
+	defer c.mu.Unlock()
+	return c.items
+}
+
+// describeCut returns a sentence about what is left out of the list, or none.
+func (c *listCache[T]) describeCut(kind string, l limits) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.cut {
+		return nil
 	}
-	return result
+	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a "+
+		"list is limited to %d entries and %s", kind, len(c.items), maxItems,
+		text.Size(l.MaxListBytes))}
 }
 
 // List sends what each server offers as soon as it is known, and then closes the channel. It starts

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +25,8 @@ type inbox struct {
 	secrets *secret.Scrubber // to remove from logged messages; nil for none
 	limits  limits
 	pending chan struct{} // has an element for each request of the server without an answer
-	open    openRequests
-	invalid atomic.Int32 // messages that could not be read
+	open    sync.Map      // the ids of our requests that are not answered yet
+	invalid atomic.Int32  // messages that could not be read
 }
 
 func newInbox(l limits, log *slog.Logger) *inbox {
@@ -39,7 +40,7 @@ func newInbox(l limits, log *slog.Logger) *inbox {
 func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	switch m := m.(type) {
 	case *mcpjsonrpc.Response:
-		b.open.remove(m.ID)
+		b.open.Delete(m.ID)
 	case *mcpjsonrpc.Request:
 		if !m.IsCall() {
 			break
@@ -77,7 +78,7 @@ func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string
 		case ok && answer.Error == nil && answer.Result == nil:
 			err = errNoMessage
 		case ok:
-			answer.ID, _ = b.open.find(answer.ID)
+			answer.ID, _ = b.findOpen(answer.ID)
 			answer.Result = b.readable(fixInputRequests(answer.Result))
 		}
 		if err != nil {
@@ -91,6 +92,22 @@ func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string
 		all = append(all, m)
 	}
 	return all, unreadable
+}
+
+// findOpen returns the id of the open request that an answer with this id is for, and whether there
+// is one: some servers send numbers as texts.
+func (b *inbox) findOpen(id mcpjsonrpc.ID) (found mcpjsonrpc.ID, known bool) {
+	if _, known := b.open.Load(id); known {
+		return id, true
+	}
+	found = id
+	b.open.Range(func(key, _ any) bool {
+		if open := key.(mcpjsonrpc.ID); id.Raw() == fmt.Sprint(open.Raw()) {
+			found, known = open, true
+		}
+		return !known
+	})
+	return found, known
 }
 
 // splitBatch returns the messages in data, which may be an array of them and begin with a byte
@@ -118,7 +135,7 @@ func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 		return nil
 	}
 	id, err := mcpjsonrpc.MakeID(given)
-	id, known := b.open.find(id)
+	id, known := b.findOpen(id)
 	if err != nil || !known {
 		return nil
 	}

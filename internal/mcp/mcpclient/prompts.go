@@ -27,21 +27,19 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Prompts == nil {
 		return nil, nil
 	}
-	return c.prompts.get(ctx, func(ctx context.Context) (list[prompt], error) {
-		name := func(p *mcp.Prompt) string { return p.Name }
-		fetch := func(cursor string) ([]*mcp.Prompt, string, error) {
-			r, err := c.peer.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-			if err != nil {
-				return nil, "", err
-			}
-			return r.Prompts, r.NextCursor, nil
+	page := func(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
+		r, err := c.peer.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
 		}
-		listed, err := collect(c, "prompts", fetch, name)
-		return withNames(listed, name, func(p *mcp.Prompt, unique string) prompt {
-			return prompt{acpmcp.Prompt{Name: c.server.prefix + ":" + unique,
-				Description: p.Description, Hint: argumentsHint(p)}, p}
-		}), err
-	})
+		return r.Prompts, r.NextCursor, nil
+	}
+	name := func(p *mcp.Prompt) string { return p.Name }
+	named := func(p *mcp.Prompt, unique string) prompt {
+		return prompt{acpmcp.Prompt{Name: c.server.prefix + ":" + unique,
+			Description: p.Description, Hint: argumentsHint(p)}, p}
+	}
+	return lister[mcp.Prompt, prompt]{"prompts", page, name, named}.fetch(ctx, c, &c.prompts)
 }
 
 // GetPrompt gets the prompt called name, starting its server if necessary. arguments are what the

@@ -13,23 +13,19 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Resources == nil {
 		return nil, nil
 	}
-	return c.resources.get(ctx, func(ctx context.Context) (list[acpmcp.Resource], error) {
-		uri := func(r *mcp.Resource) string { return r.URI }
-		fetch := func(cursor string) ([]*mcp.Resource, string, error) {
-			r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-			if err != nil {
-				return nil, "", err
-			}
-			return r.Resources, r.NextCursor, nil
+	page := func(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
+		r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
 		}
-		listed, err := collect(c, "resources", fetch, uri)
-		described := list[acpmcp.Resource]{cut: listed.cut}
-		for _, r := range listed.items {
-			described.items = append(described.items,
-				acpmcp.Resource{URI: r.URI, Description: r.Description})
-		}
-		return described, err
-	})
+		return r.Resources, r.NextCursor, nil
+	}
+	uri := func(r *mcp.Resource) string { return r.URI }
+	described := func(r *mcp.Resource, _ string) acpmcp.Resource {
+		return acpmcp.Resource{URI: r.URI, Description: r.Description}
+	}
+	return lister[mcp.Resource, acpmcp.Resource]{"resources", page, uri, described}.
+		fetch(ctx, c, &c.resources)
 }
 
 // ReadResource returns the content of a resource of the server with this prefix, otherwise with

@@ -31,23 +31,20 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Tools == nil {
 		return nil, nil
 	}
-	return c.tools.get(ctx, func(ctx context.Context) (list[Tool], error) {
-		name := func(t *mcp.Tool) string {
-			if isForApps(t) {
-				return "" // it is left out
-			}
-			return t.Name
+	page := func(ctx context.Context, cursor string) ([]*mcp.Tool, string, error) {
+		r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, "", err
 		}
-		fetch := func(cursor string) ([]*mcp.Tool, string, error) {
-			r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-			if err != nil {
-				return nil, "", err
-			}
-			return r.Tools, r.NextCursor, nil
+		return r.Tools, r.NextCursor, nil
+	}
+	name := func(t *mcp.Tool) string {
+		if isForApps(t) {
+			return ""
 		}
-		listed, err := collect(c, "tools", fetch, name)
-		return withNames(listed, name, c.server.tool), err
-	})
+		return t.Name
+	}
+	return lister[mcp.Tool, Tool]{"tools", page, name, c.server.tool}.fetch(ctx, c, &c.tools)
 }
 
 // isForApps reports whether only the server's own page may call a tool (MCP Apps).

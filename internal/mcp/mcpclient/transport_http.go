@@ -77,7 +77,7 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base,
 		ctx: ctx, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
 	}
-	t.client = &http.Client{Transport: roundTripper(t.do), CheckRedirect: t.checkRedirect}
+	t.client = &http.Client{Transport: roundTripper(t.do)}
 	return t, nil
 }
 
@@ -90,21 +90,6 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements [http.RoundTripper].
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-func (t *httpTransport) checkRedirect(req *http.Request, via []*http.Request) error {
-	if len(via) >= 5 {
-		return errors.New("too many redirects")
-	}
-	return t.checkOrigin(req.URL)
-}
-
-func (t *httpTransport) checkOrigin(u *url.URL) error {
-	if u.Scheme != t.origin.Scheme || u.Host != t.origin.Host {
-		return fmt.Errorf("it leads to another server, %s://%s, which must not get its headers: "+
-			"configure that URL if you trust it", u.Scheme, u.Host)
-	}
-	return nil
-}
 
 // Connect implements [mcp.Transport].
 func (t *httpTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
@@ -150,7 +135,7 @@ func (t *httpTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
 	case err != nil:
 		return err
 	case out.isCall():
-		t.open.add(out.id)
+		t.open.Store(out.id, nil)
 		t.spawn(func() { t.call(ctx, out) })
 		return nil
 	case out.id.IsValid():
@@ -200,7 +185,7 @@ func (t *httpTransport) spawn(f func()) {
 
 // call sends a request and passes on the answer, or the error that there is instead.
 func (t *httpTransport) call(ctx context.Context, out *outgoing) {
-	defer t.open.remove(out.id)
+	defer t.open.Delete(out.id)
 	ctx, end := t.bound(ctx)
 	defer end()
 	res, err := t.post(ctx, out)
@@ -323,10 +308,11 @@ func setHeader(h http.Header, name, value string) {
 	}
 }
 
-// do sends a request with the configured headers.
+// do sends a request, perhaps after a redirect, with the configured headers.
 func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
-	if err := t.checkOrigin(req.URL); err != nil {
-		return nil, err
+	if u := req.URL; u.Scheme != t.origin.Scheme || u.Host != t.origin.Host {
+		return nil, fmt.Errorf("it leads to another server, %s://%s, which must not get its "+
+			"headers: configure that URL if you trust it", u.Scheme, u.Host)
 	}
 	from := new(netip.Addr)
 	ctx := context.WithValue(req.Context(), addressKey{}, from)

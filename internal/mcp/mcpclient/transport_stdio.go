@@ -91,7 +91,7 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 		return err
 	}
 	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
-		t.open.add(r.ID)
+		t.open.Store(r.ID, nil)
 	}
 	if _, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.answered()

@@ -26,7 +26,7 @@ func TestPrune(t *testing.T) {
 		`{"texts":["_meta"],"_meta":1,"id":1,"id":2}`:        `{"texts":["_meta"],"id":1,"id":2}`,
 		`["_meta"]`: `["_meta"]`,
 		`{"_meta":`: `{"_meta":`, `{"in":`: `{"in":`, `{"list":[`: `{"list":[`,
-		`null`:      `null`, ``: ``,
+		`null`: `null`, ``: ``,
 	} {
 		require.Equal(t, want, string(Prune(json.RawMessage(raw), shape, "_meta")))
 	}
