@@ -76,11 +76,8 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 	}
 	err := c.withScope(ctx, scoped(request, nil, ""), read)
 	if errors.Is(err, errInputRequired) {
-		c.mu.Lock()
-		list := c.listed
-		c.mu.Unlock()
 		var sc *scope
-		if sc, err = c.server.openList(ctx, list); err == nil {
+		if sc, err = c.server.openList(ctx, c.listed.Load()); err == nil {
 			defer sc.close()
 			err = read(sc)
 		}

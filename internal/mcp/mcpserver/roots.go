@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,12 +34,12 @@ type client struct {
 	mentions        discovery.Mentions // of instructions, in results
 	slots           *callSlots         // for its tool calls
 
-	ready chan struct{} // closed when a legacy client has sent notifications/initialized
+	ready     chan struct{} // closed when a legacy client has sent notifications/initialized
+	markReady func()        // closes ready
 
-	mu          sync.Mutex
-	initialized bool                 // whether initialize was received
-	follower    *follower            // set by initialize if the client's roots are used
-	listed      *mcp.ListRootsResult // the roots that it has listed last, or nil
+	initialized atomic.Bool                         // whether initialize was received
+	follower    atomic.Pointer[follower]            // of the client's roots, nil if they are not used
+	listed      atomic.Pointer[mcp.ListRootsResult] // the roots that it has listed last, or nil
 }
 
 // receive handles a client's declarations about itself and its roots before the SDK serves the
@@ -52,11 +52,11 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 			c.initialize(r)
 		case "notifications/initialized":
 			c.markReady()
-			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+			if f := c.follower.Load(); f != nil && !c.onlyDuringCalls {
 				f.askNow(ctx)
 			}
 		case mcproots.ChangedMethod:
-			if f := c.rootsFollower(); f != nil && !c.onlyDuringCalls {
+			if f := c.follower.Load(); f != nil && !c.onlyDuringCalls {
 				f.askNow(ctx)
 			} else if f != nil {
 				f.changed()
@@ -85,17 +85,6 @@ func (c *client) takeTurn(ctx context.Context, r mcp.Request, next mcp.MethodHan
 		return err
 	})
 	return result, withCode(ctx, err)
-}
-
-// markReady records that a client may be sent requests.
-func (c *client) markReady() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.ready:
-	default:
-		close(c.ready)
-	}
 }
 
 // awaitReady waits until a client may be sent requests, but not for ever: some never say so.
@@ -130,37 +119,19 @@ func (c *client) initialize(r mcp.Request) {
 		// otherwise the SDK would treat a client that sends initialize as modern
 		params.ProtocolVersion = mcproots.Legacy
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.initialized {
+	if c.initialized.Swap(true) {
 		return // the SDK rejects it
 	}
-	c.initialized = true
+	if c.server.configured == nil && c.server.options.Session == nil &&
+		params.Capabilities != nil && params.Capabilities.RootsV2 != nil {
+		ask := func(ctx context.Context) (*scope, error) { return c.ask(ctx, session) }
+		maxAge := time.Duration(0)
+		if !params.Capabilities.RootsV2.ListChanged {
+			maxAge = c.server.limits.rootsAge
+		}
+		c.follower.Store(newFollower(ask, c.server.options.Timeout, maxAge))
+	}
 	c.server.watch(session, c)
-	if c.server.configured != nil || c.server.options.Session != nil ||
-		params.Capabilities == nil || params.Capabilities.RootsV2 == nil {
-		return
-	}
-	ask := func(ctx context.Context) (*scope, error) { return c.ask(ctx, session) }
-	maxAge := time.Duration(0)
-	if !params.Capabilities.RootsV2.ListChanged {
-		maxAge = c.server.limits.rootsAge
-	}
-	c.follower = newFollower(ask, c.server.options.Timeout, maxAge)
-}
-
-// rootsFollower returns the follower of the client's roots, nil if they are not used.
-func (c *client) rootsFollower() *follower {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.follower
-}
-
-// disconnected ends a pending roots/list, which the client will not answer.
-func (c *client) disconnected() {
-	if f := c.rootsFollower(); f != nil {
-		f.disconnect()
-	}
 }
 
 // ask asks a legacy client for its roots and opens them.
@@ -175,18 +146,10 @@ func (c *client) ask(ctx context.Context, session *mcp.ServerSession) (*scope, e
 		}
 		return nil, fmt.Errorf("the client did not list its roots: %w", err)
 	}
-	if before := c.noteRoots(list); before != nil && !reflect.DeepEqual(before, list) {
+	if before := c.listed.Swap(list); before != nil && !reflect.DeepEqual(before, list) {
 		c.promptsChanged()
 	}
 	return c.server.openList(ctx, list)
-}
-
-// noteRoots records the list of a client's roots, and returns the one before.
-func (c *client) noteRoots(list *mcp.ListRootsResult) (before *mcp.ListRootsResult) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before, c.listed = c.listed, list
-	return before
 }
 
 // rootsKey is the key of the request for roots in a result.
@@ -238,7 +201,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	case mcproots.IsModern(r.revision):
 		return c.withModernScope(ctx, r, use)
 	}
-	f := c.rootsFollower()
+	f := c.follower.Load()
 	if f == nil {
 		return use(closedScope(sourceNone, noCapability, nil))
 	}
@@ -289,7 +252,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 		return err
 	}
 	defer sc.close()
-	if !reflect.DeepEqual(c.noteRoots(list), list) {
+	if !reflect.DeepEqual(c.listed.Swap(list), list) {
 		c.promptsChanged()
 	}
 	return use(sc)

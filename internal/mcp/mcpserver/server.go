@@ -152,7 +152,7 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 	s.sessions[session] = true
 	s.watching.Go(func() {
 		_ = session.Wait()
-		if f := c.rootsFollower(); f != nil {
+		if f := c.follower.Load(); f != nil {
 			f.close()
 		}
 		s.mu.Lock()
@@ -189,6 +189,7 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		},
 	)
 	c.ready = make(chan struct{})
+	c.markReady = sync.OnceFunc(func() { close(c.ready) })
 	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
 	server.AddReceivingMiddleware(c.receive)
 	c.addTools(server)

@@ -44,7 +44,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	case <-ctx.Done():
 		err = closeInput(in)
 	}
-	c.disconnected()
+	if f := c.follower.Load(); f != nil {
+		f.disconnect() // it will not answer roots/list
+	}
 	select {
 	case <-t.allAnswered():
 	case <-time.After(s.limits.grace):
