@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -31,7 +30,7 @@ type agent struct {
 	unused     chan struct{} // closed when nothing uses the agent; see principal.take
 
 	known    atomic.Pointer[initialization] // nil before initialize
-	starter  *mcpclient.Starter             // limits how many MCP servers start at once
+	starting chan struct{}                  // limits how many MCP servers start at once
 	sessions *listing.Sessions              // in the store, or known to the backend only
 	tasks    *tasks.Group                   // what may outlive its request
 
@@ -45,7 +44,7 @@ func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
 		o = o.forRemote()
 	}
 	a := &agent{options: o, owner: h.owner, home: h, remote: remote, grants: grantsOf(o, remote),
-		log: o.Logger, backend: o.Backend(), starter: mcpclient.NewStarter(8),
+		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	a.homeDir = sync.OnceValue(func() workspace.Dir { return workspace.Real(userHome()) })

@@ -49,7 +49,7 @@ func (s *session) openServers(previous *session) (*sessionServers, error) {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		mine.set, mine.owned = servers.NewSet(a.starter, o), true
+		mine.set, mine.owned = servers.NewSet(a.starting, o), true
 	}
 	var err error
 	mine.change, err = prepareServers(mine.set, s.workspace, mine.given)

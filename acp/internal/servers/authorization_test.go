@@ -148,7 +148,7 @@ func runConformanceClient() error {
 	}
 	defer w.Close()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	set := servers.NewSet(mcpclient.NewStarter(8), mcpclient.Options{Logger: log, Wait: 2 * patience, Elicitation: []string{"form", "url"}})
+	set := servers.NewSet(make(chan struct{}, 8), mcpclient.Options{Logger: log, Wait: 2 * patience, Elicitation: []string{"form", "url"}})
 	defer set.Close(context.Background())
 	policy, err := conformancePolicy()
 	if err != nil {
@@ -326,7 +326,7 @@ func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 	t.Helper()
 	var initialized atomic.Int64
 	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
-	f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
+	f := newFixtureWith(t, make(chan struct{}, 1), mcpclient.Options{})
 	f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
 	return s, f
 }
@@ -576,7 +576,7 @@ func TestSigningInAsAClient(t *testing.T) {
 			if c.documents {
 				s.OnlyDocuments()
 			}
-			f := newFixtureWith(t, mcpclient.NewStarter(1), mcpclient.Options{})
+			f := newFixtureWith(t, make(chan struct{}, 1), mcpclient.Options{})
 			f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp", Policy: c.policy})
 			_, err := f.try("r.echo", "{}")
 			require.Equal(t, c.want, s.Client())

@@ -6,8 +6,8 @@
 // internal/mcp/mcpclient, below it, starts the servers and speaks MCP with them, describes them
 // with the types of package acp/mcp, and asks back through [mcpclient.Host].
 //
-//	starter := mcpclient.NewStarter(8)                       // one per process
-//	set := servers.NewSet(starter, mcpclient.Options{})      // one per session
+//	starting := make(chan struct{}, 8)                       // one per process
+//	set := servers.NewSet(starting, mcpclient.Options{})     // one per session
 //	change, err := set.Prepare(workspace, configs)           // may fail, has no effect
 //	set.Commit(change, host, sampler)                        // cannot fail
 //	result, err := set.Call(ctx, updates, "files.read", raw) // starts the server, asks the user

@@ -16,9 +16,9 @@ import (
 func Example() {
 	var host backend.Host // of the session
 
-	starter := mcpclient.NewStarter(8) // one for the process
+	starting := make(chan struct{}, 8) // one for the process
 	session := func(ctx context.Context, w *workspace.Workspace, configs []mcpclient.Config) error {
-		set := servers.NewSet(starter, mcpclient.Options{})
+		set := servers.NewSet(starting, mcpclient.Options{})
 		defer set.Close(ctx)
 		change, err := set.Prepare(w, configs)
 		if err != nil {

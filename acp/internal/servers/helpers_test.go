@@ -167,14 +167,14 @@ type fixture struct {
 // newFixture returns a set that is closed at the end of the test.
 func newFixture(t testing.TB, o mcpclient.Options) *fixture {
 	t.Helper()
-	return newFixtureWith(t, mcpclient.NewStarter(8), o)
+	return newFixtureWith(t, make(chan struct{}, 8), o)
 }
 
-func newFixtureWith(t testing.TB, starter *mcpclient.Starter, o mcpclient.Options) *fixture {
+func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
 	o.Logger = f.logs.Logger(slog.LevelDebug)
-	f.Set = servers.NewSet(starter, o)
+	f.Set = servers.NewSet(starting, o)
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
 	return f
 }

@@ -26,11 +26,11 @@ type Set struct {
 
 var _ backend.Tools = (*Set)(nil)
 
-// NewSet returns a set without servers. They come with the first Commit.
-func NewSet(starter *mcpclient.Starter, o mcpclient.Options) *Set {
+// NewSet returns a set without servers, see [mcpclient.NewSet]. They come with the first Commit.
+func NewSet(starting chan struct{}, o mcpclient.Options) *Set {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return &Set{
-		Set: mcpclient.NewSet(starter, o), log: o.Logger, maxResult: 1 << 20, maxShown: 64 << 10,
+		Set: mcpclient.NewSet(starting, o), log: o.Logger, maxResult: 1 << 20, maxShown: 64 << 10,
 	}
 }
 

@@ -3,10 +3,10 @@
 // A [Set] holds the servers of one session. Each connection has its own MCP client, so that
 // sessions do not see each other's roots and a slow server does not delay the others. Servers are
 // started when something they offer is first needed, several at once, within a bound that all
-// sessions of a process share through one [Starter].
+// sessions of a process share.
 //
-//	starter := client.NewStarter(8)                        // one per process
-//	set := client.NewSet(starter, client.Options{})        // one per session
+//	starting := make(chan struct{}, 8)                     // one per process
+//	set := mcpclient.NewSet(starting, mcpclient.Options{}) // one per session
 //	change, err := set.Prepare(workspace, configs)         // may fail, has no effect
 //	change.Commit(host, nil)                               // cannot fail
 //	tool, err := set.Tool(ctx, "files.read")               // starts the server

@@ -107,14 +107,14 @@ type fixture struct {
 // newFixture returns a set that is closed at the end of the test.
 func newFixture(t testing.TB, o mcpclient.Options) *fixture {
 	t.Helper()
-	return newFixtureWith(t, mcpclient.NewStarter(8), o)
+	return newFixtureWith(t, make(chan struct{}, 8), o)
 }
 
-func newFixtureWith(t testing.TB, starter *mcpclient.Starter, o mcpclient.Options) *fixture {
+func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
 	o.Logger = f.logs.Logger(slog.LevelDebug)
-	f.Set = mcpclient.NewSet(starter, o.WithBackoff(10*time.Millisecond).WithPatience(patience))
+	f.Set = mcpclient.NewSet(starting, o.WithBackoff(10*time.Millisecond).WithPatience(patience))
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
 	return f
 }

@@ -64,11 +64,11 @@ func TestFirstCallOfServerFilesystem(t *testing.T) {
 	starts := volume.Of(2, 100)
 	dir := folder(t, "a.txt", "tangerine")
 	w := roottest.Open(t, dir)
-	starter := mcpclient.NewStarter(4)
+	starting := make(chan struct{}, 4)
 	var calls sync.WaitGroup
 	failed := make(chan error, starts)
 	for range starts {
-		f := newFixtureWith(t, starter, mcpclient.Options{Wait: time.Hour})
+		f := newFixtureWith(t, starting, mcpclient.Options{Wait: time.Hour})
 		f.change(w, server)
 		calls.Go(func() {
 			text, err := f.send(t.Context(), "fs.read_text_file", `{"path":"`+filepath.ToSlash(dir)+`/a.txt"}`)

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"time"
 )
@@ -69,21 +68,4 @@ func (o Options) withDefaults() Options {
 	l.MaxRequests = cmp.Or(l.MaxRequests, 256)
 	l.MaxListBytes = cmp.Or(l.MaxListBytes, 4<<20)
 	return o
-}
-
-// Starter bounds how many servers start at once. All sets of a process share one. It is safe
-// for concurrent use.
-type Starter struct{ slots chan struct{} }
-
-// NewStarter returns a Starter that lets n servers start at once.
-func NewStarter(n int) *Starter { return &Starter{slots: make(chan struct{}, n)} }
-
-// acquire waits until a server may start. The caller calls release once it has started.
-func (s *Starter) acquire(ctx context.Context) (release func(), err error) {
-	select {
-	case s.slots <- struct{}{}:
-		return func() { <-s.slots }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }

@@ -62,7 +62,7 @@ func runOwner() int {
 	if err != nil {
 		return 1
 	}
-	set := mcpclient.NewSet(mcpclient.NewStarter(8), mcpclient.Options{})
+	set := mcpclient.NewSet(make(chan struct{}, 8), mcpclient.Options{})
 	change, err := set.Prepare(w, []mcpclient.Config{withMark(self("ours", "sdk"), mark), withMark(npm, mark), withMark(behindShell(npm), mark)})
 	if err != nil {
 		return 1

@@ -241,13 +241,14 @@ func (s *server) backOff(err error, wait time.Duration, failures int) {
 	}
 }
 
-// start connects the server once the Starter lets it.
+// start connects the server once few enough others are starting.
 func (s *server) start() (*connection, error) {
-	release, err := s.set.starter.acquire(s.ctx)
-	if err != nil {
-		return nil, err
+	select {
+	case s.set.starting <- struct{}{}:
+		defer func() { <-s.set.starting }()
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
 	}
-	defer release()
 	if err := s.check(); err != nil {
 		return nil, err
 	}

@@ -14,12 +14,12 @@ import (
 
 // Set manages the MCP servers of one session. It is safe for concurrent use and must be closed.
 type Set struct {
-	starter *Starter
-	options Options
-	ctx     context.Context // ends with the set
-	cancel  context.CancelCauseFunc
-	running sync.WaitGroup
-	recheck chan struct{} // asks watchRoots to check the roots now
+	starting chan struct{} // has a value for each server that is starting
+	options  Options
+	ctx      context.Context // ends with the set
+	cancel   context.CancelCauseFunc
+	running  sync.WaitGroup
+	recheck  chan struct{} // asks watchRoots to check the roots now
 
 	mu       sync.Mutex
 	closed   bool
@@ -33,9 +33,10 @@ type Set struct {
 	servers  []*server
 }
 
-// NewSet returns a set without servers. They come with the first [Change].
-func NewSet(starter *Starter, o Options) *Set {
-	s := &Set{starter: starter, options: o.withDefaults(), recheck: make(chan struct{}, 1)}
+// NewSet returns a set without servers. They come with the first [Change]. At most cap(starting)
+// servers of all sets with this channel start at once.
+func NewSet(starting chan struct{}, o Options) *Set {
+	s := &Set{starting: starting, options: o.withDefaults(), recheck: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }

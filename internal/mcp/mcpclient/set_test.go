@@ -299,13 +299,13 @@ func TestListSendsWhatIsKnown(t *testing.T) {
 	}
 }
 
-func TestStarterLimit(t *testing.T) {
+func TestFewServersStartAtOnce(t *testing.T) {
 	h := proctest.Watch(t)
-	starter := mcpclient.NewStarter(2)
+	starting := make(chan struct{}, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var listing sync.WaitGroup
 	for range 3 {
-		f := newFixtureWith(t, starter, mcpclient.Options{Wait: patience})
+		f := newFixtureWith(t, starting, mcpclient.Options{Wait: patience})
 		f.change(roottest.Open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
 		listing.Go(func() { _, _ = f.list(ctx) })
 	}

@@ -2,6 +2,7 @@ package mcprelay
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
@@ -37,13 +38,14 @@ type Publisher struct {
 	tempDir  string // of the socket, "" if it is in the directory given to Listen
 	secret   string
 	serving  sync.WaitGroup
+	ctx      context.Context // ends with the publisher
+	close    func() error
 
 	mu      sync.Mutex
-	roots   *mcproots.Snapshot    // nil before the first Set
-	context func() string         // nil before SetAnswers
-	rules   func() (Rules, bool)  // nil before SetAnswers
-	changed chan struct{}         // closed and replaced by Set
-	relays  map[net.Conn]struct{} // nil after Close
+	roots   *mcproots.Snapshot   // nil before the first Set
+	tell    func() string        // nil before SetAnswers
+	rules   func() (Rules, bool) // nil before SetAnswers
+	changed chan struct{}        // closed and replaced by Set
 }
 
 // Listen returns a publisher with a socket in dir. It creates dir if necessary and makes it
@@ -65,8 +67,14 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 	removeStale(dir)
 	p := &Publisher{
 		log: log, timeout: timeout, check: check, secret: randomHex(32),
-		changed: make(chan struct{}), relays: map[net.Conn]struct{}{},
+		changed: make(chan struct{}),
 	}
+	var end context.CancelFunc
+	p.ctx, end = context.WithCancel(context.Background())
+	p.close = sync.OnceValue(func() error {
+		end()
+		return errors.Join(p.listener.Close(), p.removeTempDir())
+	})
 	name := randomHex(8)
 	path := filepath.Join(dir, name)
 	var err error
@@ -160,27 +168,17 @@ func (p *Publisher) Set(s mcproots.Snapshot) {
 
 // SetAnswers sets the functions that return the text for [SessionContext], and the rules for
 // [SessionRules] if they are known. They are called for each request, concurrently.
-func (p *Publisher) SetAnswers(context func() string, rules func() (_ Rules, known bool)) {
+func (p *Publisher) SetAnswers(tell func() string, rules func() (_ Rules, known bool)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.context, p.rules = context, rules
+	p.tell, p.rules = tell, rules
 }
 
 // Close disconnects the relays, removes the socket, and waits for its goroutines. It may be called
 // more than once.
 func (p *Publisher) Close() error {
-	p.mu.Lock()
-	var err error
-	if p.relays != nil {
-		err = errors.Join(p.listener.Close(), p.removeTempDir())
-		for conn := range p.relays {
-			_ = conn.Close()
-		}
-		p.relays = nil
-	}
-	p.mu.Unlock()
-	p.serving.Wait()
-	return err
+	defer p.serving.Wait()
+	return p.close()
 }
 
 // accept serves each relay that connects.
@@ -195,25 +193,14 @@ func (p *Publisher) accept() {
 			time.Sleep(100 * time.Millisecond)
 			continue
 		}
-		p.mu.Lock()
-		if p.relays == nil {
-			_ = conn.Close()
-		} else {
-			p.relays[conn] = struct{}{}
-			p.serving.Go(func() { p.serve(conn) })
-		}
-		p.mu.Unlock()
+		p.serving.Go(func() { p.serve(conn) })
 	}
 }
 
 // serve sends a relay each list until it disconnects or the publisher is closed.
 func (p *Publisher) serve(conn net.Conn) {
-	defer func() {
-		_ = conn.Close()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.relays, conn)
-	}()
+	defer conn.Close()
+	defer context.AfterFunc(p.ctx, func() { _ = conn.Close() })()
 	_ = conn.SetReadDeadline(time.Now().Add(p.timeout))
 	wants, ok := p.readSecret(conn)
 	switch {
@@ -280,16 +267,16 @@ func (p *Publisher) readSecret(conn net.Conn) (wants byte, ok bool) {
 // answer answers a process that asks once. It sends nothing if the answer is not known.
 func (p *Publisher) answer(conn net.Conn, wants byte) {
 	p.mu.Lock()
-	roots, context, rules := p.roots, p.context, p.rules
+	roots, tell, rules := p.roots, p.tell, p.rules
 	p.mu.Unlock()
 	var a any
 	switch {
 	case wants == rootsOnce && roots != nil:
 		a = namedRoots(*roots)
-	case wants == contextOnce && context == nil:
+	case wants == contextOnce && tell == nil:
 		a = ""
 	case wants == contextOnce:
-		a = context()
+		a = tell()
 	case wants == rulesOnce && rules != nil:
 		if all, known := rules(); known {
 			a = all
