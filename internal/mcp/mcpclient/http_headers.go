@@ -39,8 +39,7 @@ func newOutgoing(ctx context.Context, m mcpjsonrpc.Message) (*outgoing, error) {
 	case *mcpjsonrpc.Request:
 		out.id, out.method, out.params = m.ID, m.Method, m.Params
 		out.schema, _ = ctx.Value(schemaKey{}).(json.RawMessage)
-		meta := strictjson.Find(m.Params, "_meta", mcp.MetaKeyProtocolVersion)
-		_ = json.Unmarshal(meta, &out.revision)
+		out.revision = strictjson.FindText(m.Params, "_meta", mcp.MetaKeyProtocolVersion)
 	case *mcpjsonrpc.Response:
 		out.id = m.ID
 	}
@@ -78,9 +77,7 @@ func (m *outgoing) setHeaders(h http.Header, connection string) {
 		name = "uri"
 	}
 	if mcproots.MayAsk(m.method) {
-		var value string
-		_ = json.Unmarshal(strictjson.Find(m.params, name), &value)
-		h.Set("Mcp-Name", value)
+		h.Set("Mcp-Name", strictjson.FindText(m.params, name))
 	}
 	if m.method == "tools/call" {
 		setArguments(h, m.schema, strictjson.Find(m.params, "arguments"))
@@ -95,8 +92,7 @@ func setArguments(h http.Header, schema, arguments json.RawMessage) {
 		return
 	}
 	for name, property := range properties {
-		header := ""
-		_ = json.Unmarshal(strictjson.Find(property, "x-mcp-header"), &header)
+		header := strictjson.FindText(property, "x-mcp-header")
 		if value, ok := headerValue(given[name]); ok && header != "" {
 			h.Set("Mcp-Param-"+header, value)
 		}

@@ -348,8 +348,7 @@ func (t *httpTransport) begin(res *http.Response, out *outgoing) {
 func (t *httpTransport) setRevision(initialized json.RawMessage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.revision = ""
-	_ = json.Unmarshal(strictjson.Find(initialized, "protocolVersion"), &t.revision)
+	t.revision = strictjson.FindText(initialized, "protocolVersion")
 }
 
 // Close implements [mcp.Connection]. It ends the server's session.

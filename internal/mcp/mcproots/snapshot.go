@@ -72,9 +72,6 @@ func (r Root) exists() bool {
 // Len returns the number of roots.
 func (s Snapshot) Len() int { return len(s.roots) }
 
-// At returns root i. It panics if i is out of range.
-func (s Snapshot) At(i int) Root { return s.roots[i] }
-
 // All yields the roots in order.
 func (s Snapshot) All() iter.Seq2[int, Root] { return slices.All(s.roots) }
 

@@ -80,14 +80,22 @@ var native = map[bool]platform{true: windows}[runtime.GOOS == "windows"]
 
 // pathOf returns the path in a URI, or why it is rejected.
 func pathOf(uri string, on platform) (string, reason) {
-	if len(uri) > maxURI {
-		return "", tooLong
-	}
-	if why := ambiguous(uri); why != "" {
-		return "", why
-	}
 	const scheme = "file:/"
-	if len(uri) < len(scheme) || !strings.EqualFold(uri[:len(scheme)], scheme) {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	switch { // first what some readers would not treat as part of the path
+	case len(uri) > maxURI:
+		return "", tooLong
+	case !utf8.ValidString(uri):
+		return "", notUTF8
+	case strings.ContainsFunc(uri, control):
+		return "", hasControl
+	case strings.Contains(uri, "?"):
+		return "", hasQuery
+	case strings.Contains(uri, "#"):
+		return "", hasFragment
+	case strings.Contains(uri, `\`):
+		return "", hasBackslash
+	case len(uri) < len(scheme) || !strings.EqualFold(uri[:len(scheme)], scheme):
 		return "", notFile
 	}
 	rest := uri[len(scheme)-1:]
@@ -108,39 +116,22 @@ func pathOf(uri string, on platform) (string, reason) {
 	return join(names, on)
 }
 
-// ambiguous returns a problem with characters that some readers would not treat as part of the
-// path, or "".
-func ambiguous(uri string) reason {
-	if !utf8.ValidString(uri) {
-		return notUTF8
-	}
-	for i := range len(uri) {
-		switch c := uri[i]; {
-		case c < ' ' || c == 0x7f:
-			return hasControl
-		case c == '?':
-			return hasQuery
-		case c == '#':
-			return hasFragment
-		case c == '\\':
-			return hasBackslash
-		}
-	}
-	return ""
-}
-
-// decodePath decodes the segments of a path after its first slash. One slash at the end is allowed.
-func decodePath(encoded string, on platform) ([]string, reason) {
+// decodePath decodes the segments of a path after its first slash. They have no separators and NUL
+// characters but encoded ones. One slash at the end is allowed.
+func decodePath(encoded string, on platform) (names []string, why reason) {
 	encoded = strings.TrimSuffix(encoded, "/")
 	if encoded == "" {
 		return nil, ""
 	}
-	parts := strings.Split(encoded, "/")
-	for i, part := range parts {
-		name, why := unescape(part, on)
+	for part := range strings.SplitSeq(encoded, "/") {
+		name, err := url.PathUnescape(part)
 		switch {
-		case why != "":
-			return nil, why
+		case err != nil:
+			return nil, badEscape
+		case strings.Contains(name, "\x00"):
+			return nil, encodedNUL
+		case strings.Contains(name, "/"), on == windows && strings.Contains(name, `\`):
+			return nil, encodedSeparator
 		case name == "":
 			return nil, emptySegment
 		case name == "." || name == "..":
@@ -148,23 +139,9 @@ func decodePath(encoded string, on platform) ([]string, reason) {
 		case !utf8.ValidString(name):
 			return nil, notUTF8
 		}
-		parts[i] = name
+		names = append(names, name)
 	}
-	return parts, ""
-}
-
-// unescape decodes one segment. It has no separators and NUL characters but encoded ones.
-func unescape(part string, on platform) (string, reason) {
-	name, err := url.PathUnescape(part)
-	switch {
-	case err != nil:
-		return "", badEscape
-	case strings.Contains(name, "\x00"):
-		return "", encodedNUL
-	case strings.Contains(name, "/"), on == windows && strings.Contains(name, `\`):
-		return "", encodedSeparator
-	}
-	return name, ""
+	return names, ""
 }
 
 // join returns the absolute path with these names.

@@ -296,14 +296,12 @@ func (e *Error) appendTo(b []byte) []byte {
 func appendLine(b []byte, raw json.RawMessage) []byte {
 	start := len(b)
 	b = append(b, raw...)
-	for _, end := range []byte("\n\r") {
-		for rest := b[start:]; ; {
-			i := bytes.IndexByte(rest, end)
-			if i < 0 {
-				break
-			}
-			rest[i] = ' '
-			rest = rest[i+1:]
+	if !hasLineBreak(raw) {
+		return b
+	}
+	for i, c := range b[start:] {
+		if c == '\n' || c == '\r' {
+			b[start+i] = ' '
 		}
 	}
 	return b
