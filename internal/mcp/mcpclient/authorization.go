@@ -43,12 +43,9 @@ func (e *authorizationError) Error() string {
 
 func (e *authorizationError) Unwrap() error { return e.cause }
 
-// unauthorizedError is returned for a connection whose authorization is still being obtained.
-type unauthorizedError struct{ authorization *authorization }
-
-func (e *unauthorizedError) Error() string { return errNeedsAuthorization.Error() }
-
 var (
+	// errNeedsAuthorization is returned for a connection whose authorization is still being
+	// obtained.
 	errNeedsAuthorization = errors.New("it needs the user's authorization")
 	errNotRegistered      = errors.New("its authorization server registers no clients: register " +
 		"acp-agent there with the redirect URI http://127.0.0.1" + redirectPath +
@@ -131,7 +128,7 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 		return nil // there is a newer token already
 	}
 	c.mu.Lock()
-	connecting, asked := c.peer == nil, c.authorization != nil
+	connecting, asked := c.peer == nil, c.unauthorized
 	c.mu.Unlock()
 	if connecting && asked {
 		return errNeedsAuthorization
@@ -140,15 +137,13 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	if err != nil {
 		return &authorizationError{err}
 	}
+	if !connecting {
+		return one.wait(ctx)
+	}
 	c.mu.Lock()
-	if connecting {
-		c.authorization = one
-	}
-	c.mu.Unlock()
-	if connecting {
-		return errNeedsAuthorization
-	}
-	return one.wait(ctx)
+	defer c.mu.Unlock()
+	c.unauthorized = true
+	return errNeedsAuthorization
 }
 
 // isUnauthorized reports whether the server asks for authorization, or for more scopes than the
@@ -331,12 +326,10 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 		return nil, err
 	}
 	tokens := a.network.bindTokens(page)
-	r := &redirect{
-		host: one.listener.Addr().String(), state: page.Query().Get("state"),
-		received: make(chan url.Values, 1),
-	}
+	received := make(chan url.Values, 1)
 	web := &http.Server{
-		Handler: r, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler:           handleRedirect(one.listener.Addr().String(), page.Query().Get("state"), received),
+		ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10,
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	showing, cancel := context.WithCancel(ctx)
@@ -355,7 +348,7 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	}()
 	for {
 		select {
-		case q := <-r.received:
+		case q := <-received:
 			if code := q.Get("error"); code != "" {
 				why := text.Truncate(code+": "+q.Get("error_description"), maxErrorText)
 				return nil, fmt.Errorf("the authorization server reports %s", text.Quote(why))
@@ -375,29 +368,25 @@ func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs
 	}
 }
 
-// redirect handles the request of the browser that the authorization page redirects to this
-// machine.
-type redirect struct {
-	host, state string
-	received    chan url.Values
-}
-
-// ServeHTTP implements [http.Handler]. It ignores everything but the first redirect that has the
-// state, which no other page knows.
-func (r *redirect) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	q := req.URL.Query()
-	if req.Method != http.MethodGet || req.Host != r.host || req.URL.Path != redirectPath ||
-		q.Get("state") != r.state || q.Get("code") == "" && q.Get("error") == "" {
-		http.NotFound(w, req)
-		return
-	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Referrer-Policy", "no-referrer")
-	_, _ = io.WriteString(w, "You can close this page and go back to your editor.\n")
-	select {
-	case r.received <- q:
-	default:
+// handleRedirect handles the request of the browser that the authorization page redirects to this
+// machine. It ignores everything but the first redirect that has the state, which no other page
+// knows.
+func handleRedirect(host, state string, received chan<- url.Values) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		q := req.URL.Query()
+		if req.Method != http.MethodGet || req.Host != host || req.URL.Path != redirectPath ||
+			q.Get("state") != state || q.Get("code") == "" && q.Get("error") == "" {
+			http.NotFound(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		_, _ = io.WriteString(w, "You can close this page and go back to your editor.\n")
+		select {
+		case received <- q:
+		default:
+		}
 	}
 }
 
@@ -424,9 +413,12 @@ func OpenPage(page string) string {
 	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }
 
-// awaitAuthorization waits for an authorization before the next start of the server. Until then the
-// server uses no resources.
-func (s *server) awaitAuthorization(one *authorization) error {
+// awaitAuthorization waits for the last authorization before the next start of the server. Until
+// then the server uses no resources.
+func (s *server) awaitAuthorization() error {
+	s.authorizer.mu.Lock()
+	one := s.authorizer.last
+	s.authorizer.mu.Unlock()
 	s.mu.Lock()
 	s.signingIn = one
 	s.setStarting(one.waiting)

@@ -44,10 +44,9 @@ type connection struct {
 	prompts   listCache[prompt]
 	calls     activeCalls
 
-	mu   sync.Mutex
-	sent []string // the roots last sent to the server, as URIs
-
-	authorization *authorization // which the server required while it was being connected
+	mu           sync.Mutex
+	sent         []string // the roots last sent to the server, as URIs
+	unauthorized bool     // the server required authorization while it was being connected
 }
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
@@ -57,7 +56,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	transport, err := c.open(ctx, life)
-	var needed *authorization
+	unauthorized := false
 	if err == nil {
 		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
 		// passed.
@@ -67,14 +66,14 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		peer.ClientSession, err = peer.sdk.Connect(life, transport, o)
 		connected()
 		c.mu.Lock()
-		c.peer, needed = peer, c.authorization
+		c.peer, unauthorized = peer, c.unauthorized
 		c.mu.Unlock()
 	}
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life)
-		} else if needed != nil {
-			err = &unauthorizedError{needed}
+		} else if unauthorized {
+			err = errNeedsAuthorization
 		}
 		return nil, c.abandon(ctx, err)
 	}
@@ -86,9 +85,9 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		c.calls.close()
 		close(c.ended)
 	}()
-	if needed != nil { // it rejected server/discover, so the SDK treated it as a legacy server
+	if unauthorized { // it rejected server/discover, so the SDK treated it as a legacy server
 		c.close(ctx)
-		return nil, &unauthorizedError{needed}
+		return nil, errNeedsAuthorization
 	}
 	return c, nil
 }

@@ -169,10 +169,10 @@ func (s *server) run() {
 	failures, authorizations := 0, 0
 	for {
 		c, err := s.start()
-		if refusal := (*unauthorizedError)(nil); errors.As(err, &refusal) {
+		if errors.Is(err, errNeedsAuthorization) {
 			if authorizations++; authorizations > maxAuthorizations {
 				err = &authorizationError{errAskedAgain}
-			} else if err = s.awaitAuthorization(refusal.authorization); err == nil {
+			} else if err = s.awaitAuthorization(); err == nil {
 				continue
 			}
 		} else if err == nil {
