@@ -19,11 +19,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// serverHost answers the servers of a set for its session. It implements [mcpclient.Host], and
-// [mcpclient.Sampler] if there is a model.
+// serverHost answers the servers of a set for its session. It implements [mcpclient.Host].
 type serverHost struct {
 	Session
-	model backend.Sampler
+	model backend.Sampler // nil if there is none
 	set   *Set
 }
 

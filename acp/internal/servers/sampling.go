@@ -28,7 +28,10 @@ type modelError struct{ cause error }
 
 func (*modelError) Error() string { return "the model could not answer" }
 
-// Sample implements [mcpclient.Sampler]. The user is asked before the model gets the request, and
+// HasModel implements [mcpclient.Host].
+func (h *serverHost) HasModel() bool { return h.model != nil }
+
+// Sample implements [mcpclient.Host]. The user is asked before the model gets the request, and
 // again before the server gets the answer.
 func (h *serverHost) Sample(ctx context.Context, s mcpclient.ServerID,
 	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {

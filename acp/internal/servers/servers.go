@@ -56,12 +56,7 @@ func (s *Set) Commit(change *mcpclient.Change, session Session, m backend.Sample
 	s.mu.Lock()
 	s.session = session
 	s.mu.Unlock()
-	h := &serverHost{Session: session, model: m, set: s}
-	if m == nil {
-		change.Commit(h, nil)
-	} else {
-		change.Commit(h, h)
-	}
+	change.Commit(&serverHost{Session: session, model: m, set: s})
 }
 
 // ReadResource implements [backend.Tools].

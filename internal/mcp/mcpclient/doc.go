@@ -8,14 +8,14 @@
 //	starting := make(chan struct{}, 8)                     // one per process
 //	set := mcpclient.NewSet(starting, mcpclient.Options{}) // one per session
 //	change, err := set.Prepare(workspace, configs)         // may fail, has no effect
-//	change.Commit(host, nil)                               // cannot fail
+//	change.Commit(host)                                    // cannot fail
 //	tool, err := set.Tool(ctx, "files.read")               // starts the server
 //	result, err := set.Call(ctx, tool, arguments, report)  // if the user allows it
 //	err = set.Close(ctx)                                   // stops the process groups
 //
 // The package knows nothing about ACP, and never asks anybody for permission. It passes a server's
-// questions to a [Host], and its requests to the session's model to a [Sampler]. Package
-// acp/internal/servers implements both. What it tells of servers has the types of package acp/mcp.
+// questions, and its requests to the session's model, to a [Host]. Package acp/internal/servers
+// implements it. What it tells of servers has the types of package acp/mcp.
 //
 // Commit keeps the servers whose configuration is unchanged and tells them of new roots, stops
 // those that were removed, and never waits.

@@ -68,6 +68,12 @@ func (h *host) SignIn(context.Context, mcpclient.ServerID, *url.URL, string) err
 	return errors.New("not in this test")
 }
 
+func (h *host) HasModel() bool { return false }
+
+func (h *host) Sample(context.Context, mcpclient.ServerID, *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
+	return nil, errors.New("not in this test")
+}
+
 func (h *host) Show(_ context.Context, message string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +130,7 @@ func (f *fixture) change(w *workspace.Workspace, configs ...mcpclient.Config) {
 	f.t.Helper()
 	c, err := f.Prepare(w, configs)
 	require.NoError(f.t, err)
-	c.Commit(f.host, nil)
+	c.Commit(f.host)
 }
 
 // call calls a tool and returns the text of its result.

@@ -29,14 +29,12 @@ type Host interface {
 	// the tokens. SignIn returns an error if the user declines. Otherwise it returns when it can do
 	// nothing more, or when ctx ends because they have signed in.
 	SignIn(ctx context.Context, s ServerID, page *url.URL, tokenHost string) error
-	// Show shows the user a message about the servers.
-	Show(ctx context.Context, message string) error
-}
-
-// Sampler answers servers' requests to a language model.
-type Sampler interface {
-	// Sample answers a request, whose params are checked. ctx ends with the calls during which the
-	// server asks. A server has at most one such request at a time.
+	// HasModel reports whether servers may ask the session's model.
+	HasModel() bool
+	// Sample answers a request to the model, if there is one. The params are checked. ctx ends with
+	// the calls during which the server asks. A server has at most one such request at a time.
 	Sample(ctx context.Context, s ServerID, p *mcp.CreateMessageWithToolsParams) (
 		*mcp.CreateMessageWithToolsResult, error)
+	// Show shows the user a message about the servers.
+	Show(ctx context.Context, message string) error
 }

@@ -67,7 +67,7 @@ func runOwner() int {
 	if err != nil {
 		return 1
 	}
-	change.Commit(newHost(), nil)
+	change.Commit(newHost())
 	listings, err := set.List(context.Background())
 	if err != nil {
 		return 1

@@ -101,7 +101,7 @@ func TestToolsCannotChangeRoots(t *testing.T) {
 	prepared, err := f.Prepare(roottest.Open(t, a, b), []mcpclient.Config{asking("s")})
 	require.NoError(t, err)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
-	prepared.Commit(f.host, nil)
+	prepared.Commit(f.host)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 }
 

@@ -28,19 +28,12 @@ const (
 
 // offerSampling sets the options of a client whose server may ask the model, if there is one.
 func (c *connection) offerSampling(o *mcp.ClientOptions) {
-	if c.server.set.currentSampler() == nil {
+	if host, err := c.server.set.openHost(); err != nil || !host.HasModel() {
 		return
 	}
 	o.Capabilities.Sampling = &mcp.SamplingCapabilities{
 		Context: &mcp.SamplingContextCapabilities{}}
 	o.CreateMessageWithToolsHandler = c.sample
-}
-
-// currentSampler returns the sampler, or nil.
-func (s *Set) currentSampler() Sampler {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sampler
 }
 
 // sample passes a server's request to the model, during a call of one of the server's tools and
@@ -64,7 +57,8 @@ func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRe
 	if err := checkSample(p); err != nil {
 		return nil, err
 	}
-	if _, err := s.set.openHost(); err != nil {
+	host, err := s.set.openHost()
+	if err != nil {
 		return nil, err
 	}
 	select {
@@ -74,15 +68,14 @@ func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRe
 		return nil, rpcError(jsonrpc.CodeInternalError,
 			"the user has not answered another request of this server: send one at a time")
 	}
-	sampler := s.set.currentSampler()
 	switch {
-	case sampler == nil:
+	case !host.HasModel():
 		return nil, rpcError(jsonrpc.CodeMethodNotFound, "the model is no longer available")
 	case !s.samples.Allow():
 		return nil, rpcError(jsonrpc.CodeInternalError,
 			"too many requests, the limit is %d a minute: try again later", samplesPerMinute)
 	}
-	return sampler.Sample(ctx, s.id(), p)
+	return host.Sample(ctx, s.id(), p)
 }
 
 // checkSample checks a server's request.

@@ -26,7 +26,6 @@ type Set struct {
 	closing  context.Context // the context passed to Close
 	watching bool            // watchRoots is running
 	host     Host
-	sampler  Sampler // nil if there is no model
 	ws       *workspace.Workspace
 	roots    mcproots.Snapshot
 	visible  mcproots.Snapshot // the roots that the servers were last told about
@@ -193,10 +192,9 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
 }
 
-// Commit makes the change. From then on h answers the servers, and m their requests to the model; m
-// is nil if there is no model. Commit cannot fail and does not wait for servers. Changes are
-// committed in the order in which they were prepared.
-func (c *Change) Commit(h Host, m Sampler) {
+// Commit makes the change. From then on h answers the servers. Commit cannot fail and does not wait
+// for servers. Changes are committed in the order in which they were prepared.
+func (c *Change) Commit(h Host) {
 	s := c.set
 	s.mu.Lock()
 	if s.closed {
@@ -205,7 +203,7 @@ func (c *Change) Commit(h Host, m Sampler) {
 	}
 	kept, removed := c.replaceServers()
 	before := s.visible
-	s.host, s.sampler, s.ws, s.roots, s.visible = h, m, c.ws, c.roots, c.roots
+	s.host, s.ws, s.roots, s.visible = h, c.ws, c.roots, c.roots
 	s.mu.Unlock()
 	for _, one := range removed {
 		one.stop(errStopped)

@@ -232,7 +232,7 @@ func TestClosedSet(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close(t.Context()))
 	require.True(t, ended(pid))
-	change.Commit(f.host, nil)
+	change.Commit(f.host)
 	require.Equal(t, acpmcp.Stopped, f.Servers()[0].State)
 	_, err = f.list(t.Context())
 	require.ErrorIs(t, err, acpmcp.ErrClosed)
