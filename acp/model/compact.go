@@ -260,7 +260,7 @@ func shortenResult(place *llm.Part, most int) {
 func (c *conversation) shortenNewest() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	places := resultsOf(c.messages[len(c.messages)-1:])
+	places := resultsOf(c.unanswered())
 	tokens := 0
 	for _, place := range places {
 		tokens += tokensOf(*place)
@@ -288,9 +288,6 @@ func (c *conversation) count(tokens int) {
 // request, and an estimate of the difference.
 func (c *conversation) tokens(r llm.Request) int { return c.counted + estimate(r) - c.estimated }
 
-// unseen returns how many results have not been sent to the model yet.
-func (c *conversation) unseen() int { return len(resultsOf(c.messages[len(c.messages)-1:])) }
-
 // resultsOf returns where the results of tools are in messages, oldest first.
 func resultsOf(messages []llm.Message) (places []*llm.Part) {
 	for _, m := range messages {
@@ -308,7 +305,8 @@ func resultsOf(messages []llm.Message) (places []*llm.Part) {
 func (c *conversation) cutResults(tokens, least int) {
 	places := resultsOf(c.messages)
 	end, saved := c.cut, 0
-	for ; end < len(places)-max(c.unseen(), keptResults) && saved < tokens; end++ {
+	kept := max(len(resultsOf(c.unanswered())), keptResults)
+	for ; end < len(places)-kept && saved < tokens; end++ {
 		r := (*places[end]).(llm.ToolResult)
 		saved += tokensOf(r) - tokensOf(withoutContent(r))
 	}
@@ -407,7 +405,7 @@ func mediaTokens(m llm.Media) int {
 func (c *conversation) isNew() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.messages) == 1 && len(c.messages[0].Parts) == len(c.prompt)
+	return len(c.messages) == 1
 }
 
 // transcript returns the conversation as text, with long results shortened.

@@ -27,7 +27,8 @@ type conversation struct {
 
 // knowledge is the content of a conversation.
 type knowledge struct {
-	messages []llm.Message // their roles alternate
+	// messages are those for the model. Each prompt begins one, even after another of the user.
+	messages []llm.Message
 
 	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls that end the last message, see meta
@@ -37,7 +38,6 @@ type knowledge struct {
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the model does not see the prompt, or what follows it
 
-	answered bool // the model has answered every part
 	rejected bool // the server has not accepted the last request
 
 	cut                int // how many of the oldest results are left out of requests
@@ -297,7 +297,8 @@ func (c *conversation) continueWith(kind sessionstore.Kind, said content) {
 		c.endCalls()
 		c.say(m.After, block.Text)
 	case m.Prompt && output.Text != nil:
-		c.addToPrompt(llm.Text(*output.Text))
+		c.prompt = append(c.prompt, llm.Text(*output.Text))
+		c.add(llm.User, llm.Text(*output.Text))
 	default:
 		if m.Tool != "" {
 			c.addCall(m, llm.ToolCall{
@@ -425,18 +426,12 @@ func (c *conversation) endPrompt() prompts.Command {
 	}
 	c.end()
 	parts, call := promptParts(c.blocks)
-	c.blocks, c.prompt = nil, nil
+	c.blocks = nil
 	before := c.knowledge
-	at := end(c.messages)
-	c.addToPrompt(parts...)
-	c.ignored = isBuiltin(call)
-	c.remember(before, at)
+	c.prompt, c.ignored = parts, isBuiltin(call)
+	c.addMessage(llm.User, parts...)
+	c.remember(before)
 	return call
-}
-
-func (c *conversation) addToPrompt(parts ...llm.Part) {
-	c.prompt = append(c.prompt, parts...)
-	c.add(llm.User, parts...)
 }
 
 // startOver replaces the conversation with a summary. To free memory, prompts before the summary
@@ -447,15 +442,34 @@ func (c *conversation) startOver(m meta) {
 	c.messages, c.results, c.later = nil, nil, nil
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
 	c.said.Reset()
-	c.add(llm.User, llm.Text(summaryIntroduction+m.Summary))
+	c.addMessage(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	if m.Keep {
-		c.add(llm.User, c.prompt...)
+		c.addMessage(llm.User, c.prompt...)
 	}
 }
 
-// add appends parts to the last message, or a message of another role.
-func (c *conversation) add(role llm.Role, parts ...llm.Part) {
-	c.answered = role == llm.Assistant
-	c.rejected = c.rejected && !c.answered
-	c.messages = appended(c.messages, role, parts...)
+// addMessage adds a message, unless it is empty.
+func (c *conversation) addMessage(role llm.Role, parts ...llm.Part) {
+	if len(parts) > 0 {
+		c.messages = append(c.messages, llm.Message{Role: role, Parts: slices.Clone(parts)})
+	}
+}
+
+// add adds a part to the last message, or to a new one if that has another role.
+func (c *conversation) add(role llm.Role, part llm.Part) {
+	c.rejected = c.rejected && role != llm.Assistant
+	if last := len(c.messages) - 1; last >= 0 && c.messages[last].Role == role {
+		c.messages[last].Parts = append(c.messages[last].Parts, part)
+		return
+	}
+	c.addMessage(role, part)
+}
+
+// unanswered returns the messages at the end that the model has not answered.
+func (k *knowledge) unanswered() []llm.Message {
+	first := len(k.messages)
+	for first > 0 && k.messages[first-1].Role == llm.User {
+		first--
+	}
+	return k.messages[first:]
 }

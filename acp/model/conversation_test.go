@@ -257,8 +257,8 @@ func TestRestoredHistory(t *testing.T) {
 		"a call that was interrupted": {[]string{user("Hi"), called("1", read(1)),
 			called("2", read(1)), ended("2", "completed", "B"), user("Again")},
 			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(call("1"), call("2")),
-				ofUser(result("1", interrupted, true), result("2", "B", false),
-					llm.Text("Again"))}},
+				ofUser(result("1", interrupted, true), result("2", "B", false)),
+				ofUser(llm.Text("Again"))}},
 		"calls that are not of the model": {[]string{user("Hi"), called("1", `{}`),
 			ended("1", "completed", "A"), said("Yes", "{}")},
 			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Yes"))}},
@@ -267,13 +267,13 @@ func TestRestoredHistory(t *testing.T) {
 			[]llm.Message{ofUser(llm.Text("Hi")), ofModel(llm.Text("Yes"))}},
 		"a summary on demand": {[]string{user("Hi"), said("Yes", "{}"), user("/compact"),
 			said("Done.", `{"summary":"S"}`), user("Next")},
-			[]llm.Message{ofUser(llm.Text(summaryIntroduction+"S"), llm.Text("Next"))}},
+			[]llm.Message{ofUser(llm.Text(summaryIntroduction + "S")), ofUser(llm.Text("Next"))}},
 		"a summary in a turn": {[]string{user("Hi"), said("Yes", "{}"), user("More"),
 			called("1", read(1)), said("…", `{"summary":"S","keep":true}`), said("Then", "{}")},
-			[]llm.Message{ofUser(llm.Text(summaryIntroduction+"S"), llm.Text("More")),
+			[]llm.Message{ofUser(llm.Text(summaryIntroduction + "S")), ofUser(llm.Text("More")),
 				ofModel(llm.Text("Then"))}},
 		"white space": {[]string{user("Hi"), said("\n\n", "{}"), user(" "), user("You")},
-			[]llm.Message{ofUser(llm.Text("Hi"), llm.Text("You"))}},
+			[]llm.Message{ofUser(llm.Text("Hi")), ofUser(llm.Text("You"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got conversation

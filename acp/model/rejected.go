@@ -19,33 +19,11 @@ import (
 // before, except for the model's last answer and what only another model accepts: only the user can
 // decide about these.
 
-// place is a place in a list of messages: after so many messages, the last of which has so many
-// parts.
-type place struct{ messages, parts int }
-
-// end returns the place at the end of messages.
-func end(messages []llm.Message) place {
-	if len(messages) == 0 {
-		return place{}
-	}
-	return place{len(messages), len(messages[len(messages)-1].Parts)}
-}
-
-// upTo returns the messages before a place. They can be appended to.
-func upTo(messages []llm.Message, p place) []llm.Message {
-	messages = slices.Clone(messages[:min(p.messages, len(messages))])
-	if last := len(messages) - 1; last >= 0 {
-		parts := messages[last].Parts
-		messages[last].Parts = slices.Clip(parts[:min(p.parts, len(parts))])
-	}
-	return messages
-}
-
 // leaveOutPrompt leaves out the last prompt and what followed it, or everything that the model has
 // not answered. The lock must be held.
 func (c *conversation) leaveOutPrompt(m meta) {
 	i, again := len(c.past)-1, m.Rejected && c.rejected
-	for again && i > 0 && !c.past[i].before.answered {
+	for again && i > 0 && len(c.past[i].before.unanswered()) > 0 {
 		i--
 	}
 	if i < 0 {
@@ -59,29 +37,14 @@ func (c *conversation) leaveOutPrompt(m meta) {
 	c.ignored, c.rejected = ignored, rejected
 }
 
-// appended returns messages with further parts, in the last message if it has the same role.
-func appended(messages []llm.Message, role llm.Role, parts ...llm.Part) []llm.Message {
-	last := len(messages) - 1
-	switch {
-	case len(parts) == 0:
-	case last >= 0 && messages[last].Role == role:
-		messages[last].Parts = append(messages[last].Parts, parts...)
-	default:
-		messages = append(messages, llm.Message{Role: role, Parts: slices.Clone(parts)})
-	}
-	return messages
-}
-
-// leaveOutMedia replaces the images and documents of the last message by notes. The lock must be
-// held.
+// leaveOutMedia replaces the images and documents that the model has not seen by notes. The lock
+// must be held.
 func (c *conversation) leaveOutMedia() {
 	c.end()
-	if last := len(c.messages) - 1; last >= 0 {
-		note := func(llm.Media) llm.Text {
-			return "[An image or document was left out, because your server rejected it.]"
-		}
-		copy(c.messages[last:], llm.ReplaceMedia(c.messages[last:], note))
-	}
+	unanswered := c.unanswered()
+	copy(unanswered, llm.ReplaceMedia(unanswered, func(llm.Media) llm.Text {
+		return "[An image or document was left out, because your server rejected it.]"
+	}))
 }
 
 // forgetThoughts removes what the model has thought. The lock must be held.
@@ -102,13 +65,14 @@ func (c *conversation) forgetThoughts() {
 	}
 }
 
-// endsWithMedia reports whether the last message has images or documents.
+// endsWithMedia reports whether there are images or documents that the model has not seen.
 func (c *conversation) endsWithMedia() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	last := len(c.messages) - 1
-	return last >= 0 && slices.ContainsFunc(c.messages[last].Parts, llm.HasMedia)
+	return slices.ContainsFunc(c.unanswered(), func(m llm.Message) bool {
+		return slices.ContainsFunc(m.Parts, llm.HasMedia)
+	})
 }
 
 // wasRejected reports whether the server has not accepted the last request of the turn before.

@@ -16,15 +16,14 @@ import (
 // whose _meta says so.
 type pastPrompt struct {
 	before knowledge // of the conversation
-	at     place     // where the prompt begins in it
 	hidden bool      // the model does not see it: a slash command, or left out
 	acted  bool      // it has tool calls
 	said   string    // its first text
 }
 
 // remember notes the prompt that has just been added, with what the model knew before it.
-func (c *conversation) remember(before knowledge, at place) {
-	p := pastPrompt{before: before, at: at, hidden: c.ignored}
+func (c *conversation) remember(before knowledge) {
+	p := pastPrompt{before: before, hidden: c.ignored}
 	for _, part := range c.prompt {
 		if said, ok := part.(llm.Text); ok && p.said == "" {
 			p.said = string(said)
@@ -57,7 +56,7 @@ func (c *conversation) forget() {
 // goBack makes the conversation what it was before a prompt.
 func (c *conversation) goBack(p pastPrompt) {
 	c.knowledge = p.before
-	c.messages = upTo(c.messages, p.at)
+	c.messages = slices.Clip(c.messages) // others share what follows
 }
 
 // undo answers /undo. Files stay as they are: nothing here knows what others did to them since, or
