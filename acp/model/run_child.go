@@ -25,86 +25,76 @@ const (
 	maxShown = 4 << 10
 )
 
-// child is a [job] that is a child of this process. The command and everything that it has started
-// end with the call.
-type child struct {
-	call    *modelCall
-	process *process.Process
-	out     clip
-	reading sync.WaitGroup
-}
-
-// startChild starts a command without input, in the sandbox of the model if there is one.
-func (c *modelCall) startChild(ctx context.Context, cmd shellCommand, env []string) (job, error) {
-	err := c.turn.host.Workspace().HandOverDir(cmd.dir)
-	program, args := argv(cmd.line)
-	command := process.Command{
-		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
-		Env: env, Batch: true,
-	}
-	j := &child{call: c}
-	if err == nil {
-		command, err = command.Restrict(c.turn.sandbox())
-	}
-	if err == nil {
-		j.process, err = process.Start(ctx, command, process.Options{Refused: func(r hosts.Refusal) {
-			_, _ = fmt.Fprintf(&j.out, "[%v]\n", r)
-		}})
-	}
+// runChild runs a command without input as a child of this process, in the sandbox of the model if
+// there is one, and shows its output meanwhile. The command and everything that it has started end
+// with the call. runChild returns what was printed, and how the command ended.
+func (c *modelCall) runChild(
+	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
+) (printed, ended string, err error) {
+	var out clip
+	child, err := c.startChild(ctx, cmd, env, &out)
 	if err != nil {
-		return nil, fmt.Errorf("the command was not run: %w", err)
+		return "", "", fmt.Errorf("the command was not run: %w", err)
 	}
-	j.reading.Go(func() {
-		_, _ = io.Copy(&j.out, j.process.Stdout())
-		_ = j.process.Stdout().Close()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		_, _ = io.Copy(&out, child.Stdout())
+		_ = child.Stdout().Close()
 	})
-	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
-		j.release(ctx)
-		return nil, err
+	kill := func() error {
+		err := child.Stop(ctx)
+		if err != nil {
+			_ = child.Stdout().Close() // it may keep its output open
+		}
+		reading.Wait()
+		return err
 	}
-	return j, nil
-}
-
-// wait implements [job]. It shows the output meanwhile.
-func (j *child) wait(ctx context.Context) (string, error) {
-	interval, shown := firstShown, ""
-	show := time.NewTimer(interval)
-	defer show.Stop()
-	for {
+	defer func() { _ = kill() }()
+	if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+		return "", "", err
+	}
+	late, interval, shown := time.After(timeout), firstShown, ""
+	for show := time.After(interval); ended == ""; {
 		select {
-		case <-j.process.Done():
-			return exitOf(j.process.Wait(ctx)), nil
+		case <-child.Done():
+			ended = exitOf(child.Wait(ctx))
+			reading.Wait()
+		case <-late:
+			ended, err = killedAfter(timeout), kill()
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case <-show.C:
-			if printed := j.out.text(maxShown); printed != shown {
-				shown = printed
-				if err := j.call.showOutput(ctx, printed); err != nil {
-					return "", err
-				}
-				interval = min(interval*3/2, lastShown)
+			err = context.Cause(ctx)
+		case <-show:
+			if printed = out.text(maxShown); printed != shown {
+				shown, interval = printed, min(interval*3/2, lastShown)
+				err = c.showOutput(ctx, printed)
 			}
-			show.Reset(interval)
+			show = time.After(interval)
+		}
+		if err != nil {
+			return "", "", err
 		}
 	}
+	return out.text(maxResult), ended, nil
 }
 
-func (j *child) kill(ctx context.Context) error {
-	err := j.process.Stop(ctx)
-	if err != nil {
-		_ = j.process.Stdout().Close() // it may keep its output open
+// startChild starts a command that prints to out.
+func (c *modelCall) startChild(
+	ctx context.Context, cmd shellCommand, env []string, out *clip,
+) (*process.Process, error) {
+	if err := c.turn.host.Workspace().HandOverDir(cmd.dir); err != nil {
+		return nil, err
 	}
-	j.reading.Wait()
-	return err
-}
-
-func (j *child) release(ctx context.Context) { _ = j.kill(ctx) }
-
-// result implements [job]. It shows the result too.
-func (j *child) result(ctx context.Context, ended string) (string, error) {
-	j.reading.Wait()
-	result := j.out.text(maxResult) + "[" + ended + "]"
-	return result, j.call.showOutput(ctx, result)
+	program, args := argv(cmd.line)
+	command, err := process.Command{
+		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
+		Env: env, Batch: true,
+	}.Restrict(c.turn.sandbox())
+	if err != nil {
+		return nil, err
+	}
+	return process.Start(ctx, command, process.Options{Refused: func(r hosts.Refusal) {
+		_, _ = fmt.Fprintf(out, "[%v]\n", r)
+	}})
 }
 
 // exitOf says how a process ended, given the error of its Wait.

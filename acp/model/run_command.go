@@ -97,52 +97,28 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		_, left, _ := c.commandIn(cmd)
 		c.turn.host.Permits().Renew(permitted, left.State)
 	}()
-	start := c.startChild
-	if c.turn.runsInTerminal() {
-		start = c.startTerminal
+	inTerminal := c.turn.runsInTerminal()
+	run := c.runChild
+	if inTerminal {
+		run = c.runTerminal
 	}
-	j, err := start(ctx, cmd, env)
-	if err != nil {
-		return "", err
+	printed, ended, err := run(ctx, cmd, env, timeout)
+	result := printed + "[" + ended + "]"
+	if err == nil && !inTerminal {
+		err = c.showOutput(ctx, result)
 	}
-	defer j.release(ctx)
-	return finish(ctx, j, timeout)
-}
-
-// job is a command that runs in a terminal of the client, or as a child of this process.
-type job interface {
-	// wait returns how the command has ended, or an error once ctx has ended.
-	wait(ctx context.Context) (ended string, err error)
-	// kill ends the command.
-	kill(ctx context.Context) error
-	// result returns what the command has printed, and how it ended.
-	result(ctx context.Context, ended string) (string, error)
-	// release ends the command if it still runs. It does its work even if ctx has ended.
-	release(ctx context.Context)
-}
-
-const succeeded = "exit code 0"
-
-// finish waits until a command has ended, and returns its output and how it ended.
-func finish(ctx context.Context, j job, timeout time.Duration) (string, error) {
-	waiting, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	ended, err := j.wait(waiting)
-	switch {
-	case ctx.Err() != nil:
-		return "", context.Cause(ctx)
-	case waiting.Err() != nil:
-		ended = fmt.Sprintf("killed, because it had not ended after %v", timeout)
-		err = j.kill(ctx)
-	}
-	if err != nil {
-		return "", err
-	}
-	result, err := j.result(ctx, ended)
 	if err == nil && ended != succeeded {
-		return "", errors.New(result)
+		err = errors.New(result)
 	}
 	return result, err
+}
+
+// succeeded is how a command has ended that was successful.
+const succeeded = "exit code 0"
+
+// killedAfter says how a command has ended that took too long.
+func killedAfter(timeout time.Duration) string {
+	return fmt.Sprintf("killed, because it had not ended after %v", timeout)
 }
 
 // unattended returns variables that keep a command from waiting for someone: pagers print, an

@@ -17,14 +17,51 @@ import (
 // cancelled.
 const cleanUpTime = 2 * time.Second
 
-// terminal is a [job] in a terminal of the client.
+// runTerminal runs a command in a terminal of the client, and shows that. It returns the end of
+// what was printed, and how the command ended.
+func (c *modelCall) runTerminal(
+	ctx context.Context, cmd shellCommand, env []string, timeout time.Duration,
+) (printed, ended string, err error) {
+	t, err := c.createTerminal(ctx, cmd, env)
+	if err != nil {
+		return "", "", fmt.Errorf("the client cannot run the command: %w", err)
+	}
+	defer t.release(ctx)
+	err = c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
+	if err != nil {
+		return "", "", err
+	}
+	waiting, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ended, err = t.wait(waiting)
+	switch {
+	case ctx.Err() != nil:
+		return "", "", context.Cause(ctx)
+	case waiting.Err() != nil:
+		ended, err = killedAfter(timeout), t.request(ctx, "kill", nil)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	printed, err = t.output(ctx)
+	if err != nil {
+		err = fmt.Errorf("the command has ended (%s), but the client does not return its output: %w",
+			ended, err)
+	}
+	return printed, ended, err
+}
+
+// terminal is a terminal of the client.
 type terminal struct {
 	client backend.Client
 	id     string
 }
 
-// startTerminal starts a command in a terminal, and shows that.
-func (c *modelCall) startTerminal(ctx context.Context, cmd shellCommand, env []string) (job, error) {
+// createTerminal creates a terminal in which a command runs. If ctx ends meanwhile, the client has
+// a moment to answer, so that the terminal can be released.
+func (c *modelCall) createTerminal(
+	ctx context.Context, cmd shellCommand, env []string,
+) (terminal, error) {
 	creating, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(cleanUpTime, cancel) })()
@@ -33,15 +70,8 @@ func (c *modelCall) startTerminal(ctx context.Context, cmd shellCommand, env []s
 	params["cwd"], params["outputByteLimit"] = cmd.dir, maxResult
 	var created struct{ TerminalID string }
 	client := c.turn.host.For(backend.Sender{Decided: true})
-	if err := callClient(creating, client, protocol.TerminalCreate, params, &created); err != nil {
-		return nil, fmt.Errorf("the client cannot run the command: %w", err)
-	}
-	t := terminal{client, created.TerminalID}
-	err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, []any{sdk.ToolTerminalRef(t.id)})
-	if err != nil {
-		t.release(ctx)
-	}
-	return t, err
+	err := callClient(creating, client, protocol.TerminalCreate, params, &created)
+	return terminal{client, created.TerminalID}, err
 }
 
 // request calls a method of the terminal and decodes its result, unless that is nil.
@@ -50,19 +80,20 @@ func (t terminal) request(ctx context.Context, method string, result any) error 
 	return callClient(ctx, t.client, protocol.TerminalPrefix+method, params, result)
 }
 
-// release frees the terminal. It ignores the client's answer.
+// release frees the terminal, even if ctx has ended. It ignores the client's answer.
 func (t terminal) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpTime)
 	defer cancel()
 	_ = t.request(ctx, "release", nil)
 }
 
-func (t terminal) wait(ctx context.Context) (string, error) {
+// wait returns how the command has ended.
+func (t terminal) wait(ctx context.Context) (ended string, err error) {
 	var exit struct {
 		ExitCode *int
 		Signal   *string
 	}
-	err := t.request(ctx, "wait_for_exit", &exit)
+	err = t.request(ctx, "wait_for_exit", &exit)
 	switch {
 	case err != nil:
 		return "", fmt.Errorf("the client has lost the command: %w", err)
@@ -70,22 +101,18 @@ func (t terminal) wait(ctx context.Context) (string, error) {
 		return fmt.Sprintf("exit code %d", *exit.ExitCode), nil
 	case exit.Signal != nil:
 		return "ended by signal " + text.Printable(text.Truncate(*exit.Signal, 100)), nil
-	default:
-		return "ended, the client does not say how", nil
 	}
+	return "ended, the client does not say how", nil
 }
 
-func (t terminal) kill(ctx context.Context) error { return t.request(ctx, "kill", nil) }
-
-// result implements [job]. It returns the end of the output.
-func (t terminal) result(ctx context.Context, ended string) (string, error) {
+// output returns the end of what the command has printed.
+func (t terminal) output(ctx context.Context) (string, error) {
 	var out struct {
 		Output    string
 		Truncated bool
 	}
 	if err := t.request(ctx, "output", &out); err != nil {
-		return "", fmt.Errorf(
-			"the command has ended (%s), but the client does not return its output: %w", ended, err)
+		return "", err
 	}
 	said := plainOutput(out.Output)
 	if len(said) > maxResult {
@@ -95,5 +122,5 @@ func (t terminal) result(ctx context.Context, ended string) (string, error) {
 		said = "[… truncated: this is the end of the output. " +
 			"To see the rest, let the command write to a file in a folder of the session.]\n" + said
 	}
-	return said + "[" + ended + "]", nil
+	return said, nil
 }
