@@ -15,20 +15,21 @@ import (
 
 // slashCommand is a slash command of this package.
 type slashCommand struct {
-	name        string
-	input       string // what follows the name, "" for nothing
-	description string
-	run         func(t *modelTurn, ctx context.Context, arguments string) (backend.Raw, error)
+	sdk.AvailableCommand
+	run func(t *modelTurn, ctx context.Context, arguments string) (backend.Raw, error)
 }
 
 // ownCommands returns the slash commands of this package in the order in which they are announced.
 func ownCommands() []slashCommand {
+	command := backend.NewCommand
 	return []slashCommand{
-		{"compact", "[WHAT TO KEEP]",
-			"Replace the conversation with a summary, to make room for more", (*modelTurn).compact},
-		{"undo", "", "Forget your last prompt and the answer; files are not changed", (*modelTurn).undo},
-		{"model", "[NAME]", "Show the models, or choose the one that answers", (*modelTurn).chooseModel},
-		{"help", "", "Show this list", (*modelTurn).help},
+		{command("compact", "Replace the conversation with a summary, to make room for more",
+			"[WHAT TO KEEP]"), (*modelTurn).compact},
+		{command("undo", "Forget your last prompt and the answer; files are not changed", ""),
+			(*modelTurn).undo},
+		{command("model", "Show the models, or choose the one that answers", "[NAME]"),
+			(*modelTurn).chooseModel},
+		{command("help", "Show this list", ""), (*modelTurn).help},
 	}
 }
 
@@ -41,16 +42,6 @@ func isBuiltin(slash prompts.Command) bool {
 	return slices.Contains(reservedNames(), slash.Name)
 }
 
-// ownCommand returns the command of this package that the user typed, if any.
-func ownCommand(slash prompts.Command) (c slashCommand, ok bool) {
-	all := ownCommands()
-	i := slices.IndexFunc(all, func(c slashCommand) bool { return c.name == slash.Name })
-	if i < 0 {
-		return slashCommand{}, false
-	}
-	return all[i], true
-}
-
 // maxCommands is how many skills and commands of the roots are announced.
 const maxCommands = 500
 
@@ -58,7 +49,7 @@ const maxCommands = 500
 func (s *modelSession) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range ownCommands() {
-		own = append(own, backend.NewCommand(c.name, c.description, c.input))
+		own = append(own, c.AvailableCommand)
 	}
 	return s.announced.Announce(ctx, s.host, to, own, maxCommands)
 }
@@ -67,13 +58,17 @@ func (s *modelSession) announceCommands(ctx context.Context, to backend.Updates)
 func (t *modelTurn) help(ctx context.Context, _ string) (backend.Raw, error) {
 	var b strings.Builder
 	b.WriteString("Type what you want the model to do, or one of these commands:\n\n")
-	for _, c := range ownCommands() {
-		usage := strings.TrimSpace("/" + c.name + " " + c.input)
-		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.description)
+	shown := ownCommands()
+	for _, name := range []string{backend.RootsCommand, backend.MCPCommand, backend.PermissionsCommand} {
+		shown = append(shown, slashCommand{AvailableCommand: backend.AdapterCommand(name)})
 	}
-	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders, or add or " +
-		"remove one; asks first\n- `/mcp`: Show the MCP servers\n- `/permissions [revoke ID]`: " +
-		"Show or revoke what agents may do without asking\n")
+	for _, c := range shown {
+		usage := "/" + c.Name
+		if c.Input != nil {
+			usage += " " + c.Input.Unstructured.Hint
+		}
+		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.Description)
+	}
 	var found []string
 	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
 	for _, c := range offered[:min(len(offered), maxCommands)] {
@@ -108,7 +103,7 @@ func (t *modelTurn) chooseModel(ctx context.Context, id string) (backend.Raw, er
 		return stopped, t.note(ctx, "The model "+codeOf(e)+" answers from now on.")
 	case id != "":
 		fmt.Fprintf(&said, "There is no model %s.\n\n", text.Code(text.Line(id, 100)))
-		stopped = failedTurn()
+		stopped = backend.FailedTurn()
 	}
 	_, now := t.current()
 	said.WriteString("The models of this session:\n\n")

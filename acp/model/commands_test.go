@@ -14,7 +14,7 @@ import (
 func TestOwnCommandsAreInTheTable(t *testing.T) {
 	names := backend.AdapterCommands()
 	for _, c := range ownCommands() {
-		names = append(names, c.name)
+		names = append(names, c.Name)
 	}
 	require.ElementsMatch(t, backend.OwnCommands(Kind), names)
 }

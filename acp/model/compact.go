@@ -120,7 +120,7 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 	}
 	done, err := t.summarise(ctx, focus, meta{})
 	if !done {
-		stopped = failedTurn()
+		stopped = backend.FailedTurn()
 	}
 	return stopped, err
 }

@@ -83,9 +83,6 @@ type meta struct {
 	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
 	Summary string `json:"summary,omitempty"`
 	Keep    bool   `json:"keep,omitempty"`
-	// Failed says, in the response to a prompt, that the model could not answer it: see
-	// [failedTurn].
-	Failed bool `json:"failed,omitempty"`
 }
 
 // thought has the members of [llm.Thinking] with its content.

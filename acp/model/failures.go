@@ -9,8 +9,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -85,7 +83,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 			"instructions of a folder, a tool, or the configuration of model " + codeOf(t.endpoint) +
 			". Correct that, or choose another model."
 	}
-	return failedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)
+	return backend.FailedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)
 }
 
 // codeOf returns the ID of a model in the user's configuration, as code.
@@ -110,14 +108,6 @@ func describeFailure(e *llm.Error) string {
 		return "The model's server rejected the request: " + said
 	}
 	return sentence(e)
-}
-
-// failedTurn returns the result of a prompt that the model could not answer, after an answer that
-// says why.
-func failedTurn() backend.Raw {
-	return backend.Encode(sdk.PromptResponse{
-		StopReason: sdk.StopReasonEndTurn, Meta: meta{Failed: true}.encode(),
-	})
 }
 
 // sentence returns an error as a sentence without its full stop.

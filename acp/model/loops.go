@@ -27,24 +27,13 @@ const (
 type loops struct {
 	judging sync.Mutex
 	ends    map[callEnd]int // how often a call had the same result
-	stuck   *loop           // the call that was made too often, nil for none
+	stuck   string          // says which call was made too often, "" for none
 }
 
 // callEnd is how a call ended: the call with its result, and the outcome in words.
 type callEnd struct {
 	call    [sha256.Size]byte
 	outcome string
-}
-
-// loop is a call that the model has made too often.
-type loop struct {
-	title, outcome string
-	times          int
-}
-
-// String says what has happened.
-func (l loop) String() string {
-	return fmt.Sprintf("the same call has %s %d times: %s", l.outcome, l.times, l.title)
 }
 
 // judge counts calls that fail, or succeed, in the same way. It returns what to add to the result,
@@ -70,7 +59,7 @@ func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus
 	t.ends[key]++
 	n := t.ends[key]
 	if n >= most {
-		t.stuck = &loop{c.title, outcome, n}
+		t.stuck = fmt.Sprintf("the same call has %s %d times: %s", outcome, n, c.title)
 	}
 	if n < warnAfter {
 		return ""
@@ -82,10 +71,10 @@ func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus
 // askToGoOn asks the user whether the model may go on although it makes the same call again and
 // again. If not, or if nobody can be asked, the turn ends.
 func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
-	stuck := *t.stuck
-	t.stuck = nil
+	stuck := t.stuck
+	t.stuck = ""
 	_, err := backend.AskShown(ctx, t.host, t.updates, backend.Question{
-		Call: backend.NewToolCall("loop", sdk.ToolKindOther, "Go on, although "+stuck.String(), ""),
+		Call: backend.NewToolCall("loop", sdk.ToolKindOther, "Go on, although "+stuck, ""),
 		Once: "Go on", Reject: "Stop",
 	})
 	switch {
@@ -95,6 +84,6 @@ func (t *modelTurn) askToGoOn(ctx context.Context) (sdk.StopReason, error) {
 		clear(t.ends)
 		return "", nil
 	}
-	return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+stuck.String()+
+	return sdk.StopReasonEndTurn, t.note(ctx, "\n\nStopped, because "+stuck+
 		". Send another message that says what to do instead.")
 }

@@ -48,8 +48,10 @@ func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, e
 	if err != nil {
 		return nil, err
 	}
-	if c, own := ownCommand(slash); own {
-		return c.run(t, ctx, slash.Arguments)
+	for _, c := range ownCommands() {
+		if c.Name == slash.Name {
+			return c.run(t, ctx, slash.Arguments)
+		}
 	}
 	for range maxSteps {
 		reason, err := t.step(ctx)
@@ -100,7 +102,7 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	case len(calls) == 0:
 		return t.conclude(ctx, finish, tools)
 	}
-	if err := tools.run(ctx, calls); err != nil || t.stuck == nil {
+	if err := tools.run(ctx, calls); err != nil || t.stuck == "" {
 		return "", err
 	}
 	return t.askToGoOn(ctx)
