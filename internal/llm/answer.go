@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -28,8 +29,18 @@ const (
 	maxTokenCount = 1 << 30
 )
 
-// assembler makes the events of an answer from the parts that a decoder reads.
-type assembler struct {
+// answer is an answer as it is read from the body of a response. A [decoder] says what each event
+// of the stream means by its methods, which make the events for the caller.
+type answer struct {
+	origin  string // of the model
+	most    int    // bytes
+	stream  *sse.Reader
+	decoder decoder
+	yield   func(Event) bool
+	// progress is called when a part of the answer has arrived.
+	progress func()
+	words    string // the last data that was not JSON: a sign of life, or why there is no answer
+
 	events []Event // that have not been yielded
 	// began is set when something has arrived, and done when the server has said that the answer is
 	// complete. reason says why, in the server's words.
@@ -40,9 +51,10 @@ type assembler struct {
 	spoke       bool // some text has arrived
 	usage       Usage
 
-	calls  int          // that have begun
-	called bool         // one is complete
-	held   *pendingCall // may have been cut off by the limit of tokens
+	thought strings.Builder // since the last one that was kept
+	calls   []*pendingCall  // in the order in which they began
+	called  bool            // one is complete
+	held    *pendingCall    // may have been cut off by the limit of tokens
 	// bytes are those of text, thinking and arguments. news counts only those that the model itself
 	// has written, and other progress.
 	bytes, news int
@@ -55,16 +67,17 @@ type pendingCall struct {
 	id, name  string
 	arguments []byte
 	attached  []json.RawMessage // pieces of ToolCall.Attached
+	ended     bool
 }
 
 // wrote counts bytes that the model has written.
-func (a *assembler) wrote(n int) {
+func (a *answer) wrote(n int) {
 	a.bytes += n
 	a.news += n
 }
 
 // say adds a piece of the answer's text.
-func (a *assembler) say(text string) {
+func (a *answer) say(text string) {
 	if text != "" {
 		a.release()
 		a.spoke = true
@@ -74,47 +87,65 @@ func (a *assembler) say(text string) {
 }
 
 // think adds a piece of what the model thinks.
-func (a *assembler) think(text string) {
+func (a *answer) think(text string) {
 	if text != "" {
 		a.release()
 		a.wrote(len(text))
+		a.thought.WriteString(text)
 		a.events = append(a.events, ThinkingDelta(text))
 	}
 }
 
+// thoughts returns what the model has thought since thoughts were last returned.
+func (a *answer) thoughts() string {
+	defer a.thought.Reset()
+	return a.thought.String()
+}
+
 // keep adds a thought as it must be sent back.
-func (a *assembler) keep(t Thinking) {
+func (a *answer) keep(t Thinking) {
 	a.release()
 	a.bytes += len(t.Attached)
 	a.events = append(a.events, t)
 }
 
 // begin adds a tool call.
-func (a *assembler) begin(index int, id, name string) *pendingCall {
+func (a *answer) begin(index int, id, name string) *pendingCall {
 	a.release()
-	c := &pendingCall{number: a.calls, index: index, id: id, name: name}
-	a.calls++
+	c := &pendingCall{number: len(a.calls), index: index, id: id, name: name}
+	a.calls = append(a.calls, c)
 	return c
 }
 
+// open returns the last call with this number or ID that has not ended, or nil. An ID of "" is not
+// compared.
+func (a *answer) open(index int, id string) *pendingCall {
+	for _, c := range slices.Backward(a.calls) {
+		if !c.ended && (c.index == index || id != "" && c.id == id) {
+			return c
+		}
+	}
+	return nil
+}
+
 // argue adds a piece of the arguments of a call.
-func (a *assembler) argue(c *pendingCall, piece string) {
+func (a *answer) argue(c *pendingCall, piece string) {
 	a.wrote(len(piece))
 	c.arguments = append(c.arguments, piece...)
 	a.events = append(a.events, CallDelta{c.number, c.name, piece})
 }
 
 // finish ends a call. It is held back if its arguments are not complete.
-func (a *assembler) finish(c *pendingCall) {
+func (a *answer) finish(c *pendingCall) {
 	a.release()
-	c.arguments = bytes.TrimSpace(c.arguments)
+	c.ended, c.arguments = true, bytes.TrimSpace(c.arguments)
 	if a.held = c; json.Valid(c.arguments) {
 		a.release()
 	}
 }
 
 // release adds the call that was held back, because more has arrived after it.
-func (a *assembler) release() {
+func (a *answer) release() {
 	if a.held == nil {
 		return
 	}
@@ -125,7 +156,7 @@ func (a *assembler) release() {
 
 // count notes how many tokens there were. All counts are totals, but not every server sends all of
 // them each time.
-func (a *assembler) count(t tokens) {
+func (a *answer) count(t tokens) {
 	u := t.usage()
 	a.usage = Usage{max(a.usage.Input, u.Input), max(a.usage.Cached, u.Cached),
 		max(a.usage.Output, u.Output)}
@@ -171,7 +202,7 @@ var reasons = map[string]Reason{
 
 // end adds the [Finish] when the stream has ended or the connection was lost. It returns [errCut]
 // if the answer is not complete.
-func (a *assembler) end() error {
+func (a *answer) end() error {
 	switch {
 	case !a.began:
 		return errEmpty
@@ -201,9 +232,9 @@ func (a *assembler) end() error {
 }
 
 // check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
-func (a *assembler) check(most int) error {
+func (a *answer) check(most int) error {
 	switch {
-	case a.calls > maxCalls:
+	case len(a.calls) > maxCalls:
 		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
 	case a.bytes > most:
 		return tooMuch("it is longer than " + text.Size(most))
@@ -257,24 +288,11 @@ func decodedArguments(arguments string) string {
 // errStopped means that the caller wants no further events.
 var errStopped = errors.New("stopped")
 
-// answer is an answer as it is read from the body of a response.
-type answer struct {
-	assembler
-	origin  string // of the model
-	most    int    // bytes
-	stream  *sse.Reader
-	decoder decoder
-	yield   func(Event) bool
-	// progress is called when a part of the answer has arrived.
-	progress func()
-	words    string // the last data that was not JSON: a sign of life, or why there is no answer
-}
-
 // read yields the events of an answer. It returns errStopped if yield returns false.
 func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
-	a := answer{origin: c.model.Origin(), most: c.longest, stream: sse.NewReader(body, maxEvent),
+	a := &answer{origin: c.model.Origin(), most: c.longest, stream: sse.NewReader(body, maxEvent),
 		yield: yield, progress: func() {}}
-	a.decoder = c.format.decoder(v, &a.assembler)
+	a.decoder = c.format.decoder(v, a)
 	if watched, ok := body.(*watchedBody); ok {
 		a.progress = watched.progress
 	}
@@ -335,11 +353,11 @@ func (a *answer) decode(e sse.Event) error {
 		}
 		return nil
 	}
-	before := a.news + a.calls
+	before := a.news + len(a.calls)
 	if err := a.decoder.decode(e); err != nil {
 		return err
 	}
-	if a.news+a.calls > before {
+	if a.news+len(a.calls) > before {
 		a.progress()
 	}
 	if err := a.check(a.most); err != nil {

@@ -272,12 +272,12 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func (anthropicFormat) decoder(_ variant, to *assembler) decoder {
+func (anthropicFormat) decoder(_ variant, to *answer) decoder {
 	return &anthropicDecoder{to, map[int]*anthropicBlock{}}
 }
 
 type anthropicDecoder struct {
-	*assembler
+	*answer
 	blocks map[int]*anthropicBlock // those that have started and not stopped
 }
 
@@ -286,8 +286,6 @@ type anthropicBlock struct {
 	Type, Text, Thinking, Signature, Data, ID, Name string
 
 	Input    json.RawMessage
-	call     *pendingCall    // nil for no call
-	thought  strings.Builder // added to Thinking
 	attached json.RawMessage // see ToolCall.Attached
 }
 
@@ -330,13 +328,8 @@ func (d *anthropicDecoder) decode(e sse.Event) error {
 	switch cmp.Or(event.Type, e.Name) {
 	case "content_block_start":
 		d.start(event.Index, &event.Block)
-		if c := event.Block.call; c != nil {
-			d.argue(c, "")
-		}
 	case "content_block_delta":
-		if b := d.blocks[event.Index]; b != nil {
-			d.extend(b, event.Delta)
-		}
+		d.extend(event.Index, event.Delta)
 	case "content_block_stop":
 		d.stop(event.Index)
 	case "message_delta":
@@ -363,20 +356,24 @@ func (d *anthropicDecoder) start(index int, b *anthropicBlock) {
 	d.think(b.Thinking)
 	d.say(b.Text)
 	if b.Type == "tool_use" {
-		b.call = d.begin(index, b.ID, b.Name)
-		b.call.attached = []json.RawMessage{b.attached}
+		call := d.begin(index, b.ID, b.Name)
+		call.attached = []json.RawMessage{b.attached}
+		d.argue(call, "")
 	}
 }
 
 // extend adds a piece to a block.
-func (d *anthropicDecoder) extend(b *anthropicBlock, delta anthropicDelta) {
+func (d *anthropicDecoder) extend(index int, delta anthropicDelta) {
+	b := d.blocks[index]
+	if b == nil {
+		return
+	}
 	d.say(delta.Text)
 	d.think(delta.Thinking)
-	b.thought.WriteString(delta.Thinking)
 	d.wrote(len(delta.Signature))
 	b.Signature += delta.Signature
-	if b.call != nil && delta.Input != "" {
-		d.argue(b.call, delta.Input)
+	if call := d.open(index, ""); call != nil && delta.Input != "" {
+		d.argue(call, delta.Input)
 	}
 }
 
@@ -389,15 +386,15 @@ func (d *anthropicDecoder) stop(index int) {
 	delete(d.blocks, index)
 	switch b.Type {
 	case "thinking":
-		d.keep(Thinking{Text: b.Thinking + b.thought.String(), Signature: b.Signature})
+		d.keep(Thinking{Text: d.thoughts(), Signature: b.Signature})
 	case "redacted_thinking":
 		d.keep(Thinking{Redacted: b.Data})
 	case "tool_use":
-		if whole := string(b.Input); len(b.call.arguments) == 0 &&
-			whole != "{}" && whole != "null" {
-			b.call.arguments = b.Input
+		call := d.open(index, "")
+		if whole := string(b.Input); len(call.arguments) == 0 && whole != "{}" && whole != "null" {
+			call.arguments = b.Input
 		}
-		d.finish(b.call)
+		d.finish(call)
 	}
 }
 

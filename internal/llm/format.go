@@ -26,8 +26,8 @@ type format interface {
 	header(key string) http.Header
 	// encode returns the body of a request to a server that differs from the format as v says.
 	encode(m Model, r Request, v variant) []byte
-	// decoder returns a decoder for the stream of one answer, whose parts it adds to an assembler.
-	decoder(v variant, to *assembler) decoder
+	// decoder returns a decoder for the stream of one answer.
+	decoder(v variant, to *answer) decoder
 }
 
 // decoder decodes the stream of one answer, event by event.

@@ -266,24 +266,22 @@ func joinText(a, b string) string {
 	return a + "\n\n" + b
 }
 
-func (openAIFormat) decoder(v variant, to *assembler) decoder {
+func (openAIFormat) decoder(v variant, to *answer) decoder {
 	to.marked = true
-	return &chatDecoder{assembler: to, tags: v.has(tags)}
+	return &chatDecoder{answer: to, tags: v.has(tags)}
 }
 
 // chatDecoder decodes the chunks of a chat completion.
 type chatDecoder struct {
-	*assembler
-	// thoughts must be sent back where they came from: in the member place, which is
-	// reasoning_content or, as for Groq's and Cerebras's servers, reasoning, or in the content,
-	// "tagged" or "listed" as Mistral's.
-	thoughts strings.Builder
-	place    string
-	content  tagged
-	tags     bool // tagged thoughts must be sent back
+	*answer
+	// place is where thoughts came from, and must be sent back: the member reasoning_content or, as
+	// for Groq's and Cerebras's servers, reasoning, or the content, "tagged" or "listed" as
+	// Mistral's.
+	place   string
+	content tagged
+	tags    bool // tagged thoughts must be sent back
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
-	pending  []*pendingCall // in the order in which they began
 
 	processed int // tokens of the request
 }
@@ -396,7 +394,6 @@ func (d *chatDecoder) delta(delta chatDelta) {
 	}
 	if thought != "" {
 		d.place = cmp.Or(d.place, place)
-		d.thoughts.WriteString(thought)
 	}
 	d.think(thought)
 	d.say(said + delta.Refusal)
@@ -487,25 +484,20 @@ func chatTexts(content json.RawMessage) (said, thought string) {
 // a new one.
 func (d *chatDecoder) add(piece chatCallDelta, fromEnd int) {
 	var call *pendingCall
-	if at := len(d.pending) - fromEnd; piece.Index == nil && at >= 0 {
-		call = d.pending[at]
-	}
-	for _, c := range slices.Backward(d.pending) {
-		if piece.Index != nil && c.index == *piece.Index {
-			call = c
-			break
-		}
+	if piece.Index != nil {
+		call = d.open(*piece.Index, "")
+	} else if at := len(d.calls) - fromEnd; at >= 0 {
+		call = d.calls[at]
 	}
 	name, anonymous := piece.Function.Name, piece.ID == ""
 	more := anonymous || piece.Function.Arguments != ""
 	if call == nil || name != "" &&
 		(!anonymous && piece.ID != call.id || more && json.Valid(call.arguments)) {
-		index := len(d.pending)
+		index := len(d.calls)
 		if piece.Index != nil {
 			index = *piece.Index
 		}
 		call = d.begin(index, piece.ID, "")
-		d.pending = append(d.pending, call)
 	}
 	if name != call.name && (call.name == "" || len(call.arguments) == 0) {
 		call.name += name // some servers send it in pieces, others in each piece
@@ -529,7 +521,7 @@ func (d *chatDecoder) flush() {
 	attach := func(member string, thoughts any) {
 		d.attached = append(d.attached, strictjson.Encode(object{member: thoughts}))
 	}
-	switch thoughts := d.thoughts.String(); {
+	switch thoughts := d.thoughts(); {
 	case d.place == "reasoning_content":
 		kept.Text = thoughts
 	case d.place == "tagged" && d.tags:
@@ -545,9 +537,9 @@ func (d *chatDecoder) flush() {
 	if kept.Attached = joinMembers(d.attached); kept.Text != "" || kept.Attached != nil {
 		d.keep(kept)
 	}
-	for i, c := range d.pending {
-		again := i > 0 && c.id == "" && len(c.arguments) == 0 && c.index == d.pending[i-1].index &&
-			c.name == d.pending[i-1].name
+	for i, c := range d.calls {
+		again := i > 0 && c.id == "" && len(c.arguments) == 0 && c.index == d.calls[i-1].index &&
+			c.name == d.calls[i-1].name
 		if !again { // a last piece that only repeats the name
 			d.finish(c)
 		}

@@ -3,8 +3,6 @@ package llm
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
@@ -163,17 +161,14 @@ func responsesOutput(parts []Part) any {
 	return text
 }
 
-func (responsesFormat) decoder(_ variant, to *assembler) decoder {
-	return &responsesDecoder{assembler: to, open: map[int]*responsesItem{}}
+func (responsesFormat) decoder(_ variant, to *answer) decoder {
+	return &responsesDecoder{answer: to}
 }
 
 type responsesDecoder struct {
-	*assembler
-	item    int // the current item: its number, from 1
-	said    int // the last item of which text has arrived
-	thought int // likewise, of thoughts
-
-	open map[int]*responsesItem // calls that have begun, by number
+	*answer
+	item          int // the current item: its number, from 1
+	said, thought int // the last item of which text has arrived, and thoughts
 }
 
 // responsesItem is a part of an answer.
@@ -184,7 +179,6 @@ type responsesItem struct {
 	Content, Summary   [maxParts]*struct{ Type, Text, Refusal string }
 
 	attached json.RawMessage // what is sent back with it
-	call     *pendingCall    // of a call that has begun
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It keeps what is sent back.
@@ -242,8 +236,7 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 	case "response.output_item.added":
 		d.forget()
 		if event.Item.Type == "function_call" {
-			d.beginCall(&event.Item)
-			d.open[d.item] = &event.Item
+			d.beginCall(event.Item)
 		}
 	case "response.output_text.delta", "response.refusal.delta":
 		d.refused = d.refused || kind == "response.refusal.delta"
@@ -257,15 +250,13 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 		d.thought = d.item
 		d.think(event.Delta)
 	case "response.function_call_arguments.delta":
-		if open := d.open[d.item]; open != nil {
-			d.argue(open.call, event.Delta)
+		if call := d.open(d.item, ""); call != nil {
+			d.argue(call, event.Delta)
 		} else {
 			d.wrote(len(event.Delta))
 		}
 	case "response.function_call_arguments.done":
-		if open := d.open[d.item]; open != nil {
-			open.Arguments = cmp.Or(event.Arguments, open.Arguments)
-		}
+		d.replace(d.open(d.item, ""), event.Arguments)
 	case "response.output_item.done":
 		d.endItem(event.Item)
 	case "response.completed", "response.incomplete":
@@ -278,12 +269,12 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 	return nil
 }
 
-// flush implements [decoder]. The calls that it ends can have been cut off.
+// flush implements [decoder]. It leaves out calls that were cut off.
 func (d *responsesDecoder) flush() {
-	for _, number := range slices.Sorted(maps.Keys(d.open)) {
-		item := *d.open[number]
-		d.item, item.Status = number, "incomplete"
-		d.endItem(item)
+	for _, call := range d.calls {
+		if !call.ended && json.Valid(call.arguments) {
+			d.finish(call)
+		}
 	}
 }
 
@@ -299,9 +290,19 @@ func (d *responsesDecoder) forget() {
 }
 
 // beginCall begins the call of an item.
-func (d *responsesDecoder) beginCall(item *responsesItem) {
-	item.call = d.begin(d.item, item.CallID, item.Name)
-	d.argue(item.call, "")
+func (d *responsesDecoder) beginCall(item responsesItem) *pendingCall {
+	call := d.begin(d.item, item.CallID, item.Name)
+	d.argue(call, "")
+	call.attached = []json.RawMessage{item.attached}
+	return call
+}
+
+// replace sets the arguments of a call, if there are any.
+func (d *responsesDecoder) replace(call *pendingCall, arguments written) {
+	if call != nil && arguments != "" {
+		d.bytes += len(arguments)
+		call.arguments = []byte(arguments)
+	}
 }
 
 // endItem ends an item, and adds the parts that were not streamed.
@@ -332,23 +333,15 @@ func (d *responsesDecoder) endItem(item responsesItem) {
 
 // endCall ends a call with the arguments that have arrived.
 func (d *responsesDecoder) endCall(item responsesItem) {
-	for number, open := range d.open {
-		if number == d.item || open.CallID != "" && open.CallID == item.CallID {
-			item.call, item.Arguments = open.call, cmp.Or(item.Arguments, open.Arguments)
-			delete(d.open, number)
-		}
+	call := d.open(d.item, item.CallID)
+	if call == nil { // not every server says that it begins
+		call = d.beginCall(item)
 	}
-	if item.call == nil { // not every server says that it begins
-		d.beginCall(&item)
-	}
-	c := item.call
-	if item.Arguments != "" {
-		c.arguments = []byte(item.Arguments)
-	}
-	if item.Status == "incomplete" && !json.Valid(c.arguments) {
+	d.replace(call, item.Arguments)
+	if item.Status == "incomplete" && !json.Valid(call.arguments) {
 		return
 	}
-	c.id, c.name, c.attached = item.CallID, item.Name, []json.RawMessage{item.attached}
-	d.bytes += len(item.Arguments) + len(item.attached)
-	d.finish(c)
+	call.id, call.name, call.attached = item.CallID, item.Name, []json.RawMessage{item.attached}
+	d.bytes += len(item.attached)
+	d.finish(call)
 }
