@@ -82,8 +82,8 @@ func (anthropicFormat) encode(m Model, r Request, v variant) []byte {
 	}
 	marked, list := isMarked(messages), make([]object, len(messages))
 	for i, m := range messages {
-		content := anthropicContent(m.Parts, v)
-		slices.SortStableFunc(content, func(a, b object) int { return place(a) - place(b) })
+		content := anthropicContent(slices.SortedStableFunc(slices.Values(m.Parts),
+			func(a, b Part) int { return place(a) - place(b) }), v)
 		if marked(i) && !v.has(noMarks) {
 			content[len(content)-1]["cache_control"] = ephemeral
 		}
@@ -200,14 +200,9 @@ func isBlank(p Part) bool {
 	return ok && strings.TrimSpace(string(text)) == ""
 }
 
-// isThought reports whether a part of a message is a thought of the model.
-func isThought(part object) bool {
-	return part["type"] == "thinking" || part["type"] == "redacted_thinking"
-}
-
 // place returns the place of a part in a user's message, in which results of tools must come first.
-func place(part object) int {
-	if part["type"] == "tool_result" {
+func place(p Part) int {
+	if _, result := p.(ToolResult); result {
 		return 0
 	}
 	return 1
@@ -262,10 +257,9 @@ func anthropicContent(parts []Part, v variant) []object {
 func mayThink(messages []Message) bool {
 	thinks := true
 	for _, m := range slices.Backward(messages) {
-		content := anthropicContent(m.Parts, variant{})
 		if m.Role == Assistant {
-			thinks = isThought(content[0])
-		} else if !slices.ContainsFunc(content, func(o object) bool { return place(o) == 0 }) {
+			thinks = isThinking(m.Parts[0])
+		} else if !slices.ContainsFunc(m.Parts, func(p Part) bool { return place(p) == 0 }) {
 			break
 		}
 	}

@@ -59,8 +59,8 @@ const maxEvent = 8 << 20
 // object is a JSON object of a request.
 type object map[string]any
 
-// isSet reports whether a member is present, and not null.
-func isSet(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
+// hasValue reports whether a member is present, and not null.
+func hasValue(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
 // input returns the arguments, or an empty object if they are not a JSON object. Servers reject a
 // conversation with anything else, even if the model wrote it.

@@ -191,7 +191,7 @@ func (i *responsesItem) UnmarshalJSON(raw []byte) error {
 	case "function_call":
 		i.attached = unknownMembers(raw, "id", "type", "status", "call_id", "name", "arguments")
 	case "message":
-		if phase := strictjson.Find(raw, "phase"); isSet(phase) { // whether it is the answer
+		if phase := strictjson.Find(raw, "phase"); hasValue(phase) { // whether it is the answer
 			i.attached = strictjson.Encode(object{"phase": phase})
 		}
 	}

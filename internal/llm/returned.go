@@ -57,7 +57,7 @@ func unknownMembers(raw json.RawMessage, known ...string) json.RawMessage {
 	}
 	unknown := object{}
 	for name, value := range o.All() {
-		if !slices.Contains(known, name) && isSet(value) {
+		if !slices.Contains(known, name) && hasValue(value) {
 			unknown[name] = value
 		}
 	}

@@ -63,9 +63,9 @@ var missingWords = []string{"missing", "must be passed"}
 // variant is how one server differs from its format.
 type variant struct {
 	quirks map[quirk]bool // never modified
-	// unwanted are the names of attached members that the server does not accept. The list is never
-	// modified.
-	unwanted *[]string
+	// unwanted are the names of attached members that the server does not accept. Its elements are
+	// never modified.
+	unwanted []string
 	// longest is how many tokens the server accepts as the limit of an answer, 0 if that is not
 	// known.
 	longest int
@@ -87,9 +87,7 @@ func (v *variant) add(q quirk) {
 func (v variant) takesLimit() bool { return !v.has(noMaxTokens) || v.has(needsMaxTokens) }
 
 // wants reports whether the server has not rejected an attached member with this name.
-func (v variant) wants(name string) bool {
-	return v.unwanted == nil || !slices.Contains(*v.unwanted, name)
-}
+func (v variant) wants(name string) bool { return !slices.Contains(v.unwanted, name) }
 
 // limit returns how many tokens the answer may have, 0 if that is up to the server.
 func (v variant) limit(m Model, r Request) int {
@@ -157,7 +155,6 @@ var plainNames = []string{"type", "id", "status", "summary", "content", "text", 
 
 // refuse adds the attached members of messages whose names occur in an error.
 func (v *variant) refuse(messages []Message, said string) {
-	var names []string
 	for _, m := range messages {
 		for _, p := range m.Parts {
 			var attached map[string]json.RawMessage
@@ -170,20 +167,11 @@ func (v *variant) refuse(messages []Message, said string) {
 			for name := range attached {
 				if v.wants(name) && !slices.Contains(plainNames, name) &&
 					strings.Contains(said, strings.ToLower(name)) {
-					names = append(names, name)
+					v.unwanted = append(slices.Clip(v.unwanted), name)
 				}
 			}
 		}
 	}
-	if names == nil {
-		return
-	}
-	if v.unwanted != nil {
-		names = append(names, *v.unwanted...)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	v.unwanted = &names
 }
 
 var aboutLimit = sync.OnceValue(func() *regexp.Regexp {
