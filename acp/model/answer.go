@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -20,8 +19,6 @@ import (
 func (t *modelTurn) showAnswer(
 	ctx context.Context, r llm.Request, tools *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
-	shown := false // some of its text
-	t.answered = false
 	t.said.Reset()
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if err != nil {
@@ -29,11 +26,10 @@ func (t *modelTurn) showAnswer(
 		}
 		switch e := event.(type) {
 		case llm.TextDelta:
-			t.spoke, shown = true, true
+			t.spoke = true
 			if t.said.Len() < maxExamined {
 				t.said.WriteString(string(e))
 			}
-			t.answered = t.answered || strings.TrimSpace(string(e)) != ""
 			err = t.updates.Update(ctx, saidUpdate(string(e), len(calls)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
@@ -45,8 +41,8 @@ func (t *modelTurn) showAnswer(
 			err = tools.drafted(ctx, e)
 		case llm.Retry:
 			tools.restartDrafts()
-			err = t.showRestart(ctx, e, shown)
-			calls, shown, t.answered = nil, false, false
+			err = t.showRestart(ctx, e)
+			calls = nil
 			t.said.Reset()
 		case llm.Finish:
 			finish = e
@@ -71,9 +67,9 @@ func (t *modelTurn) showRetry(ctx context.Context, r llm.Retry) error {
 
 // showRestart tells the user that the request for an answer will be sent again. The text that was
 // already shown, if any, stays visible with a mark. The model does not see it.
-func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, shown bool) error {
+func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry) error {
 	retried := meta{Note: true, Retried: true}
-	if !shown {
+	if t.said.Len() == 0 {
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
 			describeRetry(r)+"\n\n", retried))
 	}

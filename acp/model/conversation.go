@@ -30,10 +30,9 @@ type knowledge struct {
 	// messages are those for the model. Each prompt begins one, even after another of the user.
 	messages []llm.Message
 
-	said    strings.Builder           // by the model, before it becomes a part of the last message
 	step    int                       // of the tool calls that end the last message, see meta
 	results map[string]llm.ToolResult // of these calls, by ID
-	later   []laterPart               // that come after some of these calls
+	pending []*pendingPart            // of the answer that has begun
 	blocks  []backend.Raw             // of a stored prompt that may have more
 	prompt  []llm.Part                // of the last prompt
 	ignored bool                      // the model does not see the prompt, or what follows it
@@ -54,13 +53,13 @@ type meta struct {
 	// answer have the same Step, and those of the next answer another one.
 	Tool string `json:"tool,omitempty"`
 	Step int    `json:"step,omitempty"`
-	// Given is the model's ID of the call. From and Attached belong to the call, or to Thought.
+	// Given is the model's ID of the call. From and Attached belong to the call too.
 	Given    string          `json:"given,omitempty"`
 	From     string          `json:"from,omitempty"`
 	Attached json.RawMessage `json:"attached,omitempty"`
 	// Thought is the model's thinking. It is in an update without text, after the updates that show
 	// the thinking.
-	Thought *thought `json:"thought,omitempty"`
+	Thought *llm.Thinking `json:"thought,omitempty"`
 	// After is how many calls of its answer come before the Thought or the text of a message.
 	After int `json:"after,omitempty"`
 	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
@@ -85,24 +84,16 @@ type meta struct {
 	Keep    bool   `json:"keep,omitempty"`
 }
 
-// thought has the members of [llm.Thinking] with its content.
-type thought struct {
-	Text      string `json:"text,omitempty"`
-	Signature string `json:"signature,omitempty"`
-	Redacted  string `json:"redacted,omitempty"`
-}
-
-// laterPart is a thought or a text that comes after some calls of its answer.
-type laterPart struct {
-	after int
-	part  llm.Part
+// pendingPart is a thought or a text that comes after some calls of its answer. A text can grow.
+type pendingPart struct {
+	after   int
+	thought *llm.Thinking // nil for a text
+	text    strings.Builder
 }
 
 // thoughtUpdate returns an update that stores what the model thought after some calls of an answer.
 func thoughtUpdate(t llm.Thinking, after int) backend.Update {
-	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{
-		After: after, From: t.From, Attached: t.Attached, Thought: &thought{t.Text, t.Signature, t.Redacted},
-	})
+	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{After: after, Thought: &t})
 }
 
 // saidUpdate returns an update with what the model said after some calls of an answer.
@@ -262,8 +253,7 @@ func (c *conversation) edit(m meta) bool {
 	case m.Forgotten:
 		c.forgetThoughts()
 	case m.Retried && !c.ignored:
-		c.said.Reset()
-		c.later = nil
+		c.pending = nil
 		last := len(c.messages) - 1
 		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
 			c.messages = c.messages[:last]
@@ -281,12 +271,7 @@ func (c *conversation) continueWith(kind sessionstore.Kind, said content) {
 	switch m := said.Meta.Ours; {
 	case m.Thought != nil:
 		c.endCalls()
-		c.endText()
-		c.later = append(c.later, laterPart{m.After, llm.Thinking{
-			From: m.From, Text: m.Thought.Text, Signature: m.Thought.Signature,
-			Redacted: m.Thought.Redacted, Attached: m.Attached,
-		}})
-		c.endLater(0)
+		c.pending = append(c.pending, &pendingPart{after: m.After, thought: m.Thought})
 	case kind == sessionstore.AgentThoughtChunk:
 	case kind == sessionstore.AgentMessageChunk:
 		var block struct{ Text string }
@@ -324,8 +309,7 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	if m.Step != c.step {
 		c.endCalls()
 	}
-	c.endText()
-	c.endLater(len(c.results))
+	c.endParts(len(c.results))
 	c.add(llm.Assistant, call)
 	if c.results == nil {
 		c.results = make(map[string]llm.ToolResult)
@@ -358,26 +342,12 @@ func (c *conversation) updateCall(id, status string, output *string) {
 
 // say adds a piece of what the model said after some calls of an answer.
 func (c *conversation) say(after int, piece string) {
-	if after == 0 {
-		c.said.WriteString(piece)
-		return
+	last := len(c.pending) - 1
+	if last < 0 || c.pending[last].after != after || c.pending[last].thought != nil {
+		c.pending = append(c.pending, &pendingPart{after: after})
+		last++
 	}
-	if last := len(c.later) - 1; last >= 0 && c.later[last].after == after {
-		if said, ok := c.later[last].part.(llm.Text); ok {
-			c.later[last].part = said + llm.Text(piece)
-			return
-		}
-	}
-	c.later = append(c.later, laterPart{after, llm.Text(piece)})
-}
-
-// endText adds the text that the model said to its message. It drops a text of white space only,
-// which servers reject.
-func (c *conversation) endText() {
-	if said := c.said.String(); strings.TrimSpace(said) != "" {
-		c.add(llm.Assistant, llm.Text(said))
-	}
-	c.said.Reset()
+	c.pending[last].text.WriteString(piece)
 }
 
 // endCalls adds the results of the tool calls in the last message, in the order of the calls.
@@ -385,7 +355,7 @@ func (c *conversation) endCalls() {
 	if len(c.results) == 0 {
 		return
 	}
-	c.endLater(maxAfter)
+	c.endParts(maxAfter)
 	for _, p := range c.messages[len(c.messages)-1].Parts {
 		if call, ok := p.(llm.ToolCall); ok {
 			c.add(llm.User, c.results[call.ID])
@@ -397,23 +367,26 @@ func (c *conversation) endCalls() {
 // maxAfter is more than the calls of any answer.
 const maxAfter = math.MaxInt
 
-// endLater adds the parts that come after so many calls, or fewer. Calls are shown after the whole
-// answer, but some servers want its parts back in the order in which they came.
-func (c *conversation) endLater(after int) {
-	for len(c.later) > 0 && c.later[0].after <= after {
-		part := c.later[0].part
-		if said, text := part.(llm.Text); !text || strings.TrimSpace(string(said)) != "" {
-			c.add(llm.Assistant, part)
+// endParts adds the parts that come after so many calls, or fewer. Calls are shown after the whole
+// answer, but some servers want its parts back in the order in which they came. Texts of white
+// space are dropped, because servers reject them.
+func (c *conversation) endParts(after int) {
+	for len(c.pending) > 0 && c.pending[0].after <= after {
+		p := c.pending[0]
+		c.pending = c.pending[1:]
+		switch said := p.text.String(); {
+		case p.thought != nil:
+			c.add(llm.Assistant, *p.thought)
+		case strings.TrimSpace(said) != "":
+			c.add(llm.Assistant, llm.Text(said))
 		}
-		c.later = c.later[1:]
 	}
 }
 
 // end completes the last message.
 func (c *conversation) end() {
-	c.endText()
 	c.endCalls()
-	c.endLater(maxAfter)
+	c.endParts(maxAfter)
 }
 
 // endPrompt adds the prompt whose blocks have been collected.
@@ -436,9 +409,8 @@ func (c *conversation) endPrompt() prompts.Command {
 func (c *conversation) startOver(m meta) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
-	c.messages, c.results, c.later = nil, nil, nil
+	c.messages, c.results, c.pending = nil, nil, nil
 	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
-	c.said.Reset()
 	c.addMessage(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	if m.Keep {
 		c.addMessage(llm.User, c.prompt...)

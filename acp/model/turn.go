@@ -25,9 +25,8 @@ type modelTurn struct {
 	steps    int             // requests that were sent to the model
 	used     llm.Usage       // in all requests
 	// instead maps models that cannot answer in this turn to their fallbacks.
-	instead  map[*endpoint]*endpoint
-	spoke    bool // it has said something
-	answered bool // it has said something in answer to the last request
+	instead map[*endpoint]*endpoint
+	spoke   bool // it has said something
 
 	loops
 	uncompacted int // the first step in which the conversation may be summarised again
@@ -35,7 +34,7 @@ type modelTurn struct {
 
 	pictured atomic.Int64 // bytes of media that tools have shown the model
 
-	said strings.Builder // the beginning of the last answer
+	said strings.Builder // the beginning of the text of the last answer
 }
 
 // run answers the prompt.
@@ -143,7 +142,7 @@ func (t *modelTurn) conclude(
 	case finish.Reason == llm.CallsTools && !tools.hasCall(t.said.String()):
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server says that the model "+
 			"calls a tool, but has sent no call. Send another message to continue.")
-	case !t.answered:
+	case strings.TrimSpace(t.said.String()) == "":
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"\n\nThe model stopped without an answer. Send another message to continue.")
 	default:

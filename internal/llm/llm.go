@@ -129,12 +129,13 @@ const PDF = "application/pdf"
 // or Redacted.
 type Thinking struct {
 	// From is the [Model.Origin] of the model. Only that model gets the thoughts back.
-	From string
-
-	Text, Signature, Redacted string
+	From      string `json:"from,omitempty"`
+	Text      string `json:"text,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Redacted  string `json:"redacted,omitempty"`
 	// Attached is nil or a JSON object with the members of the message that have no meaning here.
 	// They are sent back with it, because some servers need them.
-	Attached json.RawMessage
+	Attached json.RawMessage `json:"attached,omitempty"`
 }
 
 // ToolCall is a request of the model to call a tool.
