@@ -219,42 +219,54 @@ type failure struct {
 func (c *Client) do(
 	ctx context.Context, method, address string, body []byte, use func(io.Reader) error,
 ) *failure {
-	var message string
-	key, err := c.key(ctx, "")
+	e, missing := exchange{method: method, address: address, body: body}, "there is no key for"
+	var err error
+	if e.key, err = c.key(ctx, ""); err == nil {
+		missing = "a header is missing for"
+		e.headers, err = c.headers()
+	}
 	if err != nil {
-		message = "there is no key for the model " + c.model.Name + ": " + err.Error()
+		message := missing + " the model " + c.model.Name + ": " + err.Error()
+		return &failure{Error: &Error{Kind: KeyRejected, Message: scrubbed(message, []string{e.key})}}
 	}
-	headers, err := c.headers()
-	if err != nil {
-		message = cmp.Or(message,
-			"a header for the model "+c.model.Name+" is missing: "+err.Error())
-	}
-	if message != "" {
-		message = scrubbed(message, []string{key})
-		return &failure{Error: &Error{Kind: KeyRejected, Message: message}}
-	}
-	secrets := slices.AppendSeq([]string{key}, maps.Values(headers))
-	f := c.attempt(ctx, method, address, key, headers, body, use, secrets)
-	if f == nil || key == "" || f.begun || f.Kind != KeyRejected && !rejectsKey(f.Status) {
+	f := c.attempt(ctx, e, use)
+	if f == nil || e.key == "" || f.begun || f.Kind != KeyRejected && !rejectsKey(f.Status) {
 		return f
 	}
-	other, err := c.key(ctx, key)
-	if err != nil || other == key {
+	other, err := c.key(ctx, e.key)
+	if err != nil || other == e.key {
 		return f
 	}
-	return c.attempt(ctx, method, address, other, headers, body, use, append(secrets, other))
+	e.key = other
+	return c.attempt(ctx, e, use)
 }
 
-// attempt sends a request once with a key.
-func (c *Client) attempt(ctx context.Context, method, address, key string,
-	headers map[string]string, body []byte, use func(io.Reader) error, secrets []string) *failure {
-	response, err := c.send(ctx, method, address, key, headers, body)
+// exchange is an HTTP request, as far as it differs from others.
+type exchange struct {
+	method, address, key string
+	headers              map[string]string
+	body                 []byte
+}
+
+// attempt sends a request once, lets use read the response, and explains a failure to the user.
+func (c *Client) attempt(ctx context.Context, e exchange, use func(io.Reader) error) *failure {
+	f := c.once(ctx, e, use)
+	if f != nil {
+		f.Error = c.explain(f.Error, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
+		f.bound()
+	}
+	return f
+}
+
+// once sends a request once, and lets use read the response.
+func (c *Client) once(ctx context.Context, e exchange, use func(io.Reader) error) *failure {
+	response, err := c.send(ctx, e)
 	if err != nil {
-		return &failure{Error: c.explain(c.unreachable(err), secrets...), retry: isTemporary(err)}
+		return &failure{Error: c.unreachable(err), retry: isTemporary(err)}
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		return c.rejected(response, secrets)
+		return rejected(response)
 	}
 	watched := response.Body.(*watchedBody)
 	if compression := response.Header.Get("Content-Encoding"); compression != "" {
@@ -264,21 +276,18 @@ func (c *Client) attempt(ctx context.Context, method, address, key string,
 	} else {
 		err = use(watched)
 	}
-	if err != nil {
-		e, ok := errors.AsType[*Error](err)
-		if !ok {
-			e = malformed(err)
-		}
-		var said []byte
-		if r, ok := errors.AsType[reportedError](err); ok {
-			said = r.said
-		}
-		f := c.failed(e, said, nil, secrets)
-		f.retry, f.begun = f.retry || e == errCut || e == errEmpty, watched.begun
-		return f
+	if err == nil {
+		watched.drain()
+		return nil
 	}
-	watched.drain()
-	return nil
+	why, ok := errors.AsType[*Error](err)
+	if !ok {
+		why = malformed(err)
+	}
+	reported, _ := errors.AsType[reportedError](err)
+	f := failed(why, reported.said, nil)
+	f.retry, f.begun = f.retry || why == errCut || why == errEmpty, watched.begun
+	return f
 }
 
 // key returns the key for the server, "" if it needs none.
@@ -299,10 +308,9 @@ func (c *Client) headers() (map[string]string, error) {
 }
 
 // send sends a request once. The body of the response is a [*watchedBody].
-func (c *Client) send(
-	ctx context.Context, method, address, key string, headers map[string]string, body []byte,
-) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	address := e.address
 	if c.query != "" {
 		joint := "?"
 		if strings.Contains(address, "?") {
@@ -310,18 +318,18 @@ func (c *Client) send(
 		}
 		address += joint + c.query
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, nil)
+	request, err := http.NewRequestWithContext(ctx, e.method, address, nil)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
-	request.Header = c.format.header(key)
+	request.Header = c.format.header(e.key)
 	request.Header.Set("Accept", "text/event-stream, application/json")
 	request.Header.Set("User-Agent", "acp-agent")
-	if body != nil {
+	if e.body != nil {
 		request.Header.Set("Content-Type", "application/json")
-		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }
-		request.Body, request.ContentLength = read(), int64(len(body))
+		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(e.body)) }
+		request.Body, request.ContentLength = read(), int64(len(e.body))
 		again := 0
 		request.GetBody = func() (io.ReadCloser, error) {
 			// HTTP/2 would try again for a minute in silence if the server refuses the stream.
@@ -331,7 +339,7 @@ func (c *Client) send(
 			return read(), nil
 		}
 	}
-	for name, value := range headers {
+	for name, value := range e.headers {
 		request.Header.Set(name, value)
 	}
 	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
@@ -402,14 +410,14 @@ func (b *watchedBody) drain() {
 }
 
 // rejected returns the failure of a response with an error status.
-func (c *Client) rejected(response *http.Response, secrets []string) *failure {
+func rejected(response *http.Response) *failure {
 	body, e := readError(response)
 	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
 		e.Message = "the server redirects to " + address(to) +
 			", and redirects are not followed; set the model's baseURL to where the API is"
 		e.Kind = Misconfigured
 	}
-	f := c.failed(e, body, response.Header, secrets)
+	f := failed(e, body, response.Header)
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
@@ -423,12 +431,11 @@ func (c *Client) rejected(response *http.Response, secrets []string) *failure {
 
 // failed returns the failure for an error that the server reports in a response, in a stream or in
 // place of an answer, with these words and headers.
-func (c *Client) failed(e *Error, said []byte, h http.Header, secrets []string) *failure {
+func failed(e *Error, said []byte, h http.Header) *failure {
 	now := time.Now()
-	f := failure{Error: c.explain(e, secrets...),
+	return &failure{Error: e,
 		after: cmp.Or(retryAfter(h, now), askedDelay(said, now), limitReset(h, now)),
 		retry: (e.Kind == Overloaded || e.Kind == Slipped) && h.Get("X-Should-Retry") != "false"}
-	return f.bounded()
 }
 
 // readError returns the body of a response with an error status, and the error in it.

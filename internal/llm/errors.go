@@ -302,7 +302,7 @@ func scrubbed(message string, secrets []string) string {
 }
 
 // explain returns e as the user sees it, with advice.
-func (c *Client) explain(e *Error, secrets ...string) *Error {
+func (c *Client) explain(e *Error, secrets []string) *Error {
 	message := scrubbed(e.Message, secrets)
 	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
 		message += c.through()

@@ -137,16 +137,12 @@ func (c *Client) attempts(e *Error) int {
 // overloaded.
 const statusOverloaded = 529
 
-// bounded returns the failure, which is final if the server asks for a longer wait than anybody
-// likes to watch.
-func (f failure) bounded() *failure {
+// bound makes the failure final if the server asks for a longer wait than anybody likes to watch.
+func (f *failure) bound() {
 	if f.retry && f.after > longestDelay {
 		f.retry = false
 		if f.after < someday {
-			e := *f.Error
-			e.Message += "; try again in " + roundly(f.after)
-			f.Error = &e
+			f.Message += "; try again in " + roundly(f.after)
 		}
 	}
-	return &f
 }
