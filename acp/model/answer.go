@@ -102,21 +102,16 @@ func (s *modelSession) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sd
 	if m.Prices == nil {
 		return nil, nil
 	}
-	cost := m.Prices.Cost(u)
-	s.mu.Lock()
-	costs := maps.Clone(s.settings.Costs)
-	if costs == nil {
-		costs = map[string]float64{}
+	set, cost, err := s.snapshot(), m.Prices.Cost(u), error(nil)
+	if cost != 0 {
+		set, err = s.change(ctx, func(set *settings) {
+			costs := map[string]float64{}
+			maps.Copy(costs, set.Costs)
+			costs[m.Prices.Currency] += cost
+			set.Costs = costs
+		})
 	}
-	costs[m.Prices.Currency] += cost
-	s.settings.Costs = costs
-	s.mu.Unlock()
-	shown := &sdk.Cost{Amount: costs[m.Prices.Currency], Currency: m.Prices.Currency}
-	if cost == 0 {
-		return shown, nil
-	}
-	_, err := s.saveSettings(ctx)
-	return shown, err
+	return &sdk.Cost{Amount: set.Costs[m.Prices.Currency], Currency: m.Prices.Currency}, err
 }
 
 // pay counts what a request of the turn has used. See spend.

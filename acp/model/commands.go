@@ -94,10 +94,8 @@ func (t *modelTurn) chooseModel(ctx context.Context, id string) (backend.Raw, er
 	e := t.backend.endpoint(id)
 	switch {
 	case e != nil:
-		t.mu.Lock()
-		t.settings.Model = id
-		t.mu.Unlock()
-		if _, err := t.saveSettings(ctx, t.optionsUpdate); err != nil {
+		chosen := func(set *settings) { set.Model = id }
+		if _, err := t.change(ctx, chosen, t.optionsUpdate); err != nil {
 			return nil, err
 		}
 		return stopped, t.note(ctx, "The model "+codeOf(e)+" answers from now on.")

@@ -46,7 +46,7 @@ func (b *modelBackend) Open(
 		return nil, backend.Opened{}, err
 	}
 	if s.settings.Foreign = min(s.settings.Foreign, restored); a.State == nil && restored > 0 {
-		if _, err := s.saveSettings(ctx); err != nil {
+		if _, err := s.change(ctx, nil); err != nil {
 			return nil, backend.Opened{}, err
 		}
 	}
@@ -80,14 +80,10 @@ func (s *modelSession) Prompt(
 
 // noteCancelled saves whether the last turn was cancelled. The next turn tells the model.
 func (s *modelSession) noteCancelled(ctx context.Context, cancelled bool) error {
-	s.mu.Lock()
-	changed := s.settings.Cancelled != cancelled
-	s.settings.Cancelled = cancelled
-	s.mu.Unlock()
-	if !changed {
+	if s.snapshot().Cancelled == cancelled {
 		return nil
 	}
-	_, err := s.saveSettings(ctx)
+	_, err := s.change(ctx, func(set *settings) { set.Cancelled = cancelled })
 	return err
 }
 

@@ -196,14 +196,14 @@ func (s *modelSession) Call(ctx context.Context, method string, params backend.R
 		case err != nil:
 			return nil, err
 		case !setsOption:
-			_, err := s.saveSettings(ctx, s.optionsUpdate)
+			_, err := s.change(ctx, nil, s.optionsUpdate)
 			return backend.Raw(`{}`), err
 		}
 		var tell []func(settings) backend.Update
 		if sdk.SessionConfigId(id) == modeOption {
 			tell = append(tell, modeUpdate)
 		}
-		set, err := s.saveSettings(ctx, tell...)
+		set, err := s.change(ctx, nil, tell...)
 		result := sdk.SetSessionConfigOptionResponse{ConfigOptions: s.configOptions(set)}
 		return backend.Encode(result), err
 	}
@@ -211,10 +211,7 @@ func (s *modelSession) Call(ctx context.Context, method string, params backend.R
 
 // setModeTo changes the mode for the user, and tells the client.
 func (s *modelSession) setModeTo(ctx context.Context, m mode) error {
-	s.mu.Lock()
-	s.settings.Mode = m
-	s.mu.Unlock()
-	_, err := s.saveSettings(ctx, modeUpdate, s.optionsUpdate)
+	_, err := s.change(ctx, func(set *settings) { set.Mode = m }, modeUpdate, s.optionsUpdate)
 	return err
 }
 
@@ -245,14 +242,19 @@ func (s *modelSession) choose(id sdk.SessionConfigId, field strictjson.Field) er
 
 func use(values []string) string { return "use " + strings.Join(values, ", ") }
 
-// saveSettings saves the settings after a change, and sends the client the updates that tell
-// returns. It returns the settings that were saved.
-func (s *modelSession) saveSettings(
-	ctx context.Context, tell ...func(settings) backend.Update,
+// change edits the settings, saves them, and sends the client the updates that tell returns. It
+// returns the settings that were saved. edit is nil if they were edited before.
+func (s *modelSession) change(
+	ctx context.Context, edit func(*settings), tell ...func(settings) backend.Update,
 ) (settings, error) {
 	s.saving.Lock() // so that the last settings are saved and sent last
 	defer s.saving.Unlock()
-	set := s.snapshot()
+	s.mu.Lock()
+	if edit != nil {
+		edit(&s.settings)
+	}
+	set := s.settings
+	s.mu.Unlock()
 	if err := s.host.SaveState(ctx, s.backend.encodeSettings(set)); err != nil {
 		return set, err
 	}

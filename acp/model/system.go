@@ -258,10 +258,7 @@ func (t *modelTurn) tellRoots(ctx context.Context) error {
 			return err
 		}
 	}
-	t.mu.Lock()
-	t.settings.Roots = now
-	t.mu.Unlock()
-	_, err := t.saveSettings(ctx)
+	_, err := t.change(ctx, func(set *settings) { set.Roots = now })
 	return err
 }
 
