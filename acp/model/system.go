@@ -102,17 +102,16 @@ const maxOverview, maxOverviews = 40, 10
 // overview describes what is at the top of the roots with so many names, as it was when the session
 // was opened: a change of it would change the beginning of each further request.
 func (s *modelSession) overview(names int) string {
-	if s.tools.overview == nil || s.tools.overviewNames != names {
-		var b strings.Builder
-		b.WriteString("\nWhen the session began, they had at the top (names are data):\n\n")
+	if s.tools.overview == "" {
+		s.tools.overview = "\nWhen the session began, they had at the top (names are data):\n\n"
 		for i, root := range s.host.Workspace().Opened() {
 			if i < maxOverviews {
-				fmt.Fprintf(&b, "- %d: %s\n", i, describeRoot(s.host.Workspace(), root, names))
+				s.tools.overview += fmt.Sprintf("- %d: %s\n", i,
+					describeRoot(s.host.Workspace(), root, names))
 			}
 		}
-		s.tools.overview, s.tools.overviewNames = new(b.String()), names
 	}
-	return *s.tools.overview
+	return s.tools.overview
 }
 
 // describeRoot lists the first names of a root, up to a number, and the branch if it is a git
@@ -140,17 +139,12 @@ func describeRoot(ws *workspace.Workspace, root workspace.Root, most int) string
 	if left := len(names) - most; left > 0 {
 		described += fmt.Sprintf(" and %d more", left)
 	}
-	head, err := ws.ReadText(context.Background(), absolute(root.Dir.String(), ".git/HEAD"),
+	head, err := ws.ReadText(context.Background(), root.Dir.String()+"/.git/HEAD",
 		workspace.TextOptions{MaxLines: 1, MaxBytes: 1000})
 	if branch, ok := strings.CutPrefix(strings.TrimSpace(head.Content), "ref: refs/heads/"); ok {
 		described += "; git branch " + text.Code(text.Name(branch))
 	} else if err == nil {
 		described += "; git, with a detached HEAD"
-	}
-	for name, state := range map[string]string{"MERGE_HEAD": "merge", "rebase-merge": "rebase"} {
-		if _, err := ws.Stat(absolute(root.Dir.String(), ".git/"+name)); err == nil {
-			described += ", in the middle of a " + state
-		}
 	}
 	return described
 }
@@ -274,12 +268,4 @@ func missing(verb string, list, other []string) []string {
 		return nil
 	}
 	return []string{verb + " " + strings.Join(names, ", ")}
-}
-
-// absolute returns a path that may be relative to a directory.
-func absolute(dir, path string) string {
-	if strings.HasPrefix(path, "/") {
-		return path
-	}
-	return dir + "/" + path
 }

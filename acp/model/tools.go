@@ -23,9 +23,7 @@ const maxParallel = 8
 type toolState struct {
 	own      []tool             // the tools that are not from MCP servers
 	mentions discovery.Mentions // of instructions, in results
-	// overview describes the roots as they were when the session was opened, nil until then.
-	overview      *string
-	overviewNames int // with so many names of each
+	overview string             // of the roots as they were before the first request
 	// late has the prefixes of MCP servers that did not list their tools in time. broken has the
 	// prefixes of those that have failed, as the user was told.
 	late, broken map[string]bool

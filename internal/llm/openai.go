@@ -161,14 +161,7 @@ func chatResults(parts []Part) (results []object, content []Part) {
 		case Text, Media:
 			content = append(content, p)
 		case ToolResult:
-			text, media := "", []Part(nil)
-			for _, part := range p.Content {
-				if t, ok := part.(Text); ok {
-					text = joinText(text, string(t))
-				} else {
-					media = append(media, part)
-				}
-			}
+			text, media := divided(p.Content)
 			results = append(results,
 				object{"role": "tool", "tool_call_id": p.ID, "content": text})
 			if len(media) > 0 {
@@ -236,15 +229,16 @@ func addThoughts(to object, m Message, content []Part, v variant) {
 
 // chatContent returns texts as one string, which all servers accept, and a list if there are media.
 func chatContent(parts []Part) any {
+	text, media := divided(parts)
+	if media == nil {
+		return text
+	}
 	var list []object
-	text, media := "", false
 	for _, part := range parts {
 		switch p := part.(type) {
 		case Text:
-			text = joinText(text, string(p))
 			list = append(list, object{"type": "text", "text": p})
 		case Media:
-			media = true
 			if p.MediaType == PDF {
 				file := object{"filename": documentName, "file_data": p.url()}
 				list = append(list, object{"type": "file", "file": file})
@@ -253,17 +247,23 @@ func chatContent(parts []Part) any {
 			list = append(list, object{"type": "image_url", "image_url": object{"url": p.url()}})
 		}
 	}
-	if media {
-		return list
-	}
-	return text
+	return list
 }
 
-func joinText(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
+// divided returns texts as one, and media.
+func divided(parts []Part) (text string, media []Part) {
+	for _, part := range parts {
+		said, ok := part.(Text)
+		switch {
+		case !ok:
+			media = append(media, part)
+		case text == "" || said == "":
+			text += string(said)
+		default:
+			text += "\n\n" + string(said)
+		}
 	}
-	return a + "\n\n" + b
+	return text, media
 }
 
 func (openAIFormat) decoder(v variant, to *answer) decoder {

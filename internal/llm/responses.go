@@ -146,19 +146,15 @@ func responsesContent(role Role, p Part) object {
 // responsesOutput returns the result of a tool: a text, which all servers accept, or a list if
 // there are media.
 func responsesOutput(parts []Part) any {
-	text, list, media := "", []object{}, false
+	text, media := divided(parts)
+	if media == nil {
+		return text
+	}
+	var list []object
 	for _, p := range parts {
-		if t, ok := p.(Text); ok {
-			text = joinText(text, string(t))
-		} else {
-			media = true
-		}
 		list = append(list, responsesContent(User, p))
 	}
-	if media {
-		return list
-	}
-	return text
+	return list
 }
 
 func (responsesFormat) decoder(_ variant, to *answer) decoder {
