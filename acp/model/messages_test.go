@@ -67,6 +67,10 @@ func TestMessages(t *testing.T) {
 			"The model's server rejected the request: System role not supported (HTTP status 500)." + leftOut + otherwise},
 		"MiniMax": {answering(200, `{"base_resp":{"status_code":2013,"status_msg":"invalid params"}}`),
 			"Invalid params." + again},
+		"limit": {answering(429, `{"error":{"message":"quota"}}`, "Retry-After", "7200", "Retry-After-Ms", ""),
+			"The model's server cannot answer now: quota; try again in 2 hours (HTTP status 429)." + later},
+		"other words": {answering(200, "data: hello\n\n"),
+			"The model's server sent something that is not an answer: hello." + again + examine},
 		"compressed": {answering(500, "\x1b\x02", "Content-Encoding", "br"),
 			"The model's server cannot answer now: Internal Server Error: compressed (br) (HTTP status 500)." + later},
 		"empty": {answering(200, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"),
@@ -77,7 +81,9 @@ func TestMessages(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			t.Cleanup(server.Close)
 			e := open(t, setup{model: func(m *Model) { m.BaseURL = server.URL + "/v1" }})
-			require.Equal(t, test.want, e.prompt("Hello").text())
+			r := e.prompt("Hello")
+			require.Equal(t, test.want, r.text())
+			require.Equal(t, name != "empty", strings.Contains(string(r.result), `"failed":true`))
 		})
 	}
 }

@@ -49,24 +49,6 @@ func TestThoughts(t *testing.T) {
 	require.Contains(t, string(r.of("agent_thought_chunk")[0].Raw), "<me> &")
 }
 
-// What the model thought goes back to it with its tool calls, in the order in which it came and
-// with its signature, also after the next prompt.
-func TestThoughtsGoBack(t *testing.T) {
-	e := open(t, setup{model: func(m *Model) { m.API = Anthropic }})
-	think, say, read := modelserver.Think, modelserver.Say, modelserver.Read
-	e.prompt("Look.",
-		modelserver.Together(think("One."), say("I look."), read("a"), read("b")),
-		modelserver.Together(think("Two."), read("c")),
-	)
-	requests := e.model.Requests()
-	require.Len(t, requests, 3)
-	require.Equal(t, []string{"One.", "Two."}, requests[2].Of(modelserver.Thought))
-	e.goOn()
-	e.restart()
-	e.goOn()
-	require.Equal(t, []string{"One.", "Two."}, e.last().Of(modelserver.Thought))
-}
-
 func TestStopReasons(t *testing.T) {
 	e := open(t, setup{})
 	require.Equal(t, sdk.StopReasonMaxTokens,
@@ -174,33 +156,6 @@ func TestThoughtsBetweenCalls(t *testing.T) {
 
 // failedResult is the response to a prompt that the model could not answer.
 const failedResult = `{"stopReason":"end_turn","_meta":{"acp-agent":{"failed":true}}}`
-
-// Clause B4.
-func TestFailedRequests(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		fault modelserver.Fault
-		says  string
-	}{
-		{modelserver.Fault{Status: 401, Body: `{"error":{"message":"wrong key"}}`},
-			"Correct `models.local` in the configuration file, such as its `keyEnv` or `keyCommand`, then"},
-		{modelserver.Fault{Status: 429, Body: `{"error":{"message":"quota"}}`,
-			Header: map[string]string{"Retry-After": "7200"}},
-			"The model's server cannot answer now: quota; try again in 2 hours (HTTP status 429). " +
-				"Send another message later, or choose another model."},
-		{modelserver.Fault{Events: 4}, "Send another message to continue."},
-		{modelserver.Fault{Status: 200, Body: `{"error":{"message":"no such luck"}}`},
-			"No such luck. Send another message to try again, or choose another model."},
-		{modelserver.Fault{Status: 200, Body: "data: hello\n\n"},
-			"Send another message to try again, or choose another model. In a terminal,"},
-	} {
-		e := open(t, setup{})
-		r := e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(c.fault))
-		require.JSONEq(t, failedResult, string(r.result))
-		require.Contains(t, r.text(), c.says)
-		e.goOn()
-	}
-}
 
 // Clause B4.
 func TestHalfACallIsNotRun(t *testing.T) {
@@ -400,33 +355,6 @@ func TestManySteps(t *testing.T) {
 	require.Equal(t, sdk.StopReasonMaxTurnRequests, r.stop)
 	require.Len(t, r.calls(), maxSteps)
 	require.Contains(t, r.text(), "Send another message to continue.")
-}
-
-func TestToolsAfterARestart(t *testing.T) {
-	for _, api := range []API{OpenAI, Anthropic} {
-		t.Run(string(api), func(t *testing.T) {
-			root := dirtest.New(t, "a.txt", "the content")
-			e := open(t,
-				setup{roots: []string{root}, servers: []sdk.McpServer{playedServer("played")},
-					model: func(m *Model) {
-						if m.API = api; api == Anthropic {
-							m.BaseURL = strings.TrimSuffix(m.BaseURL, "/v1")
-						}
-					}})
-			e.answer(allowOnce)
-			e.prompt("Do.", modelserver.Together(
-				modelserver.Say("Doing."), modelserver.UseWith("read_file",
-					arguments("path", "a.txt")), modelserver.UseWith("played__claim", `{}`),
-				modelserver.UseWith("write_file", arguments("path", "b.txt", "content",
-					"b")), modelserver.UseWith("read_file", `{"path":`)))
-			e.goOn()
-			before := e.last().Items
-			require.Len(t, e.results(), 4)
-			e.restart()
-			e.goOn()
-			require.Equal(t, before, e.last().Items[:len(before)])
-		})
-	}
 }
 
 // What a session has cost is shown, also after a restart, with what summaries have cost.

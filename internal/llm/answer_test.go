@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -22,56 +20,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
-
-// A connection that is lost after any event, or within one, ends in an error or a retry, and yields
-// no half tool call.
-//
-// Clause B4.
-func TestCutConnections(t *testing.T) {
-	for _, name := range []string{"openai-text", "openai-tools", "openai-reasoning", "ollama-tools",
-		"vllm-tools", "anthropic-text", "anthropic-tools"} {
-		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile(filepath.Join("testdata", name+".sse"))
-			require.NoError(t, err)
-			api := OpenAI
-			if strings.HasPrefix(name, "anthropic") {
-				api = Anthropic
-			}
-			whole, failed := ask(t, asking(t, api, says(string(stream))))
-			require.Nil(t, failed)
-			events := bytes.SplitAfter(stream, []byte("\n\n"))
-			at := 0
-			for i, event := range events {
-				for _, part := range []int{0, len(event) / 2} {
-					first := stream[:at+part]
-					got, failed := ask(t,
-						asking(t, api, func(w http.ResponseWriter, r *http.Request) {
-							says(string(first))(w, r)
-							cut(w, r)
-						}))
-					n, got := retries(got)
-					if failed != nil {
-						require.Equal(t, 3, n)
-						each := len(got) / attempts
-						for attempt := range attempts {
-							require.Equal(t, whole[:each],
-								append([]Event{}, got[attempt*each:(attempt+1)*each]...))
-						}
-					}
-					if failed == nil { // everything but the usage had arrived
-						last := len(whole) - 1
-						require.Equal(t, whole[:last], got[:len(got)-1], "cut in event %d", i)
-						require.Equal(t, whole[last].(Finish).Reason,
-							got[len(got)-1].(Finish).Reason)
-						continue
-					}
-					require.Contains(t, []*Error{errCut, errEmpty}, failed)
-				}
-				at += len(event)
-			}
-		})
-	}
-}
 
 func TestAnswers(t *testing.T) {
 	t.Run("arrive at once", func(t *testing.T) {
