@@ -13,11 +13,13 @@
 //
 // # Where to find things
 //
-// turn.go is the loop of a turn: send a request, run its tool calls, repeat. call.go runs and shows
-// one call, and the file of each tool has its name. conversation.go restores what the model knows
-// from the stored history, compact.go shortens it, and rejected.go leaves out what the model's
-// server does not accept. shares.go says how much of the model's context its instructions and tools
-// may have. unread.go finds calls and thoughts that the server has left in the text.
+// A prompt goes through the files in this order: session.go begins a turn, prompt.go reads the
+// prompt, and turn.go is the loop of the turn. system.go and tools.go say what a request begins
+// with, compact.go makes it fit, answer.go shows the answer as it arrives, and call.go runs and
+// shows one of its calls. The file of each tool has its name.
+//
+// conversation.go holds what the model knows, and restores it from the stored history. rejected.go
+// and undo.go leave parts of it out. failures.go and unread.go tell the user what went wrong.
 //
 // # Who asks
 //
