@@ -81,7 +81,7 @@ func New(m Model) *Client {
 		delay: 500 * time.Millisecond,
 		http:  &http.Client{Transport: transport, CheckRedirect: stay},
 	}
-	c.learned.tools.most = format.maxTools()
+	c.learned.mostTools = format.maxTools()
 	c.learned.recognise(c.model)
 	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
 		c.window.left = 2
@@ -151,7 +151,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 	var sent []byte
 	var failed *failure
 	for all := r.Tools; ; {
-		r.Tools, _, _ = c.learned.tools.offer(all)
+		r.Tools, _, _ = c.Offer(all)
 		model, variant := c.Model(), c.learned.now()
 		body := c.format.encode(model, r, variant)
 		if bytes.Equal(body, sent) {

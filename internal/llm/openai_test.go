@@ -64,7 +64,7 @@ func TestOpenAIRequest(t *testing.T) {
 
 	asked := request
 	asked.Messages = model.returned(request.Messages)
-	asked.Tools, _, _ = new(toolRules).offer(request.Tools)
+	asked.Tools, _, _ = new(Client).Offer(request.Tools)
 	body := openAIFormat{}.encode(model, asked, variant{})
 	require.Contains(t, string(body), "<brief> &")
 	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],

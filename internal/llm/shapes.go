@@ -103,10 +103,16 @@ func (v variant) limit(m Model, r Request) int {
 // learned has the known facts about a server: how it differs from its format, and which tools it
 // does not accept. The methods are safe for concurrent use.
 type learned struct {
-	tools toolRules
-
 	mu      sync.Mutex
 	variant variant
+
+	mostTools int // 0 for any number
+	// plain is set for servers that know little of JSON schemas, see [adaptSchema].
+	plain bool
+	// refused are the names of tools that the server does not accept.
+	refused map[string]bool
+	// adapted has the adapted schemas by their original, nil for those that cannot be adapted.
+	adapted map[string]json.RawMessage
 }
 
 // recognise learns what is known from the address and the name of a model.
@@ -132,10 +138,10 @@ func (l *learned) now() variant {
 
 // learn learns from the response to a request that the server rejected.
 func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
-	l.tools.learn(response, rejected.Tools)
 	said := strings.ToLower(string(bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.learnTools(response, rejected.Tools)
 	for _, w := range vocabulary().Deviations {
 		if w.means(0, said) {
 			l.variant.add(w.Quirk)

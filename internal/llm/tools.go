@@ -14,33 +14,15 @@ import (
 // the server accepts, or with a schema that it does not accept. The answer can change after a
 // request, because only then some servers say what they accept. The order stays the same.
 func (c *Client) Offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
-	return c.learned.tools.offer(tools)
-}
-
-// toolRules records which tools a server accepts. The methods are safe for concurrent use.
-type toolRules struct {
-	mu   sync.Mutex
-	most int // 0 for any number
-	// plain is set for servers that know little of JSON schemas, see [adaptSchema].
-	plain bool
-	// refused are the names of tools that the server does not accept.
-	refused map[string]bool
-	// adapted has the adapted schemas by their original, nil for those that cannot be adapted.
-	adapted map[string]json.RawMessage
-}
-
-// maxAdapted bounds toolRules.adapted. Few servers change their tools all the time.
-const maxAdapted = 4096
-
-func (t *toolRules) offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	l := &c.learned
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, tool := range tools {
-		schema := t.schema(tool.Schema)
+		schema := l.schema(tool.Schema)
 		switch {
-		case schema == nil || t.refused[tool.Name]:
+		case schema == nil || l.refused[tool.Name]:
 			unfit = append(unfit, tool.Name)
-		case t.most > 0 && len(offered) == t.most:
+		case l.mostTools > 0 && len(offered) == l.mostTools:
 			surplus = append(surplus, tool.Name)
 		default:
 			tool.Schema = schema
@@ -50,18 +32,21 @@ func (t *toolRules) offer(tools []Tool) (offered []Tool, surplus, unfit []string
 	return offered, surplus, unfit
 }
 
-// schema returns a schema as the server accepts it, or nil.
-func (t *toolRules) schema(of json.RawMessage) json.RawMessage {
+// maxAdapted bounds learned.adapted. Few servers change their tools all the time.
+const maxAdapted = 4096
+
+// schema returns a schema as the server accepts it, or nil. The lock must be held.
+func (l *learned) schema(of json.RawMessage) json.RawMessage {
 	if len(of) == 0 {
 		of = json.RawMessage(`{"type":"object"}`)
 	}
-	adapted, known := t.adapted[string(of)]
+	adapted, known := l.adapted[string(of)]
 	if !known {
-		adapted, _ = adaptSchema(of, t.plain)
-		if t.adapted == nil || len(t.adapted) == maxAdapted {
-			t.adapted = map[string]json.RawMessage{}
+		adapted, _ = adaptSchema(of, l.plain)
+		if l.adapted == nil || len(l.adapted) == maxAdapted {
+			l.adapted = map[string]json.RawMessage{}
 		}
-		t.adapted[string(of)] = adapted
+		l.adapted[string(of)] = adapted
 	}
 	return adapted
 }
@@ -79,11 +64,9 @@ var (
 	})
 )
 
-// learn remembers what the server does not accept, according to its response to a rejected request
-// with these tools.
-func (t *toolRules) learn(response []byte, sent []Tool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// learnTools remembers what the server does not accept, according to its response to a rejected
+// request with these tools. The lock must be held.
+func (l *learned) learnTools(response []byte, sent []Tool) {
 	if len(sent) == 0 {
 		return
 	}
@@ -91,24 +74,24 @@ func (t *toolRules) learn(response []byte, sent []Tool) {
 		(bytes.Contains(response, []byte("tools")) ||
 			bytes.Contains(response, []byte("functions"))) {
 		if n, _ := strconv.Atoi(string(most[1])); n < len(sent) {
-			t.most = n
+			l.mostTools = n
 			return
 		}
 	}
 	if !aboutSchemas().Match(response) {
 		return
 	}
-	if !t.plain {
-		t.plain, t.adapted = true, nil
+	if !l.plain {
+		l.plain, l.adapted = true, nil
 		return
 	}
-	if t.refused == nil {
-		t.refused = map[string]bool{}
+	if l.refused == nil {
+		l.refused = map[string]bool{}
 	}
 	refuse := func(group int) bool {
 		for _, place := range aboutPlace().FindAllSubmatch(response, -1) {
 			if i, err := strconv.Atoi(string(place[group])); err == nil && i < len(sent) {
-				t.refused[sent[i].Name] = true
+				l.refused[sent[i].Name] = true
 				return true
 			}
 		}
@@ -124,7 +107,7 @@ func (t *toolRules) learn(response []byte, sent []Tool) {
 		})
 	})
 	if named >= 0 {
-		t.refused[sent[named].Name] = true
+		l.refused[sent[named].Name] = true
 		return
 	}
 	refuse(tool)
