@@ -179,11 +179,7 @@ func (t *modelTurn) summaryOf(ctx context.Context, transcript, focus string) (st
 		err = failed
 	}
 	answer = strings.TrimSpace(answer)
-	switch {
-	case err != nil:
-	case finish.Reason == llm.Refused:
-		err = &llm.Error{Kind: llm.Filtered, Message: "the model refuses to"}
-	case answer == "":
+	if err == nil && answer == "" {
 		err = errors.New("the model's answer is empty")
 	}
 	return answer, err

@@ -52,7 +52,12 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		}
 		d = &draft{modelCall: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
 		b.drafts[piece.Index] = d
-		if err := d.announceDraft(ctx); err != nil {
+		begun := sdk.ToolCallUpdate{
+			Title: &d.title, Kind: &d.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending),
+		}
+		if err := d.show(ctx, backend.ToolCall{
+			SessionUpdate: sessionstore.ToolCall, ToolCallUpdate: begun,
+		}); err != nil {
 			return err
 		}
 	}
@@ -61,17 +66,6 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		return nil
 	}
 	return d.grow(ctx)
-}
-
-// announceDraft shows that the model is writing a call of the tool.
-func (d *draft) announceDraft(ctx context.Context) error {
-	d.announced = true
-	return d.show(ctx, backend.ToolCall{
-		SessionUpdate: sessionstore.ToolCall,
-		ToolCallUpdate: sdk.ToolCallUpdate{
-			Title: &d.title, Kind: &d.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending),
-		},
-	})
 }
 
 // grow shows what is known of the arguments.
@@ -111,17 +105,6 @@ func (c *modelCall) diff(known map[string]string) []any {
 		return nil
 	}
 	return []any{backend.NewDiff(at.Path(), old, added)}
-}
-
-// draftOf returns the ID under which a call was shown while it arrived, or "". From then on the
-// call is not a draft.
-func (b *toolbox) draftOf(at int, requested llm.ToolCall) string {
-	if at >= len(b.drafts) || b.drafts[at] == nil || b.drafts[at].Name != b.find(requested.Name).Name {
-		return ""
-	}
-	id := b.drafts[at].ID
-	b.drafts[at] = nil
-	return id
 }
 
 // dropDrafts shows that calls which the model has begun to write will not happen, even if ctx has

@@ -170,6 +170,9 @@ func (e *endpoint) collect(
 			return text.Prefix(answer.String(), maxCollected), llm.Finish{Reason: llm.Length}, nil
 		}
 	}
+	if finish.Reason == llm.Refused {
+		return "", finish, errors.New("the model refuses to answer")
+	}
 	return answer.String(), finish, nil
 }
 

@@ -95,9 +95,6 @@ func (s *modelSession) Sample(
 	if _, failed := s.spend(ctx, endpoint.Model(), finish.Usage); err == nil {
 		err = failed
 	}
-	if err == nil && finish.Reason == llm.Refused {
-		err = errors.New("the model refuses to answer")
-	}
 	result := backend.SampleResult{
 		Text: answer, Model: endpoint.Model().Name, StopReason: "endTurn",
 		Input: finish.Usage.Input, Output: finish.Usage.Output,

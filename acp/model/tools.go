@@ -151,8 +151,9 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	all := context.WithoutCancel(ctx)
 	for i, c := range requested {
 		calls[i] = b.newCall(c)
-		if id := b.draftOf(i, c); id != "" {
-			calls[i].ID, calls[i].announced = id, true
+		if i < len(b.drafts) && b.drafts[i] != nil && b.drafts[i].Name == calls[i].Name {
+			calls[i].ID, calls[i].announced = b.drafts[i].ID, true // it was shown while it arrived
+			b.drafts[i] = nil
 		}
 		if err == nil {
 			err = calls[i].announce(all)
