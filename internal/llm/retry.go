@@ -27,18 +27,10 @@ func roundly(d time.Duration) string {
 
 // retryAfter returns when the server wants the request again, 0 if it does not say.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	const longest = 1e6 // seconds
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return time.Duration(min(ms/1e3, longest) * float64(time.Second))
+	if ms, err := time.ParseDuration(h.Get("Retry-After-Ms") + "ms"); err == nil && ms > 0 {
+		return ms
 	}
-	after := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(after, 64); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, longest) * float64(time.Second))
-	}
-	if date, err := http.ParseTime(after); err == nil {
-		return max(0, date.Sub(now))
-	}
-	return 0
+	return untilReset(h.Get("Retry-After"), now)
 }
 
 // What responses say about when to send a request again: members, durations, and times.
@@ -103,12 +95,16 @@ func limitReset(h http.Header, now time.Time) (after time.Duration) {
 // or milliseconds since 1970, a number of seconds, or a duration.
 func untilReset(reset string, now time.Time) time.Duration {
 	const year = 365 * 24 * time.Hour
-	if at, err := time.Parse(time.RFC3339, reset); err == nil {
+	at, err := time.Parse(time.RFC3339, reset)
+	if err != nil {
+		at, err = http.ParseTime(reset)
+	}
+	if err == nil {
 		return max(0, at.Sub(now))
 	}
 	number, err := strconv.ParseFloat(reset, 64)
 	switch after, _ := time.ParseDuration(reset); {
-	case err != nil:
+	case err != nil, math.IsNaN(number):
 		return max(0, after)
 	case number > float64(now.Add(-year).UnixMilli()):
 		number = number/1e3 - float64(now.UnixMilli())/1e3
