@@ -197,7 +197,7 @@ func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Reque
 	c.end()
 	limit := room(m)
 	c.shortenResults(max(limit-estimate(r), limit/4))
-	r.Messages = c.sendable(m)
+	r.Messages = m.Readable(c.messages) // as the client does, so that omitted parts are not counted
 	tokens := c.tokens(r)
 	if tokens > limit*9/10 {
 		// Leave out more than necessary, so that the beginning of many further requests stays the
@@ -207,7 +207,7 @@ func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Reque
 			least = 0
 		}
 		c.cutResults(tokens-limit/2, least)
-		r.Messages = c.sendable(m)
+		r.Messages = m.Readable(c.messages)
 		tokens = c.tokens(r)
 	}
 	c.sent = estimate(r)
@@ -300,30 +300,24 @@ func resultsOf(messages []llm.Message) (places []*llm.Part) {
 // newest are left. If it can save less than least, it leaves out nothing.
 func (c *conversation) cutResults(tokens, least int) {
 	places := resultsOf(c.messages)
-	end, saved := c.cut, 0
 	kept := max(len(resultsOf(c.unanswered())), keptResults)
+	end, saved := 0, 0
 	for ; end < len(places)-kept && saved < tokens; end++ {
 		r := (*places[end]).(llm.ToolResult)
 		saved += tokensOf(r) - tokensOf(withoutContent(r))
 	}
-	if saved >= least {
-		c.cutTo(places, end)
+	if saved < least {
+		return
 	}
-}
-
-// cutTo leaves out the results before end. To free memory, it keeps of each only what a summary
-// uses.
-func (c *conversation) cutTo(places []*llm.Part, end int) {
-	for ; c.cut < end; c.cut++ {
-		r := (*places[c.cut]).(llm.ToolResult)
-		r.Content = slices.Clone(r.Content)
-		for i, part := range r.Content {
-			r.Content[i] = llm.Text("[image or document]")
-			if said, ok := part.(llm.Text); ok {
-				r.Content[i] = llm.Text(strings.Clone(text.Shorten(string(said), maxTranscribed)))
-			}
+	if c.excerpts == nil {
+		c.excerpts = map[string]string{}
+	}
+	for _, place := range places[:end] {
+		r := (*place).(llm.ToolResult)
+		if c.excerpts[r.ID] == "" {
+			c.excerpts[r.ID] = excerptOf(r)
+			*place = withoutContent(r)
 		}
-		*places[c.cut] = r
 	}
 }
 
@@ -336,23 +330,15 @@ func withoutContent(r llm.ToolResult) llm.ToolResult {
 	return short
 }
 
-// sendable returns the messages in the form that model m accepts: without the results that are cut,
-// and without media that it does not accept.
-func (c *conversation) sendable(m llm.Model) []llm.Message {
-	messages, left := slices.Clone(c.messages), c.cut
-	for i := 0; i < len(messages) && left > 0; i++ {
-		if len(resultsOf(messages[i:i+1])) == 0 {
-			continue
-		}
-		messages[i].Parts = slices.Clone(messages[i].Parts)
-		for _, place := range resultsOf(messages[i : i+1]) {
-			if left > 0 {
-				*place = withoutContent((*place).(llm.ToolResult))
-				left--
-			}
+// excerptOf returns what a summary uses of a result.
+func excerptOf(r llm.ToolResult) string {
+	var texts []string
+	for _, content := range r.Content {
+		if said, ok := content.(llm.Text); ok {
+			texts = append(texts, text.Shorten(string(said), maxTranscribed))
 		}
 	}
-	return m.Readable(messages) // as the client does, so that omitted parts are not counted
+	return strings.Join(texts, "\n")
 }
 
 // estimate returns about how many tokens a request has.
@@ -409,12 +395,12 @@ func (c *conversation) transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end()
-	return transcribe(c.messages)
+	return c.transcribe(c.messages)
 }
 
 // transcribe returns messages as text, with long results shortened. Each text is indented, so that
 // no text can imitate the words of another speaker.
-func transcribe(messages []llm.Message) string {
+func (c *conversation) transcribe(messages []llm.Message) string {
 	var b strings.Builder
 	add := func(from, said string) {
 		said = strings.ReplaceAll(text.Plain(said), "\n", "\n\t")
@@ -431,11 +417,7 @@ func transcribe(messages []llm.Message) string {
 			case llm.ToolCall:
 				add("Agent calls "+p.Name, text.Shorten(p.Arguments, maxTranscribed))
 			case llm.ToolResult:
-				for _, content := range p.Content {
-					if t, ok := content.(llm.Text); ok {
-						add("Result", text.Shorten(string(t), maxTranscribed))
-					}
-				}
+				add("Result", cmp.Or(c.excerpts[p.ID], excerptOf(p)))
 			}
 		}
 	}

@@ -39,10 +39,10 @@ type knowledge struct {
 
 	rejected bool // the server has not accepted the last request
 
-	cut                int // how many of the oldest results are left out of requests
-	fitting            int // number of messages without results that are too large
-	sent               int // estimate for the last request
-	counted, estimated int // tokens of a request as the server counted and we estimated them, or 0
+	excerpts           map[string]string // of results that are left out, by ID, for summaries
+	fitting            int               // number of messages without results that are too large
+	sent               int               // estimate for the last request
+	counted, estimated int               // tokens of a request as the server counted and we estimated them, or 0
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means for the model.
@@ -410,7 +410,7 @@ func (c *conversation) startOver(m meta) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
 	c.messages, c.results, c.pending = nil, nil, nil
-	c.cut, c.fitting, c.counted, c.estimated = 0, 0, 0, 0
+	c.excerpts, c.fitting, c.counted, c.estimated = nil, 0, 0, 0
 	c.addMessage(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	if m.Keep {
 		c.addMessage(llm.User, c.prompt...)

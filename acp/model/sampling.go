@@ -48,7 +48,7 @@ func (s *modelSession) SamplingContext(prefix string) string {
 	if prefix != "" {
 		messages = callsOf(prefix, servers, messages)
 	}
-	return text.Shorten(transcribe(messages), maxSamplingContext)
+	return text.Shorten(s.conversation.transcribe(messages), maxSamplingContext)
 }
 
 // callsOf returns what messages contain about the tools of one MCP server.
