@@ -336,7 +336,7 @@ func TestEndlessAnswers(t *testing.T) {
 				runtime.ReadMemStats(&before)
 				event := sse.Event{Data: whole}
 				require.True(t, reported(event) == nil || name == "error")
-				_ = newFormat(api).decoder(variant{}, new(answer)).decode(event)
+				_ = formats[api].decoder(variant{}, new(answer)).decode(event)
 				runtime.ReadMemStats(&after)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(6<<20), "%s %s", api,
 					name)

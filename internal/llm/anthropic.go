@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,10 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// anthropicFormat is Anthropic's messages.
-type anthropicFormat struct{}
-
-func (anthropicFormat) complete(m Model) Model {
+// completeAnthropic returns a model with the defaults of Anthropic's messages.
+func completeAnthropic(m Model) Model {
 	m.BaseURL = cmp.Or(strings.TrimSuffix(m.BaseURL, "/v1"), "https://api.anthropic.com")
 	if m.PDF == nil {
 		m.PDF = new(claudeVersion(m.Name) >= 305)
@@ -32,21 +29,7 @@ func (anthropicFormat) complete(m Model) Model {
 	return m
 }
 
-func (anthropicFormat) maxTools() int { return 0 }
-
-func (anthropicFormat) paths() (answer, list string) {
-	return "/v1/messages", "/v1/models?limit=1000"
-}
-
-func (anthropicFormat) header(key string) http.Header {
-	h := http.Header{"Anthropic-Version": {"2023-06-01"}}
-	if key != "" {
-		h.Set("X-Api-Key", key)
-	}
-	return h
-}
-
-func (anthropicFormat) encode(m Model, r Request, v variant) []byte {
+func encodeAnthropic(m Model, r Request, v variant) []byte {
 	messages := merged(withoutEmpty(r.Messages))
 	body := object{"model": m.Name, "stream": true}
 	if v.takesLimit() {
@@ -266,7 +249,7 @@ func mayThink(messages []Message) bool {
 	return thinks
 }
 
-func (anthropicFormat) decoder(_ variant, to *answer) decoder {
+func newAnthropicDecoder(_ variant, to *answer) decoder {
 	return &anthropicDecoder{to, map[int]*anthropicBlock{}}
 }
 

@@ -16,7 +16,7 @@ func encoded(t *testing.T, m Model, r Request) map[string]any {
 	m.MaxTokens = 8192
 	r.Messages = m.returned(r.Messages)
 	var asked map[string]any
-	if err := json.Unmarshal(anthropicFormat{}.encode(m, r, variant{}), &asked); err != nil {
+	if err := json.Unmarshal(encodeAnthropic(m, r, variant{}), &asked); err != nil {
 		t.Fatal(err)
 	}
 	return asked

@@ -62,7 +62,10 @@ func New(m Model) *Client {
 	var query string
 	m.BaseURL, query, _ = strings.Cut(m.BaseURL, "?")
 	m.BaseURL = strings.TrimRight(m.BaseURL, "/")
-	format := newFormat(m.API)
+	format, known := formats[m.API]
+	if !known {
+		panic(fmt.Sprintf("llm: unknown API %q", m.API))
+	}
 	transport := &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
@@ -81,7 +84,7 @@ func New(m Model) *Client {
 		delay: 500 * time.Millisecond,
 		http:  &http.Client{Transport: transport, CheckRedirect: stay},
 	}
-	c.learned.mostTools = format.maxTools()
+	c.learned.mostTools = format.maxTools
 	c.learned.recognise(c.model)
 	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
 		c.window.left = 2
@@ -147,7 +150,6 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 
 // try sends a request once. If the server rejects it and says what to send instead, try sends that.
 func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
-	path, _ := c.format.paths()
 	var sent []byte
 	var failed *failure
 	for all := r.Tools; ; {
@@ -158,7 +160,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 			return failed
 		}
 		read := func(answer io.Reader) error { return c.read(answer, variant, yield) }
-		failed = c.do(ctx, http.MethodPost, c.model.BaseURL+path, body, read)
+		failed = c.do(ctx, http.MethodPost, c.model.BaseURL+c.format.answers, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
@@ -169,9 +171,9 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 
 // List returns the names of the models that the server offers.
 func (c *Client) List(ctx context.Context) ([]string, error) {
-	_, path := c.format.paths()
 	var names []string
-	failed := c.do(ctx, http.MethodGet, c.model.BaseURL+path, nil, func(body io.Reader) error {
+	address := c.model.BaseURL + c.format.models
+	failed := c.do(ctx, http.MethodGet, address, nil, func(body io.Reader) error {
 		var list struct{ Data, Models []struct{ ID, Name string } }
 		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
@@ -323,7 +325,12 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 		cancel(nil)
 		return nil, err
 	}
-	request.Header = c.format.header(e.key)
+	if c.format.version != "" {
+		request.Header.Set("Anthropic-Version", c.format.version)
+	}
+	if e.key != "" {
+		request.Header.Set(c.format.keyHeader, c.format.keyPrefix+e.key)
+	}
 	request.Header.Set("Accept", "text/event-stream, application/json")
 	request.Header.Set("User-Agent", "acp-agent")
 	if e.body != nil {

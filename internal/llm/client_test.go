@@ -128,7 +128,7 @@ func TestHeadersAndQuery(t *testing.T) {
 		require.Equal(t, KeyRejected, failed.Kind)
 		_, err := c.List(t.Context())
 		require.ErrorContains(t, err, "redirects to")
-		path, list := c.format.paths()
+		path, list := c.format.answers, c.format.models
 		joint := "?"
 		if api == Anthropic {
 			joint = "&"

@@ -9,11 +9,11 @@
 //
 // # A further wire format
 //
-// It needs a constant of type [API], a case in newFormat in format.go, and a file next to openai.go
-// with its implementation of the interface format, which format.go explains. Package acp/model
-// exports the constant. internal/config/read.go lists it as a value of the key "api",
-// internal/config/models.go checks the address, and internal/cli/cmd_models.go describes it. The
-// advice about addresses in errors.go differs for one of them.
+// It needs a constant of type [API], a row of formats in format.go, and a file next to openai.go
+// with the functions that the row names. Package acp/model exports the constant.
+// internal/config/read.go lists it as a value of the key "api", internal/config/models.go checks
+// the address, and internal/cli/cmd_models.go describes it. The advice about addresses in errors.go
+// differs for one of them.
 //
 // # A server that differs from its format
 //

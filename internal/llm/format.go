@@ -3,31 +3,48 @@ package llm
 import (
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"net/http"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// format is a wire format: how requests are written, and how answers are read. openai.go,
-// responses.go and anthropic.go have one implementation each. It has no state: what is known about
-// a server is in its [variant].
-type format interface {
+// format is a wire format: how requests are written, and how answers are read. It has no state:
+// what is known about a server is in its [variant].
+type format struct {
+	// answers and models are the paths for requesting answers and the list of models, below the
+	// model's BaseURL.
+	answers, models string
+	// maxTools is how many tools a request may have, 0 if that is not known.
+	maxTools int
+	// keyHeader is the header for the key, which follows keyPrefix.
+	keyHeader, keyPrefix string
+	version              string // of the header Anthropic-Version, "" for none
 	// complete returns m with the format's defaults for BaseURL and MaxTokens if they are not set.
-	complete(m Model) Model
-	// paths returns the paths for requesting answers and the list of models, below the model's
-	// BaseURL.
-	paths() (answer, list string)
-	// maxTools returns how many tools a request may have, 0 if that is not known.
-	maxTools() int
-	// header returns the headers that the format adds to each request. key may be "".
-	header(key string) http.Header
+	complete func(m Model) Model
 	// encode returns the body of a request to a server that differs from the format as v says.
-	encode(m Model, r Request, v variant) []byte
+	encode func(m Model, r Request, v variant) []byte
 	// decoder returns a decoder for the stream of one answer.
-	decoder(v variant, to *answer) decoder
+	decoder func(v variant, to *answer) decoder
+}
+
+// formats are all wire formats.
+var formats = map[API]format{
+	OpenAI: {
+		answers: "/chat/completions", models: "/models", maxTools: 128,
+		keyHeader: "Authorization", keyPrefix: "Bearer ",
+		complete: completeOpenAI, encode: encodeChat, decoder: newChatDecoder,
+	},
+	Responses: {
+		answers: "/responses", models: "/models", maxTools: 128,
+		keyHeader: "Authorization", keyPrefix: "Bearer ",
+		complete: completeOpenAI, encode: encodeResponses, decoder: newResponsesDecoder,
+	},
+	Anthropic: {
+		answers: "/v1/messages", models: "/v1/models?limit=1000",
+		keyHeader: "X-Api-Key", version: "2023-06-01",
+		complete: completeAnthropic, encode: encodeAnthropic, decoder: newAnthropicDecoder,
+	},
 }
 
 // decoder decodes the stream of one answer, event by event.
@@ -37,20 +54,6 @@ type decoder interface {
 	decode(e sse.Event) error
 	// flush adds what has begun and was not ended when the stream ends.
 	flush()
-}
-
-// newFormat returns the format of an API.
-func newFormat(a API) format {
-	switch a {
-	case OpenAI:
-		return openAIFormat{}
-	case Responses:
-		return responsesFormat{}
-	case Anthropic:
-		return anthropicFormat{}
-	default:
-		panic(fmt.Sprintf("llm: unknown API %q", a))
-	}
 }
 
 // maxEvent limits a line of a stream, and the data of an event, in bytes.

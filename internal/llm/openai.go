@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -12,10 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// openAIFormat is OpenAI's chat completions. The servers that speak it differ in what they accept.
-type openAIFormat struct{}
-
-func (openAIFormat) complete(m Model) Model {
+// completeOpenAI returns a model with the defaults of both formats of OpenAI.
+func completeOpenAI(m Model) Model {
 	const own = "https://api.openai.com/v1"
 	m.BaseURL = cmp.Or(m.BaseURL, own)
 	if m.PDF == nil {
@@ -24,18 +21,8 @@ func (openAIFormat) complete(m Model) Model {
 	return m
 }
 
-func (openAIFormat) maxTools() int { return 128 }
-
-func (openAIFormat) paths() (answer, list string) { return "/chat/completions", "/models" }
-
-func (openAIFormat) header(key string) http.Header {
-	h := http.Header{}
-	if key != "" {
-		h.Set("Authorization", "Bearer "+key)
-	}
-	return h
-}
-
+// chatRequest is a request of OpenAI's chat completions. The servers that speak it differ in what
+// they accept.
 type chatRequest struct {
 	Messages            []object `json:"messages"`
 	Model               string   `json:"model"`
@@ -49,7 +36,7 @@ type chatRequest struct {
 	Stop                []string `json:"stop,omitempty"`
 }
 
-func (openAIFormat) encode(m Model, r Request, v variant) []byte {
+func encodeChat(m Model, r Request, v variant) []byte {
 	body := chatRequest{Messages: []object{}, Model: m.Name, Stream: true, ReasoningEffort: r.Effort,
 		Stop: r.Stop}
 	switch limit := v.limit(m, r); {
@@ -266,7 +253,7 @@ func divided(parts []Part) (text string, media []Part) {
 	return text, media
 }
 
-func (openAIFormat) decoder(v variant, to *answer) decoder {
+func newChatDecoder(v variant, to *answer) decoder {
 	to.marked = true
 	return &chatDecoder{answer: to, tags: v.has(tags)}
 }

@@ -65,7 +65,7 @@ func TestOpenAIRequest(t *testing.T) {
 	asked := request
 	asked.Messages = model.returned(request.Messages)
 	asked.Tools, _, _ = new(Client).Offer(request.Tools)
-	body := openAIFormat{}.encode(model, asked, variant{})
+	body := encodeChat(model, asked, variant{})
 	require.Contains(t, string(body), "<brief> &")
 	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],
 		"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}},
@@ -73,7 +73,7 @@ func TestOpenAIRequest(t *testing.T) {
 		"messages":`+messages+`}`, string(body))
 
 	t.Run("without anything", func(t *testing.T) {
-		body := openAIFormat{}.encode(model, Request{Messages: []Message{UserText("Hi")}}, variant{})
+		body := encodeChat(model, Request{Messages: []Message{UserText("Hi")}}, variant{})
 		require.JSONEq(t,
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},`+
 				`"messages":[{"role":"user","content":"Hi"}]}`, string(body))
@@ -163,15 +163,14 @@ func TestMarksForGateways(t *testing.T) {
 		{Assistant, []Part{Text("Two")}}, UserText("Three"),
 	}}
 	claude := Model{Name: "anthropic/claude-sonnet-4.5"}
-	f := openAIFormat{}
-	body := string(f.encode(claude, request, variant{}))
+	body := string(encodeChat(claude, request, variant{}))
 	for _, text := range []string{"Be kind.", "A", "Three"} {
 		require.Contains(t, body, `"content":[{`+mark+`,"text":"`+text+`","type":"text"}]`)
 	}
 	require.Equal(t, 3, strings.Count(body, mark))
-	require.NotContains(t, string(f.encode(Model{Name: "qwen/qwen3-coder"}, request, variant{})), mark)
+	require.NotContains(t, string(encodeChat(Model{Name: "qwen/qwen3-coder"}, request, variant{})), mark)
 	v := taught(`{"error":{"message":"messages.0.content.0.cache_control: Extra inputs are not permitted"}}`)
-	require.NotContains(t, string(f.encode(claude, request, v)), mark)
+	require.NotContains(t, string(encodeChat(claude, request, v)), mark)
 }
 
 // The pieces of tool calls that are shown while they arrive are those of the calls, in each format.

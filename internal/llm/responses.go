@@ -9,13 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// responsesFormat is OpenAI's responses. The server is told to store nothing, so each request
-// contains everything, with the model's thoughts in encrypted form. Addresses and headers are those
-// of chat completions.
-type responsesFormat struct{ openAIFormat }
-
-func (responsesFormat) paths() (answer, list string) { return "/responses", "/models" }
-
+// responsesRequest is a request of OpenAI's responses. The server is told to store nothing, so each
+// request contains everything, with the model's thoughts in encrypted form.
 type responsesRequest struct {
 	Input        []object `json:"input"`
 	Model        string   `json:"model"`
@@ -29,7 +24,7 @@ type responsesRequest struct {
 	Temperature  *float64 `json:"temperature,omitempty"`
 }
 
-func (responsesFormat) encode(m Model, r Request, v variant) []byte {
+func encodeResponses(m Model, r Request, v variant) []byte {
 	body := responsesRequest{Model: m.Name, Instructions: r.System, Stream: true,
 		Input: []object{}, Reasoning: object{}}
 	if v.takesLimit() {
@@ -157,7 +152,7 @@ func responsesOutput(parts []Part) any {
 	return list
 }
 
-func (responsesFormat) decoder(_ variant, to *answer) decoder {
+func newResponsesDecoder(_ variant, to *answer) decoder {
 	return &responsesDecoder{answer: to}
 }
 

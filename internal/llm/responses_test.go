@@ -12,7 +12,7 @@ import (
 func TestResponsesPhase(t *testing.T) {
 	m := Model{Name: "gpt-5.4", API: Responses}
 	said := Thinking{From: m.Origin(), Attached: json.RawMessage(`{"phase":"commentary"}`)}
-	body := responsesFormat{}.encode(m, Request{Messages: []Message{
+	body := encodeResponses(m, Request{Messages: []Message{
 		UserText("Look"), {Assistant, []Part{Text("I look."), said,
 			ToolCall{ID: "1", Name: "read", Arguments: "{}"}}},
 		{User, []Part{ToolResult{ID: "1", Content: []Part{Text("A")}}}},
@@ -49,7 +49,7 @@ func TestIncompleteThoughts(t *testing.T) {
 	returns := func(thought string) bool {
 		m := Model{Name: "m", API: Responses}
 		request := Request{Messages: called(m, Thinking{Attached: json.RawMessage(thought)})}
-		body := string(responsesFormat{}.encode(m, request, variant{}))
+		body := string(encodeResponses(m, request, variant{}))
 		return strings.Contains(body, `"type":"reasoning"`)
 	}
 	require.True(t, returns(string(encrypted("x"))))
@@ -63,7 +63,7 @@ func TestIncompleteThoughts(t *testing.T) {
 // Servers that do not encrypt thoughts are not asked to.
 func TestPlainThoughts(t *testing.T) {
 	asks := func(rejection string) bool {
-		body := string(responsesFormat{}.encode(Model{Name: "m"}, Request{}, taught(rejection)))
+		body := string(encodeResponses(Model{Name: "m"}, Request{}, taught(rejection)))
 		return strings.Contains(body, "encrypted_content")
 	}
 	require.False(t, asks(`{"error":{"message":"Encrypted content is not supported with this model.",`+

@@ -44,7 +44,7 @@ func TestThoughtsInTheContent(t *testing.T) {
 		{Assistant, []Part{thinking("So."), ToolCall{ID: "2", Name: "now", Arguments: `{}`}}},
 		{User, []Part{ToolResult{ID: "2", Content: []Part{Text("8:01")}}}},
 	})}
-	body := string(openAIFormat{}.encode(m, request, variant{}))
+	body := string(encodeChat(m, request, variant{}))
 	require.Contains(t, body, `"content":[{"thinking":[{"text":"Hm.","type":"text"}],`+
 		`"type":"thinking"},{"text":"I look.","type":"text"}],"role":"assistant"`)
 	require.Contains(t, body, `"content":[{"thinking":[{"text":"So.","type":"text"}],`+
