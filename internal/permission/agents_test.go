@@ -81,6 +81,42 @@ func TestOptionsOfRequests(t *testing.T) {
 	}
 }
 
+// A request for more rights is asked about, and so is one that turns protection off.
+//
+// Clause R2.
+func TestMoreRights(t *testing.T) {
+	g := newGround(t)
+	for member, want := range map[string]Effect{
+		`"dangerouslyDisableSandbox":true`: Ask, `"dangerouslyDisableSandbox":false`: Allow,
+		`"with_escalated_permissions":false`: Allow, `"with_escalated_permissions":true`: Ask, `"timeout":0`: Allow,
+		`"sandbox":false`: Ask, `"sandbox":true`: Ask, `"sandbox":null`: Allow, `"use_sandbox":false`: Ask,
+		`"requires_approval":false`: Ask, `"requiresApproval":true`: Ask, `"options":{"sandbox":false}`: Ask,
+	} {
+		for kind, input := range map[string]string{"execute": `"command":"go vet ./..."`, "edit": `"file_path":"{root}/a.txt"`,
+			"read": `"file_path":"{root}/a.txt"`, "fetch": `"url":"https://docs.example.com/"`} {
+			call := `{"kind":"` + kind + `","rawInput":{` + input + `,` + member + `}}`
+			require.Equal(t, want, Decide(g.ask(t, "", call), g.rules(t, wide...)).Effect, call)
+		}
+	}
+}
+
+// Deny and ask rules see the files in the headers of a patch, whatever else the request names.
+//
+// Clause R2.
+func TestHeadersOfPatches(t *testing.T) {
+	g := newGround(t)
+	for _, patch := range []string{"--- a.txt\n+++ secrets/key\n", "--- a/secrets/key\n+++ /dev/null\n", "--- x\t1\n+++ b/secrets/key\t2\n",
+		"+++ {root}/secrets/key\r\n", "+++ {root}/keys/key\n", "rename from secrets/key\nrename to x\n", "+++ a.txt\n--- secrets/key\n+++ b.txt\n",
+		"+++ \"secrets/key\"\n", "Index: secrets/key\n", "diff --git a/secrets/key b/x\n", "*** Update File: secrets/key\n"} {
+		raw, err := json.Marshal(g.expand(patch))
+		require.NoError(t, err)
+		for _, member := range []string{"diff", "patch"} {
+			call := `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","` + member + `":` + string(raw) + `}}`
+			require.Equal(t, Deny, Decide(g.ask(t, "", call), g.rules(t, "allow edit", "deny edit secrets/**")).Effect, call)
+		}
+	}
+}
+
 // The answer of a client counts as the agent reads it, which takes the names as they are spelled.
 //
 // Clause R2.

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -36,18 +38,28 @@ var (
 var rights = []string{"permission", "sandbox", "escalat", "elevat", "privilege", "bypass", "unsafe",
 	"danger", "trust", "approv"}
 
-// checkMembers returns an error if an input has a member that is not listed and not harmless, or
-// one that asks for more rights.
+// offByFalse are members with one of these in their names that ask for nothing if they are false.
+// Others may turn protection off then.
+var offByFalse = []string{"dangerouslyDisableSandbox", "with_escalated_permissions"}
+
+// checkRights returns an error if an input has a member that may give a tool more rights.
+func checkRights(input map[string]any) (err error) {
+	strictjson.Walk("", input, func(name string, value any) {
+		lower := strings.ToLower(name)
+		isOff := isEmpty(value) && (value != false || slices.Contains(offByFalse, name))
+		if !isOff && slices.ContainsFunc(rights, func(part string) bool {
+			return strings.Contains(lower, part)
+		}) {
+			err = fmt.Errorf("it asks for more rights with %q", text.Truncate(name, 50))
+		}
+	})
+	return err
+}
+
+// checkMembers returns an error if an input has a member that is not listed and not harmless.
 func checkMembers(input map[string]any, listed []string, isHarmless func(string, any) bool) error {
 	for name, value := range input {
-		if isEmpty(value) {
-			continue
-		}
-		lower := strings.ToLower(name)
-		if slices.ContainsFunc(rights, func(part string) bool { return strings.Contains(lower, part) }) {
-			return fmt.Errorf("it asks for more rights with %q", text.Truncate(name, 50))
-		}
-		if !slices.Contains(listed, name) && !isHarmless(name, value) {
+		if !isEmpty(value) && !slices.Contains(listed, name) && !isHarmless(name, value) {
 			return fmt.Errorf("it is not known what %q means", text.Truncate(name, 50))
 		}
 	}
@@ -87,37 +99,54 @@ func isEditValue(name string, value any) bool {
 		(name == "command" || name == "mode" || name == "type") && slices.Contains(verbs, value)
 }
 
-// pathsIn returns the paths in an input.
-func pathsIn(input map[string]any) (paths []string) {
+// pathsIn returns the paths in an input, and the names in the headers of patches.
+func pathsIn(input map[string]any) (paths, headers []string) {
 	strictjson.Walk("", input, func(name string, value any) {
 		switch s, _ := value.(string); {
 		case s == "":
 		case slices.Contains(pathMembers, name):
 			paths = append(paths, s)
 		case name == "diff" || name == "patch":
-			paths = append(paths, filesOfPatch(s)...)
+			files, named := filesOfPatch(s)
+			paths, headers = append(paths, files...), append(headers, named...)
 		}
 	})
-	return paths
+	return paths, headers
 }
 
 // filesOfPatch returns the paths in the headers of a patch for more than one file, as they are
-// written. The file of a patch for one is named elsewhere in the request.
-func filesOfPatch(patch string) (files []string) {
+// written. The file of a patch for one is named elsewhere in the request. named are all words in
+// headers, as a shell would read them, also without the folder that git writes before a name.
+func filesOfPatch(patch string) (files, named []string) {
 	for line := range strings.Lines(patch) {
 		line = strings.TrimRight(line, "\r\n")
-		for _, mark := range []string{"+++ ", "*** Add File: ", "*** Update File: ", "*** Delete File: ",
-			"*** Move to: ", "rename to "} {
-			if name, found := strings.CutPrefix(line, mark); found {
-				files = append(files, name)
+		mark := header().FindString(line)
+		name, _, _ := strings.Cut(line[len(mark):], "\t")
+		if mark != "" && len(named) <= maxMentions {
+			for _, word := range append(Words(name), name) {
+				_, below, _ := strings.Cut(word, "/")
+				named = append(named, word, below)
 			}
+		}
+		if slices.Contains(changing, mark) {
+			files = append(files, line[len(mark):])
 		}
 	}
 	if len(files) < 2 && !strings.Contains(patch, "*** ") {
-		return nil
+		return nil, named
 	}
-	return files
+	return files, named
 }
+
+// header matches the beginning of a line of a patch with names of files, and changing are those
+// with the name of one that is changed.
+var (
+	header = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(\+\+\+ |--- |\*\*\* .*?: |Index: |diff |(rename|copy) (from|to) )`)
+	})
+	changing = []string{"+++ ", "*** Add File: ", "*** Update File: ", "*** Delete File: ",
+		"*** Move to: ", "rename to "}
+)
 
 // commandOf returns the command line in an input.
 func commandOf(input map[string]any) (line string, err error) {

@@ -3,6 +3,7 @@ package permission
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -100,6 +101,9 @@ func TestEditsInReadOnlyFolders(t *testing.T) {
 	call := func(tool, arguments string) Action {
 		return ToolCall(g.place.Workspace, Action{Server: "db", Tool: tool, Config: "1"}, []byte(g.expand(arguments)))
 	}
+	patch := `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","diff":"+++ {FILE}/o.txt\n"}}`
+	require.Equal(t, Ask, decide(g.ask(t, "", strings.Replace(patch, "{FILE}", g.other, 1))))
+	require.Equal(t, Ask, decide(g.ask(t, "", strings.Replace(patch, "{FILE}", "../lib", 1))))
 	require.Equal(t, Allow, decide(call("x", `{"path":"{root}/a.txt"}`)))
 	require.Equal(t, Ask, decide(call("x", `{"path":"{other}/o.txt"}`)))
 	require.Equal(t, Deny, decide(call("x", `{"command":"rm {other}/o.txt"}`)))

@@ -256,6 +256,9 @@ func (q *reader) read(asked, announced Call) error {
 	q.call.Locations = q.call.Locations[:min(len(q.call.Locations), maxMentions)]
 	q.call.Content = q.call.Content[:min(len(q.call.Content), maxMentions)]
 	reading := q.readKind(kind, announced.Meta)
+	if q.Verb != Tool {
+		err = cmp.Or(err, checkRights(q.input))
+	}
 	switch {
 	case err != nil:
 		return err
@@ -378,8 +381,18 @@ func (q *reader) addFiles() (first error) {
 	for _, l := range q.call.Locations {
 		first = cmp.Or(first, q.addFile(l.Path, &text, nil))
 	}
-	for _, path := range pathsIn(q.input) {
+	paths, headers := pathsIn(q.input)
+	for _, path := range paths {
 		first = cmp.Or(first, q.addFile(path, &text, nil))
+	}
+	if len(headers) > maxMentions {
+		first = cmp.Or(first, errManyFiles)
+	}
+	for _, name := range headers[:min(len(headers), maxMentions)] {
+		f := q.place.named(name, q.Root)
+		q.place.look(&f)
+		q.Names = slices.Concat(q.Names, f.Names, f.Others)
+		q.Passed.Files = append(q.Passed.Files, f)
 	}
 	return first
 }

@@ -51,10 +51,17 @@ func (r readOnlyRule) touches(a Action) bool {
 }
 
 func (r readOnlyRule) mayTouch(a Action) bool {
-	named := slices.ContainsFunc(a.Files, r.has) || slices.ContainsFunc(a.Passed.Files, r.has) ||
-		a.Root == r.root.Real.String()
-	return named && !a.ReadOnly && (a.Verb == Tool || a.Verb == Run && !a.readsOnly()) ||
-		named && a.Verb == ""
+	passed := slices.ContainsFunc(a.Passed.Files, r.has)
+	named := passed || slices.ContainsFunc(a.Files, r.has) || a.Root == r.root.Real.String()
+	switch a.Verb {
+	case Edit: // what it changes itself is denied
+		return passed
+	case Run:
+		return named && !a.readsOnly()
+	case Tool:
+		return named && !a.ReadOnly
+	}
+	return named && a.Verb == ""
 }
 
 // has reports whether a file is in the root, and in no root in it. A disk may take other spellings
