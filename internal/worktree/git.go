@@ -47,21 +47,41 @@ var always = []setting{
 	{"core.fsmonitor", "false"},
 	{"core.untrackedCache", "false"},
 	{"core.pager", "cat"},
+	{"diff.submodule", "short"},
 	{"log.showSignature", "false"},
+	{"status.submoduleSummary", "false"},
 	{"submodule.recurse", "false"},
 	{"gc.auto", "0"},
 	{"maintenance.auto", "false"},
 }
 
 // guarded is the environment for repositories whose configuration is overridden.
-var guarded = []string{"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
+var guarded = []string{"GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0",
 	"GIT_LFS_SKIP_SMUDGE=1", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1"}
+
+// plain makes git say what is looked for here.
+var plain = []string{"LC_ALL=C"}
+
+// Environment returns the environment for a command of the user that looks at the checkout at top,
+// where .git is a directory: the repository chooses no program, and no other one is used.
+func Environment(top string) []string {
+	return git{env: slices.Concat(guarded, []string{"GIT_PAGER=cat", "GIT_DIR=" + top + "/.git",
+		"GIT_WORK_TREE=" + top}), settings: always}.variables()
+}
+
+// Inspect returns what a command of git prints that looks at the checkout at top, and neither at
+// the content of files nor at other repositories.
+func Inspect(top string, args ...string) (string, error) {
+	g := git{dir: top, settings: always, env: slices.Concat(plain, guarded,
+		[]string{"GIT_DIR=" + top + "/.git", "GIT_WORK_TREE=" + top})}
+	return g.output(context.Background(), args...)
+}
 
 // newGit returns how git runs in dir, with env. It reads the names of all filters and hooks of the
 // configuration, to turn them off. Filters that the user has configured stay on, except in new
 // worktrees: without them, git takes a file that was only touched for a changed one.
 func newGit(ctx context.Context, dir string, env ...string) (git, error) {
-	g := git{dir: dir, settings: always, env: slices.Concat(guarded, env)}
+	g := git{dir: dir, settings: always, env: slices.Concat(plain, guarded, env)}
 	names, err := g.output(ctx, "config", "--null", "--show-scope", "--name-only", "--get-regexp",
 		`^(filter|hook)\.`)
 	if exit, ok := errors.AsType[*process.ExitError](err); ok && exit.Code == 1 {
@@ -166,13 +186,8 @@ func isOutside(err error) bool {
 
 // command returns the command line, environment and sandbox of git.
 func (g git) command(args []string) (process.Command, error) {
-	env := append(slices.Clone(g.env), "GIT_CONFIG_COUNT="+strconv.Itoa(len(g.settings)))
-	for i, s := range g.settings { // not -c, which cannot express every name
-		n := strconv.Itoa(i)
-		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
-	}
 	c := process.Command{Path: "git", Args: append([]string{"--no-pager"}, args...), Dir: g.dir,
-		Base: environment(), Env: env}
+		Base: environment(), Env: g.variables()}
 	if g.writes == nil {
 		return c, nil
 	}
@@ -186,6 +201,16 @@ func (g git) command(args []string) (process.Command, error) {
 		roots = append(roots, process.Root{Path: dir, Real: dir})
 	}
 	return c.Restrict(restriction, roots)
+}
+
+// variables returns what git gets besides our environment.
+func (g git) variables() []string {
+	env := append(slices.Clone(g.env), "GIT_CONFIG_COUNT="+strconv.Itoa(len(g.settings)))
+	for i, s := range g.settings { // not -c, which cannot express every name
+		n := strconv.Itoa(i)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+s.key, "GIT_CONFIG_VALUE_"+n+"="+s.value)
+	}
+	return env
 }
 
 // environment returns our environment without what changes which repository git works on or how.

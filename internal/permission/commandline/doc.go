@@ -12,7 +12,6 @@
 //	describe.go    a rule in words
 //	paths.go       words that are or could be paths
 //	git.go         repositories whose configuration runs nothing
-//	index.go       the files that a repository tracks
 //	reads.go       what a command may print
 //
 // A rule covers what the command itself runs and loads, such as tests and a Makefile. It does not

@@ -1,52 +1,27 @@
 package commandline
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // git runs programs that the configuration of a repository names, when it only shows something:
 // fsmonitor, hooks, filters, converters, pagers, gpg, and what fetches missing objects. And it
 // reads what that configuration says lies elsewhere. So a command for git is understood only in a
-// repository that lies in the roots and whose configuration is known, and runs with gitEnv.
-
-// gitSettings override what a repository may set although it can name a program, and turn off what
-// may be set outside the repository but depends on it.
-var gitSettings = []string{
-	"core.fsmonitor=false", "core.hooksPath=/dev/null", "diff.submodule=short",
-	"log.showSignature=false", "status.submoduleSummary=false", "submodule.recurse=false",
-}
-
-// gitEnv returns the environment for a command in the repository at top.
-func gitEnv(top string) []string {
-	env := []string{
-		"GIT_DIR=" + top + "/.git", "GIT_WORK_TREE=" + top, // nothing else is searched for
-		"GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", // no pager, and no hook after an update of the index
-		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0",
-		"GIT_CONFIG_COUNT=" + strconv.Itoa(len(gitSettings)),
-	}
-	for i, setting := range gitSettings {
-		key, value, _ := strings.Cut(setting, "=")
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, key),
-			fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, value))
-	}
-	return env
-}
+// repository that lies in the roots and whose configuration is known, and runs with
+// [worktree.Environment].
 
 const (
-	maxGitConfig = 1 << 20
 	// maxGitFolders is the maximum number of directories in .git, and of those with tracked files.
 	maxGitFolders = 10_000
 	// maxDepth is how far above a directory a repository is searched for.
@@ -68,23 +43,27 @@ func repository(r *reader, c *Command) error {
 	if err != nil {
 		return err
 	}
-	for _, check := range []func(*workspace.Workspace, string) error{checkGitDir, checkGitConfig} {
-		if err := check(r.ws, top+"/.git"); err != nil {
-			return err
-		}
+	if err := checkGitDir(r.ws, top+"/.git"); err != nil {
+		return err
+	}
+	hooks, err := checkGitConfig(top)
+	if err != nil {
+		return err
 	}
 	tracked, err := trackedFiles(r.ws, top)
 	if err != nil {
 		return err
 	}
-	c.Env, c.Bare = gitEnv(top), checkBare(r.ws, r.dir, top)
+	if c.Env, c.Bare = worktree.Environment(top), checkBare(r.ws, r.dir, top); hooks {
+		c.Bare = errors.New("the configuration of the repository names a folder of hooks")
+	}
 	c.Reads = r.gitReads(c.Rule[1], top, tracked)
 	return nil
 }
 
-// checkBare returns an error if git without [gitEnv] could use another repository, in a directory
-// on the way from dir to top, or run a program of the repository at top: a hook, which a command
-// that only shows something runs after it has refreshed the index.
+// checkBare returns an error if git without [worktree.Environment] could use another repository, in
+// a directory on the way from dir to top, or run a program of the repository at top: a hook, which
+// a command that only shows something runs after it has refreshed the index.
 func checkBare(ws *workspace.Workspace, dir, top string) error {
 	for dir != top {
 		if _, err := ws.Lstat(dir + "/HEAD"); !errors.Is(err, fs.ErrNotExist) {
@@ -97,15 +76,10 @@ func checkBare(ws *workspace.Workspace, dir, top string) error {
 		dir = parent.Ref().Path()
 	}
 	const hook = "post-index-change"
-	git := top + "/.git"
-	if _, err := ws.Lstat(git + "/hooks/" + hook); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ws.Lstat(top + "/.git/hooks/" + hook); !errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the repository may have the hook " + hook)
 	}
-	config, err := readAll(ws, git+"/config", maxGitConfig)
-	if err == nil && bytes.Contains(bytes.ToLower(config), []byte("hookspath")) {
-		err = errors.New("the configuration of the repository names a folder of hooks")
-	}
-	return err
+	return nil
 }
 
 // topOf returns the directory with .git, which must be a directory itself.
@@ -165,60 +139,83 @@ func checkGitFolder(f *workspace.Folder) error {
 	return f.Err
 }
 
-const (
-	gitSection = `^\[([A-Za-z]+)( "[^"\\]*")?\]$`
-	gitKey     = `^([A-Za-z][A-Za-z0-9-]*)(?:\s*=\s*([^\\]*))?$`
-	gitBool    = `(?i)^(true|false|yes|no|on|off|1|0|)$`
-)
-
-// checkGitConfig returns an error unless all keys of the configuration are in the table. Lines that
-// git itself writes are understood, not everything that git reads.
-func checkGitConfig(ws *workspace.Workspace, git string) error {
-	content, err := readAll(ws, git+"/config", maxGitConfig)
-	if err != nil {
-		return err
-	}
-	sections, keys := regexp.MustCompile(gitSection), regexp.MustCompile(gitKey)
-	section := ""
-	for line := range strings.SplitSeq(string(content), "\n") {
-		line = strings.Trim(line, " \t")
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
+// checkGitConfig returns an error unless all keys of the configuration are in the table. hooks says
+// that it names a folder of hooks.
+func checkGitConfig(top string) (hooks bool, err error) {
+	said, err := worktree.Inspect(top, "config", "--file", top+"/.git/config", "--null", "--list")
+	for entry := range strings.SplitSeq(strings.TrimSuffix(said, "\x00"), "\x00") {
+		key, value, _ := strings.Cut(entry, "\n")
+		if first, last := strings.Index(key, "."), strings.LastIndex(key, "."); first < last {
+			key = key[:first] + ".*" + key[last:]
 		}
-		if m := sections.FindStringSubmatch(line); m != nil {
-			section = m[1]
-			if m[2] != "" {
-				section += ".*"
-			}
-			continue
-		}
-		m := keys.FindStringSubmatch(line)
-		if m == nil || !isGitConfig(strings.ToLower(section+"."+m[1]), m[2]) {
-			return errors.New("the configuration of the repository is not understood")
+		hooks = hooks || key == "core.hookspath"
+		if entry != "" && !isGitConfig(key, value) {
+			return hooks, errors.New("the configuration of the repository is not understood")
 		}
 	}
-	return nil
+	return hooks, err
 }
 
 func isGitConfig(key, value string) bool {
+	const bools = `(?i)^(true|false|yes|no|on|off|1|0|)$`
 	for item := range strings.FieldsSeq(set("@git-config")) {
 		pattern, isBool := strings.CutSuffix(item, "=BOOL")
 		if matches, _ := path.Match(pattern, key); matches {
-			return !isBool || regexp.MustCompile(gitBool).MatchString(value)
+			return !isBool || regexp.MustCompile(bools).MatchString(value)
 		}
 	}
 	return false
 }
 
-func readAll(ws *workspace.Workspace, name string, limit int64) ([]byte, error) {
-	f, err := ws.Open(name)
+// trackedFiles returns the names of the files that git tracks in the repository at top. It returns
+// an error if one is a submodule, or may be opened somewhere else than in top: git takes the names
+// as they are, diff prints ../x if there is an entry of that name, and grep follows a link that has
+// replaced a folder. git itself writes no such names, but whoever made the repository may have.
+func trackedFiles(ws *workspace.Workspace, top string) (names []string, err error) {
+	staged, err := worktree.Inspect(top, "ls-files", "--stage", "-z")
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(content)) > limit {
-		err = fmt.Errorf("%s is too large", name)
+	for entry := range strings.SplitSeq(strings.TrimSuffix(staged, "\x00"), "\x00") {
+		if entry == "" { // nothing was added yet
+			continue
+		}
+		mode, name, _ := strings.Cut(entry, "\t")
+		if !isTracked(mode, name) {
+			return nil, errForeign
+		}
+		names = append(names, name)
 	}
-	return content, err
+	return names, checkTracked(ws, top, names)
+}
+
+// isTracked reports whether an entry is a file or a link in the folder of the repository, and no
+// submodule.
+func isTracked(mode, name string) bool {
+	return (strings.HasPrefix(mode, "100") || strings.HasPrefix(mode, "120")) && name != "." &&
+		fs.ValidPath(name) && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
+		return strings.EqualFold(part, ".git")
+	})
+}
+
+// checkTracked returns an error if a folder with tracked files is a link now.
+func checkTracked(ws *workspace.Workspace, top string, tracked []string) error {
+	seen := map[string]bool{".": true}
+	for _, name := range tracked {
+		for dir := path.Dir(name); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			if len(seen) > maxGitFolders {
+				return fmt.Errorf("the repository has files in more than %d folders", maxGitFolders)
+			}
+			info, err := ws.Lstat(top + "/" + dir)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+			case err != nil:
+				return err
+			case info.Mode()&fs.ModeSymlink != 0:
+				return errForeign
+			}
+		}
+	}
+	return nil
 }
