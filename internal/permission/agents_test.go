@@ -436,8 +436,7 @@ func FuzzAllow(f *testing.F) {
 				}
 			case Run:
 				require.NotContains(t, action.Line, ";")
-				commands, _ := splitCommands(strings.TrimSpace(action.Line))
-				require.Len(t, commands, 1)
+				require.Len(t, commandline.Read(strings.TrimSpace(action.Line)).Commands, 1)
 				require.NotEmpty(t, action.Words)
 				require.True(t, action.Known != nil || slices.Contains([]string{"./run.sh", "sh run.sh", "npx x"}, strings.Join(action.Words, " ")))
 			case Tool:

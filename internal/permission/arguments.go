@@ -59,7 +59,7 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 	var rest Action
 	p := At(w)
 	for _, dir := range p.arguments(&rest, input) { // in which it may run
-		there := p.mentions(Words(a.Line), new(outline), dir)
+		there := p.mentions(dir, commandline.Read(a.Line).Words(), commandline.Line{})
 		rest.Passed.Files = append(rest.Passed.Files, there.files...)
 	}
 	for _, f := range rest.Files {
@@ -79,34 +79,29 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
 	var t told
 	t.read("", input)
-	var words []string
-	var lines outline
+	lines := t.lines[:min(len(t.lines), maxMentions)]
+	said := commandline.Read(lines...)
+	words := said.Words()
+	if len(lines) > 0 {
+		a.Line, a.Texts = lines[0], append(a.Texts, lines[1:]...)
+	}
 	size := 0
-	for i, line := range t.lines[:min(len(t.lines), maxMentions)] {
-		if i == 0 {
-			a.Line = line
-		} else {
-			a.Texts = append(a.Texts, line)
-		}
-		words = append(words, Words(line)...)
-		lines.read(line, maxNested)
+	some := slices.IndexFunc(t.texts, func(s string) bool {
+		size += len(s)
+		return size > commandline.MaxLine
+	})
+	if some < 0 {
+		some = len(t.texts)
 	}
-	for _, s := range t.texts {
-		if size += len(s); size > commandline.MaxLine {
-			break
-		}
-		a.Passed.Words = append(a.Passed.Words, Words(s)...)
-	}
-	slices.Sort(a.Passed.Words)
-	a.Passed.Words = slices.Compact(a.Passed.Words)
-	a.Passed.More = lines.built || size > commandline.MaxLine ||
+	a.Passed.Words = commandline.Read(t.texts[:some]...).Words()
+	a.Passed.More = said.Built || size > commandline.MaxLine ||
 		max(len(t.texts), len(t.lines), len(words), len(a.Passed.Words)) > maxMentions
 	for _, root := range p.Workspace.Opened() {
 		dir := root.Dir.String()
-		named := p.mentions(slices.Concat(t.texts, words), &lines, dir)
-		passed := p.mentions(a.Passed.Words, new(outline), dir)
+		named := p.mentions(dir, slices.Concat(t.texts, words), said)
+		passed := p.mentions(dir, a.Passed.Words, commandline.Line{})
 		a.Files = append(a.Files, named.files...)
-		a.Reads = append(a.Reads, p.searched(lines.commands, named.dirs)...)
+		a.Reads = append(a.Reads, p.searched(said, named.dirs)...)
 		a.Passed.Files = slices.Concat(a.Passed.Files, passed.files, named.vague)
 		folders = append(folders, named.dirs[1:]...)
 	}

@@ -5,7 +5,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -253,4 +255,23 @@ func (v Verdict) String() string {
 		return fmt.Sprintf("%s (%s)", v.Effect, v.Rule)
 	}
 	return fmt.Sprintf("%s (%s)", v.Effect, v.Why)
+}
+
+// saying is a text of an action, which is read once for all rules.
+type saying struct {
+	text string
+	line func() commandline.Line
+}
+
+// texts returns the texts of an action in which rules look for words. complete is false if one is
+// too long: then only its beginning is there.
+func (a Action) texts() (all []saying, complete bool) {
+	texts := append([]string{a.Line}, a.Texts...)
+	complete = len(texts) <= maxMentions
+	for _, s := range texts[:min(len(texts), maxMentions)] {
+		complete = complete && len(s) <= commandline.MaxLine
+		s = s[:min(len(s), commandline.MaxLine)]
+		all = append(all, saying{s, sync.OnceValue(func() commandline.Line { return commandline.Read(s) })})
+	}
+	return all, complete
 }

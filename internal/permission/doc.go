@@ -6,8 +6,7 @@
 // allow rules; without a matching rule the user is asked.
 //
 // Each verb has a file with its rules: how they are written, and what they match. request.go reads
-// the action in a session/request_permission, and texts.go finds the parts that deny and ask rules
-// look for.
+// the action in a session/request_permission.
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
 // an action that is understood as a whole: there are no lists of what is dangerous. That of

@@ -123,7 +123,7 @@ func filesOfPatch(patch string) (files, named []string) {
 		mark := header().FindString(line)
 		name, _, _ := strings.Cut(line[len(mark):], "\t")
 		if mark != "" && len(named) <= maxMentions {
-			for _, word := range append(Words(name), name) {
+			for _, word := range append(commandline.Read(name).Words(), name) {
 				_, below, _ := strings.Cut(word, "/")
 				named = append(named, word, below)
 			}

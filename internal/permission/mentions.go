@@ -41,15 +41,15 @@ type mentioned struct {
 	cut bool
 }
 
-// mentions looks up words from dir, and what o says of the line that they are from.
-func (p Place) mentions(words []string, o *outline, dir string) mentioned {
+// mentions looks up words from dir, of which some may be from a line.
+func (p Place) mentions(dir string, words []string, line commandline.Line) mentioned {
 	m := mentioned{dirs: []string{dir}}
 	patterns := slices.DeleteFunc(slices.Clone(words), func(word string) bool {
-		return !isPattern(word) && !strings.Contains(word, "{")
+		return !commandline.IsPattern(word) && !strings.Contains(word, "{")
 	})
 	for i := 0; i < len(m.dirs); i++ {
 		if i == maxFolders || i*len(words) >= 2*maxMentions {
-			m.cut, m.dirs = m.cut || len(o.entered) > 0, m.dirs[:i]
+			m.cut, m.dirs = m.cut || len(line.Entered) > 0, m.dirs[:i]
 			break
 		}
 		at := m.dirs[i]
@@ -64,16 +64,16 @@ func (p Place) mentions(words []string, o *outline, dir string) mentioned {
 			}
 			m.files = append(m.files, f)
 		}
-		for _, name := range m.expand(p, o.vague, at, false) {
+		for _, name := range m.expand(p, line.Vague, at, false) {
 			f := p.named(name, at)
 			switch folder := p.look(&f); {
 			case !folder:
 				m.vague = append(m.vague, f)
-			case len(o.entered) > 0:
+			case len(line.Entered) > 0:
 				m.enter(f.Real)
 			}
 		}
-		for _, word := range o.entered {
+		for _, word := range line.Entered {
 			if f := p.named(word, dir); !p.look(&f) && !strings.HasSuffix(at, "/"+word) {
 				m.enter(filepath.Join(at, word)) // which the command may make
 			}

@@ -179,13 +179,14 @@ func (p Place) command(a *Action, line, dir string) (env []string, err error) {
 	if dir == "" {
 		dir = root.Dir.String()
 	}
-	words, parts := Words(line), outlineOf(line)
+	said := commandline.Read(line)
+	words := said.Words()
 	if len(words) > maxMentions {
-		a.Unclear, parts.built = "the command is too long", true
+		a.Unclear = "the command is too long"
 	}
-	named := p.mentions(words, parts, dir)
-	a.Files, a.Reads = named.files, p.searched(parts.commands, named.dirs)
-	a.Passed = Passed{Files: named.vague, More: parts.built || named.cut}
+	named := p.mentions(dir, words, said)
+	a.Files, a.Reads = named.files, p.searched(said, named.dirs)
+	a.Passed = Passed{Files: named.vague, More: said.Built || named.cut || a.Unclear != ""}
 	info, err := p.Workspace.Stat(dir)
 	if err == nil {
 		a.Root = info.Ref().Root().Real.String()
@@ -264,19 +265,17 @@ func (p Place) reads(all []commandline.Reading) (files []File) {
 	return files
 }
 
-// searched returns the files and folders of which commands may print the content that run in one of
-// some folders.
-func (p Place) searched(commands [][]commandline.Token, dirs []string) (files []File) {
-	for _, command := range commands {
-		for _, dir := range dirs {
-			reads, folders := commandline.MayRead(p.Workspace, dir, command)
-			for _, name := range folders {
-				if f := p.named(name, dir); p.look(&f) {
-					reads = append(reads, commandline.Reading{Path: f.Path, Folder: true})
-				}
+// searched returns the files and folders of which the commands of a line may print the content that
+// run in one of some folders.
+func (p Place) searched(line commandline.Line, dirs []string) (files []File) {
+	for _, dir := range dirs {
+		reads, folders := line.MayRead(p.Workspace, dir)
+		for _, name := range folders {
+			if f := p.named(name, dir); p.look(&f) {
+				reads = append(reads, commandline.Reading{Path: f.Path, Folder: true})
 			}
-			files = append(files, p.reads(reads)...)
 		}
+		files = append(files, p.reads(reads)...)
 	}
 	return files
 }
@@ -307,7 +306,7 @@ const maxHashed = 64 << 20
 // as the script that it runs, or if one is created, and these files as the command writes them. The
 // text is "" if that cannot be determined.
 func Contents(w *workspace.Workspace, a Action) (state string, names []string) {
-	if len(Words(a.Line)) > maxMentions {
+	if len(commandline.Read(a.Line).Words()) > maxMentions {
 		return "", nil
 	}
 	seen := map[string]bool{}

@@ -46,7 +46,7 @@ func (r readOnlyRule) touches(a Action) bool {
 		return slices.ContainsFunc(a.Files, r.has)
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
-		return slices.ContainsFunc(s.commands(), func(words []string) bool { return r.changes(a, words) })
+		return slices.ContainsFunc(s.line().Any, func(words []string) bool { return r.changes(a, words) })
 	})
 }
 
@@ -67,7 +67,7 @@ func (r readOnlyRule) mayTouch(a Action) bool {
 // has reports whether a file is in the root, and in no root in it. A disk may take other spellings
 // for the same.
 func (r readOnlyRule) has(f File) bool {
-	at := cmp.Or(f.Real, withoutLinks(f.Path, maxNested))
+	at := cmp.Or(f.Real, withoutLinks(f.Path, maxLinks))
 	asItIs := func(path string) string { return path }
 	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold)
 }
@@ -83,6 +83,9 @@ func (r readOnlyRule) isDeepest(at string, spelled func(path string) string) boo
 	}
 	return deepest == r.root.Real.String()
 }
+
+// maxLinks is how many links to nothing are followed.
+const maxLinks = 3
 
 // withoutLinks returns the path without links, at most so many at its end, that a file has or would
 // have.
@@ -140,8 +143,7 @@ func (a Action) readsOnly() bool {
 	if a.Known != nil && a.Known[0] != "find" && a.Reads != nil {
 		return true
 	}
-	commands, _ := splitCommands(a.Line)
-	for _, command := range commands {
+	for _, command := range a.said[0].line().Commands {
 		program, rest := programOf(command)
 		known := commandline.In("@reading", program) ||
 			a.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)

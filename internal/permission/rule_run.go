@@ -76,11 +76,11 @@ func (r runRule) allows(a Action) bool {
 }
 
 func (r runRule) touches(a Action) bool {
-	if a.Verb == Tool && r.words == nil && a.Line == "" {
-		return false // it says no command
+	if r.words == nil {
+		return a.Verb != Tool || a.Line != "" // it says a command
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
-		return slices.ContainsFunc(s.commands(), r.follows)
+		return slices.ContainsFunc(s.line().Any, r.follows)
 	})
 }
 
@@ -129,7 +129,7 @@ func isWord(wanted, word string, isProgram bool) bool {
 // matchesWord reports whether a word is a pattern of a shell that matches another one.
 func matchesWord(pattern, word string) bool {
 	matches, _ := path.Match(pattern, word)
-	return matches && isPattern(pattern)
+	return matches && commandline.IsPattern(pattern)
 }
 
 // exactRule is a rule for Run without a text that users write: about a line in a folder, while

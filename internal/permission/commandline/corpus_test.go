@@ -19,7 +19,7 @@ import (
 func TestPolicyCorpus(t *testing.T) {
 	for class, lines := range tabletest.Read(t, "attacks.txt") {
 		t.Run(class, func(t *testing.T) {
-			common := newPlace(t)
+			common := newGround(t)
 			for _, line := range lines {
 				line, works := strings.CutPrefix(line, ">")
 				_, err := Understand(common.ws, common.root, common.line(line))
@@ -28,7 +28,7 @@ func TestPolicyCorpus(t *testing.T) {
 				if !works || !slices.ContainsFunc(words[:min(2, len(words))], has) {
 					continue
 				}
-				p := newPlace(t)
+				p := newGround(t)
 				output, marked := p.run(p.root, p.line(line))
 				assert.True(t, marked || strings.Contains(output, "1234") || strings.Contains(output, "secret.txt"),
 					"%q does nothing outside here: %s", line, output)
@@ -41,7 +41,7 @@ func TestPolicyCorpus(t *testing.T) {
 //
 // Clause R2.
 func TestHarmless(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	for rule, lines := range tabletest.Read(t, "harmless.txt") {
 		for _, line := range lines {
 			line = p.line(line)

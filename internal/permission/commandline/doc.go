@@ -1,11 +1,13 @@
-// Package commandline reads command lines of a shell, as far as they can be read for certain.
+// Package commandline reads command lines of a shell.
 //
-// [Understand] answers one question: is a line a single command whose every word is known, and that
+// [Read] returns everything that a line may run, for rules that deny or ask. [Understand] answers
+// one question, for rules that allow: is a line a single command whose every word is known, and that
 // names nothing outside the roots of a session? Only then may a rule such as "always allow go test"
 // apply to it. Everything that is not listed is not understood; there are no lists of what is
 // forbidden.
 //
 //	split.go       a line as words and operators
+//	line.go        all commands that a line may run
 //	understand.go  a line as a command of the table
 //	programs.txt   the table: programs, their options and what else they may be given
 //	programs.go    the table as it is read

@@ -30,35 +30,37 @@ const (
 
 var errForeign = errors.New("the repository refers to others, or to places outside")
 
-// repository completes a command of git. It returns an error if the repository is not completely in
-// the roots, has submodules, linked worktrees of others or files that lead elsewhere, or has a
+// repository is what a command of git uses.
+type repository struct {
+	top     string
+	tracked []string // the files
+	bare    error    // why git could run something else without [worktree.Environment]
+}
+
+// examine returns the repository for commands in dir. It returns an error if that is not completely
+// in the roots, has submodules, linked worktrees of others or files that lead elsewhere, or has a
 // configuration that is not known.
-func repository(r *reader, c *Command) error {
+func examine(ws *workspace.Workspace, dir string) (r repository, err error) {
 	for name := range strings.FieldsSeq(set("@git-elsewhere")) {
 		if os.Getenv(name) != "" {
-			return errors.New(name + " is set")
+			return r, errors.New(name + " is set")
 		}
 	}
-	top, err := topOf(r.ws, r.dir)
+	if r.top, err = topOf(ws, dir); err != nil {
+		return r, err
+	}
+	if err := checkGitDir(ws, r.top+"/.git"); err != nil {
+		return r, err
+	}
+	hooks, err := checkGitConfig(r.top)
 	if err != nil {
-		return err
+		return r, err
 	}
-	if err := checkGitDir(r.ws, top+"/.git"); err != nil {
-		return err
+	if r.bare = checkBare(ws, dir, r.top); hooks {
+		r.bare = errors.New("the configuration of the repository names a folder of hooks")
 	}
-	hooks, err := checkGitConfig(top)
-	if err != nil {
-		return err
-	}
-	tracked, err := trackedFiles(r.ws, top)
-	if err != nil {
-		return err
-	}
-	if c.Env, c.Bare = worktree.Environment(top), checkBare(r.ws, r.dir, top); hooks {
-		c.Bare = errors.New("the configuration of the repository names a folder of hooks")
-	}
-	c.Reads = r.gitReads(c.Rule[1], top, tracked)
-	return nil
+	r.tracked, err = trackedFiles(ws, r.top)
+	return r, err
 }
 
 // checkBare returns an error if git without [worktree.Environment] could use another repository, in

@@ -16,7 +16,7 @@ import (
 )
 
 // write creates or extends a file of the root.
-func (p place) write(name, content string) {
+func (p ground) write(name, content string) {
 	p.t.Helper()
 	path := filepath.Join(p.root, name)
 	require.NoError(p.t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -50,7 +50,7 @@ func TestGitConfiguration(t *testing.T) {
 		"old section": {"[core.x]\n\tfsmonitor = ./run.sh\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newGround(t)
 			p.write("evil", "[core]\n\tfsmonitor = ./run.sh\n")
 			p.write(".gitattributes", "*.txt filter=x diff=x\n")
 			p.write("a.txt", "more\n")
@@ -67,7 +67,7 @@ func TestGitConfiguration(t *testing.T) {
 
 // What git prints of its own files is not read through links.
 func TestGitNotes(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	require.NoError(t, os.Symlink("../../run.sh", filepath.Join(p.root, ".git", "hooks", "pre-commit")))
 	_, err := Understand(p.ws, p.root, "git status")
 	require.NoError(t, err, "links to hooks are common")
@@ -85,7 +85,7 @@ func TestGitNotes(t *testing.T) {
 
 // What the user's own configuration lets a program read is not read for a rule.
 func TestOwnConfiguration(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	follow := filepath.Join(p.top, "rgrc")
 	require.NoError(t, os.WriteFile(follow, []byte("--follow\n"), 0o600))
 	own := "RIPGREP_CONFIG_PATH=" + follow
@@ -108,7 +108,7 @@ func TestOwnConfiguration(t *testing.T) {
 
 // Where the configuration is overridden, nothing of it runs.
 func TestGitEnvironment(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	for _, hook := range []string{"post-index-change", "pre-commit", "post-checkout"} {
 		p.write("hooks/"+hook, "#!/bin/sh\necho ran >>\"$OUT/ran\"\n")
 		require.NoError(t, os.Chmod(filepath.Join(p.root, "hooks", hook), 0o755))
@@ -134,28 +134,28 @@ func TestGitEnvironment(t *testing.T) {
 
 // What is not completely in the roots, or has other repositories in it, is not understood.
 func TestGitElsewhere(t *testing.T) {
-	refused := func(p place, dir string) {
+	refused := func(p ground, dir string) {
 		t.Helper()
 		_, err := Understand(p.ws, dir, "git status")
 		require.Error(t, err)
 	}
 	t.Run("above the root", func(t *testing.T) {
-		p := newPlace(t)
+		p := newGround(t)
 		p.open(filepath.Join(p.root, "sub"))
 		refused(p, filepath.Join(p.root, "sub"))
 	})
 	t.Run("none", func(t *testing.T) {
-		p := newPlace(t)
+		p := newGround(t)
 		refused(p, p.other)
 	})
 	t.Run("worktree", func(t *testing.T) {
-		p := newPlace(t)
+		p := newGround(t)
 		p.git(p.root, "worktree", "add", "-q", filepath.Join(p.top, "tree"))
 		p.open(filepath.Join(p.top, "tree"))
 		refused(p, filepath.Join(p.top, "tree"))
 	})
 	t.Run("embedded", func(t *testing.T) { // git takes sub for a repository
-		p := newPlace(t)
+		p := newGround(t)
 		p.git(p.root, "clone", "-q", "--bare", ".", "bare")
 		p.write("bare/config", "\n[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = ../run.sh\n")
 		bare := filepath.Join(p.root, "bare")
@@ -169,7 +169,7 @@ func TestGitElsewhere(t *testing.T) {
 	})
 	t.Run("submodule", func(t *testing.T) {
 		needs.Programs(t, "sed") // git submodule is a script
-		p := newPlace(t)
+		p := newGround(t)
 		inner := dirtest.New(t, "x", "x\n")
 		p.git(inner, "init", "-q")
 		p.git(inner, "add", ".")
@@ -201,7 +201,7 @@ func TestGitElsewhere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newGround(t)
 			_, err := Understand(p.ws, p.root, "git status")
 			require.NoError(t, err)
 			require.NoError(t, plant(filepath.Join(p.root, ".git")))
@@ -211,10 +211,10 @@ func TestGitElsewhere(t *testing.T) {
 }
 
 // index returns the path of the index of the root.
-func (p place) index() string { return filepath.Join(p.root, ".git", "index") }
+func (p ground) index() string { return filepath.Join(p.root, ".git", "index") }
 
 // edit replaces a name in the index by another of the same length, as git itself never writes it.
-func (p place) edit(from, to string) {
+func (p ground) edit(from, to string) {
 	p.t.Helper()
 	require.Len(p.t, to, len(from))
 	content, err := os.ReadFile(p.index())
@@ -224,7 +224,7 @@ func (p place) edit(from, to string) {
 }
 
 // track adds a name to the index that has another content than the file outside.
-func (p place) track(name string) {
+func (p ground) track(name string) {
 	p.t.Helper()
 	blob, err := exec.CommandContext(p.t.Context(), "git", "-C", p.root, "rev-parse", "HEAD:a.txt").Output()
 	require.NoError(p.t, err)
@@ -234,59 +234,59 @@ func (p place) track(name string) {
 // Whatever makes git open a file outside is not understood. prints are commands that print it.
 func TestIndexLeadsOut(t *testing.T) {
 	for name, c := range map[string]struct {
-		plant  func(p place)
+		plant  func(p ground)
 		prints []string
 	}{
-		"above": {func(p place) {
+		"above": {func(p ground) {
 			p.track("Aa/out/secret.txt")
 			p.edit("Aa/out/secret.txt", "../out/secret.txt")
 		}, []string{"git diff", "git grep needle", "git diff -- ."}},
-		"above, in a folder": {func(p place) {
+		"above, in a folder": {func(p ground) {
 			p.track("sub/aa/aa/out/secret.txt")
 			p.edit("sub/aa/aa/out/secret.txt", "sub/../../out/secret.txt")
 		}, []string{"git diff", "git grep needle"}},
-		"above, shortened": {func(p place) {
+		"above, shortened": {func(p ground) {
 			p.git(p.root, "update-index", "--index-version", "4")
 			p.track("Aa/out/secret.txt")
 			p.edit("Aa/out/secret.txt", "../out/secret.txt")
 		}, []string{"git diff", "git grep needle"}},
-		"above, with more flags": {func(p place) {
+		"above, with more flags": {func(p ground) {
 			p.track("Aa/out/secret.txt")
 			p.git(p.root, "update-index", "--skip-worktree", "a.txt")
 			p.edit("Aa/out/secret.txt", "../out/secret.txt")
 		}, []string{"git diff", "git grep needle"}},
-		"absolute": {func(p place) {
+		"absolute": {func(p ground) {
 			out := filepath.Join(p.top, "out", "secret.txt")
 			p.track("a" + out[1:])
 			p.edit("a"+out[1:], out)
 		}, []string{"git diff", "git grep needle"}},
-		"folder that is a link": {func(p place) {
+		"folder that is a link": {func(p ground) {
 			p.write("tracked/secret.txt", "x\n")
 			p.git(p.root, "add", "tracked")
 			p.git(p.root, "commit", "-qm", "Two")
 			require.NoError(p.t, os.RemoveAll(filepath.Join(p.root, "tracked")))
 			require.NoError(p.t, os.Symlink("../out", filepath.Join(p.root, "tracked")))
 		}, []string{"git grep needle"}},
-		"folder above that is a link": {func(p place) {
+		"folder above that is a link": {func(p ground) {
 			p.write("tracked/out/secret.txt", "x\n")
 			p.git(p.root, "add", "tracked")
 			require.NoError(p.t, os.RemoveAll(filepath.Join(p.root, "tracked")))
 			require.NoError(p.t, os.Symlink("..", filepath.Join(p.root, "tracked")))
 		}, []string{"git grep needle"}},
-		"its own folder": {func(p place) {
+		"its own folder": {func(p ground) {
 			p.track("agit/config")
 			p.edit("agit/config", ".git/config")
 		}, []string{"git diff", "git grep core"}},
-		"split": {func(p place) { p.git(p.root, "update-index", "--split-index") }, nil},
-		"sparse": {func(p place) {
+		"split": {func(p ground) { p.git(p.root, "update-index", "--split-index") }, nil},
+		"sparse": {func(p ground) {
 			p.git(p.root, "sparse-checkout", "set", "--cone", "--sparse-index", "sub2")
 		}, nil},
-		"no index": {func(p place) { require.NoError(p.t, os.WriteFile(p.index(), []byte("DIRX"), 0o600)) }, nil},
-		"an empty": {func(p place) { p.edit("sub/b.txt", "sub//.txt") }, nil},
-		"a dot":    {func(p place) { p.edit("sub2/1.txt", "sub2/./txt") }, nil},
+		"no index": {func(p ground) { require.NoError(p.t, os.WriteFile(p.index(), []byte("DIRX"), 0o600)) }, nil},
+		"an empty": {func(p ground) { p.edit("sub/b.txt", "sub//.txt") }, nil},
+		"a dot":    {func(p ground) { p.edit("sub2/1.txt", "sub2/./txt") }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPlace(t)
+			p := newGround(t)
 			_, err := Understand(p.ws, p.root, "git diff")
 			require.NoError(t, err)
 			c.plant(p)
@@ -305,7 +305,7 @@ func TestIndexLeadsOut(t *testing.T) {
 
 // Variables with which git uses other files are not overlooked.
 func TestGitVariables(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	for _, name := range []string{"GIT_INDEX_FILE", "GIT_DIR", "GIT_OBJECT_DIRECTORY"} {
 		t.Setenv(name, filepath.Join(p.top, "out"))
 		_, err := Understand(p.ws, p.root, "git status")

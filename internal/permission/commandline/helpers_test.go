@@ -20,16 +20,16 @@ import (
 // canary is the content of a file outside the roots.
 const canary = "canary needle 1234"
 
-// place is a directory with a root, which is a repository, and a directory outside.
-type place struct {
+// ground is a directory with a root, which is a repository, and a directory outside.
+type ground struct {
 	t                testing.TB
 	top, root, other string
 	ws               *workspace.Workspace
 }
 
-// newPlace creates a place. Its root has files, a script that leaves a mark outside, and links that
+// newGround creates a place. Its root has files, a script that leaves a mark outside, and links that
 // lead out.
-func newPlace(t testing.TB) place {
+func newGround(t testing.TB) ground {
 	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("no POSIX shell")
@@ -40,7 +40,7 @@ func newPlace(t testing.TB) place {
 		"root/Makefile", "check:\n\t@echo checked\n", "root/package.json", `{"scripts":{"test":"true"}}`,
 		"root/run.sh", "#!/bin/sh\necho ran >>\"$OUT/ran\"\n",
 		"other/o.txt", "o needle\n", "root-evil/e.txt", canary+"\n", "out/secret.txt", canary+"\n")
-	p := place{t: t, top: top, root: filepath.Join(top, "root"), other: filepath.Join(top, "other")}
+	p := ground{t: t, top: top, root: filepath.Join(top, "root"), other: filepath.Join(top, "other")}
 	require.NoError(t, os.Symlink("../out/secret.txt", filepath.Join(p.root, "link")))
 	require.NoError(t, os.Symlink("../../out/secret.txt", filepath.Join(p.root, "sub", "1.txt")))
 	require.NoError(t, os.Symlink("../out", filepath.Join(p.root, "linkdir")))
@@ -54,7 +54,7 @@ func newPlace(t testing.TB) place {
 var committed = fstest.MapFS{}
 
 // commit makes the root a repository with a commit of all files.
-func (p place) commit() {
+func (p ground) commit() {
 	p.t.Helper()
 	dir := filepath.Join(p.root, ".git")
 	if len(committed) > 0 {
@@ -79,12 +79,12 @@ func (p place) commit() {
 	}))
 }
 
-func (p *place) open(cwd string, additional ...string) {
+func (p *ground) open(cwd string, additional ...string) {
 	p.t.Helper()
 	p.ws = roottest.Open(p.t, cwd, additional...)
 }
 
-func (p place) git(dir string, args ...string) {
+func (p ground) git(dir string, args ...string) {
 	p.t.Helper()
 	args = append([]string{"-c", "user.name=u", "-c", "user.email=u@example.com",
 		"-c", "protocol.file.allow=always"}, args...)
@@ -95,13 +95,13 @@ func (p place) git(dir string, args ...string) {
 }
 
 // line fills in the paths of a command line.
-func (p place) line(line string) string {
+func (p ground) line(line string) string {
 	return strings.NewReplacer("{out}", filepath.Join(p.top, "out"), "{top}", p.top,
 		"{root}", p.root, "{other}", p.other).Replace(line)
 }
 
 // run runs a line with the shell and returns what it prints and whether it had an effect outside.
-func (p place) run(dir, line string, env ...string) (output string, marked bool) {
+func (p ground) run(dir, line string, env ...string) (output string, marked bool) {
 	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), "/bin/sh", "-c", line)
 	cmd.Dir = dir

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 )
 
 // usage says how a program may be called by a rule, as programs.txt describes it. A word that it
@@ -71,7 +72,12 @@ func (r *reader) complete(c *Command) error {
 	const variable = "RIPGREP_CONFIG_PATH" // which may let rg follow links
 	switch r.usage.prints {
 	case "repository":
-		return repository(r, c)
+		in, err := r.repository()
+		if err == nil {
+			c.Env, c.Bare = worktree.Environment(in.top), in.bare
+			c.Reads = r.gitReads(c.Rule[1], in.top, in.tracked)
+		}
+		return err
 	case "rg", "names":
 		if os.Getenv(variable) != "" {
 			c.Bare = errors.New(variable + " is set")

@@ -144,36 +144,45 @@ func (r *reader) selects(paths []operand, name string) bool {
 	})
 }
 
-// MayRead returns what a command of a longer line may print that runs in dir, from any of its words
-// on, and the words that name folders of which it may print the files.
-func MayRead(
-	ws *workspace.Workspace, dir string, command []Token,
-) (reads []Reading, folders []string) {
-	command = command[:min(len(command), maxWords)]
-	plain := !slices.ContainsFunc(command, func(t Token) bool { return t.Kind != Literal })
-	var words []string
-	for _, t := range command {
-		words = append(words, t.Text)
-	}
-	for i, word := range words {
-		program, rest := Program(word), words[i+1:]
-		if program == "git" {
-			rest = withoutGlobal(rest)
+// MayRead returns what the commands may print that run in dir, from any of their words on, and the
+// words that name folders of which they may print the files.
+func (l Line) MayRead(ws *workspace.Workspace, dir string) (reads []Reading, folders []string) {
+	in := newPlace(ws, dir)
+	for _, command := range l.certain {
+		command = command[:min(len(command), maxWords)]
+		plain := !slices.ContainsFunc(command, func(t Token) bool { return t.Kind != Literal })
+		var words []string
+		for _, t := range command {
+			words = append(words, t.Text)
 		}
-		r, c, err := read(ws, dir, slices.Insert(slices.Clone(rest), 0, program))
-		r.understood = r.understood && plain
-		switch {
-		case r.understood && err == nil:
-			reads = append(reads, c.Reads...)
-		case program != "git":
-			folders = append(folders, foldersOf(program, r.usage.prints, rest)...)
-		case !r.isQuiet(rest):
-			for _, root := range ws.Opened() {
-				reads = append(reads, Reading{root.Dir.String(), true})
-			}
+		for i, word := range words {
+			read, named := in.mayRead(Program(word), words[i+1:], plain)
+			reads, folders = append(reads, read...), append(folders, named...)
 		}
 	}
 	return reads, folders
+}
+
+// mayRead returns what a program may print with some words, which are plain or may be changed.
+func (p place) mayRead(program string, words []string, plain bool) ([]Reading, []string) {
+	if program == "git" {
+		words = withoutGlobal(words)
+	}
+	r, c, err := p.read(slices.Insert(slices.Clone(words), 0, program))
+	r.understood = r.understood && plain
+	switch {
+	case r.understood && err == nil:
+		return c.Reads, nil
+	case program != "git":
+		return nil, foldersOf(program, r.usage.prints, words)
+	case r.isQuiet(words):
+		return nil, nil
+	}
+	var roots []Reading
+	for _, root := range p.ws.Opened() {
+		roots = append(roots, Reading{root.Dir.String(), true})
+	}
+	return roots, nil
 }
 
 // withoutGlobal returns the words of git without options before the command.

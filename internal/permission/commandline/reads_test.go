@@ -9,7 +9,7 @@ import (
 
 // A command of git of which nothing is said prints no file, with any of its options.
 func TestReadsOfGit(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	p.write("a.txt", "needle two \n")
 	p.git(p.root, "commit", "-qam", "Two")
 	p.write("a.txt", "needle three \n")
@@ -47,7 +47,7 @@ func TestReadsOfGit(t *testing.T) {
 
 // Folders are said to be read, and the files that git tracks below them.
 func TestReads(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	for line, want := range map[string]string{
 		"cat a.txt": "", "cat a.txt sub": "sub/", "rg x": "./", "rg x sub a.txt": "sub/", "rg --files": "", "grep -r x .": "./", "ls sub": "",
 		"go test ./...": "", "git show HEAD": "./", "git show HEAD:sub/b.txt": "sub/b.txt", "git show HEAD:a.txt HEAD": "./",

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -49,17 +50,30 @@ func Understand(ws *workspace.Workspace, dir, line string) (Command, error) {
 	if slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), isRelative) {
 		return Command{}, errors.New("PATH has the current directory") // which may have the program
 	}
-	_, c, err := read(ws, dir, words)
+	_, c, err := newPlace(ws, dir).read(words)
 	return c, err
 }
 
-// read reads the words of a command that runs in dir. The reader tells how far it is understood.
-func read(ws *workspace.Workspace, dir string, words []string) (r reader, c Command, err error) {
+// place is a folder in which commands run.
+type place struct {
+	ws         *workspace.Workspace
+	dir        string
+	repository func() (repository, error)
+}
+
+func newPlace(ws *workspace.Workspace, dir string) place {
+	return place{ws, dir, sync.OnceValues(func() (repository, error) {
+		return examine(ws, dir)
+	})}
+}
+
+// read reads the words of a command. The reader tells how far it is understood.
+func (p place) read(words []string) (r reader, c Command, err error) {
 	used, n := find(words)
 	if n == 0 {
 		return r, c, fmt.Errorf("%s is not known", words[0])
 	}
-	r = reader{ws: ws, dir: dir, usage: used, rest: words[n:]}
+	r = reader{place: p, usage: used, rest: words[n:]}
 	if err := r.readAll(); err != nil {
 		return r, c, err
 	}
@@ -148,8 +162,7 @@ func optionsOf(listed string) []option {
 
 // reader checks the words after those of a rule.
 type reader struct {
-	ws       *workspace.Workspace
-	dir      string
+	place
 	usage    usage
 	rest     []string
 	passed   bool // the word "--"

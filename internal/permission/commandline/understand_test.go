@@ -54,7 +54,7 @@ func TestIsRule(t *testing.T) {
 
 // A root that was replaced is not the one that the session opened.
 func TestReplacedRoot(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	require.NoError(t, os.Rename(p.other, p.other+"-moved"))
 	require.NoError(t, os.Symlink(filepath.Join(p.top, "out"), p.other))
 	_, err := Understand(p.ws, p.root, "cat "+p.other+"/secret.txt")
@@ -63,7 +63,7 @@ func TestReplacedRoot(t *testing.T) {
 
 // A PATH with the current directory, also as an empty name, finds programs of the folder.
 func TestRelativePath(t *testing.T) {
-	p := newPlace(t)
+	p := newGround(t)
 	p.write("bin/git", "#!/bin/sh\necho ran >>\"$OUT/ran\"\n")
 	require.NoError(t, os.Chmod(filepath.Join(p.root, "bin", "git"), 0o755))
 	path := os.Getenv("PATH")
@@ -109,7 +109,7 @@ func FuzzUnderstand(f *testing.F) {
 			}
 		}
 	}
-	p := newPlace(f)
+	p := newGround(f)
 	f.Fuzz(func(t *testing.T, line string) {
 		c, err := Understand(p.ws, p.root, line)
 		if err != nil {
