@@ -61,8 +61,8 @@ func (a asker) requested(
 			return action, err
 		}
 		dir = cmp.Or(dir, s.guarded.Roots().Cwd().String())
-		action, _ = permission.Command(s.guarded, line, dir)
-		return action, permission.Carry(s.guarded, &action, params)
+		action, _ = permission.At(s.guarded).Command(line, dir)
+		return action, permission.At(s.guarded).Carry(&action, params)
 	case protocol.ReadTextFile:
 		action.Verb = permission.Read
 	case protocol.WriteTextFile:
@@ -137,7 +137,7 @@ func (a asker) ruled(
 func (s *session) askByRule(
 	ctx context.Context, method string, refused *permission.RuleError,
 ) error {
-	what, kind, verb := refused.Action.Line, sdk.ToolKindExecute, "Run "
+	what, kind, verb := refused.Action.Command.Line, sdk.ToolKindExecute, "Run "
 	if refused.Action.Verb != permission.Run {
 		what, kind, verb = refused.Action.Files[0].Path, sdk.ToolKindOther, "Use "
 	}
@@ -148,7 +148,7 @@ func (s *session) askByRule(
 		kind, verb = sdk.ToolKindEdit, "Write "
 	}
 	shown := text.Printable(what)
-	for _, carried := range refused.Action.Texts { // such as variables
+	for _, carried := range refused.Action.Hints.Texts { // such as variables
 		shown += "\n" + text.Printable(carried)
 	}
 	_, err := s.askAbout(ctx, s, backend.Question{

@@ -202,8 +202,8 @@ type ruling struct {
 
 // rule decides about an action.
 func (s *session) rule(a permission.Action) ruling {
-	if a.Root == "" {
-		a.Root = s.workspace.Root(0).Real.String()
+	if a.Where.Root == "" {
+		a.Where.Root = s.workspace.Root(0).Real.String()
 	}
 	v, err := s.permits.Decide(s.workspace, a)
 	if err != nil {
@@ -247,11 +247,10 @@ func (s *session) readAction(
 	s.endUpdate()
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
-			return r.Action(ctx, known.Announced(), permission.Place{
-				Workspace: w, Catalog: s.Catalog(),
-				Inside:  func(path string) error { return from.handOver(ctx, path) },
-				Outside: s.outsideFile, Server: s.serverConfig,
-			}), nil
+			place := permission.At(w)
+			place.Catalog, place.Outside, place.Server = s.Catalog(), s.outsideFile, s.serverConfig
+			place.Inside = func(path string) error { return from.handOver(ctx, path) }
+			return r.Action(ctx, known.Announced(), place), nil
 		})
 		return err
 	})

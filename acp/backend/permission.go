@@ -27,9 +27,8 @@ type Asker interface {
 // The types of rules about permissions. The backends of this module use them; other backends leave
 // Question.Action zero.
 type (
-	// Action is the subject of rules. Its fields are Verb, Files, Line, Words, Known, Odd,
-	// Reads, Local, Root, RootTold, Within, Server, Tool, ReadOnly, Found, Config, Passed, Host,
-	// Names, Texts, Unclear, Session, Mode, Standing and State.
+	// Action is the subject of rules. Its fields are Verb, Files, Command, Tool, Host, Where,
+	// Hints, Unclear, Session, Mode and Standing.
 	Action = permission.Action
 	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
 	// are Configured, Consents, Origins and Session.

@@ -55,7 +55,7 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	shown := describeChange(change)
 	host := c.turn.host
 	why := permission.WhyAsk(ctx, host.Workspace(), host.Catalog(), change)
-	action := permission.Changing(host.Workspace(), change, why)
+	action := permission.At(host.Workspace()).Changing(change, why)
 	refused, byRule := errors.AsType[*permission.RuleError](host.Workspace().Check(change.Access()))
 	if byRule && refused.Effect == permission.Deny {
 		action = refused.Action

@@ -95,7 +95,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 	c.began = true
 	defer func() { // its own changes are not a reason to ask again
 		_, left, _ := c.commandIn(cmd)
-		c.turn.host.Permits().Renew(permitted, left.State)
+		c.turn.host.Permits().Renew(permitted, left.Command.State)
 	}()
 	inTerminal := c.turn.runsInTerminal()
 	run := c.runChild
@@ -150,12 +150,12 @@ func (c *modelCall) directory(path string) (string, error) {
 func (c *modelCall) commandIn(
 	cmd shellCommand,
 ) (files []string, action permission.Action, env []string) {
-	ws := c.turn.host.Workspace()
-	action, env = permission.Command(ws, cmd.line, cmd.dir)
+	at := permission.At(c.turn.host.Workspace())
+	action, env = at.Command(cmd.line, cmd.dir)
 	if env != nil {
-		action.Odd = ""
+		action.Command.Odd = ""
 	}
-	action.State, files = permission.Contents(ws, action)
+	action.Command.State, files = at.Contents(action)
 	action.Standing = true
 	return files, action, env
 }
@@ -170,7 +170,7 @@ func (c *modelCall) permitCommand(
 	shown := backend.ToolCall{Content: backend.TextContent(
 		"In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line))}
 	shown.Title = &c.title
-	always, err := c.askUser(ctx, shown, exactly(action.State, files), action)
+	always, err := c.askUser(ctx, shown, exactly(action.Command.State, files), action)
 	if always {
 		c.turn.host.Permits().AllowExactly(action)
 	}

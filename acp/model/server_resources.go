@@ -78,8 +78,9 @@ func (c *modelCall) readResource(
 	ctx context.Context, l mcp.Listing, uri string,
 ) (string, error) {
 	isListed := slices.ContainsFunc(l.Resources, func(r mcp.Resource) bool { return r.URI == uri })
-	action := permission.ToolCall(c.turn.host.Workspace(),
-		permission.Action{Server: l.Name, ReadOnly: true}, backend.Encode(map[string]string{"uri": uri}))
+	action := permission.At(c.turn.host.Workspace()).ToolCall(
+		permission.ServerTool{Server: l.Name, ReadOnly: true},
+		backend.Encode(map[string]string{"uri": uri}))
 	if !isListed || c.turn.host.Permits().Check(action) != nil {
 		if len(uri) > maxUnlistedURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
 			return "", fmt.Errorf("the server does not list this URI, and the user cannot be "+

@@ -33,7 +33,7 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 			if len(args) > 1 {
 				line = shellLine(args...)
 			}
-			action, _ := permission.Command(w, line, w.Root(0).Dir.String())
+			action, _ := permission.At(w).Command(line, w.Root(0).Dir.String())
 			checked, err := set.check(w, action)
 			if err != nil {
 				return err

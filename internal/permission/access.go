@@ -161,10 +161,7 @@ const maxMoved = 10_000
 
 // opened returns the file or folder at ref, to which a path led that may be relative.
 func (p Place) opened(name string, ref workspace.Ref) File {
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(p.Workspace.Root(0).Dir.String(), name)
-	}
-	f := File{Path: name, Others: p.inRoots(filepath.Clean(name))}
+	f := p.at(name)
 	p.locate(&f, ref)
 	return f
 }
@@ -183,19 +180,13 @@ func (f File) in(below string) File {
 
 // Access returns the action of reading or editing the file at a path, which need not exist.
 func (p Place) Access(verb Verb, name string) Action {
-	ref, _, err := p.lead(name)
-	if err != nil {
-		real, _ := filepath.EvalSymlinks(name)
-		outside := p.OutsideRead(name, real)
-		outside.Verb = verb
-		return outside
-	}
-	return Action{Verb: verb, Files: []File{p.opened(name, ref)}}
+	f := p.at(name)
+	p.look(&f)
+	return Action{Verb: verb, Files: []File{f}}
 }
 
 // Changing returns the action of a change. risk is what [WhyAsk] says about it.
-func Changing(w *workspace.Workspace, c tools.Change, risk string) Action {
-	p := At(w)
+func (p Place) Changing(c tools.Change, risk string) Action {
 	a := Action{Verb: Edit, Files: []File{p.opened(c.Asked, c.Ref)}, Standing: true}
 	if c.Kind == tools.Move {
 		a.Files = append(a.Files, p.opened(c.AskedTo, c.To))

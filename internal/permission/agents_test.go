@@ -192,7 +192,7 @@ func TestFoldersOfCommands(t *testing.T) {
 		for _, dir := range []string{"", "{root}", "{root}/sub", "{root}/sub2", "{root}/same", "{other}", "sub", "sub2", "same", "./sub/.", "{root}/sub/.."} {
 			later := g.ask(t, "", commandIn(g.expand(c.line), g.expand(dir)))
 			later.Session = "s"
-			is := later.RootTold || c.in == ""
+			is := later.Where.Told || c.in == ""
 			want := Ask
 			for _, allowed := range c.allowed {
 				ref, err := g.place.Workspace.Stat(commandline.Absolute(g.root, g.expand(allowed)))
@@ -231,20 +231,20 @@ func TestNamesOfServers(t *testing.T) {
 		action Action
 		want   Effect
 	}{
-		{Action{Server: "db", Tool: "query"}, Allow}, {Action{Server: "db", Tool: "query", Found: true}, Ask},
-		{Action{Server: "db2", Tool: "query"}, Ask}, {Action{Server: "DB", Tool: "query"}, Ask},
-		{Action{Server: "db ", Tool: "query"}, Ask}, {Action{Server: "db.x", Tool: "query"}, Ask}, {Action{Server: "db", Tool: ""}, Ask},
-		{Action{Server: "ro", Tool: "x"}, Ask}, {Action{Server: "ro", Tool: "x", ReadOnly: true}, Allow},
-		{Action{Server: "db", Tool: "drop"}, Deny}, {Action{Server: "Db", Tool: "DROP"}, Deny}, {Action{Server: "d_b", Tool: "drop"}, Deny},
-		{Action{Server: "my_server", Tool: "x"}, Deny}, {Action{Server: "myserver", Tool: "x"}, Deny},
-		{Action{Server: "db", Tool: "query", Unclear: "x"}, Ask},
+		{Action{Tool: ServerTool{Server: "db", Name: "query"}}, Allow}, {Action{Tool: ServerTool{Server: "db", Name: "query", Found: true}}, Ask},
+		{Action{Tool: ServerTool{Server: "db2", Name: "query"}}, Ask}, {Action{Tool: ServerTool{Server: "DB", Name: "query"}}, Ask},
+		{Action{Tool: ServerTool{Server: "db ", Name: "query"}}, Ask}, {Action{Tool: ServerTool{Server: "db.x", Name: "query"}}, Ask}, {Action{Tool: ServerTool{Server: "db", Name: ""}}, Ask},
+		{Action{Tool: ServerTool{Server: "ro", Name: "x"}}, Ask}, {Action{Tool: ServerTool{Server: "ro", Name: "x", ReadOnly: true}}, Allow},
+		{Action{Tool: ServerTool{Server: "db", Name: "drop"}}, Deny}, {Action{Tool: ServerTool{Server: "Db", Name: "DROP"}}, Deny}, {Action{Tool: ServerTool{Server: "d_b", Name: "drop"}}, Deny},
+		{Action{Tool: ServerTool{Server: "my_server", Name: "x"}}, Deny}, {Action{Tool: ServerTool{Server: "myserver", Name: "x"}}, Deny},
+		{Action{Tool: ServerTool{Server: "db", Name: "query"}, Unclear: "x"}, Ask},
 	} {
 		c.action.Verb = Tool
 		require.Equal(t, c.want, Decide(c.action, rules).Effect, "%+v", c.action)
 	}
 	remembered := Rule{verb: Tool, matcher: toolRule{server: "db", tool: "query"}, Server: "1"}
-	require.Equal(t, Ask, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "2"}, Rules{Allow: []Rule{remembered}}).Effect)
-	require.Equal(t, Allow, Decide(Action{Verb: Tool, Server: "db", Tool: "query", Config: "1"}, Rules{Allow: []Rule{remembered}}).Effect)
+	require.Equal(t, Ask, Decide(Action{Verb: Tool, Tool: ServerTool{Server: "db", Name: "query", Config: "2"}}, Rules{Allow: []Rule{remembered}}).Effect)
+	require.Equal(t, Allow, Decide(Action{Verb: Tool, Tool: ServerTool{Server: "db", Name: "query", Config: "1"}}, Rules{Allow: []Rule{remembered}}).Effect)
 }
 
 // Clause R1.
@@ -297,7 +297,7 @@ func TestRulesThatNameRoots(t *testing.T) {
 		"request":       g.ask(t, "", `{"kind":"edit","rawInput":{"file_path":"{other}/o.txt"}}`),
 		"command":       g.ask(t, "", command("tee {other}/o.txt")),
 		"command there": g.ask(t, "", `{"kind":"execute","rawInput":{"command":"tee o.txt","cwd":"{other}"}}`),
-		"tool": ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x"},
+		"tool": g.place.ToolCall(ServerTool{Server: "fs", Name: "x"},
 			json.RawMessage(`{"path":"`+g.other+`/o.txt"}`)),
 		"access": g.place.Access(Edit, filepath.Join(g.other, "o.txt")),
 	}
@@ -424,7 +424,7 @@ func FuzzAllow(f *testing.F) {
 				continue
 			}
 			require.Empty(t, action.Unclear)
-			require.Empty(t, action.Odd)
+			require.Empty(t, action.Command.Odd)
 			switch action.Verb {
 			case Read, Edit:
 				require.NotEmpty(t, action.Files)
@@ -435,13 +435,13 @@ func FuzzAllow(f *testing.F) {
 					require.True(t, action.Verb == Read || file.Risk == "")
 				}
 			case Run:
-				require.NotContains(t, action.Line, ";")
-				require.Len(t, commandline.Read(strings.TrimSpace(action.Line)).Commands, 1)
-				require.NotEmpty(t, action.Words)
-				require.True(t, action.Known != nil || slices.Contains([]string{"./run.sh", "sh run.sh", "npx x"}, strings.Join(action.Words, " ")))
+				require.NotContains(t, action.Command.Line, ";")
+				require.Len(t, commandline.Read(strings.TrimSpace(action.Command.Line)).Commands, 1)
+				require.NotEmpty(t, action.Command.Words)
+				require.True(t, action.Command.Known != nil || slices.Contains([]string{"./run.sh", "sh run.sh", "npx x"}, strings.Join(action.Command.Words, " ")))
 			case Tool:
-				require.Contains(t, []string{"db", "gh"}, action.Server)
-				require.False(t, action.Found)
+				require.Contains(t, []string{"db", "gh"}, action.Tool.Server)
+				require.False(t, action.Tool.Found)
 			case Fetch:
 				require.Equal(t, "docs.example.com", action.Host)
 			default:
@@ -471,12 +471,12 @@ func FuzzDeny(f *testing.F) {
 		line := g.expand(before + "touch" + between + "denied" + after)
 		action := g.ask(t, "", command(line))
 		rules := g.rules(t, wide...)
-		rules.Allow = append(rules.Allow, Rule{verb: Run, matcher: runRule{words: action.Words}}) // exactly this command
+		rules.Allow = append(rules.Allow, Rule{verb: Run, matcher: runRule{words: action.Command.Words}}) // exactly this command
 		rules = rules.With(g.rules(t, "deny run touch denied"))
 		if Decide(action, rules).Effect != Allow {
 			return
 		}
 		unquoted := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(line)
-		require.NotRegexp(t, `(?s)(^|\s|/)touch\s(.*\s)?denied(\s|$)`, unquoted, "%q", action.Words)
+		require.NotRegexp(t, `(?s)(^|\s|/)touch\s(.*\s)?denied(\s|$)`, unquoted, "%q", action.Command.Words)
 	})
 }

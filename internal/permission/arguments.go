@@ -10,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // What a tool of an MCP server does with its arguments is not known. So each text among them may be
@@ -18,19 +17,19 @@ import (
 // match those. Any other text may contain either; an allow rule does not hold then.
 
 // ToolCall returns the action of a call of a tool with arguments, a JSON object or nothing.
-func ToolCall(w *workspace.Workspace, a Action, arguments json.RawMessage) Action {
-	a.Verb = Tool
+func (p Place) ToolCall(tool ServerTool, arguments json.RawMessage) Action {
+	a := Action{Verb: Tool, Tool: tool}
 	var input map[string]any
 	if len(arguments) > 0 && json.Unmarshal(arguments, &input) != nil {
 		a.Unclear = "the arguments of the tool are not an object"
 	}
-	At(w).arguments(&a, input)
+	p.arguments(&a, input)
 	return a
 }
 
 // Carry adds to a command what else the params of a terminal/create have: variables, which programs
 // may run or open, and members that are not known. A deny rule may be about a text among them.
-func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
+func (p Place) Carry(a *Action, params json.RawMessage) error {
 	if err := strictjson.Refuse(strictjson.Check(params, nil)...); err != nil {
 		return err
 	}
@@ -57,21 +56,20 @@ func Carry(w *workspace.Workspace, a *Action, params json.RawMessage) error {
 		input["env"] = commands
 	}
 	var rest Action
-	p := At(w)
 	for _, dir := range p.arguments(&rest, input) { // in which it may run
-		there := p.mentions(dir, commandline.Read(a.Line).Words(), commandline.Line{})
-		rest.Passed.Files = append(rest.Passed.Files, there.files...)
+		there := p.mentions(dir, commandline.Read(a.Command.Line).Words(), commandline.Line{})
+		rest.Hints.Files = append(rest.Hints.Files, there.files...)
 	}
 	for _, f := range rest.Files {
-		a.Names = slices.Concat(a.Names, f.Names, f.Others)
+		a.Hints.Names = slices.Concat(a.Hints.Names, f.Names, f.Others)
 	}
-	if rest.Line != "" {
-		a.Texts = append(a.Texts, rest.Line)
+	if rest.Command.Line != "" {
+		a.Hints.Texts = append(a.Hints.Texts, rest.Command.Line)
 	}
-	a.Texts = append(a.Texts, rest.Texts...)
-	a.Reads, a.Passed.Words = append(a.Reads, rest.Reads...), rest.Passed.Words
-	a.Passed.Files = slices.Concat(a.Passed.Files, rest.Passed.Files, rest.Files)
-	a.Passed.More = a.Passed.More || rest.Passed.More
+	a.Hints.Texts = append(a.Hints.Texts, rest.Hints.Texts...)
+	a.Hints.Reads, a.Hints.Words = append(a.Hints.Reads, rest.Hints.Reads...), rest.Hints.Words
+	a.Hints.Files = slices.Concat(a.Hints.Files, rest.Hints.Files, rest.Files)
+	a.Hints.More = a.Hints.More || rest.Hints.More
 	return nil
 }
 
@@ -83,7 +81,7 @@ func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
 	said := commandline.Read(lines...)
 	words := said.Words()
 	if len(lines) > 0 {
-		a.Line, a.Texts = lines[0], append(a.Texts, lines[1:]...)
+		a.Command.Line, a.Hints.Texts = lines[0], append(a.Hints.Texts, lines[1:]...)
 	}
 	size := 0
 	some := slices.IndexFunc(t.texts, func(s string) bool {
@@ -93,16 +91,16 @@ func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
 	if some < 0 {
 		some = len(t.texts)
 	}
-	a.Passed.Words = commandline.Read(t.texts[:some]...).Words()
-	a.Passed.More = said.Built || size > commandline.MaxLine ||
-		max(len(t.texts), len(t.lines), len(words), len(a.Passed.Words)) > maxMentions
+	a.Hints.Words = commandline.Read(t.texts[:some]...).Words()
+	a.Hints.More = said.Built || size > commandline.MaxLine ||
+		max(len(t.texts), len(t.lines), len(words), len(a.Hints.Words)) > maxMentions
 	for _, root := range p.Workspace.Opened() {
 		dir := root.Dir.String()
 		named := p.mentions(dir, slices.Concat(t.texts, words), said)
-		passed := p.mentions(dir, a.Passed.Words, commandline.Line{})
+		passed := p.mentions(dir, a.Hints.Words, commandline.Line{})
 		a.Files = append(a.Files, named.files...)
-		a.Reads = append(a.Reads, p.searched(said, named.dirs)...)
-		a.Passed.Files = slices.Concat(a.Passed.Files, passed.files, named.vague)
+		a.Hints.Reads = append(a.Hints.Reads, p.searched(said, named.dirs)...)
+		a.Hints.Files = slices.Concat(a.Hints.Files, passed.files, named.vague)
 		folders = append(folders, named.dirs[1:]...)
 	}
 	return folders

@@ -33,7 +33,7 @@ func TestRulesOfCommandsThatBuildNames(t *testing.T) {
 				if at, rest, found := strings.Cut(line, ":"); found && strings.HasPrefix(at, "@") {
 					dir, line = filepath.Join(g.root, at[1:]), rest
 				}
-				a, _ := Command(g.place.Workspace, line, dir)
+				a, _ := g.place.Command(line, dir)
 				require.Error(t, rules.Check(a), "%s: %.200s", kind, line)
 				require.NoError(t, none.Check(a), line)
 				if !silent && effect == "deny " && !strings.Contains(line, "rg ") {
@@ -42,7 +42,7 @@ func TestRulesOfCommandsThatBuildNames(t *testing.T) {
 			}
 		}
 		for _, line := range harmless {
-			a, _ := Command(g.place.Workspace, line, g.root)
+			a, _ := g.place.Command(line, g.root)
 			require.NoError(t, rules.Check(a), line)
 		}
 	}
@@ -55,11 +55,11 @@ func TestRulesOfCommandsElsewhere(t *testing.T) {
 	g := newVault(t)
 	rules := g.rules(t, "deny read secrets/**", "deny read outside {out}/secret.txt")
 	for _, line := range []string{"cat {root}/s?????s/*", "f={root}/secrets; cat $f/key.pem", "grep -r HIDDEN {root}", "grep -r HIDDEN {out}/.. | cat", "grep -r 1 ."} {
-		a, _ := Command(g.place.Workspace, g.expand(line), g.out)
+		a, _ := g.place.Command(g.expand(line), g.out)
 		require.Error(t, rules.Check(a), line)
 	}
 	for _, line := range []string{"ls -la", "cat {root}/a.txt | head", "grep -r x {root}/plain"} {
-		a, _ := Command(g.place.Workspace, g.expand(line), g.out)
+		a, _ := g.place.Command(g.expand(line), g.out)
 		require.NoError(t, rules.Check(a), line)
 	}
 }
@@ -78,13 +78,13 @@ func TestOtherRulesOfCommandsThatBuildNames(t *testing.T) {
 		for _, effect := range []string{"deny ", "ask "} {
 			rules := g.rules(t, effect+rule)
 			for _, line := range lines {
-				a, _ := Command(g.place.Workspace, line, g.root)
+				a, _ := g.place.Command(line, g.root)
 				require.Error(t, rules.Check(a), "%s: %s", rule, line)
 			}
 		}
 	}
 	for _, rule := range []string{"read", "edit", "tool x.*"} { // these are not about commands
-		a, _ := Command(g.place.Workspace, "cat $x", g.root)
+		a, _ := g.place.Command("cat $x", g.root)
 		require.NoError(t, g.rules(t, "deny "+rule).Check(a), rule)
 	}
 }
@@ -99,7 +99,7 @@ func TestRulesOfToolsThatBuildNames(t *testing.T) {
 		`{"command":"f=.en; cat ${f}v"}`: true, `{"command":"sh","args":["-c","ls -A | xargs cat"]}`: true,
 		`{"command":"cat a.txt | head"}`: false, `{"text":"costs $5 a month"}`: false,
 	} {
-		err := rules.Check(ToolCall(g.place.Workspace, Action{Server: "x", Tool: "run"}, []byte(arguments)))
+		err := rules.Check(g.place.ToolCall(ServerTool{Server: "x", Name: "run"}, []byte(arguments)))
 		require.Equal(t, asks, err != nil, arguments)
 	}
 }

@@ -18,14 +18,14 @@ func TestRulesOfWhatTerminalsCarry(t *testing.T) {
 	rules, none := g.rules(t, deny...), g.rules(t, "allow read")
 	for want, all := range tabletest.Read(t, "terminals.txt") {
 		for _, params := range all {
-			a, _ := Command(g.place.Workspace, "cat a.txt store/.env", g.root)
-			require.NoError(t, Carry(g.place.Workspace, &a, []byte(g.expand(params))))
+			a, _ := g.place.Command("cat a.txt store/.env", g.root)
+			require.NoError(t, g.place.Carry(&a, []byte(g.expand(params))))
 			require.NoError(t, none.Check(a), params)
 			err := rules.Check(a)
 			_, asks := Asks(err)
 			require.Equal(t, []bool{Effect(want) != Allow, Effect(want) == Ask}, []bool{err != nil, asks}, "%s: %v", params, err)
 		}
 	}
-	a, _ := Command(g.place.Workspace, "ls", g.root)
-	require.ErrorContains(t, Carry(g.place.Workspace, &a, []byte(`{"env":[],"env":[{"name":"X","value":"secrets/key.pem"}]}`)), "env")
+	a, _ := g.place.Command("ls", g.root)
+	require.ErrorContains(t, g.place.Carry(&a, []byte(`{"env":[],"env":[{"name":"X","value":"secrets/key.pem"}]}`)), "env")
 }

@@ -246,10 +246,10 @@ func (q *reader) addPaths() (first error) {
 // addName adds a text that may be a pattern, or a path from the working directory. It is a file of
 // the action if it leads to one.
 func (q *reader) addName(name string) error {
-	if len(q.Names) >= maxMentions {
+	if len(q.Hints.Names) >= maxMentions {
 		return errManyFiles
 	}
-	q.Names = append(q.Names, path.Clean(filepath.ToSlash(name)))
+	q.Hints.Names = append(q.Hints.Names, path.Clean(filepath.ToSlash(name)))
 	there := commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), name)
 	_, err := q.place.Workspace.Stat(there)
 	if err == nil || errors.As(err, new(*workspace.OutsideError)) {
@@ -362,13 +362,13 @@ func splitTool(name, between string) (t toolName, ok bool, err error) {
 
 // readTool reads a call of a tool of an MCP server.
 func (q *reader) readTool(t toolName) error {
-	q.Verb, q.Server, q.Tool = Tool, t.server, t.tool
+	q.Verb, q.Tool.Server, q.Tool.Name = Tool, t.server, t.tool
 	q.place.arguments(&q.Action, q.input)
-	if q.place.Server != nil && slices.Contains(clientsSources, t.source) {
-		q.Config = q.place.Server(t.server)
+	if slices.Contains(clientsSources, t.source) {
+		q.Tool.Config = q.place.Server(t.server)
 	}
 	// Otherwise a file in a folder may have chosen the name.
-	q.Found = !slices.Contains(usersSources, t.source) && (t.source != "" || q.Config == "")
+	q.Tool.Found = !slices.Contains(usersSources, t.source) && (t.source != "" || q.Tool.Config == "")
 	return nil
 }
 

@@ -57,7 +57,7 @@ func TestLongRequests(t *testing.T) {
 	for _, part := range []string{"$(", "a;", "a "} { // JSON has the text several times
 		long := strings.Repeat(part, 15_000_000)
 		used := allocated(func() {
-			action, _ := Command(g.place.Workspace, long, g.root)
+			action, _ := g.place.Command(long, g.root)
 			require.Equal(t, Ask, Decide(action, rules).Effect)
 		})
 		require.Less(t, used, uint64(64<<20), "reading %q", part)
@@ -118,7 +118,7 @@ func TestManyParts(t *testing.T) {
 				}
 			})
 			require.Less(t, used, uint64(64<<20))
-			require.LessOrEqual(t, max(len(action.Files), len(action.Names)), 2*(maxWords+maxMentions))
+			require.LessOrEqual(t, max(len(action.Files), len(action.Hints.Names)), 2*(maxWords+maxMentions))
 		})
 	}
 	denied := `{"kind":"edit","locations":[` + many(500, `{"path":"{root}/f%d"}`) + `,{"path":"{root}/secrets/key"}]}`

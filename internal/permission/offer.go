@@ -58,7 +58,7 @@ func (r Rule) Label(a Action) string {
 		where += " in this session"
 	case r.Session != "":
 		where = " in this session"
-	case r.verb != Read && r.verb != Edit && !a.RootTold:
+	case r.verb != Read && r.verb != Edit && !a.Where.Told:
 		where = " in sessions of" + strings.TrimPrefix(where, " in")
 	}
 	return "Always: " + text.Line(what, 200) + where

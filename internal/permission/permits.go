@@ -2,7 +2,6 @@ package permission
 
 import (
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
@@ -167,7 +166,7 @@ func (p *Permits) AllowExactly(a Action) {
 }
 
 func (p *Permits) exactly(a Action) Rule {
-	return Rule{verb: Run, matcher: exactRule{a.Line, a.State}, Root: a.Root, Within: a.Within,
+	return Rule{verb: Run, matcher: exactRule{a.Command.Line, a.Command.State}, Root: a.Where.Root, Within: a.Where.Within,
 		Session: p.session, Preset: true}
 }
 
@@ -180,10 +179,10 @@ func (p *Permits) Renew(a Action, state string) {
 	i := slices.IndexFunc(p.given, func(r Rule) bool { return r.isExact() && r.allows(a) })
 	switch {
 	case i < 0:
-	case state == "" && a.State != "":
+	case state == "" && a.Command.State != "":
 		p.given = slices.Delete(p.given, i, i+1)
 	default:
-		a.State = state
+		a.Command.State = state
 		p.given[i] = p.exactly(a)
 	}
 }
@@ -227,17 +226,4 @@ func (p *Permits) Check(a Action) error {
 	}
 	p.asked = slices.Delete(p.asked, i, i+1)
 	return nil
-}
-
-// IsPartOf reports whether an action does nothing that the asked one does not do: the same command
-// with the same files, or the same to some of its files.
-func (a Action) IsPartOf(asked Action) bool {
-	if a.Verb != asked.Verb || strings.TrimSpace(a.Line) != strings.TrimSpace(asked.Line) {
-		return false
-	}
-	return !slices.ContainsFunc(a.Files, func(f File) bool {
-		return !slices.ContainsFunc(asked.Files, func(other File) bool {
-			return f.Real == other.Real && (f.Real != "" || a.Verb == Run && f.Path == other.Path)
-		})
-	})
 }

@@ -24,23 +24,27 @@ import (
 // Place is where an action happens. [At] makes one.
 type Place struct {
 	Workspace *workspace.Workspace
-	// Catalog is that of the workspace. It may be nil.
+	// Catalog is that of the workspace. Without one, any edit has a risk.
 	Catalog *discovery.Catalog
 	// Inside returns an error unless another program that opens an absolute path now reaches a file
 	// or directory in the roots.
 	Inside func(path string) error
-	// Outside returns the real path of a file outside of the roots that may be read at all. It may
-	// be nil.
+	// Outside returns the real path of a file outside of the roots that may be read at all.
 	Outside func(ctx context.Context, path string) (real string, err error)
 	// Server identifies the configuration of the only MCP server of the session with a name, "" if
-	// there is none. It may be nil.
+	// there is none.
 	Server func(name string) string
 }
 
-// At returns a place that has only a workspace.
+// At returns a place with a workspace in which no file outside may be read, and that has no catalog
+// and no servers.
 func At(w *workspace.Workspace) Place {
-	return Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) }}
+	return Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) },
+		Outside: func(context.Context, string) (string, error) { return "", errOutside },
+		Server:  func(string) string { return "" }}
 }
+
+var errOutside = errors.New("it is outside the folders of this session")
 
 // file returns the file at an absolute path. content is what will be written, nil for a read.
 func (p Place) file(ctx context.Context, name string, content, old *string) (File, error) {
@@ -57,7 +61,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 	}
 	ref, err := p.find(name)
 	if err != nil {
-		if content == nil && p.Outside != nil {
+		if content == nil {
 			var real string
 			if real, err = p.Outside(ctx, name); err == nil {
 				p.locateOutside(&f, real)
@@ -126,6 +130,9 @@ func (p Place) find(name string) (workspace.Ref, error) {
 
 // at returns the file that a path names, as it is spelled.
 func (p Place) at(name string) File {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(p.Workspace.Root(0).Dir.String(), name)
+	}
 	return File{Path: name, Others: p.relative(filepath.Clean(name))}
 }
 
@@ -171,10 +178,10 @@ func (p Place) inRoots(name string) (names []string) {
 	return names
 }
 
-// command fills in the command of an action, which runs in dir, "" if the agent has not said where.
-// It returns the variables with which the command is not odd.
-func (p Place) command(a *Action, line, dir string) (env []string, err error) {
-	a.Verb, a.Line, a.RootTold = Run, line, dir != ""
+// command returns the action of a command, which runs in dir, "" if the agent has not said where,
+// and the variables with which the command is not odd.
+func (p Place) command(line, dir string) (a Action, env []string, err error) {
+	a.Verb, a.Command.Line, a.Where.Told = Run, line, dir != ""
 	root := p.Workspace.Root(0)
 	if dir == "" {
 		dir = root.Dir.String()
@@ -185,34 +192,35 @@ func (p Place) command(a *Action, line, dir string) (env []string, err error) {
 		a.Unclear = "the command is too long"
 	}
 	named := p.mentions(dir, words, said)
-	a.Files, a.Reads = named.files, p.searched(said, named.dirs)
-	a.Passed = Passed{Files: named.vague, More: said.Built || named.cut || a.Unclear != ""}
+	a.Files = named.files
+	a.Hints = Hints{Files: named.vague, Reads: p.searched(said, named.dirs),
+		More: said.Built || named.cut || a.Unclear != ""}
 	info, err := p.Workspace.Stat(dir)
 	if err == nil {
-		a.Root = info.Ref().Root().Real.String()
+		a.Where.Root = info.Ref().Root().Real.String()
 		err = p.Inside(dir)
 	}
 	if err != nil {
-		return nil, err
+		return a, nil, err
 	}
-	if a.RootTold {
-		a.Within = info.Ref().Rel()
+	if a.Where.Told {
+		a.Where.Within = info.Ref().Rel()
 	}
-	if a.Words, err = commandline.Plain(line); err != nil {
-		return nil, nil
+	if a.Command.Words, err = commandline.Plain(line); err != nil {
+		return a, nil, nil
 	}
 	known, err := commandline.Understand(p.Workspace, dir, line)
 	switch {
 	case err == nil:
-		a.Known, a.Reads = known.Rule, p.reads(known.Reads)
+		a.Command.Known, a.Hints.Reads = known.Rule, p.reads(known.Reads)
 		if known.Bare != nil {
-			a.Odd = known.Bare.Error()
+			a.Command.Odd = known.Bare.Error()
 		}
-	case commandline.Program(a.Words[0]) == "git":
-		a.Odd = err.Error() // it may run what the repository names
+	case commandline.Program(a.Command.Words[0]) == "git":
+		a.Command.Odd = err.Error() // it may run what the repository names
 	}
-	a.Local = p.isLocal(a.Words, dir)
-	return known.Env, nil
+	a.Command.Local = p.isLocal(a.Command.Words, dir)
+	return a, known.Env, nil
 }
 
 // isLocal reports whether a command names a file in the roots, such as the script that it runs.
@@ -291,8 +299,8 @@ func HandOver(w *workspace.Workspace, path string) error {
 
 // Command returns the action of running a command line in dir. It is not odd if it runs with these
 // variables in its environment.
-func Command(w *workspace.Workspace, line, dir string) (a Action, env []string) {
-	env, err := At(w).command(&a, line, dir)
+func (p Place) Command(line, dir string) (a Action, env []string) {
+	a, env, err := p.command(line, dir)
 	if err != nil {
 		a.Unclear = err.Error()
 	}
@@ -305,8 +313,8 @@ const maxHashed = 64 << 20
 // Contents returns a text that changes if the content of a file changes that a command names, such
 // as the script that it runs, or if one is created, and these files as the command writes them. The
 // text is "" if that cannot be determined.
-func Contents(w *workspace.Workspace, a Action) (state string, names []string) {
-	if len(commandline.Read(a.Line).Words()) > maxMentions {
+func (p Place) Contents(a Action) (state string, names []string) {
+	if len(commandline.Read(a.Command.Line).Words()) > maxMentions {
 		return "", nil
 	}
 	seen := map[string]bool{}
@@ -316,7 +324,7 @@ func Contents(w *workspace.Workspace, a Action) (state string, names []string) {
 			continue
 		}
 		seen[f.Path] = true
-		hash, size, err := w.Hash(f.Path, room)
+		hash, size, err := p.Workspace.Hash(f.Path, room)
 		if err != nil {
 			continue
 		}

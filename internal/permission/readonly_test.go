@@ -45,7 +45,7 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 	g, p := readOnlyGround(t)
 	for want, lines := range tabletest.Read(t, "readonly.txt") {
 		for _, line := range lines {
-			a, _ := Command(g.place.Workspace, g.expand(line), g.root)
+			a, _ := g.place.Command(g.expand(line), g.root)
 			err := p.Check(a)
 			got := Allow
 			if refused, is := err.(*RuleError); is {
@@ -60,16 +60,16 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 	require.NoError(t, os.Symlink(g.other, alias))
 	for _, line := range []string{"touch " + alias + "/new", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
 		"echo x > tonew", "tee tolink", "sh -c 'echo x > " + alias + "/new'"} {
-		a, _ := Command(g.place.Workspace, line, g.root)
+		a, _ := g.place.Command(line, g.root)
 		refused, is := p.Check(a).(*RuleError)
 		require.True(t, is, line)
 		require.Equal(t, Deny, refused.Effect, line)
 	}
-	a, _ := Command(g.place.Workspace, "touch loop", g.root)
+	a, _ := g.place.Command("touch loop", g.root)
 	require.NoError(t, p.Check(a))
 	// A command that runs in the folder, and names nothing.
 	for line, want := range map[string]Effect{"touch new": Deny, "git commit -m x": Deny, "make": Ask, "ls": ""} {
-		a, _ := Command(g.place.Workspace, line, g.other)
+		a, _ := g.place.Command(line, g.other)
 		got := Effect("")
 		if refused, is := p.Check(a).(*RuleError); is {
 			got = refused.Effect
@@ -99,7 +99,7 @@ func TestEditsInReadOnlyFolders(t *testing.T) {
 	}
 	require.Equal(t, Allow, decide(g.place.Access(Read, g.expand("{other}/o.txt"))))
 	call := func(tool, arguments string) Action {
-		return ToolCall(g.place.Workspace, Action{Server: "db", Tool: tool, Config: "1"}, []byte(g.expand(arguments)))
+		return g.place.ToolCall(ServerTool{Server: "db", Name: tool, Config: "1"}, []byte(g.expand(arguments)))
 	}
 	patch := `{"kind":"edit","rawInput":{"file_path":"{root}/a.txt","diff":"+++ {FILE}/o.txt\n"}}`
 	require.Equal(t, Ask, decide(g.ask(t, "", strings.Replace(patch, "{FILE}", g.other, 1))))

@@ -217,7 +217,7 @@ var errManyFiles = errors.New("the request names too many files")
 // said about the call.
 func (r Request) Action(ctx context.Context, announced Call, p Place) Action {
 	q := reader{ctx: ctx, place: p, agent: r.Agent, added: make(map[string]bool)}
-	q.Root = p.Workspace.Root(0).Real.String()
+	q.Where.Root = p.Workspace.Root(0).Real.String()
 	if err := q.read(r.Call, announced); err != nil {
 		q.Unclear = err.Error()
 	}
@@ -242,7 +242,7 @@ type reader struct {
 
 func (q *reader) read(asked, announced Call) error {
 	q.call = announced.With(asked)
-	q.Texts = []string{q.call.Title}
+	q.Hints.Texts = []string{q.call.Title}
 	if q.agent == "goose" && announced.Kind == "" {
 		announced.Kind = gooseKind(announced.Meta)
 	}
@@ -296,7 +296,7 @@ func (q *reader) readKind(kind string, announced json.RawMessage) error {
 	q.addFiles()
 	for _, value := range q.input {
 		if s, ok := value.(string); ok {
-			q.Texts = append(q.Texts, s)
+			q.Hints.Texts = append(q.Hints.Texts, s)
 		}
 	}
 	return errors.New("the agent does not say what kind of action it is")
@@ -389,10 +389,10 @@ func (q *reader) addFiles() (first error) {
 		first = cmp.Or(first, errManyFiles)
 	}
 	for _, name := range headers[:min(len(headers), maxMentions)] {
-		f := q.place.named(name, q.Root)
+		f := q.place.named(name, q.Where.Root)
 		q.place.look(&f)
-		q.Names = slices.Concat(q.Names, f.Names, f.Others)
-		q.Passed.Files = append(q.Passed.Files, f)
+		q.Hints.Names = slices.Concat(q.Hints.Names, f.Names, f.Others)
+		q.Hints.Files = append(q.Hints.Files, f)
 	}
 	return first
 }
@@ -429,7 +429,6 @@ func (q *reader) readCommand() error {
 	if q.titled && q.agent == "gemini" { // whose requests have nothing else
 		line, err = q.call.Title, nil
 	}
-	q.Line = line
 	dir := ""
 	for _, name := range dirMembers {
 		if told, _ := q.input[name].(string); told != "" && (dir == "" || dir == told) {
@@ -441,7 +440,10 @@ func (q *reader) readCommand() error {
 	if dir != "" {
 		dir = commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), dir)
 	}
-	_, placed := q.place.command(&q.Action, line, dir)
+	before := q.Action
+	command, _, placed := q.place.command(line, dir)
+	q.Action, q.Hints.Texts = command, before.Hints.Texts
+	q.Where.Root = cmp.Or(q.Where.Root, before.Where.Root)
 	for _, l := range q.call.Locations[:min(len(q.call.Locations), maxFiles)] {
 		if _, failed := q.place.file(q.ctx, l.Path, nil, nil); failed != nil {
 			placed = cmp.Or(placed, failed)
@@ -462,7 +464,7 @@ func (q *reader) readCommand() error {
 func (q *reader) readFetch() error {
 	q.Verb = Fetch
 	address, _ := q.input["url"].(string)
-	q.Line = address
+	q.Hints.Texts = append(q.Hints.Texts, address)
 	host, err := hostOf(address)
 	q.Host = host
 	return errors.Join(err, checkMembers(q.input, fetchMembers, isSmall))

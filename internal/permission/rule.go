@@ -51,17 +51,17 @@ type Rule struct {
 	Preset bool
 }
 
-// matcher is the part of a rule after its verb. Its methods get actions as [Decide] prepares them.
+// matcher is the part of a rule after its verb.
 type matcher interface {
 	// String returns its text.
 	String() string
 	// allows reports whether it matches all of an action of its verb.
 	allows(a Action) bool
 	// touches reports whether it matches any part of an action.
-	touches(a Action) bool
+	touches(a *prepared) bool
 	// mayTouch reports whether it may match what an action does without naming it: what a command
 	// reads, or what a tool does with its arguments.
-	mayTouch(a Action) bool
+	mayTouch(a *prepared) bool
 }
 
 // kind holds the properties of the rules for a verb.
@@ -121,16 +121,18 @@ func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Se
 // in a root may have chosen the name of a server: then the rule must be from this session.
 func (r Rule) allows(a Action) bool {
 	return r.holds(a) && r.verb == a.Verb && r.matcher.allows(a) &&
-		(r.Root == "" || r.Root == a.Root) &&
-		(r.Within == "" || a.RootTold && r.Within == a.Within) &&
-		(r.Server == "" || r.Server == a.Config) && (r.Session != "" || !a.Found)
+		(r.Root == "" || r.Root == a.Where.Root) &&
+		(r.Within == "" || a.Where.Told && r.Within == a.Where.Within) &&
+		(r.Server == "" || r.Server == a.Tool.Config) && (r.Session != "" || !a.Tool.Found)
 }
 
-func (r Rule) touches(a Action) bool {
-	return r.holds(a) && !slices.Contains(kinds[r.verb].never, a.Verb) && r.matcher.touches(a)
+func (r Rule) touches(a *prepared) bool {
+	return r.holds(a.Action) && !slices.Contains(kinds[r.verb].never, a.Verb) && r.matcher.touches(a)
 }
 
-func (r Rule) mayTouch(a Action) bool { return r.holds(a) && r.matcher.mayTouch(a) }
+func (r Rule) mayTouch(a *prepared) bool {
+	return r.holds(a.Action) && r.matcher.mayTouch(a)
+}
 
 // Permissions are the texts of rules, as a configuration has them.
 type Permissions struct {

@@ -51,13 +51,13 @@ func (r fetchRule) allows(a Action) bool {
 		strings.HasSuffix(a.Host, r.host[1:])
 }
 
-func (r fetchRule) touches(a Action) bool {
+func (r fetchRule) touches(a *prepared) bool {
 	says := func(s saying) bool { return r.isIn(s.text) }
 	return r.isIn(a.Host) || slices.ContainsFunc(a.said, says)
 }
 
-func (r fetchRule) mayTouch(a Action) bool {
-	return a.Passed.More || slices.ContainsFunc(a.Passed.Words, r.isIn)
+func (r fetchRule) mayTouch(a *prepared) bool {
+	return a.Hints.More || slices.ContainsFunc(a.Hints.Words, r.isIn)
 }
 
 // isIn reports whether a text contains the name of the host.
@@ -81,5 +81,5 @@ func hostOf(address string) (string, error) {
 }
 
 func offerFetch(a Action) (Rule, bool) {
-	return Rule{matcher: fetchRule{host: a.Host}, Root: a.Root}, a.Host != ""
+	return Rule{matcher: fetchRule{host: a.Host}, Root: a.Where.Root}, a.Host != ""
 }

@@ -109,27 +109,27 @@ func (r fileRule) covers(f File) bool {
 
 // touches is true without a pattern for what reads or writes files, but not for all commands and
 // tools.
-func (r fileRule) touches(a Action) bool {
+func (r fileRule) touches(a *prepared) bool {
 	if r.isBare() {
 		return a.Verb == r.verb
 	}
-	return r.matches(a.Names) || slices.ContainsFunc(a.Files, r.touchesFile)
+	return r.matches(a.names) || slices.ContainsFunc(a.files, r.touchesFile)
 }
 
-func (r fileRule) mayTouch(a Action) bool {
-	if !r.isBare() && (a.Passed.More || slices.ContainsFunc(a.Passed.Files, r.touchesFile)) {
+func (r fileRule) mayTouch(a *prepared) bool {
+	if !r.isBare() && (a.Hints.More || slices.ContainsFunc(a.passed, r.touchesFile)) {
 		return true
 	}
 	isAround := func(f File) bool { return f.Folder && r.mayBeIn(f) }
 	return r.verb == Read && (slices.ContainsFunc(a.Files, isAround) ||
-		slices.ContainsFunc(a.Reads, isAround) || slices.ContainsFunc(a.Reads, r.touchesFile))
+		slices.ContainsFunc(a.Hints.Reads, isAround) || slices.ContainsFunc(a.reads, r.touchesFile))
 }
 
-func (r fileRule) touchesFile(f File) bool {
+func (r fileRule) touchesFile(f spelled) bool {
 	if r.outside != "" {
 		return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
 	}
-	return r.matches(f.spelled)
+	return r.matches(f.names)
 }
 
 // matches reports whether one of some names, in all spellings, matches the pattern, or is in a

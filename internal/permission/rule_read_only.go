@@ -41,7 +41,7 @@ func (r Rule) isGrant() bool {
 
 func (r readOnlyRule) allows(Action) bool { return false }
 
-func (r readOnlyRule) touches(a Action) bool {
+func (r readOnlyRule) touches(a *prepared) bool {
 	if a.Verb == Edit {
 		return slices.ContainsFunc(a.Files, r.has)
 	}
@@ -50,16 +50,16 @@ func (r readOnlyRule) touches(a Action) bool {
 	})
 }
 
-func (r readOnlyRule) mayTouch(a Action) bool {
-	passed := slices.ContainsFunc(a.Passed.Files, r.has)
-	named := passed || slices.ContainsFunc(a.Files, r.has) || a.Root == r.root.Real.String()
+func (r readOnlyRule) mayTouch(a *prepared) bool {
+	passed := slices.ContainsFunc(a.Hints.Files, r.has)
+	named := passed || slices.ContainsFunc(a.Files, r.has) || a.Where.Root == r.root.Real.String()
 	switch a.Verb {
 	case Edit: // what it changes itself is denied
 		return passed
 	case Run:
 		return named && !a.readsOnly()
 	case Tool:
-		return named && !a.ReadOnly
+		return named && !a.Tool.ReadOnly
 	}
 	return named && a.Verb == ""
 }
@@ -107,15 +107,15 @@ func withoutLinks(path string, most int) string {
 
 // names reports whether one of some words of a command names something in the root, or a folder
 // that has it.
-func (r readOnlyRule) names(a Action, words []string) bool {
-	return slices.ContainsFunc(slices.Concat(a.Files, a.Passed.Files), func(f File) bool {
+func (r readOnlyRule) names(a *prepared, words []string) bool {
+	return slices.ContainsFunc(slices.Concat(a.Files, a.Hints.Files), func(f File) bool {
 		above := f.Real != "" && isBelow(f.Real, r.root.Real.String())
 		return slices.Contains(words, f.Word) && f.Word != "" && (above || r.has(f))
 	})
 }
 
 // changes reports whether the words of a command change something in the root.
-func (r readOnlyRule) changes(a Action, words []string) bool {
+func (r readOnlyRule) changes(a *prepared, words []string) bool {
 	program, words := programOf(words)
 	changes, copies := commandline.In("@changing", program), commandline.In("@copying", program)
 	isOption := func(prefixes ...string) bool {
@@ -127,7 +127,7 @@ func (r readOnlyRule) changes(a Action, words []string) bool {
 	case program == "git":
 		reads := func(word string) bool { return commandline.In("@git-reading", word) }
 		return !slices.ContainsFunc(words, reads) &&
-			(a.Root == r.root.Real.String() || r.names(a, words))
+			(a.Where.Root == r.root.Real.String() || r.names(a, words))
 	case program == "find":
 		return isOption("-delete", "-exec", "-ok", "-fprint", "-fls") && r.names(a, words)
 	case program == "sed" || program == "perl" || program == "sort":
@@ -139,21 +139,21 @@ func (r readOnlyRule) changes(a Action, words []string) bool {
 }
 
 // readsOnly reports whether a line is commands that only read what their words name.
-func (a Action) readsOnly() bool {
-	if a.Known != nil && a.Known[0] != "find" && a.Reads != nil {
+func (a *prepared) readsOnly() bool {
+	if a.Command.Known != nil && a.Command.Known[0] != "find" && a.Hints.Reads != nil {
 		return true
 	}
 	for _, command := range a.said[0].line().Commands {
 		program, rest := programOf(command)
 		known := commandline.In("@reading", program) ||
-			a.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)
+			a.Command.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)
 		if !known || program != path.Base(command[0]) || slices.ContainsFunc(rest, func(word string) bool {
 			return strings.ContainsAny(word, "$`")
 		}) {
 			return false
 		}
 	}
-	return a.Line != ""
+	return a.Command.Line != ""
 }
 
 // programOf returns the name of the program that a command runs, and the words behind it.

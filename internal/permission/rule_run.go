@@ -70,14 +70,14 @@ func (r runRule) check() error {
 
 func (r runRule) allows(a Action) bool {
 	if r.more {
-		return len(a.Known) >= len(r.words) && slices.Equal(a.Known[:len(r.words)], r.words)
+		return len(a.Command.Known) >= len(r.words) && slices.Equal(a.Command.Known[:len(r.words)], r.words)
 	}
-	return slices.Equal(a.Words, r.words)
+	return slices.Equal(a.Command.Words, r.words)
 }
 
-func (r runRule) touches(a Action) bool {
+func (r runRule) touches(a *prepared) bool {
 	if r.words == nil {
-		return a.Verb != Tool || a.Line != "" // it says a command
+		return a.Verb != Tool || a.Command.Line != "" // it says a command
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
 		return slices.ContainsFunc(s.line().Any, r.follows)
@@ -85,13 +85,13 @@ func (r runRule) touches(a Action) bool {
 }
 
 // mayTouch reports whether a tool gets the words, in any order, or a command may make them.
-func (r runRule) mayTouch(a Action) bool {
+func (r runRule) mayTouch(a *prepared) bool {
 	if r.words == nil {
 		return false
 	}
 	for i, wanted := range r.words {
 		is := func(word string) bool { return isWord(wanted, word, i == 0) }
-		if !a.Passed.More && !slices.ContainsFunc(a.Passed.Words, is) {
+		if !a.Hints.More && !slices.ContainsFunc(a.Hints.Words, is) {
 			return false
 		}
 	}
@@ -138,11 +138,13 @@ type exactRule struct{ line, state string }
 
 func (r exactRule) String() string { return r.line }
 
-func (r exactRule) allows(a Action) bool { return r.line == a.Line && r.state == a.State }
+func (r exactRule) allows(a Action) bool {
+	return r.line == a.Command.Line && r.state == a.Command.State
+}
 
-func (exactRule) touches(Action) bool { return false }
+func (exactRule) touches(*prepared) bool { return false }
 
-func (exactRule) mayTouch(Action) bool { return false }
+func (exactRule) mayTouch(*prepared) bool { return false }
 
 func (r Rule) isExact() bool {
 	_, is := r.matcher.(exactRule)
@@ -150,17 +152,17 @@ func (r Rule) isExact() bool {
 }
 
 func offerRun(a Action) (Rule, bool) {
-	r := runRule{words: a.Known}
+	r := runRule{words: a.Command.Known}
 	switch {
-	case a.Known != nil:
-		r.more = commandline.TakesMore(a.Known)
-		return Rule{matcher: r, Root: a.Root}, true
+	case a.Command.Known != nil:
+		r.more = commandline.TakesMore(a.Command.Known)
+		return Rule{matcher: r, Root: a.Where.Root}, true
 	case a.Standing:
 		return Rule{}, false
 	}
 	// The words mean something else in another folder, and the agent can write the file.
-	offered := Rule{matcher: runRule{words: a.Words}, Root: a.Root, Within: a.Within}
-	if a.Local {
+	offered := Rule{matcher: runRule{words: a.Command.Words}, Root: a.Where.Root, Within: a.Where.Within}
+	if a.Command.Local {
 		offered.Session = a.Session
 	}
 	return offered, true

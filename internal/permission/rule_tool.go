@@ -35,17 +35,17 @@ func (r toolRule) String() string {
 }
 
 func (r toolRule) allows(a Action) bool {
-	return r.server == a.Server && (r.tool == a.Tool || r.tool == "*") && a.Tool != "" &&
-		!strings.Contains(a.Server, ".") && (!r.readOnly || a.ReadOnly)
+	return r.server == a.Tool.Server && (r.tool == a.Tool.Name || r.tool == "*") && a.Tool.Name != "" &&
+		!strings.Contains(a.Tool.Server, ".") && (!r.readOnly || a.Tool.ReadOnly)
 }
 
-func (r toolRule) touches(a Action) bool {
-	return a.Server != "" && sameName(r.server, a.Server) &&
-		(r.tool == "*" || sameName(r.tool, a.Tool)) && (!r.readOnly || a.ReadOnly) ||
-		r.tool != "*" && sameName(r.server+r.tool, a.Server+a.Tool)
+func (r toolRule) touches(a *prepared) bool {
+	return a.Tool.Server != "" && sameName(r.server, a.Tool.Server) &&
+		(r.tool == "*" || sameName(r.tool, a.Tool.Name)) && (!r.readOnly || a.Tool.ReadOnly) ||
+		r.tool != "*" && sameName(r.server+r.tool, a.Tool.Server+a.Tool.Name)
 }
 
-func (toolRule) mayTouch(Action) bool { return false }
+func (toolRule) mayTouch(*prepared) bool { return false }
 
 // sameName reports whether two names are the same but for the characters and the case that some
 // agents change.
@@ -61,9 +61,9 @@ func plainName(name string) string {
 }
 
 func offerTool(a Action) (Rule, bool) {
-	r := Rule{matcher: toolRule{server: a.Server, tool: a.Tool}, Root: a.Root, Server: a.Config}
-	if a.Found {
+	r := Rule{matcher: toolRule{server: a.Tool.Server, tool: a.Tool.Name}, Root: a.Where.Root, Server: a.Tool.Config}
+	if a.Tool.Found {
 		r.Session = a.Session
 	}
-	return r, a.Config != "" || a.Found
+	return r, a.Tool.Config != "" || a.Tool.Found
 }

@@ -144,7 +144,7 @@ func TestArgumentsOfTools(t *testing.T) {
 	for want, all := range table {
 		for _, arguments := range all {
 			arguments = g.expand(arguments)
-			action := ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x", Config: "fs"}, json.RawMessage(arguments))
+			action := g.place.ToolCall(ServerTool{Server: "fs", Name: "x", Config: "fs"}, json.RawMessage(arguments))
 			require.Equal(t, Effect(want), Decide(action, rules).Effect, arguments)
 			asked := g.ask(t, "qwen", `{"kind":"other","rawInput":`+arguments+`,"_meta":{"toolName":"mcp__fs__x"}}`)
 			require.Equal(t, Effect(want), Decide(asked, rules).Effect, arguments)
@@ -152,13 +152,14 @@ func TestArgumentsOfTools(t *testing.T) {
 		}
 	}
 	for rule, want := range map[string]Effect{"deny run": Deny, "ask run": Ask, "deny edit": Allow, "deny read": Allow} {
-		action := ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x"}, json.RawMessage(`{"command":"ls"}`))
+		action := g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`{"command":"ls"}`))
 		require.Equal(t, want, Decide(action, g.rules(t, "allow tool fs.*", rule)).Effect, rule)
-		action = ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x"}, json.RawMessage(`{"text":"ls"}`))
+		action = g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`{"text":"ls"}`))
 		require.Equal(t, Allow, Decide(action, g.rules(t, "allow tool fs.*", rule)).Effect, rule)
 	}
-	action := ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x", Mode: Preset(nil, []Verb{Edit, Run})}, json.RawMessage(`{"command":"ls"}`))
+	action := g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`{"command":"ls"}`))
+	action.Mode = Preset(nil, []Verb{Edit, Run})
 	require.Equal(t, Allow, Decide(action, g.rules(t, "allow tool fs.*")).Effect, "a mode is not about tools")
-	action = ToolCall(g.place.Workspace, Action{Server: "fs", Tool: "x"}, json.RawMessage(`[".env"]`))
+	action = g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`[".env"]`))
 	require.Equal(t, Ask, Decide(action, rules).Effect)
 }

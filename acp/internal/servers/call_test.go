@@ -119,17 +119,17 @@ func TestActionOfCall(t *testing.T) {
 		return f.host.actions[len(f.host.actions)-1]
 	}
 	first := called("s.echo")
-	require.Equal(t, []string{"s", "echo"}, []string{first.Server, first.Tool})
-	require.False(t, first.ReadOnly)
-	require.False(t, first.Found)
-	require.True(t, called("s.where").ReadOnly)
+	require.Equal(t, []string{"s", "echo"}, []string{first.Tool.Server, first.Tool.Name})
+	require.False(t, first.Tool.ReadOnly)
+	require.False(t, first.Tool.Found)
+	require.True(t, called("s.where").Tool.ReadOnly)
 	require.Equal(t, first, called("s.echo"))
 	f.call("s.change", "{}")
 	f.listed("Ignore previous")
 	changed := called("s.echo")
-	require.NotEqual(t, first.Config, changed.Config, "the server made another tool of it")
+	require.NotEqual(t, first.Tool.Config, changed.Tool.Config, "the server made another tool of it")
 	f.change(w, self("s", "sdk", "X=y"))
-	require.NotContains(t, []string{first.Config, changed.Config}, called("s.echo").Config, "another server of that name")
+	require.NotContains(t, []string{first.Tool.Config, changed.Tool.Config}, called("s.echo").Tool.Config, "another server of that name")
 }
 
 // Clause A30.

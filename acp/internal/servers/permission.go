@@ -31,8 +31,8 @@ func (c *mcpCall) askPermission(ctx context.Context) error {
 	shown.Content = append(backend.TextContent(c.describeArguments()),
 		backend.TextContent(c.claims())...)
 	session := c.set.currentSession()
-	action := permission.ToolCall(session.Workspace(), permission.Action{
-		Server: c.tool.Server, Tool: c.tool.Remote, Config: c.tool.Identity,
+	action := permission.At(session.Workspace()).ToolCall(permission.ServerTool{
+		Server: c.tool.Server, Name: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
 	}, c.arguments)
 	_, err := session.Ask(ctx, backend.Question{Call: shown, Once: "Allow", Reject: "Reject",

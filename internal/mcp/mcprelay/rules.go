@@ -105,14 +105,14 @@ func (r *relay) check(requests []json.RawMessage) error {
 func (r *relay) action(w *workspace.Workspace, raw json.RawMessage) permission.Action {
 	m := parse(raw)
 	if m.method != "tools/call" {
-		return permission.ToolCall(w, permission.Action{Server: r.Server, ReadOnly: true}, m.params)
+		return permission.At(w).ToolCall(permission.ServerTool{Server: r.Server, ReadOnly: true}, m.params)
 	}
 	tool, _ := stringValue(strictjson.Last(m.params, "name"))
 	r.mu.Lock()
 	claims := r.readOnly[tool]
 	r.mu.Unlock()
-	call := permission.Action{Server: r.Server, Tool: tool, ReadOnly: claims}
-	return permission.ToolCall(w, call, strictjson.Last(m.params, "arguments"))
+	call := permission.ServerTool{Server: r.Server, Name: tool, ReadOnly: claims}
+	return permission.At(w).ToolCall(call, strictjson.Last(m.params, "arguments"))
 }
 
 // noteClaims notes which tools of a list claim to change nothing.
