@@ -261,6 +261,22 @@ func TestDeniedFilesOfCommands(t *testing.T) {
 	}
 }
 
+// A link outside of the folders leads to files in them, also to those that do not exist yet.
+//
+// Clause R5.
+func TestLinksFromOutside(t *testing.T) {
+	g := newGround(t)
+	for link, to := range map[string]string{"alias": "../shop/secrets", "dangling": "../shop/secrets/new"} {
+		require.NoError(t, os.Symlink(to, filepath.Join(g.out, link)))
+	}
+	rules := g.rules(t, "deny edit secrets/**")
+	for _, name := range []string{"alias/key", "alias/new", "alias/deep/new", "dangling", "dangling/x"} {
+		name = filepath.Join(g.out, name)
+		require.Equal(t, Deny, Decide(g.place.Access(Edit, name), rules).Effect, name)
+		require.Equal(t, Deny, Decide(g.ask(t, "", command("tee "+name)), rules).Effect, name)
+	}
+}
+
 // Clause R2.
 func TestHosts(t *testing.T) {
 	g := newGround(t)

@@ -240,21 +240,37 @@ func (p Place) look(f *File) (folder bool) {
 		p.locate(f, ref)
 		return folder
 	}
-	real, err := filepath.EvalSymlinks(f.Path)
-	if err != nil {
-		return false
-	}
+	real := withoutLinks(f.Path, maxLinks)
 	p.locateOutside(f, real)
 	info, err := os.Stat(real)
 	return err == nil && info.IsDir()
 }
 
-// locateOutside fills in the real path of a file whose path is in no root, "" if it does not exist.
-// A link outside may lead into a root.
-func (p Place) locateOutside(f *File, real string) {
-	if f.Real = real; real != "" {
-		f.Others = append(f.Others, p.relative(real)...)
+// maxLinks is how many links to nothing are followed.
+const maxLinks = 3
+
+// withoutLinks returns the path without links, at most so many at its end, that a file has or would
+// have.
+func withoutLinks(path string, most int) string {
+	path = filepath.Clean(path)
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return real + strings.TrimPrefix(path, at)
+		}
+		if to, err := os.Readlink(at); err == nil && most > 0 { // to nothing that exists
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(withoutLinks(filepath.Dir(at), most-1), to)
+			}
+			return withoutLinks(to+strings.TrimPrefix(path, at), most-1)
+		}
 	}
+	return path
+}
+
+// locateOutside fills in the real path of a file whose path is in no root. A link outside may lead
+// into a root.
+func (p Place) locateOutside(f *File, real string) {
+	f.Real, f.Others = real, append(f.Others, p.relative(real)...)
 }
 
 // reads returns the files of which a command prints the content, and the roots in its folders.

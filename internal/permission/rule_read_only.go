@@ -2,9 +2,7 @@ package permission
 
 import (
 	"cmp"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -82,27 +80,6 @@ func (r readOnlyRule) isDeepest(at string, spelled func(path string) string) boo
 		}
 	}
 	return deepest == r.root.Real.String()
-}
-
-// maxLinks is how many links to nothing are followed.
-const maxLinks = 3
-
-// withoutLinks returns the path without links, at most so many at its end, that a file has or would
-// have.
-func withoutLinks(path string, most int) string {
-	path = filepath.Clean(path)
-	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return real + strings.TrimPrefix(path, at)
-		}
-		if to, err := os.Readlink(at); err == nil && most > 0 { // to nothing that exists
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(withoutLinks(filepath.Dir(at), most-1), to)
-			}
-			return withoutLinks(to+strings.TrimPrefix(path, at), most-1)
-		}
-	}
-	return path
 }
 
 // names reports whether one of some words of a command names something in the root, or a folder
