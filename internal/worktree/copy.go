@@ -3,10 +3,9 @@ package worktree
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -64,23 +63,50 @@ func (c *checkout) copyIgnored(ctx context.Context, at string) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if !isPlainFile(from, name) {
+		content, perm, err := readPlain(from, name, left)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		digest, size, err := copyFile(from, to, name, left)
+		if err == nil {
+			err = writeNew(to, filepath.FromSlash(name), content, perm)
+		}
 		if err != nil {
 			return fmt.Errorf("cannot copy %s: %w", text.Printable(name), err)
 		}
-		left -= size
-		c.Copied[name] = digest
+		left -= int64(len(content))
+		c.Copied[name] = fmt.Sprintf("%x", sha256.Sum256(content))
 	}
 	return nil
 }
 
-// isPlainFile reports whether name is a regular file in root, and no part of its path a link.
-func isPlainFile(root *os.Root, name string) bool {
+// readPlain reads a regular file of at most the given number of bytes. Others, and those behind
+// links, do not exist for it.
+func readPlain(
+	root *os.Root, name string, most int64,
+) (content []byte, perm fs.FileMode, err error) {
 	info, err := root.Lstat(filepath.FromSlash(name))
-	return err == nil && info.Mode().IsRegular() && !isBelowLink(root, name)
+	switch {
+	case err != nil || !info.Mode().IsRegular() || isBelowLink(root, name):
+		return nil, 0, fs.ErrNotExist
+	case info.Size() > most:
+		return nil, 0, fmt.Errorf("all of them together have more than %s",
+			text.Size(maxCopiedBytes))
+	}
+	content, err = root.ReadFile(filepath.FromSlash(name))
+	return content, info.Mode().Perm(), err
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(root *os.Root, name string, content []byte, perm fs.FileMode) error {
+	if err := root.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
 }
 
 // isBelowLink reports whether a part of the path before name is not a directory.
@@ -93,47 +119,11 @@ func isBelowLink(root *os.Root, name string) bool {
 	return false
 }
 
-// copyFile copies a file of at most the given number of bytes, and returns its digest and size.
-func copyFile(from, to *os.Root, name string, most int64) (digest string, size int64, err error) {
-	name = filepath.FromSlash(name)
-	source, err := from.Open(name)
-	if err != nil {
-		return "", 0, err
-	}
-	defer source.Close()
-	info, err := source.Stat()
-	if err != nil {
-		return "", 0, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > most {
-		return "", 0, fmt.Errorf("all of them together have more than %s",
-			text.Size(maxCopiedBytes))
-	}
-	if err := to.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return "", 0, err
-	}
-	target, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
-	if err != nil {
-		return "", 0, err
-	}
-	hash := sha256.New()
-	size, err = io.Copy(io.MultiWriter(target, hash), io.LimitReader(source, most))
-	return hex.EncodeToString(hash.Sum(nil)), size, errors.Join(err, target.Close())
-}
-
 // digestOf returns the digest of a regular file in root, or "".
 func digestOf(root *os.Root, name string) string {
-	if !isPlainFile(root, name) {
-		return ""
-	}
-	f, err := root.Open(filepath.FromSlash(name))
+	content, _, err := readPlain(root, name, maxCopiedBytes)
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, io.LimitReader(f, maxCopiedBytes+1)); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(hash.Sum(nil))
+	return fmt.Sprintf("%x", sha256.Sum256(content))
 }
