@@ -30,30 +30,26 @@ func (p Place) ToolCall(tool ServerTool, arguments json.RawMessage) Action {
 // Carry adds to a command what else the params of a terminal/create have: variables, which programs
 // may run or open, and members that are not known. A deny rule may be about a text among them.
 func (p Place) Carry(a *Action, params json.RawMessage) error {
-	if err := strictjson.Refuse(strictjson.Check(params, nil)...); err != nil {
-		return err
-	}
 	var input map[string]any
-	var typed struct {
-		Env []struct {
-			Name  string `json:"name"`
-			Value string `json:"value"`
-		} `json:"env"`
-	}
-	if err := json.Unmarshal(params, &input); err != nil {
+	err := cmp.Or(strictjson.Refuse(strictjson.Check(params, nil)...), json.Unmarshal(params, &input))
+	if err != nil {
 		return err
 	}
 	for _, known := range []string{"sessionId", "command", "args", "cwd", "outputByteLimit"} {
 		delete(input, known)
 	}
-	if strictjson.Decode(params, &typed) == nil {
-		var commands []any
-		for _, v := range typed.Env {
-			if os.Getenv(v.Name) != v.Value {
-				commands = append(commands, map[string]any{"command": v.Name + "= " + v.Value})
-			}
+	variables, _ := input["env"].([]any)
+	for i, v := range variables {
+		v, _ := v.(map[string]any)
+		name, named := v["name"].(string)
+		value, set := v["value"].(string)
+		switch {
+		case !named || !set:
+		case os.Getenv(name) == value:
+			variables[i] = nil
+		default:
+			variables[i] = map[string]any{"command": name + "= " + value}
 		}
-		input["env"] = commands
 	}
 	var rest Action
 	for _, dir := range p.arguments(&rest, input) { // in which it may run
@@ -67,7 +63,8 @@ func (p Place) Carry(a *Action, params json.RawMessage) error {
 		a.Hints.Texts = append(a.Hints.Texts, rest.Command.Line)
 	}
 	a.Hints.Texts = append(a.Hints.Texts, rest.Hints.Texts...)
-	a.Hints.Reads, a.Hints.Words = append(a.Hints.Reads, rest.Hints.Reads...), rest.Hints.Words
+	a.Hints.Reads = append(a.Hints.Reads, rest.Hints.Reads...)
+	a.Hints.Words = rest.Hints.Words
 	a.Hints.Files = slices.Concat(a.Hints.Files, rest.Hints.Files, rest.Files)
 	a.Hints.More = a.Hints.More || rest.Hints.More
 	return nil

@@ -148,59 +148,47 @@ var (
 		"*** Move to: ", "rename to "}
 )
 
-// commandOf returns the command line in an input.
+// commandOf returns the command line in an input, and with an error what it has of one. A list has
+// commands, or the words of one, which may start a shell with a line.
 func commandOf(input map[string]any) (line string, err error) {
 	var lines []string
 	for _, name := range []string{"command", "cmd", "commands"} {
-		switch v := input[name].(type) {
-		case nil:
-		case string:
-			lines = append(lines, unwrap(v))
-		case []any:
-			found, err := commandsOf(name, v)
-			if err != nil {
-				return strings.Join(append(lines, found...), "\n"), err
+		list, isList := input[name].([]any)
+		if !isList && input[name] != nil {
+			list = []any{input[name]}
+		}
+		if len(list) > maxWords {
+			list, err = list[:maxWords], errors.New("the command is too long")
+		}
+		var words []string
+		for _, item := range list {
+			word, ok := item.(string)
+			if !ok {
+				err = errors.New("the command is not a text")
 			}
-			lines = append(lines, found...)
+			words = append(words, word)
+		}
+		switch {
+		case name == "commands" || len(words) < 2:
+		case startsShell(words):
+			words = words[2:]
 		default:
-			return "", errors.New("the command is not a text")
+			words = []string{strings.Join(wordsOf(list), " ")}
+		}
+		for _, word := range words {
+			lines = append(lines, unwrap(word))
 		}
 	}
 	slices.Sort(lines)
 	lines = slices.Compact(lines)
-	switch len(lines) {
-	case 0:
-		return "", errors.New("the request has no command")
-	case 1:
-		return lines[0], nil
-	}
-	return strings.Join(lines, "\n"), errors.New("the request has more than one command")
-}
-
-// commandsOf returns the command lines in a list: of commands, or of the words of one, which may
-// start a shell with a line.
-func commandsOf(name string, list []any) (lines []string, err error) {
-	if len(list) > maxWords {
-		return nil, errors.New("the command is too long")
-	}
-	var words []string
-	for _, item := range list {
-		word, ok := item.(string)
-		if !ok {
-			return words, errors.New("a command is not a text")
-		}
-		words = append(words, word)
-	}
 	switch {
-	case name == "commands" || len(words) == 1:
-		return words, nil
-	case startsShell(words):
-		return words[2:], nil
+	case err != nil:
+	case len(lines) == 0:
+		err = errors.New("the request has no command")
+	case len(lines) > 1:
+		err = errors.New("the request has more than one command")
 	}
-	for i, word := range words {
-		words[i] = shellWord(word)
-	}
-	return []string{strings.Join(words, " ")}, nil
+	return strings.Join(lines, "\n"), err
 }
 
 // startsShell reports whether a command is a shell for one line.
