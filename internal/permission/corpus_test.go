@@ -269,11 +269,15 @@ func TestLinksFromOutside(t *testing.T) {
 	for link, to := range map[string]string{"alias": "../shop/secrets", "dangling": "../shop/secrets/new"} {
 		require.NoError(t, os.Symlink(to, filepath.Join(g.out, link)))
 	}
-	rules := g.rules(t, "deny edit secrets/**")
+	rules := g.rules(t, "deny edit secrets/**", "deny read secrets/**")
 	for _, name := range []string{"alias/key", "alias/new", "alias/deep/new", "dangling", "dangling/x"} {
 		name = filepath.Join(g.out, name)
 		require.Equal(t, Deny, Decide(g.place.Access(Edit, name), rules).Effect, name)
 		require.Equal(t, Deny, Decide(g.ask(t, "", command("tee "+name)), rules).Effect, name)
+		for _, kind := range []string{"edit", "read", "delete", "other"} {
+			call := `{"kind":"` + kind + `","rawInput":{"path":"` + name + `"}}`
+			require.Equal(t, Deny, Decide(g.ask(t, "", call), rules).Effect, call)
+		}
 	}
 }
 

@@ -52,6 +52,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 		return File{Path: name}, errors.New("a path is too long")
 	}
 	f := p.at(name)
+	f.Folder = p.look(&f)
 	switch {
 	case !filepath.IsAbs(name):
 		return f, errors.New("a path is not absolute")
@@ -60,19 +61,15 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 		return f, errors.New("a path may be several")
 	}
 	ref, err := p.find(name)
-	if err != nil {
-		if content == nil {
-			var real string
-			if real, err = p.Outside(ctx, name); err == nil {
-				p.locateOutside(&f, real)
-			}
+	if err != nil && content == nil {
+		real, err := p.Outside(ctx, name)
+		if err == nil {
+			f = p.at(name)
+			p.locateOutside(&f, real)
 		}
 		return f, err
 	}
-	p.locate(&f, ref)
-	info, err := p.Workspace.Stat(name)
-	f.Folder = err == nil && info.Mode().IsDir()
-	if content != nil {
+	if err == nil && content != nil {
 		begins := p.beginning(name)
 		if begins == nil || old != nil && isScript(*old) { // old may be a part of the file
 			begins = old
@@ -80,7 +77,7 @@ func (p Place) file(ctx context.Context, name string, content, old *string) (Fil
 		change := tools.Change{Kind: tools.Write, Ref: ref, New: *content, Old: begins}
 		f.Risk = WhyAsk(ctx, p.Workspace, p.Catalog, change)
 	}
-	return f, nil
+	return f, err
 }
 
 // beginning returns the first bytes of a file, or nil.
