@@ -301,6 +301,5 @@ func (s *session) plan(
 func (s *session) earlierConversation(from string) (string, error) {
 	return handoff.Digest(s.history, handoff.Options{
 		Limit: s.proxy.options.limits.MaxContext, From: from, Unsent: s.unsentBlocks(),
-		Workspace: s.host.Workspace(),
 	})
 }

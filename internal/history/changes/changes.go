@@ -184,7 +184,7 @@ func namedIn(roots []workspace.Root, edits []Edit) []map[string]File {
 	for _, e := range edits {
 		in, path := -1, ""
 		for i, root := range roots {
-			if rel := Below(root, e.Path); rel != "" && (in < 0 || len(rel) < len(path)) {
+			if rel := below(root, e.Path); rel != "" && (in < 0 || len(rel) < len(path)) {
 				in, path = i, rel
 			}
 		}
@@ -199,8 +199,8 @@ func namedIn(roots []workspace.Root, edits []Edit) []map[string]File {
 	return all
 }
 
-// Below returns the path that a file has in a root, with slashes, "" if it is not below it.
-func Below(root workspace.Root, path string) string {
+// below returns the path that a file has in a root, with slashes, "" if it is not below it.
+func below(root workspace.Root, path string) string {
 	for _, dir := range []workspace.Dir{root.Dir, root.Real} {
 		rel, err := filepath.Rel(dir.String(), path)
 		if err == nil && filepath.IsLocal(rel) && rel != "." {
@@ -213,7 +213,7 @@ func Below(root workspace.Root, path string) string {
 // nestedIn returns the paths of the roots that lie in one of them.
 func nestedIn(roots []workspace.Root, in workspace.Root) (paths []string) {
 	for _, other := range roots {
-		if rel := Below(in, other.Real.String()); rel != "" {
+		if rel := below(in, other.Real.String()); rel != "" {
 			paths = append(paths, rel)
 		}
 	}

@@ -7,7 +7,6 @@ type Edit struct {
 	Path           string
 	Kind           byte // M, D or R
 	Added, Removed int
-	New            string // a part that the file has then, or ""
 }
 
 // maxDiff is the longest text whose changed lines are counted.
@@ -42,7 +41,6 @@ func editBy(d conversation.Diff) Edit {
 	if len(d.Old)+len(d.New) > maxDiff {
 		return e
 	}
-	e.New = d.New
 	for _, line := range d.Lines() {
 		switch line[0] {
 		case '+':

@@ -76,6 +76,9 @@ type Call struct {
 // Heading returns the title of the call, with the name of the tool if the title does not say it.
 func (c *Call) Heading() string { return sessionstore.CallHeading(c.Title, c.Name) }
 
+// Ended reports whether the call has completed or failed.
+func (c *Call) Ended() bool { return c.Status == "completed" || c.Status == "failed" }
+
 // texts returns what the call has returned, or else what it printed.
 func (c *Call) texts() []string {
 	if len(c.Texts)+len(c.Diffs) == 0 && c.Output != "" {
@@ -190,7 +193,7 @@ func (r *Reader) Unfinished() bool {
 		}
 	}
 	return slices.ContainsFunc(r.entries, func(e Entry) bool {
-		return e.Call != nil && e.Call.Status != "completed" && e.Call.Status != "failed"
+		return e.Call != nil && !e.Call.Ended()
 	})
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Options say what to tell of a history.
@@ -21,8 +20,6 @@ type Options struct {
 	From string
 	// Unsent is the number of content blocks at the end of the history that are about to be sent.
 	Unsent int
-	// Workspace has the session's folders. Without it files are not compared with the disk.
-	Workspace *workspace.Workspace
 }
 
 // DefaultLimit is the usual limit of a digest.
@@ -32,7 +29,6 @@ const (
 	listedCalls  = 20
 	resultCalls  = 5       // of which the result is quoted
 	maxResult    = 1 << 10 // bytes of a result
-	listedFiles  = 200
 	maxTitle     = 300
 	messageShare = 4 // the longest message has a quarter of what is left for the last turns
 )
@@ -109,16 +105,15 @@ func (w *writer) plan(most int) string {
 // files returns the files that were changed.
 func (w *writer) files(most int) string {
 	var lines []string
-	files := w.record.changedFiles()
-	for _, f := range files[:min(len(files), listedFiles)] {
-		lines = append(lines, quoteLine(describe(f, w.Workspace), maxTitle))
+	for _, f := range w.record.changedFiles() {
+		line := string(f.Kind) + " " + f.Path
+		if f.Added+f.Removed > 0 {
+			line += fmt.Sprintf(" +%d -%d", f.Added, f.Removed)
+		}
+		lines = append(lines, quoteLine(line, maxTitle))
 	}
-	part := within("\nChanged files, the newest first (M changed, D deleted, R moved):\n",
+	return within("\nChanged files, the newest first (M changed, D deleted, R moved):\n",
 		lines, most, "file", "files")
-	if left := len(files) - listedFiles; part != "" && left > 0 {
-		part += fmt.Sprintf("(%d more files are not shown)\n", left)
-	}
-	return part
 }
 
 // calls returns the last tool calls, the newest last.
@@ -159,7 +154,7 @@ func oldestFirst(heading string, lines []string, total int, one, many string) st
 // call returns what is said of a tool call, without its result.
 func (w *writer) call(c *conversation.Call) string {
 	outcome := "it has no end: it may or may not have happened"
-	if isFinished(c) {
+	if c.Ended() {
 		outcome = c.Status
 	}
 	if c.Exit != nil {
@@ -175,10 +170,7 @@ func quotesResult(c *conversation.Call, n int) bool {
 
 // resultOf returns the end of the result of a call, or "".
 func resultOf(c *conversation.Call) string {
-	result := strings.Join(c.Texts, "\n")
-	if strings.TrimSpace(result) == "" {
-		result = c.Output
-	}
+	result := strings.Join(c.Results(), "\n")
 	if strings.TrimSpace(result) == "" {
 		return ""
 	}
@@ -264,7 +256,7 @@ func (w *writer) state() string {
 	answered, open := false, 0
 	for _, e := range turns[len(turns)-1].entries {
 		answered = answered || e.Kind == conversation.Answer
-		if e.Kind == conversation.ToolCall && !isFinished(e.Call) {
+		if e.Kind == conversation.ToolCall && !e.Call.Ended() {
 			open++
 		}
 	}

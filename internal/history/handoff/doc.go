@@ -7,6 +7,5 @@
 //
 //	turns.go     reads the history into turns, without those that were undone
 //	digest.go    the parts and their shares
-//	files.go     the files that were changed, compared with the disk
 //	quote.go     how foreign text is quoted, so that nothing in it passes for something else
 package handoff

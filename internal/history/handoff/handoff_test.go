@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,8 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/internal/history/handoff"
-	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -89,31 +85,26 @@ func inOrder(t *testing.T, s string, parts ...string) {
 
 // Clause P7.
 func TestDigestHasAllParts(t *testing.T) {
-	dir := dirtest.New(t)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cart.go"), []byte("package cart\nvar total = 2\n"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "other.go"), []byte("mine now\n"), 0o600))
-	w := roottest.Open(t, dir)
-
 	r := &record{}
 	r.user("Make the tests of the shop pass").agent("I will look.")
 	r.add("plan", `"entries":[{"content":"find the error","status":"completed"},{"content":"fix it","status":"in_progress"}]`)
 	diff := `,"_meta":{}`
-	for _, name := range []string{"cart.go", "other.go", "gone.go"} {
+	for _, name := range []string{"cart.go", "other.go"} {
 		id := len(*r)
 		r.add("tool_call", `"toolCallId":"e%d","kind":"edit","title":"Edit %s"`, id, name)
 		r.add("tool_call_update", `"toolCallId":"e%d","status":"completed","content":[{"type":"diff","path":%s,"oldText":"var total = 1\n","newText":"var total = 2\n"}]`,
-			id, quoted(filepath.Join(dir, name)))
+			id, quoted("/shop/"+name))
 	}
 	r.call("execute", "go test ./...", "failed", "ok shop\nFAIL: TestTotal", `,"rawOutput":{"exitCode":1}`+diff)
 	r.user("/roots").agent("Folder 0").user("/permissions revoke 3").agent("Revoked.")
 	r.user("Now the second test").agent("It fails because of the total.")
 	r.call("execute", "make", "completed", "done", `,"_meta":{"terminal_exit":{"exit_code":0}}`)
 	r.add("tool_call", `"toolCallId":"open","kind":"execute","title":"rm -rf build"`)
-	said := digest(t, r, handoff.Options{From: "opencode", Workspace: w})
+	said := digest(t, r, handoff.Options{From: "opencode"})
 	inOrder(t, said, "carried on by opencode, another program",
 		"Task, the user's first message:\n> Make the tests",
 		"Last plan:\n> [completed] find the error\n> [in_progress] fix it\n",
-		"Changed files", "> M gone.go +1 -1 (gone)\n", "> M other.go +1 -1 (changed since)\n", "> M cart.go +1 -1 (as left)\n",
+		"Changed files", "> M /shop/other.go +1 -1\n> M /shop/cart.go +1 -1\n",
 		"execute, failed, exit status 1:\n> go test ./...\nits result ends:\n> ok shop\n> FAIL: TestTotal\n",
 		"execute, completed, exit status 0:\n> make\n", "it has no end: it may or may not have happened:\n> rm -rf build\n",
 		"user:\n> Make the tests", "user:\n> Now the second test\nopencode:\n> It fails because of the total.\n",
@@ -121,7 +112,7 @@ func TestDigestHasAllParts(t *testing.T) {
 	require.NotContains(t, said, "/roots")
 	require.NotContains(t, said, "/permissions")
 	require.NotContains(t, said, "var total", "no contents of files")
-	require.Equal(t, said, digest(t, r, handoff.Options{From: "opencode", Workspace: w}), "the same each time")
+	require.Equal(t, said, digest(t, r, handoff.Options{From: "opencode"}), "the same each time")
 }
 
 // A prompt that was undone, and what followed it, is not told.

@@ -143,7 +143,20 @@ func (r *record) calls() (calls []*conversation.Call) {
 	return calls
 }
 
-// isFinished reports whether a call has ended.
-func isFinished(c *conversation.Call) bool {
-	return c.Status == "completed" || c.Status == "failed"
+// changedFiles returns the last state of each changed file, the newest first.
+func (r *record) changedFiles() (files []changes.Edit) {
+	at := make(map[string]int)
+	for _, t := range r.turns {
+		for _, c := range t.files {
+			if i, known := at[c.Path]; known {
+				c.Added, c.Removed = c.Added+files[i].Added, c.Removed+files[i].Removed
+				files[i].Path = "" // it moves to the end
+			}
+			at[c.Path] = len(files)
+			files = append(files, c)
+		}
+	}
+	files = slices.DeleteFunc(files, func(c changes.Edit) bool { return c.Path == "" })
+	slices.Reverse(files)
+	return files
 }
