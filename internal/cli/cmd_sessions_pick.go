@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/model"
@@ -24,15 +24,15 @@ type pickedSessions struct {
 }
 
 // List implements [terminal.Sessions].
-func (p pickedSessions) List(ctx context.Context) iter.Seq2[terminal.Row, error] {
-	return func(yield func(terminal.Row, error) bool) {
-		q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
-		for one, err := range sessions.All(ctx, p.store, q) {
-			if !yield(rowOf(one), err) {
-				return
-			}
+func (p pickedSessions) List(ctx context.Context) (rows []terminal.Row, err error) {
+	q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
+	for one, err := range sessions.All(ctx, p.store, q) {
+		if err != nil {
+			return nil, err
 		}
+		rows = append(rows, rowOf(one))
 	}
+	return rows, nil
 }
 
 // Search implements [terminal.Sessions].
@@ -43,7 +43,9 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 	for _, one := range found {
 		row := rowOf(one.Session)
 		row.Detail = terminal.OneLine(one.Line)
-		rows = append(rows, row)
+		if !slices.ContainsFunc(rows, func(r terminal.Row) bool { return r.ID == row.ID }) {
+			rows = append(rows, row)
+		}
 	}
 	return rows, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -15,9 +14,9 @@ import (
 
 // Sessions are the stored sessions that a picker shows.
 type Sessions interface {
-	// List yields the sessions, newest activity first.
-	List(ctx context.Context) iter.Seq2[Row, error]
-	// Search returns a row for each message with this text. Its Detail is the line that was found.
+	// List returns the sessions, newest activity first.
+	List(ctx context.Context) ([]Row, error)
+	// Search returns the sessions in which this text was said. Their Detail is the line.
 	Search(ctx context.Context, text string) ([]Row, error)
 	// Open returns the session of a row.
 	Open(ctx context.Context, id string) (Session, error)
@@ -60,8 +59,6 @@ type Row struct {
 	Updated      time.Time
 	Title, Agent string
 	Detail       string // the folders, or the line that was found
-
-	comparable string // with the filter
 }
 
 // picker lets a person choose a stored session on a terminal, and do something with it.
@@ -70,16 +67,11 @@ type picker struct {
 	keys     keyboard
 	sessions Sessions
 
-	rest  func() (Row, error, bool) // yields the sessions that are not in all
-	stop  func()
-	ended bool   // rest has no more
-	all   []*Row // the sessions that were read, newest first
-	shown []*Row // those of them that match filter
-	read  int    // the number of sessions in all that were compared with filter
-
-	filter  string
-	at, top int    // the chosen row and the first visible one, in shown
 	found   string // what was searched for, "" for the list of all sessions
+	all     []Row  // the sessions, newest first
+	filter  string
+	shown   []Row  // those of all that match filter
+	at, top int    // the chosen row and the first visible one, in shown
 	notice  string // shown at the bottom
 	ask     *pickerQuestion
 	drawn   string // what the terminal shows
@@ -101,40 +93,26 @@ const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S s
 // It returns the context's error if that ends before, and [context.Canceled] after Ctrl-C.
 func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
 	p := &picker{screen: c, keys: keyboard{screen: c}, sessions: sessions}
+	if err := p.listAll(ctx); err != nil {
+		return err
+	}
 	if err := c.enter(); err != nil {
 		return err
 	}
-	p.listAll(ctx)
-	defer func() {
-		p.stop()
-		err = errors.Join(err, c.close())
-	}()
+	defer func() { err = errors.Join(err, c.close()) }()
 	for ctx.Err() == nil {
 		width, height := c.size()
-		wait := time.Duration(0)
 		if !p.keys.ready() {
-			if wait = keyTick; p.wants(height) {
-				wait = 0
-				if err := p.readSome(); err != nil {
-					return err
-				}
-			}
 			if err := p.draw(width, height); err != nil {
 				return err
 			}
 		}
-		key, err := p.keys.next(wait)
+		key, err := p.keys.next(keyTick)
 		if err != nil {
 			return err
 		}
 		if key == "" {
 			continue
-		}
-		// A key is about the sessions that its user expects, which may not have been read yet.
-		for typedText(key) == "" && p.wants(height) || key == keyEnd && !p.complete() {
-			if err := p.readSome(); err != nil {
-				return err
-			}
 		}
 		switch err := p.press(ctx, key, height); {
 		case errors.Is(err, errPicked):
@@ -157,81 +135,33 @@ func (p *picker) draw(width, height int) error {
 	return err
 }
 
-// listAll begins the list of all sessions.
-func (p *picker) listAll(ctx context.Context) {
-	p.restart(p.sessions.List(ctx))
-	p.found = ""
-}
-
-func (p *picker) restart(sessions iter.Seq2[Row, error]) {
-	if p.stop != nil {
-		p.stop()
-	}
-	next, stop := iter.Pull2(sessions)
-	p.rest, p.stop, p.ended = next, stop, false
-	p.all, p.shown, p.read, p.at, p.top = nil, nil, 0, 0, 0
-}
-
-// wants reports whether the page needs sessions that were not read yet.
-func (p *picker) wants(height int) bool {
-	return !p.complete() && len(p.shown) <= max(p.at, p.top)+height
-}
-
-// complete reports whether all sessions were read and compared with the filter.
-func (p *picker) complete() bool { return p.ended && p.read == len(p.all) }
-
-// readSome reads some sessions and compares them with the filter.
-func (p *picker) readSome() error {
-	const atOnce = 1000
-	for n := 0; n < atOnce; n++ {
-		if p.read == len(p.all) {
-			if p.ended {
-				return nil
-			}
-			row, err, ok := p.rest()
-			if err != nil {
-				return err
-			}
-			if p.ended = !ok; p.ended {
-				return nil
-			}
-			p.add(row)
-		}
-		if row := p.all[p.read]; row.matches(p.filter) {
-			p.shown = append(p.shown, row)
-		}
-		p.read++
-	}
-	return nil
-}
-
-// add adds a row to those that were read.
-func (p *picker) add(row Row) {
-	row.comparable = strings.ToLower(row.Title + " " + row.Agent + " " + row.Detail + " " + row.ID)
-	p.all = append(p.all, &row)
+// listAll lists all sessions.
+func (p *picker) listAll(ctx context.Context) error {
+	all, err := p.sessions.List(ctx)
+	p.found, p.all = "", all
+	p.refilter("")
+	return err
 }
 
 // matches reports whether a row has all words of a filter.
-func (r *Row) matches(filter string) bool {
+func (r Row) matches(filter string) bool {
+	whole := strings.ToLower(r.Title + " " + r.Agent + " " + r.Detail + " " + r.ID)
 	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
-		if !strings.Contains(r.comparable, word) {
+		if !strings.Contains(whole, word) {
 			return false
 		}
 	}
 	return true
 }
 
-// refilter changes the filter. Sessions that were read are compared again.
+// refilter shows the sessions that match a filter.
 func (p *picker) refilter(filter string) {
-	p.filter, p.shown, p.read, p.at, p.top = filter, nil, 0, 0, 0
-}
-
-// chosen returns the row at the cursor, or nil.
-func (p *picker) chosen() *Row {
-	if p.at >= len(p.shown) {
-		return nil
+	p.filter, p.shown, p.at, p.top = filter, nil, 0, 0
+	for _, row := range p.all {
+		if row.matches(filter) {
+			p.shown = append(p.shown, row)
+		}
 	}
-	return p.shown[p.at]
 }
 
 // press handles a key.
@@ -248,7 +178,7 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 		case p.filter != "":
 			p.refilter("")
 		case p.found != "":
-			p.listAll(ctx)
+			return p.listAll(ctx)
 		default:
 			return errPicked
 		}
@@ -275,8 +205,8 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 	default:
 		if typed := typedText(key); typed != "" {
 			p.refilter(p.filter + lineOf(typed))
-		} else if row := p.chosen(); row != nil {
-			return p.act(ctx, key, row)
+		} else if p.at < len(p.shown) {
+			return p.act(ctx, key, p.shown[p.at])
 		}
 	}
 	return nil
@@ -303,7 +233,7 @@ func (p *picker) answer(ctx context.Context, key string) error {
 }
 
 // act does something with a session.
-func (p *picker) act(ctx context.Context, key string, row *Row) error {
+func (p *picker) act(ctx context.Context, key string, row Row) error {
 	session, err := p.sessions.Open(ctx, row.ID)
 	if err != nil {
 		p.notice = text.Plain(err.Error())
@@ -326,9 +256,8 @@ func (p *picker) act(ctx context.Context, key string, row *Row) error {
 					return nil
 				}
 				p.notice = "deleted " + row.Title
-				isIt := func(r *Row) bool { return r == row }
+				isIt := func(r Row) bool { return r.ID == row.ID }
 				p.all, p.shown = slices.DeleteFunc(p.all, isIt), slices.DeleteFunc(p.shown, isIt)
-				p.read--
 				return nil
 			},
 		}
@@ -409,7 +338,7 @@ func (p *picker) view(ctx context.Context, session Session) error {
 }
 
 // export writes a conversation to a page in the working directory.
-func (p *picker) export(ctx context.Context, row *Row, session Session) {
+func (p *picker) export(ctx context.Context, row Row, session Session) {
 	file := "conversation-" + text.Prefix(row.ID, 12) + ".html"
 	name := text.Printable(file)
 	done := p.try(ctx, "writing "+name, func(ctx context.Context) error {
@@ -443,15 +372,8 @@ func (p *picker) search(ctx context.Context, what string) error {
 		p.notice = "nothing found"
 		return nil
 	}
-	p.restart(func(func(Row, error) bool) {})
-	p.filter, p.found = "", what
-	seen := make(map[string]bool)
-	for _, row := range found {
-		if !seen[row.ID] {
-			seen[row.ID] = true
-			p.add(row)
-		}
-	}
+	p.found, p.all = what, found
+	p.refilter("")
 	return nil
 }
 
@@ -480,7 +402,7 @@ func (p *picker) page(width, height int, now time.Time) string {
 		lines = append(lines, line)
 	}
 	switch {
-	case len(p.shown) > 0 || !p.complete():
+	case len(p.shown) > 0:
 	case len(p.all) > 0:
 		lines = append(lines,
 			Cut("no session has these words; Backspace removes one letter", width-1))
@@ -514,7 +436,7 @@ func (p *picker) bottom(width, height int) []string {
 }
 
 // fitted returns a row that has at most width columns.
-func (r *Row) fitted(width int, now time.Time) string {
+func (r Row) fitted(width int, now time.Time) string {
 	padded := func(s string, n int) string {
 		s = Cut(s, n)
 		return s + strings.Repeat(" ", max(n-Columns(s), 0))
