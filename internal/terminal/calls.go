@@ -2,84 +2,88 @@ package terminal
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
 
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// shownCall has the known facts about a tool call.
-type shownCall struct{ title, kind, status, said string }
+// shownCall is a tool call with what the terminal shows of it.
+type shownCall struct {
+	conversation.Call
+	line string // while it runs
+}
+
+// said returns what the call has returned.
+func (c *shownCall) said() string { return strings.TrimSpace(strings.Join(c.Texts, "\n")) }
 
 // tellCalls prints the pending calls, whose titles may have grown since they were announced.
 func (p *Printer) tellCalls() {
 	calls := p.untold
 	p.untold = nil
 	for _, c := range calls {
-		if c.title != "" {
-			p.Note("· %s", c.title)
+		if c.Title != "" {
+			p.Note("· %s", c.Title)
 		}
 	}
 }
 
 // tool shows a tool call, its progress on a terminal, and why it failed.
-func (p *Printer) tool(update json.RawMessage) {
-	var said struct {
-		ToolCallID string          `json:"toolCallId"`
-		Title      string          `json:"title"`
-		Kind       string          `json:"kind"`
-		Status     string          `json:"status"`
-		Content    json.RawMessage `json:"content"`
-		RawOutput  json.RawMessage `json:"rawOutput"`
-	}
-	if strictjson.Decode(update, &said) != nil {
-		return
-	}
-	c, known := p.calls[said.ToolCallID]
+func (p *Printer) tool(u conversation.Update) {
+	c, known := p.calls[u.ToolCallID]
 	if !known {
 		c = &shownCall{}
-		p.calls[said.ToolCallID] = c
+		p.calls[u.ToolCallID] = c
 	}
-	before := *c
-	c.title = cmp.Or(text.Line(text.Plain(said.Title), 1000), c.title)
-	c.status = cmp.Or(said.Status, c.status)
-	c.kind = cmp.Or(said.Kind, c.kind)
-	c.said = cmp.Or(textOf(said.Content), c.said)
+	before := c.Status
+	c.Merge(u)
+	ends := c.Ended() && c.Status != before
 	switch {
-	case c.status == "failed" && before.status != "failed":
+	case ends && c.Status == "failed":
 		p.untold = slices.DeleteFunc(p.untold, func(other *shownCall) bool { return other == c })
 		p.show(c, "✗ ", "· failed: ", Style{red})
-		p.reason = c.said
-		p.lastLines(shownLines(cmp.Or(c.said, Sentences(said.RawOutput))), maxReason)
+		p.reason = c.said()
+		p.lastLines(shownLines(cmp.Or(c.said(), Sentences(u.RawOutput))), maxReason)
 	case p.width == 0:
 		if !known {
 			p.untold = append(p.untold, c)
 		}
-		if c.status != "" && c.status != "pending" {
+		if c.Status != "" && c.Status != "pending" {
 			p.tellCalls()
 		}
-		if c.status == "completed" && before.status != "completed" {
+		if ends {
 			p.output(c)
 		}
-	case c.status == "completed" && before.status != "completed":
+	case ends:
 		p.show(c, "✓ ", "", Style{green})
 		p.output(c)
-	case c.status != "completed" && c.status != "failed" && *c != before:
-		p.show(c, "· ", "", Style{})
-		lines := shownLines(c.said)
-		if room := p.width - 1 - Columns(c.title) - 4; len(lines) > 0 && room > 10 {
-			progress := lines[0]
-			if strings.HasPrefix(c.said, "```") { // output
-				progress = lines[len(lines)-1]
-			}
-			progress = p.styled("  "+Cut(OneLine(progress), room), Style{dim})
-			p.Print(progress)
-			p.line += progress
+	case !c.Ended():
+		p.progress(c)
+	}
+	if c.Ended() {
+		c.Texts, c.Diffs, c.Output = nil, nil, "" // which may be long, and were shown
+	}
+}
+
+// progress shows on a terminal what a call does, if that has changed.
+func (p *Printer) progress(c *shownCall) {
+	progress := ""
+	lines := shownLines(c.said())
+	if room := p.width - 1 - Columns(c.Title) - 4; len(lines) > 0 && room > 10 {
+		last := lines[0]
+		if strings.HasPrefix(c.said(), "```") { // output
+			last = lines[len(lines)-1]
 		}
+		progress = p.styled("  "+Cut(OneLine(last), room), Style{dim})
+	}
+	if line := c.Title + progress; line != c.line {
+		c.line = line
+		p.show(c, "· ", "", Style{})
+		p.Print(progress)
+		p.line += progress
 		p.live = c
 	}
 }
@@ -88,7 +92,7 @@ func (p *Printer) tool(update json.RawMessage) {
 // same call, and does not end the line while the call may change.
 func (p *Printer) show(c *shownCall, mark, plain string, s Style) {
 	if p.width == 0 {
-		p.Note("%s%s", plain, c.title)
+		p.Note("%s%s", plain, c.Title)
 		return
 	}
 	if p.live == c {
@@ -97,9 +101,9 @@ func (p *Printer) show(c *shownCall, mark, plain string, s Style) {
 	} else {
 		p.EndLine()
 	}
-	p.line = p.styled(mark, s) + Cut(c.title, p.width-3)
+	p.line = p.styled(mark, s) + Cut(c.Title, p.width-3)
 	p.Print(p.line)
-	if c.status == "completed" || c.status == "failed" {
+	if c.Ended() {
 		p.Print("\n")
 	}
 }
@@ -115,23 +119,6 @@ func shownLines(said string) (lines []string) {
 	return lines
 }
 
-// textOf returns the text in the content of a tool call.
-func textOf(content json.RawMessage) string {
-	var blocks []struct {
-		Content struct {
-			Text string `json:"text"`
-		} `json:"content"`
-	}
-	if strictjson.Decode(content, &blocks) != nil {
-		return ""
-	}
-	var b strings.Builder
-	for _, block := range blocks {
-		b.WriteString(strings.TrimRight(block.Content.Text, "\n") + "\n")
-	}
-	return strings.TrimSpace(b.String())
-}
-
 // The maximum number of lines that are shown of the output of a command, and of the reason why a
 // call has failed.
 const (
@@ -141,11 +128,11 @@ const (
 
 // output shows the end of what a command has printed.
 func (p *Printer) output(c *shownCall) {
-	if c.kind != string(sdk.ToolKindExecute) {
+	if c.Kind != string(sdk.ToolKindExecute) {
 		return
 	}
 	var lines []string
-	for line := range strings.Lines(c.said) {
+	for line := range strings.Lines(c.said()) {
 		if line = strings.TrimRight(line, " \t\r\n"); line != "" &&
 			!strings.HasPrefix(line, "```") {
 			lines = append(lines, strings.ReplaceAll(line, "\t", "    "))

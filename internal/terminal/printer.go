@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -33,7 +34,7 @@ type Printer struct {
 	waiting  bool                  // the last line says how long nothing has happened
 	printed  time.Time             // when something was last printed
 	silent   bool                  // nothing was printed yet
-	plan     []planEntry           // as it was last shown
+	plan     []conversation.Step   // as it was last shown
 	untold   []*shownCall          // pending calls without a line yet, if out is not a terminal
 	asking   bool                  // a permission request is shown and not yet answered
 	held     []client.Update       // that arrived meanwhile
@@ -150,40 +151,30 @@ func (p *Printer) Update(_ context.Context, u client.Update) {
 }
 
 // printUpdate prints an update.
-func (p *Printer) printUpdate(u client.Update) {
-	switch u.Kind {
+func (p *Printer) printUpdate(of client.Update) {
+	var u conversation.Update
+	if strictjson.Decode(of.Update, &u) != nil {
+		return
+	}
+	switch of.Kind {
 	case "tool_call", "tool_call_update":
-		p.tool(u.Update)
+		p.tool(u)
 	case "plan":
-		p.showPlan(u.Update)
+		p.showPlan(u.Entries)
 	case "notice":
-		p.notice(u.Update)
+		p.notice(u)
 	case "compaction_update":
-		p.compaction(u.Update)
+		p.compaction(u)
 	case "agent_message_chunk", "user_message_chunk", "agent_thought_chunk":
-		var chunk struct {
-			Content struct {
-				Text string `json:"text"`
-			} `json:"content"`
-			MessageID string `json:"messageId"`
-			Meta      struct {
-				Ours struct {
-					Note bool `json:"note"`
-				} `json:"acp-agent"`
-			} `json:"_meta"`
-		}
-		if strictjson.Decode(u.Update, &chunk) != nil {
-			return
-		}
 		p.tellCalls()
-		said := text.Plain(chunk.Content.Text)
+		said := u.Message()
 		switch {
 		case said == "": // it is not a text
-		case u.Kind == "user_message_chunk":
+		case of.Kind == "user_message_chunk":
 			p.Note("> %s", strings.ReplaceAll(strings.TrimSuffix(said, "\n"), "\n", "\n> "))
-		case u.Kind == "agent_message_chunk":
-			p.say(chunk.MessageID, said)
-		case chunk.Meta.Ours.Note:
+		case of.Kind == "agent_message_chunk":
+			p.say(u.MessageID, said)
+		case u.Meta.Ours.Note:
 			p.Note("· %s", strings.TrimSpace(said))
 		default:
 			p.thought = true
@@ -192,15 +183,7 @@ func (p *Printer) printUpdate(u client.Update) {
 }
 
 // notice prints what the agent or acp-agent tells the user.
-func (p *Printer) notice(update json.RawMessage) {
-	var said struct {
-		Severity    string `json:"severity"`
-		Title       string `json:"title"`
-		Description string `json:"description"`
-	}
-	if strictjson.Decode(update, &said) != nil {
-		return
-	}
+func (p *Printer) notice(said conversation.Update) {
 	s := Style{}
 	if said.Severity == "error" {
 		s = Style{red}
@@ -218,21 +201,16 @@ func (p *Printer) notice(update json.RawMessage) {
 }
 
 // compaction prints that the agent has replaced the conversation so far by a summary.
-func (p *Printer) compaction(update json.RawMessage) {
-	var said struct {
-		Status string `json:"status"`
-		Error  string `json:"error"`
-	}
-	if strictjson.Decode(update, &said) != nil {
-		return
-	}
+func (p *Printer) compaction(said conversation.Update) {
+	var why string
+	_ = strictjson.Decode(said.Error, &why)
 	p.tellCalls()
 	switch said.Status {
 	case "completed":
 		p.Note("· the agent summarized the conversation so far")
 	case "failed":
 		p.Note("· the agent could not summarize the conversation: %s",
-			text.Line(text.Plain(said.Error), 1000))
+			text.Line(text.Plain(why), 1000))
 	}
 }
 

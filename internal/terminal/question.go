@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
-	"github.com/rogpeppe/go-internal/diff"
 
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -23,7 +23,11 @@ func (p *Printer) Permission(call sdk.ToolCallUpdate) {
 	for _, c := range call.Content {
 		switch {
 		case c.Diff != nil:
-			p.Diff(c.Diff)
+			d := conversation.Diff{Path: c.Diff.Path, New: c.Diff.NewText}
+			if c.Diff.OldText != nil {
+				d.Old = *c.Diff.OldText
+			}
+			p.Diff(d)
 		case c.Content != nil && c.Content.Content.Text != nil:
 			for line := range strings.Lines(c.Content.Content.Text.Text) {
 				if shown := strings.TrimSpace(line); shown != "" {
@@ -36,15 +40,9 @@ func (p *Printer) Permission(call sdk.ToolCallUpdate) {
 }
 
 // Diff prints a change of a file.
-func (p *Printer) Diff(d *sdk.ToolCallContentDiff) {
+func (p *Printer) Diff(d conversation.Diff) {
 	p.noteWrapped("  ", text.Printable(d.Path), Style{})
-	old := ""
-	if d.OldText != nil {
-		old = *d.OldText
-	}
-	patch := string(diff.Diff("", []byte(old), "", []byte(d.NewText)))
-	_, hunks, _ := strings.Cut(patch, "\n+++ \n")
-	for line := range strings.Lines(hunks) {
+	for _, line := range d.Lines() {
 		s := Style{}
 		switch line[0] {
 		case '+':

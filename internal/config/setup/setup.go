@@ -17,13 +17,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -542,9 +541,8 @@ func (o *run) write(ctx context.Context) error {
 			o.show.Note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
 		}
 	} else {
-		old := string(o.old)
 		o.tell("Changes:")
-		o.show.Diff(&sdk.ToolCallContentDiff{Path: o.path, OldText: &old, NewText: string(content)})
+		o.show.Diff(conversation.Diff{Path: o.path, Old: string(o.old), New: string(content)})
 	}
 	if err := o.confirm(ctx); err != nil {
 		return err

@@ -208,19 +208,19 @@ func (r *Reader) Entries() []Entry {
 }
 
 // read reads an update if it is of one of the kinds. Without kinds it reads every update.
-func read(stored sessionstore.Update, kinds ...sessionstore.Kind) (u update, ok bool) {
+func read(stored sessionstore.Update, kinds ...sessionstore.Kind) (u Update, ok bool) {
 	if kinds != nil && !slices.Contains(kinds, stored.Kind) {
 		return u, false
 	}
 	var params struct {
-		Update update `json:"update"`
+		Update Update `json:"update"`
 	}
 	err := strictjson.Decode(stored.Raw, &params)
 	return params.Update, err == nil
 }
 
-// update is an update of any kind, as far as it is shown.
-type update struct {
+// Update is an update of any kind, as far as it is shown.
+type Update struct {
 	Content   json.RawMessage `json:"content"`
 	MessageID string          `json:"messageId"`
 	Meta      struct {
@@ -253,10 +253,18 @@ type update struct {
 	CompactionID string          `json:"compactionId"`
 	Summary      json.RawMessage `json:"summary"`
 	Error        json.RawMessage `json:"error"`
+	Severity     string          `json:"severity"`
 
 	SessionID   string `json:"sessionId"`
 	Recipient   string `json:"recipientSessionId"`
 	Description string `json:"description"`
+}
+
+// Message returns the text of a piece of a message, "" if it is not a text.
+func (u Update) Message() string {
+	var b block
+	_ = strictjson.Decode(u.Content, &b)
+	return text.Plain(b.Text)
 }
 
 // Add adds what an update says. An update that cannot be read says nothing.
@@ -330,7 +338,7 @@ func (r *Reader) Add(stored sessionstore.Update) {
 const turnEnded = "\x00"
 
 // say adds a piece of a message.
-func (r *Reader) say(kind Kind, u update) {
+func (r *Reader) say(kind Kind, u Update) {
 	var block block
 	if strictjson.Decode(u.Content, &block) != nil {
 		return
@@ -404,13 +412,18 @@ func (b block) attachment() (a Attachment, ok bool) {
 }
 
 // call adds a tool call or changes it.
-func (r *Reader) call(u update) {
+func (r *Reader) call(u Update) {
 	c := r.calls[u.ToolCallID]
 	if c == nil {
 		c = &Call{}
 		r.calls[u.ToolCallID] = c
 		r.append(Entry{Kind: ToolCall, Call: c})
 	}
+	c.Merge(u)
+}
+
+// Merge adds what an update says of the call.
+func (c *Call) Merge(u Update) {
 	c.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), c.Title)
 	if name, ok := u.Name.(string); ok {
 		c.Name = cmp.Or(text.Line(text.Plain(name), 100), c.Name)
@@ -448,7 +461,7 @@ func (r *Reader) call(u update) {
 }
 
 // result adds what an update says about the files and the result of a call.
-func (c *Call) result(u update) {
+func (c *Call) result(u Update) {
 	if kind, ok := u.Kind.(string); ok {
 		c.Kind = cmp.Or(text.Printable(kind), c.Kind)
 	}
@@ -496,12 +509,9 @@ func (r *Reader) setPlan(id string, steps []Step, said string) {
 }
 
 // compact adds what u says about a compaction: all of its summary, a piece of it, or why it failed.
-func (r *Reader) compact(u update) {
+func (r *Reader) compact(u Update) {
 	at := r.entryOf(r.shrunk, u.CompactionID, Compaction)
-	var piece block
-	if strictjson.Decode(u.Content, &piece) == nil {
-		r.entries[at].Text += text.Plain(piece.Text)
-	}
+	r.entries[at].Text += u.Message()
 	var (
 		blocks []block
 		whole  strings.Builder

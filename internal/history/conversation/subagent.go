@@ -46,7 +46,7 @@ func (r *Reader) stand(m *member) {
 }
 
 // describe notes what an update says about a subagent.
-func (r *Reader) describe(u update) *member {
+func (r *Reader) describe(u Update) *member {
 	m := r.member(u.SessionID)
 	m.shown.Title = cmp.Or(text.Line(text.Plain(u.Title), 1000), m.shown.Title)
 	m.shown.Description = cmp.Or(text.Line(text.Plain(u.Description), 1000), m.shown.Description)
@@ -66,7 +66,7 @@ func (r *Reader) inSubagent(
 }
 
 // asked adds the message that a subagent was sent. The sender's view of the message is left out.
-func (r *Reader) asked(u update) {
+func (r *Reader) asked(u Update) {
 	var content []block
 	if u.Recipient != r.key || r.key == "" || strictjson.Decode(u.Content, &content) != nil {
 		return
