@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/internal/terminal"
 )
@@ -43,8 +44,8 @@ func addHelp(cmd *cobra.Command) {
 // that starts the program does not wait for it.
 func printHelp(cmd *cobra.Command) error {
 	addHelp(cmd)
-	text := strings.TrimRight(cmp.Or(cmd.Long, cmd.Short), " \n") + "\n\n"
-	_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(text, usageWidth(cmd)))
+	_, err := fmt.Fprint(cmd.OutOrStdout(),
+		terminal.Flow(cmp.Or(cmd.Long, cmd.Short)+"\n\n", usageWidth(cmd)))
 	return cmp.Or(err, printUsage(cmd))
 }
 
@@ -79,8 +80,22 @@ func printUsage(cmd *cobra.Command) error {
 			}
 		}
 	}
-	switch {
-	case !cmd.HasParent():
+	width := usageWidth(cmd)
+	flags := func(title string, set *pflag.FlagSet) {
+		if set.HasAvailableFlags() {
+			fmt.Fprintf(&b, "\n%s:\n%s", title, set.FlagUsagesWrapped(width))
+		}
+	}
+	if cmd.HasParent() {
+		if cmd.HasAvailableSubCommands() {
+			list("Commands", cmd.Commands())
+		}
+		flags("Flags", cmd.LocalFlags())
+		flags("Global Flags", cmd.InheritedFlags())
+		if cmd.HasAvailableSubCommands() {
+			fmt.Fprintf(&b, "\n%s COMMAND --help explains a command.\n", cmd.CommandPath())
+		}
+	} else {
 		for _, group := range overview {
 			var commands []*cobra.Command
 			for _, name := range group.commands {
@@ -91,20 +106,7 @@ func printUsage(cmd *cobra.Command) error {
 		}
 		b.WriteString("\nacp-agent COMMAND --help explains a command, " +
 			"acp-agent acp --help all flags.\n")
-		_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), usageWidth(cmd)))
-		return err
-	case cmd.HasAvailableSubCommands():
-		list("Commands", cmd.Commands())
 	}
-	if cmd.HasAvailableLocalFlags() {
-		b.WriteString("\nFlags:\n" + cmd.LocalFlags().FlagUsagesWrapped(usageWidth(cmd)))
-	}
-	if cmd.HasAvailableInheritedFlags() {
-		b.WriteString("\nGlobal Flags:\n" + cmd.InheritedFlags().FlagUsagesWrapped(usageWidth(cmd)))
-	}
-	if cmd.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\n%s COMMAND --help explains a command.\n", cmd.CommandPath())
-	}
-	_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), usageWidth(cmd)))
+	_, err := fmt.Fprint(cmd.OutOrStdout(), terminal.Flow(b.String(), width))
 	return err
 }
