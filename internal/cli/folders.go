@@ -65,15 +65,12 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 	}
 	if i >= 0 {
 		w := set.config.Workspaces[i]
-		from, err := workspace.ParseDir(w.Cwd)
-		if err == nil { // parseConfig checked it
-			setting := fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path)
-			if !original.IsZero() && !from.Contains(cwd) {
-				setting += acp.OfWorktree(original)
-			}
-			for _, d := range w.Directories {
-				add(setting, from, d.Path, d.ReadOnly)
-			}
+		setting := fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path)
+		if !original.IsZero() && !w.Dir.Contains(cwd) {
+			setting += acp.OfWorktree(original)
+		}
+		for _, d := range w.Directories {
+			add(setting, w.Dir, d.Path, d.ReadOnly)
 		}
 	}
 	return folders
@@ -85,13 +82,7 @@ func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
 	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
 		return nil
 	}
-	w := set.config.Workspaces[i]
-	b := w.Budget
-	var err error
-	if b.Within, err = workspace.ParseDir(w.Cwd); err != nil {
-		return nil // parseConfig checked it
-	}
-	return []acp.Budget{b}
+	return []acp.Budget{set.config.Workspaces[i].Budget}
 }
 
 // rootFlags are the flags that name root folders.

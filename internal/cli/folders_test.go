@@ -26,8 +26,10 @@ func TestBudgetsOfWorktrees(t *testing.T) {
 	}
 	budget, err := acp.ParseBudget("5 USD per day")
 	require.NoError(t, err)
+	sub, err := workspace.ParseDir(filepath.Join(app, "sub"))
+	require.NoError(t, err)
 	set := &settings{storeSettings: storeSettings{stateDir: dirtest.New(t)}, config: config.Config{
-		Workspaces: []config.Workspace{{Cwd: filepath.Join(app, "sub"), Budget: budget}}}}
+		Workspaces: []config.Workspace{{Dir: sub, Budget: budget}}}}
 	for path, want := range map[string]int{app + "/sub": 1, tree + "/sub": 1, app: 0, tree: 0} {
 		cwd, err := workspace.ParseDir(path)
 		require.NoError(t, err)

@@ -116,7 +116,7 @@ func (c *Config) complete() (err error) {
 	if c.Agent != "" && c.Model != "" {
 		return errors.New("has both agent and model: give one of them")
 	}
-	if err := c.checkPermissions(); err != nil {
+	if err := checkRules(c.Permissions); err != nil {
 		return err
 	}
 	return c.checkSections()

@@ -18,9 +18,10 @@ import (
 
 // Workspace declares the folders of sessions whose working directory is Cwd or below it.
 type Workspace struct {
-	Cwd         string      `json:"cwd"`
-	Directories []Directory `json:"directories"`
-	Worktree    Worktree    `json:"worktree"`
+	Cwd         string        `json:"cwd"`
+	Dir         workspace.Dir `json:"-"` // the same
+	Directories []Directory   `json:"directories"`
+	Worktree    Worktree      `json:"worktree"`
 	// Budget is the amount that these sessions may cost before the user is asked.
 	Budget acp.Budget `json:"budget"`
 	// Permissions are rules in addition to those for all sessions.
@@ -55,15 +56,14 @@ func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
 	all := c.Permissions
 	deepest, _ := c.WorkspaceOf(cwd)
 	for i, w := range c.Workspaces {
-		dir, err := workspace.ParseDir(w.Cwd)
-		if w.Permissions == nil || err != nil {
+		if w.Permissions == nil {
 			continue
 		}
 		var rules permission.Permissions
 		if i == deepest {
 			rules.Allow = w.Permissions.Allow
 		}
-		for _, at := range []workspace.Dir{cwd, worktree.Listed(dir, cwd)} {
+		for _, at := range []workspace.Dir{cwd, worktree.Listed(w.Dir, cwd)} {
 			if _, below, holds := w.above(at); holds {
 				rules = rules.With(w.Permissions.Below(below))
 			}
@@ -86,25 +86,15 @@ func (c Config) HasPermissions() bool {
 	})
 }
 
-// checkPermissions returns an error that names the first rule that is not one.
-func (c Config) checkPermissions() error {
-	if err := checkRules(c.Permissions); err != nil {
-		return fmt.Errorf("permissions: %w", err)
-	}
-	for i, w := range c.Workspaces {
-		if err := checkRules(w.Permissions); err != nil {
-			return fmt.Errorf("workspaces[%d].permissions: %w", i, err)
-		}
-	}
-	return nil
-}
-
+// checkRules returns an error that names the first rule that is not one.
 func checkRules(p *permission.Permissions) error {
 	if p == nil {
 		return nil
 	}
-	_, err := p.Rules()
-	return err
+	if _, err := p.Rules(); err != nil {
+		return fmt.Errorf("permissions: %w", err)
+	}
+	return nil
 }
 
 // ReadPermissions reads a file that has only rules, as the configuration has them.
@@ -121,19 +111,18 @@ func ReadPermissions(path string) (p permission.Permissions, err error) {
 	return *c.Permissions, nil
 }
 
-// resolveWorkspace makes the cwd of an entry absolute and checks it.
+// resolveWorkspace makes the cwd of an entry absolute and checks the entry.
 func (c Config) resolveWorkspace(i int) error {
 	w := &c.Workspaces[i]
 	path, err := ResolvePath(c.Path, w.Cwd)
 	if err != nil {
 		return err
 	}
-	dir, err := workspace.ParseDir(path)
-	if err != nil {
+	if w.Dir, err = workspace.ParseDir(path); err != nil {
 		return fmt.Errorf("cwd %q %s", w.Cwd, err.(workspace.RootErrors)[0].Problem())
 	}
 	for j, other := range c.Workspaces[:i] {
-		if other.Cwd == dir.String() {
+		if other.Dir == w.Dir {
 			return fmt.Errorf(
 				"workspaces[%d] has the same cwd: put the directories of both into one", j)
 		}
@@ -141,8 +130,8 @@ func (c Config) resolveWorkspace(i int) error {
 	if slices.ContainsFunc(w.Directories, func(d Directory) bool { return d.Path == "" }) {
 		return errors.New("a directory has no path")
 	}
-	w.Cwd = dir.String()
-	return nil
+	w.Cwd, w.Budget.Within = w.Dir.String(), w.Dir
+	return checkRules(w.Permissions)
 }
 
 // WorkspaceOf returns the index of the entry for sessions with the working directory cwd, which is
@@ -172,13 +161,9 @@ func (c Config) WorkspaceOf(
 // above reports whether the entry is for sessions with the working directory cwd, where that is
 // below its own, and how many names it is below.
 func (w Workspace) above(cwd workspace.Dir) (distance int, below string, holds bool) {
-	dir, err := workspace.ParseDir(w.Cwd)
-	if err != nil {
-		return 0, "", false
-	}
-	real := workspace.Real(dir)
+	real := workspace.Real(w.Dir)
 	for _, at := range []workspace.Dir{cwd, workspace.Real(cwd)} {
-		for _, top := range []workspace.Dir{dir, real} {
+		for _, top := range []workspace.Dir{w.Dir, real} {
 			if top.Contains(at) {
 				below, _ = filepath.Rel(top.String(), at.String())
 				holds = true

@@ -358,13 +358,12 @@ func (o *run) addFolders(ctx context.Context) error {
 	var added []string // of a new entry
 	index, known := -1, map[workspace.Dir]bool{cwd.real: true}
 	for i, w := range o.config.Workspaces {
-		dir, err := workspace.ParseDir(w.Cwd)
-		if err != nil || workspace.Real(dir) != cwd.real {
+		if workspace.Real(w.Dir) != cwd.real {
 			continue
 		}
 		index = i
 		for _, configured := range w.Directories {
-			if d, err := workspace.ParseDir(dir.Locate(configured.Path)); err == nil {
+			if d, err := workspace.ParseDir(w.Dir.Locate(configured.Path)); err == nil {
 				known[workspace.Real(d)] = true
 			}
 		}
