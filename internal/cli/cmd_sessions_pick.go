@@ -30,7 +30,7 @@ func (p pickedSessions) List(ctx context.Context) (rows []terminal.Row, err erro
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, rowOf(one))
+		rows = append(rows, p.row(one))
 	}
 	return rows, nil
 }
@@ -41,7 +41,7 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 	found, err := search(ctx, io.Discard, p.store, q)
 	var rows []terminal.Row
 	for _, one := range found {
-		row := rowOf(one.Session)
+		row := p.row(one.Session)
 		row.Detail = terminal.OneLine(one.Line)
 		if !slices.ContainsFunc(rows, func(r terminal.Row) bool { return r.ID == row.ID }) {
 			rows = append(rows, row)
@@ -50,18 +50,13 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 	return rows, err
 }
 
-// rowOf describes a session on one line.
-func rowOf(one sessionstore.Session) terminal.Row {
+// row describes a session on one line.
+func (p pickedSessions) row(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
-		ID: string(one.ID), Updated: one.Updated, Title: cmp.Or(sessions.ListedTitle(one), "-"),
+		Session: pickedSession{p, one}, ID: string(one.ID), Updated: one.Updated,
+		Title: cmp.Or(sessions.ListedTitle(one), "-"),
 		Agent: sessions.ListedAgent(one), Detail: folders(one.Keys.Roots.All(), fromHome),
 	}
-}
-
-// Open implements [terminal.Sessions].
-func (p pickedSessions) Open(ctx context.Context, id string) (terminal.Session, error) {
-	one, err := p.store.Get(ctx, sessionstore.ID(id))
-	return pickedSession{p, one}, err
 }
 
 // pickedSession is a session that the user has chosen in the picker.

@@ -28,9 +28,9 @@ func TestShownCommand(t *testing.T) {
 // People know an agent by its name, not by how acp-agent runs it.
 func TestListedAgent(t *testing.T) {
 	one := sessionstore.Session{Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "opencode"}}
-	require.Equal(t, "opencode", rowOf(one).Agent)
+	require.Equal(t, "opencode", pickedSessions{}.row(one).Agent)
 	one.Agent = sessionstore.Agent{Kind: model.Kind}
-	require.Equal(t, model.Kind, rowOf(one).Agent)
+	require.Equal(t, model.Kind, pickedSessions{}.row(one).Agent)
 }
 
 // What the picker continues is what this machine is configured to run: never a name that is stored.

@@ -18,8 +18,6 @@ type Sessions interface {
 	List(ctx context.Context) ([]Row, error)
 	// Search returns the sessions in which this text was said. Their Detail is the line.
 	Search(ctx context.Context, text string) ([]Row, error)
-	// Open returns the session of a row.
-	Open(ctx context.Context, id string) (Session, error)
 }
 
 // Session is a stored session that the user has chosen.
@@ -55,6 +53,7 @@ type Conversation struct {
 
 // Row is a session as a picker shows it. All texts are printable.
 type Row struct {
+	Session
 	ID           string
 	Updated      time.Time
 	Title, Agent string
@@ -234,25 +233,20 @@ func (p *picker) answer(ctx context.Context, key string) error {
 
 // act does something with a session.
 func (p *picker) act(ctx context.Context, key string, row Row) error {
-	session, err := p.sessions.Open(ctx, row.ID)
-	if err != nil {
-		p.notice = text.Plain(err.Error())
-		return nil
-	}
 	switch key {
 	case keyEnter:
-		return p.talk(ctx, session, Resume)
+		return p.talk(ctx, row, Resume)
 	case "\x06":
-		return p.talk(ctx, session, Fork)
+		return p.talk(ctx, row, Fork)
 	case "\x16":
-		return p.outside(func() error { return p.view(ctx, session) })
+		return p.outside(func() error { return p.view(ctx, row) })
 	case "\x05":
-		p.export(ctx, row, session)
+		p.export(ctx, row)
 	case "\x04":
 		p.ask = &pickerQuestion{
 			text: "Delete " + Cut(row.Title, 40) + " permanently? y/n ",
 			answered: func(ctx context.Context, answer string) error {
-				if answer != "y" && answer != "Y" || !p.try(ctx, "deleting", session.Delete) {
+				if answer != "y" && answer != "Y" || !p.try(ctx, "deleting", row.Delete) {
 					return nil
 				}
 				p.notice = "deleted " + row.Title
@@ -338,11 +332,11 @@ func (p *picker) view(ctx context.Context, session Session) error {
 }
 
 // export writes a conversation to a page in the working directory.
-func (p *picker) export(ctx context.Context, row Row, session Session) {
+func (p *picker) export(ctx context.Context, row Row) {
 	file := "conversation-" + text.Prefix(row.ID, 12) + ".html"
 	name := text.Printable(file)
 	done := p.try(ctx, "writing "+name, func(ctx context.Context) error {
-		return session.Export(ctx, file)
+		return row.Export(ctx, file)
 	})
 	if done {
 		p.notice = "wrote " + name

@@ -334,7 +334,8 @@ func (r *Reader) Add(stored sessionstore.Update) {
 	}
 }
 
-// turnEnded is not the id of a message: another message begins after the end of a turn.
+// turnEnded is not the id of a message: another message begins after the end of a turn, and after
+// one that is whole.
 const turnEnded = "\x00"
 
 // say adds a piece of a message.

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -67,27 +68,13 @@ func (r *Reader) inSubagent(
 
 // asked adds the message that a subagent was sent. The sender's view of the message is left out.
 func (r *Reader) asked(u Update) {
-	var content []block
+	var content []json.RawMessage
 	if u.Recipient != r.key || r.key == "" || strictjson.Decode(u.Content, &content) != nil {
 		return
 	}
-	e := Entry{Kind: Prompt}
-	for _, b := range content {
-		if attached, ok := b.attachment(); ok {
-			e.Attachments = append(e.Attachments, attached)
-		} else if b.Text != "" {
-			e.Text = joinLines(e.Text, text.Plain(b.Text))
-		}
+	r.id = turnEnded
+	for _, piece := range content {
+		r.say(Prompt, Update{Content: piece})
 	}
-	if e.Text != "" || e.Attachments != nil {
-		r.append(e)
-		r.id = ""
-	}
-}
-
-func joinLines(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n" + b
+	r.id = turnEnded
 }

@@ -82,7 +82,7 @@ func (w *writer) task(most int) string {
 	if w.record.first == "" {
 		return ""
 	}
-	return "\nTask, the user's first message:\n" + quoteHead(w.record.first, most)
+	return "\nTask, the user's first message:\n" + quote(w.record.first, most)
 }
 
 // plan returns the last plan with its states.
@@ -93,7 +93,7 @@ func (w *writer) plan(most int) string {
 	}
 	lines := []string{}
 	if p.Text != "" {
-		lines = append(lines, quoteHead(p.Text, most))
+		lines = append(lines, quote(p.Text, most))
 	}
 	for _, step := range p.Steps {
 		lines = append(lines, quoteLine("["+cmp.Or(step.Status, "pending")+"] "+step.Content,

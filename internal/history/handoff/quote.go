@@ -18,14 +18,6 @@ func quote(s string, most int) string { return quoted(text.Shorten(visible(s), m
 // quoteLine is quote for a text that fits into a line, of about the given number of bytes.
 func quoteLine(s string, most int) string { return quoted(text.Line(visible(s), most)) }
 
-// quoteHead is quote for the beginning of a text.
-func quoteHead(s string, most int) string {
-	if s = visible(s); len(s) > most {
-		s = text.Prefix(s, max(0, most-len("…"))) + "…"
-	}
-	return quoted(s)
-}
-
 // quoteTail is quote for the end of a text.
 func quoteTail(s string, most int) string {
 	if n := 64 * most; len(s) > n { // of a long result, the rest takes no time
