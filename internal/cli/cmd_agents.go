@@ -10,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/cli/registry"
-	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -75,13 +74,10 @@ func (s *storeSettings) registry() (registry.Registry, []error, error) {
 	return registry.Read(filepath.Join(dir, registryFile))
 }
 
-// agents returns the profiles of all agents that --agent accepts.
-func (set *settings) agents() ([]profiles.Profile, error) { return set.agentsWith(set.config) }
-
-// agentsWith returns the agents with a configuration: first those that are known or configured,
-// then those that only the registry has, and an error if the registry cannot be read.
-func (s *storeSettings) agentsWith(c config.Config) ([]profiles.Profile, error) {
-	list := c.Profiles()
-	r, _, err := s.registry()
+// agents returns the profiles of all agents that --agent accepts: first those that are known or
+// configured, then those that only the registry has, and an error if the registry cannot be read.
+func (set *settings) agents() ([]profiles.Profile, error) {
+	list := set.config.Profiles()
+	r, _, err := set.registry()
 	return append(list, r.Profiles(list)...), err
 }

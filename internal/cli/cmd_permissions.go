@@ -61,7 +61,7 @@ func (set *settings) mcpPolicy(name string) mcp.Policy {
 // complete returns a sandbox with what is the same for all of this program.
 func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 	s.Helper = set.sandboxer()
-	s.Own = append(set.ownPaths(set.config.Path), filepath.Dir(config.DefaultPath()))
+	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
 	s.Records = consentDir(set.dir())
 	standard, _ := defaultStateDir() // none if it cannot be determined
 	for _, dir := range []string{set.dir(), standard} {

@@ -20,8 +20,7 @@ import (
 
 // newSetup returns the command that writes the configuration file.
 func newSetup(set *settings) *cobra.Command {
-	o := setup.Options{In: set.in, Out: set.out, Err: set.err, Agents: set.agentsWith,
-		Workspace: set.workspaceWith}
+	o := setup.Options{In: set.in, Out: set.out, Err: set.err, Agents: set.agents}
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "setup [flags] [-- COMMAND ARGS...]",
@@ -50,6 +49,9 @@ func newSetup(set *settings) *cobra.Command {
 				o.Allow = set.allow
 			}
 			var err error
+			if o.Workspace, err = set.workspace(); err != nil {
+				return err
+			}
 			o.Arguments, err = set.given("agent", "model", "dir", "keep-dirs", "allow")
 			if err != nil {
 				return err

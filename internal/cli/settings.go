@@ -221,15 +221,12 @@ func (set *settings) again(wanted func(*pflag.Flag) bool) (flags []string) {
 	return flags
 }
 
-// workspace returns the options for opening root folders.
-func (set *settings) workspace() (workspace.Options, error) { return set.workspaceWith(set.config) }
-
-// workspaceWith returns the options for opening root folders with a configuration. They deny access
-// to acp-agent's own files, because whoever can write these decides which agent runs, and which MCP
-// servers start without a question.
-func (set *settings) workspaceWith(c config.Config) (workspace.Options, error) {
+// workspace returns the options for opening root folders. They deny access to acp-agent's own
+// files, because whoever can write these decides which agent runs, and which MCP servers start
+// without a question.
+func (set *settings) workspace() (workspace.Options, error) {
 	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
-	for _, path := range set.ownPaths(c.Path) {
+	for _, path := range set.ownPaths() {
 		path, err := filepath.Abs(path)
 		if err != nil {
 			return o, err
@@ -256,8 +253,8 @@ func (set *settings) open(
 
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
-func (s *storeSettings) ownPaths(configFile string) []string {
-	paths := []string{s.stateDir, configFile, config.DefaultPath()}
+func (set *settings) ownPaths() []string {
+	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
 	if dir, err := defaultStateDir(); err == nil {
 		paths = append(paths, dir)
 	}

@@ -161,7 +161,7 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 	case o.Model != "":
 		return o.namedModel(ctx)
 	case o.Agent != "":
-		list, err := o.Agents(o.config)
+		list, err := o.Agents()
 		p, known := profiles.Find(list, o.Agent)
 		if !known {
 			return nil, usage.Errorf("--agent: %v",
@@ -189,7 +189,7 @@ func namesOf(models []answerer) string {
 // askAnswer lets the user choose among the agents and models that were found.
 func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	var all, halves []answerer
-	list, err := o.Agents(o.config)
+	list, err := o.Agents()
 	if err != nil {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func (o *run) agentOfCommand() answerer {
 			path = full
 		}
 	}
-	list, _ := o.Agents(o.config)
+	list, _ := o.Agents()
 	p, known := profiles.Match(list, process.Command{Path: path, Args: args})
 	if known && p.Start.Command == path && slices.Equal(p.Start.Args, args) {
 		return o.answererOf(p)

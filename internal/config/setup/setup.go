@@ -66,11 +66,11 @@ type Options struct {
 	Arguments []string
 	KeepDirs  bool
 
-	// Agents returns the agents that are known with a configuration. With an error, it returns
+	// Agents returns the agents that are known with the configuration. With an error, it returns
 	// those that are known without a registry.
-	Agents func(config.Config) ([]profiles.Profile, error)
-	// Workspace returns the options for opening folders with a configuration.
-	Workspace func(config.Config) (workspace.Options, error)
+	Agents func() ([]profiles.Profile, error)
+	// Workspace has the options for opening folders.
+	Workspace workspace.Options
 }
 
 // Run asks, writes the configuration file and prints what to add to the editor. If it fails,
@@ -183,7 +183,7 @@ func (o *run) findTerminal() error {
 }
 
 func (o *run) foundAgents() []string {
-	profiles, _ := o.Agents(o.config) // without those of the registry if it cannot be read
+	profiles, _ := o.Agents() // without those of the registry if it cannot be read
 	var names []string
 	for _, p := range profiles {
 		if inventory.ReportAgent(p, o.config).Found != "" {
@@ -468,11 +468,7 @@ func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	options, err := o.Workspace(o.config)
-	if err != nil {
-		return nil, err
-	}
-	w, err := workspace.Open(ctx, roots, options)
+	w, err := workspace.Open(ctx, roots, o.Workspace)
 	if err != nil {
 		return nil, err
 	}
