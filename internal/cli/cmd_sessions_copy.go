@@ -41,7 +41,7 @@ func (set *settings) copySessions(ctx context.Context, source, target string) er
 	from, name, err := set.namedStore(source)
 	if err == nil && !isPostgres(name) && !sqlite.Exists(name) {
 		err = fmt.Errorf("there is no session store in %s: give a folder that --state-dir can "+
-			"name, such as %s", text.Printable(name), defaultStateDirText())
+			"name, such as ~/backup", text.Printable(name))
 	}
 	if err != nil {
 		return err

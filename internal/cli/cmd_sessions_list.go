@@ -140,10 +140,9 @@ func listed(out io.Writer, found []sessionstore.Session) (all []listing) {
 	for _, one := range found {
 		l := listing{string(one.ID), one.Updated.UTC().Format(time.RFC3339),
 			cmp.Or(sessions.ListedTitle(one), "-"), sessions.ListedAgent(one),
-			folders(one.Keys.Roots.All(), workspace.Dir.String)}
+			folders(one.Keys.Roots.All(), people)}
 		if people {
 			l.id, l.updated = text.Prefix(l.id, length), terminal.Since(one.Updated, now)
-			l.folders = folders(one.Keys.Roots.All(), fromHome)
 		}
 		all = append(all, l)
 	}
@@ -166,23 +165,27 @@ func uniqueLength(sessions []sessionstore.Session) int {
 }
 
 // fromHome returns a path with "~" for the home directory.
-func fromHome(d workspace.Dir) string {
+func fromHome(path string) string {
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return d.String()
+		return path
 	}
-	rel, err := filepath.Rel(home, d.String())
-	if err != nil || rel == ".." || strings.HasPrefix(rel, ".."+string(filepath.Separator)) {
-		return d.String()
+	if rel, err := filepath.Rel(home, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.Join("~", rel)
 	}
-	return filepath.Join("~", rel)
+	return path
 }
 
-// folders returns directories on one line, as name spells them, quoting those with spaces.
-func folders(dirs iter.Seq2[int, workspace.Dir], name func(workspace.Dir) string) string {
+// folders returns directories on one line, quoting those with spaces. The short ones begin with
+// "~" in the home directory.
+func folders(dirs iter.Seq2[int, workspace.Dir], short bool) string {
 	var names []string
 	for _, d := range dirs {
-		name := text.Printable(name(d))
+		name := d.String()
+		if short {
+			name = fromHome(name)
+		}
+		name = text.Printable(name)
 		if strings.Contains(name, " ") && !strings.HasPrefix(name, `"`) {
 			name = strconv.Quote(name)
 		}

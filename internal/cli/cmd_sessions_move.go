@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func newSessionsMove(set *settings) *cobra.Command {
@@ -126,8 +125,7 @@ func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) err
 		text.Line(text.Plain(session.Title), 80)); err != nil {
 		return err
 	}
-	spelled := workspace.Dir.String
-	before, after := folders(session.Keys.Roots.All(), spelled), folders(to.Roots.All(), spelled)
+	before, after := folders(session.Keys.Roots.All(), false), folders(to.Roots.All(), false)
 	if before == after {
 		_, err := fmt.Fprintf(s.out, "  %s (only its real path changes)\n", before)
 		return err

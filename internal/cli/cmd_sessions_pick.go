@@ -55,7 +55,7 @@ func (p pickedSessions) row(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
 		Session: pickedSession{p, one}, ID: string(one.ID), Updated: one.Updated,
 		Title: cmp.Or(sessions.ListedTitle(one), "-"),
-		Agent: sessions.ListedAgent(one), Detail: folders(one.Keys.Roots.All(), fromHome),
+		Agent: sessions.ListedAgent(one), Detail: folders(one.Keys.Roots.All(), true),
 	}
 }
 

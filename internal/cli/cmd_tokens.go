@@ -334,7 +334,7 @@ func printTokens(s streams, all []tokenReport) error {
 		"CREATED (UTC)")
 	for _, r := range all {
 		table.Row(r.Name, r.Token, r.For, timeOrDash(r.Expires),
-			folders(r.Within.All(), workspace.Dir.String),
+			folders(r.Within.All(), false),
 			cmp.Or(text.Printable(r.Label), "-"), cmp.Or(r.Agent, "-"), timeOrDash(r.Created))
 	}
 	return table.Print()

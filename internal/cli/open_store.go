@@ -71,18 +71,6 @@ func defaultStateDir() (string, error) {
 	}
 }
 
-// defaultStateDirText describes the default without naming a user's home directory.
-func defaultStateDirText() string {
-	switch runtime.GOOS {
-	case "windows":
-		return `%LocalAppData%\acp-agent`
-	case "darwin":
-		return "~/Library/Application Support/acp-agent"
-	default:
-		return "$XDG_STATE_HOME/acp-agent or ~/.local/state/acp-agent"
-	}
-}
-
 // storeVariables returns the names of the environment variables with which the session store can be
 // opened. Agents and MCP servers do not get them.
 func (s *storeSettings) storeVariables() []string {

@@ -61,7 +61,7 @@ func newRoot(s streams) *cobra.Command {
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(explainFlagError)
 	root.PersistentFlags().StringVar(&set.configPath, "config", "",
-		"read settings from `FILE` (default "+config.DefaultPathText()+")")
+		"read settings from `FILE` (default "+fromHome(config.DefaultPath())+")")
 	root.Flags().AddFlagSet(set.flags)
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
 	root.AddCommand(newRun(set), newSessions(set), newAgents(set),

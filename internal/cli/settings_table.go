@@ -22,6 +22,7 @@ type setting struct {
 // table returns all settings. The flags, [settings.load] and the completion are made from it, and
 // so is a table in docs/reference.md.
 func (set *settings) table() []setting {
+	usual, _ := defaultStateDir() // none if it cannot be determined
 	return []setting{
 		{
 			flag: "agent", key: "agent", to: &set.agent, complete: set.completeAgents,
@@ -53,7 +54,7 @@ func (set *settings) table() []setting {
 		{
 			flag: "state-dir", variable: "ACP_AGENT_STATE_DIR", key: "stateDir", to: &set.stateDir,
 			complete: directories,
-			help:     "keep sessions in `DIR` (default " + defaultStateDirText() + ")",
+			help:     "keep sessions in `DIR` (default " + fromHome(usual) + ")",
 		},
 		{
 			flag: "store", variable: storeVariable, key: "store", to: &set.store,

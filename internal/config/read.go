@@ -56,19 +56,6 @@ func DefaultPath() string {
 	return filepath.Join(dir, "acp-agent", "config.json")
 }
 
-// DefaultPathText describes the default without naming a user's home directory.
-func DefaultPathText() string {
-	switch runtime.GOOS {
-	case "windows":
-		return `%AppData%\acp-agent\config.json`
-	case "darwin":
-		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/Library/Application " +
-			"Support/acp-agent/config.json"
-	default:
-		return "$XDG_CONFIG_HOME/acp-agent/config.json or ~/.config/acp-agent/config.json"
-	}
-}
-
 // Parse decodes a configuration file, which may have comments and trailing commas. It rejects
 // unknown keys, so that a typo is not silently ignored. It changes content.
 func Parse(path string, content []byte) (Config, error) {
