@@ -5,11 +5,9 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"golang.org/x/mod/module"
 )
 
-// development is the number of a program that was not built from a release.
+// development is the number of a program whose version Go did not record.
 const development = "0.0.0-dev"
 
 // Version describes what a program was built from.
@@ -32,7 +30,7 @@ func Of(info *debug.BuildInfo) Version {
 	}
 	number, _, changed := strings.Cut(strings.TrimPrefix(info.Main.Version, "v"), "+dirty")
 	v.Changed = changed
-	if number != "" && number != "(devel)" && !beforeFirstRelease(info.Main.Version) {
+	if number != "" && number != "(devel)" {
 		v.Number = number
 	}
 	for _, s := range info.Settings {
@@ -46,12 +44,4 @@ func Of(info *debug.BuildInfo) Version {
 		}
 	}
 	return v
-}
-
-// beforeFirstRelease reports whether a version is one that Go derives from a commit in a history
-// without a release.
-func beforeFirstRelease(version string) bool {
-	version, _, _ = strings.Cut(version, "+")
-	base, err := module.PseudoVersionBase(version)
-	return err == nil && base == ""
 }

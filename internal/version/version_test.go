@@ -16,7 +16,7 @@ func TestOf(t *testing.T) {
 		{Key: "vcs.modified", Value: "false"},
 	}
 	const (
-		untagged = "v0.0.0-20261122210558-9871c4375694"
+		untagged = "0.0.0-20261122210558-9871c4375694"
 		later    = "1.2.4-0.20261122210558-9871c4375694"
 	)
 	malformed := []debug.BuildSetting{{Key: "vcs.time", Value: "now"}}
@@ -28,9 +28,9 @@ func TestOf(t *testing.T) {
 		"a release":           {"v1.2.3", settings, Version{"1.2.3", "9871c43", commit, false}},
 		"go install":          {"v1.2.3", nil, Version{Number: "1.2.3"}},
 		"after a release":     {"v" + later, nil, Version{Number: later}},
-		"no release yet":      {untagged, settings, Version{development, "9871c43", commit, false}},
+		"no release yet":      {"v" + untagged, settings, Version{untagged, "9871c43", commit, false}},
 		"a changed checkout":  {"v1.2.3+dirty", nil, Version{Number: "1.2.3", Changed: true}},
-		"changed, no release": {untagged + "+dirty", nil, Version{Number: development, Changed: true}},
+		"changed, no release": {"v" + untagged + "+dirty", nil, Version{Number: untagged, Changed: true}},
 		"without a checkout":  {"(devel)", nil, Version{Number: development}},
 		"without information": {"", nil, Version{Number: development}},
 		"a malformed date":    {"v1.0.0", malformed, Version{Number: "1.0.0"}},
