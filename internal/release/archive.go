@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -65,7 +64,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	compressed := gzip.NewWriter(&b)
 	archive := tar.NewWriter(compressed)
-	for _, f := range sorted(files) {
+	for _, f := range files {
 		err := archive.WriteHeader(&tar.Header{
 			Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: date,
 			Format: tar.FormatUSTAR,
@@ -88,7 +87,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 func zipped(files []file, date time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	archive := zip.NewWriter(&b)
-	for _, f := range sorted(files) {
+	for _, f := range files {
 		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: date}
 		header.SetMode(f.mode)
 		w, err := archive.CreateHeader(header)
@@ -101,10 +100,4 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 	}
 	err := archive.Close()
 	return b.Bytes(), err
-}
-
-func sorted(files []file) []file {
-	return slices.SortedFunc(slices.Values(files), func(a, b file) int {
-		return strings.Compare(a.name, b.name)
-	})
 }

@@ -30,12 +30,16 @@ func (t target) executable() string {
 	return "acp-agent"
 }
 
-// compile builds the program for each target, and reads the version from the first. The version
-// must contain the commit's date, so that archives have the same date in every run.
+// compile builds the program for each target as the Makefile does, and reads the version from the
+// first. The version must contain the commit's date, so that archives have the same date in every
+// run.
 func (r *release) compile(ctx context.Context, work string, targets []target) error {
 	for _, t := range targets {
 		p := program{t, filepath.Join(work, t.os+"_"+t.arch, t.executable())}
-		if err := r.compileOne(ctx, p); err != nil {
+		_, err := r.run(ctx, []string{"CGO_ENABLED=0", "GOOS=" + t.os, "GOARCH=" + t.arch},
+			"go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", p.path,
+			"./cmd/acp-agent")
+		if err != nil {
 			return err
 		}
 		r.programs = append(r.programs, p)
@@ -49,18 +53,6 @@ func (r *release) compile(ctx context.Context, work string, targets []target) er
 		return errors.New("the commit is not known: build in a git clone, with git in PATH")
 	}
 	return nil
-}
-
-// compileOne builds one program as the Makefile does, and records the commit in it.
-func (r *release) compileOne(ctx context.Context, p program) error {
-	path, err := filepath.Abs(p.path)
-	if err != nil {
-		return err
-	}
-	_, err = r.run(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch},
-		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags", "-s -w", "-o", path,
-		"./cmd/acp-agent")
-	return err
 }
 
 // run runs a command in the checkout with additional environment variables and returns what it
