@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -139,7 +140,7 @@ func listed(out io.Writer, found []sessionstore.Session) (all []listing) {
 	people, length, now := terminal.Width(out) > 0, uniqueLength(found), time.Now()
 	for _, one := range found {
 		l := listing{string(one.ID), one.Updated.UTC().Format(time.RFC3339),
-			cmp.Or(sessions.ListedTitle(one), "-"), sessions.ListedAgent(one),
+			cmp.Or(sessions.ListedTitle(one), "-"), conversation.AgentName(one.Agent),
 			folders(one.Keys.Roots.All(), people)}
 		if people {
 			l.id, l.updated = text.Prefix(l.id, length), terminal.Since(one.Updated, now)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -55,7 +56,7 @@ func (p pickedSessions) row(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
 		Session: pickedSession{p, one}, ID: string(one.ID), Updated: one.Updated,
 		Title: cmp.Or(sessions.ListedTitle(one), "-"),
-		Agent: sessions.ListedAgent(one), Detail: folders(one.Keys.Roots.All(), true),
+		Agent: conversation.AgentName(one.Agent), Detail: folders(one.Keys.Roots.All(), true),
 	}
 }
 

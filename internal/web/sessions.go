@@ -44,7 +44,7 @@ type record struct {
 
 func newRecord(s sessionstore.Session) record {
 	r := record{ID: string(s.ID), Title: text.Line(text.Plain(s.ListedTitle()), 300),
-		Agent: agentName(s.Agent), Created: s.Created, Updated: s.Updated, Turns: s.Turns,
+		Agent: conversation.AgentName(s.Agent), Created: s.Created, Updated: s.Updated, Turns: s.Turns,
 		Archived: s.Archived}
 	for _, dir := range s.Keys.Roots.All() {
 		r.Folders = append(r.Folders, text.Printable(dir.String()))
@@ -53,10 +53,6 @@ func newRecord(s sessionstore.Session) record {
 		}
 	}
 	return r
-}
-
-func agentName(a sessionstore.Agent) string {
-	return text.Printable(conversation.AgentName(a))
 }
 
 // isEmpty reports whether a session has neither a turn nor a title: an editor has opened it, and

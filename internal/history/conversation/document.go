@@ -31,7 +31,7 @@ func AgentName(a sessionstore.Agent) string {
 	if a.Profile == "" && a.Kind == "proxy" {
 		return "agent without a name" // it was given as a command
 	}
-	return cmp.Or(a.Profile, a.Kind)
+	return text.Printable(cmp.Or(a.Profile, a.Kind))
 }
 
 // Lines returns the lines of a diff without its file names.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
-	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -188,17 +188,9 @@ func (r *costReader) notes() []string {
 		default:
 			continue
 		}
-		notes = append(notes, fmt.Sprintf("%s %s (%s)", costAgent(agent), said,
+		notes = append(notes, fmt.Sprintf("%s %s (%s)", conversation.AgentName(agent), said,
 			text.Count(from.turns, "turn", "turns")))
 	}
 	slices.Sort(notes)
 	return notes
-}
-
-// costAgent returns how people call an agent.
-func costAgent(a sessionstore.Agent) string {
-	if a.Kind == model.Kind {
-		return "the model"
-	}
-	return text.Printable(cmp.Or(a.Profile, a.Kind))
 }

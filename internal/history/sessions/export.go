@@ -103,7 +103,7 @@ func document(write func(io.Writer, conversation.Document) error) Format {
 		d := conversation.Document{
 			Title:   cmp.Or(ListedTitle(one), "Conversation"),
 			Session: text.Printable(string(r.ID)),
-			Agent:   text.Printable(conversation.AgentName(one.Agent)),
+			Agent:   conversation.AgentName(one.Agent),
 			Created: r.CreatedAt, Updated: r.UpdatedAt, Entries: entries,
 		}
 		for _, dir := range one.Keys.Roots.All() {

@@ -1,7 +1,6 @@
 package sessions
 
 import (
-	"cmp"
 	"iter"
 	"strings"
 	"time"
@@ -48,11 +47,6 @@ func NewReport(s sessionstore.Session) Report {
 		CreatedAt:           s.Created.UTC(), UpdatedAt: s.Updated.UTC(),
 		Title: s.Title, Turns: s.Turns, Archived: s.Archived, Gone: s.Gone,
 	}
-}
-
-// ListedAgent returns what tables of sessions show as the agent.
-func ListedAgent(s sessionstore.Session) string {
-	return text.Printable(cmp.Or(s.Agent.Profile, s.Agent.Kind))
 }
 
 // ListedTitle returns what tables of sessions show as the title.
