@@ -57,7 +57,9 @@ func newRun(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runPrompt(cmd.Context(), set, r, prompt, command)
+			return runPrompt(cmd.Context(), set, r, prompt, command, func(id string) {
+				fmt.Fprintln(set.err, "session", id)
+			})
 		},
 	}
 	r.define(cmd)
@@ -156,7 +158,7 @@ func (r runFlags) chat(
 	}
 	err = terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
 		"an empty line ends the chat.", d.name())
-	if err == nil && d.name() == explore.Kind {
+	if err == nil && d.name() == explore.Kind && !set.flags.Changed("agent") {
 		err = terminal.Say(set.out, "No agent is configured, so acp-agent itself answers; /help "+
 			"lists what it can, and acp-agent setup chooses an agent.")
 	}
@@ -164,7 +166,7 @@ func (r runFlags) chat(
 		return err
 	}
 	id := ""
-	set.opened = func(opened string) {
+	opened := func(opened string) {
 		id = opened
 		r.session.Load, r.session.Fork, r.session.Last = "", "", false
 		r.session.Resume, r.session.Mode, r.session.ThoughtLevel, r.worktree = opened, "", "", ""
@@ -172,7 +174,7 @@ func (r runFlags) chat(
 	err = screen.Chat(ctx, func(ctx context.Context, prompt string) error {
 		turn, done := set.interrupts.only(ctx)
 		defer done()
-		err := runPrompt(turn, set, r, runner.Prompt{Text: prompt}, command)
+		err := runPrompt(turn, set, r, runner.Prompt{Text: prompt}, command, opened)
 		if id == "" || ctx.Err() != nil { // no later prompt could be answered
 			return err
 		}
@@ -187,17 +189,15 @@ func (r runFlags) chat(
 	return err
 }
 
-// runPrompt serves itself as it serves an editor, and sends one prompt.
+// runPrompt serves itself as it serves an editor, and sends one prompt. opened gets the id of the
+// session.
 func runPrompt(
 	ctx context.Context, set *settings, r runFlags, prompt runner.Prompt, command []string,
+	opened func(id string),
 ) (err error) {
 	show, stderr := terminal.NewPrinter(set.out), set.err
 	set.err = show.Aside(stderr)
 	defer func() { set.err = stderr }()
-	opened := set.opened
-	if opened == nil {
-		opened = func(id string) { fmt.Fprintln(set.err, "session", id) }
-	}
 	d, err := set.downstream(command)
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func newSessions(set *settings) *cobra.Command {
 				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
 				return set.list(cmd.Context(), store, q, 0)
 			}
-			return terminal.Pick(cmd.Context(), screen, pickedSessions{set, store})
+			return terminal.Pick(cmd.Context(), screen, pickedSessions{set, store, screen})
 		})
 	}
 	return cmd

@@ -20,8 +20,9 @@ import (
 
 // pickedSessions are the sessions of a store, of which the user chooses one on a screen.
 type pickedSessions struct {
-	set   *settings
-	store sessionstore.Store
+	set    *settings
+	store  sessionstore.Store
+	screen *terminal.Screen
 }
 
 // List implements [terminal.Sessions].
@@ -85,47 +86,34 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 	return format.Export(ctx, p.set.out, p.store, p.one, file)
 }
 
-// Continue implements [terminal.Session].
-func (p pickedSession) Continue(way terminal.Way) terminal.Conversation {
-	if obstacle := p.set.obstacle(p.one); obstacle != "" {
-		return terminal.Conversation{Obstacle: obstacle}
-	}
-	c := terminal.Conversation{Send: p.sender(way)}
-	if p.one.Agent.Kind == model.Kind && p.set.soleModel() == "" {
-		c.Models = p.set.config.ModelIDs()
-	}
-	return c
-}
+// Obstacle implements [terminal.Session].
+func (p pickedSession) Obstacle() string { return p.set.obstacle(p.one) }
 
-// sender returns a function that runs a prompt with a model, or with the agent of the session.
-// Ctrl-C ends only the answer.
-func (p pickedSession) sender(
-	way terminal.Way,
-) func(ctx context.Context, model, prompt string) error {
-	flag, id := "--resume", string(p.one.ID) // of the next run
-	if way == terminal.Fork {
-		flag = "--fork"
-	}
-	return func(ctx context.Context, model, prompt string) error {
-		args := append([]string{"run", flag, id}, p.set.here("state-dir", "store")...)
-		if model != "" {
-			args = append(args, "--model="+model)
-		} else {
-			args = append(args, p.set.agentFlags(p.one.Agent)...)
-		}
-		if strings.HasPrefix(prompt, "-") {
-			prompt = " " + prompt // it is not a flag
-		}
-		turn, done := p.set.interrupts.only(ctx)
-		defer done()
-		s := p.set.streams
-		s.interrupts = nil
-		s.opened = func(opened string) { id, flag = opened, "--resume" } // otherwise it may start next time
-		if status := run(turn, append(args, prompt), s); ctx.Err() != nil {
-			return &statusError{status}
-		}
+// Models implements [terminal.Session].
+func (p pickedSession) Models() []string {
+	if p.one.Agent.Kind != model.Kind || p.set.soleModel() != "" {
 		return nil
 	}
+	return p.set.config.ModelIDs()
+}
+
+// Chat implements [terminal.Session]. What is configured to answer does not matter.
+func (p pickedSession) Chat(ctx context.Context, fork bool, model string) error {
+	flags := []string{"--agent", ""}
+	if own, _ := p.set.agentArguments(p.one.Agent); own != nil {
+		flags = own
+	}
+	if model != "" {
+		flags[1] = model
+	}
+	if err := p.set.flags.Set(strings.TrimPrefix(flags[0], "--"), flags[1]); err != nil {
+		return err
+	}
+	r := runFlags{rootFlags: rootFlags{cwd: "."}}
+	if r.session.Resume = string(p.one.ID); fork {
+		r.session.Resume, r.session.Fork = "", r.session.Resume
+	}
+	return r.chat(ctx, p.screen, p.set, nil)
 }
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
@@ -146,12 +134,4 @@ func (set *settings) obstacle(one sessionstore.Session) string {
 		}
 	}
 	return ""
-}
-
-// agentFlags returns the flags that choose the agent of a session that has no obstacle.
-func (set *settings) agentFlags(owner sessionstore.Agent) []string {
-	if flags, _ := set.agentArguments(owner); flags != nil {
-		return flags
-	}
-	return []string{"--agent=", "--model="}
 }

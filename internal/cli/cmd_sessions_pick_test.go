@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/config"
-	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -38,7 +37,7 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 	set := newSettings(streams{})
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
 	picked := pickedSession{pickedSessions{set: set}, one}
-	require.Contains(t, picked.Continue(terminal.Resume).Obstacle,
+	require.Contains(t, picked.Obstacle(),
 		"run: acp-agent run --resume s PROMPT -- ./agent")
 	one.Agent.Profile = "no-such-agent --acp"
 	require.Contains(t, set.obstacle(one), "PROMPT -- PATH/no-such-agent --acp")
@@ -74,7 +73,7 @@ func TestModelsOfAPickedSession(t *testing.T) {
 	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	picked := pickedSession{pickedSessions{set: set}, one}
-	require.Equal(t, []string{"a", "b"}, picked.Continue(terminal.Resume).Models)
+	require.Equal(t, []string{"a", "b"}, picked.Models())
 	set.config.Model = "b"
-	require.Empty(t, picked.Continue(terminal.Resume).Models)
+	require.Empty(t, picked.Models())
 }

@@ -106,8 +106,12 @@ func (set *settings) printFound(found []sessionstore.Found) error {
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id, prompt string) string {
 	flags, command := set.agentArguments(one.Agent)
-	words := slices.Concat([]string{"acp-agent", "run"}, set.here("state-dir"), flags,
-		[]string{"--resume", id})
+	words := []string{"acp-agent", "run"}
+	if set.configPath != "" {
+		words = append(words, "--config="+set.configPath)
+	}
+	where := set.given(func(name string) bool { return name == "state-dir" })
+	words = slices.Concat(words, where, flags, []string{"--resume", id})
 	line := shellLine(words...) + " " + prompt
 	if command != "" {
 		line += " -- " + command

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/setup"
@@ -49,13 +48,12 @@ func newSetup(set *settings) *cobra.Command {
 				o.Allow = set.allow
 			}
 			var err error
-			if o.Workspace, err = set.workspace(); err != nil {
+			o.Workspace, err = set.workspace()
+			if err = cmp.Or(err, set.makeAbsolute()); err != nil {
 				return err
 			}
-			o.Arguments, err = set.given("agent", "model", "dir", "keep-dirs", "allow")
-			if err != nil {
-				return err
-			}
+			answered := []string{"agent", "model", "dir", "keep-dirs", "allow"} // or asked
+			o.Arguments = set.given(func(name string) bool { return !slices.Contains(answered, name) })
 			err = setup.Run(cmd.Context(), o)
 			if errors.Is(err, context.Canceled) {
 				fmt.Fprintln(set.err, "\nacp-agent: interrupted; nothing was written")
@@ -76,20 +74,12 @@ func newSetup(set *settings) *cobra.Command {
 	return cmd
 }
 
-// given returns the flags that the command line has, without the named ones. Paths become absolute,
-// as an editor may start acp-agent anywhere.
-func (set *settings) given(without ...string) ([]string, error) {
+// makeAbsolute makes the paths of settings absolute, as an editor may start acp-agent anywhere.
+func (set *settings) makeAbsolute() (err error) {
 	for _, path := range []*string{&set.stateDir, &set.logFile, &set.trace, &set.rules} {
-		if *path == "" {
-			continue
+		if *path != "" && err == nil {
+			*path, err = filepath.Abs(*path)
 		}
-		absolute, err := filepath.Abs(*path)
-		if err != nil {
-			return nil, err
-		}
-		*path = absolute
 	}
-	return set.again(func(f *pflag.Flag) bool {
-		return f.Changed && !slices.Contains(without, f.Name)
-	}), nil
+	return err
 }

@@ -188,26 +188,11 @@ func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
 	return &both
 }
 
-// here returns --config and those of the named flags that the command line has: another command
-// needs them to see the same sessions.
-func (set *settings) here(names ...string) []string {
-	return append(set.configFlag(), set.again(func(f *pflag.Flag) bool {
-		return f.Changed && slices.Contains(names, f.Name)
-	})...)
-}
-
-// configFlag returns --config if the command line has it.
-func (set *settings) configFlag() []string {
-	if set.configPath == "" {
-		return nil
-	}
-	return []string{"--config=" + set.configPath}
-}
-
-// again returns the flags that are wanted, with their values.
-func (set *settings) again(wanted func(*pflag.Flag) bool) (flags []string) {
+// given returns the flags of these settings that the command line has and that are wanted, with
+// their values.
+func (set *settings) given(wanted func(name string) bool) (flags []string) {
 	set.flags.VisitAll(func(f *pflag.Flag) {
-		if !wanted(f) {
+		if !f.Changed || !wanted(f.Name) {
 			return
 		}
 		values := []string{f.Value.String()}

@@ -19,8 +19,6 @@ type streams struct {
 	out, err io.Writer
 	// interrupts says what Ctrl-C ends.
 	interrupts *interrupts
-	// opened, if not nil, gets the id of each session that run opens, in place of standard error.
-	opened func(id string)
 }
 
 func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr} }

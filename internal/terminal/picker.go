@@ -28,27 +28,12 @@ type Session interface {
 	Export(ctx context.Context, file string) error
 	// Delete removes the session.
 	Delete(ctx context.Context) error
-	// Continue returns how the user can go on with the session.
-	Continue(way Way) Conversation
-}
-
-// Way is a way to continue a session.
-type Way int
-
-// The ways to continue a session.
-const (
-	Resume Way = iota
-	Fork       // in a copy
-)
-
-// Conversation says how a session is continued.
-type Conversation struct {
-	// Obstacle says why it cannot be continued, and what to do. It is empty if it can.
-	Obstacle string
-	// Models are the models of which the user must choose one. It is empty if the model is known.
-	Models []string
-	// Send sends a prompt and prints the answer. model is one of Models, or empty.
-	Send func(ctx context.Context, model, prompt string) error
+	// Obstacle says why the session cannot be continued, and what to do, or returns "".
+	Obstacle() string
+	// Models returns the models of which the user must choose one, none if the model is known.
+	Models() []string
+	// Chat continues the session, or a copy, with a model if the user had to choose one.
+	Chat(ctx context.Context, fork bool, model string) error
 }
 
 // Row is a session as a picker shows it. All texts are printable.
@@ -235,9 +220,9 @@ func (p *picker) answer(ctx context.Context, key string) error {
 func (p *picker) act(ctx context.Context, key string, row Row) error {
 	switch key {
 	case keyEnter:
-		return p.talk(ctx, row, Resume)
+		return p.talk(ctx, row, false)
 	case "\x06":
-		return p.talk(ctx, row, Fork)
+		return p.talk(ctx, row, true)
 	case "\x16":
 		return p.outside(func() error { return p.view(ctx, row) })
 	case "\x05":

@@ -50,12 +50,13 @@ func TestTypedText(t *testing.T) {
 // asking is a session whose model must be chosen.
 type asking struct{ Session }
 
-func (asking) Continue(Way) Conversation { return Conversation{Models: []string{"a", "b"}} }
+func (asking) Obstacle() string { return "" }
+func (asking) Models() []string { return []string{"a", "b"} }
 
 // With several models the picker asks for one.
 func TestPickerAsksForAModel(t *testing.T) {
 	p := &picker{}
-	require.NoError(t, p.talk(t.Context(), asking{}, Resume))
+	require.NoError(t, p.talk(t.Context(), asking{}, false))
 	require.Equal(t, "Which model (a, b)? ", p.ask.text)
 	require.NoError(t, p.ask.answered(t.Context(), ""))
 	require.Empty(t, p.notice)
