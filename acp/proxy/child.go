@@ -22,8 +22,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// child is a running process of the agent, which speaks over its standard streams.
+// child is a process of the agent, which speaks over its standard streams.
 type child struct {
+	place   place // which sessions it serves
 	limits  limits
 	log     *slog.Logger
 	client  backend.Client
@@ -45,79 +46,80 @@ type child struct {
 	stray      atomic.Int64           // lines of its stdout that were no messages
 	firstStray atomic.Pointer[string] // the first of them
 
-	place place // which sessions it serves
+	life    context.Context         // from before the start until the process is about to end
+	stop    context.CancelCauseFunc // ends life; cause: nil, or how it misbehaved
+	grace   context.Context         // the process is killed when it ends
+	kill    context.CancelFunc      // ends grace
+	started chan struct{}           // closed once it can be used, or could not be started
+	done    chan struct{}           // closed once the connection and the process have ended
+	crashed bool                    // it ended without stop, or misbehaved; set before done
+	exit    error                   // why it ended, usually an *endedError; set before done
 
-	serving context.Context         // ends with the connection, or when it is about to end
-	stop    context.CancelCauseFunc // ends the connection; cause: nil, or how it misbehaved
-	crashed atomic.Bool             // it ended without stop, or misbehaved
-	done    chan struct{}           // closed when the connection and the process have ended
-	exit    error                   // why, usually an *endedError; set before done is closed
-
-	active   atomic.Bool // it was used, or has sent something, since stopIfIdle was called last
-	loadable atomic.Bool // its sessions can be opened in another process
-
-	mu   sync.Mutex
-	uses []*use // by sessions
-	pins int    // requests to it and from it, and openings of sessions, that are in progress
+	mu     sync.Mutex
+	uses   []*use // by sessions
+	pins   int    // its start, requests to and from it, openings of sessions: all in progress
+	active bool   // something was done for it, or it has sent something, since stopIfIdle
 }
 
-// startChild starts the process of a place. onEnd is called once it has ended.
-func (p *proxy) startChild(ctx context.Context, at place, onEnd func()) (*child, error) {
+// newChild returns a child that is not started yet.
+func (p *proxy) newChild(ctx context.Context, at place) *child {
+	o := p.options
+	c := &child{
+		place: at, limits: o.limits, log: o.Logger, client: p.client, secrets: p.secrets,
+		router: newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
+		login:  o.Profile.Start.Login, sandboxer: o.Sandboxer,
+		settings: text.Code("agents." + cmp.Or(o.Profile.Name, "NAME")),
+		started:  make(chan struct{}), done: make(chan struct{}), pins: 1,
+	}
+	c.life, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	c.grace, c.kill = context.WithCancel(context.WithoutCancel(ctx))
+	return c
+}
+
+// startProcess starts the process and serves its connection. onEnd is called once it has ended.
+func (p *proxy) startProcess(ctx context.Context, c *child, onEnd func()) error {
 	o := p.options
 	command := p.command
-	command.Args = append(slices.Clone(command.Args), at.args()...)
+	command.Args = slices.Concat(command.Args, c.place.args)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
-	command, err := o.Profile.Restrict(command, at.writable())
+	command, err := o.Profile.Restrict(command, c.place.roots)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &child{
-		limits:  o.limits,
-		client:  p.client,
-		router:  newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
-		secrets: p.secrets,
-		own:     p.ownDirs(command),
-		login:   o.Profile.Start.Login,
-		sandbox: command.Sandbox, sandboxer: o.Sandboxer,
-		settings: text.Code("agents." + cmp.Or(o.Profile.Name, "NAME")),
-		place:    at,
-		done:     make(chan struct{}),
-	}
+	c.own, c.sandbox = p.ownDirs(command), command.Sandbox
 	c.process, err = process.Start(ctx, command, process.Options{
 		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace, Refused: c.refused.add,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
+	c.log = o.Logger.With("child", c.process.Name())
 	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, o.limits.MaxLine)
 	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
 		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
 	})
-	c.log = o.Logger.With("child", c.process.Name())
-	c.serving, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	go c.serve(onEnd)
-	return c, nil
+	return nil
 }
 
 // serve runs the connection until it ends, and then ends the process.
 func (c *child) serve(onEnd func()) {
-	ctx := c.serving
 	defer close(c.done)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer c.stop(nil)
-	if c.place != (place{}) {
-		watching.Go(func() { c.stopWhenIdle(ctx) })
+	if !c.place.isMain() {
+		watching.Go(c.stopWhenIdle)
 	}
-	err := c.conn.Serve(ctx)
-	crashed, reason := ctx.Err() == nil, context.Cause(ctx)
+	err := c.conn.Serve(c.life)
+	crashed, reason := c.life.Err() == nil, context.Cause(c.life)
 	if reason == context.Canceled {
 		reason = nil
 	}
-	c.crashed.Store(crashed || reason != nil)
+	c.crashed = crashed || reason != nil
 	c.stop(nil)
-	ended, failure := c.end(context.WithoutCancel(ctx))
+	ended, failure := c.end()
 	if c.exit = failure; failure != nil {
 		c.log.Error("cannot end the agent", "error", failure)
 	} else {
@@ -136,15 +138,15 @@ func (c *child) serve(onEnd func()) {
 	onEnd()
 }
 
-// end ends the process with its group, at once if ctx ends, and returns how it ended. It fails if
-// the process cannot be ended.
-func (c *child) end(ctx context.Context) (*endedError, error) {
+// end ends the process with its group, and returns how it ended. It fails if the process cannot be
+// ended.
+func (c *child) end() (*endedError, error) {
 	_ = c.process.Stdout().Close() // the connection may have closed it
-	if err := c.process.Stop(ctx); err != nil {
+	if err := c.process.Stop(c.grace); err != nil {
 		return nil, err
 	}
 	return &endedError{Name: c.process.Name(), Stderr: c.process.Stderr(),
-		Exit: c.process.Wait(context.WithoutCancel(ctx))}, nil
+		Exit: c.process.Wait(context.Background())}, nil
 }
 
 // traced returns the function that passes the messages of the process to trace, or nil if trace is
@@ -295,7 +297,7 @@ func (c *child) close(ctx context.Context) error {
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		_, _ = c.end(ctx) // serve gets the same error
+		c.kill()
 		<-c.done
 	}
 	if _, ended := errors.AsType[*endedError](c.exit); !ended {

@@ -49,7 +49,7 @@ func (u *use) release(ctx context.Context) error {
 	c := u.child
 	c.mu.Lock()
 	c.uses = slices.DeleteFunc(c.uses, func(other *use) bool { return other == u })
-	last := len(c.uses) == 0 && c.place != place{}
+	last := len(c.uses) == 0 && !c.place.isMain()
 	if last {
 		c.stop(nil)
 	}
@@ -72,8 +72,24 @@ func (c *child) sharing() (all []*session) {
 	return all
 }
 
-// running reports whether sessions can use the child: it has not ended, and is not being ended.
-func (c *child) running() bool { return c.serving.Err() == nil }
+// running reports whether sessions can use the child: it was started, and is not about to end.
+func (c *child) running() bool {
+	select {
+	case <-c.started:
+		return c.life.Err() == nil
+	default:
+		return false
+	}
+}
+
+// awaitStart waits until the child was started, and reports whether it is running.
+func (c *child) awaitStart(ctx context.Context) bool {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+	}
+	return c.running()
+}
 
 // awaitEnd waits until a child that is not running has ended, because another process is about to
 // open its sessions.
@@ -90,11 +106,11 @@ func (c *child) awaitEnd(ctx context.Context) error {
 }
 
 // pin keeps the child from being stopped as idle until unpin is called. It returns false if the
-// child is not running.
+// child is about to end.
 func (c *child) pin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.running() {
+	if c.life.Err() != nil {
 		return false
 	}
 	c.pins++
@@ -106,7 +122,7 @@ func (c *child) unpin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pins--
-	c.active.Store(true)
+	c.active = true
 }
 
 // whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
@@ -117,9 +133,9 @@ func (c *child) whilePinned(work backend.Work) backend.Work {
 	}
 }
 
-// stopWhenIdle stops the child once it is idle. It returns when ctx ends.
-func (c *child) stopWhenIdle(ctx context.Context) {
-	for range pause.Every(ctx, c.limits.Idle) {
+// stopWhenIdle stops the child once it is idle. It returns when the child is about to end.
+func (c *child) stopWhenIdle() {
+	for range pause.Every(c.life, c.limits.Idle) {
 		c.stopIfIdle()
 	}
 }
@@ -129,8 +145,9 @@ func (c *child) stopWhenIdle(ctx context.Context) {
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.active.Swap(false) || c.pins > 0 || !c.loadable.Load() || !c.running() ||
-		c.router.working() {
+	busy := c.active || c.pins > 0 || c.router.working()
+	c.active = false
+	if busy || !c.info.Load && !c.info.Resume || !c.running() {
 		return
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")

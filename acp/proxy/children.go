@@ -3,11 +3,8 @@ package proxy
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -18,107 +15,66 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// children are the running processes of the agent. The main child serves all messages without a
-// session, and the sessions that need no process of their own. Other sessions share a child if they
-// have the same additional directories or, if the agent is restricted to the roots, the same roots.
+// children are the processes of the agent. The main child serves all messages without a session, and
+// the sessions that need no process of their own. Other sessions share a child if they have the same
+// additional directories or, if the agent is restricted to the roots, the same roots.
 type children struct {
 	mu     sync.Mutex
-	slots  map[place]*slot
-	all    map[*child]struct{}
+	all    []*child // that have not ended, also those that are being started
 	closed bool
 
-	numbers  atomic.Int64 // places with numbers so far
 	failures atomic.Int64 // failed starts and unexpected ends since a prompt was last answered
 }
 
-// place identifies the child that serves a session. The zero place means the main child.
+// place says which sessions a child serves. The main child has the zero place.
 type place struct {
-	flags  string // the arguments for the roots, joined by NUL
-	roots  string // see sandboxRoots; "" if the main child may serve it
-	number int64  // of a child for one session that must be kept apart from others
+	args  []string        // for the roots, with which the process is started
+	roots []profiles.Root // to which it is restricted; nil if the main child may serve them
+	// apart is what must be kept apart from the sessions in other places: those with the same
+	// *relays, or a single *session. Nil means neither.
+	apart any
 }
 
-// args returns the arguments that the child is started with.
-func (at place) args() []string {
-	if at.flags == "" {
+func (at place) equal(other place) bool {
+	return slices.Equal(at.args, other.args) && slices.Equal(at.roots, other.roots) &&
+		at.apart == other.apart
+}
+
+func (at place) isMain() bool { return at.equal(place{}) }
+
+// atLocked returns the child of a place, unless it is about to end, or nil.
+func (cs *children) atLocked(at place) *child {
+	i := slices.IndexFunc(cs.all, func(c *child) bool {
+		return c.place.equal(at) && c.life.Err() == nil
+	})
+	if i < 0 {
 		return nil
 	}
-	return strings.Split(at.flags, "\x00")
-}
-
-// writable returns the roots that the child is restricted to.
-func (at place) writable() (roots []profiles.Root) {
-	_ = json.Unmarshal([]byte(at.roots), &roots) // there are none in ""
-	return roots
-}
-
-// slot has the one child of a place.
-type slot struct {
-	starting chan struct{} // a semaphore, held while the child is started
-	child    *child        // nil if there is none; guarded by children.mu
-}
-
-func newChildren() children {
-	return children{slots: make(map[place]*slot), all: make(map[*child]struct{})}
-}
-
-// slot returns the slot of a place.
-func (cs *children) slot(at place) *slot {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	s := cs.slots[at]
-	if s == nil {
-		s = &slot{starting: make(chan struct{}, 1)}
-		cs.slots[at] = s
-	}
-	return s
-}
-
-// running returns the child in a slot, or nil if it is not running.
-func (cs *children) running(s *slot) *child {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if s.child == nil || !s.child.running() {
-		return nil
-	}
-	return s.child
+	return cs.all[i]
 }
 
 // main returns the main child, or nil if it is not running.
-func (cs *children) main() *child { return cs.running(cs.slot(place{})) }
+func (cs *children) main() *child {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c := cs.atLocked(place{}); c != nil && c.running() {
+		return c
+	}
+	return nil
+}
 
-// list returns all children that are running.
+// list returns all children.
 func (cs *children) list() []*child {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return slices.Collect(maps.Keys(cs.all))
+	return slices.Clone(cs.all)
 }
 
-// add adds a child. It returns false if the proxy was closed.
-func (cs *children) add(c *child) bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.all[c] = struct{}{}
-	return !cs.closed
-}
-
-// remove removes a child that has ended.
+// remove removes a child that has ended, or could not be started.
 func (cs *children) remove(c *child) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	delete(cs.all, c)
-	for at, s := range cs.slots {
-		if s.child != c {
-			continue
-		}
-		s.child = nil
-		if at.number != 0 {
-			delete(cs.slots, at)
-		}
-	}
-	if c.crashed.Load() {
-		cs.failures.Add(1)
-	}
+	cs.all = slices.DeleteFunc(cs.all, func(other *child) bool { return other == c })
 }
 
 // close closes all children and prevents new ones.
@@ -141,27 +97,33 @@ func (p *proxy) mainChild(ctx context.Context) (*child, error) { return p.childA
 
 // childAt returns the child of a place, and starts it if it is not running.
 func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
-	s := p.children.slot(at)
-	if c := p.children.running(s); c != nil {
-		return c, nil
+	for {
+		c, isNew := p.claim(ctx, at)
+		switch {
+		case c == nil:
+			return nil, backend.ErrClosed
+		case isNew:
+			return c, p.start(ctx, c)
+		case c.awaitStart(ctx):
+			return c, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
 	}
-	select {
-	case s.starting <- struct{}{}:
-		defer func() { <-s.starting }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+}
+
+// claim returns the child of a place. If it is new, the caller must start it. claim returns nil if
+// the proxy was closed.
+func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
+	cs := &p.children
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if c = cs.atLocked(at); c != nil || cs.closed {
+		return c, false
 	}
-	if c := p.children.running(s); c != nil {
-		return c, nil
-	}
-	c, err := p.start(ctx, at)
-	if err != nil {
-		return nil, err
-	}
-	p.children.mu.Lock()
-	defer p.children.mu.Unlock()
-	s.child = c
-	return c, nil
+	c = p.newChild(ctx, at)
+	cs.all = append(cs.all, c)
+	return c, true
 }
 
 // childFor begins a use of a child by s, and returns how the child takes the roots. Because
@@ -171,84 +133,79 @@ func (p *proxy) childFor(
 	ctx context.Context, s *session, r opening,
 ) (*use, profiles.RootsMode, error) {
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
-	_, flags := p.options.Profile.Roots.Choose(p.agentInfo().AdditionalDirectories && takes,
-		s.roots.Additional())
-	at := place{flags: strings.Join(flags, "\x00"), roots: p.sandboxRoots(s)}
-	if current := r.current(); current != nil && len(flags) == 0 {
-		at.number = current.child.place.number
+	choose := func(advertised bool) (profiles.RootsMode, []string) {
+		return p.options.Profile.Roots.Choose(advertised && takes, s.roots.Additional())
 	}
-	for {
+	_, flags := choose(p.agentInfo().AdditionalDirectories)
+	at := place{args: flags, roots: p.sandboxRoots(s)}
+	if current := r.current(); current != nil && len(flags) == 0 {
+		at.apart = current.child.place.apart
+	}
+	for apart := []any{s.relays, s}; ; {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
 			return nil, "", err
 		}
-		mode, wanted := p.options.Profile.Roots.Choose(c.info.AdditionalDirectories && takes,
-			s.roots.Additional())
-		shares := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
-		if at.flags == "" && at.number == 0 && len(wanted) > 0 {
-			at.flags = strings.Join(wanted, "\x00")
+		mode, wanted := choose(c.info.AdditionalDirectories)
+		if at.args == nil && at.apart == nil && len(wanted) > 0 {
+			at.args = wanted
 			continue
 		}
+		shares := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
 		if u := c.acquire(s, r, shares); u != nil {
 			return u, mode, nil
 		}
 		if c.running() { // it has conflicting sessions
-			at.number = p.numberFor(s, at.number)
+			at.apart, apart = apart[0], apart[1:]
 		}
 	}
 }
 
-// numberFor returns the number of the place for a session that must be kept apart from those in the
-// place with the number tried: that of a session with the same relays, or a new one.
-func (p *proxy) numberFor(s *session, tried int64) int64 {
-	for _, c := range p.children.list() {
-		if c.place.number == tried || c.place.number == 0 {
-			continue
-		}
-		if slices.ContainsFunc(c.sharing(), func(other *session) bool {
-			return other != s && other.relays == s.relays && s.relays != nil
-		}) {
-			return c.place.number
-		}
-	}
-	return p.children.numbers.Add(1)
-}
-
-// start starts the child of a place and initializes it. After repeated failures it waits first.
-func (p *proxy) start(ctx context.Context, at place) (*child, error) {
-	if err := p.backOff(ctx); err != nil {
-		return nil, err
-	}
-	release, err := p.admit(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var c *child
-	added := make(chan struct{})
-	c, err = p.startChild(ctx, at, func() {
-		<-added
+// start starts a new child and initializes it. After repeated failures it waits first.
+func (p *proxy) start(ctx context.Context, c *child) error {
+	defer c.unpin()
+	defer close(c.started)
+	if err := p.launch(ctx, c); err != nil {
 		p.children.remove(c)
+		c.stop(nil)
+		close(c.done)
+		return err
+	}
+	if err := p.introduce(ctx, c); err != nil {
+		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+		if !c.crashed { // otherwise it was counted when it ended
+			p.children.failures.Add(1)
+		}
+		return p.options.Profile.ExplainStart(err)
+	}
+	return nil
+}
+
+// launch starts the process of a child when it may start.
+func (p *proxy) launch(ctx context.Context, c *child) error {
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(backend.ErrClosed) })()
+	if err := p.backOff(waiting); err != nil {
+		return err
+	}
+	release, err := p.admit(waiting)
+	if err != nil {
+		return err
+	}
+	err = p.startProcess(waiting, c, func() {
+		p.children.remove(c)
+		if c.crashed {
+			p.children.failures.Add(1)
+		}
 		release()
 	})
 	if err != nil {
 		release()
 		p.children.failures.Add(1)
-		return nil, p.options.Profile.ExplainStart(err)
+		return p.options.Profile.ExplainStart(err)
 	}
-	open := p.children.add(c)
-	close(added)
-	if !open {
-		return nil, errors.Join(backend.ErrClosed, c.close(context.WithoutCancel(ctx)))
-	}
-	if err := p.introduce(ctx, c); err != nil {
-		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
-		if !c.crashed.Load() { // otherwise remove has counted it
-			p.children.failures.Add(1)
-		}
-		return nil, p.options.Profile.ExplainStart(err)
-	}
-	c.loadable.Store(c.info.Load || c.info.Resume)
-	return c, nil
+	return nil
 }
 
 // introduce initializes a new child, and logs it in if the other children are logged in.

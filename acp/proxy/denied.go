@@ -39,7 +39,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 		return
 	}
 	// only with roots it is restricted to those of a session
-	if c.place.roots == "" || !sandbox.Refused(string(u.Raw)) {
+	if c.place.roots == nil || !sandbox.Refused(string(u.Raw)) {
 		return
 	}
 	var lines []string

@@ -35,8 +35,7 @@ func New(command Command, o Options) backend.Backend { return newProxy(command, 
 func newProxy(command Command, o Options) *proxy {
 	o = o.withDefaults()
 	unlimited := func(context.Context) (func(), error) { return func() {}, nil }
-	return &proxy{command: command, options: o, log: o.Logger, children: newChildren(),
-		admit:   unlimited,
+	return &proxy{command: command, options: o, log: o.Logger, admit: unlimited,
 		secrets: secret.OfCommand(command.Args, command.Env)}
 }
 
@@ -184,7 +183,7 @@ func (p *proxy) trackLogin(
 		ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
 		defer cancel()
 		for _, other := range p.children.list() {
-			if other == c {
+			if other == c || !other.awaitStart(ctx) {
 				continue
 			}
 			if _, err := other.request(ctx, method, params)(); err != nil {

@@ -27,10 +27,13 @@ type message struct {
 
 // serveMessage is accept, and keeps the child from being stopped as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	c.active.Store(true)
+	if !c.pin() { // it is about to end
+		return c.accept(ctx, r)
+	}
 	work := c.accept(ctx, r)
-	if work == nil || !c.pin() {
-		return work
+	if work == nil {
+		c.unpin()
+		return nil
 	}
 	return c.whilePinned(work)
 }

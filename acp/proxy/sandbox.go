@@ -8,18 +8,17 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sandboxRoots returns the roots of s that its child is restricted to as JSON, or "" if the child
-// is not restricted.
-func (p *proxy) sandboxRoots(s *session) string {
+// sandboxRoots returns the roots of s that its child is restricted to, or nil if the child is not
+// restricted.
+func (p *proxy) sandboxRoots(s *session) (roots []profiles.Root) {
 	if !p.isRestricted() {
-		return ""
+		return nil
 	}
-	var roots []profiles.Root
 	for _, root := range s.host.Workspace().Opened() {
 		roots = append(roots, profiles.Root{Path: root.Dir.String(), Real: root.Real.String(),
 			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
-	return string(backend.Encode(roots))
+	return roots
 }
 
 // Grants implements [backend.Confined].
