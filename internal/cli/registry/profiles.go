@@ -98,9 +98,6 @@ func (a Agent) profile(folders []string) profiles.Profile {
 	}
 	p.Start.Command, p.Start.Args, p.Start.Install = way.program(), way.Args, strings.Join(install, ", or ")
 	p.Identity = p.Start.Command // as without a registry
-	for _, name := range slices.Sorted(maps.Keys(way.Env)) {
-		p.Start.Env = append(p.Start.Env, name+"="+way.Env[name])
-	}
 	return p
 }
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +18,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -27,7 +28,6 @@ type Registry []Agent
 type Agent struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
-	Version      string       `json:"version"`
 	Website      string       `json:"website"`
 	Repository   string       `json:"repository"`
 	Distribution Distribution `json:"distribution"`
@@ -40,13 +40,14 @@ type Distribution struct {
 	UVX    *Program           `json:"uvx"`
 }
 
-// A Program says how a program is installed and started.
+// A Program says how a program is installed and started. Environment variables of an entry are
+// ignored: they are for a program that an editor has installed, such as to keep it from updating
+// itself.
 type Program struct {
-	Archive string            `json:"archive"` // of a binary
-	Package string            `json:"package"` // of npm or PyPI, perhaps with a version
-	Cmd     string            `json:"cmd"`     // in the archive or package
-	Args    []string          `json:"args"`
-	Env     map[string]string `json:"env"`
+	Archive string   `json:"archive"` // of a binary
+	Package string   `json:"package"` // of npm or PyPI, perhaps with a version
+	Cmd     string   `json:"cmd"`     // in the archive or package
+	Args    []string `json:"args"`
 }
 
 // maxSize is the maximum size of a registry in bytes. The ACP registry has about 100,000.
@@ -94,23 +95,17 @@ func Read(path string) (r Registry, leftOut []error, err error) {
 	return r, leftOut, nil
 }
 
-// patterns has the patterns that the strings of a registry must match, and the environment
-// variables that it must not set. A string that matches has no special meaning to a shell and,
-// except for an argument, does not begin with a dash.
+// patterns has the patterns that the strings of a registry must match. A string that matches has no
+// special meaning to a shell and, except for an argument, does not begin with a dash.
 var patterns = sync.OnceValue(func() (p struct {
-	id, version, program, npm, pypi, argument, value, reserved *regexp.Regexp
+	id, program, npm, pypi, argument *regexp.Regexp
 }) {
 	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
 	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	p.version = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[A-Za-z0-9.+-]*$`)
 	p.program = regexp.MustCompile(`^` + name + `$`)
 	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
 	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
 	p.argument = regexp.MustCompile(`^-{0,2}[A-Za-z0-9][A-Za-z0-9_.,=-]*$`)
-	p.value = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
-	p.reserved = regexp.MustCompile(`(?i)^(PATH|PATHEXT|COMSPEC|HOME|IFS|ENV|BASH_ENV|` +
-		`(LD|DYLD|NODE|NPM|PIP|UV|ACP|GIT|SSH|JAVA|JDK|DOTNET|COMPLUS|BUN|DENO|CARGO|GO|XDG|SSL|` +
-		`LC|HTTPS?|ALL|MALLOC|GCONV)_.*|(PYTHON|PERL|RUBY|LUA|CORECLR|GLIBC|GCONV|NODE).*)$`)
 	return p
 })
 
@@ -123,30 +118,27 @@ func (a Agent) check() error {
 		return errors.New("its id must have only small letters, digits and dashes")
 	case a.Name == "" || len(a.Name) > 100 || !isOneLine(a.Name):
 		return errors.New("its name is missing, too long or not one line")
-	case len(a.Version) > 100 || !p.version.MatchString(a.Version):
-		return errors.New("its version must have three numbers")
 	case !isShownURL(a.Website) || !isShownURL(a.Repository):
 		return errors.New("its website or repository is not an address")
 	case len(d.Binary) == 0 && d.NPX == nil && d.UVX == nil:
 		return errors.New("it has no distribution that is known here")
 	}
 	for platform, program := range d.Binary {
-		if err := program.check(a.ID, nil); err != nil {
+		if err := program.check(nil); err != nil {
 			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
 		}
 	}
-	if err := d.NPX.check(a.ID, p.npm); err != nil {
+	if err := d.NPX.check(p.npm); err != nil {
 		return fmt.Errorf("npx: %w", err)
 	}
-	if err := d.UVX.check(a.ID, p.pypi); err != nil {
+	if err := d.UVX.check(p.pypi); err != nil {
 		return fmt.Errorf("uvx: %w", err)
 	}
 	return nil
 }
 
-// check checks how the program of the agent id is started. pkg matches the names of packages, nil
-// for a binary.
-func (r *Program) check(id string, pkg *regexp.Regexp) error {
+// check checks how the program is started. pkg matches the names of packages, nil for a binary.
+func (r *Program) check(pkg *regexp.Regexp) error {
 	if r == nil {
 		return nil
 	}
@@ -161,30 +153,34 @@ func (r *Program) check(id string, pkg *regexp.Regexp) error {
 		return errors.New("its cmd is not the name of a program")
 	case isOther(r.program()):
 		return fmt.Errorf("%s is not an agent: it starts other programs", r.program())
-	case len(r.Args) > 100 || len(r.Env) > 100:
-		return errors.New("it has too many arguments or environment variables")
+	case len(r.Args) > 100:
+		return errors.New("it has too many arguments")
 	}
-	return r.checkWords(id)
-}
-
-// checkWords checks the arguments and the environment variables of a program of the agent id.
-func (r *Program) checkWords(id string) error {
 	for _, arg := range r.Args {
 		if len(arg) > 100 || !patterns().argument.MatchString(arg) {
 			return errors.New("an argument is too long, or more than a switch or a word")
 		}
 	}
-	for name, value := range r.Env {
-		switch {
-		case !process.IsVariable(name):
-			return errors.New("an environment variable has no valid name")
-		case patterns().reserved.MatchString(name) || !isOwn(name, id, r.Package, r.program()):
-			return fmt.Errorf("it sets %s, which is not a variable of its own", name)
-		case len(value) > 100 || !patterns().value.MatchString(value):
-			return fmt.Errorf("it sets %s to more than a word", name)
-		}
-	}
 	return nil
+}
+
+// otherPrograms are programs of systems and languages that start other programs or change files,
+// without the digits of their versions. None is an agent. An entry of a registry can name any
+// program in PATH, and no such list is complete. So an entry can hardly say anything to its program:
+// its arguments are switches and words, without a path, a script or an address.
+//
+//go:embed programs.txt
+var otherPrograms string
+
+// isOther reports whether a program is one of the machine's that starts others, such as a shell, an
+// interpreter, sudo or a dynamic linker.
+func isOther(program string) bool {
+	name, _, _ := strings.Cut(strings.ToLower(program), ".") // "vim.tiny", "python3.12"
+	if strings.HasPrefix(name, "ld-") {
+		return true
+	}
+	name = strings.TrimSuffix(strings.TrimRight(name, "0123456789-"), "-static")
+	return slices.Contains(strings.Fields(otherPrograms), name)
 }
 
 // isInArchive reports whether the cmd of a binary is a path in its archive, on every system.

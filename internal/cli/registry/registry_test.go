@@ -3,7 +3,6 @@ package registry
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,24 +30,20 @@ const valid = `"id": "one", "name": "One", "version": "1.0.0"`
 func TestReadLeavesOutInvalidEntries(t *testing.T) {
 	for members, problem := range map[string]string{
 		valid: "no distribution",
-		`"id": "One", "name": "One", "version": "1.0.0"`:                                        "its id",
-		`"id": "one", "name": "", "version": "1.0.0"`:                                           "its name",
-		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                  "its name",
-		`"id": "one", "name": "One", "version": "latest"`:                                       "its version",
-		valid + `, "website": "javascript:x"`:                                                   "its website",
-		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                       "npx: its package",
-		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                  "npx: its package",
-		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:                "uvx: its cmd",
-		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                    "starts other programs",
-		valid + `, "distribution": {"npx": {"package": "one", "env": {"LD_PRELOAD": "x"}}}`:     "LD_PRELOAD",
-		valid + `, "distribution": {"npx": {"package": "one", "env": {"a b": "x"}}}`:            "no valid name",
-		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:               "an argument",
-		valid + `, "distribution": {"npx": {"package": "one", "args": ["/x"]}}`:                 "an argument",
-		valid + `, "distribution": {"npx": {"package": "one", "args": ["--from=https://x"]}}`:   "an argument",
-		valid + `, "distribution": {"npx": {"package": "one", "args": ["BEGIN{system()}"]}}`:    "an argument",
-		valid + `, "distribution": {"npx": {"package": "one", "env": {"ONE_URL": "http://x"}}}`: "more than a word",
-		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:      "its archive",
-		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`:  "its cmd",
+		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "its id",
+		`"id": "one", "name": "", "version": "1.0.0"`:                                          "its name",
+		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                 "its name",
+		valid + `, "website": "javascript:x"`:                                                  "its website",
+		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                      "npx: its package",
+		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                 "npx: its package",
+		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:               "uvx: its cmd",
+		valid + `, "distribution": {"npx": {"package": "one", "cmd": "sh"}}`:                   "starts other programs",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["a\nb"]}}`:              "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["/x"]}}`:                "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["--from=https://x"]}}`:  "an argument",
+		valid + `, "distribution": {"npx": {"package": "one", "args": ["BEGIN{system()}"]}}`:   "an argument",
+		valid + `, "distribution": {"binary": {"linux-x86_64": {"archive": "file:///x"}}}`:     "its archive",
+		valid + `, "distribution": {"binary": {"x": {"archive": "https://x/y", "cmd": "/x"}}}`: "its cmd",
 	} {
 		r, leftOut := read(t, "{"+members+"}")
 		require.Empty(t, r, members)
@@ -78,31 +73,6 @@ func TestReadLeavesOutOtherPrograms(t *testing.T) {
 	}
 }
 
-// An entry may set variables of its own program only, and none that is another program's although
-// the agent has its name.
-func TestReadVariables(t *testing.T) {
-	set := func(id, pkg, variable string) Registry {
-		r, _ := read(t, `{"id": "`+id+`", "name": "One", "version": "1.0.0", `+
-			`"distribution": {"npx": {"package": "`+pkg+`", "env": {"`+variable+`": "1"}}}}`)
-		return r
-	}
-	for _, variable := range []string{
-		"GCONV_PATH", "PERL5OPT", "PERL5LIB", "RUBYOPT", "JAVA_TOOL_OPTIONS", "DOTNET_STARTUP_HOOKS",
-		"BUN_OPTIONS", "GIT_SSH_COMMAND", "SSL_CERT_FILE", "HTTPS_PROXY", "NODE_OPTIONS", "LD_PRELOAD",
-		"PATH", "http_proxy", "ACP_AGENT_DIRS", "XDG_CONFIG_HOME",
-	} {
-		id := strings.ToLower(strings.ReplaceAll(variable, "_", "-"))
-		require.Empty(t, set("one", "one", variable), variable)
-		require.Empty(t, set(id, "one", variable), variable)
-	}
-	require.Empty(t, set("one", "one", "OPENAI_BASE_URL"))
-	require.Empty(t, set("one", "one", "EDITOR"))
-	require.Empty(t, set("one", "one", "ON_X"))
-	require.NotEmpty(t, set("factory-droid", "droid", "FACTORY_DROID_AUTO_UPDATE_ENABLED"))
-	require.NotEmpty(t, set("factory", "droid", "DROID_DISABLE_AUTO_UPDATE"))
-	require.NotEmpty(t, set("auggie", "@augmentcode/auggie@0.15.0", "AUGMENT_DISABLE_AUTO_UPDATE"))
-}
-
 // What is known about an agent stays as it is, whatever a registry calls it.
 func TestProfiles(t *testing.T) {
 	own := profiles.Known()
@@ -111,7 +81,7 @@ func TestProfiles(t *testing.T) {
 		{"id": "google", "name": "Gemini", "version": "1.0.0",
 		 "distribution": {"npx": {"package": "@google/gemini-cli@1.0.0"}}},
 		{"id": "new", "name": "New", "version": "1.0.0",
-		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"NEW_B": "2", "AGENT_A": "1"}}}}`)
+		 "distribution": {"uvx": {"package": "new-agent==1.0.0", "args": ["acp"], "env": {"LD_PRELOAD": "/x"}}}}`)
 	list := r.Profiles(own)
 	require.Len(t, list, 2)
 	known, ok := profiles.Find(own, "gemini")
@@ -120,6 +90,6 @@ func TestProfiles(t *testing.T) {
 	require.Equal(t, known.Start.Command, list[0].Start.Command)
 	require.Equal(t, "gemini", list[0].Identity)
 	require.Equal(t, []string{"acp"}, list[1].Start.Args)
-	require.Equal(t, []string{"AGENT_A=1", "NEW_B=2"}, list[1].Start.Env)
+	require.Empty(t, list[1].Start.Env)
 	require.Equal(t, "uv tool install new-agent==1.0.0", list[1].Start.Install)
 }
