@@ -14,6 +14,9 @@ type use struct {
 	session *session
 	shares  bool // the MCP servers in its working directory, with other sessions in the child
 	alone   bool // it needs these servers for its additional directories
+	// opened says that its request has, or may have, changed the child's session. It is guarded by
+	// the childSession.
+	opened bool
 }
 
 // acquire begins a use of the child by s, and pins the child. It returns nil if the child is not

@@ -14,7 +14,7 @@ import (
 )
 
 // childSession is a session of a child. While one of our sessions replaces another, both use it:
-// the child's messages go to its owner. It is closed when its last user leaves.
+// the child's messages go to the latest. It is closed when its last user leaves.
 type childSession struct {
 	child *child
 	id    backend.Raw // as the child sent it
@@ -27,53 +27,40 @@ type childSession struct {
 
 	outdated atomic.Bool // it must be opened again before it is used
 
-	mu        sync.Mutex
-	users     []*use // the latest last
-	owner     *session
-	requester *session  // whose lifecycle request for it was the last
-	prompts   []*prompt // that the child has not answered, in the order they were sent
-	settings  settings
+	mu       sync.Mutex
+	users    []*use          // the latest last
+	prompts  []*prompt       // that the child has not answered, in the order they were sent
+	settings []settingChange // that were made in it
 }
 
 func newChildSession(c *child, id backend.Raw) *childSession {
 	return &childSession{child: c, id: id, key: decodeID(id)}
 }
 
-// join adds a user.
+// join adds a user, which gets the child's messages from now on.
 func (cs *childSession) join(u *use) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.users = append(cs.users, u)
-	if cs.owner == nil {
-		cs.owner, cs.requester = u.session, u.session
-	}
+	cs.locked(func() { cs.users = append(cs.users, u) })
 }
 
-// locked calls do with the lock of the users and prompts.
+// locked calls do with the lock of the users, prompts and settings.
 func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	do()
 }
 
-// remove removes the user s. It returns its use of the child, and how many users are left. If the
-// lifecycle request of s has given the child's session other directories or MCP servers than those
-// of the user before it, that one must open the session again.
+// remove removes the user s. It returns its use of the child, and how many users are left. If s was
+// the latest and has given the child's session other directories or MCP servers than those of the
+// user before it, that one must open the session again.
 func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	at := slices.IndexFunc(cs.users, func(u *use) bool { return u.session == s })
 	u = cs.users[at]
 	cs.users = slices.Delete(cs.users, at, at+1)
-	if left = len(cs.users); left == 0 {
-		return u, 0
-	}
-	last := cs.users[left-1].session
-	if cs.owner == s {
-		cs.owner = last
-	}
-	if cs.requester == s && at == left {
-		cs.requester = last
+	left = len(cs.users)
+	if u.opened && left > 0 && at == left {
+		last := cs.users[left-1].session
 		if !s.roots.Equal(last.roots) || !s.sameServers(last) {
 			cs.outdated.Store(true)
 		}
@@ -128,12 +115,14 @@ func (cs *childSession) deliver(m message) {
 func (cs *childSession) handle(m message) {
 	var s *session
 	var p *prompt
-	cs.locked(func() { s, p = cs.owner, cs.runningPromptLocked() })
-	if s == nil {
-		cs.child.reject(m, errUnknownSession)
-		return
-	}
+	cs.locked(func() {
+		if len(cs.users) > 0 {
+			s, p = cs.users[len(cs.users)-1].session, cs.runningPromptLocked()
+		}
+	})
 	switch {
+	case s == nil:
+		cs.child.reject(m, errUnknownSession)
 	case m.method == protocol.SessionUpdate:
 		cs.handleUpdate(s, p, m)
 	case m.answer != nil:
@@ -197,20 +186,10 @@ func (cs *childSession) forward(
 	childParams := withSessionID(params, cs.id)
 	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
-			cs.settings.record(method, params)
+			cs.keepSetting(method, params)
 		}
 		cs.barrier.add(jsonrpc.Answered(ctx))
 	})
-}
-
-// repeat sends a request that changed a setting of an earlier session of the child. Unlike in
-// forward, ctx belongs to another request of the client.
-func (cs *childSession) repeat(ctx context.Context, c settingChange) error {
-	_, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))()
-	if err == nil {
-		cs.settings.record(c.method, c.params)
-	}
-	return err
 }
 
 // addPrompt attributes the child's updates to p once the prompts before it were answered. Late

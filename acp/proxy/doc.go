@@ -85,7 +85,8 @@
 //
 // # Where to find things
 //
-// session_open.go decides which ways to open a session are tried, children.go which process serves
-// it. childsession.go is a session in a process, and router.go takes what a process sends. Package
-// profiles has what is known about each agent.
+// A session/load goes from session_open.go, which decides which ways are tried, to children.go,
+// which finds the process, and session_request.go, which sends the request. A prompt goes from
+// prompt.go to the process. What a process sends goes from router.go to childsession.go, which is a
+// session in a process, and updates.go. Package profiles has what is known about each agent.
 package proxy

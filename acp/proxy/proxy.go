@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -103,48 +102,6 @@ func (p *proxy) agentInfo() client.Agent {
 // profile returns the profile of the agent that was last started.
 func (p *proxy) profile() profiles.Profile {
 	return p.options.Profile.ForRelease(p.agentInfo().Release)
-}
-
-// Open implements [backend.Backend]: it opens a session of the child.
-func (p *proxy) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	roots, err := parseRoots(a.Params)
-	if err != nil {
-		return nil, backend.Opened{}, err
-	}
-	if w := h.Workspace(); w != nil {
-		roots = roots.Granting(w.Roots().Grant)
-	}
-	s := &session{
-		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
-		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),
-	}
-	s.nested = sync.OnceValues(s.findNested)
-	p.addSecrets(a.Params)
-	r := opening{Activation: a, state: decodeState(a.State)}
-	if a.Cause == backend.Load && p.options.Profile.Replay.Late && a.History != nil {
-		for _, err := range a.History {
-			if err != nil {
-				return nil, backend.Opened{}, err
-			}
-			r.hideReplay = true
-			break
-		}
-	}
-	s.refusesTools.Store(r.state.RefusesTools)
-	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
-	if previous, _ := a.Previous.(*session); previous != nil {
-		r.previous, s.announced = previous, previous.announced
-	}
-	s.relays = s.joinRelays(r)
-	opened, c, err := s.open(ctx, r)
-	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
-	}
-	c.unpin()
-	opened.Notice = p.sandboxNotice() + opened.Notice
-	return s, opened, nil
 }
 
 // Call implements [backend.Backend]: it passes the request on.

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -298,4 +299,49 @@ func (r *relays) wrap(relay Command, server mcpServer, foundIn string) json.RawM
 	}
 	entry = strictjson.Set(entry, "command", backend.Encode(command.Path))
 	return strictjson.Set(entry, "args", backend.Encode(command.Args))
+}
+
+// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
+// missing or null.
+func mcpServers(params backend.Raw) []byte {
+	servers := strictjson.Find(params, protocol.MCPServers)
+	if servers == nil || string(servers) == "null" {
+		return []byte("[]")
+	}
+	return servers
+}
+
+// mcpServer is an entry of mcpServers.
+type mcpServer struct {
+	Name         string
+	Type         *string
+	Command      string
+	Args         []string
+	URL          string
+	Env, Headers []sdk.EnvVariable
+
+	raw     json.RawMessage
+	isStdio bool
+}
+
+// listServers returns the entries of mcpServers. It returns none if they are malformed, because the
+// agent will report the error.
+func listServers(params backend.Raw) (servers []mcpServer) {
+	var entries []json.RawMessage
+	if json.Unmarshal(mcpServers(params), &entries) != nil {
+		return nil
+	}
+	for _, entry := range entries {
+		server := mcpServer{raw: entry}
+		err := json.Unmarshal(entry, &server) // members of the wrong type are left out
+		server.isStdio = err == nil && server.Command != "" &&
+			(server.Type == nil || *server.Type == "stdio")
+		servers = append(servers, server)
+	}
+	return servers
+}
+
+// sameServers reports whether the client gave both sessions the same MCP servers.
+func (s *session) sameServers(other *session) bool {
+	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }

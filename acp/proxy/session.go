@@ -67,20 +67,6 @@ func (s *session) pin() *childSession {
 	return cs
 }
 
-// replace sets the child session and returns the previous one. It returns false if s was closed.
-func (s *session) replace(
-	cs *childSession, saved state, pendingHistory string,
-) (before *childSession, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, false
-	}
-	before = s.current
-	s.current, s.state, s.pendingHistory = cs, saved, pendingHistory
-	return before, true
-}
-
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if cs := s.pin(); cs != nil {
@@ -150,24 +136,12 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	}
 	lost := before.child.router.subagents(before)
 	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved}
-	_, c, err := s.open(ctx, r)
+	_, cs, err := s.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	cs := s.current
-	s.mu.Unlock()
-	if cs == nil {
-		c.unpin()
-		return nil, errSessionClosed
-	}
 	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
 	s.loseSubagents(ctx, lost)
-	for _, change := range before.settings.list() {
-		if err := cs.repeat(ctx, change); err != nil {
-			s.proxy.log.Warn("the restarted agent rejected a setting", "method", change.method,
-				"error", err)
-		}
-	}
+	cs.repeatSettings(ctx, before)
 	return cs, nil
 }

@@ -1,10 +1,11 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
@@ -14,6 +15,48 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// Open implements [backend.Backend]: it opens a session of the child.
+func (p *proxy) Open(
+	ctx context.Context, a backend.Activation, h backend.Host,
+) (backend.Session, backend.Opened, error) {
+	roots, err := parseRoots(a.Params)
+	if err != nil {
+		return nil, backend.Opened{}, err
+	}
+	if w := h.Workspace(); w != nil {
+		roots = roots.Granting(w.Roots().Grant)
+	}
+	s := &session{
+		proxy: p, host: h, roots: roots, params: a.Params, history: a.History,
+		announced: &announcement{said: make(map[string]bool)}, reviving: make(chan struct{}, 1),
+	}
+	s.nested = sync.OnceValues(s.findNested)
+	p.addSecrets(a.Params)
+	r := opening{Activation: a, state: decodeState(a.State)}
+	if a.Cause == backend.Load && p.options.Profile.Replay.Late && a.History != nil {
+		for _, err := range a.History {
+			if err != nil {
+				return nil, backend.Opened{}, err
+			}
+			r.hideReplay = true
+			break
+		}
+	}
+	s.refusesTools.Store(r.state.RefusesTools)
+	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
+	if previous, _ := a.Previous.(*session); previous != nil {
+		r.previous, s.announced = previous, previous.announced
+	}
+	s.relays = s.joinRelays(r)
+	opened, cs, err := s.open(ctx, r)
+	if err != nil {
+		return nil, backend.Opened{}, errors.Join(err, s.relays.leave(s))
+	}
+	cs.child.unpin()
+	opened.Notice = p.sandboxNotice() + opened.Notice
+	return s, opened, nil
+}
 
 // opening describes why and how to open a session of the child.
 type opening struct {
@@ -110,23 +153,15 @@ func (r *opening) follow(before *opening, rejection *jsonrpc.Error) {
 	}
 }
 
-// openResult is the child session that open obtained.
-type openResult struct {
-	session *childSession
-	result  backend.Raw // of the lifecycle request, without the session id
-	shown   int         // updates of its history that were passed on
-	refused error       // of the same request with our tool server, nil if the child takes that
-}
-
 // open connects s to a session of a child. It tries the possible ways until one succeeds. If there
-// is nil, the child is pinned.
+// is no error, the child is pinned.
 func (s *session) open(
 	ctx context.Context, r opening,
-) (opened backend.Opened, c *child, err error) {
+) (opened backend.Opened, cs *childSession, err error) {
 	if r.use, r.mode, err = s.proxy.childFor(ctx, s, r); err != nil {
 		return opened, nil, err
 	}
-	c = r.use.child
+	c := r.use.child
 	defer func() {
 		if err == nil {
 			return
@@ -148,7 +183,7 @@ func (s *session) open(
 		var o openResult
 		if o, err = s.tryWithoutTools(ctx, &ways[i]); err == nil {
 			opened, err = s.commit(ctx, o, ways[i])
-			return opened, c, err
+			return opened, o.session, err
 		}
 		if i+1 == len(ways) || !worthAnotherTry(err) || o.shown > 0 {
 			break
@@ -164,47 +199,7 @@ func (s *session) open(
 			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 	}
-	return opened, c, err
-}
-
-// startedOver returns a text for the user about a session that the child rejected, or "" if there
-// is no conversation to tell the child.
-func (s *session) startedOver(c *child, rejected error) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pendingHistory == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s does not open its own session: %s. The conversation continues in a new "+
-		"session of %[1]s, which gets what was said so far. The next load tries the agent's own "+
-		"session again.\n\n",
-		s.agentName(c), text.Line(rejected.Error(), maxTitle))
-}
-
-// agentName returns what the user is told that the agent is called.
-func (s *session) agentName(c *child) string {
-	return cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
-}
-
-// try opens a session in one way.
-func (s *session) try(ctx context.Context, r opening) (openResult, error) {
-	s.relays.forget()
-	if r.method == backend.Load || r.method == backend.Resume {
-		return s.reopen(ctx, r)
-	}
-	return s.create(ctx, r)
-}
-
-// worthAnotherTry reports whether to try another way after an error. Agents use many codes for
-// sessions that they do not know.
-func worthAnotherTry(err error) bool {
-	e := responseError(err)
-	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
-}
-
-// sameServers reports whether the client gave both sessions the same MCP servers.
-func (s *session) sameServers(other *session) bool {
-	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
+	return opened, nil, err
 }
 
 // commit makes the opened child session the one of s, and announces its roots and commands. If it
@@ -242,14 +237,45 @@ func (s *session) adopt(ctx context.Context, o openResult, r opening) error {
 	if err := s.host.SaveState(ctx, saved.encode()); err != nil {
 		return err
 	}
-	before, ok := s.replace(o.session, saved, pendingHistory)
-	if !ok {
-		return errSessionClosed
+	s.mu.Lock()
+	before, closed := s.current, s.closed
+	if !closed {
+		s.current, s.state, s.pendingHistory = o.session, saved, pendingHistory
 	}
-	if before != nil {
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return errSessionClosed
+	case before != nil:
 		s.drop(ctx, before)
 	}
 	return nil
+}
+
+// startedOver returns a text for the user about a session that the child rejected, or "" if there
+// is no conversation to tell the child.
+func (s *session) startedOver(c *child, rejected error) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pendingHistory == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s does not open its own session: %s. The conversation continues in a new "+
+		"session of %[1]s, which gets what was said so far. The next load tries the agent's own "+
+		"session again.\n\n",
+		s.agentName(c), text.Line(rejected.Error(), maxTitle))
+}
+
+// agentName returns what the user is told that the agent is called.
+func (s *session) agentName(c *child) string {
+	return cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
+}
+
+// worthAnotherTry reports whether to try another way after an error. Agents use many codes for
+// sessions that they do not know.
+func worthAnotherTry(err error) bool {
+	e := responseError(err)
+	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
 }
 
 // drop leaves a child session that s does not need.

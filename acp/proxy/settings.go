@@ -1,62 +1,47 @@
 package proxy
 
 import (
+	"context"
 	"slices"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// settings are the mode, model and options that were chosen in a session of the child. They are
-// applied again when the child is restarted, so that the session stays in the mode that the user
-// sees.
-type settings struct {
-	mu      sync.Mutex
-	changes []settingChange
-}
-
-// settingChange is a request that changes a setting.
+// settingChange is a request that chose the mode, the model or an option of a child session. It is
+// repeated when the child is restarted, so that the session stays in the mode that the user sees.
 type settingChange struct {
 	method, option string
 	params         backend.Raw // without sessionId
 }
 
-// record remembers a successful request of the client if it changes a setting.
-func (s *settings) record(method string, params backend.Raw) {
+// keepSetting keeps a successful request if it changes a setting, in place of an earlier one.
+func (cs *childSession) keepSetting(method string, params backend.Raw) {
 	switch method {
 	case protocol.SessionSetMode, protocol.SessionSetConfigOption, protocol.SessionSetModel:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.put(settingChange{method, strictjson.FindText(params, "configId"), params})
-	}
-}
-
-// update remembers a changed mode that the child reports in an update.
-func (s *settings) update(u backend.Update) {
-	if u.Kind != sessionstore.CurrentModeUpdate {
+	default:
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" {
-		s.put(settingChange{method: protocol.SessionSetMode,
-			params: backend.Encode(map[string]string{"modeId": mode})})
+	c := settingChange{method, strictjson.FindText(params, "configId"), params}
+	cs.locked(func() {
+		cs.settings = append(slices.DeleteFunc(cs.settings, func(before settingChange) bool {
+			return before.method == c.method && before.option == c.option
+		}), c)
+	})
+}
+
+// repeatSettings gives cs the settings of an earlier session of the child.
+func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSession) {
+	var changes []settingChange
+	earlier.locked(func() { changes = slices.Clone(earlier.settings) })
+	for _, c := range changes {
+		// Unlike in forward, ctx belongs to another request of the client.
+		if _, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))(); err != nil {
+			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
+				"error", err)
+			continue
+		}
+		cs.keepSetting(c.method, c.params)
 	}
-}
-
-// put replaces an earlier change of the same setting.
-func (s *settings) put(c settingChange) {
-	s.changes = append(slices.DeleteFunc(s.changes, func(before settingChange) bool {
-		return before.method == c.method && before.option == c.option
-	}), c)
-}
-
-// list returns the requests that give a new session the same settings.
-func (s *settings) list() []settingChange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.changes)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -82,6 +84,20 @@ func dirDigests(dirs workspace.Dirs) []string {
 
 // key returns the child's session id as a string, or "".
 func (s state) key() string { return decodeID(s.ID) }
+
+// withSessionID returns params with a session id, which is raw JSON.
+func withSessionID(params, id backend.Raw) backend.Raw {
+	return strictjson.Set(params, protocol.SessionID, id)
+}
+
+// decodeID returns a session id as a string, "" if it is missing or not a string.
+func decodeID(id backend.Raw) string {
+	var s string
+	if len(id) == 0 || json.Unmarshal(id, &s) != nil {
+		return ""
+	}
+	return s
+}
 
 func digest(parts ...string) string {
 	h := sha256.New()

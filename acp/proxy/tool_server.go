@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -68,26 +67,6 @@ func (s *session) toolServer(mode profiles.RootsMode, saved state) toolServer {
 	profile := s.proxy.options.Profile
 	return toolServer{name: name, files: files,
 		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
-}
-
-// tryWithoutTools is try, and a second one without the server if the child rejects that: some
-// agents take no MCP servers, and do not say so.
-func (s *session) tryWithoutTools(ctx context.Context, r *opening) (openResult, error) {
-	o, err := s.try(ctx, *r)
-	hasTaken := r.method != backend.New && r.state.SentTools
-	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
-		s.toolServer(r.mode, state{}).name == "" {
-		return o, err
-	}
-	s.refusesTools.Store(true)
-	r.systemParts = s.systemParts(r.use.child, r.mode)
-	again, failed := s.try(ctx, *r)
-	if failed != nil {
-		s.refusesTools.Store(false)
-		return again, err
-	}
-	again.refused = err
-	return again, nil
 }
 
 // refusedTools returns a text for the user about the child's refusal.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -100,7 +102,11 @@ func (s *session) handleUpdate(
 	case mode != live && !isState(u.Kind):
 		return nil
 	case mode == live:
-		cs.settings.update(u)
+		if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" &&
+			u.Kind == sessionstore.CurrentModeUpdate {
+			cs.keepSetting(protocol.SessionSetMode,
+				backend.Encode(map[string]string{"modeId": mode}))
+		}
 		s.noteDenial(cs.child, u)
 	}
 	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
@@ -130,30 +136,6 @@ func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.
 		return s.announceChild(ctx, to, u.Raw)
 	}
 	return to.Update(ctx, u)
-}
-
-// pingMethod is a request that the child rejects. Its answer comes after everything that the child
-// has already written.
-const pingMethod = "_acp-agent/ping"
-
-// awaitReplay waits until a late replay has ended. The child writes the rest of a replay while it
-// waits for input, so the replay has ended when the child answers a request without having replayed
-// more.
-func (s *session) awaitReplay(ctx context.Context, cs *childSession) {
-	ctx, cancel := context.WithTimeoutCause(ctx, cs.child.limits.EndTimeout, errNoAnswer)
-	defer cancel()
-	for before := -1; ; {
-		now := s.updates.soFar()
-		if now == before {
-			return
-		}
-		before = now
-		_, err := cs.child.request(ctx, pingMethod, backend.Raw(`{}`))()
-		if err != nil && responseError(err) == nil {
-			cs.child.log.Debug("the agent may still replay a conversation", "error", err)
-			return
-		}
-	}
 }
 
 // interpret returns the update that an update of the agent stands for.
