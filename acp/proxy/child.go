@@ -17,9 +17,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // child is a process of the agent, which speaks over its standard streams.
@@ -119,16 +119,16 @@ func (c *child) serve(onEnd func()) {
 	}
 	c.crashed = crashed || reason != nil
 	c.stop(nil)
-	ended, failure := c.end()
-	if c.exit = failure; failure != nil {
-		c.log.Error("cannot end the agent", "error", failure)
+	_ = c.process.Stdout().Close() // the connection may have closed it
+	if c.exit = c.process.Stop(c.grace); c.exit != nil {
+		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
-		ended.Reason, ended.Stray = reason, c.firstStray.Load()
-		c.exit = ended
+		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(context.Background()),
+			Stderr: c.process.Stderr(), Stray: c.firstStray.Load(), Reason: reason}
 	}
 	switch {
 	case crashed:
-		c.logCrash(ended, err)
+		c.logCrash(err)
 	case reason != nil:
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
@@ -138,15 +138,118 @@ func (c *child) serve(onEnd func()) {
 	onEnd()
 }
 
-// end ends the process with its group, and returns how it ended. It fails if the process cannot be
-// ended.
-func (c *child) end() (*endedError, error) {
-	_ = c.process.Stdout().Close() // the connection may have closed it
-	if err := c.process.Stop(c.grace); err != nil {
-		return nil, err
+// logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
+// connection's error, or nil if the child closed it. The error for the client is in exit.
+func (c *child) logCrash(err error) {
+	args := []any{"status", "exit status 0"}
+	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
+		args[1] = exit.State
 	}
-	return &endedError{Name: c.process.Name(), Stderr: c.process.Stderr(),
-		Exit: c.process.Wait(context.Background())}, nil
+	if ended, ok := errors.AsType[*endedError](c.exit); ok {
+		args = append(args, "stderr", strings.Join(ended.Stderr, "\n"))
+	}
+	if err != nil {
+		args = append(args, "error", err)
+	}
+	c.log.Warn("the agent ended unexpectedly", args...)
+}
+
+// close ends the connection once everything sent has been written, and then the process. When ctx
+// ends, the process is killed.
+func (c *child) close(ctx context.Context) error {
+	c.stop(nil)
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		c.kill()
+		<-c.done
+	}
+	if _, ended := errors.AsType[*endedError](c.exit); !ended {
+		return c.exit
+	}
+	return nil
+}
+
+// running reports whether sessions can use the child: it was started, and is not about to end.
+func (c *child) running() bool {
+	select {
+	case <-c.started:
+		return c.life.Err() == nil
+	default:
+		return false
+	}
+}
+
+// awaitStart waits until the child was started, and reports whether it is running.
+func (c *child) awaitStart(ctx context.Context) bool {
+	select {
+	case <-c.started:
+	case <-ctx.Done():
+	}
+	return c.running()
+}
+
+// awaitEnd waits until a child that is not running has ended, because another process is about to
+// open its sessions.
+func (c *child) awaitEnd(ctx context.Context) error {
+	if c.running() {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// pin keeps the child from being stopped as idle until unpin is called. It returns false if the
+// child is about to end.
+func (c *child) pin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		return false
+	}
+	c.pins++
+	return true
+}
+
+// unpin undoes pin.
+func (c *child) unpin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pins--
+	c.active = true
+}
+
+// whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
+func (c *child) whilePinned(work backend.Work) backend.Work {
+	return func() (backend.Raw, error) {
+		defer c.unpin()
+		return work()
+	}
+}
+
+// stopWhenIdle stops the child once it is idle. It returns when the child is about to end.
+func (c *child) stopWhenIdle() {
+	for range pause.Every(c.life, c.limits.Idle) {
+		c.stopIfIdle()
+	}
+}
+
+// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
+// sessions can be opened in another process.
+func (c *child) stopIfIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	busy := c.active || c.pins > 0 || c.router.working()
+	c.active = false
+	if busy || !c.info.Load && !c.info.Resume || !c.running() {
+		return
+	}
+	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
+	c.stop(nil)
 }
 
 // traced returns the function that passes the messages of the process to trace, or nil if trace is
@@ -178,166 +281,3 @@ func (i childInput) Write(p []byte) (int, error) {
 
 // Close unblocks Write.
 func (i childInput) Close() error { return i.process.Stdin().Close() }
-
-// logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
-// connection's error, or nil if the child closed it. The error for the client is in exit.
-func (c *child) logCrash(ended *endedError, err error) {
-	status, stderr := "exit status 0", []string(nil)
-	if exit, ok := errors.AsType[*process.ExitError](c.exit); ok {
-		status = exit.State
-	}
-	if ended != nil {
-		stderr = ended.Stderr
-	}
-	args := []any{"status", status, "stderr", strings.Join(stderr, "\n")}
-	if err != nil {
-		args = append(args, "error", err)
-	}
-	c.log.Warn("the agent ended unexpectedly", args...)
-}
-
-// initialize sends initialize and sets info.
-func (c *child) initialize(ctx context.Context, params backend.Raw) error {
-	timeout := c.limits.StartTimeout
-	slow := fmt.Errorf("%s did not answer initialize within %v: "+
-		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
-	defer cancel()
-	notice := time.AfterFunc(c.limits.StartNotice, func() {
-		c.log.Warn("the agent has not answered initialize yet; "+
-			"it may be installing itself, as npx and uvx do the first time", "limit", timeout)
-	})
-	defer notice.Stop()
-	result, err := c.request(ctx, protocol.Initialize, params)()
-	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
-		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
-			"check its command, many agents need an argument such as acp", c.process.Name())
-	}
-	if err != nil {
-		return err
-	}
-	if c.info, err = client.ParseAgent(result); err != nil {
-		return err
-	}
-	if c.info.Version != client.ProtocolVersion {
-		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
-			"install a version of it that speaks %[3]d",
-			c.info.Name, c.info.Version, client.ProtocolVersion)
-	}
-	return nil
-}
-
-// request sends a request of our own.
-func (c *child) request(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return c.requestFunc(ctx, method, params, nil)
-}
-
-// forward sends a request of the client that names no session. Messages that the child sends after
-// its response reach the client after our response.
-func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return c.requestFunc(ctx, method, params, func(backend.Raw, error) {
-		c.barrier.add(jsonrpc.Answered(ctx))
-	})
-}
-
-// requestFunc sends a request and returns its result unchanged, or its error explained. onResponse
-// may be nil; see [jsonrpc.Conn.CallFunc].
-func (c *child) requestFunc(
-	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
-) backend.Work {
-	work := c.conn.CallFunc(ctx, method, params, onResponse)
-	return func() (backend.Raw, error) {
-		result, err := work()
-		if !errors.Is(err, jsonrpc.ErrClosed) {
-			return result, c.explain(params, err)
-		}
-		select {
-		case <-c.done:
-			return nil, c.explain(params, c.exit)
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-}
-
-// closeSession closes a session of the child, if the child supports that.
-func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backend.Raw, error) {
-	if !c.info.Close || !c.running() {
-		return nil, nil
-	}
-	return c.requestStored(ctx, protocol.SessionClose, id, params)
-}
-
-// requestStored sends a request about a session that may not be open. It returns no error if the
-// session does not exist, or if the child has ended or does not answer in time.
-func (c *child) requestStored(
-	ctx context.Context, method string, id, params backend.Raw,
-) (backend.Raw, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
-	defer cancel()
-	result, err := c.request(ctx, method, withSessionID(params, id))()
-	if _, ended := errors.AsType[*endedError](err); ended {
-		return nil, nil
-	}
-	if e := responseError(err); e != nil && e.Code == protocol.CodeNotFound {
-		return nil, nil
-	}
-	if errors.Is(err, errNoAnswer) {
-		c.log.Warn("the agent did not answer in time", "method", method,
-			"limit", c.limits.EndTimeout)
-		return nil, nil
-	}
-	return result, err
-}
-
-// close ends the connection once everything sent has been written, and then the process. When ctx
-// ends, the process is killed.
-func (c *child) close(ctx context.Context) error {
-	c.stop(nil)
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		c.kill()
-		<-c.done
-	}
-	if _, ended := errors.AsType[*endedError](c.exit); !ended {
-		return c.exit
-	}
-	return nil
-}
-
-// unread counts the notifications that were sent while the output to the child was full.
-type unread struct {
-	mu           sync.Mutex
-	count, bytes int
-}
-
-// notify sends a notification without blocking, in the order of the calls. No notification is
-// dropped silently: a child that leaves too many unread is killed.
-func (c *child) notify(method string, params backend.Raw) {
-	u := &c.unread
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	err := c.conn.TryNotify(method, params)
-	switch {
-	case !errors.Is(err, jsonrpc.ErrQueueFull):
-		u.count, u.bytes = 0, 0
-	case u.count == c.limits.MaxHeld || u.bytes+len(params) > c.limits.MaxHeldBytes:
-		c.stop(errNotReading)
-		return
-	default:
-		u.count++
-		u.bytes += len(params)
-		err = c.conn.ForceNotify(method, params)
-	}
-	if err != nil {
-		c.log.Warn("cannot send the agent a notification", "method", method, "error", err)
-	}
-}
-
-// cancel sends session/cancel, even if the output to the child is full.
-func (c *child) cancel(params backend.Raw) {
-	if err := c.conn.ForceNotify(protocol.SessionCancel, params); err != nil {
-		c.log.Debug("cannot send the agent session/cancel", "error", err)
-	}
-}

@@ -161,6 +161,73 @@ func (p *proxy) childFor(
 	}
 }
 
+// use is the use of a child by an activation, from before it is opened there until it has left.
+type use struct {
+	child   *child
+	session *session
+	shares  bool // the MCP servers in its working directory, with other sessions in the child
+	alone   bool // it needs these servers for its additional directories
+	// opened says that its request has, or may have, changed the child's session. It is guarded by
+	// the childSession.
+	opened bool
+}
+
+// acquire begins a use of the child by s, and pins the child. It returns nil if the child is not
+// running, or if s would share MCP servers that it or another session needs alone. The activation
+// that s replaces does not count.
+func (c *child) acquire(s *session, r opening, shares bool) *use {
+	u := &use{child: c, session: s, shares: shares,
+		alone: s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
+	conflicts := func(other *use) bool {
+		return other.session != r.previous && u.conflicts(other)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running() || slices.ContainsFunc(c.uses, conflicts) {
+		return nil
+	}
+	c.uses = append(c.uses, u)
+	c.pins++
+	return u
+}
+
+// conflicts reports whether two uses share MCP servers that one of them needs alone. Sessions with
+// the same relays can share them.
+func (u *use) conflicts(other *use) bool {
+	s, with := u.session, other.session
+	return u.shares && other.shares && (u.alone || other.alone) && s != with &&
+		s.roots.Cwd() == with.roots.Cwd() && (s.relays == nil || s.relays != with.relays)
+}
+
+// release ends the use, unless it has ended. A child other than the main one ends with its last
+// use.
+func (u *use) release(ctx context.Context) error {
+	c := u.child
+	c.mu.Lock()
+	c.uses = slices.DeleteFunc(c.uses, func(other *use) bool { return other == u })
+	last := len(c.uses) == 0 && !c.place.isMain()
+	if last {
+		c.stop(nil)
+	}
+	c.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return c.close(ctx)
+}
+
+// sharing returns the sessions that share MCP servers.
+func (c *child) sharing() (all []*session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range c.uses {
+		if u.shares {
+			all = append(all, u.session)
+		}
+	}
+	return all
+}
+
 // start starts a new child and initializes it. After repeated failures it waits first.
 func (p *proxy) start(ctx context.Context, c *child) error {
 	defer c.unpin()

@@ -1,12 +1,25 @@
 package proxy
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// isRestricted reports whether the agent's processes run in the sandbox.
+func (p *proxy) isRestricted() bool {
+	sandbox := p.options.Profile.Sandbox
+	return sandbox.Mode != backend.SandboxOff && sandbox.Unprotected() == nil
+}
 
 // sandboxRoots returns the roots of s that its child is restricted to, or nil if the child is not
 // restricted.
@@ -44,4 +57,107 @@ func (p *proxy) sandboxNotice() string {
 	}
 	return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: %v.\n\n",
 		err)
+}
+
+// The client's terminals are not restricted, so a child in the sandbox gets them only for commands
+// that restrict themselves as the child is restricted.
+
+// withholdTerminals returns the params of initialize for an agent whose commands cannot be
+// restricted in the client's terminals, and what to tell the user about these terminals.
+func (p *proxy) withholdTerminals(params backend.Raw) (_ backend.Raw, note string) {
+	path := []string{"clientCapabilities", "terminal"}
+	if !p.isRestricted() || string(strictjson.Find(params, path...)) != "true" {
+		return params, ""
+	}
+	if len(p.options.Sandboxer) > 0 {
+		return params, "; so are its commands in the editor's terminals"
+	}
+	return strictjson.SetAt(params, backend.Raw("false"), path...),
+		"; it does not get the editor's terminals, which may be on another machine"
+}
+
+// confine returns the params with which a request or notification of the child is passed on to the
+// client, so that a terminal runs its command in the child's sandbox.
+func (c *child) confine(method string, params backend.Raw) (backend.Raw, error) {
+	if c.sandbox.Mode == backend.SandboxOff || !strings.HasPrefix(method, protocol.TerminalPrefix) {
+		return params, nil
+	}
+	switch method {
+	case sdk.ClientMethodTerminalOutput, sdk.ClientMethodTerminalWaitForExit,
+		sdk.ClientMethodTerminalKill, sdk.ClientMethodTerminalRelease:
+		return params, nil
+	case protocol.TerminalCreate:
+		if len(c.sandboxer) > 0 {
+			return c.confineTerminal(params)
+		}
+	}
+	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
+		"%s is not offered to an agent in acp-agent's sandbox: the client would run it without one",
+		method)
+}
+
+// confineTerminal does that for terminal/create. Members that are not known to it are left out.
+func (c *child) confineTerminal(params backend.Raw) (backend.Raw, error) {
+	object, err := strictjson.ParseObject(params)
+	if err != nil {
+		return nil, err
+	}
+	var v strictjson.Violations
+	command := Command{Path: v.Text(object.Field("command")), Sandbox: c.sandbox}
+	if args := object.Field("args"); args.Present() && !args.IsNull() {
+		command.Args = v.Texts(args)
+	}
+	if env := object.Field("env"); env.Present() && !env.IsNull() {
+		for _, entry := range v.Items(env) {
+			if pair, ok := v.Object(entry); ok {
+				command.Env = append(command.Env,
+					v.Text(pair.Field("name"))+"="+v.Text(pair.Field("value")))
+			}
+		}
+	}
+	if err := v.Err(); err != nil {
+		return nil, err
+	}
+	command, err = command.Defer(c.sandboxer)
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"the command cannot run in the agent's sandbox: %v", err)
+	}
+	result := backend.TerminalParams(command.Path, command.Args, command.Env)
+	for _, name := range []string{"cwd", "outputByteLimit", "_meta"} {
+		if value, present := object.Get(name); present {
+			result[name] = value
+		}
+	}
+	return backend.Encode(result), nil
+}
+
+// confineLogins returns an agent's answer to initialize for the client. To sign in, the client runs
+// what the answer says in a terminal: our own command, with arguments and an environment of the
+// agent, or any command of the older _meta.terminal-auth. For an agent in the sandbox, the
+// arguments cannot be flags of our own, and there is neither an environment nor another command.
+func (p *proxy) confineLogins(initialize backend.Raw) backend.Raw {
+	var methods []backend.Raw
+	if !p.isRestricted() ||
+		json.Unmarshal(strictjson.Find(initialize, "authMethods"), &methods) != nil {
+		return initialize
+	}
+	for i, method := range methods {
+		if !strictjson.IsObject(method) {
+			continue
+		}
+		var login struct{ Args []string }
+		if json.Unmarshal(method, &login) == nil && len(login.Args) > 0 {
+			args := append(append([]string{}, p.options.LoginArgs...), login.Args...)
+			method = strictjson.Set(method, "args", backend.Encode(args))
+		}
+		if len(strictjson.Find(method, "env")) > 0 {
+			method = strictjson.Set(method, "env", backend.Raw(`{}`))
+		}
+		if path := []string{"_meta", "terminal-auth"}; len(strictjson.Find(method, path...)) > 0 {
+			method = strictjson.SetAt(method, backend.Raw(`null`), path...)
+		}
+		methods[i] = method
+	}
+	return strictjson.Set(initialize, "authMethods", backend.Encode(methods))
 }

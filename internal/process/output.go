@@ -9,45 +9,26 @@ import (
 	"time"
 )
 
-// pipe is one stream of a child.
-type pipe struct{ read, write *os.File }
+// pipes are the ends of a child's streams: of its input, its output and its errors.
+type pipes struct{ child, ours [3]*os.File }
 
-// pipes are the three streams of a child.
-type pipes struct{ stdin, stdout, stderr pipe }
-
-func newPipes() (pipes, error) {
-	var p pipes
+func newPipes() (p pipes, err error) {
 	var errs [3]error
-	p.stdin.read, p.stdin.write, errs[0] = os.Pipe()
-	p.stdout.read, p.stdout.write, errs[1] = os.Pipe()
-	p.stderr.read, p.stderr.write, errs[2] = os.Pipe()
-	if err := errors.Join(errs[:]...); err != nil {
-		p.closeChildEnds()
-		p.closeOurEnds()
-		return pipes{}, err
+	p.child[0], p.ours[0], errs[0] = os.Pipe()
+	p.ours[1], p.child[1], errs[1] = os.Pipe()
+	p.ours[2], p.child[2], errs[2] = os.Pipe()
+	if err = errors.Join(errs[:]...); err != nil {
+		closeAll(p.child)
+		closeAll(p.ours)
 	}
-	return p, nil
+	return p, err
 }
 
-// childEnds returns the streams as the child sees them. See [Command].Batch.
-func (p pipes) childEnds(batch bool) stdio {
-	if batch {
-		return stdio{out: p.stdout.write, err: p.stdout.write}
+// closeAll closes files. Closing a nil file does nothing.
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		_ = f.Close()
 	}
-	return stdio{in: p.stdin.read, out: p.stdout.write, err: p.stderr.write}
-}
-
-// closeChildEnds closes the ends that the child has inherited. Closing a nil file does nothing.
-func (p pipes) closeChildEnds() {
-	_ = p.stdin.read.Close()
-	_ = p.stdout.write.Close()
-	_ = p.stderr.write.Close()
-}
-
-func (p pipes) closeOurEnds() {
-	_ = p.stdin.write.Close()
-	_ = p.stdout.read.Close()
-	_ = p.stderr.read.Close()
 }
 
 const (

@@ -76,18 +76,18 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	p := &Process{
 		name:    c.name(),
 		options: o,
-		stdin:   pipes.stdin.write,
-		stdout:  &output{file: pipes.stdout.read},
+		stdin:   pipes.ours[0],
+		stdout:  &output{file: pipes.ours[1]},
 		done:    make(chan struct{}),
 	}
 	started := make(chan error)
 	go p.run(c, pipes, started)
 	err = <-started
-	pipes.closeChildEnds()
+	closeAll(pipes.child)
 	if err == nil {
 		return p, nil
 	}
-	pipes.closeOurEnds()
+	closeAll(pipes.ours)
 	if errors.Is(err, exec.ErrNotFound) {
 		o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
 	}
@@ -101,15 +101,18 @@ func (p *Process) run(c Command, pipes pipes, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	streams := pipes.childEnds(c.Batch)
-	streams.refused = p.noteRefusal
+	streams := stdio{in: pipes.child[0], out: pipes.child[1], err: pipes.child[2],
+		refused: p.noteRefusal}
+	if c.Batch {
+		streams.in, streams.err = nil, pipes.child[1]
+	}
 	cmd, group, err := startGroup(c, streams)
 	if err != nil {
 		started <- err
 		return
 	}
 	p.group, p.pid = group, cmd.Process.Pid
-	stderr := &output{file: pipes.stderr.read}
+	stderr := &output{file: pipes.ours[2]}
 	p.stderr = newStderrLog(p.options, p.name, p.pid)
 	p.stderr.start(stderr)
 	started <- nil

@@ -22,3 +22,9 @@ func (p Policy) run(l Launch, start func(Launch) error) error {
 	args := append([]string{launcher, "-p", p.seatbeltProfile(), l.Path}, l.Args[1:]...)
 	return start(Launch{launcher, args})
 }
+
+// devices returns what every process may write to.
+func devices() []string { return []string{"/dev"} }
+
+// systemPaths returns what every process may read in mode Strict.
+func systemPaths() []string { return seatbeltPaths() }

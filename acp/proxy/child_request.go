@@ -1,0 +1,144 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+)
+
+// initialize sends initialize and sets info.
+func (c *child) initialize(ctx context.Context, params backend.Raw) error {
+	timeout := c.limits.StartTimeout
+	slow := fmt.Errorf("%s did not answer initialize within %v: "+
+		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
+	defer cancel()
+	notice := time.AfterFunc(c.limits.StartNotice, func() {
+		c.log.Warn("the agent has not answered initialize yet; "+
+			"it may be installing itself, as npx and uvx do the first time", "limit", timeout)
+	})
+	defer notice.Stop()
+	result, err := c.request(ctx, protocol.Initialize, params)()
+	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
+		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
+			"check its command, many agents need an argument such as acp", c.process.Name())
+	}
+	if err != nil {
+		return err
+	}
+	if c.info, err = client.ParseAgent(result); err != nil {
+		return err
+	}
+	if c.info.Version != client.ProtocolVersion {
+		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
+			"install a version of it that speaks %[3]d",
+			c.info.Name, c.info.Version, client.ProtocolVersion)
+	}
+	return nil
+}
+
+// request sends a request of our own.
+func (c *child) request(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return c.requestFunc(ctx, method, params, nil)
+}
+
+// forward sends a request of the client that names no session. Messages that the child sends after
+// its response reach the client after our response.
+func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return c.requestFunc(ctx, method, params, func(backend.Raw, error) {
+		c.barrier.add(jsonrpc.Answered(ctx))
+	})
+}
+
+// requestFunc sends a request and returns its result unchanged, or its error explained. onResponse
+// may be nil; see [jsonrpc.Conn.CallFunc].
+func (c *child) requestFunc(
+	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
+) backend.Work {
+	work := c.conn.CallFunc(ctx, method, params, onResponse)
+	return func() (backend.Raw, error) {
+		result, err := work()
+		if !errors.Is(err, jsonrpc.ErrClosed) {
+			return result, c.explain(params, err)
+		}
+		select {
+		case <-c.done:
+			return nil, c.explain(params, c.exit)
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// closeSession closes a session of the child, if the child supports that.
+func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backend.Raw, error) {
+	if !c.info.Close || !c.running() {
+		return nil, nil
+	}
+	return c.requestStored(ctx, protocol.SessionClose, id, params)
+}
+
+// requestStored sends a request about a session that may not be open. It returns no error if the
+// session does not exist, or if the child has ended or does not answer in time.
+func (c *child) requestStored(
+	ctx context.Context, method string, id, params backend.Raw,
+) (backend.Raw, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
+	defer cancel()
+	result, err := c.request(ctx, method, withSessionID(params, id))()
+	if _, ended := errors.AsType[*endedError](err); ended {
+		return nil, nil
+	}
+	if e := responseError(err); e != nil && e.Code == protocol.CodeNotFound {
+		return nil, nil
+	}
+	if errors.Is(err, errNoAnswer) {
+		c.log.Warn("the agent did not answer in time", "method", method,
+			"limit", c.limits.EndTimeout)
+		return nil, nil
+	}
+	return result, err
+}
+
+// unread counts the notifications that were sent while the output to the child was full.
+type unread struct {
+	mu           sync.Mutex
+	count, bytes int
+}
+
+// notify sends a notification without blocking, in the order of the calls. No notification is
+// dropped silently: a child that leaves too many unread is killed.
+func (c *child) notify(method string, params backend.Raw) {
+	u := &c.unread
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	err := c.conn.TryNotify(method, params)
+	switch {
+	case !errors.Is(err, jsonrpc.ErrQueueFull):
+		u.count, u.bytes = 0, 0
+	case u.count == c.limits.MaxHeld || u.bytes+len(params) > c.limits.MaxHeldBytes:
+		c.stop(errNotReading)
+		return
+	default:
+		u.count++
+		u.bytes += len(params)
+		err = c.conn.ForceNotify(method, params)
+	}
+	if err != nil {
+		c.log.Warn("cannot send the agent a notification", "method", method, "error", err)
+	}
+}
+
+// cancel sends session/cancel, even if the output to the child is full.
+func (c *child) cancel(params backend.Raw) {
+	if err := c.conn.ForceNotify(protocol.SessionCancel, params); err != nil {
+		c.log.Debug("cannot send the agent session/cancel", "error", err)
+	}
+}
