@@ -432,7 +432,9 @@ func (h *system) connect() *testClient {
 	toClient, fromAdapter := io.Pipe()
 	v := &testClient{h: h}
 	o := h.client
-	o.Updates = v.see
+	if o.Updates == nil {
+		o.Updates = v.see
+	}
 	if o.Permission == nil {
 		o.Permission = allowOnce
 	}
@@ -606,41 +608,8 @@ func dirOf(t testing.TB, h *system) string {
 func through(
 	t testing.TB, c process.Command, store sessionstore.Store, o client.Options,
 ) *client.Client {
-	toAdapter, fromClient := io.Pipe()
-	toClient, fromAdapter := io.Pipe()
-	cl := client.New(toClient, fromClient, o)
-	ctx, cancel := context.WithCancel(context.Background())
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		err := serve(ctx, toAdapter, fromAdapter, acp.Options{
-			Backend: func() backend.Backend { return proxy.New(c, proxy.Options{}) },
-			Store:   store,
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		fromAdapter.Close()
-	})
-	serving.Go(func() { _ = cl.Serve(ctx) })
-	t.Cleanup(func() {
-		cancel()
-		serving.Wait()
-	})
-	_, err := cl.Initialize(ctx)
-	require.NoError(t, err)
-	return cl
-}
-
-func someRoots(t testing.TB) workspace.Roots {
-	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir(), t.TempDir()})
-	require.NoError(t, err)
-	return roots
-}
-
-func oneRoot(t testing.TB) workspace.Roots {
-	roots, err := workspace.NewRoots(t.TempDir(), nil)
-	require.NoError(t, err)
-	return roots
+	h := &system{t: t, command: c, store: store, client: o}
+	return h.connect().Client
 }
 
 // SetMode sets a session's mode.

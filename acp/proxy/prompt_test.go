@@ -181,7 +181,7 @@ func overlap(
 				close(began)
 			}
 		}})
-	s, err := c.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	s, err := c.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	ends = make([]string, 2)
 	var turns sync.WaitGroup

@@ -321,7 +321,7 @@ func testOrderAfterResponse(t *testing.T) {
 	c, _ := command(t, script.String())
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
 	for range turns {
@@ -362,7 +362,7 @@ func testOrderAfterCancel(t *testing.T) {
 	c, _ := command(t, script.String())
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	id := `{"sessionId":"` + s.ID + `",`
 	for i := range turns {
@@ -402,7 +402,7 @@ func TestUpdateOverTheLimit(t *testing.T) {
 
 // Clause P4.
 func TestRequestsOutsideRoots(t *testing.T) {
-	r := someRoots(t)
+	r := roots(t, 2)
 	outside := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("s"), 0o600))
 	inside := filepath.Join(r.At(1).String(), "file")
@@ -426,6 +426,10 @@ func TestRequestsOutsideRoots(t *testing.T) {
 	var asked []string
 	cl := through(t, c, memstore.New(t), client.Options{
 		Capabilities: json.RawMessage(`{"terminal":true}`),
+		Permission: func(context.Context, sdk.RequestPermissionRequest) (
+			r sdk.RequestPermissionResponse, err error) {
+			return r, jsonrpc.MethodNotFound("session/request_permission")
+		},
 		ReadTextFile: func(_ context.Context, q sdk.ReadTextFileRequest) (sdk.ReadTextFileResponse,
 			error) {
 			asked = append(asked, string(q.SessionId)+" "+q.Path)
@@ -481,7 +485,7 @@ func TestOnlySessionIdsChange(t *testing.T) {
 			},
 		},
 	})
-	roots := someRoots(t)
+	roots := roots(t, 2)
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
 	require.NoError(t, err)
 	require.NotEqual(t, "child-1", s.ID)
@@ -577,7 +581,7 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 			return sdk.RequestPermissionResponse{Outcome: outcome}, nil
 		},
 	})
-	roots := oneRoot(t)
+	roots := roots(t, 0)
 	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
 	require.NoError(t, err)
 	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
@@ -605,7 +609,7 @@ func TestTakeoverWhileTheAgentAsks(t *testing.T) {
 			`"sessionId":"child-1","toolCall":{"toolCallId":"t","title":"Edit"},"options":[`+
 			`{"optionId":"go","kind":"allow_once","name":"Yes"}]}}`+"\nawait reply 11\n"+answered)
 		other, _ := command(t, plain+opened)
-		store, roots := memstore.New(t), oneRoot(t)
+		store, roots := memstore.New(t), roots(t, 0)
 		asked := make(chan bool, 1)
 		var got lines
 		old := through(t, asking, store, client.Options{Trace: got.tap,

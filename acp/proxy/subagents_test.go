@@ -225,7 +225,7 @@ func TestSubagents(t *testing.T) {
 	store := memstore.New(t)
 	v := subagents(t, store, family(),
 		`{"subagents":{},"elicitation":{"form":{}}}`)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
@@ -258,7 +258,7 @@ func TestSubagents(t *testing.T) {
 // Clause A36. A load in another process shows the same under the same ids. Nothing is known any
 // more of a child that was working.
 func TestSubagentsAfterLoad(t *testing.T) {
-	store, roots := memstore.New(t), oneRoot(t)
+	store, roots := memstore.New(t), roots(t, 0)
 	script, _, _ := strings.Cut(family(), "await session/cancel\n")
 	v := subagents(t, store, script+closed, `{"subagents":{},"elicitation":{"form":{}}}`)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
@@ -295,7 +295,7 @@ func TestSubagentsAfterLoad(t *testing.T) {
 
 // Clause A36.
 func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
-	roots := someRoots(t)
+	roots := roots(t, 2)
 	inside := filepath.Join(roots.Cwd().String(), "tree")
 	deeper := filepath.Join(inside, "deeper")
 	outside := t.TempDir()
@@ -374,7 +374,7 @@ func replays() string {
 // Clauses A36 and P7. What the agent replays of children is stored like the rest, and later shown
 // under the same ids. Children of a replay that is not shown are known too.
 func TestSubagentsInTheAgentsReplay(t *testing.T) {
-	store, roots := memstore.New(t), oneRoot(t)
+	store, roots := memstore.New(t), roots(t, 0)
 	v := subagents(t, store, loads+opened+closed, declared)
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
 	require.NoError(t, err)
@@ -459,7 +459,7 @@ func TestSubagentsAfterACrash(t *testing.T) {
 		announce("child-1", "kid", `,"state":{"state":"running"}`)+
 		announce("kid", "below", `,"state":{"state":"running"}`)+
 		announce("kid", "idle", "")+"exit 3\n", declared)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: oneRoot(t)})
+	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	require.NoError(t, err)
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.Error(t, err)
