@@ -40,8 +40,7 @@ func TestSharedProcess(t *testing.T) {
 	v := h.connect()
 	first := roots(t, 2)
 	open := func(r workspace.Roots) string {
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: r})
-		require.NoError(t, err)
+		s := v.open(r)
 		return s.ID
 	}
 	ids := make([]string, 3)
@@ -62,8 +61,7 @@ func TestSharedProcess(t *testing.T) {
 		require.Equal(t, "agent N:one", v.prompt(id, "one"))
 		require.Contains(t, h.way(id), "by flags")
 	}
-	_, err := v.LoadSession(t.Context(), ids[0], client.Setup{Roots: first})
-	require.NoError(t, err)
+	v.load(ids[0], first)
 	elsewhere, err := workspace.NewRoots(t.TempDir(), spelled(first))
 	require.NoError(t, err)
 	ids = append(ids, open(elsewhere))
@@ -106,13 +104,11 @@ func TestSessionsThatWouldShareServers(t *testing.T) {
 	v := h.connect()
 	first := roots(t, 2)
 	open := func(r workspace.Roots) string {
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: r})
-		require.NoError(t, err)
+		s := v.open(r)
 		return s.ID
 	}
 	load := func(id string, r workspace.Roots) {
-		_, err := v.LoadSession(t.Context(), id, client.Setup{Roots: r})
-		require.NoError(t, err)
+		v.load(id, r)
 	}
 	elsewhere, err := workspace.NewRoots(t.TempDir(), spelled(first))
 	require.NoError(t, err)
@@ -156,8 +152,7 @@ func TestSessionsWithTheSameFolders(t *testing.T) {
 	v := h.connect()
 	all := roots(t, 2)
 	open := func(r workspace.Roots) (id string, tools sentServer) {
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: r})
-		require.NoError(t, err)
+		s := v.open(r)
 		given := h.servers("session/new")
 		require.Len(t, given, 1)
 		return s.ID, given[0]
@@ -171,8 +166,7 @@ func TestSessionsWithTheSameFolders(t *testing.T) {
 	tools.serves(t, all)
 
 	fewer := with(all, all.At(1).String())
-	_, err := v.LoadSession(t.Context(), two, client.Setup{Roots: fewer})
-	require.NoError(t, err)
+	v.load(two, fewer)
 	require.Len(t, mark.Processes(), 2, "it is kept apart from now on")
 	own := h.servers("session/load")
 	require.Len(t, own, 1)
@@ -185,7 +179,7 @@ func TestSessionsWithTheSameFolders(t *testing.T) {
 		require.NoError(t, v.CloseSession(t.Context(), id))
 	}
 	requireProcesses(t, 1, mark)
-	_, err = own[0].folders(t)
+	_, err := own[0].folders(t)
 	require.ErrorContains(t, err, "not open")
 	require.NoError(t, v.CloseSession(t.Context(), three))
 	_, err = tools.folders(t)
@@ -210,8 +204,7 @@ func TestIdleProcess(t *testing.T) {
 		first := roots(t, 2)
 		var ids []string
 		for range 2 {
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-			require.NoError(t, err)
+			s := v.open(first)
 			ids = append(ids, s.ID)
 			v.SetMode(t, s.ID, "plan")
 		}
@@ -229,8 +222,7 @@ func TestIdleProcess(t *testing.T) {
 		requireProcesses(t, 1, mark)
 		require.Equal(t, `{}`, v.SetMode(t, ids[0], "build"), "or another request")
 		requireProcesses(t, 1, mark)
-		_, err := v.LoadSession(t.Context(), ids[0], client.Setup{Roots: first})
-		require.NoError(t, err)
+		v.load(ids[0], first)
 		require.Equal(t, []string{"user one", "agent N:one", "user two", "agent N:one+two",
 			"user three", "agent N:one+two+three"}, v.shown(),
 			"a load shows what the agent has, which is everything")
@@ -252,8 +244,7 @@ func TestIdleProcess(t *testing.T) {
 	t.Run("it is not stopped", func(t *testing.T) {
 		h, mark := marked(t, abilities{Load: true}, options)
 		v := h.connect()
-		busy, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-		require.NoError(t, err)
+		busy := v.open(roots(t, 1))
 		ended := make(chan error, 1)
 		go func() {
 			_, err := v.Prompt(context.Background(), busy.ID, sdk.TextBlock("hang"))
@@ -262,11 +253,9 @@ func TestIdleProcess(t *testing.T) {
 		v.until("agent hanging")
 		other, otherMark := marked(t, abilities{}, options)
 		w := other.connect()
-		unloadable, err := w.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-		require.NoError(t, err)
+		unloadable := w.open(roots(t, 1))
 		for range 3 {
-			_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-			require.NoError(t, err)
+			v.open(roots(t, 1))
 			requireProcesses(t, 2, mark)
 		}
 		require.Len(t, mark.Processes(), 2, "during a turn")
@@ -280,8 +269,7 @@ func TestIdleProcess(t *testing.T) {
 		h, mark := marked(t, abilities{Load: true},
 			proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: time.Millisecond}))
 		v := h.connect()
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-		require.NoError(t, err)
+		s := v.open(roots(t, 1))
 		var words []string
 		for i := range 30 {
 			words = append(words, strconv.Itoa(i))

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
@@ -20,14 +19,11 @@ func TestUpdatedAgent(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
 	v := h.connect()
 	first := roots(t, 1)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
+	s := v.open(first)
 	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-	require.NoError(t, err)
+	v.load(s.ID, first)
 	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
-	alone, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	alone := v.open(roots(t, 0))
 	require.Equal(t, "agent N:one", v.prompt(alone.ID, "one"))
 	require.Contains(t, h.way(s.ID), "by the protocol")
 	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
@@ -49,8 +45,7 @@ func TestRestartByPrompt(t *testing.T) {
 				proxy.Limits{Backoff: time.Millisecond}))
 			v := h.connect()
 			first := roots(t, 2)
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-			require.NoError(t, err)
+			s := v.open(first)
 			v.prompt(s.ID, "one")
 			v.SetMode(t, s.ID, "plan")
 			v.crash(s.ID)
@@ -74,8 +69,7 @@ func TestRestartByPrompt(t *testing.T) {
 func TestRestartRestoresMode(t *testing.T) {
 	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	s := v.open(roots(t, 0))
 	v.SetMode(t, s.ID, "plan")
 	v.prompt(s.ID, "mode build")
 	v.crash(s.ID)
@@ -93,8 +87,7 @@ func TestRestartRestoresMode(t *testing.T) {
 func TestRestartByRequest(t *testing.T) {
 	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	s := v.open(roots(t, 0))
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	v.crash(s.ID)
 	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))

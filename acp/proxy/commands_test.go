@@ -9,7 +9,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
@@ -37,8 +36,7 @@ func TestChildCommandsUnchanged(t *testing.T) {
 	const odd = `[ {"name":"init","description":"x","input":null,"n":1.0} ]`
 	h := newSystem(t, abilities{Commands: odd}, proxy.Options{})
 	v := h.connect()
-	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-	require.NoError(t, err)
+	v.open(roots(t, 1))
 	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` +
 		strings.TrimSuffix(odd, "]") + ownEntries + `}`}, v.announcements())
 }
@@ -54,8 +52,7 @@ func TestCommandsOfAllRoots(t *testing.T) {
 		"$ARGUMENTS.")
 	put(t, all.At(2), deploy, "shadowed")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	got := v.announcements()
 	require.Equal(t, `{"sessionUpdate":"available_commands_update",`+
 		`"availableCommands":[ {"name":"review","description":"mine","n":1.0} `+
@@ -70,8 +67,7 @@ func TestCommandsOfAllRoots(t *testing.T) {
 		require.Contains(t, strings.Join(v.announcedSoFar(), ""), `"more"`)
 	})
 	t.Run("A24/with the roots of a load", func(t *testing.T) {
-		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-		require.NoError(t, err)
+		v.load(s.ID, with(all))
 		got := v.announcements()
 		require.NotContains(t, got[len(got)-1], "deploy")
 		require.Contains(t, got[len(got)-1], "baking")
@@ -84,8 +80,7 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 	all := roots(t, 1)
 	put(t, all.At(1), deploy, "Deploy.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	require.Len(t, v.announcements(), 1)
 	v.prompt(s.ID, "one")
 	require.Empty(t, v.announcedSoFar(), "once")
@@ -94,8 +89,7 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 	// In another process, without them: what the client may have from the stored history is
 	// withdrawn.
 	v = h.connect()
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-	require.NoError(t, err)
+	v.load(s.ID, with(all))
 	v.prompt(s.ID, "two")
 	got := v.announcedSoFar()
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+
@@ -114,8 +108,7 @@ func TestCommandsOfTheAgent(t *testing.T) {
 		put(t, all.At(1), ".claude/commands/"+name+".md", "From the folder.")
 	}
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	got := strings.Join(v.announcements(), "")
 	require.Contains(t, got, `"deploy"`)
 	for _, own := range []string{"/status", "/login now", "/compact", "/unknown to both"} {
@@ -142,8 +135,7 @@ func TestCommandExpansion(t *testing.T) {
 	put(t, other, skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, other, "AGENTS.md", "Be kind.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.announcements()
 
 	// A call of the child's own command is sent without context, which the child may take for
@@ -161,7 +153,7 @@ func TestCommandExpansion(t *testing.T) {
 	require.True(t, strings.HasSuffix(got[0], "</acp-agent-context>\n/deploy the moon"), got[0])
 	require.Equal(t, 1, strings.Count(got[0], "</acp-agent-context>"))
 
-	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("/baking rye"), sdk.TextBlock("and butter"))
+	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("/baking rye"), sdk.TextBlock("and butter"))
 	require.NoError(t, err)
 	got = h.lastPrompt()
 	require.Len(t, got, 2)
@@ -192,8 +184,7 @@ func TestCommandExpansion(t *testing.T) {
 	// The child's replay, which replaces the stored history, has what was typed.
 	v.disconnect()
 	v = h.connect()
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-	require.NoError(t, err)
+	v.load(s.ID, all)
 	told := v.shown()
 	require.Contains(t, told, "user /deploy the moon")
 	require.Contains(t, h.history(s.ID), "/deploy the moon")
@@ -231,8 +222,7 @@ func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	init := put(t, all.At(1), ".claude/commands/init.md", "Begin.")
 	put(t, all.At(1), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	announced := v.announcements()
 	require.NotContains(t, announced[len(announced)-1], `"baking"`,
 		"Codex announces it with another name")

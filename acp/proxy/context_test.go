@@ -38,8 +38,7 @@ func TestInstructions(t *testing.T) {
 			first := put(t, all.At(1), "AGENTS.md", "Of the first.</acp-agent-context>")
 			put(t, all.At(2), "CLAUDE.md", "Of the second.")
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-			require.NoError(t, err)
+			s := v.open(all)
 			v.prompt(s.ID, "one")
 			told := h.lastPrompt()
 			require.Len(t, told, 2)
@@ -62,14 +61,13 @@ func TestInstructions(t *testing.T) {
 
 			// Another process, with other roots.
 			v = h.connect()
-			_, err = v.ResumeSession(t.Context(), s.ID,
+			_, err := v.ResumeSession(t.Context(), s.ID,
 				client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
 			v.prompt(s.ID, "four")
 			require.Contains(t, h.lastPrompt()[1], "Of the second.")
 			require.NotContains(t, h.lastPrompt()[1], "Changed.")
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-			require.NoError(t, err)
+			v.load(s.ID, with(all))
 			v.prompt(s.ID, "five")
 			require.Contains(t, h.lastPrompt()[1], "no longer apply")
 			v.prompt(s.ID, "six")
@@ -118,8 +116,7 @@ func TestSystemPrompt(t *testing.T) {
 			first := put(t, all.At(1), "AGENTS.md", "Of the first.")
 			put(t, all.At(2), "AGENTS.md", "Of the second.")
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-			require.NoError(t, err)
+			s := v.open(all)
 			v.prompt(s.ID, "one")
 			told := h.systemPrompts("session/new")[0]
 			require.Contains(t, told, "append ")
@@ -134,7 +131,7 @@ func TestSystemPrompt(t *testing.T) {
 			require.Equal(t, "two", h.lastPrompt()[0])
 			require.Contains(t, h.lastPrompt()[1], "Changed.", "after a change in the session")
 
-			_, err = v.LoadSession(t.Context(), s.ID,
+			_, err := v.LoadSession(t.Context(), s.ID,
 				client.Setup{Roots: with(all, all.At(2).String())})
 			require.NoError(t, err)
 			told = h.systemPrompts("session/load")[0]
@@ -155,8 +152,7 @@ func TestSystemPrompt(t *testing.T) {
 				"the same, so that the agent's cache stays valid")
 			v.prompt(s.ID, "three again")
 			require.Equal(t, []string{"three again"}, h.lastPrompt())
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-			require.NoError(t, err)
+			v.load(s.ID, with(all))
 			require.Empty(t, h.systemPrompts("session/load")[1])
 			v.prompt(s.ID, "four")
 			require.Contains(t, h.lastPrompt()[1], "no longer apply")
@@ -203,8 +199,7 @@ func TestInstructionsLimit(t *testing.T) {
 	all := roots(t, 1)
 	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.prompt(s.ID, "one")
 	require.Less(t, len(h.lastPrompt()[1]), 1200)
 	require.Contains(t, h.lastPrompt()[1], "(cut: ")
@@ -215,15 +210,13 @@ func TestConversationLimit(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
 	v := h.connect()
 	first := roots(t, 0)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-	require.NoError(t, err)
+	s := v.open(first)
 	for i := range 10 {
 		v.prompt(s.ID, fmt.Sprintf("word%d%s</acp-agent-context>", i, strings.Repeat("é", 40)))
 	}
 	v.disconnect()
 	v = h.connect()
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-	require.NoError(t, err)
+	v.load(s.ID, first)
 	v.prompt(s.ID, "last")
 	all := h.received()
 	prompt := all[len(all)-1].params
@@ -387,8 +380,7 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 		skill("forced", "disable-model-invocation: true"))
 	put(t, all.At(1), ".agents/skills/listed/SKILL.md", skill("listed"))
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
 	require.True(t, strings.HasPrefix(told, "\n\n<acp-agent-context>"),
@@ -416,8 +408,7 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	v.disconnect()
 
 	v = h.connect()
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-	require.NoError(t, err)
+	v.load(s.ID, with(all))
 	v.prompt(s.ID, "four")
 	require.Contains(t, h.lastPrompt()[1], "no longer available")
 	h.history(s.ID) // it has nothing of this
@@ -457,8 +448,7 @@ func TestLongListOfSkills(t *testing.T) {
 						strings.Repeat("word ", 150)))
 			}
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-			require.NoError(t, err)
+			s := v.open(all)
 			v.prompt(s.ID, "one")
 			_, list, found := strings.Cut(h.lastPrompt()[1], "# Skills found")
 			require.True(t, found)
@@ -478,8 +468,7 @@ func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	own := put(t, all.Cwd(), "api/CLAUDE.md", "Of the interface.")
 	other := put(t, all.At(1), "deep/down/AGENTS.md", "Of the depths.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
 	require.Contains(t, told, fmt.Sprintf("- %q: %q\n- %q: %q\n", filepath.Dir(own), own,
@@ -500,8 +489,7 @@ func TestManyInstructionsOfDirectories(t *testing.T) {
 	}
 	last := put(t, all.At(2), "deep/AGENTS.md", "Of the last root.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
 	require.Contains(t, told, fmt.Sprintf("- %q: %q\n", filepath.Dir(last), last),
@@ -515,8 +503,7 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{Profile: profiles.Profile{Context: profiles.Context{AfterCommands: true}}})
 	all := roots(t, 1)
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	v.prompt(s.ID, "/compact")
 	require.Equal(t, []string{"/compact"}, h.lastPrompt(),
 		"most agents do not give it to their model")
@@ -536,8 +523,7 @@ func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
 	all := roots(t, 2)
 	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	told := h.servers("session/new")[0].tells(t)
 	require.Contains(t, told, "several folders")
 	require.Contains(t, told, "Of the first.")
@@ -553,16 +539,14 @@ func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
 	v.disconnect()
 
 	v = h.connect() // the agent has started again
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-	require.NoError(t, err)
+	v.load(s.ID, all)
 	require.Contains(t, h.servers("session/load")[0].tells(t), "Changed.")
 	v.prompt(s.ID, "four")
 	require.Equal(t, []string{"four"}, h.lastPrompt())
 	v.disconnect()
 
 	v = h.connect()
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-	require.NoError(t, err)
+	v.load(s.ID, all)
 	v.prompt(s.ID, "five")
 	require.Contains(t, h.lastPrompt()[1], "several folders", "it has not started the server")
 }
@@ -575,16 +559,14 @@ func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
 	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}, Finds: profiles.Finds{InCwd: []string{"AGENTS.md"}}, Context: profiles.Context{ByServer: true}}))
 	all := roots(t, 1)
 	v := h.connect()
-	_, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	v.open(all)
 	require.Empty(t, h.servers("session/new"), "there is nothing to tell")
 
 	put(t, all.Cwd(), "AGENTS.md", "Found.")
 	put(t, all.At(1), "AGENTS.md", "Of the first.")
 	put(t, all.Cwd(), "skills/one/SKILL.md", "---\nname: one\ndescription: One.\n---\n")
 	for _, roots := range []workspace.Roots{all, with(all)} {
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
-		require.NoError(t, err)
+		s := v.open(roots)
 		given := h.servers("session/new")[0]
 		require.Equal(t, []string{"mcp", "--tell-only", "--roots-from"}, given.Args[:3])
 		told := given.tells(t)

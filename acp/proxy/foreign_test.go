@@ -29,8 +29,7 @@ func newForeign(t *testing.T, a abilities, o proxy.Options, n int, dir string) b
 	cwd, err := workspace.NewRoots(dir, nil)
 	require.NoError(t, err)
 	for range n {
-		_, err := v.NewSession(t.Context(), client.Setup{Roots: cwd})
-		require.NoError(t, err)
+		v.open(cwd)
 	}
 	v.disconnect()
 	r := proxy.New(h.command, o)
@@ -349,8 +348,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, page.Sessions, "a failed attempt leaves nothing")
 
-			_, err = v.LoadSession(t.Context(), "mine", client.Setup{Roots: roots})
-			require.NoError(t, err)
+			v.load("mine", roots)
 			require.Equal(t, []string{"user before", "agent 1:before"}, v.shown())
 			require.Equal(t, "agent N:before+x", v.prompt("mine", "x"))
 			require.Equal(t, []string{"before", "1:before", "x", "N:before+x"}, h.history("mine"))
@@ -370,8 +368,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "agent N:before+y", v.prompt("other", "y"))
 			}
-			_, err = v.LoadSession(t.Context(), "mine", client.Setup{Roots: roots})
-			require.NoError(t, err)
+			v.load("mine", roots)
 			require.Equal(t, "agent N:before+x+z", v.prompt("mine", "z"))
 			v.disconnect()
 			require.NotContains(t, methods(h.received()), "session/new")
@@ -384,14 +381,12 @@ func TestSessionIsOpenUnderAnotherID(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{})
 	v := h.connect()
 	roots := roots(t, 0)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
+	s := v.open(roots)
 	require.Equal(t, "agent N:x", v.prompt(s.ID, "x"))
-	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: roots})
+	_, err := v.LoadSession(t.Context(), "c1", client.Setup{Roots: roots})
 	require.ErrorContains(t, err, "close that one first")
 	require.Equal(t, "agent N:x+y", v.prompt(s.ID, "y"), "it goes on")
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
-	_, err = v.LoadSession(t.Context(), "c1", client.Setup{Roots: roots})
-	require.NoError(t, err)
+	v.load("c1", roots)
 	require.Equal(t, "agent N:x+y+z", v.prompt("c1", "z"))
 }

@@ -526,6 +526,21 @@ func (v *testClient) shownBeforeNotice() []string {
 	return v.shown()
 }
 
+// open opens a new session.
+func (v *testClient) open(r workspace.Roots) client.Session {
+	v.h.t.Helper()
+	s, err := v.NewSession(v.h.t.Context(), client.Setup{Roots: r})
+	require.NoError(v.h.t, err)
+	return s
+}
+
+// load loads a session.
+func (v *testClient) load(id string, r workspace.Roots) {
+	v.h.t.Helper()
+	_, err := v.LoadSession(v.h.t.Context(), id, client.Setup{Roots: r})
+	require.NoError(v.h.t, err)
+}
+
 // prompt runs a turn and returns what the agent said in it.
 func (v *testClient) prompt(id, word string) string {
 	v.h.t.Helper()
@@ -607,9 +622,9 @@ func dirOf(t testing.TB, h *system) string {
 // through connects a client to package acp with the proxy and an agent behind it.
 func through(
 	t testing.TB, c process.Command, store sessionstore.Store, o client.Options,
-) *client.Client {
+) *testClient {
 	h := &system{t: t, command: c, store: store, client: o}
-	return h.connect().Client
+	return h.connect()
 }
 
 // SetMode sets a session's mode.

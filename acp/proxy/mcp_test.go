@@ -155,8 +155,7 @@ func TestToolServer(t *testing.T) {
 		withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-	require.NoError(t, err)
+	s := v.open(all)
 	given := h.servers("session/new")
 	require.Len(t, given, 1)
 	require.Equal(t, "acp_agent_roots", given[0].Name)
@@ -169,11 +168,10 @@ func TestToolServer(t *testing.T) {
 
 	t.Run("A24/with other roots", func(t *testing.T) {
 		fewer := with(all, all.At(2).String())
-		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: fewer})
-		require.NoError(t, err)
+		v.load(s.ID, fewer)
 		require.Equal(t, given, h.servers("session/load"), "the agent may keep its server")
 		given[0].serves(t, fewer)
-		_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: all})
+		_, err := v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: all})
 		require.NoError(t, err)
 		require.Equal(t, given, h.servers("session/resume"))
 		given[0].serves(t, all)
@@ -200,22 +198,18 @@ func TestToolServer(t *testing.T) {
 		require.ErrorContains(t, err, "open it with acp-agent to use them again")
 
 		v = h.connect()
-		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-		require.NoError(t, err)
+		v.load(s.ID, with(all))
 		again := h.servers("session/load")
 		require.Len(t, again, 1, "another process of the agent may keep it too")
 		again[0].servesNothing(t)
-		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-		require.NoError(t, err)
+		v.load(s.ID, all)
 		again[0].serves(t, all)
 	})
 	t.Run("A24/never sent", func(t *testing.T) {
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
-		require.NoError(t, err)
+		s := v.open(with(all))
 		require.Empty(t, h.servers("session/new"))
 		v.prompt(s.ID, "one")
-		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-		require.NoError(t, err)
+		v.load(s.ID, with(all))
 		require.Empty(t, h.servers("session/load"))
 	})
 }
@@ -227,8 +221,7 @@ func TestToolServerHasTheRules(t *testing.T) {
 	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
 	h.rules = &acp.Permissions{Allow: []string{"read"}, Ask: []string{"edit x"}, Deny: []string{"read **/.env"}}
 	v := h.connect()
-	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 2)})
-	require.NoError(t, err)
+	v.open(roots(t, 2))
 	server := h.servers("session/new")[0]
 	rules := func() (mcprelay.Rules, error) {
 		return mcprelay.SessionRules(t.Context(), server.Args[len(server.Args)-1], server.Env[0].Value)
@@ -249,8 +242,7 @@ func TestToolServerHasTheRules(t *testing.T) {
 func TestToolServerThatIsNotStarted(t *testing.T) {
 	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-	require.NoError(t, err)
+	s := v.open(roots(t, 1))
 	require.Len(t, h.servers("session/new"), 1)
 	v.prompt(s.ID, "one")
 	require.Contains(t, h.lastPrompt()[1],
@@ -274,9 +266,8 @@ func TestToolServerThatIsRefused(t *testing.T) {
 			h := newSystem(t, able, withTools(t, profiles.Profile{}))
 			all := roots(t, 2)
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-			require.NoError(t, err)
-			_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
+			s := v.open(all)
+			_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
 			require.NoError(t, err)
 			v.until(notice)
 			told := strings.Join(append(h.systemPrompts("session/new"), h.lastPrompt()...), "")
@@ -284,20 +275,17 @@ func TestToolServerThatIsRefused(t *testing.T) {
 			require.Contains(t, told, all.At(1).String())
 			require.NotContains(t, told, "MCP server")
 
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-			require.NoError(t, err)
+			v.load(s.ID, all)
 			if name != "neither" {
 				require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it keeps its session")
 			}
 
 			fewer := with(all)
-			s, err = v.NewSession(t.Context(), client.Setup{Roots: fewer})
-			require.NoError(t, err)
+			s = v.open(fewer)
 			v.prompt(s.ID, "three")
 			v.disconnect()
 			v = h.connect()
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-			require.NoError(t, err)
+			v.load(s.ID, all)
 			v.until(notice)
 			if name != "neither" {
 				require.Equal(t, "agent N:three+four", v.prompt(s.ID, "four"))
@@ -324,20 +312,16 @@ func TestToolServerWithOtherRoots(t *testing.T) {
 	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: with(all)})
-	require.NoError(t, err)
+	s := v.open(with(all))
 	v.prompt(s.ID, "one")
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: all})
-	require.NoError(t, err)
+	v.load(s.ID, all)
 	require.Equal(t, "agent N:~one+two", v.prompt(s.ID, "two"),
 		"only a new session is given the server")
 	given := h.servers("session/new")
 	require.Len(t, given, 1)
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all, all.At(2).String())})
-	require.NoError(t, err)
+	v.load(s.ID, with(all, all.At(2).String()))
 	given[0].serves(t, with(all, all.At(2).String()))
-	_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(all)})
-	require.NoError(t, err)
+	v.load(s.ID, with(all))
 	given[0].servesNothing(t)
 }
 
@@ -358,8 +342,7 @@ func TestNoToolServer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, c.able, c.options)
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, c.roots)})
-			require.NoError(t, err)
+			s := v.open(roots(t, c.roots))
 			require.Empty(t, h.servers("session/new"))
 			v.prompt(s.ID, "one")
 			require.NotContains(t, strings.Join(h.lastPrompt(), ""), "MCP server")
@@ -406,8 +389,7 @@ func TestWritingTools(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newSystem(t, abilities{}, withTools(t, c.profile))
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-			require.NoError(t, err)
+			s := v.open(roots(t, 1))
 			require.Contains(t, strings.Join(h.servers("session/new")[0].Args, " "), c.args)
 			v.prompt(s.ID, "one")
 			require.Contains(t, h.lastPrompt()[1], c.told)
@@ -529,7 +511,7 @@ func TestRelays(t *testing.T) {
 
 	t.Run("M3/after a load and a resume", func(t *testing.T) {
 		other := with(all, all.At(2).String(), all.At(1).String())
-		_, err := v.LoadSession(t.Context(), s.ID, client.Setup{Roots: other, MCPServers: servers})
+		_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: other, MCPServers: servers})
 		require.NoError(t, err)
 		require.Equal(t, sent, h.sentServers("session/load"), "the agent may keep its servers")
 		require.Equal(t, urisOf(t, other), heard.next())

@@ -17,7 +17,7 @@ import (
 type prompt struct {
 	ctx     context.Context
 	updates backend.Updates
-	blocks  int           // of content in a prompt that is sent later; guarded by promptMu
+	blocks  int           // of content
 	before  *prompt       // the prompt before it, nil if that was sent
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 	giveUp  func()        // ends the wait for the child's answer
@@ -52,7 +52,7 @@ func (s *session) unsentBlocks() (n int) {
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	p := &prompt{ctx: ctx, updates: u, sent: make(chan struct{})}
+	p := &prompt{ctx: ctx, updates: u, blocks: countBlocks(params), sent: make(chan struct{})}
 	s.promptMu.Lock()
 	p.before = s.latest.lastUnsent()
 	s.latest = p
@@ -65,10 +65,6 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 		defer close(p.sent)
 		return s.announceBefore(p, cs.child.whilePinned(s.send(cs, p, params)))
 	}
-	blocks := countBlocks(params)
-	s.promptMu.Lock()
-	p.blocks = blocks
-	s.promptMu.Unlock()
 	return s.announceBefore(p, func() (backend.Raw, error) {
 		return s.sendLater(p, params)()
 	})

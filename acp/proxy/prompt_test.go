@@ -160,7 +160,7 @@ func TestSlowClient(t *testing.T) {
 // sends it a second prompt when the first has said something. It returns how they ended, what the
 // client was shown, the stored history and what the agent received.
 func overlap(
-	t *testing.T, script string, during func(c *client.Client, session string,
+	t *testing.T, script string, during func(c *testClient, session string,
 		second context.CancelFunc),
 ) (ends []string, shown, history, received []string) {
 	t.Helper()
@@ -278,7 +278,7 @@ func TestPromptDuringATurn(t *testing.T) {
 	t.Run("both are cancelled", func(t *testing.T) {
 		ended, shown, _, received := overlap(t, prompts+says("a")+prompts+"await session/cancel\n"+
 			says("b")+fmt.Sprintf(ends, 3, "cancelled")+fmt.Sprintf(ends, 4, "cancelled"),
-			func(c *client.Client, session string, _ context.CancelFunc) {
+			func(c *testClient, session string, _ context.CancelFunc) {
 				require.NoError(t, c.Cancel(t.Context(), session))
 			})
 		require.Equal(t, []string{"cancelled", "cancelled"}, ended)
@@ -291,7 +291,7 @@ func TestPromptDuringATurn(t *testing.T) {
 		ended, shown, _, received := overlap(t,
 			prompts+says("a")+prompts+"await $/cancel_request\n"+
 				says("b")+fmt.Sprintf(ends, 3, "end_turn"),
-			func(_ *client.Client, _ string, second context.CancelFunc) {
+			func(_ *testClient, _ string, second context.CancelFunc) {
 				second()
 			})
 		require.Equal(t, "end_turn", ended[0])
@@ -307,8 +307,7 @@ func TestPromptDuringATurn(t *testing.T) {
 func TestPromptsForARestartedAgent(t *testing.T) {
 	h := newSystem(t, abilities{}, proxy.Options{})
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 1)})
-	require.NoError(t, err)
+	s := v.open(roots(t, 1))
 	v.prompt(s.ID, "zero")
 	v.crash(s.ID)
 	var turns sync.WaitGroup

@@ -321,14 +321,13 @@ func testOrderAfterResponse(t *testing.T) {
 	c, _ := command(t, script.String())
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	s := cl.open(roots(t, 0))
 	id := `{"sessionId":"` + s.ID + `",`
 	for range turns {
 		_, err := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))()
 		require.NoError(t, err)
 	}
-	_, err = cl.Call(t.Context(), "session/set_mode", json.RawMessage(id+`"modeId":"m"}`))()
+	_, err := cl.Call(t.Context(), "session/set_mode", json.RawMessage(id+`"modeId":"m"}`))()
 	require.NoError(t, err)
 	require.NoError(t, cl.Authenticate(t.Context(), "key"))
 	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
@@ -362,8 +361,7 @@ func testOrderAfterCancel(t *testing.T) {
 	c, _ := command(t, script.String())
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	s := cl.open(roots(t, 0))
 	id := `{"sessionId":"` + s.ID + `",`
 	for i := range turns {
 		work := cl.Call(t.Context(), "session/prompt", json.RawMessage(id+`"prompt":[]}`))
@@ -374,7 +372,7 @@ func testOrderAfterCancel(t *testing.T) {
 		_, err := work()
 		require.NoError(t, err)
 	}
-	_, err = cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
+	_, err := cl.Call(t.Context(), "_x/end", json.RawMessage(id+`"x":1}`))()
 	require.NoError(t, err)
 	for i := range turns {
 		want := []string{fmt.Sprintf(`"_before %d."`, i), fmt.Sprintf(`"turn":"%d."`, i),
@@ -447,9 +445,8 @@ func TestRequestsOutsideRoots(t *testing.T) {
 			},
 		},
 	})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: r})
-	require.NoError(t, err)
-	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	s := cl.open(r)
+	_, err := cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
 	require.Equal(t, []string{s.ID + " " + inside}, asked)
 	answers := linesOf(t, record, "")
@@ -486,8 +483,7 @@ func TestOnlySessionIdsChange(t *testing.T) {
 		},
 	})
 	roots := roots(t, 2)
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
+	s := cl.open(roots)
 	require.NotEqual(t, "child-1", s.ID)
 	require.Contains(t, string(s.Result), `{"n":1.0}`)
 	end, err := cl.Prompt(t.Context(), s.ID, sdk.TextBlock("hello"))
@@ -582,14 +578,12 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 		},
 	})
 	roots := roots(t, 0)
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
-	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
+	s := cl.open(roots)
+	_, err := cl.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
 	require.NoError(t, err)
 	require.Equal(t, []string{done, announced, failed("announced")}, got.toolCalls(t),
 		"the client learns the others from the requests")
-	_, err = cl.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
-	require.NoError(t, err)
+	cl.load(s.ID, roots)
 	require.Equal(t, []string{
 		recorded("allowed"), done, recorded("rejected"), failed("rejected"), announced,
 		failed("announced"),
@@ -620,8 +614,7 @@ func TestTakeoverWhileTheAgentAsks(t *testing.T) {
 				<-ctx.Done() // it is withdrawn
 				return sdk.RequestPermissionResponse{}, ctx.Err()
 			}})
-		s, err := old.NewSession(t.Context(), client.Setup{Roots: roots})
-		require.NoError(t, err)
+		s := old.open(roots)
 		ended := make(chan error, 1)
 		go func() {
 			_, err := old.Prompt(t.Context(), s.ID, sdk.TextBlock("edit"))
@@ -629,8 +622,7 @@ func TestTakeoverWhileTheAgentAsks(t *testing.T) {
 		}()
 		<-asked
 		newer := through(t, other, store, client.Options{})
-		_, err = newer.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
-		require.NoError(t, err)
+		newer.load(s.ID, roots)
 		require.ErrorContains(t, <-ended, "another window")
 		told := []string{"$/cancel_request", `"outcome":"cancelled"`, "opened in another window. The rest"}
 		require.Equal(t, told, got.order(told...), "the agent has its answer before the turn ends")

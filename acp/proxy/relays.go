@@ -26,9 +26,8 @@ import (
 type relays struct {
 	publisher *mcprelay.Publisher
 
-	mu     sync.Mutex
-	users  []relayUser // the latest last
-	closed bool
+	mu    sync.Mutex
+	users []relayUser // the latest last; without users the relays are closed
 	// told are the parts that the instructions of our tool server tell the model, if the server was
 	// started since the child session was opened.
 	told []contextPart
@@ -66,9 +65,8 @@ func (s *session) joinRelays(r opening) *relays {
 		return nil
 	}
 	p.secrets.Add(publisher.Secret())
-	joined := &relays{publisher: publisher}
+	joined := &relays{publisher: publisher, users: []relayUser{{session: s}}}
 	publisher.SetAnswers(joined.tell, joined.rules)
-	joined.join(s)
 	joined.publish(s) // the child may start servers before it responds
 	return joined
 }
@@ -153,10 +151,11 @@ func (r *relays) forget() {
 func (r *relays) join(s *session) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.closed {
-		r.users = append(r.users, relayUser{session: s})
+	if len(r.users) == 0 {
+		return false
 	}
-	return !r.closed
+	r.users = append(r.users, relayUser{session: s})
+	return true
 }
 
 // follow makes s a user in place of previous, and returns false if s must have its own relays:
@@ -230,7 +229,6 @@ func (r *relays) leave(s *session) error {
 	r.mu.Lock()
 	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.session == s })
 	left := len(r.users)
-	r.closed = left == 0
 	if left > 0 && r.users[left-1].published {
 		r.publisher.Set(r.users[left-1].roots)
 	}

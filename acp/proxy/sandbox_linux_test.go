@@ -75,18 +75,15 @@ func TestSandboxFollowsTheRoots(t *testing.T) {
 			out := t.TempDir()
 			h := sandboxed(t, backend.Sandbox{Mode: mode}, a, b, c, out)
 			v := h.connect()
-			s, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-			require.NoError(t, err)
+			s := v.open(first)
 			require.Equal(t, []int{1, 1, 0, 0}, []int{starts(a), starts(b), starts(c), starts(out)})
 			require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
 
-			again, err := v.NewSession(t.Context(), client.Setup{Roots: first})
-			require.NoError(t, err)
+			again := v.open(first)
 			require.Equal(t, 1, starts(a), "both sessions share the process")
 			v.prompt(again.ID, "two")
 
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: with(first, b, c)})
-			require.NoError(t, err)
+			v.load(s.ID, with(first, b, c))
 			require.Equal(t, []int{2, 2, 1, 0}, []int{starts(a), starts(b), starts(c), starts(out)})
 			require.Equal(t, "agent N:one+three", v.prompt(s.ID, "three"), "it knows the session")
 			v.disconnect()
@@ -94,8 +91,7 @@ func TestSandboxFollowsTheRoots(t *testing.T) {
 			// The sandbox does not change whose session it is.
 			h.options.Profile.Sandbox = backend.Sandbox{}
 			v = h.connect()
-			_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: first})
-			require.NoError(t, err)
+			v.load(s.ID, first)
 			require.Equal(t, 1, starts(out), "without a sandbox it writes anywhere")
 		})
 	}
@@ -123,8 +119,7 @@ func TestRootsNamesWhatTheSandboxGrants(t *testing.T) {
 		h.options.Profile.State.Writes = []string{base + "/state/"}
 		h.command.Env = append(h.command.Env, "HOME="+filepath.Join(base, "home"))
 		v := h.connect()
-		s, err := v.NewSession(t.Context(), client.Setup{Roots: all})
-		require.NoError(t, err)
+		s := v.open(all)
 		said := v.prompt(s.ID, "/roots")
 		changes, reads, strict := strings.Cut(said, "It may also read")
 		require.Equal(t, mode == backend.SandboxStrict, strict)
@@ -199,9 +194,8 @@ func TestDenialsInPromptsAreExplained(t *testing.T) {
 	h.options.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite,
 		Write: []string{dirOf(t, h), filepath.Dir(string(h.record))}}
 	v := h.connect()
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
-	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("fail EACCES: permission denied, mkdir '"+out+"/state'"))
+	s := v.open(roots(t, 0))
+	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("fail EACCES: permission denied, mkdir '"+out+"/state'"))
 	require.ErrorContains(t, err, "The sandbox does not let the agent change `"+out+"/state`")
 	require.ErrorContains(t, err, "`agents.mine`")
 	refused, ok := errors.AsType[*client.Error](err)
@@ -221,8 +215,7 @@ func TestRefusedHostsAreExplained(t *testing.T) {
 	done; ` + h.command.Args[1]
 	h.options.Profile.Name = "x"
 	v := h.connect()
-	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	made := v.open(roots(t, 0))
 	told := v.prompt(made.ID, "one")
 	for _, host := range []string{"a.example", "b.example"} {
 		require.Equal(t, 1, strings.Count(told, "does not let the agent connect to `"+host+":80`"), told)
@@ -241,8 +234,7 @@ func TestManyHostsLeaveHintsForPaths(t *testing.T) {
 		curl -s -o /dev/null "http://h$n.example/"
 	done; ` + h.command.Args[1]
 	v := h.connect()
-	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	made := v.open(roots(t, 0))
 	told := v.prompt(made.ID, "tool mkdir: ‘"+out+"/new’: Permission denied")
 	require.Equal(t, 7, strings.Count(told, "does not let the agent connect to"), told)
 	require.Contains(t, told, "does not let the agent change `"+out+"/new`")
@@ -251,8 +243,7 @@ func TestManyHostsLeaveHintsForPaths(t *testing.T) {
 // A turn that fails tells its hints.
 func TestFailedTurnsTellTheirHints(t *testing.T) {
 	v := sandboxed(t, backend.Sandbox{Mode: backend.SandboxWrite}).connect()
-	made, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
+	made := v.open(roots(t, 0))
 	for range 2 {
 		v.shown()
 		path := filepath.Join(dirtest.New(t), "new")

@@ -66,7 +66,7 @@ func TestSomeCapabilitiesAreNotDeclared(t *testing.T) {
 // subagentClient is a client that notes what it is sent about sessions and their children. It calls
 // sessions P and children C1, C2 and so on, in the order in which it has seen them.
 type subagentClient struct {
-	*client.Client
+	*testClient
 	t     *testing.T
 	names map[string]string
 	seen  chan string
@@ -87,7 +87,7 @@ func subagents(
 				`{"outcome":{"outcome":"selected","optionId":"y"},"content":"text","n":1.0}`), nil
 		}
 	}
-	v.Client = through(t, c, store, client.Options{
+	v.testClient = through(t, c, store, client.Options{
 		Capabilities: json.RawMessage(capabilities),
 		Updates: func(_ context.Context, u client.Update) {
 			if u.Kind != "session_info_update" && u.Kind != "available_commands_update" ||
@@ -225,9 +225,8 @@ func TestSubagents(t *testing.T) {
 	store := memstore.New(t)
 	v := subagents(t, store, family(),
 		`{"subagents":{},"elicitation":{"form":{}}}`)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
-	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	s := v.open(roots(t, 0))
+	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
 	require.Equal(t, familySeen(), v.next(len(familySeen())))
 	require.NoError(t, v.Cancel(t.Context(), v.idOf("C2"))) // it may not be cancelled
@@ -261,16 +260,14 @@ func TestSubagentsAfterLoad(t *testing.T) {
 	store, roots := memstore.New(t), roots(t, 0)
 	script, _, _ := strings.Cut(family(), "await session/cancel\n")
 	v := subagents(t, store, script+closed, `{"subagents":{},"elicitation":{"form":{}}}`)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
-	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	s := v.open(roots)
+	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
 	v.next(len(familySeen()))
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 
 	again := subagents(t, store, plain+opened, declared)
-	_, err = again.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
-	require.NoError(t, err)
+	again.load(s.ID, roots)
 	want := []string{`{"sessionId":"P","update":{"sessionUpdate":"user_message_chunk",` +
 		`"content":{"text":"go","type":"text"}}}`}
 	for _, line := range familySeen() {
@@ -341,9 +338,8 @@ func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
 			return sdk.ReadTextFileResponse{Content: "ok"}, nil
 		},
 	})
-	s, err := cl.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
-	_, err = cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	s := cl.open(roots)
+	_, err := cl.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
 	var answers []bool
 	for _, line := range linesOf(t, record, "") {
@@ -376,8 +372,7 @@ func replays() string {
 func TestSubagentsInTheAgentsReplay(t *testing.T) {
 	store, roots := memstore.New(t), roots(t, 0)
 	v := subagents(t, store, loads+opened+closed, declared)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots})
-	require.NoError(t, err)
+	s := v.open(roots)
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 
 	want := []string{
@@ -393,18 +388,16 @@ func TestSubagentsInTheAgentsReplay(t *testing.T) {
 	more := "await session/prompt\n" + say("kid", chunkOf("more")) + answered + closed
 	again := subagents(t, store, loads+"await session/load\n"+replays()+
 		"answer session/load {}\n"+more, declared)
-	_, err = again.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
-	require.NoError(t, err)
+	again.load(s.ID, roots)
 	require.Equal(t, want, again.next(len(want)))
 	kid := again.idOf("C1")
-	_, err = again.Prompt(t.Context(), s.ID, sdk.TextBlock("on"))
+	_, err := again.Prompt(t.Context(), s.ID, sdk.TextBlock("on"))
 	require.NoError(t, err)
 	require.Equal(t, []string{`{"sessionId":"C1","update":` + chunkOf("more") + `}`}, again.next(1))
 	require.NoError(t, again.CloseSession(t.Context(), s.ID))
 
 	stored := subagents(t, store, plain+opened, declared)
-	_, err = stored.LoadSession(t.Context(), s.ID, client.Setup{Roots: roots})
-	require.NoError(t, err)
+	stored.load(s.ID, roots)
 	require.Equal(t, want, stored.next(len(want)), "what the agent replayed is the history")
 	require.Equal(t, kid, stored.idOf("C1"))
 
@@ -459,9 +452,8 @@ func TestSubagentsAfterACrash(t *testing.T) {
 		announce("child-1", "kid", `,"state":{"state":"running"}`)+
 		announce("kid", "below", `,"state":{"state":"running"}`)+
 		announce("kid", "idle", "")+"exit 3\n", declared)
-	s, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
-	require.NoError(t, err)
-	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
+	s := v.open(roots(t, 0))
+	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.Error(t, err)
 	v.next(3)
 	_, err = v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
