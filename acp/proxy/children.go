@@ -30,8 +30,8 @@ type children struct {
 type place struct {
 	args  []string        // for the roots, with which the process is started
 	roots []profiles.Root // to which it is restricted; nil if the main child may serve them
-	// apart is what must be kept apart from the sessions in other places: those with the same
-	// *relays, or a single *session. Nil means neither.
+	// apart keeps sessions apart that the rest would put together: it is the *relays that those in
+	// the place have, or a pointer that nothing else has. It is nil where none are kept apart.
 	apart any
 }
 
@@ -44,13 +44,12 @@ func (at place) isMain() bool { return at.equal(place{}) }
 
 // atLocked returns the child of a place, unless it is about to end, or nil.
 func (cs *children) atLocked(at place) *child {
-	i := slices.IndexFunc(cs.all, func(c *child) bool {
-		return c.place.equal(at) && c.life.Err() == nil
-	})
-	if i < 0 {
-		return nil
+	for _, c := range cs.all {
+		if c.place.equal(at) && c.life.Err() == nil {
+			return c
+		}
 	}
-	return cs.all[i]
+	return nil
 }
 
 // main returns the main child, or nil if it is not running.
@@ -141,7 +140,7 @@ func (p *proxy) childFor(
 	if current := r.current(); current != nil && len(flags) == 0 {
 		at.apart = current.child.place.apart
 	}
-	for apart := []any{s.relays, s}; ; {
+	for apart := []any{s.relays, new(byte)}; ; {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
 			return nil, "", err
@@ -155,7 +154,7 @@ func (p *proxy) childFor(
 		if u := c.acquire(s, r, shares); u != nil {
 			return u, mode, nil
 		}
-		if c.running() { // it has conflicting sessions
+		if c.running() { // it has conflicting sessions, which the last place cannot have
 			at.apart, apart = apart[0], apart[1:]
 		}
 	}
