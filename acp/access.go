@@ -151,7 +151,7 @@ func (s *session) askByRule(
 	for _, carried := range refused.Action.Hints.Texts { // such as variables
 		shown += "\n" + text.Printable(carried)
 	}
-	_, err := s.askAbout(ctx, s, backend.Question{
+	_, err := backend.AskShown(ctx, s, s, backend.Question{
 		Call: backend.NewToolCall("rule", kind, verb+text.Code(text.Line(what, text.MaxArgument)),
 			refused.Why()+":\n\n"+text.Block("", shown)),
 		Once: "Allow once", Reject: "Reject", Action: refused.Action,

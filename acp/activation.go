@@ -90,7 +90,7 @@ func (s *session) openRoots(ctx context.Context, o openOptions) (err error) {
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if s.servers, err = s.openServers(o.previous); err != nil {
+	if err := s.openServers(o.previous); err != nil {
 		return err
 	}
 	s.catalog, err = discovery.Scan(ctx, s.guarded)
@@ -138,7 +138,8 @@ func (s *session) abandon() {
 func (s *session) activate(q *queue, lease sessionstore.Lease, title string) error {
 	a := s.agent
 	s.queue, s.lease = q, lease
-	s.changeServers(s.servers.change)
+	model, _ := s.backend.(backend.Sampler)
+	s.servers.Commit(s.serversChange, s, model)
 	s.ownServers(true)
 	for _, u := range statesIn(s.opened.Result) {
 		s.noteMode(u)

@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/history/changes"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 )
-
-// The adapter answers the slash command /diff itself, whatever backend a session has: it compares
-// the folders with the snapshots from the session's first prompt.
 
 // snapshots returns what folders of sessions had before.
 func (a *agent) snapshots() worktree.Snapshots {
@@ -45,15 +42,16 @@ func (s *session) takeSnapshots(ctx context.Context) {
 	}
 }
 
-// answerDiff answers /diff.
-func (o *ownTurn) answerDiff() (backend.Raw, error) {
+// answerDiff answers /diff: it compares the folders with the snapshots from the session's first
+// prompt.
+func (o *ownTurn) answerDiff(prompts.Command) error {
 	s := o.session
 	all, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() ([]changes.Folder, error) {
 		return changes.OfSession(o.ctx, s.stored, s.workspace.Opened(), s.history(nil),
 			o.agent.snapshots())
 	})
 	if err != nil {
-		return o.end(err, "The changes cannot be shown: ")
+		return err
 	}
 	var b strings.Builder
 	for _, folder := range all {
@@ -68,5 +66,5 @@ func (o *ownTurn) answerDiff() (backend.Raw, error) {
 		}
 		b.WriteString("\n")
 	}
-	return o.end(o.say(b.String()), "")
+	return o.Write(b.String())
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -301,7 +302,7 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 }
 
 // replaceRoots sets other additional roots. Those that were read-only, or that a folder of the user
-// makes so, are read-only.
+// makes so, are read-only. MCP servers that were found elsewhere are left out.
 func (p *sessionParams) replaceRoots(roots workspace.Roots) {
 	before, known := p.roots, foldersByDir(p.folders)
 	p.roots = roots.Granting(func(dir workspace.Dir) workspace.Grant {
@@ -309,6 +310,15 @@ func (p *sessionParams) replaceRoots(roots workspace.Roots) {
 	})
 	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
 		backend.Encode(roots.Additional()))
+	p.replaceFound(func(c mcpclient.Config) bool {
+		file, err := workspace.ParseDir(c.File)
+		for _, root := range roots.All() {
+			if err == nil && root.Contains(file) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // rootViolations returns the violations in an error about the roots of the request. Those of

@@ -7,19 +7,19 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// answerFork answers the slash command /fork, which the user typed with this name, whatever backend
-// a session has: it copies what was said before a turn into a new session. It does not change the
-// present one.
-func (o *ownTurn) answerFork(name, turn string) (backend.Raw, error) {
-	n, err := strconv.ParseInt(turn, 10, 64)
+// answerFork answers /fork: it copies what was said before a turn into a new session. It does not
+// change the present one.
+func (o *ownTurn) answerFork(c prompts.Command) error {
+	turn, err := strconv.ParseInt(strings.TrimSpace(c.Arguments), 10, 64)
 	if err != nil {
-		return o.end(o.listTurns(name), "")
+		return o.listTurns(c.Name)
 	}
-	return o.end(o.forkBefore(n), "No copy was made: ")
+	return o.forkBefore(turn)
 }
 
 // listTurns shows the last turns, and how to copy what was said before one.
@@ -38,7 +38,7 @@ func (o *ownTurn) listTurns(name string) error {
 			turns = turns[max(0, len(turns)-most):]
 		}
 	}
-	return o.say(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy "+
+	return o.Write(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy "+
 		"what was said before it into a new session. Files are not changed.\n",
 		cmp.Or(strings.Join(turns, ""), "No turn of this session has ended.\n"), name))
 }
@@ -57,7 +57,7 @@ func (o *ownTurn) forkBefore(turn int64) error {
 	if !o.agent.remote {
 		run = ", or run `acp-agent run --resume " + string(n.ID) + " PROMPT`"
 	}
-	return o.say(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has "+
+	return o.Write(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has "+
 		"the same folders. Files were not changed back. To go on there, load it in your "+
 		"editor%s.\n", turn, text.Code(string(n.ID)), run))
 }

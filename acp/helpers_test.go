@@ -26,7 +26,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
@@ -556,7 +555,6 @@ type scripted struct {
 	// commands is a list of commands, which is only announced for a new session; default: an empty
 	// one, for all
 	commands string
-	started  chan<- error                           // if set, is given what came of a start
 	opened   func(backend.Activation, backend.Host) // if set, is called when a session opens
 
 	returned atomic.Int64 // prompts that the backend has answered
@@ -782,7 +780,6 @@ func (s *scriptedSession) act(
 //	servers       answers with the state of each server
 //	tools         answers with the names of all tools
 //	use NAME      calls a tool, and answers with its result
-//	start NAME    starts a server that was found
 //	catalog       answers with what was found
 //	history       answers with the texts of the stored history
 func (s *scriptedSession) actOnTools(
@@ -818,15 +815,6 @@ func (s *scriptedSession) actOnTools(
 		text = fmt.Sprintf("error: %v", err)
 		if err == nil {
 			text = blockTexts(result.Content)
-		}
-	case "start":
-		text = "error: not found"
-		if named := s.host.Catalog().Named(discovery.MCPServer, rest); len(named) > 0 {
-			err := s.host.StartServer(ctx, named[0])
-			text = fmt.Sprintf("started: %v", err)
-			if s.runtime.started != nil {
-				s.runtime.started <- err
-			}
 		}
 	case "catalog":
 		var all []string

@@ -29,10 +29,10 @@ func (s *session) Workspace() *workspace.Workspace { return s.guarded }
 
 // Tools implements [backend.Host].
 func (s *session) Tools() backend.Tools {
-	if s.servers.ours {
-		return s.servers.set
+	if s.agent.info().MCP == backend.AdapterConnects {
+		return s.servers
 	}
-	return passedTools{s.servers.set}
+	return passedTools{s.servers}
 }
 
 // Catalog implements [backend.Host].

@@ -9,8 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
-	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -18,62 +16,42 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sessionServers are the MCP servers of a session.
-type sessionServers struct {
-	set   *servers.Set
-	ours  bool               // the backend does not connect the servers, and uses set
-	given []mcpclient.Config // with the session
-	found []mcpclient.Config // in the roots, and allowed by the user; guarded by the queue
-	// change is made once the session is active, because it cannot be undone.
-	change *mcpclient.Change
-	// owned means that the session closes set, unlike the one that it replaces or that replaces it.
-	// Guarded by the session's state.
-	owned bool
-}
-
-// openServers prepares the MCP servers of s, in place of those of previous, if that is not nil.
-func (s *session) openServers(previous *session) (*sessionServers, error) {
+// openServers prepares the MCP servers of s, in the set of previous if that is not nil.
+func (s *session) openServers(previous *session) (err error) {
 	a := s.agent
-	mine := &sessionServers{given: s.params.servers, ours: a.info().MCP == backend.AdapterConnects}
-	for i := range mine.given {
-		if err := a.applyPolicy(&mine.given[i]); err != nil {
-			return nil, err
+	for i := range s.params.servers {
+		if err := a.applyPolicy(&s.params.servers[i]); err != nil {
+			return err
 		}
 	}
 	if previous != nil {
-		mine.set = previous.servers.set
+		s.servers = previous.servers
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		mine.set, mine.owned = servers.NewSet(a.starting, o), true
+		s.servers, s.ownsServers = servers.NewSet(a.starting, o), true
 	}
-	var err error
-	mine.change, err = prepareServers(mine.set, s.workspace, mine.given)
-	return mine, err
-}
-
-// changeServers makes a change of the servers. From then on they send their requests to s, and
-// those to the model to the session's backend, if it has one.
-func (s *session) changeServers(change *mcpclient.Change) {
-	model, _ := s.backend.(backend.Sampler)
-	s.servers.set.Commit(change, s, model)
+	s.serversChange, err = s.servers.Prepare(s.workspace, s.params.servers)
+	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
+		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
+	}
+	return err
 }
 
 // ownServers notes whether the session closes the set of its servers.
-func (s *session) ownServers(owned bool) { s.withState(func() { s.servers.owned = owned }) }
+func (s *session) ownServers(owned bool) { s.withState(func() { s.ownsServers = owned }) }
 
 // closeServers closes the set of the servers, if the session has its own.
 func (s *session) closeServers(ctx context.Context) error {
 	owned := false
-	s.withState(func() { owned = s.servers != nil && s.servers.owned })
+	s.withState(func() { owned = s.ownsServers })
 	if !owned {
 		return nil
 	}
-	return s.servers.set.Close(ctx)
+	return s.servers.Close(ctx)
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the server must not be used: the
@@ -128,30 +106,6 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 	c.Policy.Sandbox = s
 }
 
-// prepareServers prepares a change of set. For too many servers it returns an invalid params error.
-func prepareServers(set *servers.Set, w *workspace.Workspace, configs []mcpclient.Config) (
-	*mcpclient.Change, error) {
-	change, err := set.Prepare(w, configs)
-	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
-		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
-	}
-	return change, err
-}
-
-// StartServer implements [backend.Host].
-func (s *session) StartServer(ctx context.Context, artifact discovery.Artifact) error {
-	if !s.servers.ours {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"the agent behind this one connects MCP servers itself: add %s to its configuration",
-			artifact.Name)
-	}
-	config, err := s.allowServer(ctx, artifact)
-	if err != nil {
-		return err
-	}
-	return s.addServer(ctx, config)
-}
-
 // allowServer asks the user whether an MCP server of the catalog may start, unless they have
 // allowed it permanently. It returns the configuration to start.
 func (s *session) allowServer(
@@ -174,31 +128,6 @@ func (s *session) allowServer(
 	}
 	// The user may have taken a while.
 	return server.Start, server.CheckDir(s.guarded)
-}
-
-// addServer adds a server to the session, in place of one that was found under the same name. The
-// client's own servers stay, even if one has the same name.
-func (s *session) addServer(ctx context.Context, config mcpclient.Config) error {
-	if at := s.gate.Phase(); at == gate.Opening || at == gate.Closed {
-		return errors.New("the session is not open")
-	}
-	at := s.agent.home.queues.Ticket(s.id, turns.Ordinary, nil)
-	defer at.Release()
-	if err := at.Acquire(ctx); err != nil {
-		return err
-	}
-	if at.Queue.Active() != s {
-		return errors.New("the session was loaded again in the meantime: try again")
-	}
-	same := func(c mcpclient.Config) bool { return c.Name == config.Name }
-	all := append(slices.DeleteFunc(slices.Clone(s.servers.found), same), config)
-	change, err := prepareServers(s.servers.set, s.guarded, slices.Concat(s.servers.given, all))
-	if err != nil {
-		return err
-	}
-	s.changeServers(change)
-	s.servers.found = all
-	return nil
 }
 
 // mcpTransports are the optional transports that initialize advertised.

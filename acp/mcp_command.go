@@ -3,30 +3,17 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
-
-// The adapter answers the slash command /mcp for backends that do not answer it themselves. If the
-// session's agent connects the MCP servers, the adapter starts them a second time when the command
-// needs them. A server that the user starts from a folder is passed to the agent: the session is
-// opened again with it, as /roots does with folders.
-
-// commandHost is the host of a turn that answers /mcp. It is that of the session, also after the
-// session was opened again.
-type commandHost struct {
-	backend.Host
-	turn *ownTurn
-}
-
-// Tools implements [backend.Host].
-func (h *commandHost) Tools() backend.Tools { return h.turn.session.Tools() }
 
 // passedTools gives access to the servers of a session whose agent connects them. They are
 // connected here only to show the user what they offer.
@@ -43,43 +30,48 @@ func (t passedTools) Servers() []mcp.Status {
 	return all
 }
 
-// StartServer implements [backend.Host].
-func (h *commandHost) StartServer(ctx context.Context, found discovery.Artifact) error {
-	o := h.turn
-	if o.agent.info().MCP == backend.AdapterConnects {
-		return o.session.StartServer(ctx, found)
-	}
+// answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
+// second time when the command needs them.
+func (o *ownTurn) answerMCP(c prompts.Command) error {
+	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer,
+		Patience: commands.Patience}
+	return m.Answer(o.ctx, c.Arguments)
+}
+
+// startServer starts an MCP server that was found in a root, if the user allows that: the session is
+// opened again with it, in place of one that was found under the same name, as /roots does with
+// folders.
+func (o *ownTurn) startServer(ctx context.Context, found discovery.Artifact) error {
 	config, err := o.session.allowServer(ctx, found)
 	if err != nil {
 		return err
 	}
-	return o.passServer(config)
+	p := o.session.params
+	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == config.Name }, config)
+	return o.reopen(p)
 }
 
-// passServer makes the agent connect a server that was found in a root. It opens the session again
-// with that server added, in place of one found under the same name.
-func (o *ownTurn) passServer(config mcpclient.Config) error {
-	p := o.session.params
-	var entries []backend.Raw
-	if list := strictjson.Find(p.rest, protocol.MCPServers); len(list) > 0 {
-		if err := json.Unmarshal(list, &entries); err != nil {
-			return err
-		}
+// replaceFound removes those of the servers found in roots for which old returns true, and adds
+// others.
+func (p *sessionParams) replaceFound(old func(mcpclient.Config) bool, added ...mcpclient.Config) {
+	isOld := func(c mcpclient.Config) bool { return c.File != "" && old(c) }
+	if len(added) == 0 && !slices.ContainsFunc(p.servers, isOld) {
+		return
 	}
+	var entries, kept []backend.Raw
+	_ = json.Unmarshal(strictjson.Find(p.rest, protocol.MCPServers), &entries) // it was checked
+	servers := p.servers
 	p.servers = nil
-	var kept []backend.Raw
-	for i, c := range o.session.params.servers {
-		if c.File == "" || c.Name != config.Name {
+	for i, c := range servers {
+		if !isOld(c) {
 			p.servers, kept = append(p.servers, c), append(kept, entries[i])
 		}
 	}
-	p.servers = append(p.servers, config)
-	list, _ := strictjson.Append(nil, append(kept, foundEntry(config))...)
-	p.rest = strictjson.Set(p.rest, protocol.MCPServers, list)
-	if err := o.reopen(p); err != nil {
-		return fmt.Errorf("the agent does not take the server: %w", err)
+	for _, c := range added {
+		p.servers, kept = append(p.servers, c), append(kept, foundEntry(c))
 	}
-	return nil
+	list, _ := strictjson.Append(nil, kept...)
+	p.rest = strictjson.Set(p.rest, protocol.MCPServers, list)
 }
 
 // foundEntry returns a server found in a root as an entry of mcpServers.

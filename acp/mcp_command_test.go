@@ -102,6 +102,26 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Contains(t, c.say(id, "/mcp start remote"), "the type \"http\", which was not advertised")
 }
 
+// A server that was found is the session's as long as the folder is that it was found in.
+//
+// Clause A24.
+func TestFoundServerGoesWithItsFolder(t *testing.T) {
+	notOverRemote(t, namesServers)
+	for _, who := range []backend.MCPOwner{backend.AdapterConnects, backend.BackendConnects} {
+		c := served(t, acp.Options{Backend: using(&scripted{mcp: who})})
+		a, b := folder(t), folder(t)
+		declare(t, b, "found", "files", nil, nil)
+		id := c.serve([]string{a, b}, server("ours", "files"))
+		c.permit("allow-once")
+		require.Contains(t, c.start(id, "found"), "MCP server **`found`**")
+		require.Contains(t, c.say(id, "/roots add "+folder(t)), "Added")
+		require.Contains(t, c.texts(id, "servers")[0], "found ")
+		require.Contains(t, c.say(id, "/roots remove "+b), "Removed")
+		require.NotContains(t, c.texts(id, "servers")[0], "found ")
+		require.Contains(t, c.texts(id, "servers")[0], "ours ")
+	}
+}
+
 // An agent may have a /mcp, /permissions, /fork and /diff of its own. It keeps them, and the
 // adapter's have other names there.
 //

@@ -140,7 +140,7 @@ func (s *session) askToRead(ctx context.Context, path, real string, refusal erro
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	_, err := s.askAbout(ctx, s, backend.Question{
+	_, err := backend.AskShown(ctx, s, s, backend.Question{
 		Call: backend.NewToolCall("read", sdk.ToolKindRead,
 			"Read "+text.Code(text.Printable(real)), about),
 		Once: "Allow once", Reject: "Reject",

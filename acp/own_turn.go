@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
-
-	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
@@ -26,10 +23,7 @@ func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
 // backend.
 func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := parseOwnCommand(params)
-	switch command.Name {
-	case backend.MCPCommand:
-		ok = ok && !s.agent.info().AnswersMCPCommand
-	case backend.WorktreeCommand:
+	if command.Name == backend.WorktreeCommand {
 		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
 	}
 	s.mu.Lock()
@@ -37,52 +31,55 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	return command, ok && !slices.Contains(s.agentHas, command.Name)
 }
 
-// ownTurn is a turn in which the adapter answers a command itself.
+// ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
 type ownTurn struct {
+	*commands.Reply
 	ctx     context.Context // the turn's
 	agent   *agent
 	session *session // the active one
 	updates *turnUpdates
 }
 
-// answerOwn answers a command of the adapter.
+// answerOf is the table of the adapter's commands: what answers one, and what the user is told
+// before an error, such as what stays as it was.
+func answerOf(name string) (answer func(*ownTurn, prompts.Command) error, failed string) {
+	switch name {
+	case backend.RootsCommand:
+		return (*ownTurn).answerRoots, "The folders of this session were not changed: "
+	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
+		return (*ownTurn).answerDiff, "The changes cannot be shown: "
+	case backend.WorktreeCommand:
+		return (*ownTurn).answerWorktree, "No worktrees were made: "
+	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
+		return (*ownTurn).answerFork, "No copy was made: "
+	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
+		return (*ownTurn).answerPermissions, "The rules cannot be shown or changed: "
+	}
+	return (*ownTurn).answerMCP, "This did not work: "
+}
+
+// answerOwn answers a command of the adapter. An error that the user can correct is part of the
+// answer.
 func (s *session) answerOwn(
 	t *turns.Turn, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
-	own := &ownTurn{ctx: t.Context(), agent: s.agent, session: s, updates: updates}
-	switch c.Name {
-	case backend.RootsCommand:
-		return own.answerRoots(c)
-	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
-		return own.answerDiff()
-	case backend.WorktreeCommand:
-		return own.answerWorktree(strings.TrimSpace(c.Arguments))
-	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
-		return own.answerFork(c.Name, strings.TrimSpace(c.Arguments))
-	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
-		return own.answerPermissions(c)
+	ctx := t.Context()
+	o := &ownTurn{commands.NewReply(ctx, updates, commands.MaxBytes), ctx, s.agent, s, updates}
+	answer, failed := answerOf(c.Name)
+	err := answer(o, c)
+	// The client may have cancelled a question.
+	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrCancelled) {
+		err = o.Refuse(failed + text.Plain(protocolError(err).Error()) + "\n")
 	}
-	m := commands.NewMCP(t.Context(), c.Name, &commandHost{own.session, own}, updates)
-	return m.Finish(t.Context(), m.Answer(t.Context(), c.Arguments))
+	return o.Finish(err)
 }
 
-// end ends the turn with what became of a change. An error that the user can correct is part of the
-// answer, after a sentence that says what stays.
-func (o *ownTurn) end(err error, stays string) (backend.Raw, error) {
-	switch {
-	case err == nil:
-		return backend.Stopped(sdk.StopReasonEndTurn), nil
-	case o.ctx.Err() != nil:
-		return nil, context.Cause(o.ctx)
-	case errors.Is(err, backend.ErrCancelled): // the client cancelled the question
-		return backend.Stopped(sdk.StopReasonCancelled), nil
+// ask asks the user a question, and shows its tool call.
+func (o *ownTurn) ask(q backend.Question) (backend.Answer, error) {
+	if err := o.Flush(); err != nil {
+		return backend.Answer{}, err
 	}
-	why := text.Plain(protocolError(err).Error())
-	return backend.FailedTurn(), o.say(stays + why + "\n")
-}
-
-func (o *ownTurn) say(markdown string) error {
-	return o.updates.Update(o.ctx, backend.Text(markdown))
+	return backend.AskShown(o.ctx, o.session, o.updates, q)
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in

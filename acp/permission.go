@@ -170,13 +170,6 @@ func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, 
 	return q.Answer(ctx, result, err)
 }
 
-// askAbout asks q and shows its tool call to the client, from its beginning to its end.
-func (s *session) askAbout(
-	ctx context.Context, to backend.Updates, q backend.Question,
-) (backend.Answer, error) {
-	return backend.AskShown(ctx, s, to, q)
-}
-
 // requestPermission answers a request of an agent.
 func (s *session) requestPermission(
 	ctx context.Context, from asker, params backend.Raw,

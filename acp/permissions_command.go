@@ -16,23 +16,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// The adapter answers the slash command /permissions itself, whatever backend a session has: it
-// shows the rules that hold in the session, and revokes one.
-
-// answerPermissions answers /permissions.
-func (o *ownTurn) answerPermissions(c prompts.Command) (backend.Raw, error) {
+// answerPermissions answers /permissions: it shows the rules that hold in the session, or revokes
+// one.
+func (o *ownTurn) answerPermissions(c prompts.Command) error {
 	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
-	var err error
 	switch {
 	case verb == "":
-		err = o.showPermissions()
+		return o.showPermissions()
 	case verb == "revoke" && id != "":
-		err = o.revokePermission(c.Name, id)
-	default:
-		err = o.say(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
-			"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
+		return o.revokePermission(c.Name, id)
 	}
-	return o.end(err, "")
+	return o.Write(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
+		"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
 }
 
 // showPermissions shows the rules, each with where it comes from.
@@ -40,8 +35,7 @@ func (o *ownTurn) showPermissions() error {
 	permits := o.session.permits
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
-		return o.say("The rules cannot be read, so everything is asked: " +
-			text.Plain(err.Error()) + "\n")
+		return err
 	}
 	var b strings.Builder
 	list := func(effect string, rules []permission.Rule) {
@@ -76,7 +70,7 @@ func (o *ownTurn) showPermissions() error {
 	if info := o.agent.info(); info.NeverAsks {
 		b.WriteString("\n" + whyUnruled(info.Info) + "\n")
 	}
-	return o.say(b.String())
+	return o.Write(b.String())
 }
 
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
@@ -84,7 +78,7 @@ func (o *ownTurn) revokePermission(command, id string) error {
 	permits := o.session.permits
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
-		return o.say(text.Plain(err.Error()) + "\n")
+		return err
 	}
 	for _, r := range rules.Allow {
 		c := r.Given
@@ -92,11 +86,11 @@ func (o *ownTurn) revokePermission(command, id string) error {
 			continue
 		}
 		if err := permits.Consents.Forget(c.ID); err != nil {
-			return o.say(text.Plain(err.Error()) + "\n")
+			return err
 		}
-		return o.say("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
+		return o.Write("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
 	}
-	return o.say("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
+	return o.Write("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
 		"of your configuration are changed there.\n")
 }
 

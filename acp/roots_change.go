@@ -34,7 +34,7 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 		return err
 	}
 	if len(added) == 0 {
-		return o.say(text.Code(argument) + named.known)
+		return o.Write(text.Code(argument) + named.known)
 	}
 	if named.inFile {
 		usable, err := o.usableFolders(added)
@@ -42,7 +42,7 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 			return err
 		}
 		if len(usable) == 0 {
-			return o.say("Nothing was added.\n")
+			return o.Write("Nothing was added.\n")
 		}
 		added = usable
 	}
@@ -69,7 +69,7 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 	})
 	switch {
 	case errors.Is(err, backend.ErrRejected):
-		return o.say("Nothing was added.\n")
+		return o.Write("Nothing was added.\n")
 	case err != nil:
 		return err
 	case always:
@@ -83,11 +83,11 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 	}
 	for _, c := range allowed {
 		if err := o.agent.consents().Allow(c); err != nil {
-			return o.say(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n",
+			return o.Write(fmt.Sprintf("Added %s, but only until the session is opened again: %v\n",
 				listed(added), err))
 		}
 	}
-	return o.say("Added " + listed(added) + "." + o.listNote() + "\n")
+	return o.Write("Added " + listed(added) + "." + o.listNote() + "\n")
 }
 
 // broadWarning returns a warning for the question about folders, which are real paths, if one has
@@ -197,7 +197,7 @@ func (o *ownTurn) usableFolders(folders []workspace.Dir) (usable []workspace.Dir
 		why := o.tryRoots(alone)
 		if why == nil {
 			usable = append(usable, dir)
-		} else if err := o.say("Left out: " + text.Plain(why.Error()) + "\n\n"); err != nil {
+		} else if err := o.Write("Left out: " + text.Plain(why.Error()) + "\n\n"); err != nil {
 			return nil, err
 		}
 	}
@@ -255,10 +255,10 @@ func (o *ownTurn) removeFolder(argument string) error {
 	case err != nil:
 		return err
 	case i < 0:
-		return o.say(text.Code(argument) +
+		return o.Write(text.Code(argument) +
 			" is not a folder of this session. Type `/roots` to see them.\n")
 	case i == 0:
-		return o.say("The working directory of a session cannot be removed.\n")
+		return o.Write("The working directory of a session cannot be removed.\n")
 	}
 	dir := o.session.workspace.Opened()[i].Dir
 	folders := o.session.params.additional()
@@ -279,7 +279,7 @@ func (o *ownTurn) removeFolder(argument string) error {
 		offersAlways: knownErr == nil && known,
 	})
 	if errors.Is(err, backend.ErrRejected) {
-		return o.say("Nothing was removed.\n")
+		return o.Write("Nothing was removed.\n")
 	}
 	if err != nil {
 		return err
@@ -292,7 +292,7 @@ func (o *ownTurn) removeFolder(argument string) error {
 		err = errors.Join(err, o.agent.consents().Forget(always.ID))
 	}
 	if err != nil {
-		return o.say(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n",
+		return o.Write(fmt.Sprintf("Removed %s, but only until the session is opened again: %v\n",
 			shownPath(dir), err))
 	}
 	note := o.listNote()
@@ -301,7 +301,7 @@ func (o *ownTurn) removeFolder(argument string) error {
 			" A session that your editor opens without naming folders gets it again, "+
 				"because of %s.", text.Printable(removed.Setting))
 	}
-	return o.say("Removed " + shownPath(dir) + "." + note + "\n")
+	return o.Write("Removed " + shownPath(dir) + "." + note + "\n")
 }
 
 // findRoot returns the index of the root that the argument names, or -1.
@@ -369,7 +369,7 @@ func (o *ownTurn) confirmFolders(q rootsQuestion) (always bool, err error) {
 	} else {
 		q.always += text.Printable(o.session.params.roots.Cwd().String())
 	}
-	answer, err := o.session.askAbout(o.ctx, o.updates, backend.Question{
+	answer, err := o.ask(backend.Question{
 		Call: backend.NewToolCall("roots", sdk.ToolKindOther, q.title,
 			q.about+"\n\n"+text.Block("", strings.Join(paths, "\n"))),
 		Once: q.once, Always: q.always, Reject: q.reject,

@@ -12,10 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// The adapter answers the slash command /roots itself, whatever backend a session has: it shows the
-// session's folders, and adds or removes one. A change asks the user, and then opens the session
-// again with the new list, as a session/resume does, but within the turn of the prompt.
-
 const rootsUsage = "Type `/roots` to see the folders of this session, " +
 	"`/roots add DIR` to add one, `/roots add --read-only DIR` to add one in which nothing may " +
 	"be changed, or `/roots remove DIR` to remove one. " +
@@ -23,8 +19,10 @@ const rootsUsage = "Type `/roots` to see the folders of this session, " +
 	"`/roots add FILE` adds the folders that a file lists: " +
 	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
 
-// answerRoots answers the command. An error that the user can correct is part of the answer.
-func (o *ownTurn) answerRoots(typed prompts.Command) (backend.Raw, error) {
+// answerRoots answers /roots: it shows the session's folders, and adds or removes one. A change
+// asks the user, and then opens the session again with the new list, as a session/resume does, but
+// within the turn of the prompt.
+func (o *ownTurn) answerRoots(typed prompts.Command) error {
 	// The blocks after it may be an editor's.
 	_, rest := text.CutWord(strings.TrimLeftFunc(typed.Block.Text, unicode.IsSpace))
 	verb, argument := text.CutWord(rest)
@@ -33,18 +31,15 @@ func (o *ownTurn) answerRoots(typed prompts.Command) (backend.Raw, error) {
 	if readOnly {
 		argument = folder
 	}
-	var err error
 	switch {
 	case verb == "":
-		err = o.showRoots()
+		return o.showRoots()
 	case verb == "add" && argument != "":
-		err = o.addFolders(argument, readOnly)
+		return o.addFolders(argument, readOnly)
 	case verb == "remove" && argument != "":
-		err = o.removeFolder(argument)
-	default:
-		err = o.say(rootsUsage)
+		return o.removeFolder(argument)
 	}
-	return o.end(err, "The folders of this session were not changed: ")
+	return o.Write(rootsUsage)
 }
 
 // shownPath returns a path as Markdown.
@@ -84,9 +79,9 @@ func (o *ownTurn) showRoots() error {
 		b.WriteString(confined.Grants())
 	}
 	if o.agent.info().MCP == backend.BackendConnects {
-		return o.say(b.String())
+		return o.Write(b.String())
 	}
-	servers := o.session.servers.set.Servers()
+	servers := o.session.servers.Servers()
 	if len(servers) == 0 {
 		b.WriteString("MCP servers: none\n")
 	} else {
@@ -95,7 +90,7 @@ func (o *ownTurn) showRoots() error {
 	for _, s := range servers {
 		fmt.Fprintf(&b, "- %s (%s): %s\n", text.Code(s.Name), s.Transport, s.State)
 	}
-	return o.say(b.String())
+	return o.Write(b.String())
 }
 
 func describeState(state workspace.State) string {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
@@ -17,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -46,7 +48,7 @@ type session struct {
 	workspace *workspace.Workspace
 	guarded   *workspace.Workspace // workspace, in which the user's rules hold
 	permits   *permission.Permits
-	servers   *sessionServers
+	servers   *servers.Set
 	viewers   *viewers
 	gate      *gate.Gate
 	replay    *agentReplay // nil for a new one and a fork
@@ -54,6 +56,8 @@ type session struct {
 	spending  *metering.Spending
 	backend   backend.Session
 	opened    backend.Opened // the backend's part of the response that opened it
+
+	serversChange *mcpclient.Change // made when the session is active, because it cannot be undone
 
 	inBackend sync.Mutex // held during methods of the backend's session that must not overlap
 
@@ -71,6 +75,9 @@ type session struct {
 	agentHas []string          // the adapter's names that the backend's commands have
 	unended  []int64           // the numbers of turns whose end could not be stored
 	exceeds  map[Budget]string // budgets that the user allows to exceed, with the day
+	// ownsServers means that the session closes servers, unlike the one that it replaces or that
+	// replaces it.
+	ownsServers bool
 
 	// These limit what happens at once, and guard nothing.
 	scanning chan struct{} // holds one value while the roots are scanned

@@ -10,15 +10,12 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// The adapter answers the slash command /worktree itself, whatever backend a session has: it makes
-// worktrees of the session's folders, after a question, and copies the conversation into a session
-// that has these folders. The present session stays as it is.
 
 const worktreeUsage = "Type `/worktree NAME` to make a git worktree of each folder of this " +
 	"session, on a new branch NAME, and a copy of this conversation that works there.\n"
@@ -40,15 +37,18 @@ func (a *agent) removedWorktree(path string) string {
 	return worktree.NewRegistry(a.options.Worktrees.Records, a.options.Worktrees.Dir).Removed(path)
 }
 
-// answerWorktree answers the command.
-func (o *ownTurn) answerWorktree(name string) (backend.Raw, error) {
-	if !o.agent.offersWorktrees() {
-		return o.end(o.say(noRemoteWorktrees), "")
+// answerWorktree answers /worktree: it makes worktrees of the session's folders, after a question,
+// and copies the conversation into a session that has these folders. The present session stays as
+// it is.
+func (o *ownTurn) answerWorktree(c prompts.Command) error {
+	name := strings.TrimSpace(c.Arguments)
+	switch {
+	case !o.agent.offersWorktrees():
+		return o.Write(noRemoteWorktrees)
+	case name == "" || strings.ContainsAny(name, " \t\n"):
+		return o.Write(worktreeUsage)
 	}
-	if name == "" || strings.ContainsAny(name, " \t\n") {
-		return o.end(o.say(worktreeUsage), "")
-	}
-	return o.end(o.makeWorktrees(name), "No worktrees were made: ")
+	return o.makeWorktrees(name)
 }
 
 // makeWorktrees makes the worktrees if the user agrees, and the copy of the session.
@@ -68,7 +68,7 @@ func (o *ownTurn) makeWorktrees(name string) error {
 	}
 	switch err := o.confirmWorktrees(name, plan.Describe()); {
 	case errors.Is(err, backend.ErrRejected):
-		return o.say("No worktrees were made.\n")
+		return o.Write("No worktrees were made.\n")
 	case err != nil:
 		return err
 	}
@@ -81,7 +81,7 @@ func (o *ownTurn) makeWorktrees(name string) error {
 	}
 	id, err := o.copySession(ctx, made)
 	if err != nil {
-		return o.say(fmt.Sprintf("The worktrees %s were made, but this conversation could not be "+
+		return o.Write(fmt.Sprintf("The worktrees %s were made, but this conversation could not be "+
 			"copied: %s\n", text.Code(name), text.Plain(protocolError(err).Error())))
 	}
 	return o.tellWorktrees(made, id)
@@ -89,7 +89,7 @@ func (o *ownTurn) makeWorktrees(name string) error {
 
 // confirmWorktrees asks whether to make the worktrees.
 func (o *ownTurn) confirmWorktrees(name string, lines []string) error {
-	_, err := o.session.askAbout(o.ctx, o.updates, backend.Question{
+	_, err := o.ask(backend.Question{
 		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
 			"Make the worktrees "+text.Code(name),
 			"For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
@@ -148,5 +148,5 @@ func (o *ownTurn) tellWorktrees(made worktree.Set, id sessionstore.ID) error {
 		"zed"+editor+"\ncode"+editor+"\nacp-agent run --resume "+string(id)+" PROMPT"))
 	b.WriteString("\n`acp-agent worktree list` shows how to merge the branches, and `worktree " +
 		"remove` removes what has nothing to lose.\n")
-	return o.say(b.String())
+	return o.Write(b.String())
 }

@@ -164,9 +164,6 @@ type Info struct {
 	// AsksLittle says for users when an agent asks that by default does not ask before it changes
 	// files and runs commands. It is "" for others.
 	AsksLittle string
-	// AnswersMCPCommand says that Prompt answers [MCPCommand]. For any other backend the adapter
-	// does.
-	AnswersMCPCommand bool
 	// SystemPrompts says what happens to a systemPrompt in the requests that open sessions.
 	SystemPrompts SystemPrompts
 	// Usage says how to count what the agent reports to have used.
@@ -224,8 +221,8 @@ const (
 	BackendConnects
 )
 
-// Cause is the method of the request that activates a session. When the user changes the folders
-// with [RootsCommand], it is Resume.
+// Cause is the method of the request that activates a session. When a command of the adapter opens
+// it again, such as [RootsCommand], it is Resume.
 type Cause string
 
 // All causes.
@@ -354,11 +351,6 @@ type Host interface {
 	// Tools returns the tools of the MCP servers that the client configured. If the backend
 	// connects the servers, each is connected a second time when one of them is used.
 	Tools() Tools
-	// StartServer starts an MCP server of the catalog in the root that it was found in. It asks the
-	// user first, unless they have permanently allowed exactly this configuration. It replaces a
-	// server found under the same name, but not one of the client's. Its tools are available until
-	// the session is loaded or resumed, and each call of them asks the user.
-	StartServer(ctx context.Context, server discovery.Artifact) error
 	// SaveState stores up to [MaxState] bytes with the session for the backend's own use, such as a
 	// child's session id. During Open it is stored together with the activation.
 	SaveState(ctx context.Context, state []byte) error

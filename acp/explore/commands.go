@@ -25,7 +25,6 @@ func (c command) usage() string { return strings.TrimSpace("/" + c.name + " " + 
 
 // builtins returns the built-in commands in the order in which they are announced.
 func builtins() []command {
-	mcp := backend.AdapterCommand(backend.MCPCommand)
 	return []command{
 		{"find", "GLOB", "Find files by name in all folders", (*commandTurn).find},
 		{"search", "REGEXP", "Search all folders for lines that match a regular expression",
@@ -37,7 +36,6 @@ func builtins() []command {
 			(*commandTurn).listSkills},
 		{"commands", "", "List the commands found in the folders, with their state",
 			(*commandTurn).listCommands},
-		{mcp.Name, mcp.Input.Unstructured.Hint, mcp.Description, (*commandTurn).mcp},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first",
 			(*commandTurn).call},
 		{"help", "", "Show this list", (*commandTurn).help},
@@ -58,15 +56,9 @@ type commandTurn struct {
 	*commands.Reply
 }
 
-// mcp answers /mcp.
-func (t *commandTurn) mcp(ctx context.Context, p prompt) error {
-	return t.servers().Answer(ctx, p.text)
-}
-
-// servers returns what answers about MCP servers.
+// servers returns what writes about MCP servers.
 func (t *commandTurn) servers() commands.MCP {
-	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host, Roots: t.roots,
-		Patience: t.limits.waiting}
+	return commands.MCP{Reply: t.Reply, Name: backend.MCPCommand, Host: t.host}
 }
 
 func (t *commandTurn) answer(ctx context.Context, p prompt) error {
@@ -126,9 +118,12 @@ func (t *commandTurn) help(context.Context, prompt) error { return t.Write(helpT
 func helpText() string {
 	var b strings.Builder
 	b.WriteString("You can use these commands:\n\n")
-	b.WriteString("- `/roots [add DIR | remove DIR]`: Show the session's folders and MCP servers," +
-		" or add or remove a folder; asks first\n")
-	for _, c := range builtins() {
+	all := builtins()
+	for _, name := range []string{backend.RootsCommand, backend.MCPCommand} {
+		adapters := backend.AdapterCommand(name)
+		all = append(all, command{name, adapters.Input.Unstructured.Hint, adapters.Description, nil})
+	}
+	for _, c := range all {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(c.usage()), c.description)
 	}
 	b.WriteString("\nSkills and commands found in the folders are commands too.\n")

@@ -22,11 +22,11 @@ func TestAnnouncedCommands(t *testing.T) {
 		require.NotEmpty(t, command["description"])
 	}
 	require.Equal(t, []string{"find", "search", "read", "instructions",
-		"skills", "commands", "mcp", "call", "help"}, names)
+		"skills", "commands", "call", "help"}, names)
 	require.ElementsMatch(t, backend.OwnCommands(Kind), append(backend.AdapterCommands(),
 		slices.DeleteFunc(names, func(name string) bool { return name == backend.MCPCommand })...))
 	require.Equal(t, map[string]any{"hint": "GLOB"}, u.Commands[0]["input"])
-	require.NotContains(t, u.Commands[8], "input")
+	require.NotContains(t, u.Commands[7], "input")
 }
 
 func TestHelp(t *testing.T) {

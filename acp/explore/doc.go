@@ -8,14 +8,10 @@
 //	/read PATH[:FIRST-LAST]    a file or some of its lines
 //	/instructions [PATH]       the instructions found in the roots, or those that apply to a path
 //	/skills, /commands         the skills and commands found in the roots
-//	/mcp                       the MCP servers of the session, and those configured in the roots
-//	/mcp tools                 the tools and resources of the servers
-//	/mcp start NAME            starts a server configured in a root
-//	/mcp read SERVER URI       a resource of a server
 //	/call SERVER.TOOL [JSON]   calls a tool
 //	/help                      this list
 //
-// The adapter answers /roots. Skills and commands found in the roots are also commands under their
+// The adapter answers /roots and /mcp. Skills and commands found in the roots are also commands under their
 // own names. Any other text is searched for: a line is found if it contains its words in this
 // order, in any case.
 //
@@ -30,12 +26,9 @@
 //
 // What [discovery.Catalog] found is shown with its root, its state, and the reason why it is not
 // active. Text from roots and MCP servers is quoted and attributed to them; nothing here follows
-// it. Servers configured in a root are started by /mcp start only, after the user has allowed it.
-// Each tool call asks too. The commands are announced when a session opens and again when they have
-// changed by the next prompt.
-//
-// Package acp/internal/commands answers /mcp, also in sessions with other backends, and sends the
-// text and the tool calls of all answers.
+// it. Each tool call asks. The commands are announced when a session opens and again when they have
+// changed by the next prompt. Package acp/internal/commands sends the text and the tool calls of all
+// answers.
 //
 // # What the client sees
 //

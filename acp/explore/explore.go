@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
@@ -12,13 +11,12 @@ import (
 
 // limits bound the answers.
 type limits struct {
-	bytes    int           // bytes of found text in an answer
-	commands int           // slash commands of the roots that are announced
-	waiting  time.Duration // before the answer says which MCP servers it waits for
+	bytes    int // bytes of found text in an answer
+	commands int // slash commands of the roots that are announced
 }
 
 // An answer has room for the largest result of a tool.
-var defaultLimits = limits{bytes: 2 * commands.MaxBytes, commands: 500, waiting: commands.Patience}
+var defaultLimits = limits{bytes: 2 * commands.MaxBytes, commands: 500}
 
 // Kind is the backend.Info.Kind.
 const Kind = "explore"
@@ -30,7 +28,7 @@ type explorer struct{ limits limits }
 
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{
-		Kind: Kind, AnswersMCPCommand: true, SystemPrompts: backend.SystemPromptsRefused,
+		Kind: Kind, SystemPrompts: backend.SystemPromptsRefused,
 		// The adapter answers auth/status.
 		Initialize: backend.Raw(`{"agentCapabilities":{"auth":{"status":{}}}}`),
 	}, nil
@@ -77,7 +75,7 @@ func (s *explorerSession) Prompt(
 			return nil, err
 		}
 		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, s.limits.bytes)}
-		return t.Finish(ctx, t.answer(ctx, p))
+		return t.Finish(t.answer(ctx, p))
 	}
 }
 

@@ -40,9 +40,6 @@ type client struct {
 	workspace    *workspace.Workspace
 	catalog      *discovery.Catalog
 	tools        backend.Tools
-	started      []string // MCP servers of the catalogue
-	// onStart, if not nil, decides whether one starts.
-	onStart func(discovery.Artifact) error
 
 	mu      sync.Mutex
 	updates []update
@@ -83,18 +80,9 @@ func (u update) text() string {
 	return one.Text + one.Content.Text
 }
 
-func (c *client) Workspace() *workspace.Workspace { return c.workspace }
-func (c *client) Catalog() *discovery.Catalog     { return c.catalog }
-func (c *client) Tools() backend.Tools            { return c.tools }
-func (c *client) StartServer(_ context.Context, a discovery.Artifact) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.started = append(c.started, a.Name)
-	if c.onStart != nil {
-		return c.onStart(a)
-	}
-	return nil
-}
+func (c *client) Workspace() *workspace.Workspace              { return c.workspace }
+func (c *client) Catalog() *discovery.Catalog                  { return c.catalog }
+func (c *client) Tools() backend.Tools                         { return c.tools }
 func (c *client) SaveState(context.Context, []byte) error      { return nil }
 func (c *client) Replay(context.Context, backend.Update) error { return nil }
 
@@ -135,7 +123,6 @@ func open(t testing.TB, l limits, roots ...string) *conversation {
 	r := explorer{limits{
 		bytes:    cmp.Or(l.bytes, defaultLimits.bytes),
 		commands: cmp.Or(l.commands, defaultLimits.commands),
-		waiting:  cmp.Or(l.waiting, defaultLimits.waiting),
 	}}
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func TestEachChunkIsWholeMarkdown(t *testing.T) {
 	files["long.md"] = strings.Repeat("needle in a long line\n```\n", 100)
 	cwd, other := plant(t, files), plant(t, fileTree{"last.txt": "needle\n"})
 	questions := []string{"needle", "/search needle", "/find *", "/find last.txt", "/read long.md",
-		"/skills", "/mcp", "/help"}
+		"/skills", "/help"}
 	c := open(t, limits{}, cwd, other)
 	for _, question := range questions {
 		for _, u := range c.ask(question).updates {
@@ -85,7 +85,7 @@ func TestTurnCancelledBeforehand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt",
-		"/roots", "/help", "/skills", "/instructions", "/mcp", "/mcp tools", "/call a.b"} {
+		"/roots", "/help", "/skills", "/instructions", "/call a.b"} {
 		a := c.prompt(ctx, blocks(question))
 		require.Equal(t, "cancelled", a.stop)
 		require.Empty(t, a.updates)

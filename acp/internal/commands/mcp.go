@@ -22,22 +22,17 @@ const (
 	maxInstructions = 8 << 10
 )
 
+// Patience is the time before an answer says which MCP servers it waits for.
+const Patience = time.Second
+
 // MCP answers /mcp, and writes what MCP servers return or why they failed.
 type MCP struct {
 	*Reply
-	Name     string // of the command
-	Host     backend.Host
-	Roots    []Root
-	Patience time.Duration // before the answer says which servers it waits for
-
-	noCalls bool // the session has no /call
-}
-
-// NewMCP returns what answers /mcp in a turn of a backend that does not answer it, with the default
-// limits. name is that of the command.
-func NewMCP(ctx context.Context, name string, h backend.Host, u backend.Updates) MCP {
-	return MCP{Reply: NewReply(ctx, u, MaxBytes), Name: name, Host: h,
-		Roots: LabelRoots(h.Workspace()), Patience: Patience, noCalls: true}
+	Name string // of the command
+	Host backend.Host
+	// Start starts a server found in a root, if the user allows that.
+	Start    func(context.Context, discovery.Artifact) error
+	Patience time.Duration
 }
 
 // typed returns the command with an argument, as the user types it.
@@ -104,7 +99,7 @@ func (m MCP) showServers() error {
 			return err
 		}
 	}
-	for _, r := range m.Roots {
+	for _, r := range LabelRoots(m.Host.Workspace()) {
 		var lines []string
 		for _, a := range m.Host.Catalog().Of(discovery.MCPServer) {
 			if a.Root.Index == r.Index {
@@ -180,7 +175,7 @@ func (m MCP) unstarted() string {
 	return ""
 }
 
-// startServer answers /mcp start. The host asks the user.
+// startServer answers /mcp start.
 func (m MCP) startServer(ctx context.Context, name string) error {
 	named := m.Host.Catalog().Named(discovery.MCPServer, name)
 	if len(named) == 0 {
@@ -197,7 +192,7 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 		return m.Refuse(fmt.Sprintf("The MCP server %s was not started: the client provides "+
 			"another server with this name.\n", text.Code(name)))
 	}
-	if err := m.Host.StartServer(ctx, a); err != nil {
+	if err := m.Start(ctx, a); err != nil {
 		return m.WriteError(ctx, err)
 	}
 	for _, s := range m.Host.Tools().Servers() {
@@ -293,9 +288,6 @@ func (m MCP) showListing(l mcp.Listing, share int) error {
 	var lines, short []string
 	for _, tool := range l.Tools {
 		described := describeTool(tool)
-		if m.noCalls { // has no /call
-			described[0] = strings.Replace(described[0], "/call", "tool", 1)
-		}
 		lines, short = append(lines, described...), append(short, described[0])
 	}
 	for _, p := range l.Prompts {

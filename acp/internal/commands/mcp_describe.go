@@ -69,13 +69,13 @@ func (m MCP) describeServerState(s mcp.Status) string {
 	}
 }
 
-// describeTool says how to call a tool, and what its server says about it.
+// describeTool says what a tool is called, and what its server says about it.
 func describeTool(tool mcp.Tool) []string {
 	claim := "  according to its server it " + tool.Hints.Claims()
 	if tool.Hints.Unstated {
 		claim = "  its server does not say whether it makes changes"
 	}
-	title := text.Attributed("/call "+tool.Name, tool.Description, maxDescription)
+	title := text.Attributed("tool "+tool.Name, tool.Description, maxDescription)
 	lines := []string{title, claim}
 	if len(tool.Input) > 0 {
 		var compact bytes.Buffer

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -13,13 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// The limits of an answer that has no others.
-const (
-	// MaxBytes is the maximum size of the found text in an answer.
-	MaxBytes = 64 << 10
-	// Patience is the time before an answer says which MCP servers it waits for.
-	Patience = time.Second
-)
+// MaxBytes is the maximum size of the found text in an answer that has no other limit.
+const MaxBytes = 64 << 10
 
 // chunkSize is how many bytes of text are collected before they are sent.
 const chunkSize = 1 << 10
@@ -44,12 +38,12 @@ func NewReply(ctx context.Context, updates backend.Updates, bound int) *Reply {
 
 // Finish sends what is left of an answer that ended with err, and returns the result of the
 // prompt.
-func (r *Reply) Finish(ctx context.Context, err error) (backend.Raw, error) {
+func (r *Reply) Finish(err error) (backend.Raw, error) {
 	if err == nil {
 		err = r.Flush()
 	}
 	switch {
-	case ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
+	case r.ctx.Err() != nil, errors.Is(err, backend.ErrCancelled):
 		return backend.Stopped(sdk.StopReasonCancelled), nil
 	case err != nil:
 		return nil, err

@@ -8,18 +8,13 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// New returns the server that an artifact configures, with the variables in its configuration
+// New returns the server that an active artifact configures, with the variables in its configuration
 // replaced. Its working directory is the root, or the artifact's directory relative to the root;
 // New fails unless the path leads there.
 func New(a discovery.Artifact, w *workspace.Workspace) (Server, error) {
-	if a.Kind != discovery.MCPServer || a.State != discovery.Active || a.Server == nil {
-		return Server{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"%s is not an MCP server that can be started: %s", a.Name, a.Reason)
-	}
 	s := Server{Root: a.Root.Real, File: a.Path, Config: configOf(a)}
 	if s.Config.Transport == mcp.Stdio {
 		s.EnvFile = a.Server.EnvFile
