@@ -122,8 +122,7 @@ func (s *session) allowServer(
 	if err := s.agent.applyPolicy(&server.Start); err != nil {
 		return mcpclient.Config{}, err
 	}
-	consents := found.NewConsents(s.agent.options.ConsentDir)
-	if err := consents.Ask(ctx, s.unrecorded(), s.guarded, &server); err != nil {
+	if err := server.Ask(ctx, s.unrecorded(), s.agent.consents(), s.guarded); err != nil {
 		return mcpclient.Config{}, err
 	}
 	// The user may have taken a while.

@@ -38,9 +38,9 @@ func server(t testing.TB, change func(*found.Server)) found.Server {
 // Clause A25.
 func TestAskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
-	consents := found.NewConsents(dir)
+	consents := consent.NewStore(dir)
 	x, h := server(t, nil), &client{}
-	require.NoError(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
+	require.NoError(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())))
 	require.Len(t, h.asked, 1)
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
@@ -51,11 +51,11 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())), backend.ErrRejected)
 	h.answer = "allow-always"
-	require.NoError(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
+	require.NoError(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())))
 	h.answer = "reject-once"
-	require.NoError(t, found.NewConsents(dir).Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), "remembered")
+	require.NoError(t, x.Ask(t.Context(), h, consent.NewStore(dir), roottest.Open(t, x.Root.String())), "remembered")
 	require.Len(t, h.asked, 3)
 
 	entries, err := os.ReadDir(dir)
@@ -72,15 +72,15 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, consents.Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())), backend.ErrRejected)
 }
 
 // Clause A25.
 func TestChangedServerNeedsNewConsent(t *testing.T) {
-	consents := found.NewConsents(t.TempDir())
+	consents := consent.NewStore(t.TempDir())
 	x := server(t, nil)
-	require.NoError(t, consents.Allow(x))
-	allowed, err := consents.Allowed(x)
+	require.NoError(t, consents.Allow(found.Consent(x)))
+	allowed, err := consents.Has(x.ID())
 	require.NoError(t, err)
 	require.True(t, allowed)
 	for what, change := range map[string]func(*found.Server){
@@ -100,7 +100,7 @@ func TestChangedServerNeedsNewConsent(t *testing.T) {
 	} {
 		other := x
 		change(&other)
-		allowed, err := consents.Allowed(other)
+		allowed, err := consents.Has(other.ID())
 		require.NoError(t, err)
 		require.False(t, allowed, what)
 	}
@@ -209,14 +209,14 @@ func TestUnknownOutcome(t *testing.T) {
 	h := &client{}
 	h.answer = "unknown outcome"
 	x := server(t, nil)
-	require.ErrorIs(t, found.NewConsents(t.TempDir()).Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x), backend.ErrRejected)
+	require.ErrorIs(t, x.Ask(t.Context(), h, consent.NewStore(t.TempDir()), roottest.Open(t, x.Root.String())), backend.ErrRejected)
 }
 
 // Clause A25.
 func TestListConsents(t *testing.T) {
 	dir := t.TempDir()
-	consents := found.NewConsents(dir)
-	all, err := found.NewConsents(filepath.Join(dir, "not there yet")).List()
+	consents := consent.NewStore(dir)
+	all, err := consent.NewStore(filepath.Join(dir, "not there yet")).List()
 	require.NoError(t, err)
 	require.Empty(t, all)
 
@@ -227,8 +227,8 @@ func TestListConsents(t *testing.T) {
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: "hunter2"}},
 	}
 	before := time.Now().Add(-time.Second)
-	require.NoError(t, consents.Allow(stdio))
-	require.NoError(t, consents.Allow(remote))
+	require.NoError(t, consents.Allow(found.Consent(stdio)))
+	require.NoError(t, consents.Allow(found.Consent(remote)))
 
 	all, err = consents.List()
 	require.NoError(t, err)
@@ -254,16 +254,16 @@ func TestListConsents(t *testing.T) {
 // Clause A25.
 func TestDamagedRecords(t *testing.T) {
 	dir := t.TempDir()
-	consents := found.NewConsents(dir)
+	consents := consent.NewStore(dir)
 	x := server(t, nil)
-	require.NoError(t, consents.Allow(x))
+	require.NoError(t, consents.Allow(found.Consent(x)))
 	path := filepath.Join(dir, string(x.ID()))
 	for name, content := range map[string]string{
 		"empty": "", "no JSON": "{", "no root": `{"server":"db"}`, "relative": `{"server":"db","root":"a"}`, "types": `{"server":7}`,
 		"time": `{"server":"db","root":"/a","allowedAt":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		allowed, err := consents.Allowed(x)
+		allowed, err := consents.Has(x.ID())
 		require.NoError(t, err)
 		require.True(t, allowed, name)
 		all, err := consents.List()
@@ -293,7 +293,7 @@ func TestDamagedRecords(t *testing.T) {
 // Clause A25.
 func TestForget(t *testing.T) {
 	dir := t.TempDir()
-	consents := found.NewConsents(dir)
+	consents := consent.NewStore(dir)
 	one := consent.ID(strings.Repeat("a", 64))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, string(one)), nil, 0o600))
 	outside := filepath.Join(dir, "..", "outside")
@@ -309,8 +309,8 @@ func TestForget(t *testing.T) {
 
 // Clause A25.
 func TestConsentsWithoutDirectory(t *testing.T) {
-	consents := found.NewConsents("")
-	require.NoError(t, consents.Allow(server(t, nil)))
+	consents := consent.NewStore("")
+	require.NoError(t, consents.Allow(found.Consent(server(t, nil))))
 	all, err := consents.List()
 	require.NoError(t, err)
 	require.Empty(t, all)
@@ -321,7 +321,7 @@ func TestConsentsWithoutDirectory(t *testing.T) {
 func TestUnreadableDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := found.NewConsents(file).List()
+	_, err := consent.NewStore(file).List()
 	require.ErrorContains(t, err, "cannot list")
 }
 
@@ -329,7 +329,7 @@ func TestUnreadableDirectory(t *testing.T) {
 func asked(t *testing.T, x found.Server) string {
 	t.Helper()
 	h := &client{}
-	require.NoError(t, found.NewConsents("").Ask(t.Context(), h, roottest.Open(t, x.Root.String()), &x))
+	require.NoError(t, x.Ask(t.Context(), h, consent.NewStore(""), roottest.Open(t, x.Root.String())))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -367,11 +367,11 @@ func TestShowsEnvironmentReferences(t *testing.T) {
 
 // answered returns how Ask ended, and whether the user was asked, and could choose to always allow
 // it.
-func answered(t *testing.T, c *found.Consents, w *workspace.Workspace, x found.Server) (question string, err error) {
+func answered(t *testing.T, c *consent.Store, w *workspace.Workspace, x found.Server) (question string, err error) {
 	t.Helper()
 	h := &client{}
 	h.answer = "allow-always"
-	err = c.Ask(t.Context(), h, w, &x)
+	err = x.Ask(t.Context(), h, c, w)
 	if len(h.asked) > 0 {
 		question = string(h.asked[0])
 	}
@@ -402,7 +402,7 @@ func TestAskedAboutWhatLiesInAFolder(t *testing.T) {
 				change(&x.Config)
 			})
 			require.NoError(t, x.Expand(dir))
-			w, c := roottest.Open(t, dir), found.NewConsents(t.TempDir())
+			w, c := roottest.Open(t, dir), consent.NewStore(t.TempDir())
 			for range 2 {
 				question, err := answered(t, c, w, x)
 				require.ErrorIs(t, err, backend.ErrRejected, "there is no such answer")
@@ -419,7 +419,7 @@ func TestAskedAboutWhatLiesInAFolder(t *testing.T) {
 // Clause A25.
 func TestStartsOnceWhatLiesInAFolder(t *testing.T) {
 	dir := folder(t, "srv.sh", "")
-	w, consents := roottest.Open(t, dir), found.NewConsents("")
+	w, consents := roottest.Open(t, dir), consent.NewStore("")
 	config := func(command string) func(*found.Server) {
 		return func(x *found.Server) {
 			x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: command, Dir: dir}
@@ -428,17 +428,17 @@ func TestStartsOnceWhatLiesInAFolder(t *testing.T) {
 	local := server(t, config("./srv.sh"))
 	require.NoError(t, local.Expand(dir))
 	before := local
-	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &local))
+	require.NoError(t, local.Ask(t.Context(), &client{}, consents, w))
 	require.NoError(t, local.Start.Check(w))
 	require.ErrorContains(t, local.Start.Check(w), "start it again")
-	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &before))
+	require.NoError(t, before.Ask(t.Context(), &client{}, consents, w))
 	require.NoError(t, before.Start.Check(w))
 	require.NotEqual(t, local.Start.Asked, before.Start.Asked, "it is another start")
 	require.Equal(t, local.Start.Consent, before.Start.Consent)
 
 	installed := server(t, config("later.sh"))
 	require.NoError(t, installed.Expand(dir))
-	require.NoError(t, consents.Ask(t.Context(), &client{}, w, &installed))
+	require.NoError(t, installed.Ask(t.Context(), &client{}, consents, w))
 	for range 2 {
 		require.NoError(t, installed.Start.Check(w))
 	}
@@ -458,8 +458,8 @@ func TestNoLastingConsentForWhatCannotBeCovered(t *testing.T) {
 			x.Config = mcpclient.Config{Name: "db", Transport: mcp.Stdio, Command: "sh", Args: []string{"-c", command}, Dir: dir}
 		})
 		require.NoError(t, x.Expand(dir))
-		consents := found.NewConsents(t.TempDir())
-		require.NoError(t, consents.Allow(x), "by an older version")
+		consents := consent.NewStore(t.TempDir())
+		require.NoError(t, consents.Allow(found.Consent(x)), "by an older version")
 		question, err := answered(t, consents, roottest.Open(t, dir), x)
 		require.ErrorIs(t, err, backend.ErrRejected, what)
 		require.NotContains(t, question, "allow_always", what)

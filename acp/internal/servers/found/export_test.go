@@ -1,10 +1,9 @@
 package found
 
-// Allow remembers that the user always allows s.
-func (c *Consents) Allow(s Server) error { return c.allow(s) }
+import "github.com/acp-agent/acp-agent/internal/permission/consent"
 
-// Allowed reports whether the user always allows s.
-func (c *Consents) Allowed(s Server) (bool, error) { return c.allowed(s) }
+// Consent returns what is remembered if the user always allows s.
+func Consent(s Server) consent.Consent { return s.consent() }
 
 // Expand replaces the variables in the configuration.
 func (s *Server) Expand(folder string) error { return s.expand(folder) }
