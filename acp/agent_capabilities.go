@@ -25,15 +25,14 @@ func agentCapabilities(
 		given = json.RawMessage(`{}`)
 	}
 	given = g.capabilities(given, "")
-	own := members(given)
-	mcp := own[mcpCapabilities]
+	mcp := strictjson.Find(given, mcpCapabilities)
 	switch {
 	case info.MCP == backend.AdapterConnects:
 		mcp = json.RawMessage(`{"http":true,"sse":false}`)
 	case mcp == nil:
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)
 	}
-	sessions := own[sessionCapabilities]
+	sessions := strictjson.Find(given, sessionCapabilities)
 	for _, c := range protocol.AgentCapabilities() {
 		name, ok := strings.CutPrefix(c.Path, sessionCapabilities+".")
 		if ok && c.Handling == protocol.Served {
@@ -47,8 +46,8 @@ func agentCapabilities(
 	given = strictjson.Set(given, mcpCapabilities, mcp)
 	given = strictjson.Set(given, sessionCapabilities, sessions)
 	given = strictjson.Set(given, "loadSession", json.RawMessage(`true`))
-	kinds := members(mcp)
-	return given, mcpTransports{http: isTrue(kinds["http"]), sse: isTrue(kinds["sse"])}
+	return given, mcpTransports{http: isTrue(strictjson.Find(mcp, "http")),
+		sse: isTrue(strictjson.Find(mcp, "sse"))}
 }
 
 // capabilities returns the capabilities in an object that the client is told of. path is that of

@@ -7,6 +7,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // noSignIn is the id of the method that needs no sign-in. It is offered for a backend without
@@ -41,7 +42,7 @@ func (a *agent) authMethods() json.RawMessage {
 func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	if r.Method == protocol.Authenticate && a.isKnown() && namesNoSignIn(r.Params) &&
-		!namesSignIn(members(a.info().Initialize)) {
+		!namesSignIn(a.info().Initialize) {
 		return done
 	}
 	if work := a.backend.Call(ctx, r.Method, r.Params); work != nil {
@@ -63,8 +64,5 @@ func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 
 // namesNoSignIn reports whether the params of authenticate name the method that needs no sign-in.
 func namesNoSignIn(params json.RawMessage) bool {
-	var p struct {
-		MethodID string `json:"methodId"`
-	}
-	return json.Unmarshal(params, &p) == nil && p.MethodID == noSignIn
+	return strictjson.FindText(params, "methodId") == noSignIn
 }

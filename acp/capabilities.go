@@ -51,7 +51,7 @@ func (c *clientCapabilities) elicitationModes() (modes []string) {
 }
 
 func readClientCapabilities(params json.RawMessage) clientCapabilities {
-	raw := members(params)["clientCapabilities"]
+	raw := strictjson.Find(params, "clientCapabilities")
 	c := clientCapabilities{declared: make(map[string]bool)}
 	known := map[string]bool{"": true}
 	for _, capability := range protocol.ClientCapabilities() {
@@ -112,7 +112,7 @@ func (to *connection) checkMethod(method string, params backend.Raw) error {
 		strings.HasPrefix(method, protocol.ElicitationPrefix) && !c.declares(protocol.Elicitation):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the client does not offer %s", method)
 	case method == protocol.ElicitationCreate:
-		var mode string
+		var mode string // the last, as clients read it
 		_ = json.Unmarshal(members(params)["mode"], &mode)
 		if (mode == "form" || mode == "url") && !slices.Contains(c.elicitationModes(), mode) {
 			return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,

@@ -34,9 +34,7 @@ func namesChild(params backend.Raw) bool {
 	if !bytes.Contains(params, []byte("."+sessionstore.ChildPrefix)) {
 		return false
 	}
-	var id sessionstore.ID
-	_ = json.Unmarshal(strictjson.Find(params, protocol.SessionID), &id)
-	_, _, ok := splitChild(id)
+	_, _, ok := splitChild(sessionstore.ID(strictjson.FindText(params, protocol.SessionID)))
 	return ok
 }
 

@@ -246,7 +246,6 @@ func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
 }
 
 // sessionOf returns the id of the session that a request names, or "".
-func sessionOf(r *jsonrpc.Request) (id sessionstore.ID) {
-	_ = json.Unmarshal(strictjson.Find(r.Params, protocol.SessionID), &id)
-	return id
+func sessionOf(r *jsonrpc.Request) sessionstore.ID {
+	return sessionstore.ID(strictjson.FindText(r.Params, protocol.SessionID))
 }

@@ -111,7 +111,7 @@ func (a *agent) discreet(work jsonrpc.Work) jsonrpc.Work {
 		var unavailable *sessionstore.UnavailableError
 		answer, ok := errors.AsType[*jsonrpc.Error](err)
 		if errors.As(err, &unavailable) ||
-			ok && string(strictjson.Find(answer.Data, "reason")) == `"`+storeUnavailable+`"` {
+			ok && strictjson.FindText(answer.Data, "reason") == storeUnavailable {
 			err = stateError(jsonrpc.CodeInternal,
 				"the session store of the server cannot be used: try again later, or tell its "+
 					"operator",

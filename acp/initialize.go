@@ -46,9 +46,9 @@ func (a *agent) identity() sessionstore.Agent {
 
 // namesSignIn reports whether the result of initialize has a list of methods to sign in, perhaps an
 // empty one.
-func namesSignIn(result map[string]json.RawMessage) bool {
-	methods, given := result["authMethods"]
-	return given && string(methods) != "null"
+func namesSignIn(result json.RawMessage) bool {
+	methods := strictjson.Find(result, "authMethods")
+	return methods != nil && string(methods) != "null"
 }
 
 // initialized waits for an initialize that was read before. It fails if there is none or it failed.
@@ -141,21 +141,18 @@ func checkInitialize(raw json.RawMessage) error {
 // initializeResult returns the response: the backend's part and the adapter's additions.
 func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
 	result := info.Initialize
-	if len(result) == 0 {
-		result = json.RawMessage(`{}`)
-	}
-	if _, err := strictjson.ParseObject(result); err != nil {
+	if _, err := strictjson.ParseObject(result); err != nil && len(result) > 0 {
 		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal,
 			"the agent's response to initialize is not an object")
 	}
-	top := members(result)
-	capabilities, transports := agentCapabilities(top["agentCapabilities"], info, a.grants)
+	capabilities, transports := agentCapabilities(
+		strictjson.Find(result, "agentCapabilities"), info, a.grants)
 	result = strictjson.Set(result, "agentCapabilities", capabilities)
-	if !strictjson.IsObject(top["agentInfo"]) {
+	if !strictjson.IsObject(strictjson.Find(result, "agentInfo")) {
 		result = strictjson.Set(result, "agentInfo",
 			backend.Encode(sdk.Implementation{Name: agentName, Version: a.options.Version}))
 	}
-	if !namesSignIn(top) {
+	if !namesSignIn(result) {
 		result = strictjson.Set(result, "authMethods", a.authMethods())
 	}
 	return strictjson.Set(result, "protocolVersion",

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,10 +67,9 @@ func latestTitle(updates []sessionstore.Update) *string {
 		if u.Kind != sessionstore.SessionInfoUpdate {
 			continue
 		}
-		if raw := strictjson.Find(u.Raw, "update", "title"); raw != nil {
-			title := ""
-			_ = json.Unmarshal(raw, &title) // anything but a text removes it
-			return new(listing.TitleLine(title))
+		if strictjson.Find(u.Raw, "update", "title") != nil {
+			// Anything but a text removes it.
+			return new(listing.TitleLine(strictjson.FindText(u.Raw, "update", "title")))
 		}
 	}
 	return nil
@@ -82,7 +80,7 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	without := strictjson.Remove(u.Raw, "update", "title")
 	hadTitle := len(without) < len(u.Raw)
 	u.Raw = without
-	return u, !hadTitle || len(members(members(without)["update"])) > 1 // sessionUpdate
+	return u, !hadTitle || len(members(strictjson.Find(without, "update"))) > 1 // sessionUpdate
 }
 
 // setTitle remembers the stored title of the session, "" for none, and tells the clients.

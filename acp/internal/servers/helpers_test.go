@@ -45,6 +45,7 @@ func self(name, r string, env ...string) mcpclient.Config {
 
 // host is a session that answers permission requests and collects updates.
 type host struct {
+	backend.Host
 	mu      sync.Mutex
 	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
 	asked   []json.RawMessage

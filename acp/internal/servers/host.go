@@ -17,11 +17,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // serverHost answers the servers of a set for its session. It implements [mcpclient.Host].
 type serverHost struct {
-	Session
+	backend.Host
 	model backend.Sampler // nil if there is none
 	set   *Set
 }
@@ -121,13 +122,12 @@ func (h *serverHost) SignIn(
 	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
 		"mode": "url", "elicitationId": id, "url": page.String(), "message": message + ".",
 	}))()
-	var answer struct{ Action string }
 	switch {
 	case ctx.Err() != nil: // they were faster than the client, which may still show the page
 	case err != nil:
 		_ = h.Show(ctx, message+": "+mcpclient.OpenPage(page.String())+".")
 		return nil // status says it too
-	case json.Unmarshal(result, &answer) != nil || answer.Action != "accept":
+	case strictjson.FindText(result, "action") != "accept":
 		return errors.New("the user declined")
 	}
 	<-ctx.Done()

@@ -30,7 +30,7 @@ func (c *mcpCall) askPermission(ctx context.Context) error {
 	}}
 	shown.Content = append(backend.TextContent(c.describeArguments()),
 		backend.TextContent(c.claims())...)
-	session := c.set.currentSession()
+	session := c.set.session.Load()
 	action := permission.At(session.Workspace()).ToolCall(permission.ServerTool{
 		Server: c.tool.Server, Name: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"sync"
+	"sync/atomic"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Set has the MCP servers of one session. It adds to the set that it embeds what the client sees of
@@ -20,8 +19,7 @@ type Set struct {
 	log                 *slog.Logger
 	maxResult, maxShown int // bytes of a tool's result for the backend and for the client
 
-	mu      sync.Mutex
-	session Session // of the last change, nil before the first
+	session atomic.Pointer[serverHost] // of the last change, nil before the first
 }
 
 var _ backend.Tools = (*Set)(nil)
@@ -34,29 +32,13 @@ func NewSet(starting chan struct{}, o mcpclient.Options) *Set {
 	}
 }
 
-// currentSession returns the session of the last change.
-func (s *Set) currentSession() Session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.session
-}
-
-// Session is the session that a set belongs to. A [backend.Host] is one.
-type Session interface {
-	backend.Client // passes on questions of servers
-	backend.Asker
-	backend.Updates // shows what happens outside of calls
-	Workspace() *workspace.Workspace
-}
-
 // Commit makes a change and sends permission requests and messages to session from then on. m
 // answers the servers that ask the session's model; it is nil if there is none. The session's
 // previous turn must have ended. See [mcpclient.Change.Commit].
-func (s *Set) Commit(change *mcpclient.Change, session Session, m backend.Sampler) {
-	s.mu.Lock()
-	s.session = session
-	s.mu.Unlock()
-	change.Commit(&serverHost{Session: session, model: m, set: s})
+func (s *Set) Commit(change *mcpclient.Change, session backend.Host, m backend.Sampler) {
+	h := &serverHost{Host: session, model: m, set: s}
+	s.session.Store(h)
+	change.Commit(h)
 }
 
 // ReadResource implements [backend.Tools].
