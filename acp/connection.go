@@ -97,25 +97,10 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 	case c.home.queues.Find(id) == nil:
 		return nil
 	}
-	at := c.home.queues.Ticket(id, turns.Ordinary, c)
-	notify := func() {
-		defer at.Release()
-		if s := c.viewed(at.Queue); s != nil {
-			s.WithBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
-		}
-	}
-	if at.Holds() {
-		notify()
+	return c.inSession(ctx, id, r.Method, nil, func(s *session) jsonrpc.Work {
+		s.WithBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
 		return nil
-	}
-	return func() (json.RawMessage, error) {
-		defer at.Release()
-		if err := at.Acquire(ctx); err != nil {
-			return nil, err
-		}
-		notify()
-		return nil, nil
-	}
+	})
 }
 
 // cancel serves session/cancel, which does not queue. A client that has the session open, or is
@@ -167,43 +152,59 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
 	}
 	id := sessionstore.ID(given)
-	ready, wait, release := a.isKnown(), c.initialized, func() {}
-	pass := func() jsonrpc.Work { return a.callBackend(ctx, r) }
 	if id != "" && c.home.queues.Find(id) != nil {
-		at := c.home.queues.Ticket(id, turns.Ordinary, c)
-		ready, wait, release = at.Holds(), at.Acquire, at.Release
-		pass = func() jsonrpc.Work { return c.passToSession(ctx, at, r.Method, rest()) }
-	} else if refuse := c.refuseUnopened(ctx, id, r.Method); refuse != nil {
+		return c.inSession(ctx, id, r.Method, check, func(s *session) (work jsonrpc.Work) {
+			params := rest()
+			s.WithBackend(func() { work = s.backend.Call(ctx, r.Method, params) })
+			return s.telling(c, r.Method, params, work)
+		})
+	}
+	if refuse := c.refuseUnopened(ctx, id, r.Method); refuse != nil {
 		return refuse
 	}
-	if ready && check == nil {
-		return pass()
+	if a.isKnown() && check == nil {
+		return a.callBackend(ctx, r)
 	}
 	return func() (json.RawMessage, error) {
-		defer release()
-		err := wait(ctx)
+		err := c.initialized(ctx)
 		if err == nil && check != nil {
 			err = check(ctx)
 		}
 		if err != nil {
 			return nil, protocolError(err)
 		}
-		return run(pass(), r.Method)
+		return run(a.callBackend(ctx, r), r.Method)
 	}
 }
 
-// passToSession passes a request to the session's backend. at holds the session's queue and is
-// released.
-func (c *connection) passToSession(
-	ctx context.Context, at *ticket, method string, params backend.Raw,
-) (work jsonrpc.Work) {
-	defer at.Release()
-	s := c.viewed(at.Queue)
-	if s == nil {
-		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, at.Queue.ID) }
+// inSession has a message served by the session with this id, if the client has it open: at once if
+// the message waits for no other one and check is nil, otherwise once check allows it.
+func (c *connection) inSession(
+	ctx context.Context, id sessionstore.ID, method string, check func(context.Context) error,
+	serve func(*session) jsonrpc.Work,
+) jsonrpc.Work {
+	at := c.home.queues.Ticket(id, turns.Ordinary, c)
+	begin := func() jsonrpc.Work {
+		defer at.Release()
+		if s := c.viewed(at.Queue); s != nil {
+			return serve(s)
+		}
+		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, id) }
 	}
-	s.WithBackend(func() { work = s.backend.Call(ctx, method, params) })
-	return s.telling(c, method, params, work)
+	if at.Holds() && check == nil {
+		return begin()
+	}
+	return func() (json.RawMessage, error) {
+		defer at.Release()
+		err := at.Acquire(ctx)
+		if err == nil && check != nil {
+			err = check(ctx)
+		}
+		if err != nil {
+			return nil, protocolError(err)
+		}
+		return run(begin(), method)
+	}
 }
 
 // viewed returns the active session of a queue if the client has it open, otherwise nil.
