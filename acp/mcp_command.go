@@ -33,8 +33,7 @@ func (t passedTools) Servers() []mcp.Status {
 // answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
 // second time when the command needs them.
 func (o *ownTurn) answerMCP(c prompts.Command) error {
-	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer,
-		Patience: commands.Patience}
+	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer}
 	return m.Answer(o.ctx, c.Arguments)
 }
 

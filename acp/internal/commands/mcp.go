@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
@@ -22,17 +21,13 @@ const (
 	maxInstructions = 8 << 10
 )
 
-// Patience is the time before an answer says which MCP servers it waits for.
-const Patience = time.Second
-
 // MCP answers /mcp, and writes what MCP servers return or why they failed.
 type MCP struct {
 	*Reply
 	Name string // of the command
 	Host backend.Host
 	// Start starts a server found in a root, if the user allows that.
-	Start    func(context.Context, discovery.Artifact) error
-	Patience time.Duration
+	Start func(context.Context, discovery.Artifact) error
 }
 
 // typed returns the command with an argument, as the user types it.
@@ -217,64 +212,27 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 // showTools answers /mcp tools: it shows what each server offers as soon as it is known, and starts
 // servers if necessary.
 func (m MCP) showTools(ctx context.Context) error {
-	pending := map[string]bool{} // prefixes of the servers to come
-	for _, s := range m.Host.Tools().Servers() {
-		pending[s.Prefix] = true
-	}
-	if len(pending) == 0 {
+	servers := len(m.Host.Tools().Servers())
+	if servers == 0 {
 		return m.Write("The session has no MCP servers." + m.unstarted() + "\n")
 	}
-	share := m.Bound / len(pending) // of the answer, for each server
+	share := m.Bound / servers // of the answer, for each server
 	listings, err := m.Host.Tools().List(ctx)
 	if err != nil {
 		return m.WriteError(ctx, err)
 	}
-	waiting := time.After(m.Patience)
-	for {
-		select {
-		case l, more := <-listings:
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if !more {
-				return nil
-			}
-			delete(pending, l.Prefix)
-			err = m.showListing(l, share)
-		case <-waiting:
-			err = m.showPending(pending)
+	for l := range listings {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if err == nil {
-			err = m.Flush()
+		if err := m.showListing(l, share); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := m.Flush(); err != nil {
 			return err
 		}
 	}
-}
-
-// showPending tells the user which servers they are waiting for, and why.
-func (m MCP) showPending(pending map[string]bool) error {
-	if err := m.Write("Waiting for:\n\n"); err != nil {
-		return err
-	}
-	for _, s := range m.Host.Tools().Servers() {
-		if !pending[s.Prefix] {
-			continue
-		}
-		reason := "it has not listed what it offers"
-		switch {
-		case s.Waiting != "":
-			reason = s.Waiting
-		case s.Err != nil:
-			reason = m.describeServerState(s) + ": " +
-				text.Code(text.Truncate(s.Err.Error(), maxError))
-		}
-		if err := m.Write("- " + text.Code(s.Name) + ": " + reason + "\n"); err != nil {
-			return err
-		}
-	}
-	return m.Write("\n")
+	return nil
 }
 
 // showListing shows what a server offers in at most share bytes, and its status if there is

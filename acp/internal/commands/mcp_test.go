@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,7 +67,6 @@ type chat struct {
 	catalog   *discovery.Catalog
 	tools     *fakeTools
 	bound     int
-	patience  time.Duration
 	start     func(discovery.Artifact) error // nil if none may be started
 	said      chan string                    // gets each chunk, if it is not nil
 
@@ -99,15 +97,14 @@ func chatWith(t *testing.T, f *fakeTools, roots ...string) *chat {
 	w := roottest.Open(t, roots[0], roots[1:]...)
 	catalog, err := discovery.Scan(t.Context(), w)
 	require.NoError(t, err)
-	return &chat{t: t, workspace: w, catalog: catalog, tools: f, bound: commands.MaxBytes,
-		patience: commands.Patience}
+	return &chat{t: t, workspace: w, catalog: catalog, tools: f, bound: commands.MaxBytes}
 }
 
 // ask returns the answer to /mcp with an argument.
 func (c *chat) ask(argument string) string {
 	c.text = ""
 	r := commands.NewReply(c.t.Context(), c, c.bound)
-	m := commands.MCP{Reply: r, Name: "mcp", Host: c, Patience: c.patience,
+	m := commands.MCP{Reply: r, Name: "mcp", Host: c,
 		Start: func(_ context.Context, a discovery.Artifact) error { return c.start(a) }}
 	_, err := r.Finish(m.Answer(c.t.Context(), argument))
 	require.NoError(c.t, err)
@@ -246,36 +243,16 @@ func TestMCPToolsOfOneServerLeaveRoomForOthers(t *testing.T) {
 
 // Clause M4.
 func TestMCPToolsShowsWhatIsKnown(t *testing.T) {
-	starting := mcp.Status{Name: "slow", Prefix: "slow", Transport: "http",
-		State: mcp.Starting, Waiting: "it has not answered yet"}
-	broken := mcp.Status{Name: "broken", Prefix: "broken", Transport: "stdio",
-		State: mcp.Waiting,
-		Err:   errors.New("exit status 3")}
 	listings := make(chan mcp.Listing)
-	f := &fakeTools{status: []mcp.Status{starting, ready("e"), broken}, late: listings}
-	c := chatWith(t, f)
-	c.patience, c.said = time.Millisecond, make(chan string, 1000)
-	answered := make(chan string, 1)
-	go func() { answered <- c.ask("tools") }()
-	waitFor := func(text string) {
-		for all := ""; !strings.Contains(all, text); {
-			select {
-			case more := <-c.said:
-				all += more
-			case <-time.After(30 * time.Second):
-				require.Contains(t, all, text)
-			}
-		}
-	}
-	waitFor("Waiting for:\n\n- `slow`: it has not answered yet\n- `e`: it has not listed what it " +
-		"offers\n- `broken`: waiting; it ended and will be restarted: `exit status 3`")
-	listings <- mcp.Listing{Status: ready("e"),
-		Tools: []mcp.Tool{{Name: "e.echo", Server: "e"}}}
-	waitFor("tool e.echo") // while the others are still to come
-	listings <- mcp.Listing{Status: broken}
-	waitFor("- error: `exit status 3`")
+	c := chatWith(t, &fakeTools{status: []mcp.Status{ready("slow"), ready("e")}, late: listings})
+	c.said = make(chan string, 2)
+	go c.ask("tools")
+	listings <- mcp.Listing{Status: ready("e"), Tools: []mcp.Tool{{Name: "e.echo", Server: "e"}}}
+	require.Contains(t, <-c.said, "tool e.echo", "while the other is still to come")
+	listings <- mcp.Listing{Status: mcp.Status{Name: "slow", State: mcp.Starting,
+		Waiting: "it has not answered yet", Err: errors.New("it is late")}}
+	require.Contains(t, <-c.said, "MCP server **`slow`** (): starting; it has not answered yet\n")
 	close(listings)
-	<-answered
 }
 
 func TestMCPInstructions(t *testing.T) {
