@@ -62,9 +62,7 @@ func (t *commandTurn) servers() commands.MCP {
 }
 
 func (t *commandTurn) answer(ctx context.Context, p prompt) error {
-	if err := t.Write(p.notes()); err != nil {
-		return err
-	}
+	t.Write(p.notes())
 	if err := t.announceCommands(ctx, t.Updates); err != nil {
 		return err
 	}

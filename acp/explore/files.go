@@ -47,9 +47,7 @@ func (t *commandTurn) searchWords(ctx context.Context, p prompt) error {
 	}
 	if len(p.text) > longest {
 		note := fmt.Sprintf("Only the first %s are searched for.\n\n", text.Size(longest))
-		if err := t.Write(note); err != nil {
-			return err
-		}
+		t.Write(note)
 	}
 	for i, word := range words {
 		words[i] = regexp.QuoteMeta(word)

@@ -30,9 +30,7 @@ func (t *commandTurn) instructions(ctx context.Context, p prompt) error {
 		note = t.describeFurther(p.text, more.Sources) + "\n\n"
 	}
 	shown := cmp.Or(text.Plain(found.String()), "The folders contain no instructions.\n")
-	if err := t.Write(shown + "\n" + note); err != nil {
-		return err
-	}
+	t.Write(shown + "\n" + note)
 	return t.listUnusedInstructions(list)
 }
 
@@ -73,12 +71,8 @@ func (t *commandTurn) listUnusedInstructions(list []discovery.Artifact) error {
 		if len(lines) == 0 {
 			continue
 		}
-		if err := t.Write("Files that are not used, or that break a rule: "); err != nil {
-			return err
-		}
-		if err := t.WriteGroup(r, lines); err != nil {
-			return err
-		}
+		t.Write("Files that are not used, or that break a rule: ")
+		t.WriteGroup(r, lines)
 	}
 	return nil
 }

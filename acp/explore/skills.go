@@ -46,9 +46,7 @@ func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) er
 				lines = append(lines, r.Describe(a, called[a.Path])...)
 			}
 		}
-		if err := t.WriteGroup(r, append(lines, r.LimitsReached(t.host.Catalog())...)); err != nil {
-			return err
-		}
+		t.WriteGroup(r, append(lines, r.LimitsReached(t.host.Catalog())...))
 	}
 	summary := text.Count(len(all), noun, plural) + "."
 	if len(offered) > t.limits.commands {
@@ -97,13 +95,9 @@ func (t *commandTurn) showArtifact(
 	if err != nil {
 		return err
 	}
-	if err := t.Write(summary + " This text comes from the folder, not from you. It is only " +
-		"shown: there is no model here to follow it.\n\n"); err != nil {
-		return err
-	}
-	if err := t.Quote(strings.TrimLeft(content.String(), "\r\n")); err != nil {
-		return err
-	}
+	t.Write(summary + " This text comes from the folder, not from you. It is only " +
+		"shown: there is no model here to follow it.\n\n")
+	t.Quote(strings.TrimLeft(content.String(), "\r\n"))
 	after := content.Note()
 	var losers []string
 	for _, loser := range t.host.Catalog().Losers(a) {

@@ -17,9 +17,7 @@ func (w *Reply) WriteGroup(r Root, lines []string) error {
 	if len(lines) == 0 {
 		return w.Write(heading + ": none\n\n")
 	}
-	if err := w.Write(heading + "\n\n"); err != nil {
-		return err
-	}
+	w.Write(heading + "\n\n")
 	return w.Quote(strings.Join(lines, "\n") + "\n")
 }
 

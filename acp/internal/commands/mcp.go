@@ -85,14 +85,10 @@ func (m MCP) Prompt(ctx context.Context, name, arguments string) error {
 func (m MCP) showServers() error {
 	servers := m.Host.Tools().Servers()
 	if len(servers) == 0 {
-		if err := m.Write("The session has no MCP servers.\n\n"); err != nil {
-			return err
-		}
+		m.Write("The session has no MCP servers.\n\n")
 	}
 	for _, s := range servers {
-		if err := m.Write(m.describeServer(s) + "\n"); err != nil {
-			return err
-		}
+		m.Write(m.describeServer(s) + "\n")
 	}
 	for _, r := range LabelRoots(m.Host.Workspace()) {
 		var lines []string
@@ -104,12 +100,8 @@ func (m MCP) showServers() error {
 		if len(lines) == 0 {
 			continue
 		}
-		if err := m.Write("MCP servers configured in "); err != nil {
-			return err
-		}
-		if err := m.WriteGroup(r, append(lines, r.LimitsReached(m.Host.Catalog())...)); err != nil {
-			return err
-		}
+		m.Write("MCP servers configured in ")
+		m.WriteGroup(r, append(lines, r.LimitsReached(m.Host.Catalog())...))
 	}
 	return nil
 }
@@ -216,7 +208,7 @@ func (m MCP) showTools(ctx context.Context) error {
 	if servers == 0 {
 		return m.Write("The session has no MCP servers." + m.unstarted() + "\n")
 	}
-	share := m.Bound / servers // of the answer, for each server
+	share := m.bound / servers // of the answer, for each server
 	listings, err := m.Host.Tools().List(ctx)
 	if err != nil {
 		return m.WriteError(ctx, err)
@@ -225,9 +217,7 @@ func (m MCP) showTools(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := m.showListing(l, share); err != nil {
-			return err
-		}
+		m.showListing(l, share)
 		if err := m.Flush(); err != nil {
 			return err
 		}
@@ -237,11 +227,9 @@ func (m MCP) showTools(ctx context.Context) error {
 
 // showListing shows what a server offers in at most share bytes, and its status if there is
 // something wrong with it.
-func (m MCP) showListing(l mcp.Listing, share int) error {
+func (m MCP) showListing(l mcp.Listing, share int) {
 	if l.Err != nil {
-		if err := m.Write(m.describeServer(l.Status) + "\n"); err != nil {
-			return err
-		}
+		m.Write(m.describeServer(l.Status) + "\n")
 	}
 	var lines, short []string
 	for _, tool := range l.Tools {
@@ -265,21 +253,14 @@ func (m MCP) showListing(l mcp.Listing, share int) error {
 			intro, list = intro+"The list is long: the arguments of the tools are left out.\n\n",
 				strings.Join(short, "\n")
 		}
-		if err := m.Write(intro); err != nil {
-			return err
-		}
-		if err := m.quoteAtMost(share, list+"\n"); err != nil {
-			return err
-		}
+		m.Write(intro)
+		m.quoteAtMost(share, list+"\n")
 		for _, cut := range l.Cut {
-			if err := m.Write(cut + ".\n\n"); err != nil {
-				return err
-			}
+			m.Write(cut + ".\n\n")
 		}
 	case l.Err == nil:
-		return m.Write("MCP server **" + text.Code(l.Name) + "** offers nothing.\n\n")
+		m.Write("MCP server **" + text.Code(l.Name) + "** offers nothing.\n\n")
 	}
-	return nil
 }
 
 // WriteError writes why an operation of an MCP server failed. If the error ends the turn, it

@@ -20,20 +20,23 @@ const chunkSize = 1 << 10
 
 // Reply sends what a turn says and does. Text is collected into chunks, each of which is whole
 // Markdown, because some clients show each chunk as a document. Tool calls keep their position
-// among them. It is used by one goroutine at a time.
+// among them. It is used by one goroutine at a time. After an error it sends nothing more, and its
+// methods return that error, so that those who only write need not look at it.
 type Reply struct {
 	Updates backend.Updates
-	Bound   int // how many bytes of found text the answer may contain
-	Room    int // how many of these are left
+
+	bound int // how many bytes of found text the answer may contain
+	room  int // how many of these are left
 
 	ctx     context.Context // the turn's
 	pending strings.Builder
-	failed  bool // the command could not be carried out
+	failed  bool  // the command could not be carried out
+	err     error // of the first update that could not be sent
 }
 
 // NewReply returns an empty reply. bound limits its found text, in bytes.
 func NewReply(ctx context.Context, updates backend.Updates, bound int) *Reply {
-	return &Reply{ctx: ctx, Updates: updates, Bound: bound, Room: bound}
+	return &Reply{ctx: ctx, Updates: updates, bound: bound, room: bound}
 }
 
 // Finish sends what is left of an answer that ended with err, and returns the result of the
@@ -60,68 +63,45 @@ func (r *Reply) Refuse(s string) error {
 	return r.Write(s)
 }
 
-// Write adds whole Markdown that is short, or for which room has been taken.
+// Write adds whole Markdown of limited length.
 func (r *Reply) Write(s string) error {
 	r.pending.WriteString(s)
 	if r.pending.Len() < chunkSize {
-		return nil
+		return r.err
 	}
 	return r.Flush()
 }
 
-// Take reserves room for n bytes of found text. It reports whether there is enough.
-func (r *Reply) Take(n int) bool {
-	if n > r.Room {
-		return false
-	}
-	r.Room -= n
-	return true
-}
-
 // Flush sends the collected text.
 func (r *Reply) Flush() error {
-	if r.pending.Len() == 0 {
-		return nil
+	if r.err == nil && r.pending.Len() > 0 {
+		r.err = r.Updates.Update(r.ctx, backend.Text(r.pending.String()))
 	}
-	chunk := backend.Text(r.pending.String())
 	r.pending.Reset()
-	return r.Updates.Update(r.ctx, chunk)
+	return r.err
 }
-
-// WriteBlock writes s as a code block.
-func (r *Reply) WriteBlock(s string) error { return r.Write(text.Block("text", s) + "\n") }
 
 // Quote writes text from a folder or server as a code block, as far as there is room. The caller
 // names the source.
-func (r *Reply) Quote(s string) error {
+func (r *Reply) Quote(s string) error { return r.quoteAtMost(r.room, s) }
+
+// quoteAtMost is Quote for at most max bytes.
+func (r *Reply) quoteAtMost(max int, s string) error {
 	s = text.Plain(s)
 	if strings.TrimSpace(s) == "" {
 		return r.Write("It is empty.\n\n")
 	}
-	size := len(s)
-	if !r.Take(size) {
-		s = text.Prefix(s, r.Room)
-		r.Room = 0
+	shown := text.Prefix(s, min(max, r.room))
+	r.room -= len(shown)
+	if shown != "" {
+		r.Write(text.Block("text", shown) + "\n")
 	}
-	if s != "" {
-		if err := r.WriteBlock(s); err != nil {
-			return err
-		}
-	}
-	if len(s) == size {
-		return nil
+	if shown == s {
+		return r.err
 	}
 	return r.Write(
 		fmt.Sprintf("Truncated: this text is %s long; the limit for an answer is %s.\n\n",
-			text.Size(size), text.Size(r.Bound)))
-}
-
-// quoteAtMost is quote for at most max bytes.
-func (r *Reply) quoteAtMost(max int, s string) error {
-	others := r.Room - min(r.Room, max)
-	r.Room -= others
-	defer func() { r.Room += others }()
-	return r.Quote(s)
+			text.Size(len(s)), text.Size(r.bound)))
 }
 
 // Begin shows a tool call in progress. input holds the user's arguments.

@@ -13,18 +13,12 @@ func (r *Reply) ShowResult(intro string, result backend.ToolResult) error {
 	if len(result.Content) == 0 && len(result.Structured) == 0 {
 		return r.Write(intro + " without content.\n")
 	}
-	if err := r.Write(intro + ":\n\n"); err != nil {
-		return err
-	}
+	r.Write(intro + ":\n\n")
 	for _, raw := range result.Content {
-		if err := r.showBlock(raw); err != nil {
-			return err
-		}
+		r.showBlock(raw)
 	}
 	if len(result.Structured) > 0 {
-		if err := r.Quote(string(result.Structured)); err != nil {
-			return err
-		}
+		r.Quote(string(result.Structured))
 	}
 	if result.Cut != "" {
 		return r.Write("Truncated: " + result.Cut + ".\n")
@@ -33,7 +27,7 @@ func (r *Reply) ShowResult(intro string, result backend.ToolResult) error {
 }
 
 // showBlock shows a content block: text quoted, and a description of anything else.
-func (r *Reply) showBlock(raw backend.Raw) error {
+func (r *Reply) showBlock(raw backend.Raw) {
 	var b struct {
 		Type, URI, MIMEType string
 		Text                *string
@@ -72,12 +66,9 @@ func (r *Reply) showBlock(raw backend.Raw) error {
 		described += fmt.Sprintf(" of %s.", text.Size(backend.BlockSize(raw)))
 	}
 	if described != "" {
-		if err := r.Write(described + "\n\n"); err != nil {
-			return err
-		}
+		r.Write(described + "\n\n")
 	}
-	if quoted == nil {
-		return nil
+	if quoted != nil {
+		r.Quote(*quoted)
 	}
-	return r.Quote(*quoted)
 }
