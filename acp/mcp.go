@@ -54,17 +54,14 @@ func (s *session) closeServers(ctx context.Context) error {
 	return s.servers.Close(ctx)
 }
 
-// applyPolicy makes c follow the policy. If it returns an error, the server must not be used: the
-// policy is not known, or does not let a remote peer use the server.
-func (a *agent) applyPolicy(c *mcpclient.Config) error {
-	policy := mcp.Policy{}
-	err := a.tasks.Guard("MCPPolicy", func() error {
-		if a.options.MCPPolicy != nil {
-			policy = a.options.MCPPolicy(c.Name)
-		}
-		return nil
-	})
-	if err == nil && a.remote {
+// applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
+// peer use the server.
+func (a *agent) applyPolicy(c *mcpclient.Config) (err error) {
+	var policy mcp.Policy
+	if a.options.MCPPolicy != nil {
+		policy = a.options.MCPPolicy(c.Name)
+	}
+	if a.remote {
 		err = checkRemote(policy, *c)
 	}
 	c.Apply(policy)
