@@ -78,18 +78,6 @@ func (o *ownTurn) showRoots() error {
 	if confined, ok := o.session.backend.(backend.Confined); ok {
 		b.WriteString(confined.Grants())
 	}
-	if o.agent.info().MCP == backend.BackendConnects {
-		return o.Write(b.String())
-	}
-	servers := o.session.servers.Servers()
-	if len(servers) == 0 {
-		b.WriteString("MCP servers: none\n")
-	} else {
-		b.WriteString("MCP servers:\n\n")
-	}
-	for _, s := range servers {
-		fmt.Fprintf(&b, "- %s (%s): %s\n", text.Code(s.Name), s.Transport, s.State)
-	}
 	return o.Write(b.String())
 }
 

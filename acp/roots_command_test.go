@@ -63,7 +63,7 @@ func TestRootsCommand(t *testing.T) {
 		"Folder 2: **`spelled`**\n",
 		"- path: `" + spelled + "`\n- real path: `" + lib + "`\n- URI: `file://" +
 			filepath.ToSlash(lib) + "`\n- from: workspaces[0] in config.json\n- state: ok\n",
-		"- from: --dir\n", "MCP servers: none\n",
+		"- from: --dir\n",
 	} {
 		require.Contains(t, said, want)
 	}
@@ -393,7 +393,7 @@ func TestAddedFolderReachesServers(t *testing.T) {
 	require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
 	require.Equal(t, 1, c.changes(id, "one"))
 	require.Equal(t, before, c.use(id, "one.where"), "the server keeps running")
-	require.Contains(t, c.say(id, "/roots"), "- `one` (stdio): ready\n")
+	require.Contains(t, c.say(id, "/mcp"), "MCP server **`one`** (stdio): ready\n")
 	require.Contains(t, c.say(id, "/roots remove "+b), "Removed")
 	got := c.texts(id, "use one.roots") // the user is also told that the server is restarted
 	require.Equal(t, uris(t, a), got[len(got)-1])
