@@ -143,23 +143,15 @@ func (r Role) narrow(q *jsonrpc.Request) {
 	if r.may(acts) {
 		return
 	}
+	only := func(names ...string) json.RawMessage {
+		return strictjson.Prune(q.Params, keys(names...), "_meta")
+	}
 	switch q.Method {
 	case protocol.Initialize:
-		q.Params = strictjson.Set(only(q.Params, "protocolVersion", "clientInfo"),
-			"clientCapabilities", json.RawMessage(onlyQuestions))
+		q.Params = strictjson.Set(only("protocolVersion", "clientInfo"), "clientCapabilities",
+			json.RawMessage(onlyQuestions))
 	case protocol.SessionLoad, protocol.SessionResume:
-		q.Params = strictjson.Set(only(q.Params, protocol.SessionID, "cwd"),
-			protocol.MCPServers, json.RawMessage("[]"))
+		q.Params = strictjson.Set(only(protocol.SessionID, "cwd"), protocol.MCPServers,
+			json.RawMessage("[]"))
 	}
-}
-
-// only returns an object with only the members of these names.
-func only(object json.RawMessage, names ...string) json.RawMessage {
-	members := make(map[string]json.RawMessage)
-	for _, name := range names {
-		if value := strictjson.Find(object, name); value != nil {
-			members[name] = value
-		}
-	}
-	return strictjson.Encode(members)
 }

@@ -98,20 +98,16 @@ func (g Grants) limit(r *jsonrpc.Request) {
 // nothing that it may not use.
 func (g Grants) offered(result backend.Raw) backend.Raw {
 	for name := range members(result) {
-		if !g.offers(name) {
+		offered := g.Extensions
+		switch name {
+		case "protocolVersion", "agentInfo", "agentCapabilities":
+			offered = true
+		case "authMethods":
+			offered = g.Account
+		}
+		if !offered {
 			result = strictjson.Remove(result, name)
 		}
 	}
 	return result
-}
-
-// offers reports whether the client is told of this member of the backend's answer.
-func (g Grants) offers(name string) bool {
-	switch name {
-	case "protocolVersion", "agentInfo", "agentCapabilities":
-		return true
-	case "authMethods":
-		return g.Account
-	}
-	return g.Extensions
 }

@@ -47,7 +47,7 @@ func self(name, r string, env ...string) mcpclient.Config {
 type host struct {
 	backend.Host
 	mu      sync.Mutex
-	answer  string // an option's id, "cancelled", "unknown outcome", or "" for allow-once
+	answer  string // an option's id, "cancelled", or "" for allow-once
 	asked   []json.RawMessage
 	actions []permission.Action // of the questions
 	updates []string
@@ -86,8 +86,6 @@ func (h *host) Call(ctx context.Context, method string, params backend.Raw) back
 		switch answer {
 		case "cancelled":
 			return backend.Raw(`{"outcome":{"outcome":"cancelled"}}`), nil
-		case "unknown outcome":
-			return backend.Raw(`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`), nil
 		case "":
 			answer = "allow-once"
 		}

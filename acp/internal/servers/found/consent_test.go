@@ -204,14 +204,6 @@ func TestSaysWhatEnvironmentIsInherited(t *testing.T) {
 	}
 }
 
-// Clause A30.
-func TestUnknownOutcome(t *testing.T) {
-	h := &client{}
-	h.answer = "unknown outcome"
-	x := server(t, nil)
-	require.ErrorIs(t, x.Ask(t.Context(), h, consent.NewStore(t.TempDir()), roottest.Open(t, x.Root.String())), backend.ErrRejected)
-}
-
 // Clause A25.
 func TestListConsents(t *testing.T) {
 	dir := t.TempDir()
@@ -305,16 +297,6 @@ func TestForget(t *testing.T) {
 	all, err := consents.List()
 	require.NoError(t, err)
 	require.Empty(t, all)
-}
-
-// Clause A25.
-func TestConsentsWithoutDirectory(t *testing.T) {
-	consents := consent.NewStore("")
-	require.NoError(t, consents.Allow(found.Consent(server(t, nil))))
-	all, err := consents.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
-	require.NoError(t, consents.Forget(server(t, nil).ID()))
 }
 
 // Clause A25.

@@ -1,6 +1,7 @@
 package found_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,21 +13,15 @@ import (
 
 // client answers permission requests.
 type client struct {
-	answer string // an option's id, "unknown outcome", or "" for allow-once
+	answer string // an option's id, or "" for allow-once
 	asked  []json.RawMessage
 }
 
 func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.Work {
 	return func() (backend.Raw, error) {
 		c.asked = append(c.asked, params)
-		answer := c.answer
-		switch answer {
-		case "unknown outcome":
-			return backend.Raw(`{"outcome":{"outcome":"deferred","optionId":"allow-once"}}`), nil
-		case "":
-			answer = "allow-once"
-		}
-		return backend.Raw(fmt.Sprintf(`{"outcome":{"outcome":"selected","optionId":%q}}`, answer)), nil
+		return backend.Raw(fmt.Sprintf(`{"outcome":{"outcome":"selected","optionId":%q}}`,
+			cmp.Or(c.answer, "allow-once"))), nil
 	}
 }
 
