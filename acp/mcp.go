@@ -154,9 +154,6 @@ func (a *agent) decodeServers(
 	}
 	servers := []mcpclient.Config{}
 	for _, entry := range v.Items(f.Masked()) {
-		if v.Full() {
-			break
-		}
 		if object, ok := v.Object(entry); ok {
 			c := decodeServer(v, object, a.info().transports)
 			servers = append(servers, c)
@@ -228,9 +225,6 @@ func decodeTransport(
 func decodePairs(v *strictjson.Violations, f strictjson.Field) []mcpclient.Pair {
 	pairs := []mcpclient.Pair{}
 	for _, entry := range v.Items(f) {
-		if v.Full() {
-			break
-		}
 		if object, ok := v.Object(entry); ok {
 			pairs = append(pairs, mcpclient.Pair{
 				Name: v.Text(object.Field("name")), Value: v.Text(object.Field("value")),

@@ -181,9 +181,6 @@ func decodePrompt(raw json.RawMessage) (promptParams, error) {
 	p := promptParams{id: sessionstore.ID(v.Text(params.Field(protocol.SessionID))),
 		rest: params.Without(protocol.SessionID)}
 	for _, block := range v.Items(params.Field("prompt")) {
-		if v.Full() {
-			break
-		}
 		p.blocks = append(p.blocks, block.Raw())
 		content.CheckBlock(&v, block)
 	}

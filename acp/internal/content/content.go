@@ -112,14 +112,11 @@ func CheckSystemPrompt(v *strictjson.Violations, f strictjson.Field, by backend.
 	if v.Add(wrong...); wrong == nil && text != "append" && text != "override" {
 		v.Add(mode.Refuse(strictjson.Unsupported).Expecting("use append or override"))
 	}
-	blocks, wrong := prompt.Field("content").Items()
-	if v.Add(wrong...); wrong == nil && len(blocks) == 0 {
-		v.Add(prompt.Field("content").Refuse(strictjson.Empty).Expecting("a text"))
+	content := prompt.Field("content")
+	if blocks, wrong := content.Items(); wrong == nil && len(blocks) == 0 {
+		v.Add(content.Refuse(strictjson.Empty).Expecting("a text"))
 	}
-	for _, b := range blocks {
-		if v.Full() {
-			break
-		}
+	for _, b := range v.Items(content) {
 		v.Add(checkInstruction(b)...)
 	}
 }

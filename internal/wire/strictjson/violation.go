@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -229,9 +230,6 @@ func (v *Violations) Add(found ...Violation) {
 // Empty reports whether there are no violations.
 func (v *Violations) Empty() bool { return len(v.found) == 0 }
 
-// Full reports whether no more violations are collected. A loop over a long array can stop.
-func (v *Violations) Full() bool { return len(v.found) >= MaxViolations }
-
 // Err returns an [*Error] with the violations, or nil.
 func (v *Violations) Err() error { return Refuse(v.found...) }
 
@@ -259,11 +257,17 @@ func (v *Violations) Texts(f Field) []string {
 	return texts
 }
 
-// Items reads an array with [Field.Items].
-func (v *Violations) Items(f Field) []Field {
+// Items reads an array with [Field.Items], as long as more violations are collected.
+func (v *Violations) Items(f Field) iter.Seq2[int, Field] {
 	items, found := f.Items()
 	v.Add(found...)
-	return items
+	return func(yield func(int, Field) bool) {
+		for i, item := range items {
+			if len(v.found) >= MaxViolations || !yield(i, item) {
+				return
+			}
+		}
+	}
 }
 
 // Object reads an object with [Field.Object], and reports whether f is one.
