@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds every wait of a test, so that a hang fails instead of hanging.
-const patience = volume.Patience/8
+const patience = volume.Patience / 8
 
 // message is any JSON-RPC message.
 type message struct{ rawrpc.Message }
