@@ -117,11 +117,10 @@ func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
 		if losses = 0; end.info == nil {
 			return nil
 		}
-		lost, err := end.dir.WouldLose(end.info)
-		if err != nil {
+		if losses, err = end.dir.WouldLose(end.info); err != nil {
 			return failed("write", path, err)
 		}
-		if losses = Losses(lost); dirfd.Links(end.info) > 1 {
+		if dirfd.Links(end.info) > 1 {
 			losses |= LosesLinks
 		}
 		return nil
@@ -317,7 +316,7 @@ func (r replacement) inherit(f *os.File) error {
 		return fs.ErrPermission
 	}
 	lost, err := dirfd.Inherit(f, r.lock.file)
-	if over := Losses(lost) &^ r.mayLose; over != 0 && err == nil {
+	if over := lost &^ r.mayLose; over != 0 && err == nil {
 		err = &LossError{Path: r.asked.path, Losses: over}
 	}
 	if !r.lock.held {
@@ -487,48 +486,17 @@ var errChangedTwice = errors.New("another program replaced it twice in that mome
 
 const temporaryPrefix = ".acp-agent-"
 
-// Losses is a set of what a replaced file does not keep.
-type Losses uint8
+// Losses is a set of what a replaced file does not keep. LosesLinks is always permitted.
+type Losses = dirfd.Losses
 
 // What a replaced file may not keep.
 const (
-	// LosesOwner means that it will belong to the user of this process.
-	LosesOwner = Losses(dirfd.LostOwner)
-	// LosesGroup means that it will belong to another group, which gets no more permissions than
-	// everybody else.
-	LosesGroup = Losses(dirfd.LostGroup)
-	// LosesACL means that its access control list is dropped. Nobody gets more permissions.
-	LosesACL = Losses(dirfd.LostACL)
-	// LosesAttributes means that some of its extended attributes are dropped.
-	LosesAttributes = Losses(dirfd.LostAttributes)
-	// LosesLinks means that its other names (hard links) keep the old content. That is always
-	// permitted.
-	LosesLinks Losses = 1 << 7
+	LosesOwner      = dirfd.LosesOwner
+	LosesGroup      = dirfd.LosesGroup
+	LosesACL        = dirfd.LosesACL
+	LosesAttributes = dirfd.LosesAttributes
+	LosesLinks      = dirfd.LosesLinks
 )
-
-// String describes the losses as the rest of a sentence about the file, such as "will not keep its
-// owner", or "".
-func (l Losses) String() string {
-	var lost, all []string
-	for _, one := range []struct {
-		loss Losses
-		text string
-	}{
-		{LosesOwner, "owner"}, {LosesGroup, "group"}, {LosesACL, "access control list"},
-		{LosesAttributes, "extended attributes"},
-	} {
-		if l&one.loss != 0 {
-			lost = append(lost, one.text)
-		}
-	}
-	if len(lost) > 0 {
-		all = append(all, "will not keep its "+strings.Join(lost, " and "))
-	}
-	if l&LosesLinks != 0 {
-		all = append(all, "has other names (hard links) that keep the old content")
-	}
-	return strings.Join(all, " and ")
-}
 
 // temporaryName returns an unused name for a temporary file.
 func temporaryName() string { return temporaryPrefix + rand.Text() }

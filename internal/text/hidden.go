@@ -1,6 +1,7 @@
 package text
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 )
@@ -11,39 +12,37 @@ import (
 // and a variation selector except after a symbol. A text with hidden characters can say more than a
 // reader sees.
 func FirstHidden(s string) (rune, bool) {
-	found, hidden := rune(0), false
-	eachHidden(s, func(_ int, r rune) bool {
-		found, hidden = r, true
-		return false
-	})
-	return found, hidden
+	for _, r := range hidden(s) {
+		return r, true
+	}
+	return 0, false
 }
 
 // Unhide returns s with U+FFFD in place of each hidden character: see [FirstHidden].
 func Unhide(s string) string {
 	var b strings.Builder
 	end := 0
-	eachHidden(s, func(at int, r rune) bool {
+	for at, r := range hidden(s) {
 		b.WriteString(s[end:at])
 		b.WriteRune(unicode.ReplacementChar)
 		end = at + len(string(r))
-		return true
-	})
+	}
 	if end == 0 {
 		return s
 	}
 	return b.String() + s[end:]
 }
 
-// eachHidden calls yield with the position of each hidden character, until it returns false. s is
-// UTF-8.
-func eachHidden(s string, yield func(at int, r rune) bool) {
-	before := rune(0)
-	for i, r := range s {
-		if hides(before, r, s[i+len(string(r)):]) && !yield(i, r) {
-			return
+// hidden yields each hidden character of s, which is UTF-8, with its position.
+func hidden(s string) iter.Seq2[int, rune] {
+	return func(yield func(int, rune) bool) {
+		before := rune(0)
+		for i, r := range s {
+			if hides(before, r, s[i+len(string(r)):]) && !yield(i, r) {
+				return
+			}
+			before = r
 		}
-		before = r
 	}
 }
 

@@ -22,7 +22,7 @@ var notCopied = map[string]bool{
 // copyAttributes gives f the extended attributes of old, and its access control list. Without a
 // list, f gets the permissions. lost is what f could not get so far: in another group the list is
 // dropped, because it would mean something else.
-func copyAttributes(f, old *os.File, lost Lost, perm fs.FileMode) (Lost, error) {
+func copyAttributes(f, old *os.File, lost Losses, perm fs.FileMode) (Losses, error) {
 	missed, err := copyOthers(f, old)
 	if err != nil {
 		return 0, err
@@ -30,19 +30,19 @@ func copyAttributes(f, old *os.File, lost Lost, perm fs.FileMode) (Lost, error) 
 	list, err := attribute(old, aclAttribute)
 	switch {
 	case err != nil: // it is unknown what the group's permissions mean
-		return missed | LostACL, errors.Join(dropACL(f), setMode(f, perm&0o700))
+		return missed | LosesACL, errors.Join(dropACL(f), setMode(f, perm&0o700))
 	case list == nil:
 		return missed, errors.Join(dropACL(f), setMode(f, perm))
 	}
-	if lost&LostGroup == 0 && setAttribute(f, aclAttribute, list) == nil {
+	if lost&LosesGroup == 0 && setAttribute(f, aclAttribute, list) == nil {
 		return missed, nil
 	}
 	perm = perm&0o700 | 0o011*leastOf(list)
-	return missed | LostACL, errors.Join(dropACL(f), setMode(f, perm))
+	return missed | LosesACL, errors.Join(dropACL(f), setMode(f, perm))
 }
 
 // copyOthers gives f the attributes of old but the access control list.
-func copyOthers(f, old *os.File) (missed Lost, err error) {
+func copyOthers(f, old *os.File) (missed Losses, err error) {
 	names, err := attributes(old)
 	if err != nil {
 		return 0, err
@@ -60,7 +60,7 @@ func copyOthers(f, old *os.File) (missed Lost, err error) {
 			continue
 		}
 		if err != nil || setAttribute(f, name, value) != nil {
-			missed = LostAttributes
+			missed = LosesAttributes
 		}
 	}
 	return missed, nil

@@ -25,17 +25,6 @@ var ErrChanged = errors.New("it keeps changing while it is being opened")
 // the file.
 var ErrLocked = errors.New("another program has locked it")
 
-// Lost says what a file did not get from the one that it replaces.
-type Lost uint8
-
-// What a file may not get.
-const (
-	LostOwner      Lost = 1 << iota // it belongs to this process's user
-	LostGroup                       // it belongs to another group, with fewer permissions
-	LostACL                         // its access control list
-	LostAttributes                  // some extended attributes
-)
-
 // MountID identifies a mount. Zero is an unknown one.
 type MountID uint64
 

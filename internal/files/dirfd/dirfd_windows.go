@@ -31,10 +31,10 @@ func MountPoints() []string { return nil }
 func TryLock(*os.File) error { return errors.ErrUnsupported }
 
 // Inherit does nothing: on Windows a new file has the access rights of its directory.
-func Inherit(*os.File, *os.File) (Lost, error) { return 0, nil }
+func Inherit(*os.File, *os.File) (Losses, error) { return 0, nil }
 
 // WouldLose returns nothing.
-func (d *Dir) WouldLose(os.FileInfo) (Lost, error) { return 0, nil }
+func (d *Dir) WouldLose(os.FileInfo) (Losses, error) { return 0, nil }
 
 // Links returns 1: on Windows a FileInfo does not contain the number of names.
 func Links(os.FileInfo) uint64 { return 1 }

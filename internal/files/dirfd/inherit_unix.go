@@ -13,7 +13,7 @@ import (
 // extended attributes, as far as the process may, and returns what f did not get. Whatever that is,
 // f gives nobody but its new owner more access than old did. As when a program writes to old, f
 // gets no set-user-ID bits or capabilities.
-func Inherit(f, old *os.File) (Lost, error) {
+func Inherit(f, old *os.File) (Losses, error) {
 	was, err := old.Stat()
 	if err != nil {
 		return 0, err
@@ -23,7 +23,7 @@ func Inherit(f, old *os.File) (Lost, error) {
 		return 0, err
 	}
 	perm := was.Mode().Perm()
-	if lost&LostGroup != 0 {
+	if lost&LosesGroup != 0 {
 		perm = perm&0o700 | 0o011*(perm>>3&perm&0o007)
 	}
 	notCopied, err := copyAttributes(f, old, lost, perm)
@@ -31,18 +31,18 @@ func Inherit(f, old *os.File) (Lost, error) {
 }
 
 // copyOwner gives f the owner and the group of a file as far as the process may.
-func copyOwner(f *os.File, was os.FileInfo) (lost Lost, err error) {
+func copyOwner(f *os.File, was os.FileInfo) (lost Losses, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
 	}
 	now, old := statOf(info), statOf(was)
 	if now.Uid != old.Uid && f.Chown(int(old.Uid), int(old.Gid)) != nil {
-		lost |= LostOwner
+		lost |= LosesOwner
 	}
 	if (now.Gid != old.Gid) && (lost != 0 || now.Uid == old.Uid) &&
 		f.Chown(-1, int(old.Gid)) != nil {
-		lost |= LostGroup
+		lost |= LosesGroup
 	}
 	return lost, nil
 }
@@ -61,13 +61,13 @@ func setMode(f *os.File, perm fs.FileMode) error {
 }
 
 // WouldLose predicts what [Inherit] cannot give to a new file in the directory that replaces old.
-func (d *Dir) WouldLose(old os.FileInfo) (lost Lost, err error) {
+func (d *Dir) WouldLose(old os.FileInfo) (lost Losses, err error) {
 	was, uid := statOf(old), os.Geteuid()
 	if uid == 0 {
 		return 0, nil
 	}
 	if int(was.Uid) != uid {
-		lost |= LostOwner
+		lost |= LosesOwner
 	}
 	groups, err := os.Getgroups()
 	if err != nil {
@@ -79,7 +79,7 @@ func (d *Dir) WouldLose(old os.FileInfo) (lost Lost, err error) {
 	}
 	inherited := in.Mode()&fs.ModeSetgid != 0 && statOf(in).Gid == was.Gid
 	if !inherited && int(was.Gid) != os.Getegid() && !slices.Contains(groups, int(was.Gid)) {
-		lost |= LostGroup
+		lost |= LosesGroup
 	}
 	return lost, nil
 }

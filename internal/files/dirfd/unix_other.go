@@ -11,6 +11,6 @@ import (
 func lockable(int) bool { return true }
 
 // copyAttributes gives f permissions. It copies no attributes here.
-func copyAttributes(f, _ *os.File, _ Lost, perm fs.FileMode) (Lost, error) {
+func copyAttributes(f, _ *os.File, _ Losses, perm fs.FileMode) (Losses, error) {
 	return 0, setMode(f, perm)
 }
