@@ -92,16 +92,11 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 	in.follow(ctx, target, content, depth+1)
 }
 
-// unread records an import that was not read, up to a limit.
-func (in *importer) unread(target string) {
-	if len(in.a.Unread) < maxUnread {
-		in.a.Unread = append(in.a.Unread, target)
-	}
-}
+// unread records an import that was not read.
+func (in *importer) unread(target string) { in.a.Unread = append(in.a.Unread, target) }
 
-// maxUnread is the most unread imports of a file that are recorded, and maxWritten the most imports
-// that are examined.
-const maxUnread, maxWritten = 1000, 2000
+// maxWritten is the most imports of a file that are examined.
+const maxWritten = 2000
 
 // targetOf returns the path of the file that written names in the file from.
 func targetOf(from, written string) string {

@@ -38,9 +38,9 @@ type RemoveOptions struct {
 	// At, unless zero, is where path must still lead, as [Workspace.RemoveTarget] returned it. If
 	// it now points somewhere else, the error is a *[MovedError].
 	At Ref
-	// Directory, unless zero, describes the directory that must still be there. If something else
-	// is there, the error is a *[ChangedError].
-	Directory Info
+	// Same, unless zero, describes the entry that must still be there. If something else is there,
+	// the error is a *[ChangedError].
+	Same Info
 	// IfUnchanged, unless zero, is the version that the file must still have. If it has another,
 	// the error is a *[ChangedError].
 	IfUnchanged Version
@@ -57,8 +57,7 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 		if err := end.expect(o.At); err != nil {
 			return err
 		}
-		was := o.Directory.FileInfo
-		if was != nil && !(end.info.IsDir() && os.SameFile(was, end.info)) {
+		if was := o.Same.FileInfo; was != nil && !os.SameFile(was, end.info) {
 			return &ChangedError{Path: path}
 		}
 		if err := w.Check(Access{Kind: Change, Path: path, At: end.ref}); err != nil {

@@ -42,7 +42,8 @@ type Change struct {
 	// Loses names what the file to be written will not keep. Apply permits nothing else to be lost.
 	Loses workspace.Losses
 
-	edited edited // what the editor has of the file to be written or deleted
+	shown  workspace.Info // the entry to delete
+	edited edited         // what the editor has of the file to be written or deleted
 	// again plans the same write once more.
 	again   func(context.Context) (Change, error)
 	partial bool // it changes a part of the text, whatever the rest is
@@ -154,7 +155,7 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Chan
 	if err != nil {
 		return Change{}, err
 	}
-	c := Change{Kind: Delete, Asked: path, Ref: info.Ref(), What: typeName(info.Mode())}
+	c := Change{Kind: Delete, Asked: path, Ref: info.Ref(), What: typeName(info.Mode()), shown: info}
 	if err := showable(path, c.Ref); err != nil {
 		return c, err
 	}
@@ -328,17 +329,17 @@ func (c Change) Diff() string {
 	return unified(from, to, old, c.New)
 }
 
-// Apply makes the change and returns it as it was made, unless something has changed since it was
+// apply makes the change and returns it as it was made, unless something has changed since it was
 // planned. The error is then a *[workspace.MovedError] for a path that leads elsewhere, a
 // *[workspace.ChangedError] for a file with another text, or [fs.ErrExist] for a file or directory
 // that was created in the meantime, and nothing is changed. Files are replaced as a whole.
 //
 // If a planned write still replaces the same lines by the same lines in the text that the file has
 // now, it is made there.
-func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
+func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
 	made, err := c.makeParents(ws)
 	if err == nil {
-		c, err = c.apply(ctx, ws)
+		c, err = c.changeEntry(ctx, ws)
 	}
 	if err != nil {
 		removeMade(ws, made)
@@ -350,7 +351,7 @@ func (c Change) Apply(ctx context.Context, ws *workspace.Workspace) (Change, err
 func removeMade(ws *workspace.Workspace, made []workspace.Info) {
 	for _, dir := range slices.Backward(made) {
 		at := dir.Ref()
-		_ = ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Directory: dir})
+		_ = ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
 	}
 }
 
@@ -386,21 +387,19 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err
 	return made, nil
 }
 
-// apply makes the change in directories that exist.
-func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
+// changeEntry makes the change in directories that exist.
+func (c Change) changeEntry(ctx context.Context, ws *workspace.Workspace) (Change, error) {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
 		err = ws.Mkdir(c.Asked, c.Ref)
 	case Delete:
-		if err = c.checkUnchanged(ctx, ws); err == nil {
-			o := workspace.RemoveOptions{At: c.Ref}
-			if c.Old != nil {
-				o.IfUnchanged, err = c.oldVersion()
-			}
-			if err == nil {
-				err = ws.Remove(c.Asked, o)
-			}
+		o := workspace.RemoveOptions{At: c.Ref, Same: c.shown}
+		if c.Old != nil {
+			o.IfUnchanged, err = c.oldVersion()
+		}
+		if err == nil {
+			err = ws.Remove(c.Asked, o)
 		}
 	case Move:
 		err = ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
@@ -467,19 +466,4 @@ func (c Change) oldVersion() (workspace.Version, error) {
 func (c Change) covers(next Change) bool {
 	return c.Ref == next.Ref && c.Old != nil && next.Old != nil && next.Loses&^c.Loses == 0 &&
 		slices.Equal(changedLines(c.Diff()), changedLines(next.Diff()))
-}
-
-// checkUnchanged returns an error unless the entry to delete still has the type and text that were
-// shown.
-func (c Change) checkUnchanged(ctx context.Context, ws *workspace.Workspace) error {
-	now, err := planDelete(ctx, ws, c.Asked)
-	switch {
-	case err != nil:
-		return err
-	case now.Ref != c.Ref:
-		return &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now.Ref}
-	case now.What != c.What || c.Old != nil && (now.Old == nil || *now.Old != *c.Old):
-		return &workspace.ChangedError{Path: c.Asked}
-	}
-	return nil
 }

@@ -89,7 +89,7 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 		if err := s.permit(ctx, c); err != nil {
 			return c, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
 		}
-		made, err := c.Apply(ctx, s.ws)
+		made, err := c.apply(ctx, s.ws)
 		if err == nil && s.made != nil {
 			s.made(made)
 		}
@@ -104,7 +104,7 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 	}
 }
 
-// after returns the change to try after Apply has failed with an error, if there is one. A change
+// after returns the change to try after apply has failed with an error, if there is one. A change
 // of a part of a file is planned again.
 func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 	if loss, ok := errors.AsType[*workspace.LossError](err); ok { // more than was predicted
