@@ -131,7 +131,7 @@ func ExampleWorkspace_Walk() {
 		panic(err)
 	}
 	defer ws.Close()
-	o := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
+	o := workspace.WalkOptions{LeaveIgnored: true}
 	err = ws.Walk(context.Background(), ".", o, func(f *workspace.Folder) func() error {
 		var found []string
 		for _, e := range f.Entries {

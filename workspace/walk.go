@@ -15,27 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/gitignore"
 )
 
-// IgnoredFiles says how a walk treats files that git ignores.
-type IgnoredFiles int
-
-const (
-	// KeepIgnored includes them.
-	KeepIgnored IgnoredFiles = iota
-	// LeaveIgnored leaves them out, and ".git" itself. The rules are those of each .gitignore from
-	// the top of the repository down, and of its .git/info/exclude, also above the root, unless
-	// they belong to another user, or the policy does not allow what is above. Outside a repository
-	// every .gitignore counts. A repository inside another has only its own rules. Files of more
-	// than 1 MiB do not count, nor do files after the first 4 MiB of rules in a walk.
-	LeaveIgnored
-)
-
 // defaultMaxDepth is the default of WalkOptions.MaxDepth.
 const defaultMaxDepth = 256
 
 // WalkOptions configure [Workspace.Walk].
 type WalkOptions struct {
-	// Ignored says how to treat files that git ignores. Zero means KeepIgnored.
-	Ignored IgnoredFiles
+	// LeaveIgnored leaves out files that git ignores, and ".git" itself. The rules are those of
+	// each .gitignore from the top of the repository down, and of its .git/info/exclude, also above
+	// the root, unless they belong to another user, or the policy does not allow what is above.
+	// Outside a repository every .gitignore counts. A repository inside another has only its own
+	// rules. Files of more than 1 MiB do not count, nor do files after the first 4 MiB of rules in
+	// a walk.
+	LeaveIgnored bool
 	// MaxDepth is how many directories deep to go from the start. A deeper directory is a folder
 	// whose Err is a *[LimitError]. Zero means 256.
 	MaxDepth int
@@ -87,7 +78,7 @@ func (f *Folder) Open(e Entry) (*File, error) {
 // which a directory comes before its subdirectories and these are sorted by name. So a search reads
 // in look, and reports in the function that look returns:
 //
-//	err := ws.Walk(ctx, ".", workspace.WalkOptions{Ignored: workspace.LeaveIgnored},
+//	err := ws.Walk(ctx, ".", workspace.WalkOptions{LeaveIgnored: true},
 //		func(f *workspace.Folder) (deliver func() error) {
 //			var found []Match
 //			for _, e := range f.Entries {
@@ -118,7 +109,7 @@ func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
 	top := &walkDir{dir: d}
 	top.users.Store(1)
 	wk := &walk{ctx: ctx, o: o, look: look, rules: ruleReader{w: w}}
-	if o.Ignored == LeaveIgnored {
+	if o.LeaveIgnored {
 		top.rules = wk.rules.above(d)
 	}
 	wk.o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
@@ -276,7 +267,7 @@ func (wk *walk) read(n *walkNode, d *walkDir) {
 	entries, err := d.dir.Entries(wk.ctx)
 	f := d.folder()
 	f.Err = err
-	if wk.o.Ignored == LeaveIgnored {
+	if wk.o.LeaveIgnored {
 		d.rules = wk.rules.enter(d.dir, entries, d.rules)
 		if d.depth == 0 && onlyIgnored(d.rules, entries) { // the caller wants to see them
 			d.rules = gitignore.NewMatcher()

@@ -70,9 +70,9 @@ func TestWalkLeavesOutTemporaryFiles(t *testing.T) {
 	write(t, filepath.Join(dir, ".acp-agent-DVECPIPAH4ZKBQIAHDAES474WU"), "")
 	write(t, filepath.Join(dir, ".acp-agent-notes"), "")
 	write(t, filepath.Join(dir, ".acp-agent-directories-and-so-on1"), "")
-	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored, workspace.LeaveIgnored} {
+	for _, leave := range []bool{false, true} {
 		require.Equal(t, []string{".acp-agent-directories-and-so-on1", ".acp-agent-notes"},
-			walkFiles(t, open(t, dir), ".", workspace.WalkOptions{Ignored: ignored}))
+			walkFiles(t, open(t, dir), ".", workspace.WalkOptions{LeaveIgnored: leave}))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestWalkIgnored(t *testing.T) {
 		write(t, filepath.Join(dir, path), text)
 	}
 	ws := open(t, dir)
-	git := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
+	git := workspace.WalkOptions{LeaveIgnored: true}
 	require.Equal(t, []string{
 		".gitignore", "keep.o", "kept", "nested/.gitignore", "nested/x.o", "src/.gitignore", "src/y.o", "src/build/x",
 	}, walkFiles(t, ws, ".", git))
@@ -154,7 +154,7 @@ func TestWalkIgnoredInAPackage(t *testing.T) {
 	} {
 		write(t, filepath.Join(top, path), text)
 	}
-	git := workspace.WalkOptions{Ignored: workspace.LeaveIgnored}
+	git := workspace.WalkOptions{LeaveIgnored: true}
 	found := func(o workspace.Options, root, start string) []string {
 		return walkFiles(t, openWith(t, o, filepath.Join(top, root)), start, git)
 	}
@@ -258,10 +258,9 @@ func TestWalkDoesNotFollowLinks(t *testing.T) {
 	link(t, "..", filepath.Join(g.a, "d/up"))
 	link(t, g.out, filepath.Join(g.a, "out"))
 	link(t, g.b, filepath.Join(g.a, "across"))
-	for _, ignored := range []workspace.IgnoredFiles{workspace.KeepIgnored,
-		workspace.LeaveIgnored} {
+	for _, leave := range []bool{false, true} {
 		require.Equal(t, []string{"across", "f", "in", "out", "d/up", "d/e/f"},
-			walkFiles(t, g.ws, ".", workspace.WalkOptions{Ignored: ignored, MaxDepth: 4}))
+			walkFiles(t, g.ws, ".", workspace.WalkOptions{LeaveIgnored: leave, MaxDepth: 4}))
 	}
 	require.Equal(t, []string{"d/up", "d/e/f"}, walkFiles(t, g.ws, "in", workspace.WalkOptions{}),
 		"where it starts is a path like any")
@@ -318,7 +317,7 @@ func TestWalkReadsLimitedRules(t *testing.T) {
 	write(t, filepath.Join(dir, "large", ".gitignore"), rules+"#")
 	write(t, filepath.Join(dir, "large", "x"), "")
 	found := walkFiles(t, open(t, dir), ".",
-		workspace.WalkOptions{Ignored: workspace.LeaveIgnored}.WithWorkers(1))
+		workspace.WalkOptions{LeaveIgnored: true}.WithWorkers(1))
 	found = slices.DeleteFunc(found, func(rel string) bool { return filepath.Base(rel) != "x" })
 	require.Equal(t, []string{"e/x", "large/x"}, found)
 }

@@ -82,7 +82,7 @@ func BenchmarkAgainstRipgrep(b *testing.B) {
 	require.NoError(b, err)
 	defer ws.Close()
 	n := 0
-	w := walk{ws: ws, ignored: workspace.LeaveIgnored,
+	w := walk{ws: ws, leaveIgnored: true,
 		each: func(found) bool { n++; return true }}
 	search := func(b *testing.B, text string, literal, ignoreCase bool) {
 		pattern, err := newPattern(text, literal, ignoreCase)

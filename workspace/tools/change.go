@@ -39,7 +39,7 @@ type Change struct {
 	// Alike is the path of another entry whose name cannot be told from the one to be created, or
 	// "".
 	Alike string
-	// Loses names what the file to be written will not keep. Apply permits nothing else to be lost.
+	// Loses names what the file to be written will not keep. Nothing else may be lost.
 	Loses workspace.Losses
 
 	shown  workspace.Info // the entry to delete

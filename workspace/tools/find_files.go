@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type findFilesInput struct {
@@ -76,10 +75,7 @@ var errTimeLimit = errors.New("the time limit was reached")
 // names that are not Unicode text.
 func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation) (_ walked, err error) {
-	w := walk{ws: s.walked, path: path, ignored: workspace.LeaveIgnored, query: q}
-	if filter.Ignored == "include" {
-		w.ignored = workspace.KeepIgnored
-	}
+	w := walk{ws: s.walked, path: path, leaveIgnored: filter.Ignored != "include", query: q}
 	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore
 		excluded, err := newGlob(strings.TrimSuffix(given, "/"))

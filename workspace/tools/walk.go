@@ -27,8 +27,8 @@ type walk struct {
 	// path is the file or directory to visit, even if git ignores it; a relative path starts at
 	// cwd. "" means every root.
 	path string
-	// ignored says what to do with files that git ignores.
-	ignored workspace.IgnoredFiles
+	// leaveIgnored leaves out files that git ignores.
+	leaveIgnored bool
 	// only, if not nil, must match the path of a file relative to path or its root.
 	only *glob
 	// exclude leaves out files and directories whose path relative to path or its root matches one
@@ -185,7 +185,7 @@ func (w *walk) from(ctx context.Context) error {
 
 // tree walks a directory and everything below it. top is how its path is shown.
 func (w *walk) tree(ctx context.Context, path, top string) error {
-	o := workspace.WalkOptions{Ignored: w.ignored, MaxDepth: maxDepth, Exclude: w.excludes}
+	o := workspace.WalkOptions{LeaveIgnored: w.leaveIgnored, MaxDepth: maxDepth, Exclude: w.excludes}
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
 	return w.ws.Walk(ctx, path, o, func(in *workspace.Folder) (deliver func() error) {

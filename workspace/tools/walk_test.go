@@ -65,14 +65,14 @@ func TestWalkPath(t *testing.T) {
 		"../" + filepath.Base(b): {"1:sub/k"},
 	} {
 		w := walkOf(ws)
-		w.path, w.ignored = path, workspace.LeaveIgnored
+		w.path, w.leaveIgnored = path, true
 		got, _ := rels(t, w)
 		require.Equal(t, want, got, path)
 	}
 	one, err := newGlob("y/*")
 	require.NoError(t, err)
 	w := walkOf(ws)
-	w.path, w.only, w.ignored = "x", one, workspace.LeaveIgnored
+	w.path, w.only, w.leaveIgnored = "x", one, true
 	got, _ := rels(t, w)
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
@@ -98,7 +98,7 @@ func TestWalkOverlappingRoots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := walkOf(openRoots(t, c.roots[0], c.roots[1:]...))
-			w.ignored = workspace.LeaveIgnored
+			w.leaveIgnored = true
 			got, w := rels(t, w)
 			require.Equal(t, c.want, got)
 			require.Equal(t, len(c.want), w.Visited)
