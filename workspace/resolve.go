@@ -410,24 +410,6 @@ func (r *resolver) endLinks() error {
 	return nil
 }
 
-// openSameFile opens the file name in dir, which seen describes, for reading. If it was replaced,
-// the error is dirfd.ErrChanged.
-func openSameFile(dir *dirfd.Dir, name string, seen os.FileInfo) (*os.File, os.FileInfo, error) {
-	f, err := dir.Open(name)
-	if err != nil {
-		return nil, nil, recheck(dir, name, seen, err)
-	}
-	info, err := f.Stat()
-	if err != nil || !os.SameFile(info, seen) {
-		_ = f.Close()
-		if err != nil {
-			return nil, nil, err
-		}
-		return nil, nil, dirfd.ErrChanged
-	}
-	return f, info, nil
-}
-
 // openRegular opens the file name in dir, which path led to, for reading. It must be a regular
 // file.
 func openRegular(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) (*os.File, error) {

@@ -337,11 +337,18 @@ func (r replacement) check(name string) error {
 	case r.version.isZero():
 		return nil
 	}
-	f, info, err := openSameFile(r.dir, name, r.info)
+	f, err := r.dir.Open(name)
+	if err != nil {
+		return recheck(r.dir, name, r.info, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !os.SameFile(info, r.info) {
+		err = dirfd.ErrChanged
+	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
 	same, err := r.version.matches(f, info.Size())
 	if err == nil && !same {
 		err = &ChangedError{Path: r.asked.path}
