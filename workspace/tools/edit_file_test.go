@@ -199,11 +199,10 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, h := servePlanted(t, fileTree{"a": c.file})
-			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old,
+			said := h.said("edit_file", args{"path": "a", "old_text": c.old,
 				"new_text": c.new})
-			require.NoError(t, err)
 			require.Equal(t, fileTree{"a": c.want}, planted(t, app))
-			require.Contains(t, result.Text, "indented like the file")
+			require.Contains(t, said, "indented like the file")
 		})
 	}
 	for name, c := range map[string]struct{ file, old, new, problem string }{
@@ -238,13 +237,12 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 	} {
 		t.Run("trailing white space, "+name, func(t *testing.T) {
 			app, h := servePlanted(t, fileTree{"a": c.file})
-			result, err := h.try("edit_file", args{"path": "a", "old_text": c.old,
+			said := h.said("edit_file", args{"path": "a", "old_text": c.old,
 				"new_text": c.new})
-			require.NoError(t, err)
 			require.Equal(t, fileTree{"a": c.want}, planted(t, app))
-			require.Contains(t, result.Text, "white space at the end of a line or of the text")
+			require.Contains(t, said, "white space at the end of a line or of the text")
 			require.Equal(t, name == "with indentation",
-				strings.Contains(result.Text, "indented like the file"))
+				strings.Contains(said, "indented like the file"))
 		})
 	}
 	t.Run("an exact match is preferred", func(t *testing.T) {

@@ -60,38 +60,30 @@ func inZed(t *testing.T, files fileTree) (dir string, z *zed, h *host) {
 	return dir, z, serve(t, openRoots(t, dir), Options{Editor: z})
 }
 
-// said calls a tool, which must succeed, and returns its text.
-func said(h *host, name string, a args) string {
-	h.tb.Helper()
-	result, err := h.try(name, a)
-	require.NoError(h.tb, err)
-	return result.Text
-}
-
 func TestUnsavedText(t *testing.T) {
 	dir, z, h := inZed(t, fileTree{"a": "one\ntwo\n", "crlf": "one\r\ntwo\r\n", "sub/b": "b\n"})
 	path := filepath.Join(dir, "a")
-	require.NotContains(t, said(h, "read_file", args{"path": "a"}), "not saved")
-	require.Contains(t, said(h, "read_file", args{"path": "crlf"}), "one\r\n", "as on the disk")
+	require.NotContains(t, h.said("read_file", args{"path": "a"}), "not saved")
+	require.Contains(t, h.said("read_file", args{"path": "crlf"}), "one\r\n", "as on the disk")
 
 	z.unsaved[path] = "one\ntyped\nthree\n"
-	result := said(h, "read_file", args{"path": "a"})
+	result := h.said("read_file", args{"path": "a"})
 	require.Contains(t, result, "lines 1 to 3 of 3, version "+versionOf(z.unsaved[path])+
 		", as it is in the user's editor, where changes are not saved\none\ntyped\nthree\n")
-	require.Contains(t, said(h, "read_file", args{"path": "a", "offset": 2, "limit": 1}), "\ntyped\n")
-	require.Contains(t, said(h, "read_file", args{"path": "a", "tail": 1}), "\nthree\n")
-	require.Contains(t, said(h, "read_files", args{"paths": []string{"sub/b", "a"}}), "typed")
+	require.Contains(t, h.said("read_file", args{"path": "a", "offset": 2, "limit": 1}), "\ntyped\n")
+	require.Contains(t, h.said("read_file", args{"path": "a", "tail": 1}), "\nthree\n")
+	require.Contains(t, h.said("read_files", args{"paths": []string{"sub/b", "a"}}), "typed")
 
-	result = said(h, "edit_file", args{"path": "a", "old_text": "typed", "new_text": "changed",
+	result = h.said("edit_file", args{"path": "a", "old_text": "typed", "new_text": "changed",
 		"if_version": versionOf("one\ntyped\nthree\n")})
 	require.Contains(t, result, "was changed, 3 lines, version "+versionOf("one\nchanged\nthree\n"))
 	require.NotContains(t, result, "editor")
 	require.Equal(t, "one\ntyped\nthree\n", *h.asked[0].Old)
 	require.Equal(t, "one\nchanged\nthree\n", planted(t, dir)["a"])
 
-	said(h, "edit_file", args{"path": "crlf", "old_text": "two", "new_text": "2"})
+	h.said("edit_file", args{"path": "crlf", "old_text": "two", "new_text": "2"})
 	require.Equal(t, "one\r\n2\r\n", planted(t, dir)["crlf"])
-	said(h, "write_file", args{"path": "new", "content": "new\n"})
+	h.said("write_file", args{"path": "new", "content": "new\n"})
 	require.Equal(t, "new\n", planted(t, dir)["new"])
 }
 
@@ -99,7 +91,7 @@ func TestUnsavedText(t *testing.T) {
 func TestEditorThatRefuses(t *testing.T) {
 	dir, z, h := inZed(t, fileTree{"a": "one\n", "large": strings.Repeat("x\n", maxOpen), "nul": "\x00"})
 	z.refuse = errors.New("no such buffer")
-	said(h, "edit_file", args{"path": "a", "old_text": "one", "new_text": "two"})
+	h.said("edit_file", args{"path": "a", "old_text": "one", "new_text": "two"})
 	require.Equal(t, "two\n", planted(t, dir)["a"], "it is saved, so the disk can be written")
 
 	path := filepath.Join(dir, "a")
@@ -111,10 +103,10 @@ func TestEditorThatRefuses(t *testing.T) {
 
 	for _, broken := range []string{"\x00", "\xff", strings.Repeat("x", defaultMaxFileSize+1)} {
 		z.unsaved[path] = broken
-		require.Contains(t, said(h, "read_file", args{"path": "a"}), "\ntwo\n")
+		require.Contains(t, h.said("read_file", args{"path": "a"}), "\ntwo\n")
 	}
 	z.read = nil
-	require.Contains(t, said(h, "read_file", args{"path": "large", "limit": 1}), "\nx\n")
+	require.Contains(t, h.said("read_file", args{"path": "large", "limit": 1}), "\nx\n")
 	h.refused("read_file", args{"path": "nul"})
 	require.Empty(t, z.read, "the editor is not asked for these")
 }
@@ -161,7 +153,7 @@ func TestEditorChangesWhileTheUserIsAsked(t *testing.T) {
 func TestEditorThatFormats(t *testing.T) {
 	dir, z, h := inZed(t, fileTree{"a": "one\n", "fixed": "one\n"})
 	z.format = strings.ToUpper
-	result := said(h, "edit_file", args{"path": "a", "old_text": "one", "new_text": "two"})
+	result := h.said("edit_file", args{"path": "a", "old_text": "one", "new_text": "two"})
 	require.Contains(t, result, "version "+versionOf("TWO\n")+"\n")
 	require.Contains(t, result, "the user's editor has changed the text further")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "fixed"), 0o400))

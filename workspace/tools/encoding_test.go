@@ -28,12 +28,12 @@ func TestOtherEncodings(t *testing.T) {
 			require.Contains(t, read.Content, "café")
 			require.Equal(t, c.stored, read.Stored)
 			require.Contains(t, read.String(), ", stored as "+string(c.stored)+"\n")
-			require.Contains(t, said(h, "read_file", args{"path": "f", "tail": 2}), "naïve")
+			require.Contains(t, h.said("read_file", args{"path": "f", "tail": 2}), "naïve")
 			found := do[searchResult](h, "search", args{"pattern": "na.ve"})
 			require.Equal(t, 1, found.Matches)
 			require.Contains(t, found.Files[0].Lines[0].text, "naïve")
 
-			made := said(h, "edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
+			made := h.said("edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
 				"if_version": read.Version})
 			require.Contains(t, made, "the file is still "+string(c.stored)+" text\n")
 			got, err := os.ReadFile(filepath.Join(app, "f"))
@@ -43,7 +43,7 @@ func TestOtherEncodings(t *testing.T) {
 				require.ErrorContains(t, h.refused("edit_file", args{"path": "f", "old_text": "cafés",
 					"new_text": "喫茶店"}), `the file is Windows-1252 text, which cannot have '喫'`)
 			}
-			said(h, "delete_file", args{"path": "f"})
+			h.said("delete_file", args{"path": "f"})
 		})
 	}
 }
@@ -68,7 +68,7 @@ func TestBrokenUTF8(t *testing.T) {
 			require.Contains(t, read.String(), "bytes that are not")
 			found := do[searchResult](h, "search", args{"pattern": "^old$"})
 			require.Equal(t, 1, found.Matches)
-			made := said(h, "edit_file", args{"path": "f", "old_text": "old", "new_text": "neü"})
+			made := h.said("edit_file", args{"path": "f", "old_text": "old", "new_text": "neü"})
 			require.Contains(t, made, "bytes that are not")
 			got, err := os.ReadFile(filepath.Join(app, "f"))
 			require.NoError(t, err)

@@ -75,10 +75,10 @@ func TestFoundFilesNameTheirRootOnce(t *testing.T) {
 	h := serve(t, openRoots(t, app, lib), Options{})
 	require.Equal(t, "in folder "+app+":\nmain.go\n"+filepath.FromSlash("x/y/util.go")+"\nin folder "+
 		lib+":\nlib.go\n"+filepath.FromSlash("app/[id]/page.go")+"\nfound 4 files, visited 4\n",
-		said(h, "find_files", args{"glob": "*.go"}))
+		h.said("find_files", args{"glob": "*.go"}))
 	require.Equal(t, "No file matches; 4 files visited\n",
-		said(h, "find_files", args{"glob": "*.py"}))
-	require.Contains(t, said(h, "find_files", args{"glob": "app/[id]/*.go"}),
+		h.said("find_files", args{"glob": "*.py"}))
+	require.Contains(t, h.said("find_files", args{"glob": "app/[id]/*.go"}),
 		`[[id] stands for one of these characters: write \[id\] for a name with brackets]`)
-	require.Contains(t, said(h, "find_files", args{"glob": `app/\[id\]/*.go`}), "page.go")
+	require.Contains(t, h.said("find_files", args{"glob": `app/\[id\]/*.go`}), "page.go")
 }

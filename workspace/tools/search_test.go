@@ -66,15 +66,14 @@ func TestSearch(t *testing.T) {
 
 	none := args{"pattern": "absent"}
 	require.Equal(t, "No line matches; 5 files visited\n[left out: 1 binary, 1 that git ignores]\n",
-		said(h, "search", none))
+		h.said("search", none))
 	none["glob"] = "[a]*.go"
 	require.Equal(t, "No line matches; 5 files visited\n[[a] stands for one of these characters: "+
 		"write \\[a\\] for a name with brackets]\n[left out: 1 that git ignores]\n",
-		said(h, "search", none))
-	result, err := h.try("search", args{"pattern": "needle", "context": 1})
-	require.NoError(t, err)
+		h.said("search", none))
+	said := h.said("search", args{"pattern": "needle", "context": 1})
 	require.Equal(t, filepath.Join(app,
-		"a.go")+" (folder "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary, 1 that git ignores]\n", result.Text)
+		"a.go")+" (folder "+app+")\n1-one\n2:Two needle\n3-three\n4:needle\n5-five\n\n2 matching lines in 1 file, visited 5\n[left out: 1 binary, 1 that git ignores]\n", said)
 }
 
 // A folder that is named is searched even if git ignores everything in it, and a search says when

@@ -46,22 +46,18 @@ func TestResultsOfChangesAreShort(t *testing.T) {
 	lines := func(word string) string { return strings.Repeat("a "+word+" that is here\n", 1000) }
 	app, h := servePlanted(t, nil)
 	for _, content := range []string{lines("line"), lines("row"), strings.Repeat("x", 20_000)} {
-		result, err := h.try("write_file", args{"path": "a", "content": content})
-		require.NoError(t, err)
-		require.Less(t, len(result.Text)-2*len(app), 1000, result.Text)
-		require.Regexp(t, `, 1(000)? lines?, version [0-9a-f]{12}\n`, result.Text)
+		said := h.said("write_file", args{"path": "a", "content": content})
+		require.Less(t, len(said)-2*len(app), 1000, said)
+		require.Regexp(t, `, 1(000)? lines?, version [0-9a-f]{12}\n`, said)
 	}
-	result, err := h.try("write_file", args{"path": "a", "content": lines("row")})
-	require.NoError(t, err)
-	require.Contains(t, result.Text, "\n[995 lines of the difference not shown]\n")
-	result, err = h.try("edit_file", args{"path": "a", "old_text": "row", "new_text": "line",
+	said := h.said("write_file", args{"path": "a", "content": lines("row")})
+	require.Contains(t, said, "\n[995 lines of the difference not shown]\n")
+	said = h.said("edit_file", args{"path": "a", "old_text": "row", "new_text": "line",
 		"replace_all": true})
-	require.NoError(t, err)
-	require.Less(t, strings.Count(result.Text, "\n"), 50)
-	result, err = h.try("edit_file", args{"path": "a", "old_text": "line", "new_text": "row",
+	require.Less(t, strings.Count(said, "\n"), 50)
+	said = h.said("edit_file", args{"path": "a", "old_text": "line", "new_text": "row",
 		"replace_all": true, "dry_run": true})
-	require.NoError(t, err)
-	require.Equal(t, 1000, strings.Count(result.Text, "\n+a row"), "it is there to be seen")
+	require.Equal(t, 1000, strings.Count(said, "\n+a row"), "it is there to be seen")
 }
 
 // Clause A30.
@@ -69,10 +65,9 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 	app, lib := plant(t, fileTree{"a": ""}), plant(t, fileTree{"d/x": ""})
 	symlink(t, filepath.Join(lib, "d"), filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
-	result, err := h.try("write_file", args{"path": "new/sub/a", "content": "x\n"})
-	require.NoError(t, err)
+	said := h.said("write_file", args{"path": "new/sub/a", "content": "x\n"})
 	above := filepath.Join(app, "new") + ", " + filepath.Join(app, "new/sub")
-	require.Contains(t, result.Text, "\nalso created: "+above+"\n")
+	require.Contains(t, said, "\nalso created: "+above+"\n")
 	require.Len(t, h.asked, 1)
 	require.Equal(t, "create file "+filepath.Join(app, "new/sub/a")+" and its directories "+above,
 		h.asked[0].String())
@@ -252,8 +247,8 @@ func TestReplacingLargeFiles(t *testing.T) {
 		"To replace it, delete it first")
 	require.NotContains(t, h.refused("write_file", args{"path": "small",
 		"content": strings.Repeat("y", 101)}).Error(), "delete it")
-	said(h, "delete_file", args{"path": "large"})
-	said(h, "write_file", args{"path": "large", "content": "y"})
+	h.said("delete_file", args{"path": "large"})
+	h.said("write_file", args{"path": "large", "content": "y"})
 	written, err := os.ReadFile(filepath.Join(app, "large"))
 	require.NoError(t, err)
 	require.Equal(t, "y", string(written))
@@ -289,12 +284,12 @@ func TestPathsThatNameAFolder(t *testing.T) {
 		require.ErrorContains(t, h.refused(c.tool, c.args), "did you mean "+under(c.want)+"?", c)
 	}
 	require.NoDirExists(t, under("app/lib"))
-	said(h, "write_file", args{"path": "./lib/new.txt", "content": "x"})
+	h.said("write_file", args{"path": "./lib/new.txt", "content": "x"})
 	require.FileExists(t, under("app/lib/new.txt"))
-	said(h, "write_file", args{"path": "lib/other.txt", "content": "x"})
+	h.said("write_file", args{"path": "lib/other.txt", "content": "x"})
 	require.FileExists(t, under("app/lib/other.txt"), "the folder has a directory of that name now")
-	said(h, "write_file", args{"path": "tools/new.txt", "content": "x"})
+	h.said("write_file", args{"path": "tools/new.txt", "content": "x"})
 	require.FileExists(t, under("app/tools/new.txt"))
-	said(h, "write_file", args{"path": under("lib/new.txt"), "content": "x"})
-	said(h, "write_file", args{"path": "library/new.txt", "content": "x"})
+	h.said("write_file", args{"path": under("lib/new.txt"), "content": "x"})
+	h.said("write_file", args{"path": "library/new.txt", "content": "x"})
 }
