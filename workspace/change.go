@@ -270,5 +270,5 @@ func (end arrival) checkFree(op string) error {
 }
 
 func (end arrival) protected() error {
-	return &ProtectedError{Path: end.asked.path, Dir: end.root().Dir}
+	return &ProtectedError{Path: end.asked.path, Dir: end.ref.root.Dir}
 }

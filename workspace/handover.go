@@ -78,7 +78,7 @@ var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 
 func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
 	return w.resolvePath(path, last, func(end arrival) error {
-		switch root := end.root(); {
+		switch root := end.ref.root; {
 		case !filepath.IsAbs(path):
 			return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
 		case w.state(root.Index) != OK:

@@ -53,9 +53,6 @@ type arrival struct {
 	missing int // with missingParents: how many of at's last names do not exist
 }
 
-// root returns the root that the path led into.
-func (end arrival) root() Root { return end.ref.root }
-
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
 // handle: it opens each directory from the one before, and never by a path. It reads a link and
 // resolves its target instead of following it. Above the roots it reads nothing: there it only
@@ -115,7 +112,7 @@ func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) e
 	if err := w.checkArrival(end); err != nil {
 		return err
 	}
-	return w.checkReplaced(a.path, end.root().Index, use(end))
+	return w.checkReplaced(a.path, end.ref.root.Index, use(end))
 }
 
 // checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root
