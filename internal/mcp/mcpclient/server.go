@@ -50,8 +50,8 @@ type server struct {
 	legacy     bool          // known not to support the modern revision
 	restarted  int           // how often it was restarted after a failure
 	failures   int           // in a row, before the current start
-	warnings   []deprecation
-	told       []string // what the user was told once
+	warnings   []string      // deprecations, which are logged once
+	told       []string      // what the user was told once
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
@@ -449,35 +449,33 @@ func (s *server) markStopped() {
 	}
 }
 
-// deprecation is a warning about a feature that MCP 2026-07-28 deprecates.
-type deprecation string
-
+// Warnings about features that MCP 2026-07-28 deprecates.
 const (
-	deprecatedRoots deprecation = "this server asks for roots, which MCP deprecates since " +
+	deprecatedRoots = "this server asks for roots, which MCP deprecates since " +
 		"2026-07-28 and may drop after 2027-07-28; templates such as ${roots} in its arguments " +
 		"or environment can replace them"
-	deprecatedSampling deprecation = "this server asks the session's model, which MCP deprecates " +
+	deprecatedSampling = "this server asks the session's model, which MCP deprecates " +
 		"since 2026-07-28 and may drop after 2027-07-28; servers should call a model themselves"
-	deprecatedLogging deprecation = "this server sends log messages over MCP, which are " +
+	deprecatedLogging = "this server sends log messages over MCP, which are " +
 		"deprecated since 2026-07-28; its stderr is logged anyway"
 )
 
 // tellOnce shows the user a message, once per server.
 func (s *server) tellOnce(message string) {
-	if addOnce(s, &s.told, message) {
+	if s.addOnce(&s.told, message) {
 		s.set.showMessage(message)
 	}
 }
 
 // warn logs a deprecation, once per server.
-func (s *server) warn(d deprecation) {
-	if addOnce(s, &s.warnings, d) {
-		s.log.Warn(string(d))
+func (s *server) warn(deprecation string) {
+	if s.addOnce(&s.warnings, deprecation) {
+		s.log.Warn(deprecation)
 	}
 }
 
 // addOnce appends value to a list of the server, and reports whether it was not in it.
-func addOnce[T comparable](s *server, list *[]T, value T) bool {
+func (s *server) addOnce(list *[]string, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if slices.Contains(*list, value) {

@@ -1,6 +1,8 @@
 package mcpclient
 
 import (
+	"slices"
+
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -16,7 +18,7 @@ func (s *server) status() acpmcp.Status {
 	status := acpmcp.Status{
 		Name: s.config.Name, Prefix: s.prefix, Transport: s.config.Transport, File: s.config.File,
 		State: s.state, Err: s.err, Restarts: s.restarted,
-		RootsDeclared: s.config.declaresRoots(),
+		RootsDeclared: s.config.declaresRoots(), Warnings: slices.Clone(s.warnings),
 	}
 	c := s.connection
 	if c != nil && c.isReady() {
@@ -31,9 +33,6 @@ func (s *server) status() acpmcp.Status {
 			status.Waiting += "; the last attempt failed: " +
 				text.Code(text.Truncate(s.failure.Error(), maxFailure))
 		}
-	}
-	for _, w := range s.warnings {
-		status.Warnings = append(status.Warnings, string(w))
 	}
 	if c == nil {
 		return status

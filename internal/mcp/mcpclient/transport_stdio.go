@@ -74,8 +74,10 @@ func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 func (t *stdioTransport) next() (mcpjsonrpc.Message, error) {
 	for len(t.queued) == 0 {
 		line, err := t.reader.Append(nil)
-		if err != nil {
-			return nil, limitReadError(err)
+		if long, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
+			return nil, messageTooLong(long.Limit)
+		} else if err != nil {
+			return nil, err
 		}
 		t.queued, _ = t.decode(line)
 	}
@@ -104,14 +106,6 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 	err = t.writer.Write(ctx, line)
 	if late, ok := errors.AsType[*lateError](err); ok { // those behind it wait in vain
 		t.writer.End(&limitError{fmt.Sprintf("it has not read a call within %v", late.limit)})
-	}
-	return err
-}
-
-// limitReadError turns the error for a line that is too long into a limitError.
-func limitReadError(err error) error {
-	if long, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
-		return messageTooLong(long.Limit)
 	}
 	return err
 }

@@ -46,16 +46,12 @@ func ParseList(list *mcp.ListRootsResult) ([]Entry, error) {
 	}
 	entries := make([]Entry, 0, len(roots))
 	for _, r := range roots {
-		entries = append(entries, parseEntry(r))
+		e := Entry{Err: errors.New("it has no uri")}
+		if r != nil && r.URI != "" {
+			e = Entry{URI: r.URI, Name: r.Name}
+			e.Dir, e.Err = parseURI(r.URI)
+		}
+		entries = append(entries, e)
 	}
 	return entries, err
-}
-
-func parseEntry(r *mcp.Root) Entry {
-	if r == nil || r.URI == "" {
-		return Entry{Err: errors.New("it has no uri")}
-	}
-	e := Entry{URI: r.URI, Name: r.Name}
-	e.Dir, e.Err = parseURI(r.URI)
-	return e
 }

@@ -8,10 +8,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"sync/atomic"
 	"time"
@@ -21,6 +19,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -279,10 +278,7 @@ func newSigner() (s signer) {
 // sign returns the signature of the parts in this order.
 func (s signer) sign(parts ...string) string {
 	mac := hmac.New(sha256.New, s.key[:])
-	for _, part := range parts {
-		_ = binary.Write(mac, binary.BigEndian, uint64(len(part)))
-		_, _ = io.WriteString(mac, part)
-	}
+	_, _ = mac.Write(strictjson.Encode(parts))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	wire "github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -217,8 +217,7 @@ const (
 // recovered turns a panic into an error response to one request.
 func (s *Server) recovered(method string, err *error) {
 	if v := recover(); v != nil {
-		s.log.Error("panic while serving a request", "method", method, "panic", v, "stack",
-			string(debug.Stack()))
+		wire.LogPanic(s.log, v, "method", method)
 		*err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
 			Message: fmt.Sprintf("%s failed inside the server", method)}
 	}

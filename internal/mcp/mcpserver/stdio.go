@@ -40,9 +40,9 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	select {
 	case err = <-ended:
 	case <-t.closed: // the client reads no more
-		err = closeInput(in)
+		err = wire.CloseStream(in)
 	case <-ctx.Done():
-		err = closeInput(in)
+		err = wire.CloseStream(in)
 	}
 	if f := c.follower.Load(); f != nil {
 		f.disconnect() // it will not answer roots/list
@@ -56,14 +56,6 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		err = errors.Join(err, failed)
 	}
 	return errors.Join(err, t.Close())
-}
-
-// closeInput ends the reading of in, if it can be closed.
-func closeInput(in io.Reader) error {
-	if c, ok := in.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
 }
 
 var errClosed = fmt.Errorf("the connection was closed: %w", io.ErrClosedPipe)

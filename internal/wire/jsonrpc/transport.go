@@ -144,10 +144,10 @@ func (l *lines) Write(_ context.Context, m *Messages) error {
 }
 
 // Close implements [Transport].
-func (l *lines) Close() error { return errors.Join(closeStream(l.in), closeStream(l.out)) }
+func (l *lines) Close() error { return errors.Join(CloseStream(l.in), CloseStream(l.out)) }
 
-// closeStream closes a stream, if it can be closed.
-func closeStream(stream any) error {
+// CloseStream closes a stream, if it can be closed.
+func CloseStream(stream any) error {
 	if closer, ok := stream.(io.Closer); ok {
 		return closer.Close()
 	}

@@ -69,25 +69,16 @@ func NewViolation(field string, value any, reason Reason) Violation {
 	case json.RawMessage:
 		v.Value = boundedValue(x)
 	default:
-		v.Value = encode(x)
+		v.Value = boundedValue(Encode(x))
 	}
 	return v
-}
-
-func encode(value any) json.RawMessage {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil
-	}
-	return boundedValue(raw)
 }
 
 func boundedValue(raw json.RawMessage) json.RawMessage {
 	if len(raw) <= maxValue {
 		return append(json.RawMessage(nil), raw...)
 	}
-	cut, _ := json.Marshal(strings.ToValidUTF8(string(raw[:maxValue]), "") + "…")
-	return cut
+	return Encode(strings.ToValidUTF8(string(raw[:maxValue]), "") + "…")
 }
 
 // At returns v for entry index of its field's array.
