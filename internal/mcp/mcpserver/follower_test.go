@@ -23,7 +23,7 @@ type numbers struct {
 }
 
 // numbered returns a scope that has nothing but a number, and numberOf that.
-func numbered(n int) *scope { return closedScope(sourceClient, strconv.Itoa(n), nil) }
+func numbered(n int) *scope { return closedScope(sourceClient, strconv.Itoa(n)) }
 
 func numberOf(sc *scope) int {
 	n, _ := strconv.Atoi(sc.reason)

@@ -202,7 +202,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	}
 	f := c.follower.Load()
 	if f == nil {
-		return use(closedScope(sourceNone, noCapability, nil))
+		return use(closedScope(sourceNone, noCapability))
 	}
 	if err := c.awaitReady(ctx); err != nil {
 		return err
@@ -215,7 +215,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	if used || ctx.Err() != nil {
 		return err
 	}
-	return use(closedScope(sourceClient, err.Error(), nil))
+	return use(closedScope(sourceClient, err.Error()))
 }
 
 // withModernScope is withScope for a modern client.
@@ -231,7 +231,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 				Data: []byte(`{"requiredCapabilities":{"roots":{}}}`),
 			}
 		}
-		return use(closedScope(sourceNone, noCapability, nil))
+		return use(closedScope(sourceNone, noCapability))
 	}
 	if r.state != "" && !s.signer.verify(r.state, r.identity...) {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
@@ -244,7 +244,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	s.warnDeprecated(r.revision)
 	list, ok := response.(*mcp.ListRootsResult)
 	if !ok {
-		return use(closedScope(sourceClient, "the client's answer is not a list of roots", nil))
+		return use(closedScope(sourceClient, "the client's answer is not a list of roots"))
 	}
 	sc, err := s.openList(ctx, list)
 	if err != nil {

@@ -42,34 +42,28 @@ func (s source) whenGone() string {
 
 // scope holds the roots that a client's calls can access. It is safe for concurrent use.
 type scope struct {
-	source source
-	roots  []scopeRoot
-	reason string               // why no file is accessible
-	ws     *workspace.Workspace // nil if no file is accessible
-	tools  *tools.Set
-	opened mcproots.Snapshot // the roots of ws
-}
-
-// scopeRoot is a root that was named.
-type scopeRoot struct {
-	mcproots.Entry
-	opened *workspace.Root // nil if it was left out
+	source  source
+	names   map[workspace.Dir]string // which the client gave roots
+	leftOut []leftOutRoot
+	reason  string               // why no file is accessible
+	ws      *workspace.Workspace // nil if no file is accessible
+	tools   *tools.Set
+	opened  mcproots.Snapshot // the roots of ws
 }
 
 // closedScope returns a scope without accessible files.
-func closedScope(from source, reason string, roots []scopeRoot) *scope {
-	return &scope{source: from, reason: reason, roots: roots,
+func closedScope(from source, reason string, leftOut ...leftOutRoot) *scope {
+	return &scope{source: from, reason: reason, leftOut: leftOut,
 		tools: tools.New(nil, tools.Options{})}
 }
 
-func (s *Server) openScope(
-	ctx context.Context, from source, ws *workspace.Workspace, roots []scopeRoot,
-) *scope {
+// openScope returns the scope of an open workspace, which it closes if that fails.
+func (s *Server) openScope(ctx context.Context, from source, ws *workspace.Workspace) *scope {
 	if s.options.Guard != nil {
 		guarded, err := s.options.Guard(ctx, ws)
 		if err != nil {
 			_ = ws.Close()
-			return closedScope(from, "the user's rules are not known: "+err.Error(), roots)
+			return closedScope(from, "the user's rules are not known: "+err.Error())
 		}
 		ws = guarded
 	}
@@ -77,13 +71,13 @@ func (s *Server) openScope(
 	if err != nil { // a root has just disappeared
 		opened = mcproots.Snapshot{}
 	}
-	return &scope{source: from, roots: roots, ws: ws, opened: opened,
+	return &scope{source: from, ws: ws, opened: opened,
 		tools: tools.New(ws, tools.Options{Permit: s.options.Permit})}
 }
 
 // gone reports whether the directory of an opened root is no longer where it was. What is there
 // now is never used in its place.
-func (sc *scope) gone(r *workspace.Root) bool {
+func (sc *scope) gone(r workspace.Root) bool {
 	return sc.opened.Has(r.Real) && !sc.opened.Existing().Has(r.Real)
 }
 
@@ -94,12 +88,7 @@ func (s *Server) openConfigured(ctx context.Context, from source,
 	if err != nil {
 		return nil, err
 	}
-	var opened []scopeRoot
-	for _, root := range ws.Opened() {
-		opened = append(opened, scopeRoot{Entry: mcproots.Entry{URI: root.Real.URI(),
-			Dir: root.Dir}, opened: &root})
-	}
-	return s.openScope(ctx, from, ws, opened), nil
+	return s.openScope(ctx, from, ws), nil
 }
 
 // openSession opens the roots that the session has now.
@@ -108,7 +97,7 @@ func (s *Server) openSession(ctx context.Context) *scope {
 	defer cancel()
 	sc, err := s.openGranted(ctx)
 	if err != nil {
-		return closedScope(sourceSession, err.Error(), nil)
+		return closedScope(sourceSession, err.Error())
 	}
 	return sc
 }
@@ -157,26 +146,30 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	if err != nil {
 		s.log.Warn("a client's list of roots is too long", "error", err)
 	}
-	roots, leftOut := make([]scopeRoot, len(entries)), 0
 	var dirs []string
-	for i, e := range entries {
+	var leftOut []leftOutRoot
+	names := map[workspace.Dir]string{}
+	for _, e := range entries {
 		if e.Err == nil {
 			e.Err = s.checkRoot(ctx, e.Dir, len(dirs))
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		uri, name := text.Truncate(e.URI, maxQuoted), text.Truncate(e.Name, maxQuoted)
 		if e.Err == nil {
 			dirs = append(dirs, e.Dir.String())
-		} else if leftOut++; leftOut <= maxLeftOut {
-			s.log.Warn("a root of the client is left out", "uri", text.Truncate(e.URI, maxQuoted),
-				"reason", e.Err)
+			if _, twice := names[e.Dir]; !twice {
+				names[e.Dir] = name
+			}
+		} else if len(leftOut) < maxLeftOut {
+			s.log.Warn("a root of the client is left out", "uri", uri, "reason", e.Err)
+			leftOut = append(leftOut, leftOutRoot{uri, name, reasonOf(e.Err)})
 		}
-		roots[i].Entry = e
 	}
 	if len(dirs) == 0 {
-		return closedScope(sourceClient, "the client's list of roots has no valid entry", roots),
-			nil
+		return closedScope(sourceClient, "the client's list of roots has no valid entry",
+			leftOut...), nil
 	}
 	set, err := workspace.NewRoots(dirs[0], dirs[1:])
 	if err != nil {
@@ -185,16 +178,19 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	ws, err := workspace.Open(ctx, set, s.options.Workspace)
 	if err != nil {
 		return closedScope(sourceClient, "the client's roots could not be opened: "+err.Error(),
-			roots), context.Cause(ctx)
+			leftOut...), context.Cause(ctx)
 	}
-	for i := range roots {
-		for _, root := range ws.Opened() {
-			if roots[i].Err == nil && roots[i].Dir == root.Dir {
-				roots[i].opened = &root
-			}
-		}
+	sc := s.openScope(ctx, sourceClient, ws)
+	sc.names, sc.leftOut = names, leftOut
+	return sc, nil
+}
+
+// reasonOf returns why an entry of a list is left out, without repeating it.
+func reasonOf(err error) string {
+	if uri, ok := errors.AsType[*mcproots.URIError](err); ok {
+		return uri.Reason
 	}
-	return s.openScope(ctx, sourceClient, ws, roots), nil
+	return err.Error()
 }
 
 // checkRoot returns why dir cannot be added as another root, or nil.

@@ -11,7 +11,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -174,34 +173,21 @@ func (c *client) listRoots(ctx context.Context,
 
 // list describes the roots of a scope.
 func (sc *scope) list() rootList {
-	list := rootList{Source: sc.source, Roots: []listedRoot{}, LeftOut: []leftOutRoot{},
-		Note: sc.reason}
-	listed := map[int]bool{}
-	for _, r := range sc.roots {
-		name := text.Truncate(r.Name, maxQuoted)
-		switch {
-		case r.opened == nil && len(list.LeftOut) < maxLeftOut:
-			reason := "it could not be opened"
-			if uri := (*mcproots.URIError)(nil); errors.As(r.Err, &uri) {
-				reason = uri.Reason
-			} else if r.Err != nil {
-				reason = r.Err.Error()
-			}
-			list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted), name,
-				reason})
-		case r.opened != nil && sc.gone(r.opened):
-			if listed[r.opened.Index] = true; len(list.LeftOut) < maxLeftOut {
-				list.LeftOut = append(list.LeftOut, leftOutRoot{text.Truncate(r.URI, maxQuoted),
-					name, sc.source.whenGone()})
-			}
-		case r.opened != nil && !listed[r.opened.Index]:
-			listed[r.opened.Index] = true
-			list.Roots = append(list.Roots, listedRoot{r.opened.Dir.String(),
-				r.opened.Real.String(), r.opened.Real.URI(), name,
-				r.opened.Grant == workspace.ReadOnly})
+	list := rootList{Source: sc.source, Roots: []listedRoot{},
+		LeftOut: append([]leftOutRoot{}, sc.leftOut...), Note: sc.reason}
+	if sc.ws == nil {
+		return list
+	}
+	for _, r := range sc.ws.Opened() {
+		uri, name := r.Real.URI(), sc.names[r.Dir]
+		if sc.gone(r) {
+			list.LeftOut = append(list.LeftOut, leftOutRoot{uri, name, sc.source.whenGone()})
+		} else {
+			list.Roots = append(list.Roots, listedRoot{r.Dir.String(), r.Real.String(), uri, name,
+				r.Grant == workspace.ReadOnly})
 		}
 	}
-	if len(list.Roots) == 0 && list.Note == "" {
+	if len(list.Roots) == 0 {
 		list.Note = "none of the folders is where it was"
 	}
 	return list
