@@ -284,17 +284,17 @@ func (r *relays) wrap(relay Command, server mcpServer, foundIn string) json.RawM
 		}
 		entry = strictjson.Remove(entry, "_meta")
 	}
-	command := Command{Path: server.Command, Args: server.Args, Name: server.Name}
-	if r == nil {
-		command = mcprelay.Wrap(relay, command)
-	} else {
+	var publisher *mcprelay.Publisher
+	if r != nil {
+		publisher = r.publisher
 		env, ok := strictjson.Append(strictjson.Find(entry, "env"), backend.Encode(r.secret()))
 		if !ok {
 			return entry
 		}
 		entry = strictjson.Set(entry, "env", env)
-		command = r.publisher.Wrap(relay, command)
 	}
+	command := publisher.Wrap(relay,
+		Command{Path: server.Command, Args: server.Args, Name: server.Name})
 	entry = strictjson.Set(entry, "command", backend.Encode(command.Path))
 	return strictjson.Set(entry, "args", backend.Encode(command.Args))
 }

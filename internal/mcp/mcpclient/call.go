@@ -28,81 +28,101 @@ type ProgressFunc func(ctx context.Context, p *mcp.ProgressNotificationParams)
 // tool is a result, not an error.
 func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc) (
 	*mcp.CallToolResult, error) {
-	c := &toolCall{set: s, tool: t, progress: progress}
 	for n := 1; ; n++ {
-		conn, err := c.connect(ctx)
-		if err != nil {
+		now, c, err := s.findTool(ctx, t.Name)
+		switch {
+		case err != nil:
 			return nil, err
+		case now.Identity != t.Identity:
+			return nil, fmt.Errorf("%s was not called, because its server has changed it in the "+
+				"meantime; call it again to be asked for permission", t.Name)
 		}
-		result, err := c.send(ctx, conn, arguments)
-		if err == nil || n == maxConnections || ctx.Err() != nil || !c.mayRepeat(err) {
+		result, err := c.callTool(ctx, t, arguments, progress)
+		if err == nil || n == maxConnections || ctx.Err() != nil || !t.mayRepeat(err) {
 			return result, err
 		}
 	}
 }
 
-// toolCall is one call of a tool.
-type toolCall struct {
-	set      *Set
-	tool     Tool
-	progress ProgressFunc
-}
-
 // mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
 // says of the tool that another call changes nothing.
-func (c *toolCall) mayRepeat(err error) bool {
+func (t Tool) mayRepeat(err error) bool {
 	switch faultOf(err) {
 	case lostSession, unreachable:
 		return true
 	case lostAnswer:
-		return c.tool.Hints.ReadOnly || c.tool.Hints.Idempotent
+		return t.Hints.ReadOnly || t.Hints.Idempotent
 	}
 	return errors.Is(err, errEndedBefore)
 }
 
-// connect returns the current connection to the server if the tool has not changed.
-func (c *toolCall) connect(ctx context.Context) (*connection, error) {
-	t, conn, err := c.set.findTool(ctx, c.tool.Name)
-	if err == nil && t.Identity != c.tool.Identity {
-		err = fmt.Errorf("%s was not called, because its server has changed it in the meantime; "+
-			"call it again to be asked for permission", c.tool.Name)
-	}
-	return conn, err
-}
-
-// send calls the tool and reports its progress.
-func (c *toolCall) send(ctx context.Context, conn *connection, arguments json.RawMessage) (
-	*mcp.CallToolResult, error) {
-	timeout := cmp.Or(conn.server.config.Policy.CallTimeout, c.set.options.limits.CallTimeout)
+// callTool calls a tool and reports its progress.
+func (c *connection) callTool(ctx context.Context, t Tool, arguments json.RawMessage,
+	progress ProgressFunc) (*mcp.CallToolResult, error) {
+	timeout := cmp.Or(c.server.config.Policy.CallTimeout, c.server.set.options.limits.CallTimeout)
 	late := &lateError{
-		timeoutError(c.tool.Server, "answered the call or reported progress", timeout), timeout}
-	ctx, active, ok := conn.calls.begin(ctx, timeout, late, c.progress)
+		timeoutError(t.Server, "answered the call or reported progress", timeout), timeout}
+	ctx, active, ok := c.calls.begin(ctx, timeout, late, progress)
 	if !ok {
-		return nil, serverError(c.tool.Server, errEndedBefore)
+		return nil, serverError(t.Server, errEndedBefore)
 	}
 	params := &mcp.CallToolParams{
-		Name: c.tool.Remote, Meta: mcp.Meta{"progressToken": active.token},
+		Name: t.Remote, Meta: mcp.Meta{"progressToken": active.token},
 	}
 	if len(arguments) > 0 {
 		params.Arguments = arguments
 	}
-	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, c.tool.Input))
-	result, err := conn.peer.CallTool(with, params)
-	if err != nil && ctx.Err() != nil && conn.stdio != nil {
-		awaitCancellation(cancelled, conn.ended)
+	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
+	result, err := c.peer.CallTool(with, params)
+	if err != nil && ctx.Err() != nil && c.stdio != nil {
+		awaitCancellation(cancelled, c.ended)
 	}
 	if err != nil {
-		err = callError(ctx, conn, conn.visitURLs(ctx, err))
+		err = callError(ctx, c, c.visitURLs(ctx, err))
 	}
 	active.end()
 	if err != nil {
 		return nil, err
 	}
-	conn.used.Store(true)
+	c.used.Store(true)
 	if result.IsError {
-		conn.explainDenial(resultText(result))
+		c.explainDenial(resultText(result))
 	}
 	return result, nil
+}
+
+// maxConnections is the most connections to a server that are tried for one request.
+const maxConnections = 3
+
+// fromServer gets something from a server. If the connection has just ended, or the answer was
+// lost, it tries again. It returns the result of the last try, even if that failed.
+func fromServer[T any](
+	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
+) (got T, err error) {
+	for range maxConnections {
+		c, notReady := s.ready(ctx)
+		if notReady != nil {
+			return got, notReady
+		}
+		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
+			timeoutError(s.config.Name, "answered", listTimeout))
+		got, err = get(bounded, c)
+		late := context.Cause(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			c.used.Store(true)
+			return got, nil
+		case late != nil:
+			return got, late
+		case isDisconnected(err):
+			c.disconnected(err)
+			err = errEndedInCall
+		case faultOf(err) <= refused:
+			return got, serverError(s.config.Name, s.redactor.err(err))
+		}
+	}
+	return got, serverError(s.config.Name, s.redactor.err(err))
 }
 
 // resultText returns the text of a result.

@@ -67,16 +67,10 @@ func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 		return nil
 	}
 	says, code, _ := describeRefusal(res)
-	switch res.StatusCode {
-	case http.StatusNotFound:
-		if code == mcpjsonrpc.CodeMethodNotFound {
-			return nil
-		}
-	case http.StatusGone:
-	case http.StatusBadRequest:
-		if !aboutSession().MatchString(says) {
-			return nil
-		}
+	switch status := res.StatusCode; {
+	case status == http.StatusNotFound && code != mcpjsonrpc.CodeMethodNotFound:
+	case status == http.StatusGone:
+	case status == http.StatusBadRequest && aboutSession().MatchString(says):
 	default:
 		return nil
 	}

@@ -170,40 +170,6 @@ func (s *server) list(ctx context.Context) acpmcp.Listing {
 	return l
 }
 
-// maxConnections is the most connections to a server that are tried for one request.
-const maxConnections = 3
-
-// fromServer gets something from a server. If the connection has just ended, or the answer was
-// lost, it tries again. It returns the result of the last try, even if that failed.
-func fromServer[T any](
-	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
-) (got T, err error) {
-	for range maxConnections {
-		c, notReady := s.ready(ctx)
-		if notReady != nil {
-			return got, notReady
-		}
-		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
-			timeoutError(s.config.Name, "answered", listTimeout))
-		got, err = get(bounded, c)
-		late := context.Cause(bounded)
-		cancel()
-		switch {
-		case err == nil:
-			c.used.Store(true)
-			return got, nil
-		case late != nil:
-			return got, late
-		case isDisconnected(err):
-			c.disconnected(err)
-			err = errEndedInCall
-		case faultOf(err) <= refused:
-			return got, serverError(s.config.Name, s.redactor.err(err))
-		}
-	}
-	return got, serverError(s.config.Name, s.redactor.err(err))
-}
-
 // maxNameLength bounds the server's part and the tool's part of a full name, so that models accept
 // the name.
 const maxNameLength = 64

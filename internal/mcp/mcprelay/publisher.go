@@ -138,21 +138,16 @@ func (p *Publisher) Secret() string { return p.secret }
 
 // Wrap returns the command of a relay in front of server. relay is the command that [Run] runs in:
 // acp-agent mcp-relay. The directory, environment and name are the server's, plus the relay's
-// environment and the secret.
+// environment and the secret. A relay of a nil Publisher has no session.
 func (p *Publisher) Wrap(relay, server process.Command) process.Command {
-	relay.Args = slices.Concat(relay.Args,
-		[]string{"--roots-from", p.Address(), "--server", server.Name})
-	wrapped := Wrap(relay, server)
-	wrapped.Env = append(wrapped.Env, SecretVariable+"="+p.secret)
-	return wrapped
-}
-
-// Wrap returns the command of a relay without a publisher in front of server.
-func Wrap(relay, server process.Command) process.Command {
 	wrapped := server
-	wrapped.Path = relay.Path
-	wrapped.Args = slices.Concat(relay.Args, []string{"--", server.Path}, server.Args)
-	wrapped.Env = slices.Concat(server.Env, relay.Env)
+	wrapped.Path, wrapped.Env = relay.Path, slices.Concat(server.Env, relay.Env)
+	args := relay.Args
+	if p != nil {
+		args = slices.Concat(args, []string{"--roots-from", p.Address(), "--server", server.Name})
+		wrapped.Env = append(wrapped.Env, SecretVariable+"="+p.secret)
+	}
+	wrapped.Args = slices.Concat(args, []string{"--", server.Path}, server.Args)
 	return wrapped
 }
 
