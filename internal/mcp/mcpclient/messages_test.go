@@ -40,14 +40,19 @@ func TestBadEntryInList(t *testing.T) {
 	}
 }
 
-// Tools that can only be called as a task are not offered.
-func TestToolsAsTasks(t *testing.T) {
+// Tools that can only be called as a task, or only by the server's own page, are not offered.
+func TestToolsThatModelsCannotCall(t *testing.T) {
 	h, c := newFake(t)
 	var tools []string
-	for name, execution := range map[string]string{
-		"required": `{"taskSupport":"required"}`, "optional": `{"taskSupport":"optional"}`, "none": `{}`, "odd": `{"taskSupport":7}`,
+	for name, member := range map[string]string{
+		"required": `"execution":{"taskSupport":"required"}`, "optional": `"execution":{"taskSupport":"optional"}`,
+		"unsaid": `"execution":{}`, "strange": `"execution":{"taskSupport":7}`,
+		"app": `"_meta":{"ui":{"visibility":["app"]}}`, "nobody": `"_meta":{"ui":{"visibility":[]}}`,
+		"word": `"_meta":{"ui":{"visibility":"app"}}`, "both": `"_meta":{"ui":{"visibility":["model","app"]}}`,
+		"other": `"_meta":{"ui":{"visibility":["app","model"]}}`, "model": `"_meta":{"ui":{"visibility":["model"]}}`,
+		"page": `"_meta":{"ui":{"resourceUri":"ui://x"}}`, "none": `"_meta":{}`, "odd": `"_meta":{"ui":7}`,
 	} {
-		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},"execution":`+execution+`}`)
+		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},`+member+`}`)
 	}
 	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
 	f := newFixture(t, mcpclient.Options{})
@@ -58,30 +63,7 @@ func TestToolsAsTasks(t *testing.T) {
 	for _, tool := range all {
 		names = append(names, tool.Remote)
 	}
-	require.ElementsMatch(t, []string{"optional", "none", "odd"}, names)
-}
-
-// Tools that only the server's own page may call are not offered.
-func TestToolsForApps(t *testing.T) {
-	h, c := newFake(t)
-	var tools []string
-	for name, meta := range map[string]string{
-		"app": `{"ui":{"visibility":["app"]}}`, "nobody": `{"ui":{"visibility":[]}}`, "word": `{"ui":{"visibility":"app"}}`,
-		"both": `{"ui":{"visibility":["model","app"]}}`, "other": `{"ui":{"visibility":["app","model"]}}`, "model": `{"ui":{"visibility":["model"]}}`,
-		"page": `{"ui":{"resourceUri":"ui://x"}}`, "none": `{}`, "odd": `{"ui":7}`,
-	} {
-		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},"_meta":`+meta+`}`)
-	}
-	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
-	all, err := f.list(t.Context())
-	require.NoError(t, err)
-	var names []string
-	for _, tool := range all {
-		names = append(names, tool.Remote)
-	}
-	require.ElementsMatch(t, []string{"both", "other", "model", "page", "none", "odd"}, names)
+	require.ElementsMatch(t, []string{"optional", "unsaid", "strange", "both", "other", "model", "page", "none", "odd"}, names)
 	_, err = f.try("h.app", "{}")
 	require.ErrorContains(t, err, "have no tool h.app")
 }

@@ -144,7 +144,6 @@ func TestRootsOfASession(t *testing.T) {
 func TestGuard(t *testing.T) {
 	dir := tree(t, map[string]string{".env": "hunter2", "a": "open hunter", "AGENTS.md": "Say hunter2.",
 		".claude/commands/tell.md": "Tell hunter2."})
-	var unknown error
 	p := start(t, Options{Roots: rootSet(t, dir), Permit: func(context.Context, tools.Change) error { return nil },
 		Guard: func(_ context.Context, w *workspace.Workspace) (*workspace.Workspace, error) {
 			return w.Checked(func(a workspace.Access, _ error) error {
@@ -152,7 +151,7 @@ func TestGuard(t *testing.T) {
 					return errors.New("no rule would")
 				}
 				return nil
-			}), unknown
+			}), nil
 		}})
 	p.begin(withoutRoots)
 	for i, c := range []string{
@@ -169,6 +168,17 @@ func TestGuard(t *testing.T) {
 	}
 	p.write(call(9, "read_file", read("a")))
 	require.Contains(t, p.answerTo(9).text(), "open hunter")
+}
+
+// Folders whose rules are not known are not listed as accessible.
+func TestUnknownRules(t *testing.T) {
+	p := start(t, Options{Roots: rootSet(t, tree(t, nil)),
+		Guard: func(context.Context, *workspace.Workspace) (*workspace.Workspace, error) {
+			return nil, errors.New("nobody knows")
+		}})
+	p.begin(withoutRoots)
+	p.write(call(1, "list_roots", `{}`))
+	require.Equal(t, "No files are accessible: the user's rules are not known: nobody knows.\n", p.answerTo(1).text())
 }
 
 // An agent finds the skills of all folders that it was not told about.
