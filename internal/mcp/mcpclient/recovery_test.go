@@ -32,21 +32,21 @@ type restartable struct {
 	servers     func(*http.Request) *mcp.Server
 	handling    sync.WaitGroup // requests
 
-	mu      sync.Mutex
-	server  *http.Server
-	over    bool // no request is handled any more
-	wrapper func(next http.Handler) http.Handler
+	mu     sync.Mutex
+	server *http.Server
+	over   bool                                                            // no request is handled any more
+	handle func(w http.ResponseWriter, q *http.Request, next http.Handler) // nil for next
 }
 
-func newRestartable(t *testing.T, stateless bool, wrapper func(http.Handler) http.Handler) *restartable {
+func newRestartable(t *testing.T, stateless bool, handle func(http.ResponseWriter, *http.Request, http.Handler)) *restartable {
 	t.Helper()
-	return newRestartableOf(t, "2025-11-25", stateless, wrapper)
+	return newRestartableOf(t, "2025-11-25", stateless, handle)
 }
 
 // newRestartableOf is newRestartable for another revision of MCP.
-func newRestartableOf(t *testing.T, revision string, stateless bool, wrapper func(http.Handler) http.Handler) *restartable {
+func newRestartableOf(t *testing.T, revision string, stateless bool, handle func(http.ResponseWriter, *http.Request, http.Handler)) *restartable {
 	t.Helper()
-	r := &restartable{t: t, address: "127.0.0.1:0", stateless: stateless, wrapper: wrapper}
+	r := &restartable{t: t, address: "127.0.0.1:0", stateless: stateless, handle: handle}
 	r.servers = toolServers(t, revision, &r.initialized)
 	r.start()
 	t.Cleanup(func() {
@@ -68,17 +68,17 @@ func (r *restartable) start() {
 		listener, err = (&net.ListenConfig{}).Listen(r.t.Context(), "tcp", r.address)
 		return err == nil
 	}, patience, 5*time.Millisecond)
-	var handler http.Handler = mcp.NewStreamableHTTPHandler(r.servers,
-		&mcp.StreamableHTTPOptions{Stateless: r.stateless})
-	if r.wrapper != nil {
-		handler = r.wrapper(handler)
-	}
+	handler := mcp.NewStreamableHTTPHandler(r.servers, &mcp.StreamableHTTPOptions{Stateless: r.stateless})
 	counted := http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if !r.begin() {
 			return
 		}
 		defer r.handling.Done()
-		handler.ServeHTTP(w, q)
+		if r.handle != nil {
+			r.handle(w, q, handler)
+		} else {
+			handler.ServeHTTP(w, q)
+		}
 	})
 	s := &http.Server{Handler: counted, ReadHeaderTimeout: patience}
 	r.mu.Lock()
@@ -108,6 +108,14 @@ func (r *restartable) config() mcpclient.Config {
 		Policy: acpmcp.Policy{SettleWithoutRoots: time.Millisecond}}
 }
 
+// fixture returns a set with the server.
+func (r *restartable) fixture() *fixture {
+	r.t.Helper()
+	f := newFixture(r.t, mcpclient.Options{})
+	f.change(roottest.Open(r.t, folder(r.t)), r.config())
+	return f
+}
+
 // bodyOf returns the body of a request, which can be read again.
 func bodyOf(r *http.Request) string {
 	body, _ := io.ReadAll(r.Body)
@@ -118,6 +126,15 @@ func bodyOf(r *http.Request) string {
 // isCall reports whether a request calls a tool.
 func isCall(r *http.Request, tool string) bool {
 	return r.Method == http.MethodPost && strings.Contains(bodyOf(r), `"name":"`+tool+`"`)
+}
+
+// answer returns a handler that always gives the same response.
+func answer(status int, kind, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
 }
 
 // drop closes the connection of a request.
@@ -132,14 +149,12 @@ func TestServerEndsDuringCall(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stateless %v", stateless), func(t *testing.T) {
 			var r *restartable
-			r = newRestartable(t, stateless, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-					if isCall(q, "die") {
-						r.stop()
-						return
-					}
-					next.ServeHTTP(w, q)
-				})
+			r = newRestartable(t, stateless, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+				if isCall(q, "die") {
+					r.stop()
+					return
+				}
+				next.ServeHTTP(w, q)
 			})
 			f := newFixture(t, mcpclient.Options{})
 			a := folder(t)
@@ -180,13 +195,6 @@ func TestServerIsAway(t *testing.T) {
 
 // A server loses its sessions, and says so in one of the ways that are seen.
 func TestServerLosesSession(t *testing.T) {
-	answer := func(status int, kind, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, body)
-		}
-	}
 	for name, says := range map[string]http.HandlerFunc{
 		"404":                       answer(404, "", ""),
 		"404 in words":              answer(404, "text/plain", "session not found\n"),
@@ -201,20 +209,18 @@ func TestServerLosesSession(t *testing.T) {
 			var lost atomic.Value // the session that is lost
 			lost.Store("")
 			var calls atomic.Int64
-			r := newRestartable(t, false, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-					if id := q.Header.Get("Mcp-Session-Id"); id != "" {
-						lost.CompareAndSwap("now", id)
-						if lost.Load() == id {
-							says(w, q)
-							return
-						}
+			r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+				if id := q.Header.Get("Mcp-Session-Id"); id != "" {
+					lost.CompareAndSwap("now", id)
+					if lost.Load() == id {
+						says(w, q)
+						return
 					}
-					if isCall(q, "echo") {
-						calls.Add(1)
-					}
-					next.ServeHTTP(w, q)
-				})
+				}
+				if isCall(q, "echo") {
+					calls.Add(1)
+				}
+				next.ServeHTTP(w, q)
 			})
 			f := newFixture(t, mcpclient.Options{})
 			a := folder(t)
@@ -230,42 +236,29 @@ func TestServerLosesSession(t *testing.T) {
 	}
 }
 
-// A server that never knows its sessions is not asked for ever, and named.
+// A server that never knows its sessions is not asked for ever, and named. An unknown method is
+// answered 404 too.
 func TestServerNeverKnowsSession(t *testing.T) {
-	r := newRestartable(t, false, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+	for refused, c := range map[string]struct {
+		answer http.HandlerFunc
+		most   int64 // sessions
+	}{
+		`MCP server r: it no longer knows the session of the connection: "no such session"`: {
+			answer(404, "text/plain", "no such session\n"), 4},
+		`answered 404 Not Found: "no tools today"`: {answer(404, "application/json",
+			`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no tools today"}}`), 1},
+	} {
+		r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
 			if isCall(q, "echo") {
-				http.Error(w, "no such session", http.StatusNotFound)
+				c.answer(w, q)
 				return
 			}
 			next.ServeHTTP(w, q)
 		})
-	})
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), r.config())
-	_, err := f.try("r.echo", "{}")
-	require.EqualError(t, err, `MCP server r: it no longer knows the session of the connection: "no such session"`)
-	require.LessOrEqual(t, r.initialized.Load(), int64(4))
-}
-
-// An unknown method is answered 404 too.
-func TestUnknownMethodIsNoLostSession(t *testing.T) {
-	r := newRestartable(t, false, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			if isCall(q, "echo") {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusNotFound)
-				_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"no tools today"}}`)
-				return
-			}
-			next.ServeHTTP(w, q)
-		})
-	})
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), r.config())
-	_, err := f.try("r.echo", "{}")
-	require.ErrorContains(t, err, "no tools today")
-	require.EqualValues(t, 1, r.initialized.Load())
+		_, err := r.fixture().try("r.echo", "{}")
+		require.ErrorContains(t, err, refused)
+		require.LessOrEqual(t, r.initialized.Load(), c.most)
+	}
 }
 
 // The stream for notifications ends early, at once, is refused, or never begins. The calls do not
@@ -299,18 +292,15 @@ func TestNotificationStreamEndsEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked atomic.Int64
-			r := newRestartable(t, false, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-					if q.Method == http.MethodGet {
-						asked.Add(1)
-						stream(w, q, next)
-						return
-					}
-					next.ServeHTTP(w, q)
-				})
+			r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+				if q.Method == http.MethodGet {
+					asked.Add(1)
+					stream(w, q, next)
+					return
+				}
+				next.ServeHTTP(w, q)
 			})
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), r.config())
+			f := r.fixture()
 			require.Equal(t, "{}", f.call("r.echo", "{}"))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -335,17 +325,14 @@ func TestNotificationStreamEndsEarly(t *testing.T) {
 // What the server sends on its stream arrives after the stream was cut, too.
 func TestNotificationStreamIsContinued(t *testing.T) {
 	var cut atomic.Int64
-	r := newRestartable(t, false, func(next http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-			if q.Method == http.MethodGet && cut.Add(1) <= 2 {
-				w.Header().Set("Content-Type", "text/event-stream")
-				return
-			}
-			next.ServeHTTP(w, q)
-		})
+	r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+		if q.Method == http.MethodGet && cut.Add(1) <= 2 {
+			w.Header().Set("Content-Type", "text/event-stream")
+			return
+		}
+		next.ServeHTTP(w, q)
 	})
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), r.config())
+	f := r.fixture()
 	f.call("r.echo", "{}")
 	require.Eventually(t, func() bool { return cut.Load() > 2 }, patience, 5*time.Millisecond)
 	f.call("r.change", "{}")
@@ -380,18 +367,15 @@ func TestLostAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var where, echo atomic.Int64
-			r := newRestartable(t, false, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-					switch {
-					case isCall(q, "where") && where.Add(1) == 1, isCall(q, "echo") && echo.Add(1) == 1:
-						lose(w)
-					default:
-						next.ServeHTTP(w, q)
-					}
-				})
+			r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+				switch {
+				case isCall(q, "where") && where.Add(1) == 1, isCall(q, "echo") && echo.Add(1) == 1:
+					lose(w)
+				default:
+					next.ServeHTTP(w, q)
+				}
 			})
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), r.config())
+			f := r.fixture()
 			f.call("r.where", "{}")
 			require.EqualValues(t, 2, where.Load(), "it is read-only")
 			_, err := f.try("r.echo", "{}")
@@ -406,13 +390,6 @@ func TestLostAnswer(t *testing.T) {
 // A server that promised to continue its answer is killed and started again during a call, and does
 // not continue it.
 func TestAnswerIsNotContinued(t *testing.T) {
-	answer := func(status int, kind, body string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, body)
-		}
-	}
 	begin := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "id: 7\ndata:\n\n")
@@ -444,29 +421,26 @@ func TestAnswerIsNotContinued(t *testing.T) {
 			t.Run(revision+" "+name, func(t *testing.T) {
 				var where, echo, asked atomic.Int64
 				var r *restartable
-				r = newRestartableOf(t, revision, revision == "2026-07-28", func(next http.Handler) http.Handler {
-					return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-						switch {
-						case q.Header.Get("Last-Event-Id") != "" && c.rest != nil:
-							asked.Add(1)
-							c.rest(w, q)
-						case isCall(q, "where") && where.Add(1) == 1:
-							begin(w)
-							r.stop()
-							time.AfterFunc(50*time.Millisecond, r.start) // the repeated call waits for it
-						case isCall(q, "echo") && echo.Add(1) == 1:
-							begin(w)
-							r.stop()
-							if c.rest != nil {
-								r.start()
-							}
-						default:
-							next.ServeHTTP(w, q)
+				r = newRestartableOf(t, revision, revision == "2026-07-28", func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+					switch {
+					case q.Header.Get("Last-Event-Id") != "" && c.rest != nil:
+						asked.Add(1)
+						c.rest(w, q)
+					case isCall(q, "where") && where.Add(1) == 1:
+						begin(w)
+						r.stop()
+						time.AfterFunc(50*time.Millisecond, r.start) // the repeated call waits for it
+					case isCall(q, "echo") && echo.Add(1) == 1:
+						begin(w)
+						r.stop()
+						if c.rest != nil {
+							r.start()
 						}
-					})
+					default:
+						next.ServeHTTP(w, q)
+					}
 				})
-				f := newFixture(t, mcpclient.Options{})
-				f.change(roottest.Open(t, folder(t)), r.config())
+				f := r.fixture()
 				_, err := f.try("r.echo", "{}")
 				require.EqualError(t, err, "MCP server r: its answer was lost ("+c.why+"), so it may have done what it was asked to do")
 				require.EqualValues(t, 1, echo.Load(), "it may change something")
@@ -506,19 +480,16 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var sent atomic.Int64
-			r := newRestartable(t, false, func(next http.Handler) http.Handler {
-				return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-					if isCall(q, "echo") && sent.Add(1) <= c.refused {
-						w.Header().Set("Retry-After", c.after)
-						w.WriteHeader(c.status)
-						_, _ = io.WriteString(w, c.answer)
-						return
-					}
-					next.ServeHTTP(w, q)
-				})
+			r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+				if isCall(q, "echo") && sent.Add(1) <= c.refused {
+					w.Header().Set("Retry-After", c.after)
+					w.WriteHeader(c.status)
+					_, _ = io.WriteString(w, c.answer)
+					return
+				}
+				next.ServeHTTP(w, q)
 			})
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), r.config())
+			f := r.fixture()
 			_, err := f.try("r.echo", "{}")
 			if c.says == "" {
 				require.NoError(t, err)
@@ -531,18 +502,15 @@ func TestRetryAfter(t *testing.T) {
 	}
 	t.Run("at the start", func(t *testing.T) {
 		var asked atomic.Int64
-		r := newRestartable(t, false, func(next http.Handler) http.Handler {
-			return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-				if asked.Add(1) <= 3 {
-					w.Header().Set("Retry-After", "0.01")
-					w.WriteHeader(http.StatusServiceUnavailable)
-					return
-				}
-				next.ServeHTTP(w, q)
-			})
+		r := newRestartable(t, false, func(w http.ResponseWriter, q *http.Request, next http.Handler) {
+			if asked.Add(1) <= 3 {
+				w.Header().Set("Retry-After", "0.01")
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			next.ServeHTTP(w, q)
 		})
-		f := newFixture(t, mcpclient.Options{})
-		f.change(roottest.Open(t, folder(t)), r.config())
+		f := r.fixture()
 		require.Equal(t, "{}", f.call("r.echo", "{}"))
 		require.Zero(t, f.Servers()[0].Restarts)
 	})
