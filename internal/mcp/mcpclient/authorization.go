@@ -170,8 +170,12 @@ func bearerChallenges(res *http.Response) []oauthex.Challenge {
 func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last != nil && !a.last.hasEnded() {
-		return a.last, nil
+	if a.last != nil {
+		select {
+		case <-a.last.done:
+		default:
+			return a.last, nil
+		}
 	}
 	a.network.setServer(a.server.config.URL, res)
 	listener, err := a.listen()
@@ -428,16 +432,6 @@ func (s *server) awaitAuthorization() error {
 	s.signingIn = nil
 	s.mu.Unlock()
 	return err
-}
-
-// hasEnded reports whether the authorization was obtained or given up.
-func (one *authorization) hasEnded() bool {
-	select {
-	case <-one.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // wait waits until the authorization has been obtained.

@@ -385,7 +385,7 @@ func (c *connection) abandon(ctx context.Context, cause error) error {
 	if c.process == nil {
 		return cause
 	}
-	transportErr := c.stdio.err()
+	transportErr := c.stdio.writer.Err()
 	c.stopProcess(ctx)
 	return c.exitError(cause, transportErr)
 }
@@ -395,7 +395,7 @@ func (c *connection) abandon(ctx context.Context, cause error) error {
 func (c *connection) limitExceeded() error {
 	var cause error
 	if c.stdio != nil {
-		cause = c.stdio.err()
+		cause = c.stdio.writer.Err()
 	} else {
 		cause = context.Cause(c.http.ctx)
 	}

@@ -346,7 +346,7 @@ func (s *server) connectionError(c *connection) error {
 		err = errors.New("it closed the connection")
 	}
 	if c.process != nil {
-		cause := c.stdio.err()
+		cause := c.stdio.writer.Err()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
 		defer cancel()
 		c.stopProcess(ctx)

@@ -54,9 +54,6 @@ func (t *stdioTransport) Close() error {
 	return nil
 }
 
-// err returns the first error that ended the connection, or nil while it lasts.
-func (t *stdioTransport) err() error { return t.writer.Err() }
-
 // Read implements [mcp.Connection]. The SDK calls it from one goroutine. Close interrupts it.
 func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 	m, err := t.next()
@@ -65,7 +62,7 @@ func (t *stdioTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 	}
 	if err != nil {
 		t.writer.End(err)
-		return nil, t.err()
+		return nil, t.writer.Err()
 	}
 	return m, nil
 }
