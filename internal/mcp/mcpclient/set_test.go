@@ -56,23 +56,15 @@ func TestRootsInOrder(t *testing.T) {
 	}
 }
 
-// Clause A22.
+// Clauses A22, M4.
 func TestParallelSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
 	one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-	one.change(roottest.Open(t, a), self("s", "sdk"))
+	one.change(roottest.Open(t, a, b), self("s", "sdk"))
 	two.change(roottest.Open(t, b), self("s", "sdk"))
 	require.Equal(t, a, one.where("s").Cwd)
 	require.Equal(t, b, two.where("s").Cwd)
 	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
-}
-
-// Clause M4.
-func TestWorkingDirectory(t *testing.T) {
-	cwd, other := folder(t), folder(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, cwd, other), self("s", "sdk"))
-	require.Equal(t, cwd, f.where("s").Cwd)
 }
 
 // Clause M4.
