@@ -151,38 +151,31 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 // server says that it is too long.
 const smallTranscript = 8 << 10
 
-// askForSummary asks the model for a summary, of a shorter transcript if the server says that it is
-// too long. It returns the transcript.
+// askForSummary asks the model for a summary of the conversation, of a shorter transcript if the
+// server says that it is too long. It returns the transcript.
 func (t *modelTurn) askForSummary(
 	ctx context.Context, focus string,
 ) (transcript, summary string, err error) {
+	if focus != "" {
+		focus = " Keep in particular: " + focus
+	}
+	onRetry := func(r llm.Retry) error { return t.showRetry(ctx, r) }
 	for most := 3 * room(t.endpoint.Model()); ; most = len(transcript) / 2 {
 		transcript = text.Shorten(t.conversation.transcript(), most)
-		summary, err = t.summaryOf(ctx, transcript, focus)
+		order := "This is the conversation:\n\n" + transcript + "Summarise it." + focus
+		answer, finish, err := t.endpoint.collect(ctx, llm.Request{
+			System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}, onRetry)
+		if _, failed := t.pay(ctx, finish.Usage); err == nil {
+			err = failed
+		}
+		if summary = strings.TrimSpace(answer); err == nil && summary == "" {
+			err = errors.New("the model's answer is empty")
+		}
 		failed, ok := errors.AsType[*llm.Error](err)
 		if !ok || failed.Kind != llm.TooLong || len(transcript) <= smallTranscript {
 			return transcript, summary, err
 		}
 	}
-}
-
-// summaryOf asks the model for a summary of a transcript.
-func (t *modelTurn) summaryOf(ctx context.Context, transcript, focus string) (string, error) {
-	order := "This is the conversation:\n\n" + transcript + "Summarise it."
-	if focus != "" {
-		order += " Keep in particular: " + focus
-	}
-	request := llm.Request{System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}
-	onRetry := func(r llm.Retry) error { return t.showRetry(ctx, r) }
-	answer, finish, err := t.endpoint.collect(ctx, request, onRetry)
-	if _, failed := t.pay(ctx, finish.Usage); err == nil {
-		err = failed
-	}
-	answer = strings.TrimSpace(answer)
-	if err == nil && answer == "" {
-		err = errors.New("the model's answer is empty")
-	}
-	return answer, err
 }
 
 //go:embed summary.md

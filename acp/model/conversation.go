@@ -193,9 +193,6 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	if u.Kind != sessionstore.UserMessageChunk {
 		c.endPrompt()
 	}
-	if last := len(c.past) - 1; last >= 0 && u.Kind == sessionstore.ToolCall {
-		c.past[last].acted = true
-	}
 	switch u.Kind {
 	case sessionstore.UserMessageChunk, sessionstore.AgentMessageChunk, sessionstore.ToolCall,
 		sessionstore.ToolCallUpdate:

@@ -17,7 +17,6 @@ import (
 type pastPrompt struct {
 	before knowledge // of the conversation
 	hidden bool      // the model does not see it: a slash command, or left out
-	acted  bool      // it has tool calls
 	said   string    // its first text
 }
 
@@ -73,10 +72,7 @@ func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	if undone[0].said == "" {
 		said = "your last prompt"
 	}
-	report := "The model has forgotten " + said + " and what followed.\n"
-	if slices.ContainsFunc(undone, func(p pastPrompt) bool { return p.acted }) {
-		report += "\nFiles were not changed. To see the model's changes, look at the calls above, or ask git.\n"
-	}
+	report := "The model has forgotten " + said + " and what followed. Files were not changed.\n"
 	t.tools.mentions = discovery.Mentions{}
 	return stopped, t.updates.Commit(ctx, meta{Note: true, Undone: true}.message(report))
 }
