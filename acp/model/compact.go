@@ -187,7 +187,7 @@ var summaryPrompt string
 func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end()
+	c.endMessage()
 	limit := room(m)
 	c.shortenResults(max(limit-estimate(r), limit/4))
 	r.Messages = m.Readable(c.messages) // as the client does, so that omitted parts are not counted
@@ -387,7 +387,7 @@ func (c *conversation) isNew() bool {
 func (c *conversation) transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end()
+	c.endMessage()
 	return c.transcribe(c.messages)
 }
 

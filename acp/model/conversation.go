@@ -219,7 +219,7 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		c.continueWith(u.Kind, said)
 	}
 	if said.Meta.Ours.Rejected {
-		c.end()
+		c.endMessage()
 		c.rejected = true
 	}
 }
@@ -380,8 +380,8 @@ func (c *conversation) endParts(after int) {
 	}
 }
 
-// end completes the last message.
-func (c *conversation) end() {
+// endMessage completes the last message.
+func (c *conversation) endMessage() {
 	c.endCalls()
 	c.endParts(maxAfter)
 }
@@ -391,7 +391,7 @@ func (c *conversation) endPrompt() prompts.Command {
 	if len(c.blocks) == 0 {
 		return prompts.Command{}
 	}
-	c.end()
+	c.endMessage()
 	parts, call := promptParts(c.blocks)
 	c.blocks = nil
 	before := c.knowledge

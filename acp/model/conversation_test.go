@@ -281,7 +281,7 @@ func TestRestoredHistory(t *testing.T) {
 				0)
 			require.NoError(t, err)
 			require.Equal(t, len(c.history), n)
-			got.end()
+			got.endMessage()
 			require.Equal(t, c.want, got.messages)
 		})
 	}
@@ -435,7 +435,7 @@ func TestRecordedUpdateThatFails(t *testing.T) {
 	gone := errors.New("gone")
 	r := recorded{updatesFunc(func(backend.Update) error { return gone }), &c}
 	require.ErrorIs(t, r.Update(t.Context(), backend.Text("Hello")), gone)
-	c.end()
+	c.endMessage()
 	require.Empty(t, c.messages, "it was not stored either")
 }
 

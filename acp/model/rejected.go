@@ -40,7 +40,7 @@ func (c *conversation) leaveOutPrompt(m meta) {
 // leaveOutMedia replaces the images and documents that the model has not seen by notes. The lock
 // must be held.
 func (c *conversation) leaveOutMedia() {
-	c.end()
+	c.endMessage()
 	unanswered := c.unanswered()
 	copy(unanswered, llm.ReplaceMedia(unanswered, func(llm.Media) llm.Text {
 		return "[An image or document was left out, because your server rejected it.]"
@@ -49,7 +49,7 @@ func (c *conversation) leaveOutMedia() {
 
 // forgetThoughts removes what the model has thought. The lock must be held.
 func (c *conversation) forgetThoughts() {
-	c.end()
+	c.endMessage()
 	for i, m := range c.messages {
 		c.messages[i].Parts = nil
 		for _, p := range m.Parts {
@@ -69,7 +69,7 @@ func (c *conversation) forgetThoughts() {
 func (c *conversation) endsWithMedia() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end()
+	c.endMessage()
 	return slices.ContainsFunc(c.unanswered(), func(m llm.Message) bool {
 		return slices.ContainsFunc(m.Parts, llm.HasMedia)
 	})
