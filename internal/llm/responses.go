@@ -153,13 +153,13 @@ func responsesOutput(parts []Part) any {
 }
 
 func newResponsesDecoder(_ variant, to *answer) decoder {
-	return &responsesDecoder{answer: to}
+	return &responsesDecoder{answer: to, streamed: map[int]bool{}}
 }
 
 type responsesDecoder struct {
 	*answer
-	item          int // the current item: its number, from 1
-	said, thought int // the last item of which text has arrived, and thoughts
+	item     int          // the number of the current item
+	streamed map[int]bool // items of which text or thoughts have arrived
 }
 
 // responsesItem is a part of an answer.
@@ -222,23 +222,23 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 	if err := decodeEvent(e, &event); err != nil {
 		return err
 	}
-	d.began, d.item = true, event.Index+1
+	d.began, d.item = true, event.Index
 	switch kind := cmp.Or(event.Type, e.Name); kind {
 	case "response.output_item.added":
-		d.forget()
+		delete(d.streamed, d.item) // not every server numbers items
 		if event.Item.Type == "function_call" {
 			d.beginCall(event.Item)
 		}
 	case "response.output_text.delta", "response.refusal.delta":
 		d.refused = d.refused || kind == "response.refusal.delta"
-		d.said = d.item
+		d.streamed[d.item] = true
 		d.say(event.Delta)
 	case "response.reasoning_summary_part.added":
-		if d.thought == d.item {
+		if d.streamed[d.item] {
 			d.think("\n\n")
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		d.thought = d.item
+		d.streamed[d.item] = true
 		d.think(event.Delta)
 	case "response.function_call_arguments.delta":
 		if call := d.open(d.item, ""); call != nil {
@@ -269,17 +269,6 @@ func (d *responsesDecoder) flush() {
 	}
 }
 
-// forget resets what is known about an item that begins. It may have the number of an earlier one,
-// because not every server numbers items.
-func (d *responsesDecoder) forget() {
-	if d.said == d.item {
-		d.said = 0
-	}
-	if d.thought == d.item {
-		d.thought = 0
-	}
-}
-
 // beginCall begins the call of an item.
 func (d *responsesDecoder) beginCall(item responsesItem) *pendingCall {
 	call := d.begin(d.item, item.CallID, item.Name)
@@ -298,22 +287,23 @@ func (d *responsesDecoder) replace(call *pendingCall, arguments written) {
 
 // endItem ends an item, and adds the parts that were not streamed.
 func (d *responsesDecoder) endItem(item responsesItem) {
-	defer d.forget()
+	streamed := d.streamed[d.item]
+	delete(d.streamed, d.item)
 	switch item.Type {
 	case "message":
-		streamed := d.said == d.item
+		said := streamed
 		for _, c := range item.Content {
 			if c != nil && !streamed {
-				d.said, d.refused = d.item, d.refused || c.Refusal != ""
+				said, d.refused = true, d.refused || c.Refusal != ""
 				d.say(c.Text + c.Refusal)
 			}
 		}
-		if d.said == d.item && item.attached != nil {
+		if said && item.attached != nil {
 			d.keep(Thinking{Attached: item.attached})
 		}
 	case "reasoning":
 		text := item.thought()
-		if d.thought != d.item {
+		if !streamed {
 			d.think(text)
 		}
 		d.keep(Thinking{Text: text, Attached: item.attached})
