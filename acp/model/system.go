@@ -20,8 +20,15 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-//go:embed system.md
-var systemText string
+// systemText is our own text, and the others say what a mode means for the model.
+var (
+	//go:embed system.md
+	systemText string
+	//go:embed read_only.md
+	readOnlyText string
+	//go:embed plan.md
+	planText string
+)
 
 // maxSkills is the maximum size of the list of skills, in bytes.
 const maxSkills = 16 << 10
@@ -83,7 +90,7 @@ func (s *modelSession) systemPrompt(m mode, endpoint *endpoint) string {
 			"accept them or they do not fit into your context: " + listNames(names) +
 			". If you need one, say so.\n")
 	}
-	b.WriteString(describeMode(m))
+	b.WriteString(map[mode]string{readOnly: readOnlyText, planning: planText}[m])
 	return b.String()
 }
 
@@ -209,25 +216,6 @@ func describeSkills(skills []discovery.Artifact, share int) string {
 		fmt.Fprintf(&b, "\nand %d more: find_skills finds them by words of the task\n", left)
 	}
 	return b.String()
-}
-
-// describeMode says what the session's mode means for the model.
-func describeMode(m mode) string {
-	switch m {
-	case readOnly:
-		return "\n# Mode: read only\n\n" +
-			"The user wants nothing to be changed. You have no tools that change files or run " +
-			"commands. If the task needs a change, describe it, and say that the user can choose " +
-			"another mode.\n"
-	case planning:
-		return "\n# Mode: plan\n\n" +
-			"The user wants a plan before anything is changed. You have no tools that change " +
-			"files or run commands. Read what you need, ask about what is unclear and matters, " +
-			"and then present a plan: what changes in which files, in which order, how it is " +
-			"checked, and what could go wrong. Stop there: the user chooses another mode to have " +
-			"it carried out.\n"
-	}
-	return ""
 }
 
 // tellRoots adds a note to the user's message about how the roots have changed since the model last
