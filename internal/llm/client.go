@@ -160,7 +160,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 			return failed
 		}
 		read := func(answer io.Reader) error { return c.read(answer, variant, yield) }
-		failed = c.do(ctx, http.MethodPost, c.model.BaseURL+c.format.answers, body, read)
+		failed = c.do(ctx, c.model.BaseURL+c.format.answers, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
@@ -173,7 +173,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 func (c *Client) List(ctx context.Context) ([]string, error) {
 	var names []string
 	address := c.model.BaseURL + c.format.models
-	failed := c.do(ctx, http.MethodGet, address, nil, func(body io.Reader) error {
+	failed := c.do(ctx, address, nil, func(body io.Reader) error {
 		var list struct{ Data, Models []struct{ ID, Name string } }
 		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
@@ -217,11 +217,12 @@ type failure struct {
 	begun     bool // a part of the answer has arrived
 }
 
-// do sends a request once, or twice if the key is replaced, and lets use read the response.
+// do sends a request once, or twice if the key is replaced, and lets use read the response. body is
+// nil for a GET.
 func (c *Client) do(
-	ctx context.Context, method, address string, body []byte, use func(io.Reader) error,
+	ctx context.Context, address string, body []byte, use func(io.Reader) error,
 ) *failure {
-	e, missing := exchange{method: method, address: address, body: body}, "there is no key for"
+	e, missing := exchange{address: address, body: body}, "there is no key for"
 	var err error
 	if e.key, err = c.key(ctx, ""); err == nil {
 		missing = "a header is missing for"
@@ -245,9 +246,9 @@ func (c *Client) do(
 
 // exchange is an HTTP request, as far as it differs from others.
 type exchange struct {
-	method, address, key string
-	headers              map[string]string
-	body                 []byte
+	address, key string
+	headers      map[string]string
+	body         []byte // nil for a GET
 }
 
 // attempt sends a request once, lets use read the response, and explains a failure to the user.
@@ -320,7 +321,7 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 		}
 		address += joint + c.query
 	}
-	request, err := http.NewRequestWithContext(ctx, e.method, address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -334,6 +335,7 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 	request.Header.Set("Accept", "text/event-stream, application/json")
 	request.Header.Set("User-Agent", "acp-agent")
 	if e.body != nil {
+		request.Method = http.MethodPost
 		request.Header.Set("Content-Type", "application/json")
 		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(e.body)) }
 		request.Body, request.ContentLength = read(), int64(len(e.body))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -50,16 +49,23 @@ func (c *Client) AskWindow(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
 	root := strings.TrimSuffix(c.model.BaseURL, "/v1")
-	name := string(strictjson.Encode(map[string]string{"model": c.model.Name}))
-	for _, q := range []struct{ path, body string }{
-		{"/api/ps", ""},        // Ollama, a loaded model: https://docs.ollama.com/api/ps
-		{"/api/show", name},    // Ollama, otherwise
-		{"/props", ""},         // llama.cpp, tools/server/README.md
-		{"/api/v0/models", ""}, // https://lmstudio.ai/docs/developer/rest/endpoints
-		{"/v1/models", ""},     // vLLM, max_model_len
+	name := strictjson.Encode(map[string]string{"model": c.model.Name})
+	for _, q := range []struct {
+		path string
+		body []byte
+	}{
+		{"/api/ps", nil},        // Ollama, a loaded model: https://docs.ollama.com/api/ps
+		{"/api/show", name},     // Ollama, otherwise
+		{"/props", nil},         // llama.cpp, tools/server/README.md
+		{"/api/v0/models", nil}, // https://lmstudio.ai/docs/developer/rest/endpoints
+		{"/v1/models", nil},     // vLLM, max_model_len
 	} {
 		var told toldWindow
-		c.ask(ctx, root+q.path, q.body, &told)
+		_ = c.do(ctx, root+q.path, q.body, func(answer io.Reader) error {
+			text, err := io.ReadAll(io.LimitReader(answer, windowSize))
+			_ = json.Unmarshal(text, &told) // as far as it can be decoded
+			return err
+		})
 		if tokens := told.tokens(c.model.Name); tokens > 0 && tokens <= maxTokenCount {
 			c.window.left = 0
 			c.window.asked.Store(int64(tokens))
@@ -117,18 +123,4 @@ func isLocal(baseURL string) bool {
 	}
 	ip, err := netip.ParseAddr(u.Hostname())
 	return secret.IsLoopback(u.Hostname()) || err == nil && ip.IsPrivate()
-}
-
-// ask sends a request for something other than an answer of the model, and decodes the response
-// into into, as far as it can.
-func (c *Client) ask(ctx context.Context, address, body string, into any) {
-	method, sent := http.MethodGet, []byte(nil)
-	if body != "" {
-		method, sent = http.MethodPost, []byte(body)
-	}
-	_ = c.do(ctx, method, address, sent, func(answer io.Reader) error {
-		text, err := io.ReadAll(io.LimitReader(answer, windowSize))
-		_ = json.Unmarshal(text, into)
-		return err
-	})
 }
