@@ -101,9 +101,6 @@ func ReplaceMedia(messages []Message, note func(Media) Text) []Message {
 }
 
 func replaceMedia(parts []Part, note func(Media) Text) []Part {
-	if !slices.ContainsFunc(parts, HasMedia) {
-		return parts
-	}
 	parts = slices.Clone(parts)
 	for i, p := range parts {
 		switch p := p.(type) {
@@ -154,13 +151,6 @@ func isMarked(messages []Message) func(i int) bool {
 // merged returns messages in which successive messages of one role are joined, because many servers
 // require that roles alternate.
 func merged(messages []Message) []Message {
-	alternate := true
-	for i, m := range messages {
-		alternate = alternate && len(m.Parts) > 0 && (i == 0 || m.Role != messages[i-1].Role)
-	}
-	if alternate {
-		return messages
-	}
 	var all []Message
 	for _, m := range messages {
 		if last := len(all) - 1; last >= 0 && all[last].Role == m.Role {
