@@ -39,10 +39,12 @@ type knowledge struct {
 
 	rejected bool // the server has not accepted the last request
 
-	excerpts           map[string]string // of results that are left out, by ID, for summaries
-	fitting            int               // number of messages without results that are too large
-	sent               int               // estimate for the last request
-	counted, estimated int               // tokens of a request as the server counted and we estimated them, or 0
+	excerpts map[string]string // of results that are left out, by ID, for summaries
+	fitting  int               // number of messages without results that are too large
+	sent     int               // estimate for the last request
+	// counted and estimated are the tokens of a request as the server counted and we estimated
+	// them, or 0.
+	counted, estimated int
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means for the model.
@@ -75,7 +77,7 @@ type meta struct {
 	Undone bool `json:"undone,omitempty"`
 	// Rejected says that the server has not accepted the last request.
 	Rejected bool `json:"rejected,omitempty"`
-	// Omitted says that the images and documents of the last message are hidden from the model.
+	// Omitted says that the images and documents that the model has not answered are hidden from it.
 	Omitted bool `json:"withoutMedia,omitempty"`
 	// Forgotten says that the thoughts so far are hidden from the model.
 	Forgotten bool `json:"withoutThoughts,omitempty"`

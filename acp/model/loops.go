@@ -56,6 +56,9 @@ func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus
 		}
 	}
 	key := callEnd{sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result})), outcome}
+	if t.ends == nil {
+		t.ends = map[callEnd]int{}
+	}
 	t.ends[key]++
 	n := t.ends[key]
 	if n >= most {

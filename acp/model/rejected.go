@@ -13,11 +13,11 @@ import (
 )
 
 // A request that a server does not accept would be rejected for ever if it was only sent again with
-// the next prompt. The server's words do not tell the reason. If the last message has images or
-// documents, they are left out. If that does not help, the prompt is; if the prompt before it was
-// rejected too, everything that the model has not answered is. The server has accepted the rest
-// before, except for the model's last answer and what only another model accepts: only the user can
-// decide about these.
+// the next prompt. The server's words do not tell the reason. If what the model has not answered
+// has images or documents, they are left out. If that does not help, the prompt is; if the prompt
+// before it was rejected too, everything that the model has not answered is. The server has accepted
+// the rest before, except for the model's last answer and what only another model accepts: only the
+// user can decide about these.
 
 // leaveOutPrompt leaves out the last prompt and what followed it, or everything that the model has
 // not answered. The lock must be held.
@@ -37,8 +37,8 @@ func (c *conversation) leaveOutPrompt(m meta) {
 	c.ignored, c.rejected = ignored, rejected
 }
 
-// leaveOutMedia replaces the images and documents that the model has not seen by notes. The lock
-// must be held.
+// leaveOutMedia replaces the images and documents that the model has not answered by notes. The
+// lock must be held.
 func (c *conversation) leaveOutMedia() {
 	c.endMessage()
 	unanswered := c.unanswered()
@@ -65,7 +65,7 @@ func (c *conversation) forgetThoughts() {
 	}
 }
 
-// endsWithMedia reports whether there are images or documents that the model has not seen.
+// endsWithMedia reports whether there are images or documents that the model has not answered.
 func (c *conversation) endsWithMedia() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,8 +104,8 @@ func mayReject(e *llm.Error) bool {
 	return false
 }
 
-// leaveOut is called with the error of a request. If the server may have rejected images or
-// documents of the last message, leaveOut leaves them out of the next request and all further ones,
+// leaveOut is called with the error of a request. If the server may have rejected new images or
+// documents, leaveOut leaves them out of the next request and all further ones,
 // tells the user, and returns nil. So it does with thoughts, without a word.
 func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*llm.Error](err)

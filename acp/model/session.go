@@ -67,7 +67,7 @@ func (s *modelSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
 ) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}, loops: loops{ends: map[callEnd]int{}}}
+		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}}
 		response, err := t.run(ctx, params)
 		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
 		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))
