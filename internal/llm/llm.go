@@ -21,43 +21,23 @@ const (
 	Anthropic API = "anthropic"
 )
 
-// Model describes a model: how to reach it, and what it accepts.
+// Model describes a model. The fields are explained at acp/model.Model.
 type Model struct {
-	// ID is the user's name for the model, and Name its server's.
-	ID, Name string
-	// API is the wire format of the server, by default [OpenAI].
-	API API
-	// BaseURL is the address of the API, to which "/chat/completions", "/responses" or
-	// "/v1/messages" is added before a query. By default it is that of the company that defined the
-	// API.
-	BaseURL string
-	// Key returns the key for the server. It is called before each request, with rejected "". If
-	// the server rejects the key, Key is called again with that key, and if it returns another one,
-	// the request is sent once more. Nil means that the server needs no key.
-	Key func(ctx context.Context, rejected string) (string, error)
-	// Headers returns additional headers, which replace others of the same name. It is called
-	// before each request. Nil means no headers.
-	Headers func() (map[string]string, error)
-	// ContextTokens limits a request and its answer together. By default it is the number that a
-	// server on this machine or in a private network reports, otherwise 128,000.
+	ID            string
+	API           API
+	BaseURL       string
+	Name          string
+	Key           func(ctx context.Context, rejected string) (string, error)
+	Headers       func() (map[string]string, error)
 	ContextTokens int
-	// MaxTokens limits an answer, including thinking. Anthropic requires a limit: the default is
-	// 32,000 for Claude 4 and later, and 8,192 for other models. For OpenAI it is no limit.
-	MaxTokens int
-	// InstructionTokens is about how many tokens the instructions of folders may have in a request,
-	// 0 for a share of the context. Package acp/model obeys it.
+	MaxTokens     int
+	// InstructionTokens is not used here.
 	InstructionTokens int
-	// Silence is how long the server may send no part of an answer, 0 for five minutes.
-	Silence time.Duration
-	// TextOnly means that the model does not accept images, and PDF whether it accepts PDF
-	// documents: by default Claude from 3.5 on does, and models on OpenAI's own server.
-	TextOnly bool
-	PDF      *bool
-	// Prices are those of the tokens. Nil means that no costs are shown.
-	Prices *Prices
-	// Fallback is the ID of the model that answers for the rest of a turn if this one's server
-	// cannot be reached or is overloaded, "" for none.
-	Fallback string
+	Silence           time.Duration
+	TextOnly          bool
+	PDF               *bool
+	Prices            *Prices
+	Fallback          string
 }
 
 // Prices are the prices of a million tokens of a model.
