@@ -59,7 +59,9 @@ func (t *modelTurn) help(ctx context.Context, _ string) (backend.Raw, error) {
 	var b strings.Builder
 	b.WriteString("Type what you want the model to do, or one of these commands:\n\n")
 	shown := ownCommands()
-	for _, name := range []string{backend.RootsCommand, backend.MCPCommand, backend.PermissionsCommand} {
+	for _, name := range []string{
+		backend.RootsCommand, backend.MCPCommand, backend.PermissionsCommand,
+	} {
 		shown = append(shown, slashCommand{AvailableCommand: backend.AdapterCommand(name)})
 	}
 	for _, c := range shown {
