@@ -78,7 +78,7 @@ func (cs *childSession) leave(
 		return nil, u.release(ctx)
 	}
 	defer cs.child.router.detach(cs)
-	if now := cs.child.router.route(cs.key).session; now == nil || now == cs {
+	if now := cs.child.router.find(cs.key).session; now == nil || now == cs {
 		result, err = cs.child.closeSession(ctx, cs.id, params)
 	}
 	return result, errors.Join(err, u.release(ctx))

@@ -57,7 +57,7 @@ func (p *proxy) Sessions(
 					c.log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
-				if c.router.route(p.Key(f.State)).subagent != nil {
+				if c.router.find(p.Key(f.State)).subagent != nil {
 					continue // it is part of a session
 				}
 				if !yield(f, nil) {

@@ -110,7 +110,7 @@ func (c *child) passSessionless(ctx context.Context, r *jsonrpc.Request) jsonrpc
 
 // route delivers m to its session, holds it for a session that is being opened, or rejects it.
 func (c *child) route(id string, m message) {
-	to, err := c.router.find(id, m)
+	to, err := c.router.findOrHold(id, m)
 	m.from = to.subagent
 	switch {
 	case err != nil:
@@ -147,8 +147,8 @@ var (
 	errDuplicateID = errors.New("the agent gave a new session the id of an existing one")
 )
 
-// route says whom a message is about.
-type route struct {
+// recipient is whom a message is about.
+type recipient struct {
 	session  *childSession
 	subagent *subagent // nil for the session itself
 }
@@ -159,21 +159,25 @@ type router struct {
 	maxHeld, maxBytes int
 
 	mu       sync.Mutex
-	routes   map[string]route
-	creating int                  // sessions that are being created
-	held     map[string][]message // by unknown id
-	count    int                  // number of held messages
-	bytes    int                  // of their params
+	routes   map[string]recipient
+	creating int           // sessions that are being created
+	held     []heldMessage // in order
+	bytes    int           // of their params
+}
+
+// heldMessage is a message for the unknown id.
+type heldMessage struct {
+	message
+	id string
 }
 
 func newRouter(maxHeld, maxBytes int) *router {
-	return &router{maxHeld: maxHeld, maxBytes: maxBytes,
-		routes: make(map[string]route), held: make(map[string][]message)}
+	return &router{maxHeld: maxHeld, maxBytes: maxBytes, routes: make(map[string]recipient)}
 }
 
-// find returns the route of an id. If such a session may still be created, it holds m and returns
-// the zero route; otherwise it returns an error.
-func (r *router) find(id string, m message) (route, error) {
+// findOrHold returns the recipient with an id. If such a session may still be created, it holds m
+// and returns none; otherwise it returns an error.
+func (r *router) findOrHold(id string, m message) (recipient, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to, known := r.routes[id]
@@ -182,11 +186,10 @@ func (r *router) find(id string, m message) (route, error) {
 		return to, nil
 	case r.creating == 0:
 		return to, errUnknownSession
-	case r.count == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
+	case len(r.held) == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
 		return to, errTooManyHeld
 	}
-	r.held[id] = append(r.held[id], m)
-	r.count++
+	r.held = append(r.held, heldMessage{m, id})
 	r.bytes += len(m.params)
 	return to, nil
 }
@@ -211,7 +214,7 @@ func (r *router) announce(
 		return nil, nil, errManySubagents
 	}
 	sub.session.subagents++
-	r.routes[sub.id] = route{sub.session, sub}
+	r.routes[sub.id] = recipient{sub.session, sub}
 	held = r.takeHeldLocked(sub.id)
 	for i := range held {
 		held[i].from = sub
@@ -219,8 +222,8 @@ func (r *router) announce(
 	return sub, held, nil
 }
 
-// route returns the route of an id, or the zero route.
-func (r *router) route(id string) route {
+// find returns the recipient with an id, or none.
+func (r *router) find(id string) recipient {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.routes[id]
@@ -252,17 +255,12 @@ func (r *router) begin() {
 }
 
 // end undoes begin. The last call returns the messages that are still held.
-func (r *router) end() (orphans []message) {
+func (r *router) end() (orphans []heldMessage) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.creating--; r.creating > 0 {
-		return nil
+	if r.creating--; r.creating == 0 {
+		orphans, r.held, r.bytes = r.held, nil, 0
 	}
-	for _, held := range r.held {
-		orphans = append(orphans, held...)
-	}
-	clear(r.held)
-	r.count, r.bytes = 0, 0
 	return orphans
 }
 
@@ -275,26 +273,27 @@ func (r *router) attach(id string, s *childSession) (held []message, err error) 
 	if taken && (to.subagent != nil || !to.session.outdated.Load()) {
 		return nil, errDuplicateID
 	}
-	r.routes[id] = route{session: s}
+	r.routes[id] = recipient{session: s}
 	return r.takeHeldLocked(id), nil
 }
 
 // takeHeldLocked returns the messages held for an id, and holds them no longer.
-func (r *router) takeHeldLocked(id string) []message {
-	held := r.held[id]
-	delete(r.held, id)
-	r.count -= len(held)
-	for _, m := range held {
-		r.bytes -= len(m.params)
-	}
-	return held
+func (r *router) takeHeldLocked(id string) (taken []message) {
+	r.held = slices.DeleteFunc(r.held, func(h heldMessage) bool {
+		if h.id == id {
+			taken = append(taken, h.message)
+			r.bytes -= len(h.params)
+		}
+		return h.id == id
+	})
+	return taken
 }
 
 // detach removes the routes of a session and of its subagents.
 func (r *router) detach(cs *childSession) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.routes, func(_ string, to route) bool { return to.session == cs })
+	maps.DeleteFunc(r.routes, func(_ string, to recipient) bool { return to.session == cs })
 }
 
 // barrier makes sure that messages which the child sends after a response reach the client after

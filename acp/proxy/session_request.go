@@ -95,7 +95,7 @@ func (s *session) create(
 	c.router.begin()
 	defer func() {
 		for _, m := range c.router.end() {
-			c.reject(m, errUnknownSession)
+			c.reject(m.message, errUnknownSession)
 		}
 	}()
 	s.updates.end()

@@ -95,7 +95,7 @@ func (cs *childSession) keyOf(id string) string {
 	if id == cs.key {
 		return sessionstore.ParentKey
 	}
-	if to := cs.child.router.route(id); to.subagent != nil && to.session == cs {
+	if to := cs.child.router.find(id); to.subagent != nil && to.session == cs {
 		return to.subagent.key
 	}
 	return id
