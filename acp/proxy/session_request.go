@@ -102,60 +102,57 @@ func (s *session) create(
 	if r.method == backend.Fork {
 		s.updates.set(discarding) // some agents replay the copy
 	}
-	var mu sync.Mutex // guards the rest, which the read loop sets
+	var mu sync.Mutex // guards the next two until the response was handled
 	var abandoned bool
 	var created openResult
 	var invalid error
 	_, err = c.requestFunc(ctx, string(r.method), params, func(response backend.Raw, err error) {
+		if err != nil {
+			return
+		}
+		answered, err := r.created(response)
 		mu.Lock()
-		defer mu.Unlock()
+		created = answered
+		late := abandoned
+		mu.Unlock()
 		switch {
 		case err != nil:
-		case abandoned:
-			c.discard(response)
+		case late:
+			c.discard(answered.session.id)
 		default:
-			created, invalid = s.created(ctx, r, response)
+			if err = answered.session.attach(); err == nil {
+				s.finishReplay(ctx)
+			}
 		}
+		invalid = err
 	})()
-	mu.Lock()
-	defer mu.Unlock()
 	if err == nil {
 		return created, invalid
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	abandoned = true
-	if created.session != nil { // the response came at the last moment
-		created.session.abandon(s)
-		c.discard(withSessionID(backend.Raw(`{}`), created.session.id))
+	if cs := created.session; cs != nil { // the response came at the last moment
+		cs.abandon(s)
+		c.discard(cs.id)
 	}
 	return o, err
 }
 
-// created routes the messages of a session that the child has created to s. It runs on the read
-// loop.
-func (s *session) created(
-	ctx context.Context, r opening, response backend.Raw,
-) (o openResult, err error) {
+// created returns the session in a response of the child, which has created it.
+func (r opening) created(response backend.Raw) (openResult, error) {
 	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
-		return o, fmt.Errorf("the agent answered %s without a session id", r.method)
+		return openResult{}, fmt.Errorf("the agent answered %s without a session id", r.method)
 	}
 	cs := newChildSession(r.use.child, id)
 	r.use.opened = true
 	cs.join(r.use)
-	if err := cs.attach(); err != nil {
-		return o, err
-	}
-	s.finishReplay(ctx)
 	return openResult{session: cs, result: result}, nil
 }
 
-// discard closes and deletes the session that a response names, which is not needed. It does not
-// wait for the answers.
-func (c *child) discard(response backend.Raw) {
-	id, _, err := strictjson.Take(response, protocol.SessionID)
-	if err != nil {
-		return
-	}
+// discard closes and deletes a session that is not needed. It does not wait for the answers.
+func (c *child) discard(id backend.Raw) {
 	c.log.Info("closing a session that the agent created too late")
 	params := withSessionID(backend.Raw(`{}`), id)
 	if c.info.Close {
