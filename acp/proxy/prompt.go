@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -16,26 +17,12 @@ import (
 // prompt is a prompt of the client, which was or will be sent to the child.
 type prompt struct {
 	ctx     context.Context
+	params  backend.Raw
 	updates backend.Updates
-	blocks  int           // of content
-	before  *prompt       // the prompt before it, nil if that was sent
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 	giveUp  func()        // ends the wait for the child's answer
 
 	abandoned bool // nobody waits for the child's answer; guarded by the child session
-}
-
-// lastUnsent returns the last of p and the prompts before it that was not sent yet, or nil.
-func (p *prompt) lastUnsent() *prompt {
-	for p != nil {
-		select {
-		case <-p.sent:
-			p = p.before
-		default:
-			return p
-		}
-	}
-	return nil
 }
 
 // unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are
@@ -43,8 +30,8 @@ func (p *prompt) lastUnsent() *prompt {
 func (s *session) unsentBlocks() (n int) {
 	s.promptMu.Lock()
 	defer s.promptMu.Unlock()
-	for p := s.latest.lastUnsent(); p != nil; p = p.before.lastUnsent() {
-		n += p.blocks
+	for _, p := range s.unsent {
+		n += countBlocks(p.params)
 	}
 	return n
 }
@@ -52,28 +39,24 @@ func (s *session) unsentBlocks() (n int) {
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	p := &prompt{ctx: ctx, updates: u, blocks: countBlocks(params), sent: make(chan struct{})}
+	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
 	s.promptMu.Lock()
-	p.before = s.latest.lastUnsent()
-	s.latest = p
+	earlier := slices.Clone(s.unsent)
+	s.unsent = append(s.unsent, p)
 	s.promptMu.Unlock()
-	var cs *childSession
-	if p.before == nil {
-		cs = s.pin()
+	if len(earlier) == 0 {
+		if cs := s.pin(); cs != nil {
+			defer s.settle(p)
+			return s.announceBefore(p, cs.child.whilePinned(s.send(cs, p)))
+		}
 	}
-	if cs != nil {
-		defer close(p.sent)
-		return s.announceBefore(p, cs.child.whilePinned(s.send(cs, p, params)))
-	}
-	return s.announceBefore(p, func() (backend.Raw, error) {
-		return s.sendLater(p, params)()
-	})
+	return s.announceBefore(p, func() (backend.Raw, error) { return s.sendAfter(earlier, p)() })
 }
 
-// sendLater sends a prompt once all earlier prompts were sent and the child runs.
-func (s *session) sendLater(p *prompt, params backend.Raw) backend.Work {
-	defer close(p.sent)
-	for before := p.before; before != nil; before = before.before {
+// sendAfter sends a prompt once all earlier prompts were sent and the child runs.
+func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
+	defer s.settle(p)
+	for _, before := range earlier {
 		select {
 		case <-before.sent:
 		case <-p.ctx.Done():
@@ -87,7 +70,15 @@ func (s *session) sendLater(p *prompt, params backend.Raw) backend.Work {
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.whilePinned(s.send(cs, p, params))
+	return cs.child.whilePinned(s.send(cs, p))
+}
+
+// settle notes that a prompt was sent, or will not be.
+func (s *session) settle(p *prompt) {
+	s.promptMu.Lock()
+	defer s.promptMu.Unlock()
+	s.unsent = slices.DeleteFunc(s.unsent, func(other *prompt) bool { return other == p })
+	close(p.sent)
 }
 
 // announceBefore wraps the work of a turn: if the roots were scanned since the last announcement,
@@ -103,8 +94,8 @@ func (s *session) announceBefore(p *prompt, work backend.Work) backend.Work {
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (s *session) send(cs *childSession, p *prompt, params backend.Raw) backend.Work {
-	params, told, err := s.childPrompt(p.ctx, cs, params)
+func (s *session) send(cs *childSession, p *prompt) backend.Work {
+	params, told, err := s.childPrompt(p.ctx, cs, p.params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}

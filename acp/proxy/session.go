@@ -32,7 +32,7 @@ type session struct {
 
 	// promptMu is held while a prompt or session/cancel is sent, so that none overtakes another.
 	promptMu sync.Mutex
-	latest   *prompt // nil if there was none
+	unsent   []*prompt // that were not sent yet, in order
 
 	mu      sync.Mutex
 	current *childSession // nil once closed
