@@ -68,18 +68,10 @@ func (a Agent) profile(folders []string) profiles.Profile {
 		ways = append(ways, *uvx)
 		install = append(install, "uv tool install "+text.ShellWord(uvx.Package))
 	}
-	platform := platformName()
-	if binary, ok := a.Distribution.Binary[platform]; ok {
-		ways = append(ways, binary)
+	if binary := a.Distribution.Binary[platformName()]; binary != nil {
+		ways = append(ways, *binary)
 		install = append(install, fmt.Sprintf("download %s and put %s into a folder of PATH",
 			binary.Archive, binary.program()))
-	}
-	if ways == nil {
-		for _, other := range slices.Sorted(maps.Keys(a.Distribution.Binary)) {
-			ways = append(ways, a.Distribution.Binary[other])
-		}
-		install = []string{fmt.Sprintf("there is no program for %s; see %s", platform,
-			cmp.Or(a.Website, a.Repository, "its website"))}
 	}
 	way := ways[0]
 	for _, w := range ways {

@@ -28,16 +28,14 @@ type Registry []Agent
 type Agent struct {
 	ID           string       `json:"id"`
 	Name         string       `json:"name"`
-	Website      string       `json:"website"`
-	Repository   string       `json:"repository"`
 	Distribution Distribution `json:"distribution"`
 }
 
 // A Distribution says where the programs of an agent come from.
 type Distribution struct {
-	Binary map[string]Program `json:"binary"` // by platform
-	NPX    *Program           `json:"npx"`
-	UVX    *Program           `json:"uvx"`
+	Binary map[string]*Program `json:"binary"` // by platform
+	NPX    *Program            `json:"npx"`
+	UVX    *Program            `json:"uvx"`
 }
 
 // A Program says how a program is installed and started. Environment variables of an entry are
@@ -118,10 +116,6 @@ func (a Agent) check() error {
 		return errors.New("its id must have only small letters, digits and dashes")
 	case a.Name == "" || len(a.Name) > 100 || !isOneLine(a.Name):
 		return errors.New("its name is missing, too long or not one line")
-	case !isShownURL(a.Website) || !isShownURL(a.Repository):
-		return errors.New("its website or repository is not an address")
-	case len(d.Binary) == 0 && d.NPX == nil && d.UVX == nil:
-		return errors.New("it has no distribution that is known here")
 	}
 	for platform, program := range d.Binary {
 		if err := program.check(nil); err != nil {
@@ -134,6 +128,9 @@ func (a Agent) check() error {
 	if err := d.UVX.check(p.pypi); err != nil {
 		return fmt.Errorf("uvx: %w", err)
 	}
+	if d.Binary[platformName()] == nil && d.NPX == nil && d.UVX == nil {
+		return fmt.Errorf("it has no program for %s", platformName())
+	}
 	return nil
 }
 
@@ -145,7 +142,7 @@ func (r *Program) check(pkg *regexp.Regexp) error {
 	switch {
 	case pkg != nil && (len(r.Package) > 300 || !pkg.MatchString(r.Package)):
 		return errors.New("its package is not the name of a package")
-	case pkg == nil && (r.Archive == "" || !isShownURL(r.Archive)):
+	case pkg == nil && !isShownURL(r.Archive):
 		return errors.New("its archive is not an address")
 	case pkg == nil && !r.isInArchive():
 		return errors.New("its cmd is not a program in the archive")
@@ -205,9 +202,9 @@ func isOneLine(s string) bool {
 	return text.IsVisible(s) && !strings.ContainsAny(s, "\t\n")
 }
 
-// isShownURL reports whether s is a web address to show to a person, or absent.
+// isShownURL reports whether s is a web address to show to a person.
 func isShownURL(s string) bool {
 	u, err := url.Parse(s)
-	return s == "" || err == nil && len(s) <= 2048 && isOneLine(s) && !strings.Contains(s, " ") &&
+	return err == nil && len(s) <= 2048 && isOneLine(s) && !strings.Contains(s, " ") &&
 		(u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && u.User == nil
 }

@@ -29,11 +29,10 @@ const valid = `"id": "one", "name": "One", "version": "1.0.0"`
 // program, or hide.
 func TestReadLeavesOutInvalidEntries(t *testing.T) {
 	for members, problem := range map[string]string{
-		valid: "no distribution",
+		valid: "no program for",
 		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "its id",
 		`"id": "one", "name": "", "version": "1.0.0"`:                                          "its name",
 		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                 "its name",
-		valid + `, "website": "javascript:x"`:                                                  "its website",
 		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                      "npx: its package",
 		valid + `, "distribution": {"npx": {"package": "-g"}}`:                                 "npx: its package",
 		valid + `, "distribution": {"uvx": {"package": "one", "cmd": "../one"}}`:               "uvx: its cmd",
