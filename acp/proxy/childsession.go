@@ -20,7 +20,7 @@ type childSession struct {
 	id    backend.Raw // as the child sent it
 	key   string      // the id as a string
 
-	subagents int // that have been announced; guarded by router.mu
+	subagents []*subagent // that have been announced; guarded by router.mu
 
 	order   sync.Mutex // held while a message of the child is delivered
 	barrier barrier

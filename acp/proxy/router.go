@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -210,10 +209,10 @@ func (r *router) announce(
 		return known, nil, nil
 	case sub.id == "" || len(sub.id) > maxSubagentID || taken:
 		return nil, nil, errSubagentID
-	case sub.session.subagents == max:
+	case len(sub.session.subagents) == max:
 		return nil, nil, errManySubagents
 	}
-	sub.session.subagents++
+	sub.session.subagents = append(sub.session.subagents, sub)
 	r.routes[sub.id] = recipient{sub.session, sub}
 	held = r.takeHeldLocked(sub.id)
 	for i := range held {
@@ -229,22 +228,23 @@ func (r *router) find(id string) recipient {
 	return r.routes[id]
 }
 
-// subagents returns the subagents of a session, or all if cs is nil, in the order of their keys.
-func (r *router) subagents(cs *childSession) (all []*subagent) {
+// subagents returns the subagents of a session, in the order in which they were announced.
+func (r *router) subagents(cs *childSession) []*subagent {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, to := range r.routes {
-		if to.subagent != nil && (cs == nil || to.session == cs) {
-			all = append(all, to.subagent)
-		}
-	}
-	slices.SortFunc(all, func(a, b *subagent) int { return strings.Compare(a.key, b.key) })
-	return all
+	return slices.Clone(cs.subagents)
 }
 
 // working reports whether a subagent is running.
 func (r *router) working() bool {
-	return slices.ContainsFunc(r.subagents(nil), func(s *subagent) bool { return s.running.Load() })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, to := range r.routes {
+		if to.subagent != nil && to.subagent.running.Load() {
+			return true
+		}
+	}
+	return false
 }
 
 // begin starts holding messages, because a session is being created.

@@ -17,12 +17,8 @@ import (
 	"time"
 )
 
-// nearError is returned for an allowed name that leads to an address that is not allowed.
-type nearError struct{ Refusal }
-
-func (e *nearError) Error() string { return e.Refusal.String() }
-
-// connect connects to an allowed target: to one of its addresses, all of which are checked.
+// connect connects to an allowed target: to one of its addresses, all of which are checked. If one
+// is not allowed, the error is a [Refusal].
 func (p *Proxy) connect(ctx context.Context, t Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -33,7 +29,7 @@ func (p *Proxy) connect(ctx context.Context, t Target) (net.Conn, error) {
 	for _, addr := range addrs {
 		if !p.options.Hosts.allowAddr(t, addr) {
 			near := Target{addr: addr.Unmap().WithZone(""), port: t.port}
-			return nil, &nearError{Refusal{t.String(), near.Entry(), near.addr.String()}}
+			return nil, Refusal{t.String(), near.Entry(), near.addr.String()}
 		}
 	}
 	var failed []error

@@ -258,11 +258,11 @@ func requested(r *http.Request) (Target, error) {
 func (p *Proxy) refuse(w http.ResponseWriter, r Refusal) {
 	p.report(r)
 	w.Header().Set("X-Proxy-Error", "blocked-by-sandbox")
-	http.Error(w, r.String(), http.StatusForbidden)
+	http.Error(w, r.Error(), http.StatusForbidden)
 }
 
-// String says why the target is refused, for the program that asked for it.
-func (r Refusal) String() string {
+// Error says why the target is refused, for the program that asked for it.
+func (r Refusal) Error() string {
 	text := "acp-agent's sandbox does not allow " + r.Target
 	switch {
 	case r.Near != "":
@@ -289,8 +289,8 @@ func (p *Proxy) report(r Refusal) {
 
 // fail answers a request to an allowed target that failed.
 func (p *Proxy) fail(w http.ResponseWriter, err error) {
-	if near, ok := errors.AsType[*nearError](err); ok {
-		p.refuse(w, near.Refusal)
+	if refusal, ok := errors.AsType[Refusal](err); ok {
+		p.refuse(w, refusal)
 		return
 	}
 	http.Error(w, "acp-agent's sandbox: "+err.Error(), http.StatusBadGateway)
