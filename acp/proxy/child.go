@@ -18,30 +18,26 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
-	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // child is a process of the agent, which speaks over its standard streams.
 type child struct {
+	proxy   *proxy
 	place   place // which sessions it serves
 	limits  limits
 	log     *slog.Logger
-	client  backend.Client
 	process *process.Process
 	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
 	router  *router
 	barrier barrier // for messages that name no session
 	unread  unread
-	secrets *secret.Scrubber // in its stderr and errors
-	own     []ownDir         // its directories outside the sessions' roots
-	login   string           // how to log in, in a terminal; empty if unknown
+	own     []ownDir // its directories outside the sessions' roots
 
-	sandbox   sandbox.Policy // of the process
-	sandboxer []string       // see Options.Sandboxer
-	refused   refusals       // hosts that the sandbox did not allow
-	settings  string         // names its section of the configuration file, in Markdown
+	sandbox  sandbox.Policy // of the process
+	refused  refusals       // hosts that the sandbox did not allow
+	settings string         // names its section of the configuration file, in Markdown
 
 	stray      atomic.Int64           // lines of its stdout that were no messages
 	firstStray atomic.Pointer[string] // the first of them
@@ -63,12 +59,10 @@ type child struct {
 
 // newChild returns a child that is not started yet.
 func (p *proxy) newChild(ctx context.Context, at place) *child {
-	o := p.options
+	l := p.options.limits
 	c := &child{
-		place: at, limits: o.limits, log: o.Logger, client: p.client, secrets: p.secrets,
-		router: newRouter(o.limits.MaxHeld, o.limits.MaxHeldBytes),
-		login:  o.Profile.Start.Login, sandboxer: o.Sandboxer,
-		settings: text.Code("agents." + cmp.Or(o.Profile.Name, "NAME")),
+		proxy: p, place: at, limits: l, log: p.log, router: newRouter(l.MaxHeld, l.MaxHeldBytes),
+		settings: text.Code("agents." + cmp.Or(p.options.Profile.Name, "NAME")),
 		started:  make(chan struct{}), done: make(chan struct{}), pins: 1,
 	}
 	c.life, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -76,9 +70,52 @@ func (p *proxy) newChild(ctx context.Context, at place) *child {
 	return c
 }
 
-// startProcess starts the process and serves its connection. onEnd is called once it has ended.
-func (p *proxy) startProcess(ctx context.Context, c *child, onEnd func()) error {
-	o := p.options
+// start starts the process and initializes it. After repeated failures it waits first.
+func (c *child) start(ctx context.Context) error {
+	defer c.unpin()
+	defer close(c.started)
+	p := c.proxy
+	if err := c.launch(ctx); err != nil {
+		p.children.remove(c)
+		c.stop(nil)
+		close(c.done)
+		return err
+	}
+	if err := c.introduce(ctx); err != nil {
+		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
+		if !c.crashed { // otherwise it was counted when it ended
+			p.children.failures.Add(1)
+		}
+		return p.options.Profile.ExplainStart(err)
+	}
+	return nil
+}
+
+// launch starts the process when it may start, and serves its connection.
+func (c *child) launch(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(backend.ErrClosed) })()
+	p := c.proxy
+	if err := p.backOff(ctx); err != nil {
+		return err
+	}
+	release, err := p.admit(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.startProcess(ctx); err != nil {
+		release()
+		p.children.failures.Add(1)
+		return p.options.Profile.ExplainStart(err)
+	}
+	go c.serve(release)
+	return nil
+}
+
+// startProcess starts the process and connects to it.
+func (c *child) startProcess(ctx context.Context) error {
+	p, o := c.proxy, c.proxy.options
 	command := p.command
 	command.Args = slices.Concat(command.Args, c.place.args)
 	command.Env = slices.Concat(command.Env, p.askEnv(), p.tempEnv())
@@ -99,12 +136,11 @@ func (p *proxy) startProcess(ctx context.Context, c *child, onEnd func()) error 
 		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
 		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
 	})
-	go c.serve(onEnd)
 	return nil
 }
 
-// serve runs the connection until it ends, and then ends the process.
-func (c *child) serve(onEnd func()) {
+// serve runs the connection until it ends, and then ends the process and calls release.
+func (c *child) serve(release func()) {
 	defer close(c.done)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -135,7 +171,11 @@ func (c *child) serve(onEnd func()) {
 	if stray := c.stray.Load(); stray > maxStray {
 		c.log.Warn("the agent wrote lines to stdout that are not messages", "lines", stray)
 	}
-	onEnd()
+	c.proxy.children.remove(c)
+	if c.crashed {
+		c.proxy.children.failures.Add(1)
+	}
+	release()
 }
 
 // logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
@@ -260,7 +300,7 @@ func (c *child) traced(trace func(process string, sent bool, line []byte)) jsonr
 	}
 	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
 	return func(sent bool, line []byte) {
-		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
+		if clean := c.proxy.secrets.JSON(line); clean != nil { // otherwise it is not JSON
 			line = clean
 		}
 		trace(name, sent, line)

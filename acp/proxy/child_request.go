@@ -13,6 +13,27 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
+// introduce initializes the child, and logs it in if the other children are logged in.
+func (c *child) introduce(ctx context.Context) error {
+	p := c.proxy
+	p.mu.Lock()
+	initialize, login := p.initialize, p.login
+	p.mu.Unlock()
+	if err := c.initialize(ctx, initialize); err != nil {
+		return err
+	}
+	p.setAgentInfo(c.info)
+	if login == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.limits.StartTimeout)
+	defer cancel()
+	if _, err := c.request(ctx, protocol.Authenticate, login)(); err != nil {
+		c.log.Warn("cannot log the restarted agent in", "error", err)
+	}
+	return nil
+}
+
 // initialize sends initialize and sets info.
 func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	timeout := c.limits.StartTimeout

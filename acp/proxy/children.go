@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // children are the processes of the agent. The main child serves all messages without a session, and
@@ -102,7 +101,7 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 		case c == nil:
 			return nil, backend.ErrClosed
 		case isNew:
-			return c, p.start(ctx, c)
+			return c, c.start(ctx)
 		case c.awaitStart(ctx):
 			return c, nil
 		case ctx.Err() != nil:
@@ -225,73 +224,6 @@ func (c *child) sharing() (all []*session) {
 		}
 	}
 	return all
-}
-
-// start starts a new child and initializes it. After repeated failures it waits first.
-func (p *proxy) start(ctx context.Context, c *child) error {
-	defer c.unpin()
-	defer close(c.started)
-	if err := p.launch(ctx, c); err != nil {
-		p.children.remove(c)
-		c.stop(nil)
-		close(c.done)
-		return err
-	}
-	if err := p.introduce(ctx, c); err != nil {
-		err = errors.Join(err, c.close(context.WithoutCancel(ctx)))
-		if !c.crashed { // otherwise it was counted when it ended
-			p.children.failures.Add(1)
-		}
-		return p.options.Profile.ExplainStart(err)
-	}
-	return nil
-}
-
-// launch starts the process of a child when it may start.
-func (p *proxy) launch(ctx context.Context, c *child) error {
-	waiting, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(backend.ErrClosed) })()
-	if err := p.backOff(waiting); err != nil {
-		return err
-	}
-	release, err := p.admit(waiting)
-	if err != nil {
-		return err
-	}
-	err = p.startProcess(waiting, c, func() {
-		p.children.remove(c)
-		if c.crashed {
-			p.children.failures.Add(1)
-		}
-		release()
-	})
-	if err != nil {
-		release()
-		p.children.failures.Add(1)
-		return p.options.Profile.ExplainStart(err)
-	}
-	return nil
-}
-
-// introduce initializes a new child, and logs it in if the other children are logged in.
-func (p *proxy) introduce(ctx context.Context, c *child) error {
-	p.mu.Lock()
-	initialize, login := p.initialize, p.login
-	p.mu.Unlock()
-	if err := c.initialize(ctx, initialize); err != nil {
-		return err
-	}
-	p.setAgentInfo(c.info)
-	if login == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
-	defer cancel()
-	if _, err := c.request(ctx, protocol.Authenticate, login)(); err != nil {
-		c.log.Warn("cannot log the restarted agent in", "error", err)
-	}
-	return nil
 }
 
 // setAgentInfo records a child's answer to initialize. The client cannot be told about changed

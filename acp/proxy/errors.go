@@ -92,12 +92,12 @@ func saysUnknown(e *jsonrpc.Error) bool {
 // with what the user can do.
 func (c *child) explain(params backend.Raw, err error) error {
 	if e := responseError(err); e != nil {
-		clean := &jsonrpc.Error{
-			Code: e.Code, Message: c.secrets.Text(e.Message), Data: c.secrets.JSON(e.Data),
-		}
-		if e.Code == protocol.CodeAuthRequired && c.login != "" {
+		clean := &jsonrpc.Error{Code: e.Code, Message: c.proxy.secrets.Text(e.Message),
+			Data: c.proxy.secrets.JSON(e.Data)}
+		login := c.proxy.options.Profile.Start.Login
+		if e.Code == protocol.CodeAuthRequired && login != "" {
 			const advice = " (if your editor does not offer to log in, run in a terminal: %s)"
-			clean.Message += fmt.Sprintf(advice, c.login)
+			clean.Message += fmt.Sprintf(advice, login)
 		}
 		err = clean
 	} else if e, ok := errors.AsType[*endedError](err); ok {

@@ -75,7 +75,7 @@ func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
 		c.reportTooLong(ctx, line)
 		return
 	}
-	said := text.Line(text.Plain(c.secrets.Text(string(line))), maxTitle)
+	said := text.Line(text.Plain(c.proxy.secrets.Text(string(line))), maxTitle)
 	c.firstStray.CompareAndSwap(nil, &said)
 	if c.stray.Add(1) <= maxStray {
 		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
@@ -99,9 +99,9 @@ func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
 func (c *child) passSessionless(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	c.barrier.wait(ctx)
 	if !r.IsNotification() {
-		return c.client.Call(ctx, r.Method, r.Params)
+		return c.proxy.client.Call(ctx, r.Method, r.Params)
 	}
-	if err := c.client.Notify(ctx, r.Method, r.Params); err != nil {
+	if err := c.proxy.client.Notify(ctx, r.Method, r.Params); err != nil {
 		c.logDropped(r.Method, err)
 	}
 	return nil

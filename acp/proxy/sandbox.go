@@ -87,7 +87,7 @@ func (c *child) confine(method string, params backend.Raw) (backend.Raw, error) 
 		sdk.ClientMethodTerminalKill, sdk.ClientMethodTerminalRelease:
 		return params, nil
 	case protocol.TerminalCreate:
-		if len(c.sandboxer) > 0 {
+		if len(c.proxy.options.Sandboxer) > 0 {
 			return c.confineTerminal(params)
 		}
 	}
@@ -118,7 +118,7 @@ func (c *child) confineTerminal(params backend.Raw) (backend.Raw, error) {
 	if err := v.Err(); err != nil {
 		return nil, err
 	}
-	command, err = command.Defer(c.sandboxer)
+	command, err = command.Defer(c.proxy.options.Sandboxer)
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"the command cannot run in the agent's sandbox: %v", err)
