@@ -358,16 +358,20 @@ func (g grants) interpreter(script string) string {
 	return interpreter
 }
 
-// hide hides directories that exist from the process, which is to run a program.
+// hide hides directories that exist from the process, which is to run a program. One that contains
+// the program, or something that is granted, is not hidden.
 func (g grants) hide(dirs []string, program string) {
 	if found, err := exec.LookPath(program); err == nil {
 		if at, err := walk(found); err == nil && filepath.IsAbs(found) {
 			program = at.path()
 		}
 	}
+	needed := slices.Concat(g.policy.Write, g.policy.Read, []string{program})
 	for _, dir := range dirs {
-		if at, err := walk(filepath.Clean(dir)); err == nil && len(at.missing) == 0 {
-			g.policy.Hide(at.real, program)
+		at, err := walk(filepath.Clean(dir))
+		if err == nil && len(at.missing) == 0 && !slices.ContainsFunc(needed,
+			func(path string) bool { return sandbox.Contains(at.real, path) }) {
+			g.policy.Hidden = append(g.policy.Hidden, at.real)
 		}
 	}
 }

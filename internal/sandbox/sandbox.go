@@ -251,12 +251,3 @@ func RealPath(path string) string {
 	}
 	return path
 }
-
-// Hide adds a directory to p.Hidden, unless something in it is granted, or the program is there.
-// Neither path has links.
-func (p *Policy) Hide(dir, program string) {
-	needed := slices.Concat(p.Write, p.Read, []string{program})
-	if !slices.ContainsFunc(needed, func(path string) bool { return Contains(dir, path) }) {
-		p.Hidden = append(p.Hidden, dir)
-	}
-}
