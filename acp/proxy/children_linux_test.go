@@ -39,10 +39,6 @@ func TestSharedProcess(t *testing.T) {
 		proxy.Options{Profile: flagged()}.With(proxy.Limits{Backoff: time.Millisecond}))
 	v := h.connect()
 	first := roots(t, 2)
-	open := func(r workspace.Roots) string {
-		s := v.open(r)
-		return s.ID
-	}
 	ids := make([]string, 3)
 	var opening sync.WaitGroup
 	for i := range ids {
@@ -64,9 +60,9 @@ func TestSharedProcess(t *testing.T) {
 	v.load(ids[0], first)
 	elsewhere, err := workspace.NewRoots(t.TempDir(), spelled(first))
 	require.NoError(t, err)
-	ids = append(ids, open(elsewhere))
+	ids = append(ids, v.open(elsewhere).ID)
 	require.Len(t, mark.Processes(), 2, "the working directory belongs to the session")
-	reversed := open(with(first, first.At(2).String(), first.At(1).String()))
+	reversed := v.open(with(first, first.At(2).String(), first.At(1).String())).ID
 	require.Len(t, mark.Processes(), 3, "the order counts")
 	require.NoError(t, v.CloseSession(t.Context(), reversed))
 	requireProcesses(t, 2, mark)
@@ -82,7 +78,7 @@ func TestSharedProcess(t *testing.T) {
 		require.NoError(t, v.CloseSession(t.Context(), ids[i]))
 	}
 	requireProcesses(t, 1, mark)
-	open(first)
+	v.open(first)
 	require.Len(t, mark.Processes(), 2)
 	t.Run("W9", func(t *testing.T) {
 		v.disconnect()
@@ -103,43 +99,36 @@ func TestSessionsThatWouldShareServers(t *testing.T) {
 		withTools(t, profiles.Profile{Roots: profiles.Roots{SharesServers: true}}))
 	v := h.connect()
 	first := roots(t, 2)
-	open := func(r workspace.Roots) string {
-		s := v.open(r)
-		return s.ID
-	}
-	load := func(id string, r workspace.Roots) {
-		v.load(id, r)
-	}
 	elsewhere, err := workspace.NewRoots(t.TempDir(), spelled(first))
 	require.NoError(t, err)
-	open(elsewhere)
-	id := open(first)
+	v.open(elsewhere)
+	id := v.open(first).ID
 	for _, r := range []workspace.Roots{with(first, first.At(1).String()), with(first), first} {
-		load(id, r)
+		v.load(id, r)
 		require.Len(t, mark.Processes(), 1, "nothing to keep apart")
 	}
 	reversed := with(first, first.At(2).String(), first.At(1).String())
-	other, none := open(reversed), open(with(first))
+	other, none := v.open(reversed).ID, v.open(with(first)).ID
 	require.Len(t, mark.Processes(), 3, "servers that serve its folders belong to one session")
-	load(id, with(first))
-	load(other, with(first))
+	v.load(id, with(first))
+	v.load(other, with(first))
 	require.Len(t, mark.Processes(), 3, "each stays in its process")
 	require.NotEmpty(t, v.prompt(other, "one"))
 	for i, id := range []string{none, other} {
 		require.NoError(t, v.CloseSession(t.Context(), id))
 		requireProcesses(t, 2-i, mark)
 	}
-	again := open(with(first))
+	again := v.open(with(first)).ID
 	require.Len(t, mark.Processes(), 2, "the agent may keep the servers of the first")
 	require.NoError(t, v.CloseSession(t.Context(), again))
 	require.NoError(t, v.CloseSession(t.Context(), id))
 	requireProcesses(t, 1, mark)
 
 	for range 2 {
-		id = open(with(first))
+		id = v.open(with(first)).ID
 	}
 	require.Len(t, mark.Processes(), 1, "sessions without such servers share")
-	load(id, first)
+	v.load(id, first)
 	require.Len(t, mark.Processes(), 2)
 }
 

@@ -107,22 +107,23 @@ func (p *proxy) profile() profiles.Profile {
 // Call implements [backend.Backend]: it passes the request on.
 func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if c := p.children.main(); c != nil {
-		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))
+		return p.forward(ctx, c, method, params)
 	}
 	return func() (backend.Raw, error) {
 		c, err := p.mainChild(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return p.trackLogin(ctx, c, method, params, c.forward(ctx, method, params))()
+		return p.forward(ctx, c, method, params)()
 	}
 }
 
-// trackLogin wraps the work of a request to c. A successful authenticate or logout is repeated for
-// the other children, and authenticate for children that start later.
-func (p *proxy) trackLogin(
-	ctx context.Context, c *child, method string, params backend.Raw, work backend.Work,
+// forward passes a request on to c. A successful authenticate or logout is repeated for the other
+// children, and authenticate for children that start later.
+func (p *proxy) forward(
+	ctx context.Context, c *child, method string, params backend.Raw,
 ) backend.Work {
+	work := c.forward(ctx, method, params)
 	if method != protocol.Authenticate && method != protocol.Logout {
 		return work
 	}
