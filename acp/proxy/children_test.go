@@ -16,8 +16,7 @@ import (
 // The process that answered initialize has the old version; the one that is started with flags has
 // a version that needs none.
 func TestUpdatedAgent(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
-	v := h.connect()
+	h, v := connected(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
 	first := roots(t, 1)
 	s := v.open(first)
 	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
@@ -67,8 +66,7 @@ func TestRestartByPrompt(t *testing.T) {
 }
 
 func TestRestartRestoresMode(t *testing.T) {
-	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Resume: true}, proxy.Options{})
 	s := v.open(roots(t, 0))
 	v.SetMode(t, s.ID, "plan")
 	v.prompt(s.ID, "mode build")
@@ -85,8 +83,7 @@ func TestRestartRestoresMode(t *testing.T) {
 }
 
 func TestRestartByRequest(t *testing.T) {
-	h := newSystem(t, abilities{Resume: true}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Resume: true}, proxy.Options{})
 	s := v.open(roots(t, 0))
 	require.NoError(t, v.Authenticate(t.Context(), "key"))
 	v.crash(s.ID)

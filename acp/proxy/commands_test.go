@@ -34,8 +34,7 @@ const (
 // Clause P6.
 func TestChildCommandsUnchanged(t *testing.T) {
 	const odd = `[ {"name":"init","description":"x","input":null,"n":1.0} ]`
-	h := newSystem(t, abilities{Commands: odd}, proxy.Options{})
-	v := h.connect()
+	_, v := connected(t, abilities{Commands: odd}, proxy.Options{})
 	v.open(roots(t, 1))
 	require.Equal(t, []string{`{"sessionUpdate":"available_commands_update","availableCommands":` +
 		strings.TrimSuffix(odd, "]") + ownEntries + `}`}, v.announcements())

@@ -207,8 +207,7 @@ func TestInstructionsLimit(t *testing.T) {
 
 // Clause P7.
 func TestConversationLimit(t *testing.T) {
-	h := newSystem(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
-	v := h.connect()
+	h, v := connected(t, abilities{}, proxy.Options{}.With(proxy.Limits{MaxContext: 200}))
 	first := roots(t, 0)
 	s := v.open(first)
 	for i := range 10 {

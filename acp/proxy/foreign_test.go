@@ -24,8 +24,7 @@ import (
 
 // newForeign returns a proxy whose agent has n sessions in dir that it created by itself.
 func newForeign(t *testing.T, a abilities, o proxy.Options, n int, dir string) backend.Foreign {
-	h := newSystem(t, a, o)
-	v := h.connect()
+	h, v := connected(t, a, o)
 	cwd, err := workspace.NewRoots(dir, nil)
 	require.NoError(t, err)
 	for range n {
@@ -97,8 +96,7 @@ func TestAgentThatLoadsAnyID(t *testing.T) {
 	for _, lists := range []bool{true, false} {
 		t.Run(fmt.Sprintf("A28/lists=%v", lists), func(t *testing.T) {
 			a := abilities{List: lists, Load: true, Close: true, Gullible: true}
-			h := newSystem(t, a, proxy.Options{})
-			v := h.connect()
+			h, v := connected(t, a, proxy.Options{})
 			_, err := v.LoadSession(t.Context(), "nowhere", client.Setup{Roots: roots(t, 1)})
 			if !lists {
 				require.NoError(t, err)
@@ -324,8 +322,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 	} {
 		t.Run("A31/"+name, func(t *testing.T) {
 			a.Dir = t.TempDir()
-			h := newSystem(t, a, proxy.Options{})
-			v := h.connect()
+			h, v := connected(t, a, proxy.Options{})
 			roots, elsewhere := roots(t, 0), roots(t, 0)
 			file := func(id string) string { return filepath.Join(a.Dir, id+".json") }
 			for _, id := range []string{"mine", "other"} {
@@ -378,8 +375,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 
 // Clause A31.
 func TestSessionIsOpenUnderAnotherID(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Close: true}, proxy.Options{})
-	v := h.connect()
+	_, v := connected(t, abilities{Load: true, Close: true}, proxy.Options{})
 	roots := roots(t, 0)
 	s := v.open(roots)
 	require.Equal(t, "agent N:x", v.prompt(s.ID, "x"))

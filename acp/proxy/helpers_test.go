@@ -353,6 +353,12 @@ func newSystem(t testing.TB, a abilities, o proxy.Options) *system {
 	return &system{t: t, command: c, record: record, options: o, store: memstore.New(t)}
 }
 
+// connected returns a system and a client connected to it.
+func connected(t testing.TB, a abilities, o proxy.Options) (*system, *testClient) {
+	h := newSystem(t, a, o)
+	return h, h.connect()
+}
+
 // testClient is a client connected to a system.
 type testClient struct {
 	*client.Client

@@ -240,8 +240,7 @@ func TestToolServerHasTheRules(t *testing.T) {
 //
 // Clause P1.
 func TestToolServerThatIsNotStarted(t *testing.T) {
-	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
-	v := h.connect()
+	h, v := connected(t, abilities{}, withTools(t, profiles.Profile{}))
 	s := v.open(roots(t, 1))
 	require.Len(t, h.servers("session/new"), 1)
 	v.prompt(s.ID, "one")
@@ -340,8 +339,7 @@ func TestNoToolServer(t *testing.T) {
 		"no directory":     {abilities{}, proxy.Options{RootsTools: rootsTools}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, c.able, c.options)
-			v := h.connect()
+			h, v := connected(t, c.able, c.options)
 			s := v.open(roots(t, c.roots))
 			require.Empty(t, h.servers("session/new"))
 			v.prompt(s.ID, "one")
@@ -387,8 +385,7 @@ func TestWritingTools(t *testing.T) {
 			"writes and edits files in all of them"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, abilities{}, withTools(t, c.profile))
-			v := h.connect()
+			h, v := connected(t, abilities{}, withTools(t, c.profile))
 			s := v.open(roots(t, 1))
 			require.Contains(t, strings.Join(h.servers("session/new")[0].Args, " "), c.args)
 			v.prompt(s.ID, "one")
@@ -548,8 +545,7 @@ func TestNoRelay(t *testing.T) {
 	for name, o := range map[string]proxy.Options{"off": off, "no directory": nowhere,
 		"no program": none, "no socket": file} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, abilities{}, o)
-			v := h.connect()
+			h, v := connected(t, abilities{}, o)
 			_, err := v.NewSession(t.Context(),
 				client.Setup{Roots: roots(t, 1), MCPServers: []sdk.McpServer{filesServer}})
 			require.NoError(t, err)

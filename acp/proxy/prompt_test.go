@@ -305,8 +305,7 @@ func TestPromptDuringATurn(t *testing.T) {
 //
 // Clause W7.
 func TestPromptsForARestartedAgent(t *testing.T) {
-	h := newSystem(t, abilities{}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{}, proxy.Options{})
 	s := v.open(roots(t, 1))
 	v.prompt(s.ID, "zero")
 	v.crash(s.ID)

@@ -368,8 +368,7 @@ func TestResumeWithoutRecord(t *testing.T) {
 	alone.prompt(made.ID, "one")
 	alone.disconnect()
 
-	h := newSystem(t, abilities{Load: true, Resume: true, Dir: files}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Load: true, Resume: true, Dir: files}, proxy.Options{})
 	_, err := v.ResumeSession(t.Context(), "c1", client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Empty(t, v.shown())
@@ -384,8 +383,7 @@ func TestResumeWithoutRecord(t *testing.T) {
 // Clause A12.
 func TestFailedLoadDuringTurn(t *testing.T) {
 	// The first session is loaded while its turn runs, when the agent requires a login.
-	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
-	v := h.connect()
+	_, v := connected(t, abilities{Load: true, Refuse: "session/load", Code: -32000}, proxy.Options{})
 	first := roots(t, 0)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
@@ -418,8 +416,7 @@ func TestFailedLoadDuringTurn(t *testing.T) {
 
 // Clause A12.
 func TestLoadDuringTurn(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Load: true}, proxy.Options{})
 	first := roots(t, 0)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
@@ -444,8 +441,7 @@ func TestLoadDuringTurn(t *testing.T) {
 
 // Clause A27.
 func TestStates(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Load: true}, proxy.Options{})
 	first := roots(t, 0)
 	s := v.open(first)
 	for i := range 5 {
@@ -719,8 +715,7 @@ func TestRootsAfterFailedLoad(t *testing.T) {
 
 // Clause A14.
 func TestForkDuringTurn(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, proxy.Options{})
-	v := h.connect()
+	h, v := connected(t, abilities{Load: true}, proxy.Options{})
 	first := roots(t, 1)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
@@ -781,8 +776,7 @@ func TestLoginHint_everyRequest(t *testing.T) {
 func TestLoginHint(t *testing.T) {
 	o := proxy.Options{}
 	o.Profile.Start.Login = "simulated login"
-	h := newSystem(t, abilities{Login: true}, o)
-	v := h.connect()
+	_, v := connected(t, abilities{Login: true}, o)
 	_, err := v.NewSession(t.Context(), client.Setup{Roots: roots(t, 0)})
 	var refused *jsonrpc.Error
 	require.ErrorAs(t, err, &refused)
