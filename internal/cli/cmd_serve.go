@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -246,9 +247,12 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 		}
 		d.agent.Sandboxer = nil
 	}
-	// A token that is replaced may give other rights.
-	d.pool, d.user = a.pool, u.Account.Name
-	d.rights = fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
+	// Connections of a user share processes if they have the same rights: a token that is replaced
+	// may give others.
+	rights := fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
+	h.proxy = func(c process.Command, o proxy.Options) backend.Backend {
+		return a.pool.New(u.Account.Name, rights, c, o)
+	}
 	h.roots, h.store, h.log = u.Workspace, u.Store, u.Log
 	o := h.serving(d)
 	o.ConsentDir = consentDir(filepath.Join(a.set.dir(), "users", u.Account.Name))

@@ -31,11 +31,6 @@ type downstream struct {
 
 	command process.Command
 	agent   proxy.Options // without what the machine gives all of them
-
-	// pool has the processes that connections of the same user with the same rights share. It is
-	// nil if there is only one connection.
-	pool         *proxy.Pool
-	user, rights string
 }
 
 // behindVariable is set for agents behind acp-agent. If such an agent is acp-agent again, it does
@@ -275,10 +270,7 @@ func (h host) backend(d downstream) backend.Backend {
 	o := d.agent
 	o.RelayDir = filepath.Join(h.set.dir(), "relay")
 	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
-	if d.pool != nil {
-		return d.pool.New(d.user, d.rights, d.command, o)
-	}
-	return proxy.New(d.command, o)
+	return h.proxy(d.command, o)
 }
 
 // runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors

@@ -15,8 +15,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -229,11 +231,12 @@ type host struct {
 	trace traceFunc
 	roots workspace.Options
 	store sessionstore.Store
+	proxy func(process.Command, proxy.Options) backend.Backend
 }
 
 // openHost returns a host without a store, and a function that closes its trace.
 func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
-	h = host{set: set, log: log}
+	h = host{set: set, log: log, proxy: proxy.New}
 	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
 		return h, nil, err
 	}
