@@ -36,17 +36,3 @@ func TestInspectServesThePageUntilItIsStopped(t *testing.T) {
 	stop()
 	require.NoError(t, <-ended)
 }
-
-func TestInspectRefusesWhatItCannotServe(t *testing.T) {
-	for args, want := range map[string]string{
-		"--listen 0.0.0.0:0":      "can be reached from other machines",
-		"--listen :0":             "can be reached from other machines",
-		"--listen nonsense":       "invalid address",
-		"--trace /does/not/exist": "--trace",
-		"--trace /dev/null":       "neither a file nor a folder",
-	} {
-		root := newRoot(streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
-		root.SetArgs(append([]string{"inspect", "--state-dir", t.TempDir()}, strings.Fields(args)...))
-		require.ErrorContains(t, root.ExecuteContext(t.Context()), want, args)
-	}
-}
