@@ -36,26 +36,16 @@ type Import struct {
 // NewImport reads the session in a file of this name, whose lines have up to maxLine bytes.
 func NewImport(file io.Reader, name string, maxLine int) (*Import, error) {
 	i := &Import{lines: jsonrpc.NewReader(file, maxLine), name: name}
-	return i, i.describe(i.readSession())
+	return i, i.readSession()
 }
 
 // MoveTo gives the session other folders.
 func (i *Import) MoveTo(roots workspace.Roots) { i.roots = roots }
 
-// describe adds to an error which line of the file it is about.
-func (i *Import) describe(err error) error {
-	if at, ok := errors.AsType[*lineError](err); ok {
-		return fmt.Errorf("%s, line %d: %w", i.name, i.line, at.err)
-	}
-	return err
+// wrong returns an error about the last line that was read.
+func (i *Import) wrong(err error) error {
+	return fmt.Errorf("%s, line %d: %w", i.name, i.line, err)
 }
-
-// lineError says what is wrong with a line of an exported session.
-type lineError struct{ err error }
-
-func (e *lineError) Error() string { return e.err.Error() }
-
-func (e *lineError) Unwrap() error { return e.err }
 
 // next returns the next line that is not blank. The error is io.EOF after the last one.
 func (i *Import) next() ([]byte, error) {
@@ -63,7 +53,7 @@ func (i *Import) next() ([]byte, error) {
 		i.line++
 		line, err := i.lines.Append(nil)
 		if _, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
-			return nil, &lineError{fmt.Errorf("%w; --max-line raises it", err)}
+			return nil, i.wrong(fmt.Errorf("%w; --max-line raises it", err))
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 || err != nil {
 			return line, err
@@ -86,16 +76,16 @@ func (i *Import) readSession() error {
 		Charges               []exportedCharge
 	}
 	if json.Unmarshal(line, &said) != nil || said.SessionID == "" || said.Agent == "" {
-		return &lineError{errors.New(
-			"it is not a session that acp-agent sessions export --format json wrote")}
+		return i.wrong(errors.New(
+			"it is not a session that acp-agent sessions export --format json wrote"))
 	}
 	if !isPlainID(said.SessionID) {
 		said.SessionID = string(sessionstore.NewID())
 	}
 	kind, profile, _ := strings.Cut(said.Agent, " ")
 	if !slices.Contains([]string{explore.Kind, model.Kind, proxy.Kind}, kind) {
-		return &lineError{fmt.Errorf("its agent %s is not known to this version: update acp-agent",
-			text.Name(said.Agent))}
+		return i.wrong(fmt.Errorf("its agent %s is not known to this version: update acp-agent",
+			text.Name(said.Agent)))
 	}
 	i.session = sessionstore.Session{
 		ID:    sessionstore.ID(said.SessionID),
@@ -106,10 +96,10 @@ func (i *Import) readSession() error {
 		i.charges = append(i.charges, c.charge())
 	}
 	if err := sessionstore.ValidateCharges(i.charges); err != nil {
-		return &lineError{err}
+		return i.wrong(err)
 	}
 	if i.roots, err = workspace.NewRoots(said.Cwd, said.AdditionalDirectories); err != nil {
-		return &lineError{err}
+		return i.wrong(err)
 	}
 	i.roots = i.roots.ReadOnlyAt(said.ReadOnlyDirectories)
 	return nil
@@ -147,15 +137,9 @@ func (i *Import) Open(ctx context.Context, o workspace.Options) error {
 func (i *Import) Store(
 	ctx context.Context, store sessionstore.Store,
 ) (id sessionstore.ID, updates int, err error) {
-	err = i.store(ctx, store)
-	return i.session.ID, i.updates, i.describe(err)
-}
-
-// store is Store.
-func (i *Import) store(ctx context.Context, store sessionstore.Store) error {
 	history, err := store.NewDraft(ctx, "")
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	if err = sessionstore.Fill(ctx, history, i.history); err == nil {
 		if _, err := store.Get(ctx, i.session.ID); err == nil {
@@ -173,7 +157,7 @@ func (i *Import) store(ctx context.Context, store sessionstore.Store) error {
 	if err != nil {
 		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
 	}
-	return err
+	return i.session.ID, i.updates, err
 }
 
 // history yields the updates on the remaining lines. It counts them, and the turns.
@@ -186,7 +170,7 @@ func (i *Import) history(yield func(sessionstore.Update, error) bool) {
 		var u sessionstore.Update
 		if err == nil {
 			if u, err = sessionstore.ParseUpdate(line); err != nil {
-				err = &lineError{err}
+				err = i.wrong(err)
 			}
 		}
 		i.session.Turns, _ = turns.Next(u)
