@@ -40,30 +40,8 @@ type rightsFlags struct {
 	within []string
 	agent  string
 	limits serve.Limits
-	budget budgetValue
+	budget *acp.Budget
 	rules  acp.Permissions
-}
-
-// budgetValue is a pflag.Value for a budget, or "none".
-type budgetValue struct {
-	text string
-	acp.Budget
-}
-
-func (b *budgetValue) String() string { return b.text }
-
-func (b *budgetValue) Type() string { return "budget" }
-
-func (b *budgetValue) Set(text string) (err error) {
-	b.text = text
-	if text == "none" {
-		b.Budget = acp.Budget{}
-		return nil
-	}
-	if b.Budget, err = acp.ParseBudget(text); err == nil && b.IsZero() {
-		err = errors.New(`say "none" for no budget`)
-	}
-	return err
 }
 
 func (f *rightsFlags) add(cmd *cobra.Command) {
@@ -82,14 +60,24 @@ func (f *rightsFlags) add(cmd *cobra.Command) {
 	}
 	cmd.Flags().Var(intValue{&f.limits.StoredBytes, 1}, "max-stored",
 		"allow the sessions of this user `BYTES` in the store, instead of the limit of acp-agent serve")
-	cmd.Flags().Var(&f.budget, "budget",
-		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"")
+	cmd.Flags().Func("budget",
+		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"",
+		func(text string) (err error) {
+			f.budget = &acp.Budget{}
+			if text == "none" {
+				return nil
+			}
+			if *f.budget, err = acp.ParseBudget(text); err == nil && f.budget.IsZero() {
+				err = errors.New(`say "none" for no budget`)
+			}
+			return err
+		})
 }
 
 // areGiven reports whether a command has one of the flags.
 func (f *rightsFlags) areGiven() bool {
 	return len(f.within) > 0 || f.agent != "" || f.limits != serve.Limits{} ||
-		f.budget.text != "" || len(f.rules.Ask)+len(f.rules.Deny) > 0
+		f.budget != nil || len(f.rules.Ask)+len(f.rules.Deny) > 0
 }
 
 // change returns an account with the rights that the flags name in place of its own.
@@ -116,8 +104,8 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 	a.Limits.Sessions = cmp.Or(f.limits.Sessions, a.Limits.Sessions)
 	a.Limits.Turns = cmp.Or(f.limits.Turns, a.Limits.Turns)
 	a.Limits.StoredBytes = cmp.Or(f.limits.StoredBytes, a.Limits.StoredBytes)
-	if f.budget.text != "" {
-		a.Budget = f.budget.Budget
+	if f.budget != nil {
+		a.Budget = *f.budget
 	}
 	return a, nil
 }
