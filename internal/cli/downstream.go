@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -254,31 +252,4 @@ func (set *settings) explainAdapter(err error, command []string) error {
 func (d downstream) login() string {
 	itself := strings.Join(append([]string{d.command.Path}, d.command.Args...), " ")
 	return cmp.Or(d.agent.Profile.Start.Login, itself)
-}
-
-// backend returns the backend that answers: a model, a proxy for the downstream agent, or package
-// explore.
-func (h host) backend(d downstream) backend.Backend {
-	switch {
-	case len(d.model.Models) > 0:
-		o := d.model
-		o.Logger = h.log
-		return model.New(o)
-	case d.command.Path == "":
-		return explore.New()
-	}
-	o := d.agent
-	o.RelayDir = filepath.Join(h.set.dir(), "relay")
-	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
-	return h.proxy(d.command, o)
-}
-
-// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
-// start the configured command in a terminal with the agent's own arguments appended.
-func (d downstream) runInTerminal(ctx context.Context, s streams) error {
-	command, err := d.agent.Profile.Restrict(d.command, nil)
-	if err != nil {
-		return err
-	}
-	return exitStatus(process.RunInTerminal(ctx, command, s.in, s.out, s.err))
 }

@@ -1,6 +1,7 @@
 // Package cli is the command line of acp-agent. A command has a file, cmd_NAME.go, with its flags
 // and a call of the package that does the work, and its help in help/NAME.txt. The list of commands
-// is in root.go, and that of settings in settings_table.go.
+// is in root.go, and that of settings in settings_table.go. An editor that starts the program is
+// served in cmd_acp.go, by what downstream.go chooses.
 package cli
 
 import (

@@ -2,27 +2,17 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"io"
-	"log/slog"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
-	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // newRoot returns the whole command line. Without a subcommand the program serves an editor.
@@ -73,23 +63,6 @@ func newRoot(s streams) *cobra.Command {
 		newSetup(set), newConform(set), newVersion(set), newACP(set))
 	rejectUnknownArgs(root)
 	return root
-}
-
-// newACP returns a command that is equivalent to the program without a command.
-func newACP(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "acp [flags] [-- COMMAND ARGS...]",
-		Short: "Serve an editor, like acp-agent alone; has its flags",
-		Args:  downstreamArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return serveEditor(cmd.Context(), set, args)
-		},
-	}
-	cmd.Flags().AddFlagSet(set.flags)
-	setup := newSetup(set) // which such editors append to let the user sign in
-	setup.Hidden = true
-	cmd.AddCommand(setup)
-	return cmd
 }
 
 // downstreamArgs accepts only arguments after "--".
@@ -167,108 +140,4 @@ func findFlag(root *cobra.Command, arg string) (flag *pflag.Flag, hasValue bool)
 		return root.Flags().ShorthandLookup(short), hasValue
 	}
 	return nil, false
-}
-
-const terminalHelp = `an editor starts acp-agent like this; on a terminal:
-
-  acp-agent setup    choose folders, editor and agent
-  acp-agent run      chat here; --dir FOLDER adds a folder
-  acp-agent --help   everything else`
-
-// serveEditor serves the editor on the standard streams until it closes the connection.
-func serveEditor(ctx context.Context, set *settings, args []string) error {
-	d, err := set.downstream(args)
-	switch {
-	case err != nil:
-		return err
-	case set.interactive() && len(args) > 0:
-		return d.runInTerminal(ctx, set.streams)
-	case set.interactive():
-		return usage.Errorf("%s", terminalHelp)
-	}
-	return set.serve(ctx, d, set.in, set.out)
-}
-
-// serve serves an editor, whose prompts d answers, until it closes the connection.
-func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out io.Writer) error {
-	logger, closeLog, err := set.openLog(set.err)
-	if err != nil {
-		return err
-	}
-	defer closeLog()
-	h, closeTrace, err := set.openHost(logger)
-	if err != nil {
-		return err
-	}
-	defer closeTrace()
-	if set.stateDir == "" { // HOME may name a directory that cannot exist
-		if err := os.MkdirAll(set.dir(), 0o700); err != nil {
-			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
-		}
-	}
-	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
-		"stateDir", set.dir(), "config", set.config.Path)
-	store, err := set.serverStore(logger)
-	if err != nil {
-		return err
-	}
-	h.store = store
-	err = acp.Serve(ctx, in, out, h.serving(d))
-	logger.Info("ending")
-	if closeErr := store.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("closing the session store: %w", closeErr)
-	}
-	if err != nil {
-		return &servingError{err}
-	}
-	return nil
-}
-
-// host has the machine's services for connections.
-type host struct {
-	set   *settings
-	log   *slog.Logger
-	trace traceFunc
-	roots workspace.Options
-	store sessionstore.Store
-	proxy func(process.Command, proxy.Options) backend.Backend
-}
-
-// openHost returns a host without a store, and a function that closes its trace.
-func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
-	h = host{set: set, log: log, proxy: proxy.New}
-	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
-		return h, nil, err
-	}
-	if h.roots, err = set.workspace(); err != nil {
-		closeTrace()
-		return h, nil, err
-	}
-	return h, closeTrace, nil
-}
-
-// serving returns the options of a connection whose prompts d answers.
-func (h host) serving(d downstream) acp.Options {
-	set := h.set
-	return acp.Options{
-		Backend:      func() backend.Backend { return h.backend(d) },
-		Store:        h.store,
-		Workspace:    h.roots,
-		Folders:      set.folders,
-		Budgets:      set.budgets,
-		KeepFolders:  set.keepDirs,
-		MaxLine:      set.maxLine,
-		Trace:        h.trace.of("editor"),
-		MCPPolicy:    set.mcpPolicy,
-		Withheld:     set.withheld(),
-		ConsentDir:   consentDir(set.dir()),
-		Worktrees:    set.worktreesFor(),
-		SnapshotDir:  set.snapshotDir(),
-		Permissions:  set.permissionsFor,
-		ReplayRate:   set.replayRate,
-		AgentCommand: set.commandOf,
-		SetupArgs:    []string{"setup"},
-		Version:      ownVersion().Number,
-		Logger:       h.log,
-	}
 }

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// newACP returns a command that is equivalent to the program without a command.
+func newACP(set *settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "acp [flags] [-- COMMAND ARGS...]",
+		Short: "Serve an editor, like acp-agent alone; has its flags",
+		Args:  downstreamArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return serveEditor(cmd.Context(), set, args)
+		},
+	}
+	cmd.Flags().AddFlagSet(set.flags)
+	setup := newSetup(set) // which such editors append to let the user sign in
+	setup.Hidden = true
+	cmd.AddCommand(setup)
+	return cmd
+}
+
+const terminalHelp = `an editor starts acp-agent like this; on a terminal:
+
+  acp-agent setup    choose folders, editor and agent
+  acp-agent run      chat here; --dir FOLDER adds a folder
+  acp-agent --help   everything else`
+
+// serveEditor serves the editor on the standard streams until it closes the connection.
+func serveEditor(ctx context.Context, set *settings, args []string) error {
+	d, err := set.downstream(args)
+	switch {
+	case err != nil:
+		return err
+	case set.interactive() && len(args) > 0:
+		return d.runInTerminal(ctx, set.streams)
+	case set.interactive():
+		return usage.Errorf("%s", terminalHelp)
+	}
+	return set.serve(ctx, d, set.in, set.out)
+}
+
+// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
+// start the configured command in a terminal with the agent's own arguments appended.
+func (d downstream) runInTerminal(ctx context.Context, s streams) error {
+	command, err := d.agent.Profile.Restrict(d.command, nil)
+	if err != nil {
+		return err
+	}
+	return exitStatus(process.RunInTerminal(ctx, command, s.in, s.out, s.err))
+}
+
+// serve serves an editor, whose prompts d answers, until it closes the connection.
+func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out io.Writer) error {
+	logger, closeLog, err := set.openLog(set.err)
+	if err != nil {
+		return err
+	}
+	defer closeLog()
+	h, closeTrace, err := set.openHost(logger)
+	if err != nil {
+		return err
+	}
+	defer closeTrace()
+	if set.stateDir == "" { // HOME may name a directory that cannot exist
+		if err := os.MkdirAll(set.dir(), 0o700); err != nil {
+			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
+		}
+	}
+	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
+		"stateDir", set.dir(), "config", set.config.Path)
+	store, err := set.serverStore(logger)
+	if err != nil {
+		return err
+	}
+	h.store = store
+	err = acp.Serve(ctx, in, out, h.serving(d))
+	logger.Info("ending")
+	if closeErr := store.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("closing the session store: %w", closeErr)
+	}
+	if err != nil {
+		return &servingError{err}
+	}
+	return nil
+}
+
+// host has the machine's services for connections.
+type host struct {
+	set   *settings
+	log   *slog.Logger
+	trace traceFunc
+	roots workspace.Options
+	store sessionstore.Store
+	proxy func(process.Command, proxy.Options) backend.Backend
+}
+
+// openHost returns a host without a store, and a function that closes its trace.
+func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
+	h = host{set: set, log: log, proxy: proxy.New}
+	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
+		return h, nil, err
+	}
+	if h.roots, err = set.workspace(); err != nil {
+		closeTrace()
+		return h, nil, err
+	}
+	return h, closeTrace, nil
+}
+
+// serving returns the options of a connection whose prompts d answers.
+func (h host) serving(d downstream) acp.Options {
+	set := h.set
+	return acp.Options{
+		Backend:      func() backend.Backend { return h.backend(d) },
+		Store:        h.store,
+		Workspace:    h.roots,
+		Folders:      set.folders,
+		Budgets:      set.budgets,
+		KeepFolders:  set.keepDirs,
+		MaxLine:      set.maxLine,
+		Trace:        h.trace.of("editor"),
+		MCPPolicy:    set.mcpPolicy,
+		Withheld:     set.withheld(),
+		ConsentDir:   consentDir(set.dir()),
+		Worktrees:    set.worktreesFor(),
+		SnapshotDir:  set.snapshotDir(),
+		Permissions:  set.permissionsFor,
+		ReplayRate:   set.replayRate,
+		AgentCommand: set.commandOf,
+		SetupArgs:    []string{"setup"},
+		Version:      ownVersion().Number,
+		Logger:       h.log,
+	}
+}
+
+// backend returns the backend that answers: a model, a proxy for the downstream agent, or package
+// explore.
+func (h host) backend(d downstream) backend.Backend {
+	switch {
+	case len(d.model.Models) > 0:
+		o := d.model
+		o.Logger = h.log
+		return model.New(o)
+	case d.command.Path == "":
+		return explore.New()
+	}
+	o := d.agent
+	o.RelayDir = filepath.Join(h.set.dir(), "relay")
+	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
+	return h.proxy(d.command, o)
+}
