@@ -205,9 +205,6 @@ func (m mcpFlags) options(
 func (set *settings) guard(
 	_ context.Context, w *workspace.Workspace,
 ) (*workspace.Workspace, error) {
-	if set.permissions == nil && !set.config.HasPermissions() {
-		return w, nil
-	}
 	sources, err := set.sources(w)
 	if err != nil || sources.Configured == nil {
 		return w, err

@@ -79,13 +79,6 @@ func (c Config) PermissionsFor(cwd workspace.Dir) *permission.Permissions {
 	return all
 }
 
-// HasPermissions reports whether rules are configured for any session.
-func (c Config) HasPermissions() bool {
-	return c.Permissions != nil || slices.ContainsFunc(c.Workspaces, func(w Workspace) bool {
-		return w.Permissions != nil
-	})
-}
-
 // checkRules returns an error that names the first rule that is not one.
 func checkRules(p *permission.Permissions) error {
 	if p == nil {

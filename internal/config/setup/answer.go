@@ -156,8 +156,7 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 	case len(o.Command) > 0 && named:
 		return nil, usage.Errorf("--agent and --model cannot be used with a command after --")
 	case len(o.Command) > 0:
-		a := o.agentOfCommand()
-		return &a, nil
+		return new(o.agentOfCommand()), nil
 	case o.Model != "":
 		return o.namedModel(ctx)
 	case o.Agent != "":
@@ -167,23 +166,13 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 			return nil, usage.Errorf("--agent: %v",
 				cmp.Or(err, inventory.UnknownAgent(o.Agent, list)))
 		}
-		a := o.answererOf(p)
-		return &a, nil
+		return new(o.answererOf(p)), nil
 	case named:
 		return &neither, nil
 	case o.user == nil:
 		return nil, nil
 	}
 	return o.askAnswer(ctx)
-}
-
-// namesOf lists the names of models.
-func namesOf(models []answerer) string {
-	names := []string{"none"}
-	for i, a := range models {
-		names = append(names[:i], a.model)
-	}
-	return strings.Join(names, ", ")
 }
 
 // askAnswer lets the user choose among the agents and models that were found.
@@ -379,11 +368,13 @@ func (o *run) namedModel(ctx context.Context) (*answerer, error) {
 	if err != nil {
 		return nil, err
 	}
+	var found []string
 	for _, a := range models {
 		if a.model == name || a.model == name+":latest" {
 			return &a, nil
 		}
+		found = append(found, a.model)
 	}
 	return nil, usage.Errorf("--model: no server on this machine offers %q; found: %s; acp-agent "+
-		"models explains how to start one", name, namesOf(models))
+		"models explains how to start one", name, cmp.Or(strings.Join(found, ", "), "none"))
 }
