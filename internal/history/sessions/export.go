@@ -73,24 +73,11 @@ func (f Format) Export(
 		}()
 		w = created
 	}
-	b := bufio.NewWriterSize(contextWriter{ctx, w}, 1<<16)
+	b := bufio.NewWriterSize(w, 1<<16)
 	return cmp.Or(f(ctx, b, store, one), b.Flush())
 }
 
-// contextWriter writes until its context ends.
-type contextWriter struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (c contextWriter) Write(b []byte) (int, error) {
-	if c.ctx.Err() != nil {
-		return 0, context.Cause(c.ctx)
-	}
-	return c.w.Write(b)
-}
-
-// document returns an Format for a document.
+// document returns a Format for a document.
 func document(write func(io.Writer, conversation.Document) error) Format {
 	return func(
 		ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
