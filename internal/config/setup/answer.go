@@ -25,9 +25,14 @@ type answerer struct {
 	title string
 	// One of agent and model is its name in the configuration.
 	agent, model string
-	// define, if not nil, adds what the configuration must say about it besides its name.
-	define func(*config.Text)
-	hint   string // a message to the user, or ""
+	settings     []setting // what the configuration must say about it besides its name
+	hint         string    // a message to the user, or ""
+}
+
+// A setting is a value for a place in the configuration.
+type setting struct {
+	value any
+	path  []string
 }
 
 // neither stands for neither an agent nor a model.
@@ -54,8 +59,8 @@ func (o *run) addAnswer(ctx context.Context) (string, error) {
 			o.new.Set(s.new, s.key)
 		}
 	}
-	if chosen.define != nil {
-		chosen.define(o.new)
+	for _, s := range chosen.settings {
+		o.new.Set(s.value, s.path...)
 	}
 	if chosen.hint != "" {
 		o.tell("%s", chosen.hint)
@@ -77,7 +82,7 @@ func (o *run) askPolicy(ctx context.Context, a *answerer) error {
 	if a.agent == "" || o.user == nil {
 		return nil
 	}
-	all := o.policies(p, (known || a.define != nil) &&
+	all := o.policies(p, (known || a.settings != nil) &&
 		o.Sandbox == "" && (sandbox.Settings{}).Available() == nil)
 	if len(all) < 2 {
 		return nil
@@ -245,11 +250,10 @@ func (o *run) answererOf(p profiles.Profile) answerer {
 		}
 	case !filepath.IsAbs(p.Start.Command) && !inventory.InDesktopPath(r.Found) &&
 		len(p.Start.Env) == 0:
-		a.define = func(c *config.Text) {
-			c.Set(r.Found, "agents", p.Name, "command")
-			if r.Source == "registry" { // what is configured replaces it
-				c.Set(slices.Concat([]string{}, p.Start.Args), "agents", p.Name, "args")
-			}
+		a.settings = []setting{{r.Found, []string{"agents", p.Name, "command"}}}
+		if r.Source == "registry" { // what is configured replaces it
+			a.settings = append(a.settings, setting{slices.Concat([]string{}, p.Start.Args),
+				[]string{"agents", p.Name, "args"}})
 		}
 	}
 	return a
@@ -272,14 +276,8 @@ func (o *run) agentOfCommand() answerer {
 	name := profiles.ProgramName(path)
 	a := o.answererOf(profiles.Profile{Name: name, Title: name,
 		Start: profiles.Start{Command: path}})
-	whole := a.define
-	a.define = func(c *config.Text) {
-		c.Set(path, "agents", name, "command")
-		c.Set(args, "agents", name, "args")
-		if whole != nil {
-			whole(c)
-		}
-	}
+	a.settings = append([]setting{{path, []string{"agents", name, "command"}},
+		{args, []string{"agents", name, "args"}}}, a.settings...)
 	return a
 }
 
@@ -341,15 +339,12 @@ func (o *run) findModels(ctx context.Context, servers []localServer) ([]answerer
 func (o *run) offeredModel(s localServer, name string) answerer {
 	a := answerer{title: fmt.Sprintf("model %s, offered by %s at %s", name, s.name, s.url),
 		model: name}
-	a.define = func(c *config.Text) { c.Set(s.url, "models", name, "baseURL") }
+	a.settings = []setting{{s.url, []string{"models", name, "baseURL"}}}
 	if s.url == ollama {
 		const context = 32768
 		a.hint = fmt.Sprintf("Start Ollama with OLLAMA_CONTEXT_LENGTH=%d: it silently drops "+
 			"what does not fit.", context)
-		a.define = func(c *config.Text) {
-			c.Set(ollama, "models", name, "baseURL")
-			c.Set(context, "models", name, "contextTokens")
-		}
+		a.settings = append(a.settings, setting{context, []string{"models", name, "contextTokens"}})
 	}
 	return a
 }
