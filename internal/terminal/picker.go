@@ -47,7 +47,6 @@ type Row struct {
 
 // picker lets a person choose a stored session on a terminal, and do something with it.
 type picker struct {
-	screen   *Screen
 	keys     keyboard
 	sessions Sessions
 
@@ -76,7 +75,7 @@ const pickerHelp = "Enter continue  ^F fork  ^V view  ^E export  ^D delete  ^S s
 // Pick shows sessions on a screen until the user has continued one or quits, and closes the screen.
 // It returns the context's error if that ends before, and [context.Canceled] after Ctrl-C.
 func Pick(ctx context.Context, c *Screen, sessions Sessions) (err error) {
-	p := &picker{screen: c, keys: keyboard{screen: c}, sessions: sessions}
+	p := &picker{keys: keyboard{screen: c}, sessions: sessions}
 	if err := p.listAll(ctx); err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func (p *picker) draw(width, height int) error {
 		return nil
 	}
 	p.drawn = page
-	_, err := p.screen.out.WriteString(page)
+	_, err := p.keys.screen.out.WriteString(page)
 	return err
 }
 
@@ -183,7 +182,7 @@ func (p *picker) press(ctx context.Context, key string, height int) error {
 	case keyClear:
 		p.refilter("")
 	case keySuspend:
-		return p.outside(p.screen.suspend)
+		return p.outside(p.keys.screen.suspend)
 	case "\x13":
 		p.ask = &pickerQuestion{text: "Search for: ", isLine: true, answered: p.search}
 	default:
@@ -258,7 +257,7 @@ func (p *picker) untilStopped(ctx context.Context, do func(context.Context) erro
 	watching.Go(func() {
 		for ctx.Err() == nil {
 			const pause = 50 * time.Millisecond
-			some, err := p.screen.read(pause)
+			some, err := p.keys.screen.read(pause)
 			if typed += some; err != nil || strings.Contains(some, keyInterrupt) ||
 				some == keyEscape {
 				stop(errStopped)
@@ -280,7 +279,7 @@ func (p *picker) untilStopped(ctx context.Context, do func(context.Context) erro
 // succeeded. If not, the notice says why.
 func (p *picker) try(ctx context.Context, what string, do func(context.Context) error) bool {
 	p.notice = what + " …; Ctrl-C stops it"
-	err := p.draw(p.screen.size())
+	err := p.draw(p.keys.screen.size())
 	if err == nil {
 		err = p.untilStopped(ctx, do)
 	}
@@ -293,7 +292,7 @@ func (p *picker) try(ctx context.Context, what string, do func(context.Context) 
 
 // show shows a conversation unless the user stops it, and then reads each key.
 func (p *picker) show(ctx context.Context, session Session) error {
-	if err := p.screen.listen(); err != nil {
+	if err := p.keys.screen.listen(); err != nil {
 		return err
 	}
 	err := p.untilStopped(ctx, session.Print)
@@ -308,7 +307,7 @@ func (p *picker) view(ctx context.Context, session Session) error {
 		return nil
 	}
 	if err == nil {
-		_, err = p.screen.out.WriteString("\nPress a key to return: ")
+		_, err = p.keys.screen.out.WriteString("\nPress a key to return: ")
 	}
 	for key := ""; key == "" && err == nil && ctx.Err() == nil; {
 		key, err = p.keys.next(keyTick)
@@ -330,11 +329,11 @@ func (p *picker) export(ctx context.Context, row Row) {
 
 // outside calls do while the terminal is as before.
 func (p *picker) outside(do func() error) error {
-	if err := p.screen.close(); err != nil {
+	if err := p.keys.screen.close(); err != nil {
 		return err
 	}
 	p.drawn = ""
-	return errors.Join(do(), p.screen.enter())
+	return errors.Join(do(), p.keys.screen.enter())
 }
 
 // search shows the sessions in which a text was said.

@@ -21,7 +21,7 @@ func TestUntilStopped(t *testing.T) {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer nowhere.Close()
-	p := &picker{screen: &Screen{in: keys, out: nowhere}}
+	p := &picker{keys: keyboard{screen: &Screen{in: keys, out: nowhere}}}
 	wait := func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()

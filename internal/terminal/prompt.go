@@ -17,8 +17,7 @@ import (
 func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) error) error {
 	for {
 		discardTyped(c.in) // nobody could see yet what to type
-		e := lineEditor{screen: c, keys: &keyboard{screen: c},
-			label: "\nYour prompt (empty to end): "}
+		e := lineEditor{keys: &keyboard{screen: c}, label: "\nYour prompt (empty to end): "}
 		prompt, err := e.read(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -35,15 +34,14 @@ func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) er
 // An Asker asks questions that the user answers by typing a line.
 type Asker struct {
 	show   *Printer
-	reader *Reader // where the terminal cannot be controlled, otherwise nil
-	screen *Screen
 	keys   *keyboard
+	reader *Reader // where the terminal cannot be controlled, otherwise nil
 }
 
 // NewAsker returns an Asker for the terminal of input, on which show prints.
 func NewAsker(input *os.File, show *Printer) *Asker {
 	if screen, ok := OpenScreen(input, show.out); ok {
-		return &Asker{show: show, screen: screen, keys: &keyboard{screen: screen}}
+		return &Asker{show: show, keys: &keyboard{screen: screen}}
 	}
 	return &Asker{show: show, reader: NewReader(input)}
 }
@@ -60,14 +58,13 @@ func (a *Asker) Ask(
 		a.show.Typed()
 		return line, err
 	}
-	e := lineEditor{screen: a.screen, keys: a.keys, label: question + " ", complete: complete}
+	e := lineEditor{keys: a.keys, label: question + " ", complete: complete}
 	line, err := e.read(ctx)
 	return strings.TrimSpace(line), err
 }
 
 // lineEditor shows a line behind a label while it is typed.
 type lineEditor struct {
-	screen   *Screen
 	keys     *keyboard
 	label    string
 	complete func(typed string) string
@@ -112,7 +109,7 @@ func (e *lineEditor) read(ctx context.Context) (line string, err error) {
 		case keyClear:
 			e.typed = ""
 		case keySuspend:
-			err = errors.Join(e.end(), e.screen.suspend(), e.begin())
+			err = errors.Join(e.end(), e.keys.screen.suspend(), e.begin())
 			if err != nil {
 				return "", err
 			}
@@ -126,13 +123,13 @@ func (e *lineEditor) read(ctx context.Context) (line string, err error) {
 // begin begins to show it below what the terminal shows.
 func (e *lineEditor) begin() error {
 	e.shown = nil
-	_, err := e.screen.out.WriteString("\x1b[?2004h")
-	return errors.Join(err, e.screen.listen())
+	_, err := e.keys.screen.out.WriteString("\x1b[?2004h")
+	return errors.Join(err, e.keys.screen.listen())
 }
 
 // draw shows as much as fits of the end of the line, if it has changed.
 func (e *lineEditor) draw() error {
-	width, height := e.screen.size()
+	width, height := e.keys.screen.size()
 	var lines []string
 	for line := range strings.SplitSeq(e.label+e.typed, "\n") {
 		lines = append(lines, wrapped(OneLine(line), width-1)...)
@@ -146,14 +143,14 @@ func (e *lineEditor) draw() error {
 		up = fmt.Sprintf("\x1b[%dA", n)
 	}
 	e.shown = lines
-	_, err := e.screen.out.WriteString(up + "\r\x1b[J" + strings.Join(lines, "\r\n"))
+	_, err := e.keys.screen.out.WriteString(up + "\r\x1b[J" + strings.Join(lines, "\r\n"))
 	return err
 }
 
 // end leaves the line on the terminal.
 func (e *lineEditor) end() error {
-	_, err := e.screen.out.WriteString("\x1b[?2004l\r\n")
-	return errors.Join(err, e.screen.restore())
+	_, err := e.keys.screen.out.WriteString("\x1b[?2004l\r\n")
+	return errors.Join(err, e.keys.screen.restore())
 }
 
 // CompleteFolder completes the path of a folder, which starts in dir, until there is a choice.
