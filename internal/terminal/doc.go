@@ -9,7 +9,7 @@
 //   - prompt.go, reader.go: lines that the user types, and what is piped.
 //   - qr.go: a link to scan.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.
-//   - picker.go, picker_talk.go: choosing a session, and continuing it.
+//   - picker.go: choosing a session, and continuing it.
 //
 // All texts are made harmless before they are written: what an agent or a stored session says never
 // reaches the terminal as an escape sequence.
