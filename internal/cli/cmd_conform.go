@@ -78,7 +78,7 @@ func newConform(set *settings) *cobra.Command {
 	cmd.Flags().Var(&f.patience, "timeout",
 		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
 	set.accept(cmd, "json")
-	set.acceptSandbox(cmd, "start the agent in the sandbox, with `MODE` write or strict")
+	set.acceptAs(cmd, "sandbox", "start the agent in the sandbox, with `MODE` write or strict")
 	return cmd
 }
 

@@ -61,7 +61,7 @@ func newDoctor(set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "state-dir", "store", "json")
-	set.acceptSandbox(cmd, "start the agents in the sandbox, with `MODE` write or strict")
+	set.acceptAs(cmd, "sandbox", "start the agents in the sandbox, with `MODE` write or strict")
 	return cmd
 }
 

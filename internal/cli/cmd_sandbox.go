@@ -62,9 +62,7 @@ func newSandbox(set *settings) *cobra.Command {
 		},
 	}
 	set.accept(cmd, "sandbox", "state-dir")
-	dir := *set.flags.Lookup("dir") // it means something else for sessions
-	dir.Usage = "change files in the folder `DIR`; can be repeated"
-	cmd.Flags().AddFlag(&dir)
+	set.acceptAs(cmd, "dir", "change files in the folder `DIR`; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.write), "write",
 		"also change `PATH`, a file or directory that exists; can be repeated")
 	cmd.Flags().Var((*listValue)(&f.read), "read", "with strict, also read `PATH`; can be repeated")

@@ -69,11 +69,11 @@ func (set *settings) accept(cmd *cobra.Command, flags ...string) *cobra.Command 
 	return cmd
 }
 
-// acceptSandbox adds --sandbox to cmd with another help text.
-func (set *settings) acceptSandbox(cmd *cobra.Command, help string) {
-	mode := *set.flags.Lookup("sandbox")
-	mode.Usage = help
-	cmd.Flags().AddFlag(&mode)
+// acceptAs adds the flag of a setting to cmd with another help text.
+func (set *settings) acceptAs(cmd *cobra.Command, name, help string) {
+	flag := *set.flags.Lookup(name)
+	flag.Usage = help
+	cmd.Flags().AddFlag(&flag)
 }
 
 // print prints v with --json, and calls people without.
