@@ -53,7 +53,7 @@ func (s Session) Turn(
 		return client.TurnEnd{}, ExplainLogin(agent, err, s.Login)
 	}
 	if err := s.choose(ctx, c, session); err != nil {
-		if s.creates() {
+		if s.Fork != "" || s.stored() == "" && !s.Last { // it is a new one
 			err = errors.Join(err, c.DeleteSession(ctx, session.ID))
 		}
 		return client.TurnEnd{}, err
@@ -160,9 +160,6 @@ func (s Session) choose(ctx context.Context, c *client.Client, session client.Se
 
 // stored returns the name of the stored session to continue, "" if none is named.
 func (s Session) stored() string { return cmp.Or(s.Load, s.Resume, s.Fork) }
-
-// creates reports whether the session is a new one.
-func (s Session) creates() bool { return s.Fork != "" || s.stored() == "" && !s.Last }
 
 // KeepsDirs reports whether the agent process keeps the folders of a stored session by itself.
 func (s Session) KeepsDirs() bool {

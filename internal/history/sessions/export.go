@@ -104,14 +104,18 @@ func document(write func(io.Writer, conversation.Document) error) Format {
 func WriteJSON(
 	ctx context.Context, w io.Writer, store sessionstore.Store, one sessionstore.Session,
 ) error {
-	charges, err := exportCharges(ctx, store, one.ID)
+	charges, err := store.Charges(ctx, one.ID)
 	if err != nil {
 		return err
+	}
+	var used []exportedCharge
+	for _, c := range charges {
+		used = append(used, exportedCharge{c.At, c.Meter, c.Unit, c.Amount, c.Mark})
 	}
 	line, err := json.Marshal(struct {
 		Report
 		Charges []exportedCharge `json:"charges,omitempty"`
-	}{NewReport(one), charges})
+	}{NewReport(one), used})
 	if err != nil {
 		return err
 	}
@@ -136,21 +140,4 @@ type exportedCharge struct {
 	Unit   string             `json:"unit,omitempty"`
 	Amount float64            `json:"amount"`
 	Mark   sessionstore.Mark  `json:"mark,omitempty"`
-}
-
-// exportCharges returns what a session has used.
-func exportCharges(
-	ctx context.Context, store sessionstore.Store, id sessionstore.ID,
-) (all []exportedCharge, err error) {
-	charges, err := store.Charges(ctx, id)
-	for _, c := range charges {
-		all = append(all, exportedCharge{c.At, c.Meter, c.Unit, c.Amount, c.Mark})
-	}
-	return all, err
-}
-
-// charge returns the charge, for a session whose agent's counter begins again.
-func (c exportedCharge) charge() sessionstore.Charge {
-	return sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit, Amount: c.Amount,
-		Mark: c.Mark}
 }

@@ -92,8 +92,9 @@ func (i *Import) readSession() error {
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
 		Title: text.Line(said.Title, 1000),
 	}
-	for _, c := range said.Charges {
-		i.charges = append(i.charges, c.charge())
+	for _, c := range said.Charges { // the agent's counter begins again
+		i.charges = append(i.charges, sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit,
+			Amount: c.Amount, Mark: c.Mark})
 	}
 	if err := sessionstore.ValidateCharges(i.charges); err != nil {
 		return i.wrong(err)

@@ -23,7 +23,7 @@ type Move struct {
 // NewMove returns the move of the folder at the path from to the path to, where it is now.
 func NewMove(from, to workspace.Dir) (Move, error) {
 	m := Move{from: []workspace.Dir{from}, to: to, real: workspace.Real(to)}
-	if hasDotDot(m.to) {
+	if slices.Contains(strings.Split(filepath.ToSlash(to.String()), "/"), "..") {
 		m.to = m.real
 	}
 	// Nothing may be left at the old path, so its real path is that of its parent with its name.
@@ -44,19 +44,6 @@ func NewMove(from, to workspace.Dir) (Move, error) {
 // From returns the old path, as given.
 func (m Move) From() workspace.Dir { return m.from[0] }
 
-func hasDotDot(d workspace.Dir) bool {
-	return slices.Contains(strings.Split(filepath.ToSlash(d.String()), "/"), "..")
-}
-
-// spelling returns the path of a folder after the move, and whether its text shows that it was in
-// the moved one.
-func (m Move) spelling(d workspace.Dir) (workspace.Dir, bool) {
-	if moved, ok := d.Moved(m.from[0], m.to); ok {
-		return moved, true
-	}
-	return m.RealPath(d)
-}
-
 // RealPath returns the path without links of a folder after the move, and whether it was in the
 // moved one.
 func (m Move) RealPath(d workspace.Dir) (workspace.Dir, bool) {
@@ -73,7 +60,10 @@ func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, 
 	var spellings, readOnly []string
 	for i, dir := range k.Roots.All() {
 		real, realMoved := m.RealPath(k.Real[i])
-		to, ok := m.spelling(dir)
+		to, ok := dir.Moved(m.from[0], m.to)
+		if !ok {
+			to, ok = m.RealPath(dir)
+		}
 		if !ok && realMoved && !exists(dir) {
 			to, ok = real, true // it was spelled through a link
 		}
