@@ -103,14 +103,6 @@ func (s *storeSettings) deleteSession(
 	return s.snapshots().Remove(string(id))
 }
 
-// pruneSnapshots removes the snapshots of sessions that the store does not have.
-func (s *storeSettings) pruneSnapshots(ctx context.Context, store sessionstore.Store) error {
-	return s.snapshots().Prune(func(session string) bool {
-		_, err := store.Get(ctx, sessionstore.ID(session))
-		return errors.As(err, new(*sessionstore.NotFoundError))
-	})
-}
-
 // printFolder prints the files of a folder below its name.
 func printFolder(out io.Writer, folder changes.Folder) error {
 	err := terminal.Say(out, "%s: %s", text.Printable(folder.Folder), folder.Summary())

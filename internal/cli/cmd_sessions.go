@@ -268,7 +268,10 @@ func newSessionsPrune(set *settings) *cobra.Command {
 			return set.withStore(func(store sessionstore.Store) error {
 				n, err := store.Prune(cmd.Context(), q)
 				if err == nil && !q.DryRun && set.user == "" { // others of the store delete sessions too
-					err = set.pruneSnapshots(cmd.Context(), store)
+					err = set.snapshots().Prune(func(session string) bool {
+						_, err := store.Get(cmd.Context(), sessionstore.ID(session))
+						return errors.As(err, new(*sessionstore.NotFoundError))
+					})
 				}
 				if err == nil {
 					_, err = fmt.Fprintln(set.out, done, text.Count(n, "session", "sessions"))

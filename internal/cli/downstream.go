@@ -151,7 +151,8 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 			}
 		}
 		command = shownCommand(owner.Profile)
-		if program, _, _ := strings.Cut(command, " "); !isInstalled(program) {
+		program, _, _ := strings.Cut(command, " ")
+		if _, err := exec.LookPath(program); err != nil && filepath.Base(program) == program {
 			command = "PATH/" + command // only the name is stored
 		}
 		return nil, command
@@ -167,12 +168,6 @@ func (set *settings) soleModel() string {
 		return ids[0]
 	}
 	return set.config.Model
-}
-
-// isInstalled reports whether a program can be started by its name. A path is taken as it is.
-func isInstalled(program string) bool {
-	_, err := exec.LookPath(program)
-	return err == nil || filepath.Base(program) != program
 }
 
 // shownCommand returns a stored command line in a form that is safe to copy into a shell. In an

@@ -68,7 +68,8 @@ func (p *Permissions) Answer(
 	if p.show != nil {
 		p.show.Answered(how)
 	}
-	if option == nil || !allowing(option.Kind) {
+	if option == nil || option.Kind != sdk.PermissionOptionKindAllowOnce &&
+		option.Kind != sdk.PermissionOptionKindAllowAlways {
 		p.refused++
 		if rule := offered(r.Options); rule != "" && !slices.Contains(p.would, rule) {
 			p.would = append(p.would, rule)
@@ -101,10 +102,6 @@ func (p *Permissions) Note(update json.RawMessage) {
 	if rule := permission.DeniedBy(call.Title); rule != "" && !slices.Contains(p.denied, rule) {
 		p.denied = append(p.denied, rule)
 	}
-}
-
-func allowing(kind sdk.PermissionOptionKind) bool {
-	return kind == sdk.PermissionOptionKindAllowOnce || kind == sdk.PermissionOptionKindAllowAlways
 }
 
 // choose returns the option that answers a request, or nil to cancel it, and a text that tells the
