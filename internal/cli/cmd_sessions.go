@@ -76,13 +76,20 @@ func (set *settings) sessionCommand(
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, rest := args[:min(most, len(args))], args[min(most, len(args)):]
 		return set.withStore(func(store sessionstore.Store) error {
-			found, err := findSessions(cmd.Context(), store, names)
+			var found []sessionstore.Session
+			for _, name := range names { // all of them, before anything is done
+				one, err := findSession(cmd.Context(), store, name)
+				if err != nil {
+					return err
+				}
+				found = append(found, one)
+			}
 			for _, one := range found {
-				if err == nil {
-					err = do(cmd.Context(), named{one, store, rest})
+				if err := do(cmd.Context(), named{one, store, rest}); err != nil {
+					return err
 				}
 			}
-			return err
+			return nil
 		})
 	}
 	set.accept(cmd, "state-dir", "store")

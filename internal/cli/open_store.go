@@ -197,22 +197,7 @@ func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error)
 	return store.For(user), nil
 }
 
-// findSessions returns the sessions with these names. A name is the id of a session, the beginning
-// of its id, or "last".
-func findSessions(
-	ctx context.Context, store sessionstore.Sessions, names []string,
-) (found []sessionstore.Session, err error) {
-	for _, name := range names {
-		one, err := findSession(ctx, store, name)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, one)
-	}
-	return found, nil
-}
-
-// findSession returns the session with this name (see findSessions).
+// findSession returns the session with this name: its id, the beginning of its id, or "last".
 func findSession(
 	ctx context.Context, store sessionstore.Sessions, name string,
 ) (sessionstore.Session, error) {
