@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/internal/history/changes"
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -35,11 +37,11 @@ func newDiff(set *settings) *cobra.Command {
 				return err
 			}
 			if patch {
-				return printPatches(cmd.Context(), set.out, all)
+				return set.printPatches(cmd.Context(), all)
 			}
 			return set.print(all, func() error {
 				for _, folder := range all {
-					if err := printFolder(set.out, folder); err != nil {
+					if err := set.printFolder(folder); err != nil {
 						return err
 					}
 				}
@@ -104,12 +106,12 @@ func (s *storeSettings) deleteSession(
 }
 
 // printFolder prints the files of a folder below its name.
-func printFolder(out io.Writer, folder changes.Folder) error {
-	err := terminal.Say(out, "%s: %s", text.Printable(folder.Folder), folder.Summary())
+func (set *settings) printFolder(folder changes.Folder) error {
+	err := terminal.Say(set.out, "%s: %s", text.Printable(folder.Folder), folder.Summary())
 	if err != nil || len(folder.Files) == 0 {
 		return err
 	}
-	table := terminal.NewTable(out, "FILE", "LINES", "BY")
+	table := terminal.NewTable(set.out, "FILE", "LINES", "BY")
 	for _, f := range folder.Files {
 		by := ""
 		if f.Named {
@@ -120,8 +122,9 @@ func printFolder(out io.Writer, folder changes.Folder) error {
 	return table.Print()
 }
 
-// printPatches prints the changes so that git apply can read those of one folder.
-func printPatches(ctx context.Context, out io.Writer, all []changes.Folder) error {
+// printPatches prints the changes so that git apply can read those of one folder, on a terminal
+// through the user's pager.
+func (set *settings) printPatches(ctx context.Context, all []changes.Folder) error {
 	var b strings.Builder
 	for _, folder := range all {
 		patch, err := folder.Patch(ctx)
@@ -131,9 +134,31 @@ func printPatches(ctx context.Context, out io.Writer, all []changes.Folder) erro
 		fmt.Fprintf(&b, "# %s: %s\n%s", text.Printable(folder.Folder), folder.Summary(), patch)
 	}
 	printed := b.String()
-	if terminal.Is(out) {
+	if terminal.Is(set.out) {
 		printed = text.Plain(printed)
+		if set.page(ctx, printed) == nil {
+			return nil
+		}
 	}
-	_, err := io.WriteString(out, printed)
+	_, err := io.WriteString(set.out, printed)
+	return err
+}
+
+// page shows a text in the pager that git would use. It fails if that cannot be started. The pager
+// is asked for where no repository can name one.
+func (set *settings) page(ctx context.Context, content string) error {
+	dir := set.dir()
+	pager, err := process.Output(ctx, process.Command{Path: "git",
+		Args: []string{"var", "GIT_PAGER"},
+		Dir:  dir, Env: []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(dir)}})
+	if err != nil {
+		return err
+	}
+	shell := process.Command{Path: "sh", Args: []string{"-c", strings.TrimSpace(string(pager))},
+		Base: append([]string{"LESS=FRX"}, os.Environ()...)} // the last one counts
+	err = process.RunInTerminal(ctx, shell, strings.NewReader(content), set.out, set.err)
+	if _, ended := errors.AsType[*process.ExitError](err); ended {
+		return nil // by the user
+	}
 	return err
 }
