@@ -47,6 +47,12 @@ func (c *connection) graceNow() time.Duration {
 	return c.home.grace
 }
 
+// endsTurns reports whether the client has left, or is made to, and its turns end with that. Each
+// turn learns it by itself, one after the other.
+func (c *connection) endsTurns() bool {
+	return c.graceNow() == 0 && (c.Ended() || c.serving.Err() != nil)
+}
+
 // HasLeft implements [turns.Client].
 func (c *connection) HasLeft() bool { return c.left.Load() }
 

@@ -291,6 +291,10 @@ func (p *prompted) begin() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.from.endsTurns() { // the turn before may have been the first to learn it
+		p.End(backend.ErrCancelled)
+		return nil, p.Cause()
+	}
 	if s = q.Active(); s == nil { // it was closed meanwhile
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}

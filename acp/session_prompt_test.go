@@ -350,6 +350,25 @@ func TestPromptWhileClosing(t *testing.T) {
 	}
 }
 
+// Once the client has left, no prompt begins that waited for another one.
+//
+// Clause A32.
+func TestWaitingPromptOfAClientThatLeaves(t *testing.T) {
+	for range 200 {
+		c := connect(t, acp.Options{Backend: using(&scripted{})})
+		c.initialize()
+		id := c.open(folder(t))
+		first, line := c.request("session/prompt", promptParams(id, "wait"))
+		c.send(line)
+		c.await(0, said("waiting"))
+		waiting, line := c.request("session/prompt", promptParams(id, "say next"))
+		c.send(line)
+		c.leave()
+		require.Equal(t, "cancelled", c.response(first).stopReason(t))
+		require.Equal(t, "cancelled", c.response(waiting).stopReason(t))
+	}
+}
+
 // closing is a store in which a test steps in while the end of a turn is stored.
 type closing struct {
 	sessionstore.Store

@@ -105,6 +105,7 @@ type Conn struct {
 	calls    *calls
 	inflight *inflight
 	serving  atomic.Bool
+	ended    atomic.Bool
 }
 
 // NewConn returns a connection over t. Nothing is read or written before Serve.
@@ -153,6 +154,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 		reading = !c.stopRead(read)
 	}
 	deadline := time.Now().Add(c.options.Grace)
+	c.ended.Store(true)
 	end(ErrClosed)
 	c.calls.end()
 	c.finishRequests(deadline)
@@ -174,6 +176,10 @@ func (c *Conn) Serve(ctx context.Context) error {
 	}
 	return err
 }
+
+// Ended reports whether nothing more is read, so that the contexts of all requests have ended or are
+// about to.
+func (c *Conn) Ended() bool { return c.ended.Load() }
 
 // stopRead lets the read loop end with the last message that it has read, which it would drop if
 // the connection ended first. It reports whether the loop has ended.

@@ -206,10 +206,6 @@ func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
 		if err := earlier.Wait(t.ctx); err != nil {
 			return false, err
 		}
-		if t.request.Err() != nil { // the client has left, which ended both, but t may not know yet
-			t.End(backend.ErrCancelled)
-			return false, t.Cause()
-		}
 	}
 	return overlaps, nil
 }
