@@ -127,9 +127,9 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 	return putSessionMember(params, sessionMember(childID(a.session.id, a.Child)))
 }
 
-// handOver returns an error unless another program that opens a path now reaches a file or
-// directory in the asker's roots.
-func (a asker) handOver(ctx context.Context, path string) error {
+// reaches returns an error unless another program that opens a path now reaches a file or directory
+// in the asker's roots.
+func (a asker) reaches(ctx context.Context, path string) error {
 	if err := permission.HandOver(a.session.workspace, path); err != nil || a.Child == "" {
 		return err
 	}

@@ -61,7 +61,7 @@ func (c *connection) Answers() bool { return c.peer.Role.may(answers) }
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	c.agent.grants.limit(r)
+	c.agent.grants.prune(r)
 	if !c.peer.Role.May(r.Method) {
 		return c.refuse(r, sessionOf(r))
 	}
@@ -76,7 +76,7 @@ func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 	if accept == nil {
 		accept = (*connection).acceptPassed
 	}
-	return c.agent.discreet(c.observed(r, accept(c, ctx, r)))
+	return c.withoutStorePath(c.withEvent(r, accept(c, ctx, r)))
 }
 
 // acceptNotification handles session/cancel at once and passes other notifications to the backend.
@@ -162,7 +162,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 		return c.inSession(ctx, id, r.Method, check, func(s *session) (work jsonrpc.Work) {
 			params := rest()
 			s.WithBackend(func() { work = s.backend.Call(ctx, r.Method, params) })
-			return s.telling(c, r.Method, params, work)
+			return s.withSettingTold(c, r.Method, params, work)
 		})
 	}
 	if refuse := c.refuseUnopened(ctx, id, r.Method); refuse != nil {

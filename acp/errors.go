@@ -100,10 +100,10 @@ func protocolError(err error) error {
 	}
 }
 
-// discreet returns work for the client. If the client is not trusted with this machine, errors do
-// not tell it where the sessions are stored.
-func (a *agent) discreet(work jsonrpc.Work) jsonrpc.Work {
-	if !a.remote || work == nil {
+// withoutStorePath returns work for the client. If the client is not trusted with this machine,
+// errors do not tell it where the sessions are stored.
+func (c *connection) withoutStorePath(work jsonrpc.Work) jsonrpc.Work {
+	if !c.agent.remote || work == nil {
 		return work
 	}
 	return func() (json.RawMessage, error) {

@@ -53,7 +53,7 @@ func methodOf(name string) method {
 	case protocol.SessionList:
 		return method{listShape, sees, "", atOnce((*connection).list)}
 	case protocol.SessionOptions:
-		return method{loadShape, acts, "", atOnce((*connection).settings)}
+		return method{loadShape, acts, "", atOnce((*connection).sessionOptions)}
 	case protocol.SessionClose:
 		return method{idShape, sees, "", stored(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete

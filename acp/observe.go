@@ -96,8 +96,8 @@ func (c *connection) observe(e Event) {
 	}
 }
 
-// observed returns work, which tells the observer when it has answered r.
-func (c *connection) observed(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
+// withEvent returns work, which tells the observer when it has answered r.
+func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
 	if c.agent.options.Observe == nil || work == nil {
 		return work
 	}

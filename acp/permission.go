@@ -242,7 +242,7 @@ func (s *session) readAction(
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
 			place := permission.At(w)
 			place.Catalog, place.Outside, place.Server = s.Catalog(), s.outsideFile, s.serverConfig
-			place.Inside = func(path string) error { return from.handOver(ctx, path) }
+			place.Inside = func(path string) error { return from.reaches(ctx, path) }
 			return r.Action(ctx, known.Announced(), place), nil
 		})
 		return err

@@ -81,11 +81,11 @@ func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work
 	}
 }
 
-// limit removes what a client without Extensions may not send from the params of a message that the
+// prune removes what a client without Extensions may not send from the params of a message that the
 // adapter knows: other members than it knows, and _meta in all objects that it knows. Agents take
 // settings from these, such as another session to continue or a program to start. The params of
 // initialize describe the client and those of authenticate its account; these stay.
-func (g Grants) limit(r *jsonrpc.Request) {
+func (g Grants) prune(r *jsonrpc.Request) {
 	shape := methodOf(r.Method).shape
 	if g.Extensions || shape == nil || r.Method == protocol.Initialize ||
 		isAccountMethod(r.Method) {

@@ -10,10 +10,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// settings serves session/options, a draft that asks for the settings of a session before it is
+// sessionOptions serves session/options, a draft that asks for the settings of a session before it is
 // opened. The backend answers it, if it can, for the roots that the session would have: a stored
 // one if the request names it, and a new one otherwise.
-func (c *connection) settings(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	a := c.agent
 	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), optional, optional)
 	if err != nil {

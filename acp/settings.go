@@ -13,9 +13,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// telling returns work, the rest of a request that a client has sent about the session. If the
-// request changes a setting, the other viewers are told.
-func (s *session) telling(
+// withSettingTold returns work, the rest of a request that a client has sent about the session. If
+// the request changes a setting, the other viewers are told.
+func (s *session) withSettingTold(
 	from *connection, method string, params backend.Raw, work jsonrpc.Work,
 ) jsonrpc.Work {
 	if work == nil ||
@@ -24,9 +24,9 @@ func (s *session) telling(
 	}
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		set := isSet(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
+		set := modeUpdate(strictjson.Find(params, "modeId"))
 		if method == protocol.SessionSetConfigOption {
-			set = isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions"))
+			set = optionsUpdate(strictjson.Find(result, "configOptions"))
 		}
 		if err == nil {
 			s.tellSetting(from, set)
@@ -39,20 +39,24 @@ func (s *session) telling(
 // that does not get the response.
 func statesIn(result backend.Raw) []backend.Update {
 	return slices.DeleteFunc([]backend.Update{
-		isSet(sessionstore.CurrentModeUpdate, strictjson.Find(result, "modes", "currentModeId")),
-		isSet(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions")),
+		modeUpdate(strictjson.Find(result, "modes", "currentModeId")),
+		optionsUpdate(strictjson.Find(result, "configOptions")),
 	}, func(u backend.Update) bool { return u.Raw == nil })
 }
 
-// isSet returns the update that says that the mode, or the options, have a value, or the zero
-// Update without one.
-func isSet(kind sessionstore.Kind, value json.RawMessage) backend.Update {
+// modeUpdate returns the update that says what the mode is, or the zero Update without one.
+func modeUpdate(id json.RawMessage) backend.Update {
+	return settingUpdate(sessionstore.CurrentModeUpdate, "currentModeId", id)
+}
+
+// optionsUpdate returns the update that says what the options are, or the zero Update without any.
+func optionsUpdate(options json.RawMessage) backend.Update {
+	return settingUpdate(sessionstore.ConfigOptionUpdate, "configOptions", options)
+}
+
+func settingUpdate(kind sessionstore.Kind, member string, value json.RawMessage) backend.Update {
 	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}
-	}
-	member := "currentModeId"
-	if kind == sessionstore.ConfigOptionUpdate {
-		member = "configOptions"
 	}
 	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }
