@@ -437,6 +437,23 @@ func (c *client) list(params string) []listed {
 	return result.Sessions
 }
 
+// count returns how many sessions are listed on all pages.
+func (c *client) count() (n int) {
+	c.t.Helper()
+	for params := `{}`; params != ""; {
+		var page struct {
+			Sessions   []listed
+			NextCursor string
+		}
+		require.NoError(c.t, json.Unmarshal(c.call("session/list", params), &page))
+		n += len(page.Sessions)
+		if params = ""; page.NextCursor != "" {
+			params = encode(map[string]any{"cursor": page.NextCursor})
+		}
+	}
+	return n
+}
+
 // texts returns the agent's messages in a session, in order.
 func texts(messages []message, id string) []string {
 	var all []string

@@ -57,6 +57,13 @@ func TestOwnCommandsReplaceTheBackends(t *testing.T) {
 	require.Equal(t, append([]string{backend.WorktreeCommand}, own...), names(t, u), "there is none of ours")
 	u, _ = commands.Announce(announcement(backend.WorktreeCommand), true)
 	require.Len(t, names(t, u), len(own)+1)
+	spelled, err := backend.ParseUpdate(backend.Raw(`{"update":{"sessionUpdate":"available_commands_update",` +
+		`"availableCommands":[{"name":"\/r\u006fots"},{"name":"\/mcp-servers"},{"name":"x","description":"<é>"}],"_meta":{"k":1}}}`))
+	require.NoError(t, err)
+	u, _ = commands.Announce(spelled, false)
+	require.Equal(t, append([]string{"x"}, own...), names(t, u))
+	require.Contains(t, string(u.Raw), `{"name":"x","description":"<é>"}`, "the backend's stay as they are")
+	require.Contains(t, string(u.Raw), `"_meta":{"k":1}`)
 	other := backend.Text("/mcp")
 	same, _ := commands.Announce(other, true)
 	require.Equal(t, other, same)
