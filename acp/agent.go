@@ -40,10 +40,11 @@ type agent struct {
 // newAgent returns an agent for the sessions of home. It keeps the values of ctx, not its
 // cancellation.
 func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
+	grants := Grants{Sessions: true, Account: true, Extensions: true}
 	if remote {
-		o = o.forRemote()
+		o, grants = o.forRemote(), o.RemoteGrants
 	}
-	a := &agent{options: o, owner: h.owner, home: h, remote: remote, grants: grantsOf(o, remote),
+	a := &agent{options: o, owner: h.owner, home: h, remote: remote, grants: grants,
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))

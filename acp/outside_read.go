@@ -69,7 +69,10 @@ func (s *session) isStill(ctx context.Context, path string, file *workspace.File
 		return false
 	}
 	defer again.Close()
-	return sameFile(again, file)
+	now, errNow := again.Stat()
+	before, errBefore := file.Stat()
+	return errNow == nil && errBefore == nil && os.SameFile(now, before) &&
+		again.Ref().Real() == file.Ref().Real()
 }
 
 // openOutside opens the regular file that path leads to, without reading it. It fails if the policy
@@ -121,14 +124,6 @@ func openOutside(
 		return nil, errors.Join(errors.New("the path was replaced"), file.Close())
 	}
 	return file, nil
-}
-
-// sameFile reports whether both files are the same, at the same path.
-func sameFile(a, b *workspace.File) bool {
-	infoA, errA := a.Stat()
-	infoB, errB := b.Stat()
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB) &&
-		a.Ref().Real() == b.Ref().Real()
 }
 
 // askToRead asks the user whether the file at the real path may be read, and returns nil if so.

@@ -29,14 +29,6 @@ type Grants struct {
 	Extensions bool
 }
 
-// grantsOf returns what the client may use.
-func grantsOf(o Options, remote bool) Grants {
-	if !remote {
-		return Grants{Sessions: true, Account: true, Extensions: true}
-	}
-	return o.RemoteGrants
-}
-
 // allows reports whether a message with this method, which the adapter does not serve, may go from
 // the client to the backend. The adapter knows the methods that have a shape.
 func (g Grants) allows(method string) bool {

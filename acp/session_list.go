@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -39,16 +38,22 @@ func (c *connection) list(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err := c.initialized(ctx); err != nil {
 		return nil, err
 	}
-	a := c.agent
-	query, err := tasks.FromDisk(ctx, a.tasks, func() (sessionstore.Query, error) {
-		return p.query(a.identity()), nil
+	a, open := c.agent, c.home.openIDs()
+	query := sessionstore.Query{Agent: a.identity(), Archive: p.archive, Cursor: p.cursor,
+		Unused: sessionstore.UnusedFilter{
+			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}}
+	err = a.tasks.OnDisk(ctx, func() error { // the filters are real paths
+		if !p.cwd.IsZero() {
+			query.Cwd = sessionstore.FilterDir(p.cwd)
+		}
+		if p.filtered {
+			query.Additional = sessionstore.FilterDirs(p.additional)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	open := c.home.openIDs()
-	query.Unused = sessionstore.UnusedFilter{
-		Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}
 	page, err := a.sessions.List(ctx, p.cwd, query)
 	if err != nil {
 		return nil, err
@@ -91,21 +96,6 @@ type listParams struct {
 	filtered   bool // additional is a filter, perhaps an empty one
 	archive    sessionstore.ArchiveFilter
 	cursor     sessionstore.Cursor
-}
-
-// query returns the store's query. It looks up the real paths of the filters, which may wait for a
-// disk.
-func (p listParams) query(owner sessionstore.Agent) sessionstore.Query {
-	q := sessionstore.Query{
-		Agent: owner, Archive: p.archive, Cursor: p.cursor,
-	}
-	if !p.cwd.IsZero() {
-		q.Cwd = sessionstore.FilterDir(p.cwd)
-	}
-	if p.filtered {
-		q.Additional = sessionstore.FilterDirs(p.additional)
-	}
-	return q
 }
 
 var listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},

@@ -94,14 +94,9 @@ func (v *viewers) offers(method string, params backend.Raw) error {
 	return err
 }
 
-// isQuestion reports whether a request to the client is a question to the user.
-func isQuestion(method string) bool {
-	return method == protocol.RequestPermission || method == protocol.ElicitationCreate
-}
-
 // call sends a request to one viewer that offers it, or a question to all.
 func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if isQuestion(method) {
+	if method == protocol.RequestPermission || method == protocol.ElicitationCreate {
 		wait := v.ask(ctx, newQuestion(method, params))
 		return func() (backend.Raw, error) {
 			got := wait()

@@ -38,7 +38,7 @@ func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backen
 func (e explorer) Open(
 	ctx context.Context, _ backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	s := newSession(h, e.limits)
+	s := &explorerSession{limits: e.limits, host: h, roots: commands.LabelRoots(h.Workspace())}
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err
 	}
@@ -57,10 +57,6 @@ type explorerSession struct {
 	roots     []commands.Root
 	announced backend.Commands
 	mentions  discovery.Mentions // of instructions of directories, in answers
-}
-
-func newSession(h backend.Host, l limits) *explorerSession {
-	return &explorerSession{limits: l, host: h, roots: commands.LabelRoots(h.Workspace())}
 }
 
 func (s *explorerSession) workspace() *workspace.Workspace { return s.host.Workspace() }

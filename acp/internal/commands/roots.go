@@ -24,20 +24,15 @@ func LabelRoots(ws *workspace.Workspace) []Root {
 	return roots
 }
 
-// Show returns how answers write the path rel of the root; "" and "." are the root itself.
-func (r Root) Show(rel string) string {
-	if rel == "" || rel == "." {
-		return text.Printable(r.Label)
-	}
-	return text.Printable(strings.TrimSuffix(r.Label, "/") + "/" + rel)
-}
-
 // ShowPath returns how answers write an absolute path: below the root's label if it lies in the
 // root.
 func (r Root) ShowPath(path string) string {
 	rel, err := filepath.Rel(r.Dir.String(), path)
-	if err != nil || !filepath.IsLocal(rel) {
+	switch {
+	case err != nil || !filepath.IsLocal(rel):
 		return text.Printable(path)
+	case rel == ".":
+		return text.Printable(r.Label)
 	}
-	return r.Show(filepath.ToSlash(rel))
+	return text.Printable(strings.TrimSuffix(r.Label, "/") + "/" + filepath.ToSlash(rel))
 }
