@@ -3,12 +3,6 @@
 //
 // It opens no session, and knows neither active sessions nor their turns.
 //
-//   - sessions.go: [Sessions], the list, and requests that are passed on to the backend
-//   - import.go, convert.go: copies of the backend's own sessions in the store
-//   - owner.go: a stored session, which must be this agent's; open.go: one that is to be opened,
-//     which only the backend may know
-//   - moved.go: folders that were renamed or replaced since a session was last opened
-//
 // # Locks
 //
 // importRun.mu is held while sessions are stored. imports.mu is held for a few statements, and
