@@ -126,12 +126,7 @@ func (s *session) counts(ctx context.Context, b Budget, id sessionstore.ID) (boo
 }
 
 // budgets returns the budgets of the session.
-func (s *session) budgets() []Budget {
-	if s.agent.options.Budgets == nil {
-		return nil
-	}
-	return s.agent.options.Budgets(s.params.roots.Cwd())
-}
+func (s *session) budgets() []Budget { return s.agent.options.Budgets(s.params.roots.Cwd()) }
 
 // errBudget is the outcome of a turn for which the user did not want to exceed a budget.
 var errBudget = errors.New("a budget is used up")

@@ -39,13 +39,8 @@ func (a *agent) requestContext(
 func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		if !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
-			return
-		}
-		select {
-		case <-time.After(a.options.tuning.CloseGrace / 2):
-			cancel()
-		case <-closing.Done():
+		if errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
+			time.AfterFunc(a.options.tuning.CloseGrace/2, cancel)
 		}
 	})
 	return closing, func() {

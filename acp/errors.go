@@ -67,37 +67,31 @@ const storeUnavailable = "store_unavailable"
 // protocolError converts an error of another package to the protocol error that the client
 // receives. Other errors are unchanged.
 func protocolError(err error) error {
-	var (
-		wireError   *jsonrpc.Error
-		tooMany     *turns.TooManyError
-		notFound    *sessionstore.NotFoundError
-		fenced      *sessionstore.FencedError
-		cursor      *sessionstore.CursorError
-		unavailable *sessionstore.UnavailableError
-	)
-	switch {
-	case err == nil || errors.As(err, &wireError):
+	if _, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		return err
-	case errors.As(err, &tooMany):
+	}
+	if e, ok := errors.AsType[*turns.TooManyError](err); ok {
 		return stateError(jsonrpc.CodeInvalidRequest,
 			"a turn is running in this session and another prompt waits for it: wait for an "+
 				"answer, or send session/cancel first",
-			reasonData{Reason: "turn_in_progress", SessionID: string(tooMany.ID)})
-	case errors.As(err, &notFound):
-		return errUnknownSession(notFound.ID)
-	case errors.As(err, &fenced):
-		return stateError(jsonrpc.CodeInvalidRequest, fenced.Error(),
-			reasonData{Reason: "fenced", SessionID: string(fenced.ID)})
-	case errors.As(err, &cursor):
-		return strictjson.Refuse(
-			strictjson.NewViolation("cursor", string(cursor.Cursor), strictjson.InvalidCursor))
-	case errors.As(err, &unavailable):
-		return stateError(jsonrpc.CodeInternal, unavailable.Error(),
-			reasonData{Reason: storeUnavailable, Path: unavailable.Medium,
-				Hint: unavailable.Hint})
-	default:
-		return err
+			reasonData{Reason: "turn_in_progress", SessionID: string(e.ID)})
 	}
+	if e, ok := errors.AsType[*sessionstore.NotFoundError](err); ok {
+		return errUnknownSession(e.ID)
+	}
+	if e, ok := errors.AsType[*sessionstore.FencedError](err); ok {
+		return stateError(jsonrpc.CodeInvalidRequest, e.Error(),
+			reasonData{Reason: "fenced", SessionID: string(e.ID)})
+	}
+	if e, ok := errors.AsType[*sessionstore.CursorError](err); ok {
+		return strictjson.Refuse(
+			strictjson.NewViolation("cursor", string(e.Cursor), strictjson.InvalidCursor))
+	}
+	if e, ok := errors.AsType[*sessionstore.UnavailableError](err); ok {
+		return stateError(jsonrpc.CodeInternal, e.Error(),
+			reasonData{Reason: storeUnavailable, Path: e.Medium, Hint: e.Hint})
+	}
+	return err
 }
 
 // withoutStorePath returns work for the client. If the client is not trusted with this machine,
@@ -108,9 +102,8 @@ func (c *connection) withoutStorePath(work jsonrpc.Work) jsonrpc.Work {
 	}
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		var unavailable *sessionstore.UnavailableError
 		answer, ok := errors.AsType[*jsonrpc.Error](err)
-		if errors.As(err, &unavailable) ||
+		if errors.As(err, new(*sessionstore.UnavailableError)) ||
 			ok && strictjson.FindText(answer.Data, "reason") == storeUnavailable {
 			err = stateError(jsonrpc.CodeInternal,
 				"the session store of the server cannot be used: try again later, or tell its "+

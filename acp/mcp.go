@@ -57,10 +57,7 @@ func (s *session) closeServers(ctx context.Context) error {
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
 // peer use the server.
 func (a *agent) applyPolicy(c *mcpclient.Config) (err error) {
-	var policy mcp.Policy
-	if a.options.MCPPolicy != nil {
-		policy = a.options.MCPPolicy(c.Name)
-	}
+	policy := a.options.MCPPolicy(c.Name)
 	if a.remote {
 		err = checkRemote(policy, *c)
 	}

@@ -139,9 +139,9 @@ func (o Options) withDefaults() Options {
 			return strings.TrimSuffix("acp-agent -- "+a.Profile, " -- ")
 		}
 	}
-	if o.Folders == nil {
-		o.Folders = func(workspace.Dir) []Folder { return nil }
-	}
+	o.Folders, o.Budgets = orNone(o.Folders), orNone(o.Budgets)
+	o.Permissions, o.MCPPolicy = orNone(o.Permissions), orNone(o.MCPPolicy)
+	o.Worktrees.Copy = orNone(o.Worktrees.Copy)
 	o.Workspace.Stalled = cmp.Or(o.Workspace.Stalled, new(workspace.Stalled))
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	t := &o.tuning
@@ -160,6 +160,14 @@ func (o Options) withDefaults() Options {
 	t.MCP.Logger, t.MCP.Name, t.MCP.Version = o.Logger, agentName, o.Version
 	t.MCP.Withheld, t.MCP.Environment = o.Withheld, o.Environment
 	return o
+}
+
+// orNone returns a function that returns nothing in place of nil.
+func orNone[A, B any](f func(A) B) func(A) B {
+	if f == nil {
+		return func(A) (none B) { return none }
+	}
+	return f
 }
 
 // forRemote returns o, which has defaults, for a remote peer.

@@ -45,11 +45,7 @@ type Permissions = permission.Permissions
 func newPermits(
 	a *agent, id sessionstore.ID, w *workspace.Workspace, previous *session,
 ) *permission.Permits {
-	configured := a.options.Permissions
-	if configured == nil {
-		configured = func(workspace.Dir) *Permissions { return nil }
-	}
-	p := permission.NewPermits(string(id), w, a.consents(), a.origins(), configured)
+	p := permission.NewPermits(string(id), w, a.consents(), a.origins(), a.options.Permissions)
 	if previous != nil {
 		p.Inherit(previous.permits)
 	}

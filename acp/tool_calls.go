@@ -38,11 +38,8 @@ func (s *session) recordRejected(ctx context.Context, id calls.Key, by *connecti
 	defer s.endUpdate()
 	failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 	s.recordToolCall(ctx, failed)
-	if s.viewers.Others(by) == 0 {
-		return
-	}
-	if err := s.viewers.update(ctx, by, failed); err != nil {
-		s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+	if s.viewers.Others(by) > 0 {
+		s.viewers.try(ctx, by, failed)
 	}
 }
 

@@ -55,10 +55,7 @@ func (o *ownTurn) answerWorktree(c prompts.Command) error {
 func (o *ownTurn) makeWorktrees(name string) error {
 	options := o.agent.options.Worktrees
 	folders := o.session.params.roots
-	var patterns []string
-	if options.Copy != nil {
-		patterns = options.Copy(folders.Cwd())
-	}
+	patterns := options.Copy(folders.Cwd())
 	plan, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() (*worktree.Plan, error) {
 		return worktree.NewRegistry(options.Records, options.Dir).Plan(o.ctx, name, folders,
 			worktree.Options{Copy: patterns})
