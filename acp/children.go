@@ -65,16 +65,11 @@ func (a address) params(u backend.Update) json.RawMessage {
 	if isChild {
 		member = sessionMember(childID(a.id, key))
 	}
-	return putSessionMember(withExternal(u, a.id), member)
-}
-
-// withExternal returns u with ids in the place of keys.
-func withExternal(u backend.Update, id sessionstore.ID) backend.Raw {
-	if !bytes.Contains(u.Raw, []byte(sessionstore.ChildPrefix)) {
-		return u.Raw
+	if bytes.Contains(u.Raw, []byte(sessionstore.ChildPrefix)) { // keys, in the place of ids
+		u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw,
+			func(text string) string { return external(a.id, text) })
 	}
-	return protocol.MapUpdateReferences(string(u.Kind), u.Raw,
-		func(text string) string { return external(id, text) })
+	return putSessionMember(u.Raw, member)
 }
 
 // kindOf returns the kind of an update of the session or of a child.

@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -101,12 +100,10 @@ func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Wo
 	if c.agent.options.Observe == nil || work == nil {
 		return work
 	}
-	begun := time.Now()
-	id, _, _ := protocol.TakeSessionID(r.Params) // invalid ones are rejected elsewhere
-	method := r.Method
+	begun, method, id := time.Now(), r.Method, sessionOf(r)
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		e := RequestEvent{method, sessionstore.ID(id), time.Since(begun), err, ""}
+		e := RequestEvent{method, id, time.Since(begun), err, ""}
 		if err == nil {
 			e.Did = methodOf(method).did
 		}
@@ -117,9 +114,6 @@ func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Wo
 
 // observeOpened tells the observer that s was opened.
 func (a *agent) observeOpened(s *session) {
-	if a.options.Observe == nil {
-		return
-	}
 	e := OpenEvent{Session: s.id}
 	for _, root := range s.workspace.Opened() {
 		e.Roots = append(e.Roots, root.Real)
