@@ -90,7 +90,7 @@ func (s *session) openRoots(ctx context.Context, o openOptions) (err error) {
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if err := s.openServers(o.previous); err != nil {
+	if s.servers, err = s.openServers(o.previous); err != nil {
 		return err
 	}
 	s.catalog, err = discovery.Scan(ctx, s.guarded)
@@ -138,8 +138,7 @@ func (s *session) abandon() {
 func (s *session) activate(q *queue, lease sessionstore.Lease, title string) error {
 	a := s.agent
 	s.queue, s.lease = q, lease
-	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(s.serversChange, s, model)
+	s.commitServers()
 	s.ownServers(true)
 	for _, u := range statesIn(s.opened.Result) {
 		s.noteMode(u)

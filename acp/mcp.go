@@ -19,26 +19,33 @@ import (
 )
 
 // openServers prepares the MCP servers of s, in the set of previous if that is not nil.
-func (s *session) openServers(previous *session) (err error) {
+func (s *session) openServers(previous *session) (set *servers.Set, err error) {
 	a := s.agent
 	for i := range s.params.servers {
 		if err := a.applyPolicy(&s.params.servers[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if previous != nil {
-		s.servers = previous.servers
+		set = previous.servers
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		s.servers, s.ownsServers = servers.NewSet(a.starting, o), true
+		set, s.ownsServers = servers.NewSet(a.starting, o), true
 	}
-	s.serversChange, err = s.servers.Prepare(s.workspace, s.params.servers)
+	s.serversChange, err = set.Prepare(s.workspace, s.params.servers)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
-	return err
+	return set, err
+}
+
+// commitServers makes the change of the servers. From then on they send their requests to s, and
+// those to the model to the session's backend, if it has one.
+func (s *session) commitServers() {
+	model, _ := s.backend.(backend.Sampler)
+	s.servers.Commit(s.serversChange, s, model)
 }
 
 // ownServers notes whether the session closes the set of its servers.
