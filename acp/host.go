@@ -28,12 +28,7 @@ var _ backend.Host = (*session)(nil)
 func (s *session) Workspace() *workspace.Workspace { return s.guarded }
 
 // Tools implements [backend.Host].
-func (s *session) Tools() backend.Tools {
-	if s.agent.info().MCP == backend.AdapterConnects {
-		return s.servers
-	}
-	return passedTools{s.servers}
-}
+func (s *session) Tools() backend.Tools { return s.servers }
 
 // Catalog implements [backend.Host].
 func (s *session) Catalog() *discovery.Catalog {

@@ -15,25 +15,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// passedTools gives access to the servers of a session whose agent connects them. They are
-// connected here only to show the user what they offer.
-type passedTools struct{ backend.Tools }
-
-// Servers implements [backend.Tools].
-func (t passedTools) Servers() []mcp.Status {
-	all := t.Tools.Servers()
-	for i := range all {
-		if all[i].State == mcp.Idle {
-			all[i].State = mcp.PassedOn
-		}
-	}
-	return all
-}
-
 // answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
 // second time when the command needs them.
 func (o *ownTurn) answerMCP(c prompts.Command) error {
-	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer}
+	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer,
+		PassedOn: o.agent.info().MCP == backend.BackendConnects}
 	return m.Answer(o.ctx, c.Arguments)
 }
 

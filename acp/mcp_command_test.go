@@ -81,7 +81,7 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	require.Empty(t, backend.FoundDir(entries[0]))
 	require.Contains(t, string(entries[1]), `{"name":"SECRET","value":"s3cret-value"}`)
 	require.Contains(t, c.say(id, "/mcp"), "started in this session")
-	require.Equal(t, []string{"ours passed on, found passed on"}, c.texts(id, "servers"))
+	require.Equal(t, []string{"ours idle, found idle"}, c.texts(id, "servers"))
 
 	asked := len(c.questions())
 	declare(t, b, "found", "files", []string{"--two"}, nil)

@@ -300,7 +300,7 @@ func TestBackendConnects(t *testing.T) {
 	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))
-	require.Equal(t, []string{"one passed on, two passed on"}, c.texts(id, "servers"))
+	require.Equal(t, []string{"one idle, two idle"}, c.texts(id, "servers"))
 	c.call("session/load", servedParams(id, []string{a}, server("one", "files", h.Env())))
 	c.leave()
 	h.None()

@@ -25,8 +25,6 @@ const (
 	Waiting State = "waiting"
 	// Failed means that it could not be started. It is tried again when it is next needed.
 	Failed State = "failed"
-	// PassedOn means that it was passed to the backend, which connects it itself.
-	PassedOn State = "passed on"
 	// Stopped means that the session was closed or no longer has the server.
 	Stopped State = "stopped"
 )

@@ -28,6 +28,9 @@ type MCP struct {
 	Host backend.Host
 	// Start starts a server found in a root, if the user allows that.
 	Start func(context.Context, discovery.Artifact) error
+	// PassedOn means that the session's agent connects the servers. They are connected here only to
+	// show the user what they offer.
+	PassedOn bool
 }
 
 // typed returns the command with an argument, as the user types it.
@@ -183,7 +186,7 @@ func (m MCP) startServer(ctx context.Context, name string) error {
 		return m.WriteError(ctx, err)
 	}
 	for _, s := range m.Host.Tools().Servers() {
-		if s.Name == name && s.State == mcp.PassedOn {
+		if s.Name == name && m.PassedOn {
 			return m.Write(m.describeServer(s))
 		}
 	}

@@ -53,7 +53,7 @@ func (m MCP) describeServer(s mcp.Status) string {
 
 func (m MCP) describeServerState(s mcp.Status) string {
 	switch {
-	case s.State == mcp.PassedOn:
+	case s.State == mcp.Idle && m.PassedOn:
 		return "passed on to the agent, which connects it; " + m.typed("tools") +
 			" connects it a second time to show what it offers"
 	case s.State == mcp.Idle:
