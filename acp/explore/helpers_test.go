@@ -80,11 +80,9 @@ func (u update) text() string {
 	return one.Text + one.Content.Text
 }
 
-func (c *client) Workspace() *workspace.Workspace              { return c.workspace }
-func (c *client) Catalog() *discovery.Catalog                  { return c.catalog }
-func (c *client) Tools() backend.Tools                         { return c.tools }
-func (c *client) SaveState(context.Context, []byte) error      { return nil }
-func (c *client) Replay(context.Context, backend.Update) error { return nil }
+func (c *client) Workspace() *workspace.Workspace { return c.workspace }
+func (c *client) Catalog() *discovery.Catalog     { return c.catalog }
+func (c *client) Tools() backend.Tools            { return c.tools }
 
 func (c *client) Update(ctx context.Context, u backend.Update) error {
 	if err := ctx.Err(); err != nil {
