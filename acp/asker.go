@@ -7,7 +7,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -130,10 +129,10 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 // reaches returns an error unless another program that opens a path now reaches a file or directory
 // in the asker's roots.
 func (a asker) reaches(ctx context.Context, path string) error {
-	if err := permission.HandOver(a.session.workspace, path); err != nil || a.Child == "" {
+	if err := a.session.workspace.HandOver(path); err != nil || a.Child == "" {
 		return err
 	}
-	return a.inRoots(ctx, func(w *workspace.Workspace) error { return permission.HandOver(w, path) })
+	return a.inRoots(ctx, func(w *workspace.Workspace) error { return w.HandOver(path) })
 }
 
 // inRoots calls do with the asker's roots.

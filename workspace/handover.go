@@ -73,6 +73,14 @@ func (w *Workspace) HandOverDir(path string) error {
 	})
 }
 
+// HandOver checks a path before it is given to another process as a file or a directory.
+func (w *Workspace) HandOver(path string) error {
+	if w.HandOverDir(path) == nil {
+		return nil
+	}
+	return w.HandOverFile(path)
+}
+
 var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 

@@ -39,7 +39,7 @@ type Place struct {
 // At returns a place with a workspace in which no file outside may be read, and that has no catalog
 // and no servers.
 func At(w *workspace.Workspace) Place {
-	return Place{Workspace: w, Inside: func(path string) error { return HandOver(w, path) },
+	return Place{Workspace: w, Inside: w.HandOver,
 		Outside: func(context.Context, string) (string, error) { return "", errOutside },
 		Server:  func(string) string { return "" }}
 }
@@ -299,15 +299,6 @@ func (p Place) searched(line commandline.Line, dirs []string) (files []File) {
 		files = append(files, p.reads(reads)...)
 	}
 	return files
-}
-
-// HandOver returns an error unless another program that opens path now reaches a file or directory
-// of w.
-func HandOver(w *workspace.Workspace, path string) error {
-	if w.HandOverDir(path) == nil {
-		return nil
-	}
-	return w.HandOverFile(path)
 }
 
 // Command returns the action of running a command line in dir. It is not odd if it runs with these

@@ -42,18 +42,11 @@ func inside(ws *workspace.Workspace, dir, word string) error {
 // need exist there.
 func insidePath(ws *workspace.Workspace, dir, path string) error {
 	path = Absolute(dir, path)
-	info, err := ws.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if _, err := ws.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		_, _, err = ws.MissingParents(path, true)
 		return err
-	case err != nil:
-		return err
-	case info.Mode().IsDir():
-		return ws.HandOverDir(path)
-	default:
-		return ws.HandOverFile(path)
 	}
+	return ws.HandOver(path)
 }
 
 // Absolute returns a path that starts in dir. It is not clean: a ".." after a link leads elsewhere.
