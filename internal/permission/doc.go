@@ -5,8 +5,10 @@
 // user gave before, and from the mode of a session. Deny rules come first, then ask rules, then
 // allow rules; without a matching rule the user is asked.
 //
-// Each verb has a file with its rules: how they are written, and what they match. request.go reads
-// the action in a session/request_permission.
+// A session/request_permission (request.go) becomes an action (read_request.go, action.go), about
+// which the rules (rule.go, and a file for each verb) decide (decide.go). What is read on the way
+// from words to files is in command.go, mentions.go and place.go; arguments.go reads what a tool
+// gets.
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
 // an action that is understood as a whole: there are no lists of what is dangerous. That of

@@ -1,12 +1,8 @@
 package permission
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,7 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // The members of the inputs of tools whose values an action needs, or that change nothing about it.
@@ -206,48 +201,6 @@ func unwrap(line string) string {
 	return line
 }
 
-// addPaths adds the paths in the input of a reading tool to the action. It returns an error if one
-// of them is not in the roots, or the input contains a command.
-func (q *reader) addPaths() (first error) {
-	strictjson.Walk("", q.input, func(name string, value any) {
-		if namesCommand(name) {
-			first = cmp.Or(first, errors.New("it may run a command"))
-		}
-		s, ok := value.(string)
-		if !ok {
-			return
-		}
-		if strings.HasPrefix(s, "~") || strings.Contains(s, "://") ||
-			slices.Contains(strings.FieldsFunc(s, isSeparator), "..") {
-			first = cmp.Or(first,
-				errors.New("it may name something outside the folders of this session"))
-		}
-		if filepath.IsAbs(s) || strings.HasPrefix(s, "/") {
-			first = cmp.Or(first, q.addFile(s, nil, nil))
-		} else {
-			first = cmp.Or(first, q.addName(s))
-		}
-	})
-	return first
-}
-
-// addName adds a text that may be a pattern, or a path from the working directory. It is a file of
-// the action if it leads to one.
-func (q *reader) addName(name string) error {
-	if len(q.Hints.Names) >= maxMentions {
-		return errManyFiles
-	}
-	q.Hints.Names = append(q.Hints.Names, path.Clean(filepath.ToSlash(name)))
-	there := commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), name)
-	_, err := q.place.Workspace.Stat(there)
-	if err == nil || errors.As(err, new(*workspace.OutsideError)) {
-		return q.addFile(there, nil, nil)
-	}
-	return nil
-}
-
-func isSeparator(r rune) bool { return r == '/' || r == '\\' }
-
 // namesCommand reports whether a member called name of a tool's input may hold a command.
 func namesCommand(name string) bool {
 	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(name))
@@ -257,107 +210,6 @@ func namesCommand(name string) bool {
 	}
 	return slices.ContainsFunc([]string{"command", "cmd", "shell", "exec", "bash"},
 		func(part string) bool { return strings.Contains(name, part) })
-}
-
-// toolName has what a request says about a tool of an MCP server.
-type toolName struct {
-	server, tool string
-	// source says where Claude Code has the server from, "" for other agents.
-	source string
-}
-
-// The sources of servers that nobody but the user chooses, and of those that the client has named.
-var (
-	usersSources   = []string{"user", "local", "managed", "enterprise", "claudeai", "dynamic", "sdk"}
-	clientsSources = []string{"", "dynamic", "sdk"}
-)
-
-// toolOf returns the tool of an MCP server that a request is about. err is not nil if the names of
-// the server and the tool cannot be told apart.
-func toolOf(agent string, announced, asked json.RawMessage) (t toolName, ok bool, err error) {
-	for _, raw := range []json.RawMessage{announced, asked} {
-		one, isTool, failed := toolIn(raw)
-		switch {
-		case failed != nil:
-			return t, true, failed
-		case isTool && ok && (one.server != t.server || one.tool != t.tool):
-			return t, true, errors.New("the agent has announced another tool")
-		case isTool:
-			t, ok = one, true
-		}
-	}
-	return t, ok, nil
-}
-
-// toolNames say where agents tell in the _meta of a call what tool of an MCP server it calls: the
-// name of the tool, with mark before it, and of the server, if they tell it, with the source of it.
-var toolNames = []struct {
-	mark                 string
-	tool, server, source []string
-}{
-	{"mcp__", []string{"claudeCode", "toolName"}, []string{"claudeCode", "mcpServer", "name"},
-		[]string{"claudeCode", "mcpServer", "source"}},
-	{"mcp__", []string{"toolName"}, nil, nil}, // Qwen Code
-	// goose, of which only the names of tools of MCP servers have that of their extension before
-	// them
-	{"", []string{"goose", "toolCall", "toolName"}, gooseExtension, nil},
-}
-
-var gooseExtension = []string{"goose", "toolCall", "extensionName"}
-
-// toolIn reads the _meta of a call.
-func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
-	const between = "__"
-	for _, agent := range toolNames {
-		rest, isTool := strings.CutPrefix(strictjson.FindText(raw, agent.tool...), agent.mark)
-		server := strictjson.FindText(raw, agent.server...)
-		named := server
-		if agent.mark != "" { // these agents write it so
-			named = text.Identifier(server)
-		}
-		tool, found := strings.CutPrefix(rest, named+between)
-		switch {
-		case !isTool || rest == "" || agent.mark == "" && (server == "" || !found):
-		case server == "":
-			return splitTool(rest, between)
-		case !found:
-			return t, true, errors.New("the name of the tool is not that of its server")
-		default:
-			return toolName{server, tool, strictjson.FindText(raw, agent.source...)}, true, nil
-		}
-	}
-	return t, false, nil
-}
-
-// gooseKind returns the kind of a call of goose's own tools, which says "other" for all.
-func gooseKind(announced json.RawMessage) string {
-	if strictjson.FindText(announced, gooseExtension...) != "developer" {
-		return ""
-	}
-	tool := strictjson.FindText(announced, "goose", "toolCall", "toolName")
-	return map[string]string{"shell": "execute", "edit": "edit", "write": "edit"}[tool]
-}
-
-// splitTool splits the name of a server from that of its tool, if that can be done in one way only.
-func splitTool(name, between string) (t toolName, ok bool, err error) {
-	server, tool, found := strings.Cut(name, between)
-	if !found || server == "" || tool == "" || strings.Contains(tool, between) ||
-		strings.HasPrefix(tool, "_") || strings.HasSuffix(server, "_") {
-		return toolName{server: name}, true, errors.New("the names of the server and its tool run together")
-	}
-	return toolName{server: server, tool: tool}, true, nil
-}
-
-// readTool reads a call of a tool of an MCP server.
-func (q *reader) readTool(t toolName) error {
-	q.Verb, q.Tool.Server, q.Tool.Name = Tool, t.server, t.tool
-	q.place.arguments(&q.Action, q.input)
-	if slices.Contains(clientsSources, t.source) {
-		q.Tool.Config = q.place.Server(t.server)
-	}
-	// Otherwise a file in a folder may have chosen the name.
-	q.Tool.Found = !slices.Contains(usersSources, t.source) && (t.source != "" || q.Tool.Config == "")
-	return nil
 }
 
 // written returns the whole text that an input says a file will have, "" if it says none.

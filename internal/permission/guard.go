@@ -13,7 +13,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
-	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // RuleError says that a deny or ask rule is about an action.
@@ -158,41 +157,3 @@ func (r Rules) checkMoved(p Place, a workspace.Access, below string) error {
 
 // maxMoved is how many files of a folder are compared with rules.
 const maxMoved = 10_000
-
-// opened returns the file or folder at ref, to which a path led that may be relative.
-func (p Place) opened(name string, ref workspace.Ref) File {
-	f := p.at(name)
-	p.locate(&f, ref)
-	return f
-}
-
-// in returns what is in a folder under a name with slashes.
-func (f File) in(below string) File {
-	join := func(names []string) (joined []string) {
-		for _, name := range names {
-			joined = append(joined, path.Join(name, below))
-		}
-		return joined
-	}
-	return File{Path: filepath.Join(f.Path, below), Real: filepath.Join(f.Real, below),
-		Root: f.Root, Names: join(f.Names), Others: join(f.Others)}
-}
-
-// Access returns the action of reading or editing the file at a path, which need not exist.
-func (p Place) Access(verb Verb, name string) Action {
-	f := p.at(name)
-	p.look(&f)
-	return Action{Verb: verb, Files: []File{f}}
-}
-
-// Changing returns the action of a change. risk is what [WhyAsk] says about it.
-func (p Place) Changing(c tools.Change, risk string) Action {
-	a := Action{Verb: Edit, Files: []File{p.opened(c.Asked, c.Ref)}, Standing: true}
-	if c.Kind == tools.Move {
-		a.Files = append(a.Files, p.opened(c.AskedTo, c.To))
-	}
-	for i := range a.Files {
-		a.Files[i].Risk = risk
-	}
-	return a
-}
