@@ -31,7 +31,7 @@ type (
 	// Hints, Unclear, Session, Mode and Standing.
 	Action = permission.Action
 	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
-	// are Configured, Consents, Origins and Session.
+	// are Configured and Consents.
 	Permits = permission.Permits
 	// Request is a session/request_permission. Its fields are Call, Options and Agent.
 	Request = permission.Request
