@@ -34,7 +34,9 @@ var errForeign = errors.New("the repository refers to others, or to places outsi
 type repository struct {
 	top     string
 	tracked []string // the files
-	bare    error    // why git could run something else without [worktree.Environment]
+	// bare says why git without [worktree.Environment] could use another repository, or run a
+	// program of this one, nil if it could not.
+	bare error
 }
 
 // examine returns the repository for commands in dir. It returns an error if that is not completely
@@ -46,7 +48,7 @@ func examine(ws *workspace.Workspace, dir string) (r repository, err error) {
 			return r, errors.New(name + " is set")
 		}
 	}
-	if r.top, err = topOf(ws, dir); err != nil {
+	if err := r.find(ws, dir); err != nil {
 		return r, err
 	}
 	if err := checkGitDir(ws, r.top+"/.git"); err != nil {
@@ -56,20 +58,30 @@ func examine(ws *workspace.Workspace, dir string) (r repository, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.bare = checkBare(ws, dir, r.top); hooks {
-		r.bare = errors.New("the configuration of the repository names a folder of hooks")
+	const hook = "post-index-change" // runs after the index was refreshed to show something
+	if _, err := ws.Lstat(r.top + "/.git/hooks/" + hook); !errors.Is(err, fs.ErrNotExist) || hooks {
+		r.bare = errors.New("the repository may have the hook " + hook)
 	}
 	r.tracked, err = trackedFiles(ws, r.top)
 	return r, err
 }
 
-// checkBare returns an error if git without [worktree.Environment] could use another repository, in
-// a directory on the way from dir to top, or run a program of the repository at top: a hook, which
-// a command that only shows something runs after it has refreshed the index.
-func checkBare(ws *workspace.Workspace, dir, top string) error {
-	for dir != top {
-		if _, err := ws.Lstat(dir + "/HEAD"); !errors.Is(err, fs.ErrNotExist) {
+// find finds the directory with .git, which must be a directory itself. One on the way there may be
+// a repository for git.
+func (r *repository) find(ws *workspace.Workspace, dir string) error {
+	for range maxDepth {
+		info, err := ws.Lstat(dir + "/.git")
+		switch {
+		case err == nil && info.Mode().IsDir():
+			r.top = dir
+			return ws.HandOverDir(dir + "/.git")
+		case err == nil:
 			return errForeign
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+		if _, err := ws.Lstat(dir + "/HEAD"); !errors.Is(err, fs.ErrNotExist) {
+			r.bare = errForeign
 		}
 		parent, err := ws.Stat(dir + "/..")
 		if err != nil {
@@ -77,32 +89,7 @@ func checkBare(ws *workspace.Workspace, dir, top string) error {
 		}
 		dir = parent.Ref().Path()
 	}
-	const hook = "post-index-change"
-	if _, err := ws.Lstat(top + "/.git/hooks/" + hook); !errors.Is(err, fs.ErrNotExist) {
-		return errors.New("the repository may have the hook " + hook)
-	}
-	return nil
-}
-
-// topOf returns the directory with .git, which must be a directory itself.
-func topOf(ws *workspace.Workspace, dir string) (string, error) {
-	for range maxDepth {
-		info, err := ws.Lstat(dir + "/.git")
-		switch {
-		case err == nil && info.Mode().IsDir():
-			return dir, ws.HandOverDir(dir + "/.git")
-		case err == nil:
-			return "", errForeign
-		case !errors.Is(err, fs.ErrNotExist):
-			return "", err
-		}
-		parent, err := ws.Stat(dir + "/..")
-		if err != nil {
-			return "", err
-		}
-		dir = parent.Ref().Path()
-	}
-	return "", errForeign
+	return errForeign
 }
 
 // checkGitDir looks at the names in the directory of a repository and below it. Through a link
