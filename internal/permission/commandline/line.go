@@ -28,7 +28,7 @@ type Line struct {
 	// Entered are words for folders in which other words are looked up.
 	Entered []string
 
-	certain [][]Token // the commands that a shell surely reads so
+	certain [][]token // the commands that a shell surely reads so
 }
 
 const (
@@ -77,36 +77,36 @@ func (l Line) Words() (words []string) {
 // they are read last. Without certain a shell need not read it so.
 func (l *Line) read(line string, depth int, certain bool) (words []string) {
 	text := strings.ReplaceAll(line, "\r\n", "\n")
-	tokens, complete := Split(strings.ReplaceAll(text, "\r", "\n"))
-	tokens = append(tokens, Token{Kind: Operator, Text: "\n"})
+	tokens, complete := split(strings.ReplaceAll(text, "\r", "\n"))
+	tokens = append(tokens, token{kind: operator, text: "\n"})
 	l.Built = l.Built || certain && (!complete || strings.Contains(text, "\r"))
-	fed := slices.Contains(tokens, Token{Kind: Operator, Text: "<"})
-	var command []Token
+	fed := slices.Contains(tokens, token{kind: operator, text: "<"})
+	var command []token
 	written := []string{">"}
 	writes := false // into the next word
 	for i, t := range tokens {
-		program := Program(t.Text)
+		program := Program(t.text)
 		switch {
-		case t.Kind != Operator:
+		case t.kind != operator:
 			l.Built = l.Built || certain &&
 				(In("@fed", program) || fed && In("@shells", program))
 			if command = append(command, t); writes {
-				written = append(written, t.Text)
+				written = append(written, t.text)
 			}
 			writes = false
 			continue
-		case t.Text == "$(", t.Text == "`",
+		case t.text == "$(", t.text == "`",
 			// These are a pattern of zsh, and <<.
-			t.Text == "(" && i > 0 && tokens[i-1].Kind != Operator,
-			t.Text == "<" && tokens[i+1] == t && tokens[i+2].Kind != Operator:
+			t.text == "(" && i > 0 && tokens[i-1].kind != operator,
+			t.text == "<" && tokens[i+1] == t && tokens[i+2].kind != operator:
 			l.Built = l.Built || certain
 		}
-		writes = t.Text == ">" || writes && (t.Text == "|" || t.Text == "&")
-		if t.Text != "<" && t.Text != ">" && len(command) > 0 {
+		writes = t.text == ">" || writes && (t.text == "|" || t.text == "&")
+		if t.text != "<" && t.text != ">" && len(command) > 0 {
 			words = append(words, l.readCommand(command, line, depth, certain)...)
 			command = nil
 		}
-		fed = fed || t.Text == "|"
+		fed = fed || t.text == "|"
 	}
 	if len(written) > 1 {
 		l.Any = append(l.Any, written)
@@ -115,10 +115,10 @@ func (l *Line) read(line string, depth int, certain bool) (words []string) {
 }
 
 // readCommand reads a command of a line, with its redirections.
-func (l *Line) readCommand(command []Token, line string, depth int, certain bool) []string {
+func (l *Line) readCommand(command []token, line string, depth int, certain bool) []string {
 	var words, parts, joined []string
 	for _, t := range command {
-		words = append(words, t.Text)
+		words = append(words, t.text)
 	}
 	if certain && depth == maxNested {
 		l.Commands = append(l.Commands, words)
@@ -144,7 +144,7 @@ func (l *Line) readCommand(command []Token, line string, depth int, certain bool
 
 // look looks at what a command does besides what its words say. texts means that its words may be
 // lines for another shell.
-func (l *Line) look(command []Token, words []string, depth int) (texts bool) {
+func (l *Line) look(command []token, words []string, depth int) (texts bool) {
 	l.Built = l.Built || slices.ContainsFunc(command, isBuilt) || len(l.certain) == maxCommands ||
 		oddCommand().MatchString(strings.Join(words, "\n"))
 	if l.Built {
@@ -154,16 +154,16 @@ func (l *Line) look(command []Token, words []string, depth int) (texts bool) {
 	first := command[max(0, slices.IndexFunc(words, func(word string) bool {
 		return !strings.Contains(word, "=") // which assigns a variable
 	}))]
-	program := Program(first.Text)
-	l.Built = isGlob(first) && (IsPattern(program) && depth == maxNested || program != first.Text)
+	program := Program(first.text)
+	l.Built = isGlob(first) && (IsPattern(program) && depth == maxNested || program != first.text)
 	for i, t := range command {
-		place, isPlace := strings.CutPrefix(t.Text, "--chdir=")
+		place, isPlace := strings.CutPrefix(t.text, "--chdir=")
 		if isPlace || i > 0 && (words[i-1] == "-C" || words[i-1] == "--chdir") ||
 			slices.Contains(words[:i], "cd") || slices.Contains(words[:i], "pushd") {
 			l.Entered = append(l.Entered, place)
 		}
-		if isGlob(t) && !IsPattern(t.Text) && program != "echo" && program != "ls" {
-			l.Vague = append(l.Vague, t.Text)
+		if isGlob(t) && !IsPattern(t.text) && program != "echo" && program != "ls" {
+			l.Vague = append(l.Vague, t.text)
 		}
 	}
 	return !In("@texts", program)
@@ -183,8 +183,8 @@ func IsPattern(word string) bool {
 }
 
 // isGlob reports whether a shell takes a word for a pattern of names.
-func isGlob(t Token) bool {
-	return t.Kind != Literal && strings.ContainsAny(t.Text, "*?[")
+func isGlob(t token) bool {
+	return t.kind != literal && strings.ContainsAny(t.text, "*?[")
 }
 
 // isChanged reports whether a shell puts something else in the place of a variable in a word. A
@@ -193,9 +193,9 @@ func isChanged(word string) bool { return strings.Contains(strings.TrimRight(wor
 
 // isBuilt reports whether a shell makes something of a word that is not among the files that simple
 // patterns match.
-func isBuilt(t Token) bool {
-	return t.Kind == Substituted ||
-		t.Kind == Expanded && (isChanged(t.Text) || oddWord().MatchString(t.Text))
+func isBuilt(t token) bool {
+	return t.kind == substituted ||
+		t.kind == expanded && (isChanged(t.text) || oddWord().MatchString(t.text))
 }
 
 // oddWord matches the home of another user, the pattern **, braces with a range or a path, and

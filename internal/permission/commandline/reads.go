@@ -150,10 +150,10 @@ func (l Line) MayRead(ws *workspace.Workspace, dir string) (reads []Reading, fol
 	in := newPlace(ws, dir)
 	for _, command := range l.certain {
 		command = command[:min(len(command), maxWords)]
-		plain := !slices.ContainsFunc(command, func(t Token) bool { return t.Kind != Literal })
+		plain := !slices.ContainsFunc(command, func(t token) bool { return t.kind != literal })
 		var words []string
 		for _, t := range command {
-			words = append(words, t.Text)
+			words = append(words, t.text)
 		}
 		for i, word := range words {
 			read, named := in.mayRead(Program(word), words[i+1:], plain)

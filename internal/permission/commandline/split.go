@@ -6,28 +6,28 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what the shell does with a [Token].
-type Kind int
+// tokenKind says what the shell does with a [token].
+type tokenKind int
 
 const (
-	// Literal is a word that the shell passes on as it is.
-	Literal Kind = iota
-	// Expanded is a word that the shell may change, such as a pattern, a variable or a word with a
+	// literal is a word that the shell passes on as it is.
+	literal tokenKind = iota
+	// expanded is a word that the shell may change, such as a pattern, a variable or a word with a
 	// backslash.
-	Expanded
-	// Substituted is a word whose quotes contain a command that the shell runs.
-	Substituted
-	// Operator stands between words, such as "&&", a redirection, "$(" or the end of a line.
-	Operator
+	expanded
+	// substituted is a word whose quotes contain a command that the shell runs.
+	substituted
+	// operator stands between words, such as "&&", a redirection, "$(" or the end of a line.
+	operator
 )
 
-// Token is a word without its quotes, or an operator.
-type Token struct {
-	Kind Kind
-	Text string
+// token is a word without its quotes, or an operator.
+type token struct {
+	kind tokenKind
+	text string
 }
 
-// operators are those of more than one character that [Split] keeps together.
+// operators are those of more than one character that [split] keeps together.
 var operators = []string{"&&", "||", "$("}
 
 // unquoted are the characters besides letters and digits that no shell treats specially in the
@@ -37,9 +37,9 @@ const unquoted = "_./:,@+=-"
 // MaxLine is the length of the longest line that is read, in bytes.
 const MaxLine = 64 << 10
 
-// Split returns the words and operators of a command line of a POSIX shell. complete is false if a
+// split returns the words and operators of a command line of a POSIX shell. complete is false if a
 // quotation does not end, and for a line that is longer than [MaxLine], of which nothing is read.
-func Split(line string) (tokens []Token, complete bool) {
+func split(line string) (tokens []token, complete bool) {
 	if len(line) > MaxLine {
 		return nil, false
 	}
@@ -53,11 +53,11 @@ func Split(line string) (tokens []Token, complete bool) {
 
 type splitter struct {
 	rest   string
-	tokens []Token
+	tokens []token
 	quote  rune // 0 outside of quotes
 	begun  bool // a word
 	word   strings.Builder
-	kind   Kind // of the word
+	kind   tokenKind // of the word
 }
 
 // step reads the next character or operator.
@@ -75,7 +75,7 @@ func (s *splitter) step() {
 		s.quote = 0
 	case s.quote == '"':
 		if r == '`' || r == '$' && strings.HasPrefix(s.rest, "(") {
-			s.kind = Substituted
+			s.kind = substituted
 		}
 		s.add(text, r != '$' && r != '`' && !invalid && unicode.IsPrint(r))
 	case r == '"' || r == '\'':
@@ -103,7 +103,7 @@ func (s *splitter) escape() {
 	}
 	if next == "\n" {
 		next = ""
-		s.kind = max(s.kind, Expanded)
+		s.kind = max(s.kind, expanded)
 		return
 	}
 	s.add(next, false)
@@ -113,7 +113,7 @@ func (s *splitter) escape() {
 func (s *splitter) comment() {
 	text, _, _ := strings.Cut(s.rest, "\n")
 	s.rest = s.rest[len(text):]
-	s.tokens = append(s.tokens, Token{Expanded, "#"}, Token{Expanded, text})
+	s.tokens = append(s.tokens, token{expanded, "#"}, token{expanded, text})
 }
 
 // isPlain reports whether an unquoted character stands for itself.
@@ -133,16 +133,16 @@ func (s *splitter) add(text string, literal bool) {
 	s.begun = true
 	s.word.WriteString(text)
 	if !literal {
-		s.kind = max(s.kind, Expanded)
+		s.kind = max(s.kind, expanded)
 	}
 }
 
 func (s *splitter) endWord() {
 	if s.begun {
-		s.tokens = append(s.tokens, Token{s.kind, s.word.String()})
+		s.tokens = append(s.tokens, token{s.kind, s.word.String()})
 	}
 	s.word.Reset()
-	s.begun, s.kind = false, Literal
+	s.begun, s.kind = false, literal
 }
 
 // operator adds the operator that begins with text. The number of a redirected file belongs to it.
@@ -157,5 +157,5 @@ func (s *splitter) operator(text string) {
 			text, s.rest = long, s.rest[1:]
 		}
 	}
-	s.tokens = append(s.tokens, Token{Operator, text})
+	s.tokens = append(s.tokens, token{operator, text})
 }

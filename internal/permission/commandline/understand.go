@@ -93,7 +93,7 @@ func Plain(line string) ([]string, error) {
 	if runtime.GOOS == "windows" {
 		return nil, errors.New("command lines of cmd.exe are not understood")
 	}
-	tokens, complete := Split(strings.TrimRight(line, " \t\n"))
+	tokens, complete := split(strings.TrimRight(line, " \t\n"))
 	switch {
 	case len(line) > MaxLine:
 		return nil, errors.New("the command is too long")
@@ -104,10 +104,10 @@ func Plain(line string) ([]string, error) {
 	}
 	var words []string
 	for _, t := range tokens {
-		if t.Kind != Literal || t.Text == "" {
-			return nil, fmt.Errorf("%q is more than a plain word", t.Text)
+		if t.kind != literal || t.text == "" {
+			return nil, fmt.Errorf("%q is more than a plain word", t.text)
 		}
-		words = append(words, t.Text)
+		words = append(words, t.text)
 	}
 	return words, nil
 }

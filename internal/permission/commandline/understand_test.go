@@ -84,18 +84,18 @@ func TestSplit(t *testing.T) {
 		`a\ b`: "?a b", "a*": "?a*", "''": "", "HEAD~1": "HEAD~1", "~": "?~", "a=~": "?a=~", "a\nb": "a|*\n|b",
 		"=%h": "=%h", "%h": "?%h",
 	} {
-		tokens, complete := Split(line)
+		tokens, complete := split(line)
 		require.True(t, complete, line)
 		var got []string
 		for _, token := range tokens {
-			mark := map[Kind]string{Expanded: "?", Substituted: "?", Operator: "*"}[token.Kind]
-			got = append(got, mark+token.Text)
+			mark := map[tokenKind]string{expanded: "?", substituted: "?", operator: "*"}[token.kind]
+			got = append(got, mark+token.text)
 		}
 		require.Equal(t, want, strings.Join(got, "|"), line)
 	}
-	_, complete := Split("a 'b")
+	_, complete := split("a 'b")
 	require.False(t, complete)
-	tokens, complete := Split("a" + strings.Repeat(" ", MaxLine))
+	tokens, complete := split("a" + strings.Repeat(" ", MaxLine))
 	require.False(t, complete)
 	require.Empty(t, tokens)
 }
