@@ -151,17 +151,11 @@ func TestPolicyCorpus(t *testing.T) {
 // Clause R1.
 func TestPolicyCorpusOfRepositories(t *testing.T) {
 	for name, plant := range map[string]func(g ground) error{
-		"fsmonitor": func(g ground) error {
-			return exec.Command("git", "-C", g.root, "config", "core.fsmonitor", "./run.sh").Run()
-		},
 		"hooks elsewhere": func(g ground) error {
 			return exec.Command("git", "-C", g.root, "config", "core.hooksPath", "hooks").Run()
 		},
 		"hook": func(g ground) error {
 			return os.WriteFile(filepath.Join(g.root, ".git", "hooks", "post-index-change"), []byte("#!/bin/sh\n"), 0o755)
-		},
-		"diff.external": func(g ground) error {
-			return exec.Command("git", "-C", g.root, "config", "diff.external", "./run.sh").Run()
 		},
 		"another repository": func(g ground) error { return os.RemoveAll(filepath.Join(g.root, ".git")) },
 	} {

@@ -245,16 +245,6 @@ func TestIndexLeadsOut(t *testing.T) {
 			p.track("sub/aa/aa/out/secret.txt")
 			p.edit("sub/aa/aa/out/secret.txt", "sub/../../out/secret.txt")
 		}, []string{"git diff", "git grep needle"}},
-		"above, shortened": {func(p ground) {
-			p.git(p.root, "update-index", "--index-version", "4")
-			p.track("Aa/out/secret.txt")
-			p.edit("Aa/out/secret.txt", "../out/secret.txt")
-		}, []string{"git diff", "git grep needle"}},
-		"above, with more flags": {func(p ground) {
-			p.track("Aa/out/secret.txt")
-			p.git(p.root, "update-index", "--skip-worktree", "a.txt")
-			p.edit("Aa/out/secret.txt", "../out/secret.txt")
-		}, []string{"git diff", "git grep needle"}},
 		"absolute": {func(p ground) {
 			out := filepath.Join(p.top, "out", "secret.txt")
 			p.track("a" + out[1:])
