@@ -16,7 +16,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -198,11 +197,9 @@ func (s *Store) List() ([]Consent, error) {
 		}
 		all = append(all, one)
 	}
-	sort.Slice(all, func(i, j int) bool {
-		a, b := &all[i], &all[j]
+	slices.SortFunc(all, func(a, b Consent) int {
 		return cmp.Or(cmp.Compare(a.Root.String(), b.Root.String()),
-			cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed),
-			cmp.Compare(a.ID, b.ID)) < 0
+			cmp.Compare(a.Server, b.Server), b.Allowed.Compare(a.Allowed), cmp.Compare(a.ID, b.ID))
 	})
 	return all, nil
 }
@@ -215,10 +212,9 @@ func (s *Store) Folders(session string, roots ...workspace.Dir) ([]Consent, erro
 		return c.Folder.IsZero() || !slices.Contains(roots, c.Root) ||
 			(c.Session != "" && c.Session != session)
 	})
-	sort.SliceStable(found, func(i, j int) bool {
-		a, b := &found[i], &found[j]
+	slices.SortStableFunc(found, func(a, b Consent) int {
 		return cmp.Or(a.Allowed.Compare(b.Allowed),
-			cmp.Compare(a.Folder.String(), b.Folder.String())) < 0
+			cmp.Compare(a.Folder.String(), b.Folder.String()))
 	})
 	return found, err
 }
