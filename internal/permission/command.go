@@ -11,19 +11,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 )
 
-// Command returns the action of running a command line in dir. It is not odd if it runs with these
-// variables in its environment.
+// Command returns the action of running a command line in dir, "" if the agent has not said where.
+// It is not odd if it runs with these variables in its environment.
 func (p Place) Command(line, dir string) (a Action, env []string) {
-	a, env, err := p.command(line, dir)
-	if err != nil {
-		a.Unclear = err.Error()
-	}
-	return a, env
-}
-
-// command returns the action of a command, which runs in dir, "" if the agent has not said where,
-// and the variables with which the command is not odd.
-func (p Place) command(line, dir string) (a Action, env []string, err error) {
 	a.Verb, a.Command.Line, a.Where.Told = Run, line, dir != ""
 	root := p.Workspace.Root(0)
 	if dir == "" {
@@ -44,13 +34,14 @@ func (p Place) command(line, dir string) (a Action, env []string, err error) {
 		err = p.Inside(dir)
 	}
 	if err != nil {
-		return a, nil, err
+		a.Unclear = err.Error()
+		return a, nil
 	}
 	if a.Where.Told {
 		a.Where.Within = info.Ref().Rel()
 	}
 	if a.Command.Words, err = commandline.Plain(line); err != nil {
-		return a, nil, nil
+		return a, nil
 	}
 	known, err := commandline.Understand(p.Workspace, dir, line)
 	switch {
@@ -63,7 +54,7 @@ func (p Place) command(line, dir string) (a Action, env []string, err error) {
 		a.Command.Odd = err.Error() // it may run what the repository names
 	}
 	a.Command.Local = p.isLocal(a.Command.Words, dir)
-	return a, known.Env, nil
+	return a, known.Env
 }
 
 // isLocal reports whether a command names a file in the roots, such as the script that it runs.

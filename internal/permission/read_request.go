@@ -293,12 +293,12 @@ func (q *reader) readCommand() error {
 		dir = commandline.Absolute(q.place.Workspace.Root(0).Dir.String(), dir)
 	}
 	before := q.Action
-	command, _, placed := q.place.command(line, dir)
-	q.Action, q.Hints.Texts = command, before.Hints.Texts
+	q.Action, _ = q.place.Command(line, dir)
+	q.Hints.Texts = before.Hints.Texts
 	q.Where.Root = cmp.Or(q.Where.Root, before.Where.Root)
 	for _, l := range q.call.Locations[:min(len(q.call.Locations), maxFiles)] {
 		if _, failed := q.place.file(q.ctx, l.Path, nil, nil); failed != nil {
-			placed = cmp.Or(placed, failed)
+			err = cmp.Or(err, errors.New("it does not run in the folders of this session"))
 		}
 	}
 	for _, c := range q.call.Content {
@@ -306,10 +306,7 @@ func (q *reader) readCommand() error {
 			err = cmp.Or(err, errors.New("it shows more than a command"))
 		}
 	}
-	if placed != nil {
-		placed = errors.New("it does not run in the folders of this session")
-	}
-	return errors.Join(err, placed, checkMembers(q.input, commandMembers, isSmall))
+	return errors.Join(err, checkMembers(q.input, commandMembers, isSmall))
 }
 
 // readFetch reads a call that gets something from a host.
