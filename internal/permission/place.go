@@ -89,36 +89,27 @@ func (p Place) beginning(name string) *string {
 }
 
 // lead returns where a path leads in the roots, by the same steps as a system call, and whether
-// that is a folder. A file need not exist, nor the directories above it.
-func (p Place) lead(name string) (ref workspace.Ref, folder bool, err error) {
+// that is a folder. A file need not exist, nor the directories above it: nearest is the path of what
+// other programs must reach to get there.
+func (p Place) lead(name string) (ref workspace.Ref, nearest string, folder bool, err error) {
 	info, err := p.Workspace.Stat(name)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return info.Ref(), err == nil && info.Mode().IsDir(), err
+		return info.Ref(), name, err == nil && info.Mode().IsDir(), err
 	}
-	ref, _, err = p.Workspace.MissingParents(name, false)
-	return ref, false, err
+	ref, missing, err := p.Workspace.MissingParents(name, false)
+	if nearest = name; len(missing) > 0 {
+		nearest = filepath.Dir(missing[0].Path())
+	}
+	return ref, nearest, false, err
 }
 
 // find is lead for a path that other programs open. It fails if they would reach something else.
 func (p Place) find(name string) (workspace.Ref, error) {
-	info, err := p.Workspace.Stat(name)
-	switch {
-	case err == nil:
-		return info.Ref(), p.Inside(name)
-	case !errors.Is(err, fs.ErrNotExist):
-		return workspace.Ref{}, err
+	ref, nearest, _, err := p.lead(name)
+	if err == nil {
+		err = p.Inside(nearest)
 	}
-	ref, missing, err := p.Workspace.MissingParents(name, false)
-	if err != nil {
-		return ref, err
-	}
-	first := ref
-	if len(missing) > 0 {
-		first = missing[0]
-	} else if err := p.Inside(name); err != nil {
-		return ref, err
-	}
-	return ref, p.Inside(filepath.Dir(first.Path()))
+	return ref, err
 }
 
 // at returns the file that a path names, as it is spelled.
@@ -173,7 +164,7 @@ func (p Place) inRoots(name string) (names []string) {
 
 // look fills in where a file is, in the roots or elsewhere, and reports whether it is a folder.
 func (p Place) look(f *File) (folder bool) {
-	if ref, folder, err := p.lead(f.Path); err == nil {
+	if ref, _, folder, err := p.lead(f.Path); err == nil {
 		p.locate(f, ref)
 		return folder
 	}
