@@ -3,6 +3,7 @@ package worktree
 import (
 	"context"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -28,8 +29,28 @@ func (c *checkout) check(ctx context.Context, patterns []string) error {
 	if c.ignored, err = c.ignoredFiles(ctx, patterns); err != nil {
 		return err
 	}
+	if err := c.checkComplete(ctx); err != nil {
+		return err
+	}
 	c.lacks, err = c.notCheckedOut(ctx)
 	return err
+}
+
+// checkComplete checks that a partial clone has what is to be checked out, because nothing is
+// fetched. Of a sparse checkout that is not known.
+func (c *checkout) checkComplete(ctx context.Context) error {
+	_, err := c.git.output(ctx, "config", "--get-regexp", `^remote\..*\.promisor$`)
+	sparse, _ := c.git.line(ctx, "config", "--type=bool", "core.sparseCheckout")
+	if err != nil || sparse == "true" {
+		return nil
+	}
+	objects, err := c.git.output(ctx, "rev-list", "--objects", "--no-walk",
+		"--missing=print", c.Base)
+	if err != nil || !strings.Contains("\n"+objects, "\n?") {
+		return err
+	}
+	return fmt.Errorf("%s is a partial clone without some files of %s: get them with git -C %s "+
+		"archive -o %s %.12[2]s", text.Printable(c.Top), c.Base, text.ShellWord(c.Top), os.DevNull)
 }
 
 // chooseBranch checks that the branch can be made, or used if it exists, and notes its commit.

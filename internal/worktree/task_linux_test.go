@@ -154,17 +154,29 @@ func TestMovedRepository(t *testing.T) {
 	require.Equal(t, "main\nx", s.git("moved", "branch", "--format=%(refname:short)"))
 }
 
-// Nothing is fetched for a partial clone that lacks files.
+// A partial clone that lacks files of a branch says how to get them, before anything is made.
 //
 // Clause G1.
 func TestPartialClone(t *testing.T) {
 	s := newStage(t)
 	s.repository("origin")
 	s.git("origin", "config", "uploadpack.allowFilter", "true")
-	s.git(".", "clone", "-q", "-n", "--filter=blob:none", "file://"+s.path("origin"), "app")
-	p, err := s.plan("x", nil, s.path("app"))
+	s.git("origin", "checkout", "-q", "-b", "x")
+	s.write("origin/file.txt", "of the branch\n")
+	s.git("origin", "commit", "-q", "-a", "-m", "second")
+	s.git("origin", "checkout", "-q", "main")
+	s.git(".", "clone", "-q", "--filter=blob:none", "file://"+s.path("origin"), "app")
+	s.git("app", "branch", "-q", "x", "origin/x")
+	existing := func() (*worktree.Plan, error) {
+		return s.registry.Plan(t.Context(), "x", rootsOf(t, []string{s.path("app")}), worktree.Options{Existing: true})
+	}
+	_, err := existing()
+	require.ErrorContains(t, err, "is a partial clone without some files")
+	_, command, _ := strings.Cut(err.Error(), "get them with ")
+	s.run(command)
+	p, err := existing()
 	require.NoError(t, err)
-	_, err = p.Make(t.Context())
-	require.ErrorContains(t, err, "could not fetch")
-	require.Empty(t, s.git("app", "branch", "--list", "x"))
+	set, err := p.Make(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "of the branch\n", s.contents(set.Folders[0].Path)["file.txt"])
 }
