@@ -85,13 +85,13 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 func (s *session) spent(ctx context.Context, b Budget) (sum float64, err error) {
 	q := sessionstore.ChargeQuery{Meter: sessionstore.CostMeter}
 	if b.Per == PerSession {
-		q.Session = s.stored
+		q.Session = s.storeID
 	} else {
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
 	sums, err := s.agent.options.Store.Sums(ctx, q)
-	inside := map[sessionstore.ID]bool{s.stored: true}
+	inside := map[sessionstore.ID]bool{s.storeID: true}
 	for _, c := range sums {
 		if c.Unit != b.Currency || err != nil {
 			continue

@@ -35,7 +35,7 @@ func (s *session) takeSnapshots(ctx context.Context) {
 		folders = append(folders, root.Recorded().String())
 	}
 	err := s.agent.tasks.OnDisk(ctx, func() error {
-		return s.agent.snapshots().Take(ctx, string(s.stored), folders)
+		return s.agent.snapshots().Take(ctx, string(s.storeID), folders)
 	})
 	if err != nil {
 		s.agent.log.Warn("cannot take snapshots of folders", "session", s.id, "error", err)
@@ -47,7 +47,7 @@ func (s *session) takeSnapshots(ctx context.Context) {
 func (o *ownTurn) answerDiff(prompts.Command) error {
 	s := o.session
 	all, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() ([]changes.Folder, error) {
-		return changes.OfSession(o.ctx, s.stored, s.workspace.Opened(), s.history(nil),
+		return changes.OfSession(o.ctx, s.storeID, s.workspace.Opened(), s.history(nil),
 			o.agent.snapshots())
 	})
 	if err != nil {

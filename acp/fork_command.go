@@ -27,7 +27,7 @@ func (o *ownTurn) listTurns(name string) error {
 	const most = 20
 	var c sessionstore.TurnCounter
 	var turns []string
-	for u, err := range o.agent.options.Store.Finished(o.ctx, o.session.stored) {
+	for u, err := range o.agent.options.Store.Finished(o.ctx, o.session.storeID) {
 		if err != nil {
 			return err
 		}

@@ -33,14 +33,14 @@ func (h *home) session(id sessionstore.ID) *session {
 func (h *home) leave(c *connection) {
 	c.left.Store(true)
 	for _, s := range h.queues.Active() {
-		s.keep(s.viewers.Leave(c), c.graceNow())
+		s.closeWhenIdle(s.viewers.Leave(c), c.graceNow())
 	}
 }
 
 // openIDs returns the stored ids of the active sessions.
 func (h *home) openIDs() (ids []sessionstore.ID) {
 	for _, s := range h.queues.Active() {
-		ids = append(ids, s.stored)
+		ids = append(ids, s.storeID)
 	}
 	return ids
 }

@@ -87,7 +87,7 @@ func (s *session) history(
 	return func(yield func(backend.Update, error) bool) {
 		switch {
 		case s.gate.Phase() > gate.Opening:
-			sessionstore.WithoutEnds(s.agent.options.Store.History(s.agent.base, s.stored))(yield)
+			sessionstore.WithoutEnds(s.agent.options.Store.History(s.agent.base, s.storeID))(yield)
 		case given != nil:
 			given(yield)
 		}
@@ -182,7 +182,7 @@ func (s *session) hasStoredCommands() bool {
 	if s.params.id == "" { // of session/new
 		return false
 	}
-	states, err := s.agent.options.Store.States(s.agent.base, s.stored)
+	states, err := s.agent.options.Store.States(s.agent.base, s.storeID)
 	if err != nil {
 		s.agent.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
 	}

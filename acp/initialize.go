@@ -118,9 +118,9 @@ var initializeShape = shape(shapes{
 
 // checkInitialize rejects params without a protocol version.
 func checkInitialize(raw json.RawMessage) error {
-	params := parseParams(raw, initializeShape)
-	if params.err != nil {
-		return params.err
+	params, err := parseParams(raw, initializeShape)
+	if err != nil {
+		return err
 	}
 	version := params.Field("protocolVersion")
 	var (

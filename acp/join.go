@@ -10,84 +10,88 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// joins reports whether the load makes its client another viewer of the session that is open. It
+// joins reports whether a load makes its client another viewer of the session that is open. It
 // does if others have the session open, if a turn goes on without a client, or if the client may
 // not open sessions. A list of other roots opens the session again: for all if no turn runs, and
 // not at all otherwise. A session that another process has taken over cannot be joined.
-func (l *load) joins(ctx context.Context) (bool, error) {
-	s := l.previous
+func (o *opening) joins(ctx context.Context) (bool, error) {
+	s := o.previous
 	if s == nil {
 		return false, nil
 	}
-	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.may(acts)
-	running := l.at.Queue.Runs()
-	isTurnOfNobody := running && !s.viewers.Has(l.from)
+	others := s.viewers.Others(o.from) > 0 || !o.from.peer.Role.may(acts)
+	running := o.at.Queue.Runs()
+	isTurnOfNobody := running && !s.viewers.Has(o.from)
 	if !others && !isTurnOfNobody || gone(s.checkLease(ctx)) {
 		return false, nil
 	}
-	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)
-	if !same && others && (running || !l.from.peer.Role.may(acts)) {
+	same := !o.params.listed || o.rootsIn(s).Equal(s.params.roots)
+	if !same && others && (running || !o.from.peer.Role.may(acts)) {
 		return false, errOpenElsewhere(s.id, &s.params.roots)
 	}
 	return same || others, nil
 }
 
 // rootsIn returns the roots that the load asks for, with the cwd as s has it.
-func (l *load) rootsIn(s *session) workspace.Roots {
-	return workspace.RootsFrom(s.params.roots.Cwd(), l.params.roots.Additional())
+func (o *opening) rootsIn(s *session) workspace.Roots {
+	return workspace.RootsFrom(s.params.roots.Cwd(), o.params.roots.Additional())
 }
 
 // join makes the client a viewer, and shows it the history of the session up to now. Others need
 // not wait for that: the ticket holds back only this client, and updates that come meanwhile are
 // kept.
-func (l *load) join(ctx context.Context) (_ *session, _ json.RawMessage, err error) {
-	if l.params.listed && !l.rootsIn(l.previous).Equal(l.previous.params.roots) {
-		if err := l.reopenForAll(ctx); err != nil {
-			return nil, nil, err
+func (o *opening) join(
+	ctx context.Context, r *jsonrpc.Request,
+) (_ json.RawMessage, err error) {
+	if o.params.listed && !o.rootsIn(o.previous).Equal(o.previous.params.roots) {
+		if err := o.reopenForAll(ctx); err != nil {
+			return nil, err
 		}
 	}
-	a, v := l.agent, l.previous.viewers
-	if !v.Enter(l.from) {
-		return nil, nil, backend.ErrClosed
+	a, v := o.agent, o.previous.viewers
+	if !v.Enter(o.from) {
+		return nil, backend.ErrClosed
 	}
 	defer func() {
 		if err != nil {
-			l.previous.keep(v.Leave(l.from), l.from.graceNow())
+			o.previous.closeWhenIdle(v.Leave(o.from), o.from.graceNow())
 		}
 	}()
-	l.at.Narrow()
-	shown, err := l.showHistory(ctx)
+	o.at.Narrow()
+	shown, err := o.showHistory(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	c, err := l.cut(ctx, shown)
+	c, err := o.cut(ctx, shown)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, u := range c.rest {
-		if err := l.show(ctx, u); err != nil {
-			return nil, nil, err
+		if err := o.show(ctx, u); err != nil {
+			return nil, err
 		}
 	}
-	l.joined = func() {
+	r.AfterResponse(func() {
 		for _, u := range c.states { // they are newer than those in the response
-			if err := l.show(a.base, c.session.announce(u)); err != nil {
+			if err := o.show(a.base, c.session.announce(u)); err != nil {
 				a.log.Debug("update not sent", "session", c.session.id, "error", err)
 			}
 		}
-		v.Release(l.from)
-	}
-	return c.session, c.result, nil
+		v.Release(o.from)
+	})
+	o.goOn(r, c.session)
+	return c.result, nil
 }
 
 // show sends the client that loads an update, and waits until it has room.
-func (l *load) show(ctx context.Context, u backend.Update) error {
-	l.pace.wait(ctx)
-	return l.from.sendUpdate(ctx, l.previous.address, u, forAnother)
+func (o *opening) show(ctx context.Context, u backend.Update) error {
+	o.pace.wait(ctx)
+	return o.from.sendUpdate(ctx, o.previous.address, u, forAnother)
 }
 
 // maxPasses limits how often a history is read to show what came while it was shown before.
@@ -95,17 +99,17 @@ const maxPasses, fewUpdates = 5, 200
 
 // showHistory shows the client what is stored, if it loads, and returns how many updates those are.
 // What comes while it is shown is shown too, until it is little.
-func (l *load) showHistory(ctx context.Context) (shown int, err error) {
-	if l.cause == backend.Resume {
+func (o *opening) showHistory(ctx context.Context) (shown int, err error) {
+	if o.cause == backend.Resume {
 		return 0, nil
 	}
 	for pass := 0; pass < maxPasses; pass++ {
 		before := shown
-		for u, err := range sessionstore.Joined(l.history(ctx, before, &shown)) {
+		for u, err := range sessionstore.Joined(o.history(ctx, before, &shown)) {
 			if err != nil {
 				return 0, err
 			}
-			if err := l.show(ctx, u); err != nil {
+			if err := o.show(ctx, u); err != nil {
 				return 0, err
 			}
 		}
@@ -118,12 +122,12 @@ func (l *load) showHistory(ctx context.Context) (shown int, err error) {
 
 // history returns the stored history without its first updates, and sets read to how many were read
 // together with these.
-func (l *load) history(
+func (o *opening) history(
 	ctx context.Context, skip int, read *int,
 ) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		at := 0
-		for u, err := range l.agent.options.Store.History(ctx, l.previous.stored) {
+		for u, err := range o.agent.options.Store.History(ctx, o.previous.storeID) {
 			if at++; err == nil && at <= skip {
 				continue
 			}
@@ -144,17 +148,17 @@ type cut struct {
 }
 
 // cut begins to keep updates for the client, and returns what came before and was not shown.
-func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
+func (o *opening) cut(ctx context.Context, shown int) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
-	defer l.previous.viewers.Hurry()()
-	at := l.agent.home.queues.Ticket(l.previous.id, turns.Ordinary, nil)
+	defer o.previous.viewers.Hurry()()
+	at := o.agent.home.queues.Ticket(o.previous.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return c, err
 	}
 	s := at.Queue.Active()
-	if s == nil || s.viewers != l.previous.viewers {
-		return c, errNotActive(l.previous.id) // it was closed meanwhile
+	if s == nil || s.viewers != o.previous.viewers {
+		return c, errNotActive(o.previous.id) // it was closed meanwhile
 	}
 	if err := s.beginUpdate(ctx); err != nil {
 		return c, err
@@ -163,8 +167,8 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 	if err := s.record.Flush(ctx); err != nil {
 		return c, err
 	}
-	if l.cause == backend.Load {
-		for u, err := range sessionstore.Joined(l.history(ctx, shown, &shown)) {
+	if o.cause == backend.Load {
+		for u, err := range sessionstore.Joined(o.history(ctx, shown, &shown)) {
 			if err != nil {
 				return c, err
 			}
@@ -175,13 +179,13 @@ func (l *load) cut(ctx context.Context, shown int) (c cut, err error) {
 		return c, err
 	}
 	c.session, c.result = s, s.joinResult()
-	s.viewers.Keep(l.from)
+	s.viewers.Keep(o.from)
 	return c, nil
 }
 
 // states returns the states of the session. The caller has begun an update.
 func (s *session) states(ctx context.Context) ([]backend.Update, error) {
-	stored, err := s.agent.options.Store.States(ctx, s.stored)
+	stored, err := s.agent.options.Store.States(ctx, s.storeID)
 	if err != nil {
 		return nil, err
 	}
@@ -206,23 +210,23 @@ func (s *session) joinResult() json.RawMessage {
 
 // reopenForAll opens the session again with the roots that the client lists, which becomes one of
 // its viewers only then. No turn runs, but the last one may not be answered yet.
-func (l *load) reopenForAll(ctx context.Context) error {
-	if err := l.endTurns(ctx); err != nil {
+func (o *opening) reopenForAll(ctx context.Context) error {
+	if err := o.endTurns(ctx); err != nil {
 		return err
 	}
-	s := l.previous
+	s := o.previous
 	p := s.params
 	p.listed, p.missing = true, nil
-	p.replaceRoots(l.rootsIn(s))
-	err := l.agent.chooseFolders(ctx, &p, backend.Resume, &l.stored.Session)
+	p.replaceRoots(o.rootsIn(s))
+	err := o.agent.chooseFolders(ctx, &p, backend.Resume, &o.source.Session)
 	if err != nil {
 		return err
 	}
-	next, news, err := s.reopen(ctx, l.at, l.stored, p)
+	next, news, err := s.reopen(ctx, o.at, o.source, p)
 	if err != nil {
 		return err
 	}
-	l.previous = next
+	o.previous = next
 	paths := make([]string, 0, p.roots.Len())
 	for _, dir := range p.roots.All() {
 		paths = append(paths, shownPath(dir))

@@ -10,10 +10,10 @@ import (
 // The turns of a remote client outlive its connection: they go on with the other viewers of the
 // session, or without any, until they end or the grace has passed.
 
-// keep waits up to the given time for the turns of s to end, then closes s, which has lost its last
+// closeWhenIdle waits up to the given time for the turns of s to end, then closes s, which has lost its last
 // viewer. It stops if a client opens s and so closes back. It does nothing if back is nil: s still
 // has a viewer.
-func (s *session) keep(back <-chan struct{}, during time.Duration) {
+func (s *session) closeWhenIdle(back <-chan struct{}, during time.Duration) {
 	if back == nil {
 		return
 	}

@@ -55,21 +55,21 @@ func methodOf(name string) method {
 	case protocol.SessionOptions:
 		return method{loadShape, acts, "", atOnce((*connection).sessionOptions)}
 	case protocol.SessionClose:
-		return method{idShape, sees, "", stored(turns.Lifecycle, (*connection).close)}
+		return method{idShape, sees, "", queued(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete
 		return method{idShape, acts, "asked to delete a session",
-			stored(turns.Lifecycle, (*connection).delete)}
+			queued(turns.Lifecycle, (*connection).delete)}
 	case protocol.SessionArchive:
 		return method{idShape, acts, "archived a session",
-			stored(turns.Lifecycle, (*connection).archive)}
+			queued(turns.Lifecycle, (*connection).archive)}
 	case protocol.SessionUnarchive:
 		return method{idShape, acts, "took a session out of the archive",
-			stored(turns.Ordinary, (*connection).unarchive)}
+			queued(turns.Ordinary, (*connection).unarchive)}
 	case protocol.SessionSetTitle:
 		return method{titleShape, acts, "renamed a session",
-			stored(turns.Ordinary, (*connection).setTitle, "title")}
+			queued(turns.Ordinary, (*connection).setTitle, "title")}
 	case protocol.SessionStatus:
-		return method{idShape, sees, "", stored(turns.Ordinary, (*connection).status)}
+		return method{idShape, sees, "", queued(turns.Ordinary, (*connection).status)}
 
 	case protocol.Authenticate:
 		return method{shape: keys("methodId", "_meta"), did: "signed the agent in"}

@@ -119,7 +119,7 @@ func (s *session) doubt(ctx context.Context) string {
 	page, err := s.agent.options.Store.List(ctx, sessionstore.Query{
 		Agent: s.agent.identity(), Archive: sessionstore.ArchivedToo})
 	if err != nil || slices.ContainsFunc(page.Sessions, func(other sessionstore.Session) bool {
-		return other.ID != s.stored && other.Turns > 0
+		return other.ID != s.storeID && other.Turns > 0
 	}) {
 		return ""
 	}

@@ -116,15 +116,15 @@ func (s *session) reopen(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	r := &replacement{agent: s.agent, at: at, cause: backend.Resume, params: p, stored: stored,
-		previous: s, endTurns: func(context.Context) error { return nil }}
-	if next, err = r.replace(ctx, openOptions{viewers: s.viewers}); err != nil {
+	o := &opening{agent: s.agent, cause: backend.Resume, id: s.id, params: p, source: stored, at: at,
+		previous: s, viewers: s.viewers, inTurn: true}
+	if next, err = o.run(ctx); err != nil {
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()
 	next.release(context.WithoutCancel(ctx))
-	if r.notice != "" {
-		news = append(news, backend.Warning(backend.Text(r.notice)))
+	if o.notice != "" {
+		news = append(news, backend.Warning(backend.Text(o.notice)))
 	}
 	for _, u := range statesIn(next.opened.Result) {
 		if !shown[u.Kind] {

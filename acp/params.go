@@ -75,14 +75,8 @@ func shape(nested shapes, names ...string) *strictjson.Shape {
 
 func list(item *strictjson.Shape) *strictjson.Shape { return &strictjson.Shape{Items: item} }
 
-// params are the params of a request.
-type params struct {
-	strictjson.Object
-	err error // duplicate or misspelled names, or not an object
-}
-
-// parseParams parses params and checks the names in them against shape.
-func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
+// parseParams parses the params of a request, and checks the names in them against shape.
+func parseParams(raw json.RawMessage, shape *strictjson.Shape) (strictjson.Object, error) {
 	object, err := strictjson.ParseObject(raw)
 	wrong := strictjson.Check(raw, shape)
 	if err != nil {
@@ -93,7 +87,7 @@ func parseParams(raw json.RawMessage, shape *strictjson.Shape) params {
 		wrongType := strictjson.NewViolation("params", nil, strictjson.Type)
 		wrong = []strictjson.Violation{wrongType.Expecting(expected)}
 	}
-	return params{object, strictjson.Refuse(wrong...)}
+	return object, strictjson.Refuse(wrong...)
 }
 
 // sessionMember returns the member sessionId as it is written in params.

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
@@ -16,12 +17,8 @@ import (
 // replaces it. To save memory, the rest is stored in a draft, which is added to the stored history
 // when the load is stored.
 type agentReplay struct {
-	agent   *agent
-	id      sessionstore.ID             // see Histories.NewDraft; "" if the store does not have the session
-	stop    func(context.Context) error // ends the running turn
-	pace    pace
-	loads   bool        // it is a load, not a resume
-	loading *connection // of the client that loads; nil if the session is opened in a turn
+	opening  *opening
+	endTurns func() error // opening.endTurns, once
 
 	// Guarded by beginUpdate:
 	stored   *record.End
@@ -31,36 +28,29 @@ type agentReplay struct {
 	children *record.ChildLimit
 }
 
-// newReplay returns the replay of a session that is opened, nil for a new one and a fork.
-func newReplay(a *agent, o openOptions) *agentReplay {
-	if o.activation.Stop == nil {
-		return nil
-	}
-	r := &agentReplay{agent: a, stop: o.activation.Stop, pace: o.pace, loading: o.loading,
-		loads: o.activation.Cause == backend.Load}
-	if !o.foreign {
-		r.id = o.stored
-	}
-	return r
+func newReplay(ctx context.Context, o *opening) *agentReplay {
+	return &agentReplay{opening: o, endTurns: sync.OnceValue(func() error {
+		return o.endTurns(ctx)
+	})}
 }
 
 // begin begins to record what is replayed.
 func (r *agentReplay) begin(ctx context.Context) (err error) {
-	if r.id != "" {
+	if !r.opening.source.Unstored {
 		if r.stored, err = r.readStored(ctx); err != nil {
 			return err
 		}
 	}
-	r.shows = r.stored == nil && r.loads
-	r.children = r.agent.newChildLimit()
-	r.recorder = sessionstore.NewRecorder(r.append, r.agent.options.tuning.Recorder)
+	r.shows = r.stored == nil && r.opening.cause == backend.Load
+	r.children = r.opening.agent.newChildLimit()
+	r.recorder = sessionstore.NewRecorder(r.append, r.opening.agent.options.tuning.Recorder)
 	return nil
 }
 
 // readStored returns the end of the stored history.
 func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err error) {
-	err = r.agent.tasks.Guard("session store", func() (err error) {
-		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))
+	err = r.opening.agent.tasks.Guard("session store", func() (err error) {
+		end, err = record.ReadEnd(r.opening.agent.options.Store.History(ctx, r.opening.source.ID))
 		return err
 	})
 	return end, err
@@ -68,9 +58,13 @@ func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err erro
 
 // append appends a segment to the draft.
 func (r *agentReplay) append(ctx context.Context, segment []sessionstore.Update) error {
-	return r.agent.tasks.Guard("session store", func() (err error) {
+	return r.opening.agent.tasks.Guard("session store", func() (err error) {
 		if r.draft == nil {
-			if r.draft, err = r.agent.options.Store.NewDraft(ctx, r.id); err != nil {
+			var stored sessionstore.ID
+			if !r.opening.source.Unstored {
+				stored = r.opening.source.ID
+			}
+			if r.draft, err = r.opening.agent.options.Store.NewDraft(ctx, stored); err != nil {
 				return err
 			}
 		}
@@ -84,7 +78,7 @@ func (r *agentReplay) discard(ctx context.Context) error {
 	if r.draft == nil {
 		return err
 	}
-	return errors.Join(err, r.agent.tasks.Guard("session store", func() error {
+	return errors.Join(err, r.opening.agent.tasks.Guard("session store", func() error {
 		return r.draft.Discard(ctx)
 	}))
 }
@@ -95,7 +89,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 	if r == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
-	if err := r.stop(ctx); err != nil {
+	if err := r.endTurns(); err != nil {
 		return err
 	}
 	if err := checkUpdate(u); err != nil {
@@ -114,8 +108,8 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		}
 	}
 	if r.shows {
-		r.pace.wait(ctx)
-		if err := s.showTo(ctx, r.loading, u, asItComes); err != nil {
+		r.opening.pace.wait(ctx)
+		if err := s.showTo(ctx, r.opening.from, u, asItComes); err != nil {
 			return err
 		}
 	}

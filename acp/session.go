@@ -38,7 +38,7 @@ import (
 // leasing, because an update is being sent while the recorder writes to the store.
 type session struct {
 	address                 // for the client
-	stored  sessionstore.ID // in the store; another one if the client's is the backend's own
+	storeID sessionstore.ID // another one than the client's if that is the backend's own
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it

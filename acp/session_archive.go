@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // archive serves session/archive. It closes the session and marks it as archived, so that lists
 // leave it out unless they ask for archived sessions.
 func (c *connection) archive(
-	ctx, closing context.Context, at *ticket, params params,
+	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	s, err := c.stored(ctx, at.Queue.ID)
@@ -28,7 +29,7 @@ func (c *connection) archive(
 
 // unarchive serves session/unarchive.
 func (c *connection) unarchive(
-	ctx, _ context.Context, at *ticket, params params,
+	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	s, err := c.stored(ctx, at.Queue.ID)

@@ -15,23 +15,23 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// storedFunc serves a request about a session that need not be active. ctx is the context of the
+// queuedFunc serves a request about a session that need not be active. ctx is the context of the
 // request, closing one that does not end when the client cancels the request. at holds the
 // session's queue.
-type storedFunc func(
-	c *connection, ctx, closing context.Context, at *ticket, params params,
+type queuedFunc func(
+	c *connection, ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error)
 
-// stored accepts such a request. texts are its members besides sessionId, which must be strings.
-func stored(kind turns.RequestKind, do storedFunc, texts ...string) acceptFunc {
+// queued accepts such a request. texts are its members besides sessionId, which must be strings.
+func queued(kind turns.RequestKind, do queuedFunc, texts ...string) acceptFunc {
 	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		params := parseParams(r.Params, methodOf(r.Method).shape)
+		params, err := parseParams(r.Params, methodOf(r.Method).shape)
 		var v strictjson.Violations
 		id := v.Text(params.Field(protocol.SessionID))
 		for _, name := range texts {
 			v.Text(params.Field(name))
 		}
-		if err := cmp.Or(params.err, v.Err()); err != nil {
+		if err = cmp.Or(err, v.Err()); err != nil {
 			return jsonrpc.Fail(err)
 		}
 		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
@@ -64,7 +64,7 @@ func (c *connection) stored(
 // pass passes a request about a stored session on to an agent that serves it, and returns the
 // result of the response, or nil.
 func (a *agent) pass(
-	ctx context.Context, method string, s sessionstore.Session, params params,
+	ctx context.Context, method string, s sessionstore.Session, params strictjson.Object,
 ) json.RawMessage {
 	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
 }
@@ -81,7 +81,7 @@ func (c *connection) runner(q *queue) *agent {
 // client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
 // which remains stored.
 func (c *connection) close(
-	ctx, closing context.Context, at *ticket, params params,
+	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
 	s := at.Queue.Active()
 	if s == nil {
@@ -92,7 +92,7 @@ func (c *connection) close(
 		return nil, errNotActive(s.id)
 	}
 	if v.OthersAnswer(c) || !c.peer.Role.may(acts) {
-		s.keep(v.Leave(c), c.graceNow())
+		s.closeWhenIdle(v.Leave(c), c.graceNow())
 		return nil, nil
 	}
 	return endActive(ctx, closing, at, params.Without(protocol.SessionID))
@@ -125,7 +125,7 @@ func endActive(
 // delete closes a session and removes it for good. A session that is gone from the store may still
 // be active here.
 func (c *connection) delete(
-	ctx, closing context.Context, at *ticket, params params,
+	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	s, err := c.stored(ctx, at.Queue.ID)

@@ -14,15 +14,14 @@ var forkShape = shape(loadShape.Fields, "cursorId")
 // fork serves session/fork: it creates a session with other roots and a copy of the source's
 // finished turns. It does not wait for the source.
 func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	params := parseParams(r.Params, forkShape)
-	p, err := c.decodeSession(ctx, params, required, optional)
+	p, err := c.decodeSession(ctx, r.Params, forkShape, required, optional)
 	if err != nil {
 		return nil, err
 	}
 	// A draft lets agents name positions in a session. They are not stored, so none is known.
-	if at := params.Field("cursorId"); at.Present() && !at.IsNull() {
-		return nil, strictjson.Refuse(at.Refuse(strictjson.Unsupported).Expecting("no position: " +
-			"a copy has all finished turns"))
+	if at := strictjson.Find(p.rest, "cursorId"); len(at) > 0 && string(at) != "null" {
+		return nil, strictjson.Refuse(strictjson.NewViolation("cursorId", at, strictjson.Unsupported).
+			Expecting("no position: a copy has all finished turns"))
 	}
 	source, err := c.agent.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err != nil {

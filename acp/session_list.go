@@ -103,9 +103,9 @@ var listShape = shape(shapes{protocol.AdditionalDirectories: list(nil)},
 
 // decodeList reads the filters and the cursor of session/list.
 func decodeList(raw json.RawMessage) (listParams, error) {
-	params := parseParams(raw, listShape)
-	if params.err != nil {
-		return listParams{}, params.err
+	params, err := parseParams(raw, listShape)
+	if err != nil {
+		return listParams{}, err
 	}
 	var (
 		p listParams

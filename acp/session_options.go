@@ -15,7 +15,7 @@ import (
 // one if the request names it, and a new one otherwise.
 func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	a := c.agent
-	p, err := c.decodeSession(ctx, parseParams(r.Params, loadShape), optional, optional)
+	p, err := c.decodeSession(ctx, r.Params, loadShape, optional, optional)
 	if err != nil {
 		return nil, err
 	}
@@ -42,14 +42,11 @@ func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (js
 
 // findSession returns the session that p names, and gives p its roots as if it were resumed.
 func (a *agent) findSession(ctx context.Context, p *sessionParams) (listing.Openable, error) {
-	found, err := a.sessions.Find(ctx, p.id, p.roots.Cwd())
-	if err == nil && found.Unlisted {
+	found, err := a.find(ctx, *p)
+	if found.Unlisted {
 		err = protocolError(&sessionstore.NotFoundError{ID: p.id})
 	}
 	if err != nil {
-		return found, err
-	}
-	if err := a.sessions.MatchCwd(ctx, p.roots.Cwd(), found.Keys); err != nil {
 		return found, err
 	}
 	return found, a.chooseFolders(ctx, p, backend.Resume, &found.Session)

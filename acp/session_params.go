@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 
@@ -39,13 +40,14 @@ const (
 // them. id and servers say whether it has these members. decodeSession waits for a running
 // initialize, which decides which MCP transports are advertised.
 func (c *connection) decodeSession(
-	ctx context.Context, params params, id, servers presence,
+	ctx context.Context, raw json.RawMessage, shape *strictjson.Shape, id, servers presence,
 ) (sessionParams, error) {
 	if err := c.initialized(ctx); err != nil {
 		return sessionParams{}, err
 	}
-	if params.err != nil {
-		return sessionParams{}, params.err
+	params, err := parseParams(raw, shape)
+	if err != nil {
+		return sessionParams{}, err
 	}
 	a := c.agent
 	var v strictjson.Violations
@@ -58,7 +60,7 @@ func (c *connection) decodeSession(
 		given, _ := v.OptionalText(given)
 		p.id = sessionstore.ID(given)
 	}
-	p.roots = decodeRoots(&v, params.Object)
+	p.roots = decodeRoots(&v, params)
 	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), servers)
 	content.CheckSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
 	return p, v.Err()

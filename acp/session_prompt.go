@@ -173,9 +173,9 @@ type promptParams struct {
 var promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
 
 func decodePrompt(raw json.RawMessage) (promptParams, error) {
-	params := parseParams(raw, promptShape)
-	if params.err != nil {
-		return promptParams{}, params.err
+	params, err := parseParams(raw, promptShape)
+	if err != nil {
+		return promptParams{}, err
 	}
 	var v strictjson.Violations
 	p := promptParams{id: sessionstore.ID(v.Text(params.Field(protocol.SessionID))),
@@ -420,7 +420,7 @@ func (s *session) refuseTurn(t *turns.Turn, p promptParams, end sessionstore.Upd
 	if taken && t.Title != "" {
 		ctx, cancel := tasks.Commit(t.Context())
 		defer cancel()
-		stored, err := store.Get(ctx, s.stored)
+		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
 			s.setTitle(ctx, "")
 		}

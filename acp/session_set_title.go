@@ -14,7 +14,7 @@ var titleShape = keys(protocol.SessionID, "title", "_meta")
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".
 func (c *connection) setTitle(
-	ctx, _ context.Context, at *ticket, params params,
+	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
 	a := c.runner(at.Queue)
 	stored, err := c.stored(ctx, at.Queue.ID)

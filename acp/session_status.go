@@ -3,10 +3,12 @@ package acp
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // status serves session/status, which asks whether the session is active here.
-func (c *connection) status(ctx, _ context.Context, at *ticket, _ params) (json.RawMessage, error) {
+func (c *connection) status(ctx, _ context.Context, at *ticket, _ strictjson.Object) (json.RawMessage, error) {
 	if _, err := c.stored(ctx, at.Queue.ID); err != nil {
 		return nil, err
 	}

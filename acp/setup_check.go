@@ -34,9 +34,9 @@ func (a *agent) setupCheck(r *jsonrpc.Request) (check func(context.Context) erro
 	if methodOf(r.Method).shape != nil || !namesSetup(r.Params) {
 		return nil, nil
 	}
-	params := parseParams(r.Params, newShape)
-	if params.err != nil {
-		return nil, params.err
+	params, err := parseParams(r.Params, newShape)
+	if err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context) error {
 		var (
@@ -46,7 +46,7 @@ func (a *agent) setupCheck(r *jsonrpc.Request) (check func(context.Context) erro
 		p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), optional)
 		for _, name := range setupMembers[:2] {
 			if params.Field(name).Present() {
-				p.roots = decodeRoots(&v, params.Object)
+				p.roots = decodeRoots(&v, params)
 				break
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // newSpending returns the spending of s, whose id in the store is known.
 func (s *session) newSpending() *metering.Spending {
 	a := s.agent
-	return metering.NewSpending(metering.Options{ID: s.stored, Store: a.options.Store,
+	return metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.write,
 		Gone:  gone, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 }

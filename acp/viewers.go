@@ -49,7 +49,7 @@ func (v *viewers) dropped(c *connection, alone <-chan struct{}) {
 	c.tell(v.address, "\n\nThis window took too long to read, so the rest is not shown here. "+
 		"Load the session again to see it.\n")
 	if s := v.agent.home.session(v.address.id); s != nil {
-		s.keep(alone, c.graceNow())
+		s.closeWhenIdle(alone, c.graceNow())
 	}
 }
 

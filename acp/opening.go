@@ -1,0 +1,410 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// opening says what a request, or a command in a turn, opens: a new session, a copy of one, or a
+// stored session in place of the active one. Its method run makes an active session of it.
+type opening struct {
+	agent    *agent // runs the session
+	cause    backend.Cause
+	id       sessionstore.ID // for the client
+	params   sessionParams
+	source   listing.Openable // is opened again, or copied; the zero value for a new session
+	at       *ticket          // in the session's queue
+	previous *session         // the active session, nil if there is none and after run
+	viewers  *viewers
+	inTurn   bool        // a turn of previous opens it, and goes on
+	from     *connection // of the client that opens it, nil in a turn
+	pace     pace        // of what a load replays
+
+	notice string // for the user, after the response
+}
+
+// run opens the session, stores it, and makes it active in place of the previous one. What can fail
+// in the roots, in the backend or in the store comes first. If that fails, everything stays as it
+// was.
+func (o *opening) run(ctx context.Context) (*session, error) {
+	defer func() { o.previous = nil }() // the session keeps o
+	s, lease, err := o.open(ctx)
+	if err != nil {
+		return nil, o.hintMoves(ctx, err)
+	}
+	ctx = context.WithoutCancel(ctx) // it is too late to give up
+	if err = o.activate(ctx, s, lease); err == nil {
+		o.notify(s)
+	}
+	o.discard(ctx, s)
+	return s, err
+}
+
+// open opens the session: its roots, its MCP servers, the catalog of what its roots hold, and the
+// backend's side of it. Then it stores the session. The turns of the previous session go on, unless
+// the backend needs them to end. If open fails, it closes whatever it has opened.
+func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Lease, err error) {
+	a := o.agent
+	s := &session{agent: a, storeID: o.id, address: newAddress(o.id), params: o.params,
+		viewers: o.viewers, gate: gate.New(),
+		scanning: make(chan struct{}, 1), outside: make(chan struct{}, 1)}
+	if !o.isNew() {
+		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
+	}
+	s.spending = s.newSpending()
+	if o.previous == nil {
+		if err := a.owner.take(sessionSlot, a); err != nil {
+			return nil, lease, err
+		}
+		s.counted = true
+	}
+	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
+		return s.openRoots(ctx, o.previous)
+	}, s.abandon); err != nil {
+		return nil, lease, err
+	}
+	ok := false
+	defer func() {
+		if !ok { // also after a panic
+			s.abandon()
+		}
+	}()
+	if err := o.openBackend(ctx, s); err != nil {
+		return nil, lease, err
+	}
+	err = a.tasks.Guard("session store", func() (err error) {
+		lease, err = o.store(ctx, s)
+		return err
+	})
+	ok = err == nil
+	return s, lease, err
+}
+
+// isNew reports whether the session does not exist yet.
+func (o *opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
+
+// openRoots does the part of opening that reads disks: it opens the roots and scans them.
+func (s *session) openRoots(ctx context.Context, previous *session) (err error) {
+	a := s.agent
+	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
+	if err != nil {
+		return err
+	}
+	s.permits = newPermits(a, s.id, s.workspace, previous)
+	s.guarded = s.permits.Guard(s.workspace)
+	if err := s.params.checkShown(s.workspace); err != nil {
+		return err
+	}
+	if s.servers, err = s.openServers(previous); err != nil {
+		return err
+	}
+	s.catalog, err = discovery.Scan(ctx, s.guarded)
+	return err
+}
+
+// openBackend opens the backend's side of the session.
+func (o *opening) openBackend(ctx context.Context, s *session) (err error) {
+	a := o.agent
+	s.backend, s.opened, err = a.backend.Open(ctx, o.activation(ctx, s), s)
+	if errors.Is(err, backend.ErrUnknownSession) {
+		if _, told := errors.AsType[*backend.Error](err); told && !o.source.Unstored {
+			return err // it is listed, so it matters why it cannot be opened
+		}
+		return errUnknownSession(o.params.id)
+	}
+	if err != nil {
+		return err
+	}
+	if a.home.queues.IsClosed() {
+		return backend.ErrClosed // the connection has ended: store nothing
+	}
+	s.opened.Result, err = lifecycleResult(s.opened.Result)
+	return err
+}
+
+// activation returns what the backend is told.
+func (o *opening) activation(ctx context.Context, s *session) backend.Activation {
+	store, source := o.agent.options.Store, o.source
+	told := backend.Activation{Cause: o.cause, Params: s.params.rest, State: source.State,
+		MustExist: o.agent.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
+	var before iter.Seq2[backend.Update, error]
+	switch {
+	case o.cause == backend.New, source.Unstored:
+	case o.cause == backend.Fork:
+		before = sessionstore.WithoutEnds(store.Finished(ctx, source.ID))
+	default:
+		before = sessionstore.WithoutEnds(store.History(ctx, source.ID))
+	}
+	told.History = s.history(before)
+	if s.replay != nil {
+		told.Stop = func(context.Context) error { return s.replay.endTurns() }
+	}
+	if o.previous != nil {
+		told.Previous = o.previous.backend
+	}
+	return told
+}
+
+// endTurns ends the turns of the previous session, unless one of them opens the session.
+func (o *opening) endTurns(ctx context.Context) error {
+	if o.inTurn {
+		return nil
+	}
+	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
+}
+
+// abandon undoes what has been opened so far.
+func (s *session) abandon() {
+	a := s.agent
+	if s.counted {
+		a.owner.release(sessionSlot, a)
+	}
+	if s.workspace == nil {
+		return
+	}
+	s.gate.Advance(gate.Closed)
+	ctx, cancel := tasks.Commit(a.base)
+	defer cancel()
+	var err error
+	if s.backend != nil {
+		err = a.tasks.Guard("close", func() error { return s.backend.Close(ctx) })
+	}
+	err = errors.Join(err, s.closeServers(ctx), s.dropReplayed(ctx), s.workspace.Close())
+	if err != nil {
+		a.log.Warn("cannot close a session that failed to open", "session", s.id, "error", err)
+	}
+}
+
+// store stores a session that was opened, and returns a lease. The previous session uses that from
+// now on, unless another process had taken it over.
+func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, error) {
+	a, state := o.agent, s.gate.TakeState()
+	if o.isNew() {
+		return o.storeNew(ctx, sessionstore.Session{ID: s.id, Agent: a.identity(),
+			Keys: s.keys(s.params.roots.Cwd()), State: state,
+			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
+	}
+	change := sessionstore.Activation{Keys: s.keys(o.source.Keys.Roots.Cwd()), State: state,
+		StateKey: a.sessions.StateKey(state)}
+	ctx = context.WithoutCancel(ctx)
+	replayed, err := s.takeReplayed(ctx)
+	if err != nil {
+		return sessionstore.Lease{}, err
+	}
+	if o.source.Unstored {
+		change.History = replayed
+		return o.adopt(ctx, change)
+	}
+	lease, err := o.takeOver(ctx, change)
+	if err != nil || replayed == nil {
+		return lease, err
+	}
+	// Another process may have added the same meanwhile. Under the lease it cannot.
+	current, err := s.isReplayCurrent(ctx)
+	if err != nil || !current {
+		return lease, err
+	}
+	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
+		History: replayed})
+}
+
+// storeNew stores a new session, with the finished turns of the source if it is a copy.
+func (o *opening) storeNew(
+	ctx context.Context, n sessionstore.Session,
+) (sessionstore.Lease, error) {
+	store := o.agent.options.Store
+	switch {
+	case o.cause == backend.New:
+		return store.Create(ctx, n)
+	case o.source.Unstored:
+		return o.agent.sessions.Adopt(ctx, n, sessionstore.Activation{Keys: n.Keys})
+	case n.State == nil:
+		n.State = o.source.State
+	}
+	return store.Fork(ctx, o.source.ID, n)
+}
+
+// adopt stores a session that only the backend knew, unless another process has just done so.
+func (o *opening) adopt(
+	ctx context.Context, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	lease, err := o.agent.sessions.Adopt(ctx, o.source.Session, change)
+	if !errors.Is(err, sessionstore.ErrExists) {
+		return lease, err
+	}
+	found, err := o.agent.sessions.Stored(ctx, o.id)
+	if err == nil {
+		err = o.agent.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
+	}
+	if err != nil {
+		return lease, err
+	}
+	change.History = nil
+	return o.takeOver(ctx, change)
+}
+
+// takeOver stores a change of the session.
+func (o *opening) takeOver(
+	ctx context.Context, change sessionstore.Activation,
+) (sessionstore.Lease, error) {
+	if o.previous == nil {
+		return o.agent.options.Store.Activate(ctx, o.source.ID, change)
+	}
+	return o.previous.takeOver(ctx, change)
+}
+
+// activate ends the turns of the previous session, and replaces it by s, which is stored under
+// lease. The previous session ends even if that fails.
+func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
+	a := o.agent
+	if err := o.endTurns(ctx); err != nil {
+		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
+	}
+	if o.previous != nil {
+		o.previous.ownServers(false) // s has the set from now on
+	}
+	s.titled.Store(o.source.Title != "")
+	s.renamed.Store(!o.isNew() && o.source.Renamed)
+	err := s.activate(o.at.Queue, lease)
+	if o.previous != nil {
+		if o.previous.viewers != s.viewers {
+			o.previous.viewers.Close()
+		}
+		o.previous.endOpenTurns(a.base, lease)
+		o.previous.retire(a.base)
+	}
+	return err
+}
+
+// activate makes the session, which was stored under lease, the active one of q. If the connection
+// has ended, it fails and closes the session, which remains stored.
+func (s *session) activate(q *queue, lease sessionstore.Lease) error {
+	a := s.agent
+	s.queue, s.lease = q, lease
+	s.commitServers()
+	s.ownServers(true)
+	for _, u := range statesIn(s.opened.Result) {
+		s.noteMode(u)
+	}
+	s.record = s.newRecord()
+	if !a.home.queues.Activate(q, s) {
+		s.retire(a.base)
+		if s.counted {
+			a.owner.release(sessionSlot, a)
+		}
+		return backend.ErrClosed
+	}
+	s.attach()
+	a.observeOpened(s)
+	s.announceCommands()
+	return nil
+}
+
+// notify decides what the user is told of the opening: after the response what concerns what they
+// have just done, and at the next prompt the rest, with what the previous session has not shown.
+func (o *opening) notify(s *session) {
+	o.notice = o.agent.sessions.MovedRoots(s.id, o.source.Keys, s.workspace.Opened())
+	told := o.source.Keys.Roots // about which the user was told before
+	switch {
+	case o.isNew():
+		told, s.notice = workspace.Roots{}, s.opened.Notice
+	case o.previous != nil:
+		s.notice, s.prompted = o.previous.notice, o.previous.prompted
+	case o.source.Turns == 0:
+		told, s.prompted = workspace.Roots{}, o.source.Title != ""
+	default:
+		s.prompted = true
+	}
+	if !o.isNew() {
+		o.notice += s.opened.Notice
+	}
+	if !o.inTurn { // otherwise the user was asked
+		s.notice += s.droppedFolders(o.cause, o.source.Keys) + s.broadRoots(told)
+	}
+}
+
+// discard removes what a session that was opened again made superfluous: the backend's session that
+// it replaces, and the draft of a history that was replayed.
+func (o *opening) discard(ctx context.Context, s *session) {
+	if o.isNew() {
+		return
+	}
+	o.agent.sessions.Discard(ctx, o.source.ID, s.opened.Superseded)
+	if err := s.dropReplayed(ctx); err != nil {
+		o.agent.log.Warn("cannot discard the replayed history", "session", o.source.ID,
+			"error", err)
+	}
+}
+
+// hintMoves adds to an error about missing folders of a stored session how to move it. Folders
+// that only the client named get no hint: they may not be the session's.
+func (o *opening) hintMoves(ctx context.Context, err error) error {
+	if o.isNew() {
+		return err
+	}
+	movable := []string{"cwd", keptSetting}
+	for _, f := range o.params.folders {
+		if f.confirmed {
+			movable = append(movable, f.Setting)
+		}
+	}
+	diskErr := o.agent.tasks.OnDisk(ctx, func() error {
+		listing.HintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
+			return slices.Contains(movable, v.Field)
+		}, o.agent.removedWorktree)
+		return nil
+	})
+	return cmp.Or(diskErr, err)
+}
+
+// goOn lets the session go ahead once the response to r is on the wire: the notice is shown but not
+// recorded, then the updates buffered so far are sent.
+func (o *opening) goOn(r *jsonrpc.Request, s *session) {
+	r.AfterResponse(func() {
+		if o.notice != "" {
+			s.viewers.try(s.agent.base, nil, backend.Warning(backend.Text(o.notice)))
+		}
+		s.release(s.agent.base)
+		if o.from.HasLeft() { // while it was opening s
+			s.viewers.Leave(o.from)
+		}
+		s.closeWhenIdle(s.viewers.Alone(), o.from.graceNow())
+	})
+}
+
+// keys returns the session's roots as the store's two keys, with cwd spelled as the session
+// keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
+func (s *session) keys(cwd workspace.Dir) sessionstore.Keys {
+	k := sessionstore.Keys{Roots: s.workspace.Roots()}
+	for _, root := range s.workspace.Opened() {
+		k.Real = append(k.Real, root.Recorded())
+	}
+	return k.WithCwd(cwd)
+}
+
+// lifecycleResult checks a backend's part of a lifecycle response and removes its session id.
+func lifecycleResult(result backend.Raw) (json.RawMessage, error) {
+	if len(result) == 0 {
+		return json.RawMessage(`{}`), nil
+	}
+	_, rest, err := strictjson.Take(result, protocol.SessionID)
+	if err != nil {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the agent's response is not an object")
+	}
+	return rest, nil
+}
