@@ -88,7 +88,7 @@
 //
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of the backend's session must not overlap
-//  3. session.beginUpdate: one update is going out
+//  3. viewers.shown: one update is going out. That of turnUpdates.said comes before it.
 //  4. session.leasing: the recorder writes to the store while 3 is held
 //  5. session.mu, its state, and locks of the packages below internal and of Server, for a few
 //     statements

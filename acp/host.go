@@ -124,10 +124,6 @@ func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) e
 	if err := s.gate.Wait(ctx); err != nil {
 		return err
 	}
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
 	return s.send(ctx, u, in)
 }
 

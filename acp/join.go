@@ -148,7 +148,7 @@ type cut struct {
 }
 
 // cut begins to keep updates for the client, and returns what came before and was not shown.
-func (o *opening) cut(ctx context.Context, shown int) (c cut, err error) {
+func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer o.previous.viewers.Hurry()()
 	at := o.agent.home.queues.Ticket(o.previous.id, turns.Ordinary, nil)
@@ -160,41 +160,39 @@ func (o *opening) cut(ctx context.Context, shown int) (c cut, err error) {
 	if s == nil || s.viewers != o.previous.viewers {
 		return c, errNotActive(o.previous.id) // it was closed meanwhile
 	}
-	if err := s.beginUpdate(ctx); err != nil {
-		return c, err
-	}
-	defer s.endUpdate()
-	if err := s.record.Flush(ctx); err != nil {
-		return c, err
-	}
-	if o.cause == backend.Load {
-		for u, err := range sessionstore.Joined(o.history(ctx, shown, &shown)) {
-			if err != nil {
-				return c, err
-			}
-			c.rest = append(c.rest, u)
+	c.session = s
+	err = s.viewers.shown.With(ctx, func(now *shown) error {
+		if err := s.record.Flush(ctx); err != nil {
+			return err
 		}
-	}
-	if c.states, err = s.states(ctx); err != nil {
-		return c, err
-	}
-	c.session, c.result = s, s.joinResult()
-	s.viewers.Keep(o.from)
-	return c, nil
+		if o.cause == backend.Load {
+			for u, err := range sessionstore.Joined(o.history(ctx, alreadyShown, &alreadyShown)) {
+				if err != nil {
+					return err
+				}
+				c.rest = append(c.rest, u)
+			}
+		}
+		c.states, err = s.states(ctx, now)
+		c.result = s.joinResult()
+		s.viewers.Keep(o.from)
+		return err
+	})
+	return c, err
 }
 
-// states returns the states of the session. The caller has begun an update.
-func (s *session) states(ctx context.Context) ([]backend.Update, error) {
+// states returns the states of the session, with what clients have set since.
+func (s *session) states(ctx context.Context, now *shown) ([]backend.Update, error) {
 	stored, err := s.agent.options.Store.States(ctx, s.storeID)
 	if err != nil {
 		return nil, err
 	}
 	states := slices.DeleteFunc(slices.Clone(stored), func(u backend.Update) bool {
-		_, newer := s.settings[u.Kind]
+		_, newer := now.settings[u.Kind]
 		return newer
 	})
-	for _, kind := range slices.Sorted(maps.Keys(s.settings)) {
-		states = append(states, s.settings[kind])
+	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
+		states = append(states, now.settings[kind])
 	}
 	return states, nil
 }

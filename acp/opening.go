@@ -184,7 +184,7 @@ func (s *session) abandon() {
 	if s.backend != nil {
 		err = a.tasks.Guard("close", func() error { return s.backend.Close(ctx) })
 	}
-	err = errors.Join(err, s.closeServers(ctx), s.dropReplayed(ctx), s.workspace.Close())
+	err = errors.Join(err, s.closeServers(ctx), s.replay.drop(ctx), s.workspace.Close())
 	if err != nil {
 		a.log.Warn("cannot close a session that failed to open", "session", s.id, "error", err)
 	}
@@ -202,7 +202,7 @@ func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, er
 	change := sessionstore.Activation{Keys: s.keys(o.source.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	replayed, err := s.takeReplayed(ctx)
+	replayed, err := s.replay.take(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
@@ -215,7 +215,7 @@ func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, er
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	current, err := s.isReplayCurrent(ctx)
+	current, err := s.replay.isCurrent(ctx)
 	if err != nil || !current {
 		return lease, err
 	}
@@ -298,10 +298,14 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 	s.queue, s.lease = q, lease
 	s.commitServers()
 	s.ownServers(true)
-	for _, u := range statesIn(s.opened.Result) {
-		s.noteMode(u)
-	}
 	s.record = s.newRecord()
+	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
+		*now = shown{} // the agent may not have kept it
+		for _, u := range statesIn(s.opened.Result) {
+			now.noteMode(u)
+		}
+		return nil
+	})
 	if !a.home.queues.Activate(q, s) {
 		s.retire(a.base)
 		if s.counted {
@@ -341,11 +345,10 @@ func (o *opening) notify(s *session) {
 // discard removes what a session that was opened again made superfluous: the backend's session that
 // it replaces, and the draft of a history that was replayed.
 func (o *opening) discard(ctx context.Context, s *session) {
-	if o.isNew() {
-		return
+	if !o.isNew() {
+		o.agent.sessions.Discard(ctx, o.source.ID, s.opened.Superseded)
 	}
-	o.agent.sessions.Discard(ctx, o.source.ID, s.opened.Superseded)
-	if err := s.dropReplayed(ctx); err != nil {
+	if err := s.replay.drop(ctx); err != nil {
 		o.agent.log.Warn("cannot discard the replayed history", "session", o.source.ID,
 			"error", err)
 	}

@@ -226,14 +226,20 @@ func (s *session) ruleRequest(ctx context.Context, from asker, q question) rulin
 func (s *session) readAction(
 	ctx context.Context, from asker, r permission.Request,
 ) (action permission.Action, err error) {
-	if err := s.beginUpdate(ctx); err != nil {
+	var (
+		mode  string
+		known calls.Call
+	)
+	err = s.viewers.shown.With(ctx, func(now *shown) error {
+		id := calls.Key{Child: from.Child, ID: r.Call.ID}
+		known, _ = s.viewers.calls.Get(id)
+		s.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
+		mode = now.mode
+		return nil
+	})
+	if err != nil {
 		return action, err
 	}
-	id := calls.Key{Child: from.Child, ID: r.Call.ID}
-	known, _ := s.viewers.calls.Get(id)
-	s.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
-	mode := s.mode
-	s.endUpdate()
 	err = from.inRoots(ctx, func(w *workspace.Workspace) (err error) {
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
 			place := permission.At(w)
@@ -296,18 +302,20 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	}
 	q.child = from.Child
 	sent, offered := s.offer(q, r)
-	if err := s.beginUpdate(ctx); err != nil {
+	var wait func() answer
+	begun, isNew := time.Now(), false
+	err := s.viewers.shown.With(ctx, func(*shown) error {
+		addressed := sent
+		addressed.params = from.addressed(sent.method, sent.params)
+		wait = s.viewers.ask(ctx, addressed)
+		_, known := s.viewers.calls.Get(q.key())
+		if isNew = !known && q.Call.ID != ""; isNew {
+			s.recordToolCall(ctx, q.key().Announce(strictjson.Find(q.params, "toolCall")))
+		}
+		return nil
+	})
+	if err != nil {
 		return func() resolution { return resolution{answer: answer{Err: err}} }
-	}
-	defer s.endUpdate()
-	begun := time.Now()
-	addressed := sent
-	addressed.params = from.addressed(sent.method, sent.params)
-	wait := s.viewers.ask(ctx, addressed)
-	_, known := s.viewers.calls.Get(q.key())
-	isNew := !known && q.Call.ID != ""
-	if isNew {
-		s.recordToolCall(ctx, q.key().Announce(strictjson.Find(q.params, "toolCall")))
 	}
 	return func() resolution {
 		got := resolution{answer: wait()}

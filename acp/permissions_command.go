@@ -109,15 +109,15 @@ func whyUnruled(b backend.Info) string {
 }
 
 // checkAsked tells the user, once in a session, that an agent that is known to ask little has done
-// something without asking. The caller has begun an update.
-func (s *session) checkAsked(ctx context.Context, said calls.Update) error {
+// something without asking.
+func (s *session) checkAsked(ctx context.Context, now *shown, said calls.Update) error {
 	call, _ := s.viewers.calls.Get(said.Key)
 	b := s.agent.info()
 	effects := []string{"edit", "delete", "move", "execute"}
 	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
-		s.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
+		now.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
 		return nil
 	}
-	s.unruled = true
+	now.unruled = true
 	return s.show(ctx, backend.Warning(backend.Text("\n\n"+whyUnruled(b.Info)+"\n\n")))
 }

@@ -11,7 +11,11 @@ import (
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (o *opening) replay(ctx context.Context, s *session) error {
-	if !s.replay.shows {
+	shown, err := s.replay.isShown(ctx)
+	if err != nil {
+		return err
+	}
+	if !shown {
 		if err := o.replayHistory(ctx, s.address, s.hasChild); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -19,8 +20,11 @@ import (
 type agentReplay struct {
 	opening  *opening
 	endTurns func() error // opening.endTurns, once
+	replayed tasks.Guarded[replayed]
+}
 
-	// Guarded by beginUpdate:
+// replayed is what the backend has replayed so far.
+type replayed struct {
 	stored   *record.End
 	shows    bool                   // it is shown as it comes
 	recorder *sessionstore.Recorder // nil unless the backend replays a history
@@ -29,58 +33,54 @@ type agentReplay struct {
 }
 
 func newReplay(ctx context.Context, o *opening) *agentReplay {
-	return &agentReplay{opening: o, endTurns: sync.OnceValue(func() error {
-		return o.endTurns(ctx)
-	})}
+	return &agentReplay{opening: o, replayed: tasks.Guard[replayed](),
+		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
 }
 
 // begin begins to record what is replayed.
-func (r *agentReplay) begin(ctx context.Context) (err error) {
-	if !r.opening.source.Unstored {
-		if r.stored, err = r.readStored(ctx); err != nil {
-			return err
-		}
+func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
+	o := r.opening
+	if to.stored, err = r.readStored(ctx); err != nil {
+		return err
 	}
-	r.shows = r.stored == nil && r.opening.cause == backend.Load
-	r.children = r.opening.agent.newChildLimit()
-	r.recorder = sessionstore.NewRecorder(r.append, r.opening.agent.options.tuning.Recorder)
+	to.shows = to.stored == nil && o.cause == backend.Load
+	to.children = o.agent.newChildLimit()
+	to.recorder = sessionstore.NewRecorder(
+		func(ctx context.Context, segment []sessionstore.Update) error {
+			return o.agent.tasks.Guard("session store", func() error {
+				return to.append(ctx, o, segment)
+			})
+		}, o.agent.options.tuning.Recorder)
 	return nil
 }
 
-// readStored returns the end of the stored history.
+// append appends a segment to the draft.
+func (r *replayed) append(
+	ctx context.Context, o *opening, segment []sessionstore.Update,
+) (err error) {
+	if r.draft == nil {
+		var stored sessionstore.ID // see Histories.NewDraft
+		if !o.source.Unstored {
+			stored = o.source.ID
+		}
+		if r.draft, err = o.agent.options.Store.NewDraft(ctx, stored); err != nil {
+			return err
+		}
+	}
+	return r.draft.Append(ctx, segment)
+}
+
+// readStored returns the end of the stored history, nil if there is none.
 func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err error) {
-	err = r.opening.agent.tasks.Guard("session store", func() (err error) {
-		end, err = record.ReadEnd(r.opening.agent.options.Store.History(ctx, r.opening.source.ID))
+	o := r.opening
+	if o.source.Unstored {
+		return nil, nil
+	}
+	err = o.agent.tasks.Guard("session store", func() (err error) {
+		end, err = record.ReadEnd(o.agent.options.Store.History(ctx, o.source.ID))
 		return err
 	})
 	return end, err
-}
-
-// append appends a segment to the draft.
-func (r *agentReplay) append(ctx context.Context, segment []sessionstore.Update) error {
-	return r.opening.agent.tasks.Guard("session store", func() (err error) {
-		if r.draft == nil {
-			var stored sessionstore.ID
-			if !r.opening.source.Unstored {
-				stored = r.opening.source.ID
-			}
-			if r.draft, err = r.opening.agent.options.Store.NewDraft(ctx, stored); err != nil {
-				return err
-			}
-		}
-		return r.draft.Append(ctx, segment)
-	})
-}
-
-// discard discards the draft, unless it has become a part of a session's history.
-func (r *agentReplay) discard(ctx context.Context) error {
-	err := r.recorder.Close(ctx)
-	if r.draft == nil {
-		return err
-	}
-	return errors.Join(err, r.opening.agent.tasks.Guard("session store", func() error {
-		return r.draft.Discard(ctx)
-	}))
 }
 
 // Replay implements [backend.Host].
@@ -95,69 +95,75 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
-	if err := s.beginUpdate(ctx); err != nil {
+	return r.replayed.With(ctx, func(to *replayed) error {
+		if s.gate.Phase() != gate.Opening {
+			return backend.ErrClosed
+		}
+		if to.recorder == nil {
+			if err := r.begin(ctx, to); err != nil {
+				return err
+			}
+		}
+		if to.shows {
+			r.opening.pace.wait(ctx)
+			if err := s.showTo(ctx, r.opening.from, u, asItComes); err != nil {
+				return err
+			}
+		}
+		if !to.stored.Passed(u) || !to.children.Admits(u) {
+			return nil
+		}
+		return to.recorder.Record(ctx, u)
+	})
+}
+
+// isShown reports whether the history was shown as the backend replayed it.
+func (r *agentReplay) isShown(ctx context.Context) (shown bool, err error) {
+	err = r.replayed.With(ctx, func(of *replayed) error {
+		shown = of.shows
+		return nil
+	})
+	return shown, err
+}
+
+// take returns what was replayed and is to be added to the stored history, or nil.
+func (r *agentReplay) take(ctx context.Context) (draft sessionstore.Draft, err error) {
+	err = r.replayed.With(ctx, func(of *replayed) error {
+		if of.recorder == nil {
+			return nil
+		}
+		err := of.recorder.Close(ctx)
+		draft = of.draft
 		return err
+	})
+	return draft, err
+}
+
+// isCurrent reports whether the stored history is the one whose end the replay was compared with.
+func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
+	err = r.replayed.With(ctx, func(of *replayed) error {
+		now, err := r.readStored(ctx)
+		current = of.stored.IsSameAs(now)
+		return err
+	})
+	return current, err
+}
+
+// drop discards what was replayed, unless it has become a part of the session's history.
+func (r *agentReplay) drop(ctx context.Context) error {
+	if r == nil { // of a new session
+		return nil
 	}
-	defer s.endUpdate()
-	if s.gate.Phase() != gate.Opening {
-		return backend.ErrClosed
-	}
-	if r.recorder == nil {
-		if err := r.begin(ctx); err != nil {
+	return r.replayed.With(ctx, func(of *replayed) error {
+		if of.recorder == nil {
+			return nil
+		}
+		err := of.recorder.Close(ctx)
+		if of.draft == nil {
 			return err
 		}
-	}
-	if r.shows {
-		r.opening.pace.wait(ctx)
-		if err := s.showTo(ctx, r.opening.from, u, asItComes); err != nil {
-			return err
-		}
-	}
-	if !r.stored.Passed(u) || !r.children.Admits(u) {
-		return nil
-	}
-	return r.recorder.Record(ctx, u)
-}
-
-// takeReplayed returns what was replayed and is to be added to the stored history, or nil.
-func (s *session) takeReplayed(ctx context.Context) (sessionstore.Draft, error) {
-	if err := s.beginUpdate(ctx); err != nil {
-		return nil, err
-	}
-	defer s.endUpdate()
-	r := s.replay
-	if r.recorder == nil {
-		return nil, nil
-	}
-	if err := r.recorder.Close(ctx); err != nil {
-		return nil, err
-	}
-	return r.draft, nil
-}
-
-// isReplayCurrent reports whether the stored history is the one whose end the replay was compared
-// with. Nothing is ever taken from a history, so one of the same size is the same.
-func (s *session) isReplayCurrent(ctx context.Context) (bool, error) {
-	if err := s.beginUpdate(ctx); err != nil {
-		return false, err
-	}
-	defer s.endUpdate()
-	now, err := s.replay.readStored(ctx)
-	before := s.replay.stored
-	if before == nil || now == nil {
-		return before == now, err
-	}
-	return before.Size == now.Size, err
-}
-
-// dropReplayed discards what was replayed, unless it has become a part of the session's history.
-func (s *session) dropReplayed(ctx context.Context) error {
-	if s.replay == nil || s.beginUpdate(ctx) != nil {
-		return nil
-	}
-	defer s.endUpdate()
-	if s.replay.recorder == nil {
-		return nil
-	}
-	return s.replay.discard(ctx)
+		return errors.Join(err, r.opening.agent.tasks.Guard("session store", func() error {
+			return of.draft.Discard(ctx)
+		}))
+	})
 }

@@ -30,12 +30,12 @@ import (
 // session is one activation of a session: its conversation is open in this process. It implements
 // [backend.Host] and [turns.Session].
 //
-// Two locks guard it. beginUpdate locks what the viewers are shown: it is held while one update is
-// shown and recorded, so that all see and store the same order. mu guards the rest of its state,
-// and is held for a few statements. Fields that neither guards are set before the session is
-// active, or by requests that hold its queue. Two more locks only keep others waiting: inBackend,
-// because the methods of a backend's session must not overlap and may not wait for a client, and
-// leasing, because an update is being sent while the recorder writes to the store.
+// What the viewers are shown is guarded by viewers.shown, while one update is shown and recorded, so
+// that all see and store the same order. mu guards the session's state, and is held for a few
+// statements. Fields that it does not guard are set before the session is active, or by requests
+// that hold its queue. Two more locks only keep others waiting: inBackend, because the methods of a
+// backend's session must not overlap and may not wait for a client, and leasing, because an update
+// is being sent while the recorder writes to the store.
 type session struct {
 	address                 // for the client
 	storeID sessionstore.ID // another one than the client's if that is the backend's own
@@ -63,12 +63,6 @@ type session struct {
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease or state changes
 	lease   sessionstore.Lease
-
-	// Guarded by beginUpdate:
-	mode    string // its id, "" if it is not known
-	unruled bool   // the user was told that the agent does not ask
-	// settings are what a client has set, if the agent has not sent an update of that kind since.
-	settings map[sessionstore.Kind]backend.Update
 
 	mu       sync.Mutex
 	catalog  *discovery.Catalog
@@ -192,15 +186,18 @@ func storeFirst(s *session, ctx context.Context, u backend.Update) error {
 
 // update shows the viewers an update of the adapter and then records it.
 func (s *session) update(ctx context.Context, u backend.Update) error {
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
 	return s.send(ctx, u, showFirst)
 }
 
-// send shows the viewers an update and records it. The caller has begun an update.
+// send shows the viewers an update and records it, in the given order.
 func (s *session) send(ctx context.Context, u backend.Update, in order) error {
+	return s.viewers.shown.With(ctx, func(now *shown) error { return s.sendNow(ctx, now, u, in) })
+}
+
+// sendNow is send while no other update is being shown.
+func (s *session) sendNow(
+	ctx context.Context, now *shown, u backend.Update, in order,
+) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
@@ -214,34 +211,25 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	if err := in(s, ctx, u); err != nil {
 		return asFenced(err)
 	}
-	delete(s.settings, u.Kind)
-	s.noteMode(u)
+	delete(now.settings, u.Kind)
+	now.noteMode(u)
 	remembers := s.permits.Decides() || s.agent.home.grace > 0 // others may come
 	if kind := kindOf(u); kind == sessionstore.ToolCall ||
 		kind == sessionstore.ToolCallUpdate && remembers {
 		said := calls.Parse(u)
 		s.viewers.calls.Note(said)
-		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, said))
+		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, now, said))
 	}
 	return nil
 }
 
-// beginUpdate waits until no other update is being shown, or ctx ends. After nil the caller must
-// call endUpdate. A session that is opened again in a turn has the lock of the one before.
-func (s *session) beginUpdate(ctx context.Context) error {
-	select {
-	case s.viewers.updates <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if ctx.Err() != nil { // even if there was room
-		s.endUpdate()
-		return context.Cause(ctx)
-	}
-	return nil
+// shown is what the viewers of a session were shown last, as far as later updates depend on it.
+type shown struct {
+	mode    string // its id, "" if it is not known
+	unruled bool   // the user was told that the agent does not ask
+	// settings are what a client has set, if the agent has not sent an update of that kind since.
+	settings map[sessionstore.Kind]backend.Update
 }
-
-func (s *session) endUpdate() { <-s.viewers.updates }
 
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without
 // ParseUpdate.

@@ -136,10 +136,10 @@ func (p *prompted) showEnd(o outcome) {
 	}
 	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
-	if s.beginUpdate(ctx) == nil {
-		defer s.endUpdate()
+	_ = s.viewers.shown.With(ctx, func(*shown) error {
 		s.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
-	}
+		return nil
+	})
 }
 
 // finish frees what the prompt holds. A prompt that the queue has rejected has no ticket.
@@ -217,8 +217,7 @@ func (p *prompted) run() (json.RawMessage, error) {
 	a := s.agent
 	p.session = s
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	updates := &turnUpdates{turn: t}
-	updates.session.Store(s)
+	updates := newTurnUpdates(t, s)
 	defer func() { p.session.endTurn(t) }() // also after a panic
 	s.watchLease(t.Context())
 	s.refresh(t.Context())
@@ -306,14 +305,19 @@ func (p *prompted) begin() (*session, error) {
 func (s *session) begin(
 	t *turns.Turn, from *connection, p promptParams, overlaps bool,
 ) error {
-	ctx := t.Context()
-	s.record.Restart(ctx)
+	s.record.Restart(t.Context())
 	// An update that the client has seen may not be recorded yet. It comes before the prompt in the
 	// history too.
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
+	return s.viewers.shown.With(t.Context(), func(*shown) error {
+		return s.storePrompt(t, from, p, overlaps)
+	})
+}
+
+// storePrompt is begin while no other update is being shown.
+func (s *session) storePrompt(
+	t *turns.Turn, from *connection, p promptParams, overlaps bool,
+) error {
+	ctx := t.Context()
 	if err := s.record.Flush(ctx); err != nil {
 		return err
 	}

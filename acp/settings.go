@@ -61,20 +61,20 @@ func settingUpdate(kind sessionstore.Kind, member string, value json.RawMessage)
 	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }
 
-// noteMode remembers the session's mode, if u names it. The caller has begun an update.
-func (s *session) noteMode(u backend.Update) {
+// noteMode remembers the session's mode, if u names it.
+func (now *shown) noteMode(u backend.Update) {
 	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
 		return
 	}
 	var said map[string]any // with the names as they are spelled
 	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said)
 	mode, _ := said["currentModeId"].(string)
-	s.mode = cmp.Or(mode, s.mode)
+	now.mode = cmp.Or(mode, now.mode)
 	options, _ := said["configOptions"].([]any)
 	for _, one := range options {
 		o, _ := one.(map[string]any)
 		if mode, ok := o["currentValue"].(string); ok && (o["id"] == "mode" || o["category"] == "mode") {
-			s.mode = mode
+			now.mode = mode
 		}
 	}
 }
@@ -87,16 +87,15 @@ func (s *session) tellSetting(from *connection, set backend.Update) {
 	}
 	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
-	if s.beginUpdate(ctx) != nil {
-		return
-	}
-	defer s.endUpdate()
-	if s.settings == nil {
-		s.settings = make(map[sessionstore.Kind]backend.Update)
-	}
-	s.settings[set.Kind] = set
-	s.noteMode(set)
-	if s.viewers.Others(from) > 0 {
-		s.viewers.try(ctx, from, set)
-	}
+	_ = s.viewers.shown.With(ctx, func(now *shown) error {
+		if now.settings == nil {
+			now.settings = make(map[sessionstore.Kind]backend.Update)
+		}
+		now.settings[set.Kind] = set
+		now.noteMode(set)
+		if s.viewers.Others(from) > 0 {
+			s.viewers.try(ctx, from, set)
+		}
+		return nil
+	})
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // Tool calls that the agent has not sent as updates, and marks in the titles of those about which a
-// rule has decided. All of them change while an update has begun.
+// rule has decided. All of them change while no other update is being shown.
 
 // recordToolCall records an update about a tool call without sending it: the client already knows
-// its content. The caller has begun an update.
+// its content. No other update is being shown.
 func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 	said := calls.Parse(u)
 	s.viewers.calls.Note(said)
@@ -32,25 +32,26 @@ func (s *session) recordToolCall(ctx context.Context, u backend.Update) {
 func (s *session) recordRejected(ctx context.Context, id calls.Key, by *connection) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	if s.beginUpdate(ctx) != nil {
-		return // a load shows the call as failed, because it has not ended
-	}
-	defer s.endUpdate()
-	failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
-	s.recordToolCall(ctx, failed)
-	if s.viewers.Others(by) > 0 {
-		s.viewers.try(ctx, by, failed)
-	}
+	// If that fails, a load shows the call as failed, because it has not ended.
+	_ = s.viewers.shown.With(ctx, func(*shown) error {
+		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
+		s.recordToolCall(ctx, failed)
+		if s.viewers.Others(by) > 0 {
+			s.viewers.try(ctx, by, failed)
+		}
+		return nil
+	})
 }
 
 // showMarked shows the client a tool call about which a rule decided, with a mark in its title.
 func (s *session) showMarked(
 	ctx context.Context, from asker, q question, mark string,
 ) error {
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
+	return s.viewers.shown.With(ctx, func(*shown) error { return s.markNow(ctx, from, q, mark) })
+}
+
+// markNow is showMarked while no other update is being shown.
+func (s *session) markNow(ctx context.Context, from asker, q question, mark string) error {
 	id := calls.Key{Child: from.Child, ID: q.Call.ID}
 	known, isKnown := s.viewers.calls.Get(id)
 	path := ""
@@ -82,7 +83,7 @@ func (s *session) setMark(id calls.Key, mark string) {
 }
 
 // markAgain shows the mark of a tool call again after an update of the agent has replaced its
-// title. The caller has begun an update.
+// title. No other update is being shown.
 func (s *session) markAgain(ctx context.Context, said calls.Update) error {
 	call, _ := s.viewers.calls.Get(said.Key)
 	mark := call.Mark
@@ -98,7 +99,7 @@ func (s *session) markAgain(ctx context.Context, said calls.Update) error {
 	return s.showTitle(ctx, said.Key, said.Title+mark)
 }
 
-// showTitle changes the title of a tool call. The caller has begun an update.
+// showTitle changes the title of a tool call. No other update is being shown.
 func (s *session) showTitle(ctx context.Context, id calls.Key, title string) error {
 	u := id.Change(sdk.WithUpdateTitle(title))
 	if err := s.show(ctx, u); err != nil {

@@ -6,21 +6,23 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 )
 
 // turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
 	turn *turns.Turn
-	// session is the one to which updates are sent. It changes while an update has begun, and has
-	// the same viewers then.
-	session atomic.Pointer[session]
+	said tasks.Guarded[saidInTurn]
 	// metered means that what the turn uses is counted, because the backend has the prompt.
 	metered atomic.Bool
+}
 
-	// Guarded by beginUpdate:
-	sent int64 // bytes of updates
-	over bool
+// saidInTurn is what was said in a turn, and where.
+type saidInTurn struct {
+	session *session // to which updates are sent; another one after a command has opened it again
+	size    int64    // of the updates, in bytes
+	over    bool     // nothing more may be said
 }
 
 // errTurnFull ends a turn that has sent too many updates. Otherwise an agent that loops would fill
@@ -29,6 +31,12 @@ var errTurnFull = errors.New("the turn has reached the limit for the output of o
 
 // afterFull is how much a full turn may still send to end its tool calls, in bytes.
 const afterFull = 1 << 20
+
+func newTurnUpdates(t *turns.Turn, s *session) *turnUpdates {
+	u := &turnUpdates{turn: t, said: tasks.Guard[saidInTurn]()}
+	u.moveTo(s)
+	return u
+}
 
 // Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
@@ -41,39 +49,37 @@ func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
 }
 
 func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order) error {
-	s := u.session.Load()
-	if err := s.beginUpdate(ctx); err != nil {
-		return err
-	}
-	defer s.endUpdate()
-	if u.over {
-		return backend.ErrTurnOver
-	}
-	s = u.session.Load()
-	limit, size := s.agent.options.tuning.TurnBytes, int64(len(update.Raw))
-	u.sent += size
-	if u.sent > limit && u.sent-size <= limit {
-		s.agent.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
-	}
-	if u.sent > limit+afterFull {
-		return errTurnFull
-	}
-	return s.send(ctx, s.announce(update), in)
+	return u.said.With(ctx, func(said *saidInTurn) error {
+		if said.over {
+			return backend.ErrTurnOver
+		}
+		s, before := said.session, said.size
+		said.size += int64(len(update.Raw))
+		limit := s.agent.options.tuning.TurnBytes
+		if said.size > limit && before <= limit {
+			s.agent.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
+		}
+		if said.size > limit+afterFull {
+			return errTurnFull
+		}
+		return s.send(ctx, s.announce(update), in)
+	})
 }
 
-// moveTo sends later updates to s, which has replaced the turn's session.
+// moveTo sends later updates to s, which has replaced the turn's session and has the same viewers.
 func (u *turnUpdates) moveTo(s *session) {
-	_ = s.beginUpdate(context.Background())
-	defer s.endUpdate()
-	u.session.Store(s)
+	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
+		said.session = s
+		return nil
+	})
 }
 
 // end waits for the update that is being sent and rejects later ones. It returns the turn's
 // session.
-func (u *turnUpdates) end() *session {
-	s := u.session.Load()
-	_ = s.beginUpdate(context.Background())
-	defer s.endUpdate()
-	u.over = true
-	return u.session.Load()
+func (u *turnUpdates) end() (s *session) {
+	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
+		s, said.over = said.session, true
+		return nil
+	})
+	return s
 }

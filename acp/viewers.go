@@ -23,8 +23,8 @@ type viewers struct {
 	address address
 	// sequence counts what the viewers are shown and asked.
 	sequence atomic.Int64
-	opened   string        // is in the ids of questions, so that they differ from those of other viewers
-	updates  chan struct{} // holds one value while an update is shown; see session.beginUpdate
+	opened   string               // is in the ids of questions, so that they differ from those of other viewers
+	shown    tasks.Guarded[shown] // used while an update is shown, so that all see the same order
 	calls    calls.Calls
 }
 
@@ -34,7 +34,7 @@ type answer = turns.Answer[*connection]
 // newViewers returns the viewers of a session that a runs, of which first opens it.
 func newViewers(a *agent, first *connection, id sessionstore.ID) *viewers {
 	v := &viewers{agent: a, address: newAddress(id), opened: string(sessionstore.NewID()),
-		updates: make(chan struct{}, 1)}
+		shown: tasks.Guard[shown]()}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
 	if a.home.grace > 0 { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer

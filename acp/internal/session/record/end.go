@@ -16,7 +16,7 @@ import (
 // out, or replay another history. Then the end is not found, and nothing counts as new.
 type End struct {
 	turnReader        // of what is replayed
-	Size       int    // of the stored history, in bytes
+	size       int    // of the stored history, in bytes
 	last       string // the hash of the last prompt
 	times      int    // how often it was not replayed yet
 	over       bool   // what is replayed comes after the end
@@ -39,15 +39,24 @@ func ReadEnd(history iter.Seq2[sessionstore.Update, error]) (*End, error) {
 		if err != nil {
 			return nil, err
 		}
-		end.Size += len(u.Raw)
+		end.size += len(u.Raw)
 		note(reader.read(u))
 	}
-	if end.Size == 0 {
+	if end.size == 0 {
 		return nil, nil
 	}
 	note(reader.end())
 	end.times = times[end.last]
 	return &end, nil
+}
+
+// IsSameAs reports whether other was read from the same history, or both histories are empty.
+// Nothing is ever taken from a history, so one of the same size is the same.
+func (e *End) IsSameAs(other *End) bool {
+	if e == nil || other == nil {
+		return e == other
+	}
+	return e.size == other.size
 }
 
 // Passed reports whether u, the next update that the backend replays, comes after the end. All come
