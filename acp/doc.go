@@ -76,8 +76,8 @@
 // about (access.go). A file outside that the backend wants to read is asked about and read in
 // outside_read.go, and so are all files of a restricted backend in restricted_files.go.
 //
-// The names of these files do not say all: own_turn.go finds a command in a prompt that the adapter
-// answers itself. folders.go adds the folders that the user declared to requests that name none.
+// The names of these files do not say all: turn_end.go has everything that ends a turn.
+// own_turn.go finds a command in a prompt that the adapter answers itself. folders.go adds the folders that the user declared to requests that name none.
 // lasting.go keeps turns that outlive their connections. contexts.go has what must go on after its
 // request has ended. setup_check.go checks requests that only the backend knows.
 //
@@ -89,7 +89,7 @@
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of the backend's session must not overlap
 //  3. viewers.shown: one update is going out. That of turnUpdates.said comes before it.
-//  4. session.leasing: the recorder writes to the store while 3 is held
+//  4. that of a lease: the recorder writes to the store while 3 is held
 //  5. session.mu, its state, and locks of the packages below internal and of Server, for a few
 //     statements
 //

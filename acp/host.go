@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -127,37 +126,27 @@ func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) e
 	return s.send(ctx, u, in)
 }
 
-// attach lets the session, which is active, buffer and store what the backend sends. It stores the
-// state that the backend saved while the session was being stored.
-func (s *session) attach() {
-	s.leasing.Lock()
-	defer s.leasing.Unlock()
-	late := s.gate.Activate()
-	if late == nil {
-		return
-	}
-	ctx, cancel := tasks.Commit(s.agent.base)
-	defer cancel()
-	if err := s.saveState(ctx, late); err != nil {
-		s.agent.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
-	}
-}
-
 // SaveState implements [backend.Host].
 func (s *session) SaveState(ctx context.Context, state []byte) error {
 	if len(state) > backend.MaxState {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal,
 			"the agent's session state is over the limit of 64 KiB")
 	}
-	s.leasing.Lock()
-	defer s.leasing.Unlock()
-	switch s.gate.SaveState(state) {
-	case gate.Opening:
-		return nil
-	case gate.Closed:
-		return backend.ErrClosed
+	return s.gate.SaveState(state, func(state []byte) error { return s.storeState(ctx, state) })
+}
+
+// storeState stores the backend's state. If the store rejects it, the session ends in the
+// background, because ending it may wait for the caller.
+func (s *session) storeState(ctx context.Context, state []byte) error {
+	key := s.agent.sessions.StateKey(state)
+	err := s.record.Write(func(l sessionstore.Lease) error {
+		return s.agent.options.Store.SaveState(ctx, l, state, key)
+	})
+	s.spending.SetSource(key)
+	if err != nil {
+		s.agent.tasks.Go(func() { s.failed(err) })
 	}
-	return s.saveState(ctx, state)
+	return err
 }
 
 // announceCommands announces the adapter's commands for a backend that has not announced any

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -27,7 +28,7 @@ func (o *opening) joins(ctx context.Context) (bool, error) {
 	others := s.viewers.Others(o.from) > 0 || !o.from.peer.Role.may(acts)
 	running := o.at.Queue.Runs()
 	isTurnOfNobody := running && !s.viewers.Has(o.from)
-	if !others && !isTurnOfNobody || gone(s.checkLease(ctx)) {
+	if !others && !isTurnOfNobody || record.Gone(s.record.Check(ctx)) {
 		return false, nil
 	}
 	same := !o.params.listed || o.rootsIn(s).Equal(s.params.roots)

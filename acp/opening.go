@@ -66,7 +66,6 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 	if !o.isNew() {
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
-	s.spending = s.newSpending()
 	if o.previous == nil {
 		if err := a.owner.take(sessionSlot, a); err != nil {
 			return nil, lease, err
@@ -265,7 +264,7 @@ func (o *opening) takeOver(
 	if o.previous == nil {
 		return o.agent.options.Store.Activate(ctx, o.source.ID, change)
 	}
-	return o.previous.takeOver(ctx, change)
+	return o.previous.record.TakeOver(ctx, change)
 }
 
 // activate ends the turns of the previous session, and replaces it by s, which is stored under
@@ -285,20 +284,32 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 		if o.previous.viewers != s.viewers {
 			o.previous.viewers.Close()
 		}
-		o.previous.endOpenTurns(a.base, lease)
+		o.endLeftTurns(lease)
 		o.previous.retire(a.base)
 	}
 	return err
+}
+
+// endLeftTurns stores, under the new lease, the ends of turns that the previous session could not
+// store.
+func (o *opening) endLeftTurns(lease sessionstore.Lease) {
+	ctx, cancel := tasks.Commit(o.agent.base)
+	defer cancel()
+	for _, number := range o.previous.record.Unended() {
+		if err := o.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
+			o.agent.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
+		}
+	}
 }
 
 // activate makes the session, which was stored under lease, the active one of q. If the connection
 // has ended, it fails and closes the session, which remains stored.
 func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 	a := s.agent
-	s.queue, s.lease = q, lease
+	s.queue, s.record = q, s.newRecord(lease)
+	s.spending = s.newSpending()
 	s.commitServers()
 	s.ownServers(true)
-	s.record = s.newRecord()
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{} // the agent may not have kept it
 		for _, u := range statesIn(s.opened.Result) {
@@ -313,7 +324,12 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 		}
 		return backend.ErrClosed
 	}
-	s.attach()
+	ctx, cancel := tasks.Commit(a.base)
+	defer cancel()
+	err := s.gate.Activate(func(late []byte) error { return s.storeState(ctx, late) })
+	if err != nil {
+		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
+	}
 	a.observeOpened(s)
 	s.announceCommands()
 	return nil

@@ -10,9 +10,10 @@ import (
 
 // newRecord returns the record of what is said in s. The session learns at once when the store
 // rejects a segment.
-func (s *session) newRecord() *record.Record {
-	return record.New(record.Options{Append: s.appendSegment, Failed: s.failed, Gone: gone,
-		Recorder: s.agent.options.tuning.Recorder, Children: s.agent.newChildLimit(),
+func (s *session) newRecord(l sessionstore.Lease) *record.Record {
+	o := s.agent.options
+	return record.New(record.Options{Store: o.Store, Lease: l, Append: s.appendSegment,
+		Failed: s.failed, Recorder: o.tuning.Recorder, Children: s.agent.newChildLimit(),
 		Tasks: s.agent.tasks})
 }
 
@@ -28,15 +29,15 @@ func (s *session) addToRecord(ctx context.Context, u backend.Update) error {
 	return s.record.Add(ctx, u)
 }
 
-// appendSegment stores a segment, with the lease that is current now, and the latest title in it.
-func (s *session) appendSegment(ctx context.Context, segment []sessionstore.Update) error {
+// appendSegment stores a segment, and the latest title in it.
+func (s *session) appendSegment(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
 	title, store := latestTitle(segment), s.agent.options.Store
-	return s.write(func(lease sessionstore.Lease) error {
-		err := store.Append(ctx, lease, segment)
-		if err != nil || title == nil {
-			return err
-		}
-		s.titled.Store(*title != "")
-		return store.SetTitle(ctx, lease, *title)
-	})
+	err := store.Append(ctx, l, segment)
+	if err != nil || title == nil {
+		return err
+	}
+	s.titled.Store(*title != "")
+	return store.SetTitle(ctx, l, *title)
 }

@@ -33,9 +33,8 @@ import (
 // What the viewers are shown is guarded by viewers.shown, while one update is shown and recorded, so
 // that all see and store the same order. mu guards the session's state, and is held for a few
 // statements. Fields that it does not guard are set before the session is active, or by requests
-// that hold its queue. Two more locks only keep others waiting: inBackend, because the methods of a
-// backend's session must not overlap and may not wait for a client, and leasing, because an update
-// is being sent while the recorder writes to the store.
+// that hold its queue. inBackend only keeps others waiting, because the methods of a backend's
+// session must not overlap and may not wait for a client.
 type session struct {
 	address                 // for the client
 	storeID sessionstore.ID // another one than the client's if that is the backend's own
@@ -61,13 +60,9 @@ type session struct {
 
 	inBackend sync.Mutex // held during methods of the backend's session that must not overlap
 
-	leasing sync.RWMutex // held for reading by writes, for writing while the lease or state changes
-	lease   sessionstore.Lease
-
 	mu       sync.Mutex
 	catalog  *discovery.Catalog
 	agentHas []string          // the adapter's names that the backend's commands have
-	unended  []int64           // the numbers of turns whose end could not be stored
 	exceeds  map[Budget]string // budgets that the user allows to exceed, with the day
 	// ownsServers means that the session closes servers, unlike the one that it replaces or that
 	// replaces it.
@@ -97,7 +92,7 @@ func (s *session) withState(do func()) {
 func (s *session) watchLease(ctx context.Context) {
 	s.agent.tasks.Go(func() {
 		for range pause.Every(ctx, s.agent.options.tuning.LeaseCheck) {
-			if err := s.checkLease(ctx); gone(err) {
+			if err := s.record.Check(ctx); record.Gone(err) {
 				s.failed(err)
 				return
 			}
@@ -129,36 +124,6 @@ func (s *session) Cancel(params backend.Raw) {
 	if !s.inTurn() {
 		s.viewers.Stop(nil)
 	}
-}
-
-// write writes to the store with the current lease. Because backends and the recorder call it on
-// their own goroutines, it turns a panic of the store into an error.
-func (s *session) write(do func(sessionstore.Lease) error) error {
-	s.leasing.RLock()
-	defer s.leasing.RUnlock()
-	return s.agent.tasks.Guard("session store", func() error { return do(s.lease) })
-}
-
-// takeOver stores a new activation of the session. Writes wait until it is stored and then use its
-// lease, so that a turn that is still running is recorded to its end. If another process has taken
-// the session over, s keeps its old lease, so that nothing it still writes is stored after what the
-// other process wrote. The store decides this in the transaction of the activation.
-func (s *session) takeOver(
-	ctx context.Context, change sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	s.leasing.Lock()
-	defer s.leasing.Unlock()
-	again := change.Held != 0
-	change.Held = cmp.Or(change.Held, s.lease.Generation)
-	l, err := s.agent.options.Store.Activate(ctx, s.lease.ID, change)
-	if err == nil && change.Held == s.lease.Generation {
-		s.lease = l
-	}
-	if _, fenced := errors.AsType[*sessionstore.FencedError](err); again || !fenced {
-		return l, err
-	}
-	change.Held = 0
-	return s.agent.options.Store.Activate(ctx, s.lease.ID, change)
 }
 
 // order says whether an update is shown or stored first.
@@ -253,28 +218,6 @@ func (s *session) showTo(
 	return to.sendUpdate(ctx, s.address, u, max(when, to.occasionFrom(s.agent)))
 }
 
-// saveState stores the backend's state. The caller has locked leasing, so that states are stored in
-// the order of the calls. If the store rejects the state, the session ends in the background,
-// because ending it may wait for the caller.
-func (s *session) saveState(ctx context.Context, state []byte) error {
-	key := s.agent.sessions.StateKey(state)
-	err := s.agent.tasks.Guard("session store", func() error {
-		return s.agent.options.Store.SaveState(ctx, s.lease, state, key)
-	})
-	s.spending.SetSource(key)
-	if err != nil {
-		s.agent.tasks.Go(func() { s.failed(err) })
-	}
-	return err
-}
-
-// checkLease returns an error if another process took the session over or deleted it.
-func (s *session) checkLease(ctx context.Context) error {
-	return s.write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.Append(ctx, l, nil)
-	})
-}
-
 // failed handles a failed write to the store. It ends the running turns, and also the session if
 // another process took it over or deleted it.
 func (s *session) failed(err error) {
@@ -284,16 +227,9 @@ func (s *session) failed(err error) {
 			func(t *turns.Turn) bool { return !t.StartedIn(s) })
 		s.agent.tasks.Go(func() { turns.End(running, cause, nil) })
 	}
-	if gone(err) {
+	if record.Gone(err) {
 		s.evicted.Do(func() { s.evict(cause) })
 	}
-}
-
-// gone reports whether err means that another process took the session over, or that it was
-// deleted.
-func gone(err error) bool {
-	return errors.As(err, new(*sessionstore.FencedError)) ||
-		errors.As(err, new(*sessionstore.NotFoundError))
 }
 
 // fencedError is an error of the store after which nothing more of a session is stored. It wraps
@@ -304,7 +240,7 @@ func (e fencedError) Unwrap() []error { return []error{backend.ErrFenced, e.erro
 
 // asFenced returns err as a fencedError if it says that the session is gone.
 func asFenced(err error) error {
-	if gone(err) {
+	if record.Gone(err) {
 		return fencedError{err}
 	}
 	return err
@@ -320,20 +256,6 @@ func (s *session) tellGone(ctx context.Context, err error, lost string) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	s.viewers.try(ctx, nil, backend.Warning(backend.Text(what)))
-}
-
-// endOpenTurns stores the ends that could not be stored before, under the lease of the activation
-// that replaces s.
-func (s *session) endOpenTurns(ctx context.Context, lease sessionstore.Lease) {
-	var unended []int64
-	s.withState(func() { unended = s.unended })
-	ctx, cancel := tasks.Commit(ctx)
-	defer cancel()
-	for _, number := range unended {
-		if err := s.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
-			s.agent.log.Warn("cannot end the turn", "session", s.id, "error", err)
-		}
-	}
 }
 
 // retire closes a session that is not the active one of its queue.

@@ -9,12 +9,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// newSpending returns the spending of s, whose id in the store is known.
+// newSpending returns the spending of s, which is about to be active.
 func (s *session) newSpending() *metering.Spending {
 	a := s.agent
 	return metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
-		Write: s.write,
-		Gone:  gone, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
+		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 }
 
 // charged tells the observer of a client what was stored as used.

@@ -29,6 +29,7 @@ const maxBuffered, maxBytes = 1000, 4 << 20
 // stored. It is safe for concurrent use.
 type Gate struct {
 	settled chan struct{} // closed when the phase becomes Live or Closed
+	saving  sync.Mutex    // held while a state is stored, so that the last one remains
 
 	mu       sync.Mutex
 	phase    Phase
@@ -104,14 +105,21 @@ func (g *Gate) Kinds() map[sessionstore.Kind]bool {
 	return kinds
 }
 
-// Activate ends the phase Opening, and returns the state that was saved since TakeState, or nil.
-func (g *Gate) Activate() (late []byte) {
+// Activate ends the phase Opening. It stores the state that was saved since TakeState, if there is
+// one, with store.
+func (g *Gate) Activate(store func(state []byte) error) error {
+	g.saving.Lock()
+	defer g.saving.Unlock()
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.phase == Opening {
 		g.phase = Buffering
 	}
-	return g.takeLocked()
+	late := g.takeLocked()
+	g.mu.Unlock()
+	if late == nil {
+		return nil
+	}
+	return store(late)
 }
 
 // TakeState returns the state to be stored with the activation, nil if the backend saved none.
@@ -127,12 +135,21 @@ func (g *Gate) takeLocked() []byte {
 	return state
 }
 
-// SaveState keeps a state in the phase Opening. It returns the phase.
-func (g *Gate) SaveState(state []byte) Phase {
+// SaveState keeps a state in the phase Opening, and stores a later one with store.
+func (g *Gate) SaveState(state []byte, store func(state []byte) error) error {
+	g.saving.Lock()
+	defer g.saving.Unlock()
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.phase == Opening {
+	phase := g.phase
+	if phase == Opening {
 		g.state = append([]byte{}, state...)
 	}
-	return g.phase
+	g.mu.Unlock()
+	switch phase {
+	case Opening:
+		return nil
+	case Closed:
+		return backend.ErrClosed
+	}
+	return store(state)
 }

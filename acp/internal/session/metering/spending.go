@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -21,10 +22,8 @@ import (
 type Options struct {
 	ID    sessionstore.ID // in the store
 	Store sessionstore.Store
-	// Write writes to the store with the session's lease, and Gone reports whether its error means
-	// that nobody holds that any more.
+	// Write writes to the store with the session's lease.
 	Write func(do func(sessionstore.Lease) error) error
-	Gone  func(error) bool
 	Usage backend.Usage
 	Tasks *tasks.Group
 	Log   *slog.Logger
@@ -182,7 +181,7 @@ func (p *Spending) Store(ctx context.Context) []sessionstore.Charge {
 	}
 	err := o.Write(func(l sessionstore.Lease) error { return o.Store.Charge(ctx, l, charges) })
 	switch {
-	case o.Gone(err):
+	case record.Gone(err):
 		return nil // who has the session now counts
 	case err != nil:
 		for i := range charges {

@@ -12,43 +12,51 @@ import (
 
 // Options configure a [Record].
 type Options struct {
+	Store sessionstore.Store
+	Lease sessionstore.Lease // under which the session was stored
 	// Append stores a segment.
-	Append func(ctx context.Context, segment []sessionstore.Update) error
+	Append func(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error
 	// Failed is called with the error of a segment that could not be stored.
-	Failed func(error)
-	// Gone reports whether an error means that nothing more can be stored of the session.
-	Gone     func(error) bool
+	Failed   func(error)
 	Recorder sessionstore.RecorderOptions
 	Children *ChildLimit
 	Tasks    *tasks.Group
 }
 
 // Record stores a session's updates with a recorder, and with another one after the store has
-// failed and works again. It is safe for concurrent use.
+// failed and works again. It has the session's lease. It is safe for concurrent use.
 type Record struct {
 	options Options
 	ended   chan struct{}
 
+	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
+	lease   sessionstore.Lease
+
 	mu       sync.Mutex
 	recorder *sessionstore.Recorder
 	closed   bool
+	unended  []int64 // the numbers of turns whose end could not be stored
 }
 
 // New returns a record to which nothing was added.
 func New(o Options) *Record {
-	r := &Record{options: o, ended: make(chan struct{})}
+	r := &Record{options: o, lease: o.Lease, ended: make(chan struct{})}
 	r.startLocked()
 	return r
 }
 
 // startLocked starts a recorder.
 func (r *Record) startLocked() {
-	recorder := sessionstore.NewRecorder(r.options.Append, r.options.Recorder)
+	o := r.options
+	recorder := sessionstore.NewRecorder(
+		func(ctx context.Context, segment []sessionstore.Update) error {
+			return r.Write(func(l sessionstore.Lease) error { return o.Append(ctx, l, segment) })
+		}, o.Recorder)
 	r.recorder = recorder
-	r.options.Tasks.Go(func() {
+	o.Tasks.Go(func() {
 		select {
 		case <-recorder.Failed():
-			r.options.Failed(recorder.Err())
+			o.Failed(recorder.Err())
 		case <-r.ended:
 		}
 	})
@@ -77,7 +85,7 @@ func (r *Record) Flush(ctx context.Context) error { return r.current().Flush(ctx
 func (r *Record) Restart(ctx context.Context) {
 	failed := r.current()
 	err := failed.Err()
-	if err == nil || r.options.Gone(err) {
+	if err == nil || Gone(err) {
 		return
 	}
 	_ = failed.Close(ctx) // returns err again
@@ -86,6 +94,29 @@ func (r *Record) Restart(ctx context.Context) {
 	if r.recorder == failed && !r.closed {
 		r.startLocked()
 	}
+}
+
+// EndTurn stores what was added, and then the end of the turn with a number, with end.
+func (r *Record) EndTurn(
+	ctx context.Context, number int64, end func(sessionstore.Lease) error,
+) error {
+	err := r.Flush(ctx)
+	if err == nil {
+		err = r.Write(end)
+	}
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.unended = append(r.unended, number)
+	}
+	return err
+}
+
+// Unended returns the numbers of the turns whose end could not be stored.
+func (r *Record) Unended() []int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unended
 }
 
 // Close stores what is left. It is called once.

@@ -23,7 +23,7 @@ func TestRestart(t *testing.T) {
 	var stored []string
 	log := slog.New(slog.DiscardHandler)
 	r := record.New(record.Options{
-		Append: func(_ context.Context, segment []sessionstore.Update) error {
+		Append: func(_ context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
 			for _, u := range segment {
 				if failing == nil {
 					stored = append(stored, backend.ChunkText(u))
@@ -31,7 +31,7 @@ func TestRestart(t *testing.T) {
 			}
 			return failing
 		},
-		Failed: func(err error) { failed <- err }, Gone: func(error) bool { return false },
+		Failed:   func(err error) { failed <- err },
 		Children: record.NewChildLimit(0, log), Tasks: tasks.NewGroup(log),
 	})
 	require.NoError(t, r.Add(t.Context(), backend.Text("lost")))

@@ -30,17 +30,15 @@ type Turn struct {
 	ctx     context.Context // ends when the turn ends early
 	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when the prompt was answered
-	finish  sync.Once
-	entered bool // its ticket has held the queue, which guards this
+	entered bool          // its ticket has held the queue, which guards this
 
 	// not held while the backend is called, so that a turn can be ended whatever the backend does
-	mu        sync.Mutex
-	stage     stage
-	session   Session     // whose backend has the prompt
-	ended     bool        // it was told to end early
-	params    backend.Raw // of the session/cancel that ended it
-	committed bool        // its end was stored or is being stored
-	decided   bool        // its response is decided
+	mu      sync.Mutex
+	stage   stage
+	session Session     // whose backend has the prompt
+	ended   bool        // it was told to end early
+	params  backend.Raw // of the session/cancel that ended it
+	decided bool        // its response is decided
 }
 
 type stage int
@@ -216,28 +214,17 @@ func (t *Turn) blocks() bool {
 	return !t.ended && !t.decided
 }
 
-// BeginCommit reports whether the caller must store the turn's end. It returns true once.
-func (t *Turn) BeginCommit() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := !t.committed
-	t.committed = true
-	return first
-}
-
 // Cause returns why the turn ended early, nil if it did not.
 func (t *Turn) Cause() error { return context.Cause(t.ctx) }
 
 // IsCancelled reports whether the turn was ended on behalf of the client.
 func (t *Turn) IsCancelled() bool { return errors.Is(t.Cause(), backend.ErrCancelled) }
 
-// Answered notes that the prompt was answered.
+// Answered notes, once, that the prompt was answered.
 func (t *Turn) Answered() {
-	t.finish.Do(func() {
-		t.markDecided()
-		t.stop(backend.ErrTurnOver)
-		close(t.done)
-	})
+	t.markDecided()
+	t.stop(backend.ErrTurnOver)
+	close(t.done)
 }
 
 // Done returns a channel that is closed when the prompt was answered.

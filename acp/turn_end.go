@@ -1,0 +1,235 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/coder/acp-go-sdk"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
+)
+
+// How a turn ends:
+//
+//   - The backend is done, or the turn is ended early, with a cause (turns.End): by session/cancel
+//     and requests that close or replace the session as [backend.ErrCancelled], by session.failed
+//     when nothing can be stored, or by turnUpdates with errTurnFull. A backend that does not end
+//     the turn then is waited for only for a while (Turn.Await).
+//   - finishTurn stores what was said and how the turn ended, and decides the answer.
+//   - serve waits until the client has room for the response, unless others wait for the turn.
+//   - While the response waits, a session/cancel still changes it (Turn.Decide).
+//   - conclude tells the other viewers, and lets the next turn begin.
+
+// outcome is how a turn ended: the result of the prompt, or an error.
+type outcome struct {
+	result backend.Raw
+	err    error
+}
+
+// stopCancelled is the stop reason of a cancelled turn.
+const stopCancelled = sdk.StopReasonCancelled
+
+// stopReason returns the stop reason of a prompt, "" if it failed or its result has none.
+func (o outcome) stopReason() sdk.StopReason {
+	var reason sdk.StopReason
+	if o.err != nil || json.Unmarshal(members(o.result)["stopReason"], &reason) != nil {
+		return ""
+	}
+	return reason
+}
+
+// serve runs the turn of r, and waits for its end as long as the client is connected. ctx is the
+// context of r.
+func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+	done := make(chan outcome, 1)
+	p.from.agent.tasks.Go(func() {
+		o := outcome{err: tasks.ErrPanicked}
+		defer func() { done <- o }()
+		o = p.run()
+	})
+	select {
+	case o := <-done:
+		return p.respond(r, p.awaitRoom(ctx, o))
+	case <-ctx.Done():
+	}
+	switch {
+	case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client has cancelled the request
+	case p.from.graceNow() == 0:
+		p.leave(jsonrpc.ErrClosed)
+	case p.Cause() == nil:
+		p.from.agent.tasks.Go(func() { p.conclude(<-done) })
+		return nil, jsonrpc.ErrClosed
+	}
+	return p.respond(r, <-done)
+}
+
+// awaitRoom waits until the client has room for the response. If it does not read while others have
+// the session open, the turn ends at once: they do not wait for it.
+func (p *prompted) awaitRoom(ctx context.Context, o outcome) outcome {
+	if p.session == nil || p.session.viewers.Settle(ctx, p.from, true) {
+		return o
+	}
+	o = p.conclude(o)
+	p.session.viewers.Settle(ctx, p.from, false)
+	return o
+}
+
+// respond returns the response. It is decided when it is sent, and the turn ends then.
+func (p *prompted) respond(r *jsonrpc.Request, o outcome) (json.RawMessage, error) {
+	r.BeforeResponse(func(result json.RawMessage, err error) (json.RawMessage, error) {
+		o.result, o.err = p.Decide(result, err)
+		return o.result, o.err
+	})
+	r.AfterResponse(func() { p.conclude(o) })
+	return o.result, o.err
+}
+
+// conclude decides how the turn ended. Once, it shows that to the viewers that get no response, and
+// lets the next turn begin.
+func (p *prompted) conclude(o outcome) outcome {
+	o.result, o.err = p.Decide(o.result, o.err)
+	p.over.Do(func() {
+		defer p.free()
+		p.showEnd(o)
+	})
+	return o
+}
+
+// showEnd shows the other viewers how the turn ended.
+func (p *prompted) showEnd(o outcome) {
+	s := p.session
+	if s == nil || s.viewers.Others(p.from) == 0 {
+		return
+	}
+	ended := map[string]any{"stopReason": o.stopReason()}
+	if o.err != nil {
+		ended = map[string]any{"error": o.err.Error()}
+	}
+	ctx, cancel := tasks.Commit(s.agent.base)
+	defer cancel()
+	_ = s.viewers.shown.With(ctx, func(*shown) error {
+		s.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
+		return nil
+	})
+}
+
+// free frees what the prompt holds. A prompt that the queue has rejected has no ticket.
+func (p *prompted) free() {
+	if p.at != nil {
+		defer p.at.Release()
+		p.at.Queue.Answered(p.Turn)
+	}
+	p.unwait()
+	p.Answered()
+	p.leave(nil)
+	p.from.home.owner.release(turnSlot, p.from.agent)
+}
+
+// finishTurn stores what was said in the turn, and returns the answer. o is what came of it in the
+// backend. What is not stored is an error, even if the agent completed the turn: a client may rely
+// on every turn that ended well. Only a cancelled turn stays one, which promises nothing. If
+// another process has opened or deleted the session, the user is also told so.
+func (p *prompted) finishTurn(updates *turnUpdates, o outcome) outcome {
+	t := p.Turn
+	t.Over()
+	s := updates.end() // a command may have opened it again
+	p.session = s
+	if updates.metered.Load() {
+		o.result = s.endSpending(t, p.from, o.result)
+	}
+	o = s.outcomeOf(t, o)
+	err := p.storeEnd(o)
+	if record.Gone(err) {
+		s.tellGone(t.Context(), err, "The rest of this turn was not saved.")
+	}
+	if err != nil && o.err == nil && !t.IsCancelled() {
+		o.err = err // it may also have ended the turn, so the turn's cause says nothing
+	}
+	o.err = protocolError(o.err)
+	p.from.observe(TurnEvent{s.id, false, o.stopReason(), o.err})
+	return o
+}
+
+// outcomeOf returns how a turn ended, whose work had an outcome.
+func (s *session) outcomeOf(t *turns.Turn, o outcome) outcome {
+	reason, cause := o.stopReason(), t.Cause()
+	if o.err == nil && reason == "" {
+		o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
+	}
+	completed := o.err == nil && reason != stopCancelled
+	switch {
+	case t.IsCancelled():
+		return outcome{result: turns.Cancelled(o.result)}
+	case !completed && errors.Is(cause, errTurnFull):
+		s.showTurnFull(t)
+		return outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
+	case cause != nil:
+		o.err = cause
+	}
+	return o
+}
+
+// showTurnFull tells the user why a turn was stopped that has sent too much.
+func (s *session) showTurnFull(t *turns.Turn) {
+	ctx, cancel := tasks.Commit(t.Context())
+	defer cancel()
+	limit := text.Size(s.agent.options.tuning.TurnBytes)
+	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
+		limit+" for one turn. Send another message to continue."))
+	if err != nil {
+		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
+	}
+}
+
+// storeEnd stores the end of the turn, after its last updates. Of a prompt that was refused nothing
+// remains, unless more was stored since the turn began.
+func (p *prompted) storeEnd(o outcome) error {
+	ctx, cancel := tasks.Commit(p.Context())
+	defer cancel()
+	s := p.session
+	store, taken := s.agent.options.Store, false
+	refusal, ok := errors.AsType[*jsonrpc.Error](o.err)
+	err := s.record.EndTurn(ctx, p.Number, func(l sessionstore.Lease) (err error) {
+		if ok && refusal.Code == jsonrpc.CodeInvalidParams {
+			taken, err = store.TakeBackTurn(ctx, l, p.Number,
+				sessionstore.Turn{Prompt: p.params.updates(), Title: p.Title})
+		}
+		if taken || err != nil {
+			return err
+		}
+		return store.EndTurn(ctx, l, p.Number, o.record())
+	})
+	if err != nil {
+		s.failed(err)
+	}
+	if taken && p.Title != "" {
+		stored, err := store.Get(ctx, s.storeID)
+		if err == nil && stored.Title == "" {
+			s.setTitle(ctx, "")
+		}
+	}
+	return err
+}
+
+// record returns what the history says of how a turn ended.
+func (o outcome) record() sessionstore.Update {
+	if o.err == nil {
+		return sessionstore.TurnEnded(string(o.stopReason()), "")
+	}
+	failure := protocolError(o.err)
+	words := failure.Error()
+	if wire, ok := errors.AsType[*jsonrpc.Error](failure); ok {
+		var details string
+		if words = wire.Message; json.Unmarshal(wire.Data, &details) == nil && details != "" {
+			words += ": " + details
+		}
+	}
+	return sessionstore.TurnEnded("", words)
+}
