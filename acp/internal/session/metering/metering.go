@@ -61,9 +61,9 @@ type Meters struct {
 	reports  backend.Usage
 	before   bool
 	counters map[key]counter
-	read     map[key]string // the agent's session of which a counter was read, since it was opened
-	prompted bool
-	pending  []sessionstore.Charge
+	read     map[key]string        // the agent's session of which a counter was read, since it was opened
+	prompted bool                  // the agent was given a prompt
+	pending  []sessionstore.Charge // that were not stored
 }
 
 // New returns the meters of a session that was opened. a is what is known of it from before.
@@ -77,9 +77,6 @@ func New(a sessionstore.Account, reports backend.Usage) *Meters {
 	}
 	return m
 }
-
-// Prompt notes that the agent is given a prompt.
-func (m *Meters) Prompt() { m.prompted = true }
 
 // maxCounters is how many counters a session has. An agent may report any currency.
 const maxCounters = 20
@@ -130,7 +127,7 @@ func (m *Meters) Turn(source string, t Tokens) {
 	}
 }
 
-// add adds to what is pending. Readings between two calls of Take are one charge.
+// add adds to what is pending. Readings until that is stored are one charge.
 func (m *Meters) add(c sessionstore.Charge) {
 	i := slices.IndexFunc(m.pending, func(p sessionstore.Charge) bool {
 		return p.Meter == c.Meter && p.Unit == c.Unit && p.Mark == c.Mark && p.Source == c.Source
@@ -141,21 +138,6 @@ func (m *Meters) add(c sessionstore.Charge) {
 	}
 	c.Amount = min(c.Amount, sessionstore.MaxAmount)
 	m.pending = append(m.pending, c)
-}
-
-// Take returns what is to be charged, and forgets it.
-func (m *Meters) Take() []sessionstore.Charge {
-	taken := m.pending
-	m.pending = nil
-	return taken
-}
-
-// Return undoes Take, because the charges could not be stored.
-func (m *Meters) Return(taken []sessionstore.Charge) {
-	since := m.Take()
-	for _, c := range slices.Concat(taken, since) {
-		m.add(c)
-	}
 }
 
 // Sum adds the amounts of a meter, by unit.

@@ -50,14 +50,12 @@ func NewSpending(o Options) *Spending { return &Spending{options: o} }
 // chargeEvery is how often charges are stored that are not of a turn.
 const chargeEvery = time.Second
 
-func (p *Spending) locked(do func()) {
+// SetSource says which of the agent's sessions readings are from now on, by its state key.
+func (p *Spending) SetSource(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	do()
+	p.source = sourceOf(key)
 }
-
-// SetSource says which of the agent's sessions readings are from now on, by its state key.
-func (p *Spending) SetSource(key string) { p.locked(func() { p.source = sourceOf(key) }) }
 
 // Note counts the cost that an update reports, if it does. It returns what it has stored.
 func (p *Spending) Note(ctx context.Context, u sessionstore.Update) []sessionstore.Charge {
@@ -72,26 +70,24 @@ func (p *Spending) Note(ctx context.Context, u sessionstore.Update) []sessionsto
 	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || cost.Amount == nil {
 		return nil
 	}
-	if p.load(ctx) != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.loadLocked(ctx) != nil {
 		return nil // the next reading has what this one misses
 	}
-	isDue := false
-	p.locked(func() {
-		p.meters.Cost(p.source, cost.Currency, *cost.Amount)
-		isDue = p.turns == 0 && time.Since(p.stored) >= chargeEvery
-	})
-	if !isDue {
+	p.meters.Cost(p.source, cost.Currency, *cost.Amount)
+	if p.turns > 0 || time.Since(p.stored) < chargeEvery {
 		return nil
 	}
-	return p.Store(ctx)
+	return p.storeLocked(ctx)
 }
 
-// load prepares to count, with what is known of the session from before.
-func (p *Spending) load(ctx context.Context) error {
-	o, isLoaded := p.options, false
-	if p.locked(func() { isLoaded = p.meters != nil }); isLoaded {
+// loadLocked prepares to count, with what is known of the session from before.
+func (p *Spending) loadLocked(ctx context.Context) error {
+	if p.meters != nil {
 		return nil
 	}
+	o := p.options
 	err := o.Tasks.Guard("session store", func() error {
 		stored, err := o.Store.Get(ctx, o.ID)
 		if err != nil {
@@ -106,17 +102,10 @@ func (p *Spending) load(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.locked(func() {
-			if p.meters != nil {
-				return
-			}
-			p.total = Sum(sums, sessionstore.CostMeter)
-			p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
-			p.meters = New(account, o.Usage)
-			if p.prompted {
-				p.meters.Prompt()
-			}
-		})
+		p.total = Sum(sums, sessionstore.CostMeter)
+		p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
+		p.meters = New(account, o.Usage)
+		p.meters.prompted = p.prompted
 		return nil
 	})
 	if err != nil {
@@ -136,73 +125,74 @@ func sourceOf(key string) string {
 
 // BeginTurn notes that the agent is given a prompt. EndTurn or DropTurn follows.
 func (p *Spending) BeginTurn() {
-	p.locked(func() {
-		p.turns++
-		p.prompted = true
-		if p.meters != nil {
-			p.meters.Prompt()
-		}
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns++
+	p.prompted = true
+	if p.meters != nil {
+		p.meters.prompted = true
+	}
 }
 
 // DropTurn notes that the agent was not given the prompt after all.
-func (p *Spending) DropTurn() { p.locked(func() { p.turns-- }) }
+func (p *Spending) DropTurn() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns--
+}
 
 // EndTurn stores what was used in a turn whose response is result, and returns it, with what the
 // session has cost.
 func (p *Spending) EndTurn(
 	ctx context.Context, result backend.Raw,
 ) (turn []sessionstore.Charge, session map[string]float64) {
-	p.DropTurn()
-	if p.load(ctx) != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.turns--
+	if p.loadLocked(ctx) != nil {
 		return nil, nil
 	}
-	p.locked(func() { p.meters.Turn(p.source, tokensOf(result)) })
-	turn = p.Store(ctx)
-	p.locked(func() { session = maps.Clone(p.total) })
-	return turn, session
+	p.meters.Turn(p.source, tokensOf(result))
+	turn = p.storeLocked(ctx)
+	return turn, maps.Clone(p.total)
 }
 
-// Store stores what was used since it was last called, and returns it. If the store fails, the next
-// call tries again.
+// Store stores what was used since it was last stored, and returns it.
 func (p *Spending) Store(ctx context.Context) []sessionstore.Charge {
-	o, now := p.options, time.Now()
-	var charges []sessionstore.Charge
-	p.locked(func() {
-		if p.meters != nil {
-			charges = p.meters.Take()
-		}
-		if len(charges) > 0 {
-			p.stored = now
-		}
-	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.meters == nil {
+		return nil
+	}
+	return p.storeLocked(ctx)
+}
+
+// storeLocked stores what is pending. If the store fails, the next call tries again.
+func (p *Spending) storeLocked(ctx context.Context) []sessionstore.Charge {
+	o, charges := p.options, p.meters.pending
 	if len(charges) == 0 {
 		return nil
 	}
+	p.stored = time.Now()
 	err := o.Write(func(l sessionstore.Lease) error { return o.Store.Charge(ctx, l, charges) })
-	switch {
-	case record.Gone(err):
-		return nil // who has the session now counts
-	case err != nil:
+	if err != nil && !record.Gone(err) {
 		for i := range charges {
-			charges[i].At = now
+			charges[i].At = p.stored
 		}
-		warned := false
-		p.locked(func() {
-			p.meters.Return(charges)
-			warned, p.warned = p.warned, true
-		})
-		if !warned {
+		if !p.warned {
 			o.Log.Warn("cannot store what the session has used; will try again",
 				"session", o.ID, "error", err)
 		}
+		p.warned = true
 		return nil
 	}
-	p.locked(func() {
-		for unit, amount := range Sum(charges, sessionstore.CostMeter) {
-			p.total[unit] += amount
-		}
-	})
+	p.meters.pending = nil
+	if err != nil {
+		return nil // who has the session now counts
+	}
+	for unit, amount := range Sum(charges, sessionstore.CostMeter) {
+		p.total[unit] += amount
+	}
 	return charges
 }
 
