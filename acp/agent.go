@@ -79,7 +79,7 @@ func (a *agent) shutdown() {
 			if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 				a.log.Warn("cannot end the turn", "session", s.id, "error", err)
 			}
-			s.end(ctx, nil)
+			s.deactivate(ctx, nil)
 		})
 	}
 	closing.Wait()

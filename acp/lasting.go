@@ -51,7 +51,7 @@ func (s *session) closeUnviewed(over bool) bool {
 		return false
 	}
 	if at.Queue.EndTurns(base, backend.ErrCancelled) == nil {
-		s.end(base, nil)
+		s.deactivate(base, nil)
 	}
 	return true
 }

@@ -70,17 +70,17 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 		if err := a.owner.take(sessionSlot, a); err != nil {
 			return nil, lease, err
 		}
-		s.counted = true
+		s.counted.Store(true)
 	}
 	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
 		return s.openRoots(ctx, o.previous)
-	}, s.abandon); err != nil {
+	}, s.retire); err != nil {
 		return nil, lease, err
 	}
 	ok := false
 	defer func() {
 		if !ok { // also after a panic
-			s.abandon()
+			s.retire()
 		}
 	}()
 	if err := o.openBackend(ctx, s); err != nil {
@@ -165,28 +165,6 @@ func (o *opening) endTurns(ctx context.Context) error {
 		return nil
 	}
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
-}
-
-// abandon undoes what has been opened so far.
-func (s *session) abandon() {
-	a := s.agent
-	if s.counted {
-		a.owner.release(sessionSlot, a)
-	}
-	if s.workspace == nil {
-		return
-	}
-	s.gate.Advance(gate.Closed)
-	ctx, cancel := tasks.Commit(a.base)
-	defer cancel()
-	var err error
-	if s.backend != nil {
-		err = a.tasks.Guard("close", func() error { return s.backend.Close(ctx) })
-	}
-	err = errors.Join(err, s.closeServers(ctx), s.replay.drop(ctx), s.workspace.Close())
-	if err != nil {
-		a.log.Warn("cannot close a session that failed to open", "session", s.id, "error", err)
-	}
 }
 
 // store stores a session that was opened, and returns a lease. The previous session uses that from
@@ -276,6 +254,7 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 	}
 	if o.previous != nil {
 		o.previous.ownServers(false) // s has the set from now on
+		s.counted.Store(o.previous.counted.Swap(false))
 	}
 	s.titled.Store(o.source.Title != "")
 	s.renamed.Store(!o.isNew() && o.source.Renamed)
@@ -285,7 +264,7 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 			o.previous.viewers.Close()
 		}
 		o.endLeftTurns(lease)
-		o.previous.retire(a.base)
+		o.previous.retire()
 	}
 	return err
 }
@@ -318,10 +297,7 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 		return nil
 	})
 	if !a.home.queues.Activate(q, s) {
-		s.retire(a.base)
-		if s.counted {
-			a.owner.release(sessionSlot, a)
-		}
+		s.retire()
 		return backend.ErrClosed
 	}
 	ctx, cancel := tasks.Commit(a.base)

@@ -149,7 +149,7 @@ func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
 	return current, err
 }
 
-// drop discards what was replayed, unless it has become a part of the session's history.
+// drop discards what was replayed, once, unless it has become a part of the session's history.
 func (r *agentReplay) drop(ctx context.Context) error {
 	if r == nil { // of a new session
 		return nil
@@ -159,6 +159,7 @@ func (r *agentReplay) drop(ctx context.Context) error {
 			return nil
 		}
 		err := of.recorder.Close(ctx)
+		of.recorder = nil
 		if of.draft == nil {
 			return err
 		}

@@ -41,7 +41,7 @@ type session struct {
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it
-	counted bool          // against the limit of active sessions, when it was opened
+	counted atomic.Bool   // against the limit of active sessions
 
 	// The parts:
 	workspace *workspace.Workspace
@@ -258,31 +258,41 @@ func (s *session) tellGone(ctx context.Context, err error, lost string) {
 	s.viewers.try(ctx, nil, backend.Warning(backend.Text(what)))
 }
 
-// retire closes a session that is not the active one of its queue.
-func (s *session) retire(ctx context.Context) {
-	ctx, cancel := tasks.Commit(ctx)
+// retire closes a session that is not the active one of its queue, or was not opened completely.
+func (s *session) retire() {
+	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
-	if _, err := s.close(ctx, nil); err != nil {
-		s.agent.log.Warn("cannot close the replaced session", "session", s.id, "error", err)
-	}
+	s.close(ctx, nil)
 }
 
-// close frees what the session holds, once. The caller has ended its last turn. params are those of
-// a session/close, or nil.
-func (s *session) close(
-	ctx context.Context, params backend.Raw,
-) (result json.RawMessage, err error) {
+// close frees what the session holds, once. Its last turn has ended. params are those of a
+// session/close, or nil; the result is the backend's part of the response.
+func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.closed.Do(func() {
+		a, err := s.agent, error(nil)
+		if s.counted.Swap(false) {
+			defer a.owner.release(sessionSlot, a) // last: the agent may end then
+		}
 		s.gate.Advance(gate.Closed)
-		s.charged(s.agent.connection, s.spending.Store(ctx))
-		err = s.record.Close(ctx)
-		closeErr := s.agent.tasks.Guard("close", func() (err error) {
-			result, err = s.closeBackend(ctx, params)
-			return err
-		})
-		err = errors.Join(err, closeErr, s.closeServers(ctx), s.workspace.Close())
+		if s.record != nil {
+			s.charged(a.connection, s.spending.Store(ctx))
+			err = s.record.Close(ctx)
+		}
+		if s.backend != nil {
+			err = errors.Join(err, a.tasks.Guard("close", func() (err error) {
+				result, err = s.closeBackend(ctx, params)
+				return err
+			}))
+		}
+		err = errors.Join(err, s.closeServers(ctx), s.replay.drop(ctx))
+		if s.workspace != nil {
+			err = errors.Join(err, s.workspace.Close())
+		}
+		if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
+			a.log.Warn("cannot close the session", "session", s.id, "error", err)
+		}
 	})
-	return result, err
+	return result
 }
 
 // closeBackend closes the backend's session, and passes params on if they are those of a

@@ -119,7 +119,7 @@ func endActive(
 	if err := at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	return s.end(closing, params), nil
+	return s.deactivate(closing, params), nil
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still
@@ -152,21 +152,16 @@ func (c *connection) delete(
 	return result, nil
 }
 
-// end closes s if it is the active session of its queue. params are those of a session/close, nil
-// for any other reason; the result is the backend's part of its response.
-func (s *session) end(ctx context.Context, params backend.Raw) (result json.RawMessage) {
+// deactivate closes s if it is the active session of its queue. params are those of a
+// session/close, or nil; the result is the backend's part of the response.
+func (s *session) deactivate(ctx context.Context, params backend.Raw) json.RawMessage {
 	if !s.queue.Deactivate(s) {
 		return nil
 	}
-	defer s.agent.owner.release(sessionSlot, s.agent) // last: the agent may end then
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()
 	defer s.viewers.Close()
-	result, err := s.close(ctx, params)
-	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
-		s.agent.log.Warn("cannot close the session", "session", s.id, "error", err)
-	}
-	return result
+	return s.close(ctx, params)
 }
 
 // evict closes a session that another process took over or deleted, once its turn was answered, and
@@ -187,6 +182,6 @@ func (s *session) evict(cause error) {
 		if s.viewers.Stop(nil) {
 			s.tellGone(a.base, cause, "The question is withdrawn here.")
 		}
-		s.end(a.base, nil)
+		s.deactivate(a.base, nil)
 	})
 }
