@@ -46,8 +46,7 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 		}
 		added = usable
 	}
-	allowed := o.folderConsents(added, string(o.session.id), readOnly)
-	next, err := o.withFolders(allowed)
+	allowed, next, err := o.withFolders(added, string(o.session.id), readOnly)
 	if err != nil {
 		return err
 	}
@@ -59,22 +58,20 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 	if readOnly {
 		access = "The session, its agent and its MCP servers may read this, and change nothing in it:"
 	}
-	always, err := o.confirmFolders(rootsQuestion{
-		title:   "Add " + listed(added) + " to the session",
-		about:   o.broadWarning(added) + access,
-		folders: added,
-		once:    "Add to this session", always: "Add to this and later sessions in ",
-		reject:       "Do not add",
-		offersAlways: o.agent.consents().Remembers(),
-	})
+	q := backend.Question{
+		Call: foldersCall("Add "+listed(added)+" to the session", o.broadWarning(added)+access, added),
+		Once: "Add to this session", Reject: "Do not add"}
+	if o.agent.consents().Remembers() {
+		q.Always = "Add to this and later sessions in " + o.shownCwd()
+	}
+	answer, err := o.ask(q)
 	switch {
 	case errors.Is(err, backend.ErrRejected):
 		return o.Write("Nothing was added.\n")
 	case err != nil:
 		return err
-	case always:
-		allowed = o.folderConsents(added, "", readOnly)
-		if next, err = o.withFolders(allowed); err != nil {
+	case answer.Always:
+		if allowed, next, err = o.withFolders(added, "", readOnly); err != nil {
 			return err
 		}
 	}
@@ -103,27 +100,19 @@ func (o *ownTurn) broadWarning(dirs []workspace.Dir) string {
 	return b.String()
 }
 
-// folderConsents returns the user's consents to folders, for one session or, if its id is "", for
-// all with the same working directory.
-func (o *ownTurn) folderConsents(
+// withFolders returns the user's consents to more folders, for one session or, if its id is "", for
+// all with the same working directory, and the params with which the session is opened again.
+func (o *ownTurn) withFolders(
 	dirs []workspace.Dir, id string, readOnly bool,
-) []consent.Consent {
-	all := make([]consent.Consent, len(dirs))
-	for i, dir := range dirs {
-		all[i] = consent.ForFolder(o.realCwd(), dir, id)
-		all[i].ReadOnly = readOnly
+) (allowed []consent.Consent, next sessionParams, err error) {
+	next = o.session.params
+	folders := next.additional()
+	for _, dir := range dirs {
+		c := consent.ForFolder(o.realCwd(), dir, id)
+		c.ReadOnly = readOnly
+		allowed, folders = append(allowed, c), append(folders, addedFolder(c))
 	}
-	return all
-}
-
-// withFolders returns the params with which the session is opened again, with the folders of
-// consents in addition.
-func (o *ownTurn) withFolders(consents []consent.Consent) (sessionParams, error) {
-	folders := o.session.params.additional()
-	for _, c := range consents {
-		folders = append(folders, addedFolder(c))
-	}
-	return o.paramsWith(folders)
+	return allowed, next, next.setFolders(folders)
 }
 
 // namedFolders holds the folders that the argument of /roots add names.
@@ -214,19 +203,19 @@ func namelessViolation(v strictjson.Violation) error {
 	return errors.New(strings.TrimSpace(v.String()))
 }
 
-// paramsWith returns the params with which the session is opened again with other additional roots.
-func (o *ownTurn) paramsWith(folders []Folder) (sessionParams, error) {
-	p := o.session.params
-	err := p.setFolders(folders)
-	return p, err
-}
-
 // tryRoots checks that the roots can be opened, before the user is asked.
 func (o *ownTurn) tryRoots(p sessionParams) error {
 	return o.agent.tasks.OnDisk(o.ctx, func() error {
 		w, err := workspace.Open(o.ctx, p.roots, o.agent.options.Workspace)
 		if wrong := p.rootViolations(err); wrong != nil {
-			listing.HintMoves(wrong[:1], o.isRoot, o.agent.removedWorktree)
+			listing.HintMoves(wrong[:1], func(_ strictjson.Violation, path string) bool {
+				for _, dir := range o.session.params.roots.All() {
+					if dir.String() == path {
+						return true
+					}
+				}
+				return false
+			}, o.agent.removedWorktree)
 			return namelessViolation(wrong[0])
 		}
 		if err != nil {
@@ -234,16 +223,6 @@ func (o *ownTurn) tryRoots(p sessionParams) error {
 		}
 		return w.Close()
 	})
-}
-
-// isRoot reports whether path is a folder of the session.
-func (o *ownTurn) isRoot(_ strictjson.Violation, path string) bool {
-	for _, dir := range o.session.params.roots.All() {
-		if dir.String() == path {
-			return true
-		}
-	}
-	return false
 }
 
 // removeFolder removes a folder, named by its path or its label.
@@ -263,21 +242,20 @@ func (o *ownTurn) removeFolder(argument string) error {
 	dir := o.session.workspace.Opened()[i].Dir
 	folders := o.session.params.additional()
 	at := slices.IndexFunc(folders, func(f Folder) bool { return f.Path == dir.String() })
-	removed := folders[at]
-	next, err := o.paramsWith(slices.Delete(folders, at, at+1))
-	if err != nil {
+	removed, next := folders[at], o.session.params
+	if err := next.setFolders(slices.Delete(folders, at, at+1)); err != nil {
 		return err
 	}
 	always := consent.ForFolder(o.realCwd(), dir, "")
 	known, knownErr := o.agent.consents().Has(always.ID)
-	everywhere, err := o.confirmFolders(rootsQuestion{
-		title:   "Remove " + shownPath(dir) + " from the session",
-		about:   "The session, its agent and its MCP servers lose this folder:",
-		folders: []workspace.Dir{dir},
-		once:    "Remove from this session", always: "Remove from this and later sessions in ",
-		reject:       "Keep it",
-		offersAlways: knownErr == nil && known,
-	})
+	q := backend.Question{
+		Call: foldersCall("Remove "+shownPath(dir)+" from the session",
+			"The session, its agent and its MCP servers lose this folder:", []workspace.Dir{dir}),
+		Once: "Remove from this session", Reject: "Keep it"}
+	if knownErr == nil && known {
+		q.Always = "Remove from this and later sessions in " + o.shownCwd()
+	}
+	answer, err := o.ask(q)
 	if errors.Is(err, backend.ErrRejected) {
 		return o.Write("Nothing was removed.\n")
 	}
@@ -288,7 +266,7 @@ func (o *ownTurn) removeFolder(argument string) error {
 		return err
 	}
 	err = o.agent.consents().Forget(consent.ForFolder(o.realCwd(), dir, string(o.session.id)).ID)
-	if everywhere {
+	if answer.Always {
 		err = errors.Join(err, o.agent.consents().Forget(always.ID))
 	}
 	if err != nil {
@@ -349,30 +327,15 @@ func listed(dirs []workspace.Dir) string {
 	return strings.Join(shown, ", ")
 }
 
-// rootsQuestion asks the user about folders, and shows the whole path of each.
-type rootsQuestion struct {
-	title, about string
-	folders      []workspace.Dir
-	// the labels of the answers; the working directory is added to always
-	once, always, reject string
-	offersAlways         bool
-}
-
-// confirmFolders asks a question.
-func (o *ownTurn) confirmFolders(q rootsQuestion) (always bool, err error) {
+// foldersCall returns what a question about folders shows, with the whole path of each.
+func foldersCall(title, about string, folders []workspace.Dir) backend.ToolCall {
 	var paths []string
-	for _, dir := range q.folders {
+	for _, dir := range folders {
 		paths = append(paths, text.Printable(dir.String()))
 	}
-	if !q.offersAlways {
-		q.always = ""
-	} else {
-		q.always += text.Printable(o.session.params.roots.Cwd().String())
-	}
-	answer, err := o.ask(backend.Question{
-		Call: backend.NewToolCall("roots", sdk.ToolKindOther, q.title,
-			q.about+"\n\n"+text.Block("", strings.Join(paths, "\n"))),
-		Once: q.once, Always: q.always, Reject: q.reject,
-	})
-	return answer.Always, err
+	return backend.NewToolCall("roots", sdk.ToolKindOther, title,
+		about+"\n\n"+text.Block("", strings.Join(paths, "\n")))
 }
+
+// shownCwd returns the working directory for a sentence.
+func (o *ownTurn) shownCwd() string { return text.Printable(o.session.params.roots.Cwd().String()) }
