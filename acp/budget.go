@@ -197,7 +197,7 @@ func (s *session) tellBudgets(ctx context.Context, cost map[string]float64) {
 		}
 		note := backend.Note(fmt.Sprintf("\n\nThe budget of %s is used up: %s, as reported by the "+
 			"agents. You will be asked before the next prompt.", b, text.Money(spent, b.Currency)))
-		if err := s.update(ctx, note); err != nil {
+		if err := s.send(ctx, note, showFirst); err != nil {
 			s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
 		}
 	}

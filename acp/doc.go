@@ -57,29 +57,21 @@
 //
 // # Where to find things
 //
-// The parts of a session that need nothing of it are packages below internal/session: gate holds
-// back what comes before its response, record stores what is said, calls knows its tool calls,
-// metering counts what it uses, turns orders its requests and has its viewers.
-//
 // Each protocol method has a file: session_new.go, session_fork.go, session_list.go. Load and
 // resume share session_load.go, close and delete share session_close.go. A new method gets a file
 // with the shape of its params and an accept function, and a row in the table of methods.go; its
-// name, and what advertises it, are in internal/wire/protocol. docs/internals/architecture.md
-// follows a request and a prompt through the files.
+// name, and what advertises it, are in internal/wire/protocol.
 //
-// During a load replay.go shows what is stored; what the backend replays after the end of that goes
-// into a draft (replay_backend.go), which is added to the history.
+// What a request says about a session to open is a sessionParams, what is to be opened an opening,
+// and what is active a session. A prompt is in session_prompt.go until its turn runs, and in
+// turn_end.go from then on. docs/internals/architecture.md follows both through the files. The parts
+// of a session that need nothing of it are packages below internal/session.
 //
 // A message of the backend to the client: asker.check in asker.go compares its method with
 // the client's capabilities and its paths with the session's roots. A rule of the user may answer a
 // question (permission.go). Deny and ask rules also hold for files and commands that nobody asks
 // about (access.go). A file outside that the backend wants to read is asked about and read in
 // outside_read.go, and so are all files of a restricted backend in restricted_files.go.
-//
-// The names of these files do not say all: turn_end.go has everything that ends a turn.
-// own_turn.go finds a command in a prompt that the adapter answers itself. folders.go adds the folders that the user declared to requests that name none.
-// lasting.go keeps turns that outlive their connections. contexts.go has what must go on after its
-// request has ended. setup_check.go checks requests that only the backend knows.
 //
 // # Locks
 //

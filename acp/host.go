@@ -45,37 +45,27 @@ func (s *session) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
 	defer cancel()
-	select {
-	case s.scanning <- struct{}{}:
-	case <-ctx.Done():
-		s.notRefreshed(context.Cause(ctx))
-		return
-	}
-	err := s.agent.tasks.OnDisk(ctx, func() error {
-		defer func() { <-s.scanning }()
-		catalog, err := discovery.Scan(s.agent.base, s.guarded)
-		if err != nil {
-			return err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.catalog = catalog
-		return nil
-	})
-	if err != nil {
-		s.notRefreshed(err)
+	if err := s.rescan(ctx); err != nil && !errors.Is(err, backend.ErrCancelled) {
+		s.agent.log.Warn("cannot scan the roots: "+
+			"the prompt uses the instructions, skills and commands found before",
+			"session", s.id, "error", err)
 	}
 }
 
-// notRefreshed logs that the catalog could not be brought up to date, unless the turn was
-// cancelled.
-func (s *session) notRefreshed(why error) {
-	if errors.Is(why, backend.ErrCancelled) {
-		return
+func (s *session) rescan(ctx context.Context) error {
+	select {
+	case s.scanning <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	s.agent.log.Warn(
-		"cannot scan the roots: the prompt uses the instructions, skills and commands found before",
-		"session", s.id, "error", why)
+	return s.agent.tasks.OnDisk(ctx, func() error {
+		defer func() { <-s.scanning }()
+		catalog, err := discovery.Scan(s.agent.base, s.guarded)
+		if err == nil {
+			s.withState(func() { s.catalog = catalog })
+		}
+		return err
+	})
 }
 
 // history returns the stored history of the session. Before the session is stored, it returns
@@ -96,7 +86,7 @@ func (s *session) history(
 // release sends the buffered updates. The lifecycle response is on the wire.
 func (s *session) release(ctx context.Context) {
 	for _, u := range s.gate.Advance(gate.Releasing) {
-		if err := s.update(ctx, u); err != nil {
+		if err := s.send(ctx, u, showFirst); err != nil {
 			s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}

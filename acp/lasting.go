@@ -3,7 +3,6 @@ package acp
 import (
 	"time"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 )
 
@@ -50,8 +49,6 @@ func (s *session) closeUnviewed(over bool) bool {
 	if !over && len(at.Queue.Unanswered()) > 0 {
 		return false
 	}
-	if at.Queue.EndTurns(base, backend.ErrCancelled) == nil {
-		s.deactivate(base, nil)
-	}
+	_, _ = endActive(base, base, at, nil)
 	return true
 }

@@ -34,9 +34,7 @@ var (
 		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
 		"cwd", "_meta")
 
-	loadShape = shape(shapes{protocol.AdditionalDirectories: list(nil),
-		protocol.MCPServers: serversShape, protocol.SystemPrompt: systemPromptShape},
-		protocol.SessionID, "cwd", "_meta")
+	loadShape = shape(newShape.Fields, protocol.SessionID)
 
 	idShape = keys(protocol.SessionID, "_meta")
 )

@@ -149,11 +149,6 @@ func storeFirst(s *session, ctx context.Context, u backend.Update) error {
 	return nil
 }
 
-// update shows the viewers an update of the adapter and then records it.
-func (s *session) update(ctx context.Context, u backend.Update) error {
-	return s.send(ctx, u, showFirst)
-}
-
 // send shows the viewers an update and records it, in the given order.
 func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 	return s.viewers.shown.With(ctx, func(now *shown) error { return s.sendNow(ctx, now, u, in) })

@@ -181,8 +181,8 @@ func (s *session) showTurnFull(t *turns.Turn) {
 	ctx, cancel := tasks.Commit(t.Context())
 	defer cancel()
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
-	err := s.update(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
-		limit+" for one turn. Send another message to continue."))
+	err := s.send(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
+		limit+" for one turn. Send another message to continue."), showFirst)
 	if err != nil {
 		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}
