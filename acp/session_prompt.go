@@ -155,7 +155,7 @@ func (p *prompted) claimTurn() (*session, error) {
 	}
 	_, mayReopen := parseOwnCommand(p.params.rest)
 	p.Exclusive = mayReopen || !s.agent.info().OverlappingTurns
-	overlaps, err := p.at.Begin(s.agent.turnLimit())
+	overlaps, err := p.at.AwaitTurn(s.agent.turnLimit())
 	if err != nil {
 		return nil, err
 	}

@@ -121,7 +121,7 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 	if s := v.agent.home.session(v.address.id); s != nil {
 		s.watchLease(watching)
 	}
-	q := v.Ask(ctx, turns.QuestionForm[*connection]{
+	q := v.Ask(ctx, turns.Ballot[*connection]{
 		Send: func(
 			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {

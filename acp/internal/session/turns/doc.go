@@ -9,12 +9,12 @@
 //   - turn.go: a [Turn] is a prompt from its arrival to its response. A [Session] gives the backend
 //     the prompt, and tells it when the turn ends early.
 //   - viewers.go: the [Viewers] of a session are the [Client]s that have it open.
-//   - question.go: a [Question] is asked in all of them, and answered once.
+//   - poll.go: a [Poll] asks a question in all of them, until one answers.
 //
 // # Locks
 //
-// Queues.mu comes before Queue.mu, and that before Turn.mu. Viewers.mu is taken alone, or while a
-// message is sent to one viewer (viewer.sending). All are held for a few statements; nothing of
+// Queues.mu comes before Turn.mu. Viewers.mu is taken alone, or while a message is sent to one viewer
+// (viewer.sending). All are held for a few statements; nothing of
 // another package is called meanwhile, except the end of a context, Client.HasLeft, Client.Room and
 // ViewerOptions.Go.
 package turns

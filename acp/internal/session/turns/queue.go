@@ -180,12 +180,12 @@ func (q *Queue[S]) Unanswered() []*Turn {
 // Runs reports whether a turn runs that neither ends early nor has its response decided.
 func (q *Queue[S]) Runs() bool { return slices.ContainsFunc(q.Unanswered(), (*Turn).blocks) }
 
-// Begin waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
-// exclusive, or follows an exclusive one, runs once all earlier prompts were answered; Begin
+// AwaitTurn waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
+// exclusive, or follows an exclusive one, runs once all earlier prompts were answered; AwaitTurn
 // releases the ticket before it waits for them, because later requests need not wait. Every turn
 // waits for the response of a turn that is ending. limit is as for [Queues.PromptTicket]. overlaps
 // reports whether other turns are running.
-func (at *Ticket[S]) Begin(limit int) (overlaps bool, err error) {
+func (at *Ticket[S]) AwaitTurn(limit int) (overlaps bool, err error) {
 	q, t := at.Queue, at.turn
 	before := q.enter(t)
 	// a lifecycle request between them and t may have failed before it ended them

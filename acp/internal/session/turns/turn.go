@@ -21,7 +21,7 @@ type Turn struct {
 	Number int64
 	// Title is the title that the prompt gives the session, "" if it had one.
 	Title string
-	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.Begin].
+	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.AwaitTurn].
 	Exclusive bool
 	// Sender has sent the prompt.
 	Sender Sender

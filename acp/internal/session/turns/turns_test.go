@@ -51,7 +51,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, queues.Activate(at.Queue, s))
 	running.Exclusive = true
-	overlaps, err := at.Begin(2)
+	overlaps, err := at.AwaitTurn(2)
 	require.NoError(t, err)
 	require.False(t, overlaps)
 	running.Start(s, nil, nil)
@@ -68,7 +68,7 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	queued.Exclusive = true
 	begun := make(chan error, 1)
 	go func() {
-		_, err := behind.Begin(2)
+		_, err := behind.AwaitTurn(2)
 		begun <- err
 	}()
 	require.NoError(t, queues.Ticket("s", turns.Ordinary, nil).Acquire(t.Context()),
@@ -89,7 +89,7 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	s, running, waiting := &session{}, turns.New(t.Context(), nil), turns.New(t.Context(), nil)
 	at, err := queues.PromptTicket("s", running, 0)
 	require.NoError(t, err)
-	_, err = at.Begin(0)
+	_, err = at.AwaitTurn(0)
 	require.NoError(t, err)
 	running.Start(s, nil, nil)
 	_, err = queues.PromptTicket("s", waiting, 0)

@@ -37,11 +37,11 @@ type Viewers[C Client] struct {
 	options ViewerOptions[C]
 
 	mu      sync.Mutex
-	all     []*viewer[C]          // in the order in which they came
-	open    map[*Question[C]]bool // that are not answered, and that Stop ends
-	came    chan struct{}         // closed when a client becomes a viewer that may answer
-	changed chan struct{}         // closed when a viewer comes, catches up or leaves
-	hurried int                   // how often Hurry was called without its end
+	all     []*viewer[C]      // in the order in which they came
+	open    map[*Poll[C]]bool // that are not answered, and that Stop ends
+	came    chan struct{}     // closed when a client becomes a viewer that may answer
+	changed chan struct{}     // closed when a viewer comes, catches up or leaves
+	hurried int               // how often Hurry was called without its end
 }
 
 // ViewerOptions configure [Viewers].
@@ -91,7 +91,7 @@ const (
 // NewViewers returns viewers of which c, which opens the session, is the first.
 func NewViewers[C Client](c C, o ViewerOptions[C]) *Viewers[C] {
 	o.Patience = cmp.Or(o.Patience, math.MaxInt64)
-	v := &Viewers[C]{options: o, open: make(map[*Question[C]]bool),
+	v := &Viewers[C]{options: o, open: make(map[*Poll[C]]bool),
 		came: make(chan struct{}), changed: make(chan struct{})}
 	v.add(c, live)
 	return v

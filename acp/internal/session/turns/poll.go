@@ -10,21 +10,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
-// Question is a request to the user that is sent to every viewer of a session, also to those that
+// Poll is a request to the user that is sent to every viewer of a session, also to those that
 // come before it is answered. The first answer wins, and the others' requests are cancelled.
 //
 // A client that cannot show the question, fails, or says that the user dismissed it, abstains. If
 // all viewers have abstained, the last thing that one of them said is the answer. What a client
 // says that may not answer does not count.
-type Question[C Client] struct {
+type Poll[C Client] struct {
 	viewers *Viewers[C]
-	form    QuestionForm[C]
+	ballot  Ballot[C]
 	ctx     context.Context // ends with the question
 	end     context.CancelFunc
 	over    atomic.Bool
 	waiting sync.WaitGroup
 	replies chan reply[C]
-	calls   map[*viewer[C]]*questionCall[C]
+	calls   map[*viewer[C]]*pollCall[C]
 	last    Answer[C] // what a client said that abstained, rather an outcome than an error
 
 	// Guarded by the mutex of the viewers:
@@ -32,8 +32,8 @@ type Question[C Client] struct {
 	stoppedBy C
 }
 
-// QuestionForm says how a question is asked.
-type QuestionForm[C Client] struct {
+// Ballot says how a [Poll] asks its question.
+type Ballot[C Client] struct {
 	// Send sends the question to a client. It fails for one that cannot show it.
 	Send Caller[C]
 	// Decides reports whether a result is an answer of c. Otherwise the client abstains.
@@ -54,8 +54,8 @@ type Answer[C Client] struct {
 	By     C // zero if no client did
 }
 
-// questionCall is a question as one viewer was asked it.
-type questionCall[C Client] struct {
+// pollCall is a question as one viewer was asked it.
+type pollCall[C Client] struct {
 	viewer    *viewer[C]
 	cancel    context.CancelFunc
 	abstained bool
@@ -64,24 +64,24 @@ type questionCall[C Client] struct {
 }
 
 type reply[C Client] struct {
-	to     *questionCall[C]
+	to     *pollCall[C]
 	result backend.Raw
 	err    error
 }
 
 // Ask asks the viewers a question, without waiting. The caller calls Wait.
-func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C] {
-	q := &Question[C]{viewers: v, form: form}
-	q.ctx, q.end = context.WithCancel(ctx)
-	q.replies, q.calls = make(chan reply[C]), make(map[*viewer[C]]*questionCall[C])
-	if !form.OfTurn {
+func (v *Viewers[C]) Ask(ctx context.Context, ballot Ballot[C]) *Poll[C] {
+	p := &Poll[C]{viewers: v, ballot: ballot}
+	p.ctx, p.end = context.WithCancel(ctx)
+	p.replies, p.calls = make(chan reply[C]), make(map[*viewer[C]]*pollCall[C])
+	if !ballot.OfTurn {
 		v.mu.Lock()
-		v.open[q] = true
+		v.open[p] = true
 		v.mu.Unlock()
 	}
 	all, _ := v.current()
-	q.ask(all)
-	return q
+	p.ask(all)
+	return p
 }
 
 // Stop notes that c has stopped the turns of the session, or the program if c is zero. An open
@@ -90,9 +90,9 @@ func (v *Viewers[C]) Ask(ctx context.Context, form QuestionForm[C]) *Question[C]
 func (v *Viewers[C]) Stop(c C) (asks bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for q := range v.open {
-		if !q.stopped {
-			q.stopped, q.stoppedBy, asks = true, c, true
+	for p := range v.open {
+		if !p.stopped {
+			p.stopped, p.stoppedBy, asks = true, c, true
 		}
 	}
 	v.changeLocked()
@@ -100,31 +100,31 @@ func (v *Viewers[C]) Stop(c C) (asks bool) {
 }
 
 // ask asks the viewers that were not asked and can be asked now.
-func (q *Question[C]) ask(all []*viewer[C]) {
+func (p *Poll[C]) ask(all []*viewer[C]) {
 	for _, w := range all {
-		q.viewers.mu.Lock()
+		p.viewers.mu.Lock()
 		isLive := w.state == live
-		q.viewers.mu.Unlock()
-		if q.calls[w] != nil || !isLive {
+		p.viewers.mu.Unlock()
+		if p.calls[w] != nil || !isLive {
 			continue
 		}
-		call := &questionCall[C]{viewer: w}
-		q.calls[w] = call
-		ctx, cancel := during(q.ctx, w.tenure)
+		call := &pollCall[C]{viewer: w}
+		p.calls[w] = call
+		ctx, cancel := during(p.ctx, w.tenure)
 		call.cancel = cancel
-		work := q.form.Send(ctx, w.client, func(result backend.Raw, err error) {
-			if q.over.Load() {
-				q.answeredLate(reply[C]{call, result, err})
+		work := p.ballot.Send(ctx, w.client, func(result backend.Raw, err error) {
+			if p.over.Load() {
+				p.answeredLate(reply[C]{call, result, err})
 			}
 		})
-		q.waiting.Go(func() {
+		p.waiting.Go(func() {
 			result, err := work()
 			cancel()
 			r := reply[C]{call, result, err}
 			select {
-			case q.replies <- r:
-			case <-q.ctx.Done():
-				q.answeredLate(r)
+			case p.replies <- r:
+			case <-p.ctx.Done():
+				p.answeredLate(r)
 			}
 		})
 	}
@@ -132,53 +132,53 @@ func (q *Question[C]) ask(all []*viewer[C]) {
 
 // answeredLate handles a response that came when the question had been answered. A client that has
 // stopped the turn itself knows why its answer has no effect.
-func (q *Question[C]) answeredLate(r reply[C]) {
+func (p *Poll[C]) answeredLate(r reply[C]) {
 	c := r.to.viewer.client
-	q.viewers.mu.Lock()
-	stops := q.stopped && q.stoppedBy == c
-	q.viewers.mu.Unlock()
-	if r.err == nil && !stops && c.Answers() && q.form.Decides(c, r.result) {
-		r.to.late.Do(func() { q.form.Late(c, r.result) })
+	p.viewers.mu.Lock()
+	stops := p.stopped && p.stoppedBy == c
+	p.viewers.mu.Unlock()
+	if r.err == nil && !stops && c.Answers() && p.ballot.Decides(c, r.result) {
+		r.to.late.Do(func() { p.ballot.Late(c, r.result) })
 	}
 }
 
 // Wait waits for the answer, until the context of Ask ends. While there is no viewer, it waits for
 // one.
-func (q *Question[C]) Wait() Answer[C] {
-	defer q.close()
+func (p *Poll[C]) Wait() Answer[C] {
+	defer p.close()
 	for {
-		all, changed := q.viewers.current()
-		stopped := q.isStopped()
+		all, changed := p.viewers.current()
+		stopped := p.isStopped()
 		if !stopped {
-			q.ask(all)
+			p.ask(all)
 		}
-		if answer, ok := q.settled(all, stopped); ok {
+		if answer, ok := p.settled(all, stopped); ok {
 			return answer
 		}
 		select {
-		case r := <-q.replies:
+		case r := <-p.replies:
 			c := r.to.viewer.client
 			if !c.Answers() {
 				continue
 			}
-			if r.err == nil && q.form.Decides(c, r.result) {
+			if r.err == nil && p.ballot.Decides(c, r.result) {
 				return Answer[C]{r.result, nil, c}
 			}
-			q.abstains(r)
+			p.abstains(r)
 		case <-changed:
-		case <-q.ctx.Done():
-			return Answer[C]{Err: context.Cause(q.ctx)}
+		case <-p.ctx.Done():
+			return Answer[C]{Err: context.Cause(p.ctx)}
 		}
 	}
 }
 
 // isStopped reports whether a client has stopped the turn. The questions to other clients end then.
-func (q *Question[C]) isStopped() bool {
-	q.viewers.mu.Lock()
-	stopped, by := q.stopped, q.stoppedBy
-	q.viewers.mu.Unlock()
+func (p *Poll[C]) isStopped() bool {
+	p.viewers.mu.Lock()
+	stopped, by := p.stopped, p.stoppedBy
+	p.viewers.mu.Unlock()
 	if stopped {
-		for w, call := range q.calls {
+		for w, call := range p.calls {
 			if w.client != by {
 				call.abstained = true
 				call.cancel()
@@ -189,19 +189,19 @@ func (q *Question[C]) isStopped() bool {
 }
 
 // abstains notes that a client does not answer.
-func (q *Question[C]) abstains(r reply[C]) {
+func (p *Poll[C]) abstains(r reply[C]) {
 	r.to.abstained = true
 	r.to.gone = errors.Is(r.err, jsonrpc.ErrClosed) || errors.Is(r.err, errDetached)
-	if !r.to.gone && (r.err == nil || q.last.Result == nil) {
-		q.last = Answer[C]{r.result, r.err, r.to.viewer.client}
+	if !r.to.gone && (r.err == nil || p.last.Result == nil) {
+		p.last = Answer[C]{r.result, r.err, r.to.viewer.client}
 	}
 }
 
 // settled returns the answer if nobody is left who may give another one.
-func (q *Question[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C], ok bool) {
+func (p *Poll[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C], ok bool) {
 	abstained := 0
 	for _, w := range all {
-		switch call := q.calls[w]; {
+		switch call := p.calls[w]; {
 		case !w.client.Answers(), call == nil && stopped:
 		case call == nil || !call.abstained:
 			return answer, false
@@ -210,20 +210,20 @@ func (q *Question[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C],
 		}
 	}
 	switch {
-	case stopped && q.last.Result == nil:
-		return Answer[C]{Result: q.form.Cancelled}, true
+	case stopped && p.last.Result == nil:
+		return Answer[C]{Result: p.ballot.Cancelled}, true
 	case stopped || abstained > 0:
-		return q.last, true
+		return p.last, true
 	}
 	return answer, false
 }
 
 // close ends the question in all clients.
-func (q *Question[C]) close() {
-	q.over.Store(true)
-	q.viewers.mu.Lock()
-	delete(q.viewers.open, q)
-	q.viewers.mu.Unlock()
-	q.end()
-	q.waiting.Wait()
+func (p *Poll[C]) close() {
+	p.over.Store(true)
+	p.viewers.mu.Lock()
+	delete(p.viewers.open, p)
+	p.viewers.mu.Unlock()
+	p.end()
+	p.waiting.Wait()
 }
