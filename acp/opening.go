@@ -263,22 +263,9 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 		if o.previous.viewers != s.viewers {
 			o.previous.viewers.Close()
 		}
-		o.endLeftTurns(lease)
 		o.previous.retire()
 	}
 	return err
-}
-
-// endLeftTurns stores, under the new lease, the ends of turns that the previous session could not
-// store.
-func (o *opening) endLeftTurns(lease sessionstore.Lease) {
-	ctx, cancel := tasks.Commit(o.agent.base)
-	defer cancel()
-	for _, number := range o.previous.record.Unended() {
-		if err := o.agent.options.Store.EndTurn(ctx, lease, number); err != nil {
-			o.agent.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
-		}
-	}
 }
 
 // activate makes the session, which was stored under lease, the active one of q. If the connection

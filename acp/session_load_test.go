@@ -509,7 +509,6 @@ type hooked struct {
 	activating func() // called once, right before the next activation
 	titling    func() // called once, right before the next title is stored
 	appending  error  // of the next Append
-	ending     error  // of the next EndTurn
 }
 
 func (h *hooked) Create(
@@ -544,15 +543,6 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 		step()
 	}
 	return h.Store.SetTitle(ctx, l, title)
-}
-
-func (h *hooked) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
-) error {
-	if err := take(&h.mu, &h.ending); err != nil {
-		return err
-	}
-	return h.Store.EndTurn(ctx, l, number, last...)
 }
 
 // take returns what is in place and clears it.
@@ -642,24 +632,6 @@ func later(t *testing.T, at string) (now string) {
 		return now > at
 	}, patience, time.Millisecond)
 	return now
-}
-
-// Clause A14.
-func TestLoadEndsOpenTurn(t *testing.T) {
-	store := &hooked{Store: memstore.New(t)}
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
-	a := folder(t)
-	id := c.open(a)
-	store.ending = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
-		Hint: "free some space", Err: errors.New("disk full")}
-	require.Equal(t, "store_unavailable",
-		c.try("session/prompt", promptParams(id, "say one")).reason(t))
-	c.call("session/resume", rootsParams(id, a))
-	var fork struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, a)), &fork))
-	c.call("session/load", rootsParams(fork.SessionID, a))
-	require.Equal(t, []string{"one"}, texts(c.messages(), fork.SessionID))
 }
 
 // speaking is a scripted backend that answers a prompt with the updates that a test gives.

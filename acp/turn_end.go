@@ -196,16 +196,19 @@ func (p *prompted) storeEnd(o outcome) error {
 	s := p.session
 	store, taken := s.agent.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.err)
-	err := s.record.EndTurn(ctx, p.Number, func(l sessionstore.Lease) (err error) {
-		if ok && refusal.Code == jsonrpc.CodeInvalidParams {
-			taken, err = store.TakeBackTurn(ctx, l, p.Number,
-				sessionstore.Turn{Prompt: p.params.updates(), Title: p.Title})
-		}
-		if taken || err != nil {
-			return err
-		}
-		return store.EndTurn(ctx, l, p.Number, o.record())
-	})
+	err := s.record.Flush(ctx)
+	if err == nil {
+		err = s.record.Write(func(l sessionstore.Lease) (err error) {
+			if ok && refusal.Code == jsonrpc.CodeInvalidParams {
+				taken, err = store.TakeBackTurn(ctx, l, p.Number,
+					sessionstore.Turn{Prompt: p.params.updates(), Title: p.Title})
+			}
+			if taken || err != nil {
+				return err
+			}
+			return store.EndTurn(ctx, l, p.Number, o.record())
+		})
+	}
 	if err != nil {
 		s.failed(err)
 	}

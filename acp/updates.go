@@ -76,7 +76,7 @@ func (c *connection) deliver(
 ) error {
 	if u.Kind == sessionstore.Notice {
 		for _, form := range c.formsOf(u) {
-			if !c.takes(form, when) {
+			if !c.clientCapabilities().takes(form, when) {
 				continue
 			}
 			if err := send(to.params(form)); err != nil {
@@ -85,20 +85,11 @@ func (c *connection) deliver(
 		}
 		return nil
 	}
-	if !c.takes(u, when) {
+	if !c.clientCapabilities().takes(u, when) {
 		return nil
 	}
 	if kind := kindOf(u); kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate {
 		params = c.clientCapabilities().withoutContent(params, "update", when)
 	}
 	return send(params)
-}
-
-// takes reports whether the client is sent an update.
-func (c *connection) takes(u backend.Update, when occasion) bool {
-	takes := c.clientCapabilities().takes(u, when)
-	if !takes {
-		c.agent.log.Debug("the client does not take an update", "kind", u.Kind)
-	}
-	return takes
 }

@@ -35,7 +35,6 @@ type Record struct {
 	mu       sync.Mutex
 	recorder *sessionstore.Recorder
 	closed   bool
-	unended  []int64 // the numbers of turns whose end could not be stored
 }
 
 // New returns a record to which nothing was added.
@@ -94,29 +93,6 @@ func (r *Record) Restart(ctx context.Context) {
 	if r.recorder == failed && !r.closed {
 		r.startLocked()
 	}
-}
-
-// EndTurn stores what was added, and then the end of the turn with a number, with end.
-func (r *Record) EndTurn(
-	ctx context.Context, number int64, end func(sessionstore.Lease) error,
-) error {
-	err := r.Flush(ctx)
-	if err == nil {
-		err = r.Write(end)
-	}
-	if err != nil {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.unended = append(r.unended, number)
-	}
-	return err
-}
-
-// Unended returns the numbers of the turns whose end could not be stored.
-func (r *Record) Unended() []int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unended
 }
 
 // Close stores what is left. It is called once.

@@ -249,19 +249,18 @@ const leaveGrace = time.Second
 func (t *Turn) Await(
 	start func(do func()), grace time.Duration, work backend.Work,
 ) (backend.Raw, error) {
-	type workResult struct {
-		result backend.Raw
-		err    error
-	}
-	returned := make(chan workResult, 1)
+	var (
+		result   backend.Raw
+		err      error
+		returned = make(chan struct{})
+	)
 	start(func() {
-		var o workResult
-		defer func() { returned <- o }()
-		o.result, o.err = work()
+		defer close(returned)
+		result, err = work()
 	})
 	select {
-	case o := <-returned:
-		return o.result, o.err
+	case <-returned:
+		return result, err
 	case <-t.ctx.Done():
 	}
 	late := time.NewTimer(grace)
@@ -269,8 +268,8 @@ func (t *Turn) Await(
 	requestEnd := t.request.Done()
 	for {
 		select {
-		case o := <-returned:
-			return o.result, o.err
+		case <-returned:
+			return result, err
 		case <-late.C:
 			return nil, t.Cause()
 		case <-requestEnd:
