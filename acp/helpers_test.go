@@ -196,6 +196,14 @@ func connect(t tester, o acp.Options) *client {
 	})
 }
 
+// start connects a new client, and initializes the connection.
+func start(t tester, o acp.Options) *client {
+	t.Helper()
+	c := connect(t, o)
+	c.initialize()
+	return c
+}
+
 // connectTo connects a new client of a server.
 func connectTo(t tester, s *acp.Server, p acp.Peer) *client {
 	t.Helper()

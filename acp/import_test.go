@@ -140,8 +140,7 @@ func (k *knowing) serve() backend.Backend { return k }
 func TestImportedSessions(t *testing.T) {
 	a, b := folder(t), folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Backend: r.serve})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve})
 	own := c.open(b)
 	sessions := c.list(`{}`)
 	require.Len(t, sessions, 2)
@@ -167,8 +166,7 @@ func TestImportedSessions(t *testing.T) {
 func TestImportInterval(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Hour}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Hour}}))
 	for range 5 {
 		require.Len(t, c.list(`{}`), 1)
 	}
@@ -192,8 +190,7 @@ func TestImportInterval(t *testing.T) {
 func TestSlowImport(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}, hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	require.Eventually(t, func() bool {
 		return len(c.list(`{}`)) == 1
 	}, patience, time.Millisecond, "what came in time is listed")
@@ -219,11 +216,9 @@ func TestImportByCwd(t *testing.T) {
 		r.own = append(r.own, s)
 	}
 	r.own[1_504].Cwd = theirs(t, "", link).Cwd
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	c.list(`{}`)
-	byCwd := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: patience}}))
-	byCwd.initialize()
+	byCwd := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: patience}}))
 	_, line := byCwd.request("session/list", `{}`)
 	byCwd.send(line)
 	titles := func(cwd string) (titles []string) {
@@ -250,8 +245,7 @@ func TestListedMeta(t *testing.T) {
 		backend.Raw(`{"x":"`+strings.Repeat("x", 20_000)+`"}`)
 	two.Archived = true
 	r := &knowing{own: []backend.ForeignSession{one, two}}
-	c := connect(t, acp.Options{Backend: r.serve})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve})
 	require.Contains(t, string(c.call("session/list", `{}`)),
 		`"archived":false,"_meta":{"branch":"<main>","n":1.0,"n":1e0}}`)
 	require.NotContains(t, string(c.call("session/list", `{"archived":"only"}`)), "_meta",
@@ -280,8 +274,7 @@ func TestImportSkipsInvalidSessions(t *testing.T) {
 	huge.State = append(huge.State, bytes.Repeat([]byte("x"), 64<<10)...)
 	r := &knowing{own: []backend.ForeignSession{nameless, rootless, huge, good},
 		broken: errors.New("the child died")}
-	c := connect(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	require.Len(t, c.list(`{}`), 1)
 	c.leave()
 	require.Equal(t, 3, strings.Count(log.String(), "cannot import a session of the agent"))
@@ -298,8 +291,7 @@ func TestImportedSessionsInBroadFolders(t *testing.T) {
 	for i, dir := range broad {
 		r.own = append(r.own, theirs(t, fmt.Sprint("broad ", i), dir))
 	}
-	c := connect(t, acp.Options{Backend: r.serve})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve})
 	require.Len(t, c.list(`{}`), len(broad))
 	sessions := c.list(encode(map[string]any{"cwd": home}))
 	require.Empty(t, sessions[0].AdditionalDirectories)
@@ -316,9 +308,8 @@ func TestSessionsThatAPartialListLeavesOut(t *testing.T) {
 	a := folder(t)
 	r := &knowing{broken: backend.ErrPartial}
 	r.own = []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)}
-	c := connect(t, acp.Options{Backend: r.serve}.With(
+	c := start(t, acp.Options{Backend: r.serve}.With(
 		acp.Tuning{Imports: listing.Times{Every: time.Nanosecond, Grace: patience}}))
-	c.initialize()
 	require.Len(t, c.list(`{}`), 2)
 	r.remember(r.own[:1]...)
 	require.Len(t, c.list(`{}`), 2)
@@ -338,8 +329,7 @@ func TestSessionsThatTheAgentNoLongerHas(t *testing.T) {
 	store := memstore.New(t)
 	o := acp.Options{Backend: r.serve, Store: store}.With(
 		acp.Tuning{Imports: listing.Times{Every: time.Nanosecond, Grace: patience}})
-	c := connect(t, o)
-	c.initialize()
+	c := start(t, o)
 	ids := map[string]string{}
 	for _, s := range c.list(`{}`) {
 		ids[s.Title] = s.SessionID
@@ -378,16 +368,14 @@ func TestLaterListsDoNotWait(t *testing.T) {
 	a := folder(t)
 	store := memstore.New(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Backend: r.serve, Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve, Store: store})
 	require.Len(t, c.list(`{}`), 1)
 	c.leave()
 
 	later := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
 		hangs: make(chan struct{})}
-	c = connect(t, acp.Options{Backend: later.serve, Store: store}.With(
+	c = start(t, acp.Options{Backend: later.serve, Store: store}.With(
 		acp.Tuning{Imports: listing.Times{Grace: time.Nanosecond, Wait: time.Hour}}))
-	c.initialize()
 	require.Len(t, c.list(`{}`), 1)
 	close(later.hangs)
 	require.Eventually(t, func() bool { return len(c.list(`{}`)) == 2 }, patience, time.Millisecond)
@@ -405,8 +393,7 @@ func TestNextPageDuringTheFirstImport(t *testing.T) {
 		s.Updated = s.Updated.Add(time.Duration(i) * time.Hour)
 		r.own = append(r.own, s)
 	}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Nanosecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Nanosecond}}))
 	var page struct {
 		Sessions   []listed
 		NextCursor string
@@ -429,9 +416,8 @@ func TestNextPageDuringTheFirstImport(t *testing.T) {
 // Clause A31.
 func TestImportTimeout(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(
+	c := start(t, acp.Options{Backend: r.serve}.With(
 		acp.Tuning{Imports: listing.Times{Every: 1, Wait: 1, Timeout: 1}}))
-	c.initialize()
 	require.Eventually(t, func() bool {
 		c.list(`{}`)
 		return r.times() > 3
@@ -445,8 +431,7 @@ func TestFailedImportServesNoOtherList(t *testing.T) {
 	a := folder(t)
 	for _, broken := range []error{nil, backend.ErrPartial, errors.New("the child died")} {
 		r := &knowing{broken: broken}
-		c := connect(t, acp.Options{Backend: r.serve})
-		c.initialize()
+		c := start(t, acp.Options{Backend: r.serve})
 		for range 2 {
 			c.list(`{}`)
 			c.list(encode(map[string]any{"cwd": a}))
@@ -458,8 +443,7 @@ func TestFailedImportServesNoOtherList(t *testing.T) {
 // Clause A31.
 func TestImportsOfManyDirectoriesAreBounded(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	for range 50 {
 		c.list(encode(map[string]any{"cwd": folder(t)}))
 	}
@@ -475,8 +459,7 @@ func TestImportLimit(t *testing.T) {
 	for i := range 300 {
 		r.own = append(r.own, theirs(t, fmt.Sprint(i), a))
 	}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Max: 130}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Max: 130}}))
 	require.Equal(t, 130, c.count())
 }
 
@@ -485,8 +468,7 @@ func TestDeleteImported(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a), theirs(t, "two", a)},
 		undying: errors.New("not supported")}
-	c := connect(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
 	sessions := c.list(`{}`)
 	require.Len(t, sessions, 2)
 	var fork struct{ SessionID string }
@@ -538,9 +520,8 @@ func (s *startled) Sessions(
 // Clauses W8, A31.
 func TestPanicDuringImport(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Backend: using(&startled{}), Logger: log.Logger(slog.LevelWarn)}.
+	c := start(t, acp.Options{Backend: using(&startled{}), Logger: log.Logger(slog.LevelWarn)}.
 		With(acp.Tuning{Imports: listing.Times{Every: 1}}))
-	c.initialize()
 	id := c.open(folder(t))
 	for range 3 {
 		require.Equal(t, id, c.find(id).SessionID)
@@ -588,8 +569,7 @@ func TestLoadByIDOfAgent(t *testing.T) {
 				}
 				c.leave()
 
-				again := connect(t, acp.Options{Store: store, Backend: r.serve})
-				again.initialize()
+				again := start(t, acp.Options{Store: store, Backend: r.serve})
 				require.Equal(t, []string{"cwd cwd_mismatch"},
 					again.try(method, rootsParams(id, b)).findings(t))
 				again.call("session/load", rootsParams(id, a, b))
@@ -619,14 +599,12 @@ func TestLoadByIDOfAgentBesideAnotherWindow(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			a, store := folder(t), memstore.New(t)
 			r := &knowing{own: []backend.ForeignSession{theirs(t, "its", a)}}
-			first := connect(t, acp.Options{Store: store, Backend: r.serve})
-			first.initialize()
+			first := start(t, acp.Options{Store: store, Backend: r.serve})
 			then := &knowing{own: r.own}
 			then.opened = func(backend.Activation, backend.Host) {
 				first.call("session/load", rootsParams("its", a))
 			}
-			second := connect(t, acp.Options{Store: store, Backend: then.serve})
-			second.initialize()
+			second := start(t, acp.Options{Store: store, Backend: then.serve})
 			second.call(method, rootsParams("its", a))
 			require.Equal(t, []string{"from the agent"}, recorded(t, store, "its"))
 			require.Equal(t, []string{"x"}, second.texts("its", "say x"))
@@ -640,8 +618,7 @@ func TestUnknownToAgentToo(t *testing.T) {
 	store := memstore.New(t)
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
-	c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		for _, id := range []string{"none", strings.Repeat("x", 5_000)} {
 			m := c.try(method, rootsParams(id, a))
@@ -671,8 +648,7 @@ func TestForkByIDOfAgent(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of copy")))
 	}
-	c := connect(t, acp.Options{Backend: r.serve})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve})
 	var fork struct{ SessionID string }
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams("hidden", b, a)), &fork))
 	require.Equal(t, []string{"open session/fork [" + b + ", " + a + "] state=of hidden"},
@@ -689,8 +665,7 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 	store := memstore.New(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	window := func() *client {
-		c := connect(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
-		c.initialize()
+		c := start(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 		return c
 	}
 	first := window()
@@ -727,8 +702,7 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 func TestOptionsOfASession(t *testing.T) {
 	cwd, lib := folder(t), folder(t)
 	k := &knowing{tells: backend.Raw(`{"configOptions":[]}`), own: []backend.ForeignSession{theirs(t, "theirs", cwd)}}
-	c := connect(t, acp.Options{Backend: func() backend.Backend { return k }})
-	c.initialize()
+	c := start(t, acp.Options{Backend: func() backend.Backend { return k }})
 	options := func(id string, params map[string]any) message {
 		params["sessionId"] = id
 		return c.try("session/options", encode(params))

@@ -57,8 +57,7 @@ func TestMemberNames(t *testing.T) {
 // Clause W2.
 func TestContentBlocks(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
 	for block, wrong := range map[string]string{
 		`{"type":"text"}`:                                 "prompt[1].text required",
@@ -118,8 +117,7 @@ func TestContentBlocks(t *testing.T) {
 //
 // Clause W11.
 func TestLongArrays(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	for _, entry := range []string{"0", "{}", "[]", `"/a"`, `{"type":"x"}`} {
 		entries := "[" + strings.Repeat(entry+",", 1<<18/len(entry)) + entry + "]"

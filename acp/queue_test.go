@@ -14,8 +14,7 @@ import (
 // Clause A32.
 func TestCancelDoesNotQueue(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	load, loading := c.request("session/load", rootsParams(id, a))
@@ -38,8 +37,7 @@ func TestCancelDoesNotQueue(t *testing.T) {
 // Clause A32.
 func TestPromptBehindAFailedLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	running, line := c.request("session/prompt", promptParams(id, "wait"))

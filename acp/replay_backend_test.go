@@ -88,8 +88,7 @@ func TestBackendReplay(t *testing.T) {
 	store := &weighed{Store: sqlite.New(sqlite.Options{Dir: t.TempDir()})}
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{says: answers(numbers(longReplay)...)}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	for range 2 { // the second time it is on record
@@ -142,8 +141,7 @@ func TestFailedBackendReplay(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	r := &replayer{fails: errors.New("the child died"),
 		says: slices.Concat(userSaid("say ours"), answers("ours"), userSaid("more"), answers("theirs"))}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say ours")
@@ -190,8 +188,7 @@ func TestReplayKeepsTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := memstore.New(t)
-			c := connect(t, acp.Options{Store: store, Backend: using(&replayer{says: tc.replays})})
-			c.initialize()
+			c := start(t, acp.Options{Store: store, Backend: using(&replayer{says: tc.replays})})
 			a := folder(t)
 			id := c.open(a)
 			for _, word := range ours {
@@ -230,8 +227,7 @@ func TestReplayBesideAnotherWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := memstore.New(t)
 			r := &replayer{says: tc.replays}
-			first := connect(t, acp.Options{Store: store, Backend: using(r)})
-			first.initialize()
+			first := start(t, acp.Options{Store: store, Backend: using(r)})
 			a := folder(t)
 			id := first.open(a)
 			if tc.stored != "" {
@@ -244,8 +240,7 @@ func TestReplayBesideAnotherWindow(t *testing.T) {
 					first.call("session/load", rootsParams(id, a))
 				}
 			}}
-			second := connect(t, acp.Options{Store: store, Backend: using(other)})
-			second.initialize()
+			second := start(t, acp.Options{Store: store, Backend: using(other)})
 			second.call("session/load", rootsParams(id, a))
 			require.Equal(t, tc.want, recorded(t, store, id))
 			require.Equal(t, tc.want, texts(second.messages(), id))
@@ -274,8 +269,7 @@ func (b *between) Open(
 func TestReplayNeverTakesAway(t *testing.T) {
 	r := &replayer{}
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	rapid.Check(t, func(t *rapid.T) {
 		id := c.open(a)
@@ -331,8 +325,7 @@ func updatesOf(t require.TestingT, store sessionstore.Store, id string) []sessio
 // Clause A27.
 func TestBackendReplayInResume(t *testing.T) {
 	r, store := &scripted{}, memstore.New(t)
-	c := connect(t, acp.Options{Backend: using(r), Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r), Store: store})
 	a := folder(t)
 	id := c.open(a)
 	errs := make(map[backend.Cause]error)

@@ -52,11 +52,10 @@ func TestRootsCommand(t *testing.T) {
 	}
 	spelled := filepath.Join(top, "spelled")
 	require.NoError(t, os.Symlink(lib, spelled))
-	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+	c := start(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: two, Setting: "--dir"},
 			{Path: spelled, Setting: "workspaces[0] in config.json"}}
 	}})
-	c.initialize()
 	said := c.say(c.open(one), "/roots")
 	for _, want := range []string{
 		"Folder 0: **`one/app`**, the working directory", "Folder 1: **`two/app`**\n",
@@ -81,8 +80,7 @@ func TestAddFolder(t *testing.T) {
 	r := &scripted{}
 	options := acp.Options{Backend: using(r), Store: memstore.New(t),
 		ConsentDir: filepath.Join(t.TempDir(), "consents")}
-	c := connect(t, options)
-	c.initialize()
+	c := start(t, options)
 	top := folder(t)
 	cwd, shared, link := filepath.Join(top, "cwd"), filepath.Join(top, "shared"),
 		filepath.Join(top, "link")
@@ -118,8 +116,7 @@ func TestAddFolder(t *testing.T) {
 	// Always: every session in the directory has it, unless the client says otherwise.
 	c.permit("allow-always")
 	c.say(other, "/roots add ../shared")
-	again := connect(t, options)
-	again.initialize()
+	again := start(t, options)
 	for _, method := range []string{"session/new", "session/load", "session/resume",
 		"session/fork"} {
 		require.Equal(t, bracketed(cwd, shared), again.roots(again.after(method, other, cwd, nil)),
@@ -143,10 +140,9 @@ func TestAddFolder(t *testing.T) {
 // Clause A33.
 func TestRemoveFolderHoweverItIsWritten(t *testing.T) {
 	cwd, lib := folder(t), folder(t)
-	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+	c := start(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: lib + "/./", Setting: "--dir"}}
 	}})
-	c.initialize()
 	c.permit("allow-once")
 	id := c.open(cwd)
 	require.Contains(t, c.say(id, "/roots remove "+lib), "Removed `"+lib+"`")
@@ -159,8 +155,7 @@ func TestRemoveFolderHoweverItIsWritten(t *testing.T) {
 // Clause A33.
 func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 	cwd, a, b := folder(t), folder(t), folder(t)
-	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
-	c.initialize()
+	c := start(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "consents")})
 	c.permit("allow-once")
 	const warning = " Your editor names the folders of this session itself: when it opens the " +
 		"session again, it uses its own list.\n"
@@ -211,8 +206,7 @@ func TestCancelWhileFolderIsAdded(t *testing.T) {
 
 // Clause A10.
 func TestAnsweredQuestionAboutFolder(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	cwd, a := folder(t), folder(t)
 	for answer, status := range map[string]string{"allow-once": "completed",
 		"reject-once": "failed", "cancelled": "failed"} {
@@ -244,8 +238,7 @@ func TestAnsweredQuestionAboutFolder(t *testing.T) {
 
 // Clause A29.
 func TestTitleOfSessionThatBeginsWithRoots(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	c.permit("allow-once")
 	id := c.open(folder(t))
 	c.say(id, "/roots add "+folder(t))
@@ -260,12 +253,11 @@ func TestFolderChangesThatFail(t *testing.T) {
 	top := folder(t)
 	denied, err := workspace.ParseDir(filepath.Join(top, "denied"))
 	require.NoError(t, err)
-	c := connect(t, acp.Options{
+	c := start(t, acp.Options{
 		Backend: using(r),
 		Workspace: workspace.Options{MaxRoots: 3,
 			Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 	})
-	c.initialize()
 	for _, name := range []string{"cwd", "a", "b", "denied", "other"} {
 		require.NoError(t, os.Mkdir(filepath.Join(top, name), 0o700))
 	}
@@ -328,8 +320,7 @@ func (c *client) swap(do func()) {
 
 // Clause A12.
 func TestRootsCommandAmongOtherRequests(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	cwd, a, b := folder(t), folder(t), folder(t)
 	asked := func(id string) (prompt string) {
 		t.Helper()
@@ -401,8 +392,7 @@ func TestAddedFolderReachesServers(t *testing.T) {
 
 // Clause A33.
 func TestRootsCommandIsAnnounced(t *testing.T) {
-	c := connect(t, acp.Options{Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(&scripted{})})
 	c.open(folder(t))
 	m, _ := c.await(0, func(m message) bool {
 		return strings.Contains(string(m.Params), "available_commands_update")
@@ -438,8 +428,7 @@ func TestWorkspaceFile(t *testing.T) {
 	const mention = "`my app.code-workspace` lists 2 more folders: `/roots add my " +
 		"app.code-workspace`\n"
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 
 	id := c.open(cwd)
 	require.Empty(t, texts(c.messages(), id), "not before the first prompt")
@@ -480,8 +469,7 @@ func TestWorkspaceFile(t *testing.T) {
 	// A session that was never prompted is told when it is opened again.
 	unprompted := c.open(cwd)
 	c.leave()
-	c = connect(t, acp.Options{Store: store})
-	c.initialize()
+	c = start(t, acp.Options{Store: store})
 	c.call("session/resume", rootsParams(unprompted, cwd))
 	require.Contains(t, c.say(unprompted, "say one"), mention)
 }
@@ -497,8 +485,7 @@ func TestWorkspaceFileWithMissingFolders(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "a.code-workspace"),
 		[]byte(`{"folders":[{"path":"../gone"},{"path":"../shared"}]}`), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(cwd, "go.work"), []byte("use ../gone\n"), 0o600))
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(cwd)
 	c.permit("allow-once")
 	said := c.say(id, "/roots add a.code-workspace")
@@ -531,8 +518,7 @@ func TestRootsAddTakesPastedPaths(t *testing.T) {
 			if runtime.GOOS == "windows" && name != "plain" && name != "quoted" {
 				t.Skip("paths have no slash before them")
 			}
-			c := connect(t, acp.Options{})
-			c.initialize()
+			c := start(t, acp.Options{})
 			c.permit("allow-once")
 			id := c.open(top)
 			require.Contains(t, c.say(id, "/roots add "+argument), "Added `"+dir+"`.")
@@ -546,8 +532,7 @@ func TestRootsAddTakesPastedPaths(t *testing.T) {
 // Clause A39.
 func TestRootsAddReadOnly(t *testing.T) {
 	cwd, dep := folder(t), folder(t)
-	c := connect(t, acp.Options{ConsentDir: t.TempDir()})
-	c.initialize()
+	c := start(t, acp.Options{ConsentDir: t.TempDir()})
 	c.permit("allow-always")
 	id := c.open(cwd)
 	readOnly := func(id string) bool {

@@ -79,8 +79,7 @@ func TestArchive(t *testing.T) {
 //
 // Clause A18.
 func TestArchiveCursor(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a := folder(t)
 	for range sessionstore.PageSize + 1 {
 		c.open(a)
@@ -120,8 +119,7 @@ func TestStoredRequestsReachAgent(t *testing.T) {
 	a := folder(t)
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)},
 		tells: backend.Raw(`{"title":"theirs","_meta":{"n":1.0}}`)}
-	c := connect(t, acp.Options{Backend: r.serve})
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve})
 	id := c.list(`{}`)[0].SessionID
 	params := `{"_meta":{"m":2.0},"sessionId":"` + id + `"}`
 	require.Equal(t, `{"title":"theirs","_meta":{"n":1.0}}`,
@@ -143,8 +141,7 @@ func TestStoredRequestsReachAgent(t *testing.T) {
 
 // Clause A1.
 func TestStatus(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	require.Equal(t, `{"status":"open"}`, string(c.call("session/status", idParams(id))))
 	c.call("session/close", idParams(id))

@@ -39,8 +39,7 @@ func (s answeringSession) CloseFor(ctx context.Context, params backend.Raw) (bac
 // Clause P6.
 func TestCloseKeepsMeta(t *testing.T) {
 	r := &answering{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	require.Equal(t, `{"params":{"_meta":{"n":1.0}}}`,
@@ -84,8 +83,7 @@ func TestClosedSessionHoldsNoMemory(t *testing.T) {
 			r := &scripted{opened: func(_ backend.Activation, h backend.Host) {
 				opened <- weak.Make(h.Workspace())
 			}}
-			c := connect(t, acp.Options{Store: store, Backend: r.serve})
-			c.initialize()
+			c := start(t, acp.Options{Store: store, Backend: r.serve})
 			a := folder(t)
 			id := c.open(a)
 			held := <-opened
@@ -151,8 +149,7 @@ func TestCloseFreesRoots(t *testing.T) {
 // Clause A28.
 func TestClosedQueuesHoldNoMemory(t *testing.T) {
 	const ids, size = 64, 64 << 10
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	live := func() int64 {
 		goruntime.GC()
 		goruntime.GC() // what is pooled goes with the second

@@ -13,8 +13,7 @@ import (
 //
 // Clause A14.
 func TestForkWithoutCwd(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	source := c.open(folder(t))
 	for name, params := range map[string]string{
 		"absent": `{"sessionId":"` + source + `"}`, "null": `{"sessionId":"` + source + `","cwd":null}`,
@@ -32,8 +31,7 @@ func TestForkWithoutCwd(t *testing.T) {
 //
 // Clause A40.
 func TestForkRefusesPositions(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	cwd := folder(t)
 	source := c.open(cwd)
 	c.texts(source, "say one")

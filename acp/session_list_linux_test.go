@@ -22,8 +22,7 @@ func TestSpellingsThatTheDiskTakesForOne(t *testing.T) {
 	}
 	disk, plain := folder(t), folder(t)
 	fusetest.Mount(t, disk, "Caf\u00e9/App", "Caf\u00e9/lib")
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	in := func(names ...string) string { return filepath.Join(append([]string{disk}, names...)...) }
 	id := c.open(in("cafe\u0301", "app"), in("CAF\u00c9", "LIB"))
 	for _, name := range []string{"Caf\u00e9", "cafe\u0301", "CAFE\u0301", "caf\u00c9"} {

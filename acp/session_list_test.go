@@ -21,8 +21,7 @@ import (
 
 // Clause A15.
 func TestListedRoots(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	id := c.open(a+"/./", b+"//", a, b)
 	got := c.find(id)
@@ -39,8 +38,7 @@ func TestListedRoots(t *testing.T) {
 //
 // Clause A16.
 func TestListFilters(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	for _, absent := range []string{`{}`, `{"cwd":null,"cursor":null}`} {
 		require.Equal(t, id, c.list(absent)[0].SessionID)
@@ -64,8 +62,7 @@ func TestListFilters(t *testing.T) {
 
 // Clause A18.
 func TestListPages(t *testing.T) {
-	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 200}))
-	c.initialize()
+	c := start(t, acp.Options{}.With(acp.Tuning{MaxSessions: 200}))
 	a := folder(t)
 	want := map[string]bool{}
 	for range 120 {
@@ -100,8 +97,7 @@ func TestListPages(t *testing.T) {
 
 // Clause A29.
 func TestTitleIsOneLine(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	c.texts(id, "\n \t\nsay\tsome\u0001thing "+strings.Repeat("é", 500)+"\nmore")
 	title := c.find(id).Title
@@ -114,8 +110,7 @@ func TestTitleIsOneLine(t *testing.T) {
 
 // Clause A29.
 func TestTitleIsWhatTheUserTyped(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	for title, blocks := range map[string][]string{
 		"fix it":             {"Sharing `AGENTS.md`:\n\n---\nBe kind.\n---", "/fix it"},
 		"":                   {"/compact"},
@@ -138,8 +133,7 @@ func TestTitleIsWhatTheUserTyped(t *testing.T) {
 
 // Clause A29.
 func TestUpdatedAt(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a := folder(t)
 	id := c.open(a)
 	created := c.find(id).UpdatedAt
@@ -180,9 +174,8 @@ func (b *behind) Initialize(context.Context, backend.Raw, backend.Client) (backe
 func TestOtherAgentError(t *testing.T) {
 	store := memstore.New(t)
 	serve := func(profile string) *client {
-		c := connect(t, acp.Options{Store: store, Backend: using(&behind{profile: profile}),
+		c := start(t, acp.Options{Store: store, Backend: using(&behind{profile: profile}),
 			AgentCommand: func(a sessionstore.Agent) string { return "agent-in-front-of " + a.Profile }})
-		c.initialize()
 		return c
 	}
 	one, two := serve("opencode acp"), serve("claude-agent-acp")
@@ -202,8 +195,7 @@ func TestOtherAgentError(t *testing.T) {
 //
 // Clause A17.
 func TestListByEitherKey(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b, d, links := folder(t), folder(t), folder(t), folder(t)
 	one, two := filepath.Join(links, "one"), filepath.Join(links, "two")
 	linkTo(t, one, b)
@@ -255,8 +247,7 @@ func (c *client) titles(id string) []string {
 
 // Clause A29.
 func TestTitleUpdates(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a := folder(t)
 	id := c.open(a)
 	require.Empty(t, c.titles(id))
@@ -277,8 +268,7 @@ func TestTitleUpdates(t *testing.T) {
 //
 // Clause A21.
 func TestTitleUpdateWithoutRoots(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t), folder(t))
 	c.texts(id, "say first")
 	m, _ := c.await(0, func(m message) bool {

@@ -81,8 +81,7 @@ func TestLoadAfterFence(t *testing.T) {
 func TestFailedReplayClosesSession(t *testing.T) {
 	store := &unreadable{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
@@ -114,8 +113,7 @@ func (u *unreadable) History(
 // Clause A12.
 func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -160,8 +158,7 @@ func (c *client) by(cwd string) []string {
 
 // Clause A17.
 func TestMissingFolder(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	parent := folder(t)
 	a, link := filepath.Join(parent, "a"), filepath.Join(parent, "link")
 	require.NoError(t, os.Mkdir(a, 0o700))
@@ -184,8 +181,7 @@ func (c *client) reach(id, path string) string {
 func TestFileAccessAfterLoad(t *testing.T) {
 	for _, method := range opening[1:3] {
 		t.Run(method, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			c.initialize()
+			c := start(t, acp.Options{})
 			a, b, d := folder(t), folder(t), folder(t)
 			for _, dir := range []string{a, b, d} {
 				write(t, dir, "file", "x")
@@ -211,8 +207,7 @@ func TestFileAccessAfterLoad(t *testing.T) {
 // Clause A12.
 func TestFailedLoadKeepsTurn(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -233,8 +228,7 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 // Clause A12.
 func TestFailedStoreKeepsTurn(t *testing.T) {
 	store := &failing{Store: memstore.New(t)}
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -255,8 +249,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 func TestFailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
 	store := &failing{Store: memstore.New(t)}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	id := c.open(folder(t))
 	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
 		Hint: "free some space", Err: errors.New("disk full")}
@@ -450,8 +443,7 @@ func TestTakeoverOfAQuestionOutsideTurns(t *testing.T) {
 // Clause S1.
 func TestState(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "state of mine")
@@ -596,8 +588,7 @@ func TestTurnEndedByLoad(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		t.Run(method, func(t *testing.T) {
 			r := &scripted{release: make(chan struct{})}
-			c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
-			c.initialize()
+			c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 			a, b := folder(t), folder(t)
 			id := c.open(a)
 			prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
@@ -713,16 +704,14 @@ func TestKindsInReplay(t *testing.T) {
 	}
 	r, store := &speaking{updates: slices.Concat(state("1"), history, state("2"))},
 		memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
 	require.Subset(t, shown(t, c.messages(), id), r.updates, "each was shown when it came")
 	c.leave()
 
-	d := connect(t, acp.Options{Store: store, Backend: using(r)})
-	d.initialize()
+	d := start(t, acp.Options{Store: store, Backend: using(r)})
 	before := len(d.messages())
 	d.call("session/resume", rootsParams(id, a))
 	d.call("session/fork", rootsParams(id, a))
@@ -764,14 +753,13 @@ func (r *stating) Open(
 
 // Clause A27.
 func TestStatesInResponse(t *testing.T) {
-	c := connect(t, acp.Options{Backend: func() backend.Backend {
+	c := start(t, acp.Options{Backend: func() backend.Backend {
 		return &stating{speaking{updates: []string{
 			`{"sessionUpdate":"current_mode_update","currentModeId":"old"}`,
 			`{"sessionUpdate":"config_option_update","configOptions":[]}`,
 			`{"sessionUpdate":"usage_update","used":1,"size":9}`,
 		}}}
 	}})
-	c.initialize()
 	a := folder(t)
 	id := c.open(a)
 	require.Equal(t, "end_turn", c.try("session/prompt", promptParams(id, "go")).stopReason(t))
@@ -795,8 +783,7 @@ func TestMultilineUpdates(t *testing.T) {
 			"\"text\":\"a\\nb\"}\r}",
 		"{\"sessionUpdate\":\"_kind\",\n\"x\":[1,\n2]}",
 	}}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	prompt, line := c.request("session/prompt",
@@ -822,8 +809,7 @@ func TestMovedRootIsTold(t *testing.T) {
 	cwd, additional := filepath.Join(folder(t), "cwd"), filepath.Join(folder(t), "additional")
 	for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 		t.Run(method, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			c.initialize()
+			c := start(t, acp.Options{})
 			linkTo(t, cwd, a)
 			linkTo(t, additional, other)
 			id := c.open(cwd, additional)
@@ -941,8 +927,7 @@ func (r *odd) Open(
 
 // Clause P6.
 func TestUnknownMembersOfResultAreKept(t *testing.T) {
-	c := connect(t, acp.Options{Backend: using(&odd{})})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(&odd{})})
 	a := folder(t)
 	id := c.open(a)
 	for _, method := range opening {

@@ -25,16 +25,14 @@ import (
 // Clause A5.
 func TestFailedOpenHasNoEffect(t *testing.T) {
 	r := &scripted{refuse: jsonrpc.Errorf(-32000, "log in first")}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	require.Equal(t, -32000, c.try("session/new", rootsParams("", folder(t))).Error.Code)
 	require.Empty(t, c.list(`{}`))
 }
 
 // Clause A5.
 func TestMaxSessions(t *testing.T) {
-	c := connect(t, acp.Options{}.With(acp.Tuning{MaxSessions: 2}))
-	c.initialize()
+	c := start(t, acp.Options{}.With(acp.Tuning{MaxSessions: 2}))
 	a := folder(t)
 	c.open(a)
 	second := c.open(a)
@@ -46,8 +44,7 @@ func TestMaxSessions(t *testing.T) {
 // Clause W5.
 func TestNewWaitsForNoSession(t *testing.T) {
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
 	turn, line := c.request("session/prompt", promptParams(source, "wait"))
@@ -95,15 +92,13 @@ func TestOrderOfChecks(t *testing.T) {
 	deny, err := workspace.ParseDir(denied)
 	require.NoError(t, err)
 	r, store := &scripted{}, memstore.New(t)
-	other := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
-	other.initialize()
+	other := start(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	foreign := other.open(a)
-	c := connect(t, acp.Options{
+	c := start(t, acp.Options{
 		Store: store, Backend: using(r),
 		Workspace: workspace.Options{MaxRoots: 3,
 			Policy: workspace.Policy{Deny: []workspace.Dir{deny}}},
 	})
-	c.initialize()
 	id := c.open(a)
 	before := string(c.call("session/list", `{}`))
 
@@ -168,8 +163,7 @@ func TestOrderOfChecks(t *testing.T) {
 //
 // Clause A5.
 func TestStateErrors(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
@@ -241,8 +235,7 @@ func altered(params, name, raw string) string {
 // Clauses A2, A3, A4, A5, A16.
 func TestRootsInEveryMethod(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)
 	c.texts(id, "say one")
@@ -308,8 +301,7 @@ func TestRootsInEveryMethod(t *testing.T) {
 //
 // Clause A5.
 func TestViolationLimit(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a := folder(t)
 	many := func(entry string) string {
 		return "[" + strings.Repeat(entry+",", strictjson.MaxItems-1) + entry + "]"
@@ -339,8 +331,7 @@ func TestViolationLimit(t *testing.T) {
 
 // Clause A5.
 func TestTooManyMembersAreRefused(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	m := c.try("session/new", "{"+strings.Repeat(`"a":1,`, strictjson.MaxItems)+`"b":2}`)
 	require.Equal(t, jsonrpc.CodeInvalidParams, m.Error.Code)
 }
@@ -366,8 +357,7 @@ func (r *patient) Open(
 // Clause W6.
 func TestCancelRequestDuringOpen(t *testing.T) {
 	r := &patient{opened: make(chan *workspace.Workspace)}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 2}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 2}))
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	for range 2 {
@@ -394,8 +384,7 @@ func TestCancelRequestDuringOpen(t *testing.T) {
 func TestStateSavedWhileStoring(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
@@ -442,9 +431,8 @@ func TestFencedState(t *testing.T) {
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	store := memstore.New(t)
 	r := &holding{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)}.
+	c := start(t, acp.Options{Store: store, Backend: using(r)}.
 		With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
-	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	before, err := store.Get(t.Context(), sessionstore.ID(id))
@@ -469,8 +457,7 @@ func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 // Clause W6.
 func TestUpdateAfterItsContext(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "mute"))
 	c.send(line, notification("session/cancel", idParams(id)))
@@ -485,8 +472,7 @@ func TestUpdateAfterItsContext(t *testing.T) {
 //
 // Clause A21.
 func TestResponses(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	id := c.open(a, b)
 	for method, want := range map[string][]string{
@@ -504,8 +490,7 @@ func TestResponses(t *testing.T) {
 //
 // Clause A24.
 func TestRootsAreFixed(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	hidden := `{"additionalDirectories":["` + b + `"],"additionalRoots":["` + b + `"],"cwd":"` + b +
 		`"}`

@@ -22,8 +22,7 @@ import (
 
 // Clause W5.
 func TestCancelInSameWrite(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	for range volume.Of(200, 1000) {
 		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -35,8 +34,7 @@ func TestCancelInSameWrite(t *testing.T) {
 // Clause W6.
 func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: time.Millisecond}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
 	c.send(line)
@@ -56,8 +54,7 @@ func TestNothingFollowsCancelledResponse(t *testing.T) {
 // Clause A32.
 func TestDuringATurn(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
@@ -79,8 +76,7 @@ func TestDuringATurn(t *testing.T) {
 
 // Clause W5.
 func TestOrder(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	var lines, ids, prompts []string
@@ -118,8 +114,7 @@ func TestOrder(t *testing.T) {
 func TestEndOfInput(t *testing.T) {
 	notOverRemote(t, turnsGoOn)
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := c.open(a)
 	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
@@ -130,23 +125,20 @@ func TestEndOfInput(t *testing.T) {
 	c.leave()
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Nil(t, c.response(open).Error)
-	d := connect(t, acp.Options{Store: store})
-	d.initialize()
+	d := start(t, acp.Options{Store: store})
 	require.Len(t, d.list(`{}`), 2)
 }
 
 // Clause W11.
 func TestTurnBlocksForSlowClient(t *testing.T) {
-	c := connect(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
-	c.initialize()
+	c := start(t, acp.Options{}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 1 << 10}}))
 	id := c.open(folder(t))
 	require.Len(t, c.texts(id, "count 5000"), 5000)
 }
 
 // Clause A22.
 func TestSessionsAreApart(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a, b := folder(t), folder(t)
 	one, two := c.open(a), c.open(b)
 	require.Contains(t, c.texts(one, "roots")[0], a)
@@ -226,8 +218,7 @@ func TestCallsToTheClient(t *testing.T) {
 // Clause S8.
 func TestPromptIsStoredFirst(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
 	_, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)
@@ -245,8 +236,7 @@ func TestPromptIsStoredFirst(t *testing.T) {
 // Clause P6.
 func TestUnknownMethods(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	require.Equal(t, `{"b":1.0,"a":[1e5]}`, string(c.call("_echo", `{"b":1.0,"a":[1e5]}`)))
 	require.Equal(t, jsonrpc.CodeMethodNotFound, c.try("_other", `{}`).Error.Code)
 	c.send(notification("_hello", `{"x":1}`))
@@ -258,9 +248,8 @@ func TestUnknownMethods(t *testing.T) {
 func TestQueuedPrompt(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: using(r)}.
+	c := start(t, acp.Options{Store: store, Backend: using(r)}.
 		With(acp.Tuning{CancelGrace: patience}))
-	c.initialize()
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
 	second, secondLine := c.request("session/prompt", promptParams(id, "say second"))
@@ -286,8 +275,7 @@ func TestQueuedPrompt(t *testing.T) {
 // Clause W7.
 func TestPromptAfterWaitingPrompt(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	load, loading := c.request("session/load", rootsParams(id, a))
@@ -313,8 +301,7 @@ func TestPromptAfterWaitingPrompt(t *testing.T) {
 // Clause W7.
 func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
 	c.send(line)
@@ -387,8 +374,7 @@ func (s *closing) EndTurn(
 // Clause W5.
 func TestCancelWhileEndIsStored(t *testing.T) {
 	store := &closing{Store: memstore.New(t), step: func() {}}
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
 	c.texts(id, "say one")
 	store.step = func() {
@@ -475,9 +461,8 @@ func (s *stuckSession) Prompt(
 // Clause W5.
 func TestHangingPrompt(t *testing.T) {
 	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)}.
+	c := start(t, acp.Options{Backend: using(r)}.
 		With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
-	c.initialize()
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
 	prompt, line := c.request("session/prompt", promptParams(id, "stuck"))
@@ -504,8 +489,7 @@ func TestHangingPrompt(t *testing.T) {
 func TestHangingTurn(t *testing.T) {
 	notOverRemote(t, turnsGoOn)
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
 	c.send(line)
@@ -519,8 +503,7 @@ func TestHangingTurn(t *testing.T) {
 func TestCommitStoresBeforeItShows(t *testing.T) {
 	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "commit changed"))
 	c.send(line)
@@ -545,8 +528,7 @@ func storedChunks(t *testing.T, store sessionstore.Store, id, text string) (n in
 // A turn that never stops talking is stopped, says why, and the session goes on.
 func TestTurnThatSaysTooMuch(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store}.With(acp.Tuning{TurnBytes: 1 << 20}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store}.With(acp.Tuning{TurnBytes: 1 << 20}))
 	id := c.open(folder(t))
 	prompt, line := c.request("session/prompt", promptParams(id, "flood"))
 	c.send(line)
@@ -569,8 +551,7 @@ func TestTurnThatSaysTooMuch(t *testing.T) {
 // Clause S12.
 func TestEndOfTurnIsStored(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	dir := folder(t)
 	id := c.open(dir)
 	require.NotNil(t, c.try("session/prompt", promptParams(id, "fail")).Error)
@@ -605,8 +586,7 @@ func storedTexts(t *testing.T, store sessionstore.Store, id string) []string {
 // Clause S12.
 func TestRefusedPromptIsNotStored(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	dir := folder(t)
 	id := c.open(dir)
 	refuse := func(prompt string) {
@@ -664,8 +644,7 @@ func TestRefusedPromptIsNotStored(t *testing.T) {
 // Clause S12.
 func TestRefusedPromptDuringATurn(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store, Backend: using(&scripted{overlaps: true})})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(&scripted{overlaps: true})})
 	id := c.open(folder(t))
 	first, line := c.request("session/prompt", promptParams(id, "wait"))
 	c.send(line)

@@ -60,8 +60,7 @@ func TestSetTitle(t *testing.T) {
 
 // Clause A29.
 func TestClearTitle(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say first")
@@ -88,8 +87,7 @@ func TestClearTitle(t *testing.T) {
 //
 // Clause A29.
 func TestChosenTitleKeepsRestOfUpdate(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	c.call("session/set_title", titleParams(id, "mine"))
 	before := len(c.messages())

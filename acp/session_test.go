@@ -43,7 +43,7 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	begun := make(chan struct{})
 	begin := sync.OnceFunc(func() { close(begun) })
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{Wire: jsonrpc.Options{
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{Wire: jsonrpc.Options{
 		MaxQueue: 16 << 10,
 		Tap: func(sent bool, line []byte) {
 			if sent && bytes.Contains(line, []byte(`"messageId":"0"`)) {
@@ -51,7 +51,6 @@ func TestUpdatesAroundResponse(t *testing.T) {
 			}
 		},
 	}}))
-	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		host = h
@@ -91,8 +90,7 @@ func TestUpdatesAroundResponse(t *testing.T) {
 // Clause W11.
 func TestBufferLimit(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	fit := func(text string) (n int) {
 		r.opened = func(_ backend.Activation, h backend.Host) {
 			for n = 0; n < 2000; n++ {
@@ -114,9 +112,8 @@ func TestBufferLimit(t *testing.T) {
 // Clause W6.
 func TestBlockedUpdate(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)}.
+	c := start(t, acp.Options{Backend: using(r)}.
 		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
-	c.initialize()
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
@@ -151,8 +148,7 @@ func TestBlockedUpdate(t *testing.T) {
 func TestTitleIsStoredInTheBackground(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
-	c := connect(t, acp.Options{Store: store, Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
@@ -238,8 +234,7 @@ func firstError(a backend.Activation) error {
 // Clause S4.
 func TestStoreRecovers(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
@@ -258,8 +253,7 @@ func TestStoreRecovers(t *testing.T) {
 // Clause A29.
 func TestBackendTitle(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	var host backend.Host
 	r.opened = func(_ backend.Activation, h backend.Host) { host = h }
 	id := c.open(folder(t))
@@ -522,9 +516,8 @@ func TestStoppedClient(t *testing.T) {
 // Clause W11.
 func TestCancelWhileClientDoesNotRead(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)}.
+	c := start(t, acp.Options{Backend: using(r)}.
 		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
-	c.initialize()
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000000"))
 	other, otherLine := c.request("session/prompt", promptParams(waiting, "wait"))
@@ -549,8 +542,7 @@ func TestCancelWhileClientDoesNotRead(t *testing.T) {
 // Clause W6.
 func TestCancelWaitingLoad(t *testing.T) {
 	r := &scripted{hold: make(chan struct{})}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	first, firstLine := c.request("session/resume", rootsParams(id, a))
