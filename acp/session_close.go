@@ -141,13 +141,10 @@ func (c *connection) delete(
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}
-	if err := a.snapshots().Remove(string(s.ID)); err != nil {
-		a.log.Warn("cannot remove the snapshots of the deleted session", "session", s.ID,
-			"error", err)
-	}
-	if err := a.consents().ForgetSession(string(s.ID)); err != nil {
-		a.log.Warn("cannot forget the folders of the deleted session", "session", s.ID,
-			"error", err)
+	err = errors.Join(a.snapshots().Remove(string(s.ID)), a.consents().ForgetSession(string(s.ID)))
+	if err != nil {
+		a.log.Warn("cannot remove the snapshots and folders of the deleted session",
+			"session", s.ID, "error", err)
 	}
 	return result, nil
 }

@@ -228,7 +228,6 @@ func (s *session) runTurn(
 		s.spending.DropTurn()
 		return nil, errNotRun
 	}
-	updates.metered.Store(true)
 	return work()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -38,11 +39,10 @@ const stopCancelled = sdk.StopReasonCancelled
 
 // stopReason returns the stop reason of a prompt, "" if it failed or its result has none.
 func (o outcome) stopReason() sdk.StopReason {
-	var reason sdk.StopReason
-	if o.err != nil || json.Unmarshal(members(o.result)["stopReason"], &reason) != nil {
+	if o.err != nil {
 		return ""
 	}
-	return reason
+	return sdk.StopReason(strictjson.FindText(o.result, "stopReason"))
 }
 
 // serve runs the turn of r, and waits for its end as long as the client is connected. ctx is the
@@ -141,7 +141,7 @@ func (p *prompted) finishTurn(updates *turnUpdates, o outcome) outcome {
 	t.Over()
 	s := updates.end() // a command may have opened it again
 	p.session = s
-	if updates.metered.Load() {
+	if t.StartedIn(s) {
 		o.result = s.endSpending(t, p.from, o.result)
 	}
 	o = s.outcomeOf(t, o)

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -14,8 +13,6 @@ import (
 type turnUpdates struct {
 	turn *turns.Turn
 	said tasks.Guarded[saidInTurn]
-	// metered means that what the turn uses is counted, because the backend has the prompt.
-	metered atomic.Bool
 }
 
 // saidInTurn is what was said in a turn, and where.
