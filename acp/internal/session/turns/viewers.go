@@ -304,18 +304,31 @@ func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
 	}
 }
 
-// followLocked starts to send a viewer what is kept for it, until it has caught up.
+// followLocked starts to send a viewer what is kept for it, until it has caught up and has room.
 func (v *Viewers[C]) followLocked(w *viewer[C]) {
 	w.state = behind
 	v.options.Go(func() {
 		for w.tenure.Err() == nil {
 			if room := w.client.Room(); room != nil {
-				_ = v.await(w.tenure, w, room, nil)
+				v.await(w, room)
 			} else if !v.sendKept(w) {
 				return
 			}
 		}
 	})
+}
+
+// await waits until room, that of a viewer, is closed. A viewer that takes nothing for too long is
+// dropped.
+func (v *Viewers[C]) await(w *viewer[C], room <-chan struct{}) {
+	late := time.NewTimer(v.options.Patience)
+	defer late.Stop()
+	select {
+	case <-room:
+	case <-w.tenure.Done():
+	case <-late.C:
+		v.drop(w)
+	}
 }
 
 // sendKept sends a viewer the first message that is kept for it, and reports whether there was one.
@@ -349,26 +362,6 @@ func (v *Viewers[C]) nextKept(w *viewer[C]) (m message[C], more bool) {
 	return m, true
 }
 
-// await waits until room is closed, that of a viewer, or changed is, or ctx ends. A viewer that
-// takes nothing for too long is dropped.
-func (v *Viewers[C]) await(
-	ctx context.Context, w *viewer[C], room, changed <-chan struct{},
-) error {
-	late := time.NewTimer(v.options.Patience)
-	defer late.Stop()
-	select {
-	case <-room:
-	case <-changed:
-	case <-late.C:
-		if w != nil {
-			v.drop(w)
-		}
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return nil
-}
-
 // drop removes a viewer that is too slow.
 func (v *Viewers[C]) drop(w *viewer[C]) {
 	v.mu.Lock()
@@ -382,49 +375,40 @@ func (v *Viewers[C]) drop(w *viewer[C]) {
 	v.options.Slow(w.client, alone)
 }
 
-// awaitRoom returns the viewers once one of those that read has room, or none reads yet. If none
-// takes anything for too long, they are dropped.
+// awaitRoom returns the viewers once one of those that read has room, or none reads yet.
 func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
 	for {
 		all, changed := v.current()
-		w, room, full := v.full(all)
-		if !full {
+		if !v.full(all) {
 			return all, nil
 		}
-		if err := v.await(ctx, w, room, changed); err != nil {
-			return nil, err
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// full reports whether no viewer has room. If none has, it returns the first live one, for whose
-// room the caller waits: a response could overtake what is kept for it. Messages for the others are
-// kept.
-func (v *Viewers[C]) full(all []*viewer[C]) (w *viewer[C], room <-chan struct{}, full bool) {
+// full reports whether no viewer has room. Those that are live have to catch up then.
+func (v *Viewers[C]) full(all []*viewer[C]) (full bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var others []*viewer[C]
-	for _, next := range all {
-		if next.state == live {
-			itsRoom := next.client.Room()
-			if itsRoom == nil {
-				return nil, nil, false
-			}
-			if w == nil {
-				w, room = next, itsRoom
-			} else {
-				others = append(others, next)
-			}
+	for _, w := range all {
+		if w.state == live && w.client.Room() == nil {
+			return false
 		}
-		full = full || next.state >= behind
+		full = full || w.state >= behind
 	}
 	if v.hurried > 0 {
-		return nil, nil, false
+		return false
 	}
-	for _, next := range others {
-		v.followLocked(next)
+	for _, w := range all {
+		if w.state == live && w.tenure.Err() == nil {
+			v.followLocked(w)
+		}
 	}
-	return w, room, full
+	return full
 }
 
 // Settle waits until c was sent everything that is kept for it and has room for a response, or ctx
