@@ -33,7 +33,7 @@ func (h *home) session(id sessionstore.ID) *session {
 func (h *home) leave(c *connection) {
 	c.left.Store(true)
 	for _, s := range h.queues.Active() {
-		s.closeWhenIdle(s.viewers.Leave(c), c.graceNow())
+		s.leave(c)
 	}
 }
 

@@ -60,7 +60,7 @@ func (o *opening) join(
 	}
 	defer func() {
 		if err != nil {
-			o.previous.closeWhenIdle(v.Leave(o.from), o.from.graceNow())
+			o.previous.leave(o.from)
 		}
 	}()
 	o.at.Narrow()

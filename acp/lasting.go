@@ -9,10 +9,17 @@ import (
 // The turns of a remote client outlive its connection: they go on with the other viewers of the
 // session, or without any, until they end or the grace has passed.
 
-// closeWhenIdle waits up to the given time for the turns of s to end, then closes s, which has lost its last
-// viewer. It stops if a client opens s and so closes back. It does nothing if back is nil: s still
-// has a viewer.
-func (s *session) closeWhenIdle(back <-chan struct{}, during time.Duration) {
+// leave takes a client from the viewers of s.
+func (s *session) leave(c *connection) {
+	if s.viewers.Leave(c) {
+		s.closeWhenIdle(c.graceNow())
+	}
+}
+
+// closeWhenIdle closes s if it has no viewer that may answer, once its turns have ended or the given
+// time has passed. It stops if such a viewer comes.
+func (s *session) closeWhenIdle(during time.Duration) {
+	back := s.viewers.Alone()
 	if back == nil {
 		return
 	}

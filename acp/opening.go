@@ -365,7 +365,7 @@ func (o *opening) goOn(r *jsonrpc.Request, s *session) {
 		if o.from.HasLeft() { // while it was opening s
 			s.viewers.Leave(o.from)
 		}
-		s.closeWhenIdle(s.viewers.Alone(), o.from.graceNow())
+		s.closeWhenIdle(o.from.graceNow())
 	})
 }
 

@@ -92,7 +92,7 @@ func (c *connection) close(
 		return nil, errNotActive(s.id)
 	}
 	if v.OthersAnswer(c) || !c.peer.Role.may(acts) {
-		s.closeWhenIdle(v.Leave(c), c.graceNow())
+		s.leave(c)
 		return nil, nil
 	}
 	return endActive(ctx, closing, at, params.Without(protocol.SessionID))

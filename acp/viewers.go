@@ -44,12 +44,12 @@ func newViewers(a *agent, first *connection, id sessionstore.ID) *viewers {
 }
 
 // dropped tells a client that it was too slow. Turns go on without a viewer for a while.
-func (v *viewers) dropped(c *connection, alone <-chan struct{}) {
+func (v *viewers) dropped(c *connection) {
 	v.agent.log.Info("a client is too slow to be shown the session", "session", v.address.id)
 	c.tell(v.address, "\n\nThis window took too long to read, so the rest is not shown here. "+
 		"Load the session again to see it.\n")
 	if s := v.agent.home.session(v.address.id); s != nil {
-		s.closeWhenIdle(alone, c.graceNow())
+		s.closeWhenIdle(c.graceNow())
 	}
 }
 

@@ -48,9 +48,8 @@ type Viewers[C Client] struct {
 type ViewerOptions[C Client] struct {
 	// Go starts a goroutine that ends soon after its viewer has left.
 	Go func(do func())
-	// Slow is called after a viewer was dropped because it was too slow. If it was the last one,
-	// alone is closed when another client comes; otherwise it is nil.
-	Slow func(c C, alone <-chan struct{})
+	// Slow is called after a viewer was dropped because it was too slow.
+	Slow func(c C)
 	// Patience is how long a viewer may take nothing while messages wait for it. Default: any time.
 	Patience time.Duration
 }
@@ -165,39 +164,29 @@ func (v *Viewers[C]) Release(c C) {
 	}
 }
 
-// Leave removes c from the viewers. If no viewer is left that may answer, Leave returns a channel
-// that is closed when one comes, otherwise nil. When Leave returns, nothing is sent to c any more.
-func (v *Viewers[C]) Leave(c C) (alone <-chan struct{}) {
+// Leave removes c from the viewers, and reports whether it was one. When Leave returns, nothing is
+// sent to c any more.
+func (v *Viewers[C]) Leave(c C) bool {
 	v.mu.Lock()
 	i := v.indexLocked(c)
 	if i < 0 {
 		v.mu.Unlock()
-		return nil
+		return false
 	}
 	w := v.all[i]
-	alone = v.removeLocked(i)
+	v.removeLocked(i)
 	v.mu.Unlock()
 	w.sending.Lock()
 	defer w.sending.Unlock()
-	return alone
+	return true
 }
 
-func (v *Viewers[C]) removeLocked(i int) (alone <-chan struct{}) {
+func (v *Viewers[C]) removeLocked(i int) {
 	w := v.all[i]
 	w.end()
 	w.kept, w.bytes = nil, 0
 	v.all = slices.Delete(slices.Clone(v.all), i, i+1)
 	v.changeLocked()
-	return v.aloneLocked()
-}
-
-// aloneLocked returns nil if there is a viewer that may answer, otherwise a channel that is closed
-// when one comes.
-func (v *Viewers[C]) aloneLocked() <-chan struct{} {
-	if slices.ContainsFunc(v.all, func(w *viewer[C]) bool { return w.client.Answers() }) {
-		return nil
-	}
-	return v.came
 }
 
 // Has reports whether c is a viewer.
@@ -234,7 +223,10 @@ func (v *Viewers[C]) Clients() []C {
 func (v *Viewers[C]) Alone() <-chan struct{} {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.aloneLocked()
+	if slices.ContainsFunc(v.all, func(w *viewer[C]) bool { return w.client.Answers() }) {
+		return nil
+	}
+	return v.came
 }
 
 // Close removes all viewers.
@@ -370,9 +362,9 @@ func (v *Viewers[C]) drop(w *viewer[C]) {
 		v.mu.Unlock()
 		return
 	}
-	alone := v.removeLocked(i)
+	v.removeLocked(i)
 	v.mu.Unlock()
-	v.options.Slow(w.client, alone)
+	v.options.Slow(w.client)
 }
 
 // awaitRoom returns the viewers once one of those that read has room, or none reads yet.

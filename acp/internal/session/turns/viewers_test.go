@@ -79,7 +79,7 @@ func newRoom(t *testing.T, first *window, patience time.Duration) *room {
 	r := &room{t: t, slow: make(chan *window, 10)}
 	r.Viewers = turns.NewViewers(first, turns.ViewerOptions[*window]{
 		Go:   r.running.Go,
-		Slow: func(w *window, _ <-chan struct{}) { r.slow <- w }, Patience: patience})
+		Slow: func(w *window) { r.slow <- w }, Patience: patience})
 	t.Cleanup(func() {
 		r.Close()
 		r.running.Wait()
