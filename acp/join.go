@@ -89,12 +89,6 @@ func (o *opening) join(
 	return c.result, nil
 }
 
-// show sends the client that loads an update, and waits until it has room.
-func (o *opening) show(ctx context.Context, u backend.Update) error {
-	o.pace.wait(ctx)
-	return o.from.sendUpdate(ctx, o.previous.address, u, forAnother)
-}
-
 // maxPasses limits how often a history is read to show what came while it was shown before.
 const maxPasses, fewUpdates = 5, 200
 

@@ -25,7 +25,7 @@ import (
 type opening struct {
 	agent    *agent // runs the session
 	cause    backend.Cause
-	id       sessionstore.ID // for the client
+	address  // for the client
 	params   sessionParams
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	at       *ticket          // in the session's queue
@@ -60,7 +60,7 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 // the backend needs them to end. If open fails, it closes whatever it has opened.
 func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Lease, err error) {
 	a := o.agent
-	s := &session{agent: a, storeID: o.id, address: newAddress(o.id), params: o.params,
+	s := &session{agent: a, storeID: o.id, address: o.address, params: o.params,
 		viewers: o.viewers, gate: gate.New(),
 		scanning: make(chan struct{}, 1), outside: make(chan struct{}, 1)}
 	if !o.isNew() {

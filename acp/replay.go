@@ -16,7 +16,7 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 		return err
 	}
 	if !shown {
-		if err := o.replayHistory(ctx, s.address, s.hasChild); err != nil {
+		if err := o.replayHistory(ctx, s.hasChild); err != nil {
 			return err
 		}
 	}
@@ -32,7 +32,7 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 		if learns[u.Kind] {
 			continue
 		}
-		if err := s.showTo(ctx, o.from, s.announce(u), asItComes); err != nil {
+		if err := s.showTo(ctx, o.from, s.announce(u)); err != nil {
 			return err
 		}
 	}
@@ -41,14 +41,8 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
 // as failed, except those of children that the backend has.
-func (o *opening) replayHistory(
-	ctx context.Context, as address, hasChild func(key string) bool,
-) error {
+func (o *opening) replayHistory(ctx context.Context, hasChild func(key string) bool) error {
 	open, children := calls.Open{}, openChildren{}
-	show := func(u backend.Update) error {
-		o.pace.wait(ctx)
-		return o.from.sendUpdate(ctx, as, u, forAnother)
-	}
 	history := o.agent.options.Store.History(ctx, o.source.ID)
 	for u, err := range sessionstore.Joined(history) {
 		if err != nil {
@@ -56,14 +50,20 @@ func (o *opening) replayHistory(
 		}
 		open.Note(u)
 		children.note(u)
-		if err := show(u); err != nil {
+		if err := o.show(ctx, u); err != nil {
 			return err
 		}
 	}
 	for _, u := range append(open.Failures(hasChild), children.lost(hasChild)...) {
-		if err := show(u); err != nil {
+		if err := o.show(ctx, u); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// show sends the client that loads what is stored, and waits until it has room.
+func (o *opening) show(ctx context.Context, u backend.Update) error {
+	o.pace.wait(ctx)
+	return o.from.sendUpdate(ctx, o.address, u, forAnother)
 }

@@ -106,7 +106,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		}
 		if to.shows {
 			r.opening.pace.wait(ctx)
-			if err := s.showTo(ctx, r.opening.from, u, asItComes); err != nil {
+			if err := s.showTo(ctx, r.opening.from, u); err != nil {
 				return err
 			}
 		}

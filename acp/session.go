@@ -207,10 +207,8 @@ func (s *session) show(ctx context.Context, u backend.Update) error {
 }
 
 // showTo sends one client an update without recording it, and waits until the client has room.
-func (s *session) showTo(
-	ctx context.Context, to *connection, u backend.Update, when occasion,
-) error {
-	return to.sendUpdate(ctx, s.address, u, max(when, to.occasionFrom(s.agent)))
+func (s *session) showTo(ctx context.Context, to *connection, u backend.Update) error {
+	return to.sendUpdate(ctx, s.address, u, to.occasionFrom(s.agent))
 }
 
 // failed handles a failed write to the store. It ends the running turns, and also the session if

@@ -13,8 +13,7 @@ import (
 func (c *connection) archive(
 	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	a := c.runner(at.Queue)
-	s, err := c.stored(ctx, at.Queue.ID)
+	s, a, err := c.stored(ctx, at.Queue)
 	if err == nil {
 		err = c.remove(ctx, closing, at)
 	}
@@ -31,8 +30,7 @@ func (c *connection) archive(
 func (c *connection) unarchive(
 	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	a := c.runner(at.Queue)
-	s, err := c.stored(ctx, at.Queue.ID)
+	s, a, err := c.stored(ctx, at.Queue)
 	if err == nil {
 		err = a.options.Store.Unarchive(ctx, s.ID)
 	}

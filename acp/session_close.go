@@ -50,15 +50,19 @@ func queued(kind turns.RequestKind, do queuedFunc, texts ...string) acceptFunc {
 	}
 }
 
-// stored returns a stored session, which must belong to the client's agent.
+// stored returns the stored session of a queue, which must belong to the client's agent, and the
+// agent that runs it, the client's own if it is not active.
 func (c *connection) stored(
-	ctx context.Context, id sessionstore.ID,
-) (sessionstore.Session, error) {
-	if err := c.initialized(ctx); err != nil {
-		return sessionstore.Session{}, err
+	ctx context.Context, q *queue,
+) (s sessionstore.Session, runs *agent, err error) {
+	runs = c.agent
+	if active := q.Active(); active != nil {
+		runs = active.agent
 	}
-	s, err := c.agent.sessions.Stored(ctx, id)
-	return s, protocolError(err)
+	if err = c.initialized(ctx); err == nil {
+		s, err = c.agent.sessions.Stored(ctx, q.ID)
+	}
+	return s, runs, protocolError(err)
 }
 
 // pass passes a request about a stored session on to an agent that serves it, and returns the
@@ -67,14 +71,6 @@ func (a *agent) pass(
 	ctx context.Context, method string, s sessionstore.Session, params strictjson.Object,
 ) json.RawMessage {
 	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
-}
-
-// runner returns the agent that runs the session of a queue, the client's own if it is not active.
-func (c *connection) runner(q *queue) *agent {
-	if s := q.Active(); s != nil {
-		return s.agent
-	}
-	return c.agent
 }
 
 // close closes a session for the client. If the session has other viewers that may answer, or the
@@ -127,8 +123,7 @@ func endActive(
 func (c *connection) delete(
 	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	a := c.runner(at.Queue)
-	s, err := c.stored(ctx, at.Queue.ID)
+	s, a, err := c.stored(ctx, at.Queue)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
 		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err

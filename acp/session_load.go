@@ -35,7 +35,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			return nil, err
 		}
 		hurried()
-		o := &opening{agent: c.agent, cause: cause, id: p.id, params: p, at: at, from: c,
+		o := &opening{agent: c.agent, cause: cause, address: newAddress(p.id), params: p, at: at, from: c,
 			pace: c.pace(request)}
 		return o.load(ctx, r)
 	})(c, ctx, r)
@@ -97,16 +97,14 @@ func (o *opening) view(ctx context.Context) error {
 	if o.source.Unstored {
 		return errUnknownSession(o.id)
 	}
-	as := newAddress(o.id)
 	if o.cause == backend.Load {
-		err := o.replayHistory(ctx, as, func(string) bool { return true })
-		if err != nil {
+		if err := o.replayHistory(ctx, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
 	states, err := o.agent.options.Store.States(ctx, o.source.ID)
 	for _, u := range states {
-		err = cmp.Or(err, o.from.sendUpdate(ctx, as, u, forAnother))
+		err = cmp.Or(err, o.show(ctx, u))
 	}
 	return err
 }

@@ -16,8 +16,7 @@ var titleShape = keys(protocol.SessionID, "title", "_meta")
 func (c *connection) setTitle(
 	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	a := c.runner(at.Queue)
-	stored, err := c.stored(ctx, at.Queue.ID)
+	stored, a, err := c.stored(ctx, at.Queue)
 	if err != nil {
 		return nil, err
 	}

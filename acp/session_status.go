@@ -9,7 +9,7 @@ import (
 
 // status serves session/status, which asks whether the session is active here.
 func (c *connection) status(ctx, _ context.Context, at *ticket, _ strictjson.Object) (json.RawMessage, error) {
-	if _, err := c.stored(ctx, at.Queue.ID); err != nil {
+	if _, _, err := c.stored(ctx, at.Queue); err != nil {
 		return nil, err
 	}
 	if at.Queue.Active() != nil {
