@@ -11,11 +11,7 @@ import (
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (o *opening) replay(ctx context.Context, s *session) error {
-	shown, err := s.replay.isShown(ctx)
-	if err != nil {
-		return err
-	}
-	if !shown {
+	if !s.replay.shown.Load() {
 		if err := o.replayHistory(ctx, s.hasChild); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
@@ -20,13 +21,13 @@ import (
 type agentReplay struct {
 	opening  *opening
 	endTurns func() error // opening.endTurns, once
+	shown    atomic.Bool  // the client is shown it as it comes
 	replayed tasks.Guarded[replayed]
 }
 
 // replayed is what the backend has replayed so far.
 type replayed struct {
 	stored   *record.End
-	shows    bool                   // it is shown as it comes
 	recorder *sessionstore.Recorder // nil unless the backend replays a history
 	draft    sessionstore.Draft     // the recorder's until it is closed; nil if there is nothing to add
 	children *record.ChildLimit
@@ -43,31 +44,24 @@ func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
 	if to.stored, err = r.readStored(ctx); err != nil {
 		return err
 	}
-	to.shows = to.stored == nil && o.cause == backend.Load
+	r.shown.Store(to.stored == nil && o.cause == backend.Load)
 	to.children = o.agent.newChildLimit()
-	to.recorder = sessionstore.NewRecorder(
-		func(ctx context.Context, segment []sessionstore.Update) error {
-			return o.agent.tasks.Guard("session store", func() error {
-				return to.append(ctx, o, segment)
-			})
-		}, o.agent.options.tuning.Recorder)
-	return nil
-}
-
-// append appends a segment to the draft.
-func (r *replayed) append(
-	ctx context.Context, o *opening, segment []sessionstore.Update,
-) (err error) {
-	if r.draft == nil {
-		var stored sessionstore.ID // see Histories.NewDraft
-		if !o.source.Unstored {
-			stored = o.source.ID
-		}
-		if r.draft, err = o.agent.options.Store.NewDraft(ctx, stored); err != nil {
-			return err
-		}
+	var of sessionstore.ID // see Histories.NewDraft
+	if !o.source.Unstored {
+		of = o.source.ID
 	}
-	return r.draft.Append(ctx, segment)
+	add := func(ctx context.Context, segment []sessionstore.Update) error {
+		return o.agent.tasks.Guard("session store", func() (err error) {
+			if to.draft == nil {
+				if to.draft, err = o.agent.options.Store.NewDraft(ctx, of); err != nil {
+					return err
+				}
+			}
+			return to.draft.Append(ctx, segment)
+		})
+	}
+	to.recorder = sessionstore.NewRecorder(add, o.agent.options.tuning.Recorder)
+	return nil
 }
 
 // readStored returns the end of the stored history, nil if there is none.
@@ -104,7 +98,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 				return err
 			}
 		}
-		if to.shows {
+		if r.shown.Load() {
 			r.opening.pace.wait(ctx)
 			if err := s.showTo(ctx, r.opening.from, u); err != nil {
 				return err
@@ -115,15 +109,6 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		}
 		return to.recorder.Record(ctx, u)
 	})
-}
-
-// isShown reports whether the history was shown as the backend replayed it.
-func (r *agentReplay) isShown(ctx context.Context) (shown bool, err error) {
-	err = r.replayed.With(ctx, func(of *replayed) error {
-		shown = of.shows
-		return nil
-	})
-	return shown, err
 }
 
 // take returns what was replayed and is to be added to the stored history, or nil.
