@@ -325,6 +325,13 @@ func (c *client) request(method, params string) (id, line string) {
 	return fmt.Sprint(n), rawrpc.Request(n, method, json.RawMessage(params))
 }
 
+// post sends a request and returns its id.
+func (c *client) post(method, params string) (id string) {
+	id, line := c.request(method, params)
+	c.send(line)
+	return id
+}
+
 func notification(method, params string) string {
 	return rawrpc.Notification(method, json.RawMessage(params))
 }

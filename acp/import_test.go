@@ -219,8 +219,7 @@ func TestImportByCwd(t *testing.T) {
 	c := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}}))
 	c.list(`{}`)
 	byCwd := start(t, acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Wait: patience}}))
-	_, line := byCwd.request("session/list", `{}`)
-	byCwd.send(line)
+	byCwd.post("session/list", `{}`)
 	titles := func(cwd string) (titles []string) {
 		for _, s := range byCwd.list(encode(map[string]any{"cwd": cwd})) {
 			titles = append(titles, s.Title)
@@ -402,8 +401,7 @@ func TestNextPageDuringTheFirstImport(t *testing.T) {
 		require.NoError(t, json.Unmarshal(c.call("session/list", `{}`), &page))
 		return page.NextCursor != ""
 	}, patience, time.Millisecond)
-	id, line := c.request("session/list", encode(map[string]any{"cursor": page.NextCursor}))
-	c.send(line)
+	id := c.post("session/list", encode(map[string]any{"cursor": page.NextCursor}))
 	close(r.hangs)
 	page.NextCursor = ""
 	require.NoError(t, json.Unmarshal(c.response(id).Result, &page))

@@ -105,8 +105,7 @@ func TestJoinAfterEachUpdate(t *testing.T) {
 				first := connect()
 				id := first.open(dir)
 				require.Equal(t, []string{"before"}, first.texts(id, "say before"))
-				_, line := first.request("session/prompt", promptParams(id, "steps x"))
-				first.send(line)
+				first.post("session/prompt", promptParams(id, "steps x"))
 				for i := range cut {
 					r.next <- struct{}{}
 					first.await(0, said(fmt.Sprintf("%d,", i)))
@@ -150,8 +149,7 @@ func TestJoinAfterEachUpdate(t *testing.T) {
 func (c *client) beginTurn(id, prompt, says string) (request string) {
 	c.t.Helper()
 	before := len(c.messages())
-	request, line := c.request("session/prompt", promptParams(id, prompt))
-	c.send(line)
+	request = c.post("session/prompt", promptParams(id, prompt))
 	c.await(before, said(says))
 	return request
 }
@@ -204,8 +202,7 @@ func TestQuestionIsAskedAgain(t *testing.T) {
 			id := first.open(dir)
 			ask := `call session/request_permission {"toolCall":{"toolCallId":"t1","title":"T"},` +
 				`"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}`
-			_, line := first.request("session/prompt", promptParams(id, ask))
-			first.send(line)
+			first.post("session/prompt", promptParams(id, ask))
 			if asked == "before it left" {
 				first.await(0, func(m message) bool { return m.Method == "session/request_permission" })
 			}
@@ -304,8 +301,7 @@ func TestShutdownWithTurnOfNobody(t *testing.T) {
 		s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
 		c := connect()
 		id := c.open(dir)
-		_, line := c.request("session/prompt", promptParams(id, "steps x"))
-		c.send(line)
+		c.post("session/prompt", promptParams(id, "steps x"))
 		r.next <- struct{}{}
 		c.leave()
 		ctx, giveUp := context.WithCancel(t.Context())
@@ -331,8 +327,7 @@ func TestEndOfPrincipal(t *testing.T) {
 	left, stays := connect(), connect()
 	for _, c := range []*client{left, stays} {
 		id := c.open(dir)
-		_, line := c.request("session/prompt", promptParams(id, "wait"))
-		c.send(line)
+		c.post("session/prompt", promptParams(id, "wait"))
 		c.await(0, said("waiting"))
 	}
 	left.leave()

@@ -21,8 +21,7 @@ func TestCancelDoesNotQueue(t *testing.T) {
 	prompt, line := c.request("session/prompt", promptParams(id, "say waited"))
 	c.send(loading, line, notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "while the load is at work")
-	next, line := c.request("session/prompt", promptParams(id, "say next"))
-	c.send(line)
+	next := c.post("session/prompt", promptParams(id, "say next"))
 	for _, m := range c.messages() {
 		require.False(t, isResponse(load)(m))
 	}
@@ -40,8 +39,7 @@ func TestPromptBehindAFailedLoad(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
-	running, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	running := c.post("session/prompt", promptParams(id, "wait"))
 	queued, rejected := c.busy(id)
 	require.NotNil(t, rejected.Error)
 

@@ -189,8 +189,7 @@ func TestCancelWhileFolderIsAdded(t *testing.T) {
 		<-finish
 	}
 	r.mu.Unlock()
-	prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+a))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "/roots add "+a))
 	<-opening
 	c.send(notification("session/cancel", idParams(id)))
 	c.list(`{}`) // the cancellation has been read
@@ -325,8 +324,7 @@ func TestRootsCommandAmongOtherRequests(t *testing.T) {
 	asked := func(id string) (prompt string) {
 		t.Helper()
 		before := len(c.questions())
-		prompt, line := c.request("session/prompt", promptParams(id, "/roots add "+b))
-		c.send(line)
+		prompt = c.post("session/prompt", promptParams(id, "/roots add "+b))
 		require.Eventually(t, func() bool {
 			return len(c.questions()) > before
 		}, patience, time.Millisecond)
@@ -357,8 +355,7 @@ func TestRootsCommandAmongOtherRequests(t *testing.T) {
 	require.Nil(t, c.try("session/set_mode", idParams(id)).Error)
 	require.Equal(t, bracketed(cwd, a), c.roots(id))
 	require.Equal(t, "cancelled", func() string {
-		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-		c.send(line)
+		prompt := c.post("session/prompt", promptParams(id, "wait"))
 		c.await(0, said("waiting"))
 		c.send(notification("session/cancel", idParams(id)))
 		return c.response(prompt).stopReason(t)

@@ -142,8 +142,7 @@ func TestUpdatedAt(t *testing.T) {
 	c.list(`{}`)
 	c.call("session/load", rootsParams(id, a))
 	require.Equal(t, created, c.find(id).UpdatedAt)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	started := c.find(id).UpdatedAt
 	require.GreaterOrEqual(t, started, now)

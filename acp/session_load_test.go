@@ -32,12 +32,10 @@ func TestDeleteOfDeletedSession(t *testing.T) {
 	old.initialize()
 	newer.initialize()
 	id := old.open(folder(t))
-	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "wait"))
 	old.await(0, said("waiting"))
 	newer.call("session/delete", idParams(id))
-	deletion, line := old.request("session/delete", idParams(id))
-	old.send(line)
+	deletion := old.post("session/delete", idParams(id))
 	require.Nil(t, old.response(deletion).Error)
 	_, at := old.await(0, isResponse(deletion))
 	require.Equal(t, []string{"cancelled"}, stopReasons(t, old.messages()[:at], prompt))
@@ -64,8 +62,7 @@ func TestLoadAfterFence(t *testing.T) {
 	newer.initialize()
 	a := folder(t)
 	id := old.open(a)
-	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "wait"))
 	old.await(0, said("waiting"))
 	newer.call("session/load", rootsParams(id, a))
 	newer.texts(id, "say yours")
@@ -116,11 +113,9 @@ func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
 	c.await(0, said("stubborn"))
-	load, line := c.request("session/load", rootsParams(id, a, b))
-	c.send(line)
+	load := c.post("session/load", rootsParams(id, a, b))
 	require.Eventually(t, func() bool {
 		return len(c.find(id).AdditionalDirectories) == 1
 	}, patience, time.Millisecond)
@@ -210,8 +205,7 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	r.refuse = errors.New("not today")
 	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
@@ -231,8 +225,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 	c := start(t, acp.Options{Store: store})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
 		Hint: "free some space", Err: errors.New("disk full")}
@@ -293,8 +286,7 @@ func TestTakeoverDuringTurn(t *testing.T) {
 	a := folder(t)
 	id := old.open(a)
 	old.texts(id, "say mine")
-	prompt, line := old.request("session/prompt", promptParams(id, "drip"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "drip"))
 	old.await(0, said("drip"))
 	newer.call("session/load", rootsParams(id, a))
 	m := old.response(prompt)
@@ -340,8 +332,7 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 				With(acp.Tuning{LeaseCheck: time.Hour}))
 			a := folder(t)
 			id := old.open(a)
-			prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
-			old.send(line)
+			prompt := old.post("session/prompt", promptParams(id, "stubborn"))
 			old.await(0, said("stubborn"))
 			time.Sleep(300 * time.Millisecond) // until that is stored
 			test.take(newer, id, a)
@@ -367,8 +358,7 @@ func TestUpdatesAfterTakeover(t *testing.T) {
 	old, newer := twoWindows(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := old.open(a)
-	prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "stubborn"))
 	old.await(0, said("stubborn"))
 	time.Sleep(300 * time.Millisecond) // until that is stored
 	newer.call("session/load", rootsParams(id, a))
@@ -389,8 +379,7 @@ func TestTakeoverWhileAgentIsSilent(t *testing.T) {
 	old, newer := twoWindows(t, acp.Options{})
 	a := folder(t)
 	id := old.open(a)
-	prompt, line := old.request("session/prompt", promptParams(id, "wait"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "wait"))
 	old.await(0, said("waiting"))
 	time.Sleep(300 * time.Millisecond) // until that is stored
 	newer.call("session/load", rootsParams(id, a))
@@ -557,8 +546,7 @@ func TestConcurrentTakeovers(t *testing.T) {
 	newer.initialize()
 	a := folder(t)
 	id := old.open(a)
-	prompt, line := old.request("session/prompt", promptParams(id, "stubborn"))
-	old.send(line)
+	prompt := old.post("session/prompt", promptParams(id, "stubborn"))
 	old.await(0, said("stubborn"))
 	taken := make(chan struct{})
 	store.activating = func() {
@@ -567,8 +555,7 @@ func TestConcurrentTakeovers(t *testing.T) {
 		newer.call("session/load", rootsParams(id, a))
 		newer.texts(id, "say yours")
 	}
-	load, line := old.request("session/load", rootsParams(id, a))
-	old.send(line)
+	load := old.post("session/load", rootsParams(id, a))
 	<-taken
 	require.Eventually(t, func() bool {
 		return newer.try("session/prompt", promptParams(id, "say lost")).Error != nil
@@ -591,12 +578,10 @@ func TestTurnEndedByLoad(t *testing.T) {
 			c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 			a, b := folder(t), folder(t)
 			id := c.open(a)
-			prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-			c.send(line)
+			prompt := c.post("session/prompt", promptParams(id, "stubborn"))
 			c.await(0, said("stubborn"))
 			begun := c.find(id).UpdatedAt
-			load, line := c.request(method, rootsParams(id, a, b))
-			c.send(line)
+			load := c.post(method, rootsParams(id, a, b))
 			require.Eventually(t, func() bool {
 				return len(c.find(id).AdditionalDirectories) == 1
 			}, patience, time.Millisecond)
@@ -721,8 +706,7 @@ func TestKindsInReplay(t *testing.T) {
 		}
 	}
 	before = len(d.messages())
-	load, line := d.request("session/load", rootsParams(id, a))
-	d.send(line)
+	load := d.post("session/load", rootsParams(id, a))
 	require.Nil(t, d.response(load).Error)
 	_, answered := d.await(before, isResponse(load))
 	got := shown(t, d.messages()[before:answered], id)
@@ -818,8 +802,7 @@ func TestMovedRootIsTold(t *testing.T) {
 
 			linkTo(t, cwd, b)
 			linkTo(t, additional, b)
-			request, line := c.request(method, rootsParams(id, cwd, additional))
-			c.send(line)
+			request := c.post(method, rootsParams(id, cwd, additional))
 			notice, _ := c.await(0, func(m message) bool {
 				return strings.Contains(string(m.Params), "now leads to")
 			})

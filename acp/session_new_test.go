@@ -47,8 +47,7 @@ func TestNewWaitsForNoSession(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
-	turn, line := c.request("session/prompt", promptParams(source, "wait"))
-	c.send(line)
+	turn := c.post("session/prompt", promptParams(source, "wait"))
 	c.await(0, said("waiting"))
 	load, loading := c.request("session/load", rootsParams(id, a))
 	created, creation := c.request("session/new", rootsParams("", a))
@@ -165,8 +164,7 @@ func TestOrderOfChecks(t *testing.T) {
 func TestStateErrors(t *testing.T) {
 	c := start(t, acp.Options{})
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	queued, m := c.busy(id)
 	require.JSONEq(t, `{"reason":"turn_in_progress","sessionId":"`+id+`"}`, string(m.Error.Data))
@@ -364,8 +362,7 @@ func TestCancelRequestDuringOpen(t *testing.T) {
 		for _, method := range opening {
 			t.Run("W6/"+method, func(t *testing.T) {
 				r.waits = true
-				request, line := c.request(method, rootsParams(id, a, b))
-				c.send(line)
+				request := c.post(method, rootsParams(id, a, b))
 				w := <-r.opened
 				c.send(notification("$/cancel_request", `{"requestId":`+request+`}`))
 				require.Equal(t, jsonrpc.CodeCancelled, c.response(request).Error.Code)
@@ -437,8 +434,7 @@ func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	id := c.open(a)
 	before, err := store.Get(t.Context(), sessionstore.ID(id))
 	require.NoError(t, err)
-	_, line := c.request("session/load", rootsParams(id, a, b))
-	c.send(line)
+	c.post("session/load", rootsParams(id, a, b))
 	require.Eventually(t, func() bool {
 		return slices.Contains(r.noted(), "load")
 	}, patience, time.Millisecond)

@@ -36,8 +36,7 @@ func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
 	c.await(0, said("stubborn"))
 	c.send(notification("session/cancel", `{"sessionId":"`+id+`","_meta":{"why":1}}`))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -56,8 +55,7 @@ func TestDuringATurn(t *testing.T) {
 	r := &scripted{}
 	c := start(t, acp.Options{Backend: using(r)})
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	require.Equal(t, "{}",
 		string(c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"m"}`)))
 	require.Contains(t, r.noted(), `call session/set_mode {"modeId":"m"}`,
@@ -117,11 +115,9 @@ func TestEndOfInput(t *testing.T) {
 	c := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
-	open, line := c.request("session/new", rootsParams("", a))
-	c.send(line)
+	open := c.post("session/new", rootsParams("", a))
 	c.leave()
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Nil(t, c.response(open).Error)
@@ -220,8 +216,7 @@ func TestPromptIsStoredFirst(t *testing.T) {
 	store := memstore.New(t)
 	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
-	_, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	var first sessionstore.Update
 	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
@@ -303,8 +298,7 @@ func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
-	first, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
+	first := c.post("session/prompt", promptParams(id, "stubborn"))
 	c.await(0, said("stubborn"))
 	next, line := c.request("session/prompt", promptParams(id, "say next"))
 	c.send(notification("session/cancel", idParams(id)), line)
@@ -381,8 +375,7 @@ func TestCancelWhileEndIsStored(t *testing.T) {
 		c.send(notification("session/cancel", idParams(id)))
 		c.call("_echo", `{}`) // the cancel was read
 	}
-	prompt, line := c.request("session/prompt", promptParams(id, "say two"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "say two"))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Contains(t, texts(c.messages(), id), "two")
 	store.step = func() {}
@@ -412,11 +405,9 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 	id := c.open(folder(t))
 	c.texts(id, "say one")
 	<-ended
-	_, line := c.request("_echo", `["`+strings.Repeat("x", limit)+`"]`)
-	c.send(line)
+	c.post("_echo", `["`+strings.Repeat("x", limit)+`"]`)
 	<-writing // the queue is full
-	prompt, line := c.request("session/prompt", promptParams(id, "nothing"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "nothing"))
 	<-ended
 	c.send(notification("session/cancel", idParams(id)), notification("_note", `{}`))
 	require.Eventually(t, func() bool {
@@ -465,8 +456,7 @@ func TestHangingPrompt(t *testing.T) {
 		With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
-	prompt, line := c.request("session/prompt", promptParams(id, "stuck"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "stuck"))
 	<-r.in
 	call, line := c.request("session/set_mode", idParams(id))
 	c.send(line, notification("session/cancel", idParams(id)))
@@ -491,8 +481,7 @@ func TestHangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
 	c.await(0, said("stubborn"))
 	c.leave()
 	close(r.release)
@@ -505,8 +494,7 @@ func TestCommitStoresBeforeItShows(t *testing.T) {
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	c := start(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "commit changed"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "commit changed"))
 	c.await(0, said("changed"))
 	require.Equal(t, 1, storedChunks(t, store, id, "changed"))
 	c.send(notification("session/cancel", idParams(id)))
@@ -530,8 +518,7 @@ func TestTurnThatSaysTooMuch(t *testing.T) {
 	store := memstore.New(t)
 	c := start(t, acp.Options{Store: store}.With(acp.Tuning{TurnBytes: 1 << 20}))
 	id := c.open(folder(t))
-	prompt, line := c.request("session/prompt", promptParams(id, "flood"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "flood"))
 	require.Equal(t, "max_turn_requests", c.response(prompt).stopReason(t))
 	const why = "Stopped, because this turn has reached the limit of 1 MiB"
 	require.Contains(t, strings.Join(texts(c.messages(), id), ""), why)
@@ -646,8 +633,7 @@ func TestRefusedPromptDuringATurn(t *testing.T) {
 	store := memstore.New(t)
 	c := start(t, acp.Options{Store: store, Backend: using(&scripted{overlaps: true})})
 	id := c.open(folder(t))
-	first, line := c.request("session/prompt", promptParams(id, "wait"))
-	c.send(line)
+	first := c.post("session/prompt", promptParams(id, "wait"))
 	c.await(0, said("waiting"))
 	require.NotNil(t, c.try("session/prompt", promptParams(id, "refuse")).Error)
 	c.send(notification("session/cancel", idParams(id)))

@@ -60,8 +60,7 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	}
 	goOn := c.stall()
 	defer goOn()
-	request, line := c.request("session/new", rootsParams("", folder(t)))
-	c.send(line)
+	request := c.post("session/new", rootsParams("", folder(t)))
 	within(t, begun)
 	said := make(chan error, 1)
 	go func() {
@@ -302,8 +301,7 @@ func TestHangingStore(t *testing.T) {
 	id := c.open(a)
 	c.texts(id, "say one") // and all before it is stored
 	store.hangs.Store(true)
-	prompt, line := c.request("session/prompt", promptParams(id, "count 100"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "count 100"))
 	<-store.appending // goes on within commitTimeout
 	c.await(0, said("99"))
 	require.Len(t, texts(c.messages(), id), 101)
@@ -389,8 +387,7 @@ func TestCancelOfAPromptThatNobodyReads(t *testing.T) {
 	aGoesOn, bGoesOn := a.stall(), b.stall()
 	for _, c := range []*client{a, b} {
 		for range 10 { // whose responses leave no room in what it does not read
-			_, line := c.request("session/list", "{}")
-			c.send(line)
+			c.post("session/list", "{}")
 			<-listed
 		}
 	}
@@ -520,8 +517,7 @@ func TestCancelWhileClientDoesNotRead(t *testing.T) {
 		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000000"))
-	other, otherLine := c.request("session/prompt", promptParams(waiting, "wait"))
-	c.send(otherLine)
+	other := c.post("session/prompt", promptParams(waiting, "wait"))
 	c.await(0, said("waiting"))
 	c.send(line)
 	c.await(0, said("0"))

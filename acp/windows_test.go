@@ -49,8 +49,7 @@ func (w *windows) join() *client {
 // prompt sends a prompt and returns the id of the request.
 func (w *windows) prompt(c *client, text string) (request string) {
 	w.t.Helper()
-	request, line := c.request("session/prompt", promptParams(w.id, text))
-	c.send(line)
+	request = c.post("session/prompt", promptParams(w.id, text))
 	return request
 }
 
@@ -489,8 +488,7 @@ func TestJoinThatDoesNotRead(t *testing.T) {
 	a.texts(w.id, "count 3000")
 	b := w.connect()
 	goOn := b.stall()
-	load, line := b.request("session/load", rootsParams(w.id, w.dir))
-	b.send(line)
+	load := b.post("session/load", rootsParams(w.id, w.dir))
 	for i := range 3 {
 		require.Equal(t, []string{"next"}, a.texts(w.id, "say next"), i)
 	}
@@ -516,8 +514,7 @@ func TestSleepingWindow(t *testing.T) {
 	a := connect()
 	id := a.open(dir)
 	goOn := a.stall()
-	turn, line := a.request("session/prompt", promptParams(id, "steps x"))
-	a.send(line)
+	turn := a.post("session/prompt", promptParams(id, "steps x"))
 	for range 1_000 {
 		r.next <- struct{}{}
 	}
@@ -580,14 +577,12 @@ func TestPromptDuringAJoinBesideStalledWindows(t *testing.T) {
 	<-listed
 	b := w.connect()
 	bGoesOn := b.stall()
-	load, line := b.request("session/load", rootsParams(w.id, w.dir))
-	b.send(line)
+	load := b.post("session/load", rootsParams(w.id, w.dir))
 	a.texts(w.id, "say next")
 	aGoesOn, otherGoesOn := a.stall(), other.stall()
 	for _, c := range []*client{a, other} {
 		for range 10 { // whose responses leave no room in what it does not read
-			_, line := c.request("session/list", "{}")
-			c.send(line)
+			c.post("session/list", "{}")
 			<-listed
 		}
 	}
@@ -614,8 +609,7 @@ func TestEditorIsNeverTooSlow(t *testing.T) {
 	a.initialize()
 	id := a.open(folder(t))
 	goOn := a.stall()
-	turn, line := a.request("session/prompt", promptParams(id, "count 3000"))
-	a.send(line)
+	turn := a.post("session/prompt", promptParams(id, "count 3000"))
 	require.Eventually(t, func() bool { return len(recorded(t, store, id)) > 0 }, patience,
 		time.Millisecond)
 	goOn()
@@ -632,8 +626,7 @@ func TestNothingIsShownAfterClose(t *testing.T) {
 		b := w.join()
 		turn := w.prompt(a, "count 500")
 		says(b, `"count 500"`)
-		closing, line := b.request("session/close", idParams(w.id))
-		b.send(line)
+		closing := b.post("session/close", idParams(w.id))
 		a.response(turn)
 		_, closed := b.await(0, isResponse(closing))
 		b.call("session/list", "{}")
