@@ -64,8 +64,8 @@
 //
 // What a request says about a session to open is a sessionParams, what is to be opened an opening,
 // and what is active a session. A prompt is in session_prompt.go until its turn runs, and in
-// turn_end.go from then on. docs/internals/architecture.md follows both through the files. The parts
-// of a session that need nothing of it are packages below internal/session.
+// turn_end.go from then on. docs/internals/architecture.md follows both through the files. The
+// parts of a session that need nothing of it are packages below internal/session.
 //
 // A message of the backend to the client: asker.check in asker.go compares its method with
 // the client's capabilities and its paths with the session's roots. A rule of the user may answer a

@@ -16,8 +16,8 @@ func (s *session) leave(c *connection) {
 	}
 }
 
-// closeWhenIdle closes s if it has no viewer that may answer, once its turns have ended or the given
-// time has passed. It stops if such a viewer comes.
+// closeWhenIdle closes s if it has no viewer that may answer, once its turns have ended or the
+// given time has passed. It stops if such a viewer comes.
 func (s *session) closeWhenIdle(during time.Duration) {
 	back := s.viewers.Alone()
 	if back == nil {

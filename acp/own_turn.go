@@ -116,8 +116,8 @@ func (s *session) reopen(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := &opening{agent: s.agent, cause: backend.Resume, address: s.address, params: p, source: stored, at: at,
-		previous: s, viewers: s.viewers, inTurn: true}
+	o := &opening{agent: s.agent, cause: backend.Resume, address: s.address, params: p,
+		source: stored, at: at, previous: s, viewers: s.viewers, inTurn: true}
 	if next, err = o.run(ctx); err != nil {
 		return nil, nil, err
 	}

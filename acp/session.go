@@ -30,8 +30,8 @@ import (
 // session is one activation of a session: its conversation is open in this process. It implements
 // [backend.Host] and [turns.Session].
 //
-// What the viewers are shown is guarded by viewers.shown, while one update is shown and recorded, so
-// that all see and store the same order. mu guards the session's state, and is held for a few
+// What the viewers are shown is guarded by viewers.shown, while one update is shown and recorded,
+// so that all see and store the same order. mu guards the session's state, and is held for a few
 // statements. Fields that it does not guard are set before the session is active, or by requests
 // that hold its queue. inBackend only keeps others waiting, because the methods of a backend's
 // session must not overlap and may not wait for a client.
@@ -281,7 +281,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 		if s.workspace != nil {
 			err = errors.Join(err, s.workspace.Close())
 		}
-		if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the connection was faster
+		if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
 			a.log.Warn("cannot close the session", "session", s.id, "error", err)
 		}
 	})

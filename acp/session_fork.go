@@ -20,8 +20,8 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	}
 	// A draft lets agents name positions in a session. They are not stored, so none is known.
 	if at := strictjson.Find(p.rest, "cursorId"); len(at) > 0 && string(at) != "null" {
-		return nil, strictjson.Refuse(strictjson.NewViolation("cursorId", at, strictjson.Unsupported).
-			Expecting("no position: a copy has all finished turns"))
+		wrong := strictjson.NewViolation("cursorId", at, strictjson.Unsupported)
+		return nil, strictjson.Refuse(wrong.Expecting("no position: a copy has all finished turns"))
 	}
 	source, err := c.agent.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err != nil {

@@ -35,8 +35,8 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			return nil, err
 		}
 		hurried()
-		o := &opening{agent: c.agent, cause: cause, address: newAddress(p.id), params: p, at: at, from: c,
-			pace: c.pace(request)}
+		o := &opening{agent: c.agent, cause: cause, address: newAddress(p.id), params: p,
+			at: at, from: c, pace: c.pace(request)}
 		return o.load(ctx, r)
 	})(c, ctx, r)
 }

@@ -8,7 +8,9 @@ import (
 )
 
 // status serves session/status, which asks whether the session is active here.
-func (c *connection) status(ctx, _ context.Context, at *ticket, _ strictjson.Object) (json.RawMessage, error) {
+func (c *connection) status(
+	ctx, _ context.Context, at *ticket, _ strictjson.Object,
+) (json.RawMessage, error) {
 	if _, _, err := c.stored(ctx, at.Queue); err != nil {
 		return nil, err
 	}

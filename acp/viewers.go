@@ -23,7 +23,7 @@ type viewers struct {
 	address address
 	// sequence counts what the viewers are shown and asked.
 	sequence atomic.Int64
-	opened   string               // is in the ids of questions, so that they differ from those of other viewers
+	opened   string               // part of the ids of questions, so that they differ
 	shown    tasks.Guarded[shown] // used while an update is shown, so that all see the same order
 	calls    calls.Calls
 }

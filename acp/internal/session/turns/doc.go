@@ -13,8 +13,7 @@
 //
 // # Locks
 //
-// Queues.mu comes before Turn.mu. Viewers.mu is taken alone, or while a message is sent to one viewer
-// (viewer.sending). All are held for a few statements; nothing of
-// another package is called meanwhile, except the end of a context, Client.HasLeft, Client.Room and
-// ViewerOptions.Go.
+// Queues.mu comes before Turn.mu. Viewers.mu is taken alone, or while a message is sent to one
+// viewer (viewer.sending). All are held for a few statements; nothing of another package is called
+// meanwhile, except the end of a context, Client.HasLeft, Client.Room and ViewerOptions.Go.
 package turns
