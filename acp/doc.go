@@ -85,6 +85,6 @@
 //  5. session.mu, its state, and locks of the packages below internal and of Server, for a few
 //     statements
 //
-// What ends a turn or a session because an update could not be sent or stored runs on another
-// goroutine: it needs 2.
+// If an update cannot be sent or stored, the turn or session is ended on another goroutine, because
+// that takes lock 2.
 package acp

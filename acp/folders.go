@@ -27,8 +27,8 @@ type Folder struct {
 	Setting string
 	// ReadOnly means that nothing in it may be changed, also if the client names it.
 	ReadOnly bool
-	// Of is the folder for which it was declared, if the working directory is in the place of that
-	// in a worktree of git.
+	// Of is the folder of the main checkout for which it was declared, if the working directory is
+	// in a worktree of that.
 	Of workspace.Dir
 
 	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere

@@ -20,8 +20,7 @@ import (
 type Options struct {
 	// Backend makes the backend of the connection, which closes it.
 	Backend func() backend.Backend
-	// Store keeps the sessions. Serve does not close it. It needs none of the optional interfaces
-	// of package sessionstore.
+	// Store keeps the sessions. Serve does not close it.
 	Store sessionstore.Store
 	// Workspace limits the number of roots and says which directories may be roots.
 	Workspace workspace.Options

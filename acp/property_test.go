@@ -23,8 +23,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// TestModel sends random lifecycle requests, right and
-// wrong, and compares every answer, every list and every replay with the reference model.
+// TestModel sends random lifecycle requests, right and wrong, and compares every answer, every list
+// and every replay with the reference model.
 //
 // Clause A13.
 func TestModel(t *testing.T) {

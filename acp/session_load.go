@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 
@@ -104,7 +103,9 @@ func (o *opening) view(ctx context.Context) error {
 	}
 	states, err := o.agent.options.Store.States(ctx, o.source.ID)
 	for _, u := range states {
-		err = cmp.Or(err, o.show(ctx, u))
+		if err == nil {
+			err = o.show(ctx, u)
+		}
 	}
 	return err
 }

@@ -79,8 +79,8 @@ func (now *shown) noteMode(u backend.Update) {
 	}
 }
 
-// tellSetting tells the viewers but from what that has set, and later those that join. An
-// agent need not send an update of what a client sets.
+// tellSetting tells every viewer except from what from has set, and keeps it for viewers that join
+// later. An agent need not send an update of what a client sets.
 func (s *session) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return

@@ -32,7 +32,8 @@
 //	an unlisted resource   modelCall.readResource in server_resources.go
 //	a repeated call        modelTurn.askToGoOn in loops.go
 //
-// Rules may answer the first, the third and a tool of a server: session.ask in acp/permission.go.
+// Rules may answer questions about files, commands and tools of servers: session.ask in
+// acp/permission.go.
 //
 // # What survives
 //

@@ -130,7 +130,9 @@ func (set *settings) load() (err error) {
 		}
 		if value := os.Getenv(s.variable); value != "" {
 			path, err := namedfile.ExpandHome(value)
-			err = cmp.Or(err, flag.Value.Set(path))
+			if err == nil {
+				err = flag.Value.Set(path)
+			}
 			if flag.Value.Type() == "bool" && err != nil {
 				err = errors.New("must be true or false")
 			}

@@ -177,7 +177,8 @@ func (q *Queue[S]) Unanswered() []*Turn {
 	return slices.Clone(q.turns)
 }
 
-// Runs reports whether a turn runs that neither ends early nor has its response decided.
+// Runs reports whether a turn is running that was not told to end and whose response is not
+// decided.
 func (q *Queue[S]) Runs() bool { return slices.ContainsFunc(q.Unanswered(), (*Turn).blocks) }
 
 // AwaitTurn waits until the turn of a prompt may run. The ticket holds the queue. A turn that is
