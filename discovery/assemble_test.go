@@ -2,7 +2,6 @@ package discovery_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -76,20 +75,6 @@ func TestListsAreNotCut(t *testing.T) {
 	}
 	require.Contains(t, text, "- 300 files in "+top+"/c/.cursor/rules\n")
 	require.Less(t, len(text), 20_000)
-}
-
-// A file that several others import, or to which links lead, has its text once.
-func TestTextsCountOnce(t *testing.T) {
-	top := tree(t, map[string]string{"CLAUDE.md": "See @shared.md.", "shared.md": "Of all.",
-		"GEMINI.md": "See @shared.md.", "CLAUDE.local.md": "See @shared.md.", "vendor/rule.md": "Of a package."})
-	for _, name := range []string{".claude/rules/b.md", ".cursor/rules/b.mdc"} {
-		link := filepath.Join(top, filepath.FromSlash(name))
-		require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o755))
-		require.NoError(t, os.Symlink(filepath.Join(top, "vendor", "rule.md"), link))
-	}
-	text := scan(t, discovery.Options{}, top).Instructions(nil).String()
-	require.Equal(t, 1, strings.Count(text, "Of all."), text)
-	require.Equal(t, 1, strings.Count(text, "Of a package.")+strings.Count(text, "/b.mdc"), text)
 }
 
 // Clause A25.

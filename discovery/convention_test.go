@@ -31,19 +31,3 @@ func TestOtherDirectoriesAreNotScanned(t *testing.T) {
 	require.Empty(t, c.LimitsReached(), "the skill's directory and src are all that it looks into")
 	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
 }
-
-// Skills and commands are found in the hidden directory of any agent, also of one without a row,
-// but not in directories of git or of dependencies.
-func TestAnyAgentsDirectory(t *testing.T) {
-	top := tree(t, map[string]string{
-		".claude/skills/a/SKILL.md": skill("a", "A."), ".new/skills/x/b/SKILL.md": skill("b", "B."),
-		".zcode/skills/c/SKILL.md": skill("c", "C."), ".new/commands/git/go.md": "Go.",
-		".new/commands/run.toml": "prompt = \"Run.\"\n", ".old/command/stop.md": "Stop.",
-		".git/skills/d/SKILL.md": skill("d", "D."), ".venv/commands/no.md": "No.",
-		".new/deep/skills/e/SKILL.md": skill("e", "E."), ".file": "",
-	})
-	c := scan(t, discovery.Options{}, top)
-	require.Equal(t, []string{"a", "b", "c"}, names(c.Of(discovery.Skill)))
-	require.Equal(t, []string{"git:go", "run", "stop"}, names(c.Of(discovery.Command)))
-	require.Equal(t, ".new/skills/**/SKILL.md", c.Of(discovery.Skill)[1].Pattern)
-}

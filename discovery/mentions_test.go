@@ -73,32 +73,3 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 		require.Equal(t, step[1], m.Lines(t.Context(), ws, filepath.Join(top, filepath.FromSlash(step[0]))), step[0])
 	}
 }
-
-// Marketplaces of several agents, which write sources in their own ways.
-//
-// Clause A25.
-func TestMarketplacesOfOtherAgents(t *testing.T) {
-	for market, c := range map[string]struct{ source, manifest string }{
-		".claude-plugin/marketplace.json":  {`"./plugins/x"`, ".claude-plugin/plugin.json"},
-		".cursor-plugin/marketplace.json":  {`{"path": "plugins/x"}`, ".cursor-plugin/plugin.json"},
-		".agents/plugins/marketplace.json": {`{"source": "local", "path": "./plugins/x"}`, ".codex-plugin/plugin.json"},
-		".github/plugin/marketplace.json":  {`"plugins/x"`, "plugin.json"},
-	} {
-		t.Run(market, func(t *testing.T) {
-			top := tree(t, map[string]string{
-				market: `{"plugins": [{"name": "x", "source": ` + c.source + `},
-					{"name": "far", "source": {"source": "github", "repo": "o/r"}}]}`,
-				"plugins/x/" + c.manifest:        `{"name": "named"}`,
-				"plugins/x/skills/one/SKILL.md":  skill("one", "One."),
-				"plugins/x/commands/go.md":       "Go.",
-				"plugins/x/commands/stop.toml":   `prompt = "Stop."`,
-				"plugins/far/skills/no/SKILL.md": skill("no", "No."),
-			})
-			all := scan(t, discovery.Options{}, top)
-			require.Equal(t, []string{"named:one"}, names(all.Active(discovery.Skill)))
-			require.Equal(t, []string{"named:go", "named:stop"}, names(all.Active(discovery.Command)))
-			require.Equal(t, "it is not in this folder: its source is github o/r",
-				all.Of(discovery.Plugin)[0].Reason)
-		})
-	}
-}

@@ -119,35 +119,6 @@ func TestNestedWithoutAScan(t *testing.T) {
 	require.Empty(t, new(discovery.Mentions).Lines(t.Context(), ws, filepath.Dir(top)))
 }
 
-// Pages of a documentation, such as docs/agents.md, are not instructions.
-//
-// Clause D2.
-func TestNamesMatchExactly(t *testing.T) {
-	top := tree(t, map[string]string{
-		"docs/agents.md": "About agents.", "docs/agent.md": "About one.",
-		"docs/realtime/gemini.md": "About a model.", "docs/x/claude.md": "About another.",
-		"claude.md": "x", "real/AGENTS.md": "Of real.",
-		".agents/skills/lower/skill.md": skill("lower", "Has another name."),
-	})
-	c := scan(t, discovery.Options{}, top)
-	require.Empty(t, c.Of(discovery.Instruction))
-	for path, want := range map[string][]string{
-		"docs/realtime/x.md": {}, "docs/x/y": {}, "real/x": {"real/AGENTS.md"},
-	} {
-		list, err := c.For(t.Context(), filepath.Join(top, path))
-		require.NoError(t, err)
-		require.Equal(t, want, names(list), path)
-	}
-	nested, complete := c.Below(t.Context())
-	require.True(t, complete)
-	require.Equal(t, []string{"real/AGENTS.md"}, names(active(nested)))
-
-	list := c.Of(discovery.Skill)
-	require.Len(t, list, 1)
-	require.Equal(t, discovery.Unused, list[0].State)
-	require.Equal(t, "its name must be SKILL.md", list[0].Reason)
-}
-
 // Nothing speaks for a folder from a directory of dependencies, or one that git ignores. A root
 // that a repository above it ignores does.
 func TestOthersDoNotSpeak(t *testing.T) {

@@ -32,7 +32,7 @@ import (
 //
 // ACP_AGENT_UPDATE=1 rewrites the expected results.
 //
-// Clause A25.
+// Clauses A25, D5.
 func TestScan(t *testing.T) {
 	archives, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
