@@ -12,8 +12,7 @@ import (
 )
 
 func TestToolNames(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
+	f := serving(t, mcpclient.Options{}, self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	var names []string
@@ -30,8 +29,7 @@ func TestToolNames(t *testing.T) {
 }
 
 func TestCallTimeout(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}))
-	f.change(roottest.Open(t, folder(t)), self("s", "hang"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}), self("s", "hang"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered the call or reported progress within 50ms")
 	c := self("p", "hang")
@@ -45,8 +43,7 @@ func TestCallTimeout(t *testing.T) {
 func TestLogMessages(t *testing.T) {
 	for _, revision := range eras {
 		t.Run(revision, func(t *testing.T) {
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
+			f := serving(t, mcpclient.Options{}, self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
 			f.call("noted.note", "{}")
 			f.call("noted.roots", "{}")
 			f.call("noted.roots", "{}")

@@ -83,11 +83,9 @@ func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 		"transport": func(c *mcpclient.Config) { c.Transport = acpmcp.SSE },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+			f := newFixture(t, oneTry)
 			f.change(w, one())
-			_, err := f.list(t.Context())
-			require.NoError(t, err)
-			f.state(acpmcp.Failed)
+			f.failed()
 			f.change(w, one())
 			require.Equal(t, acpmcp.Failed, f.Servers()[0].State, "it was not replaced")
 			c := one()
@@ -100,11 +98,13 @@ func TestChangedHTTPConfigReplacesServer(t *testing.T) {
 
 // Clause M2.
 func TestRootsForHTTPServers(t *testing.T) {
-	for address, byDefault := range map[string]bool{"http://127.0.0.1:1/": true, "https://example.com/": false} {
+	for address, byDefault := range map[string]bool{
+		"http://127.0.0.1:80/x": true, "http://localhost/x": true, "http://[::1]:1/": true, "http://127.9.9.9/": true,
+		"https://example.com/": false, "http://10.0.0.1/": false, "http://localhost.example.com/": false, "http://127.0.0.1.example.com/": false, "://": false,
+	} {
 		for policy, expected := range map[*bool]bool{nil: byDefault, new(true): true, new(false): false} {
-			f := newFixture(t, mcpclient.Options{})
-			c := mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address, Policy: acpmcp.Policy{Roots: policy}}
-			f.change(roottest.Open(t, folder(t)), c)
+			f := serving(t, mcpclient.Options{}, mcpclient.Config{Name: "s", Transport: acpmcp.HTTP, URL: address,
+				Policy: acpmcp.Policy{Roots: policy}})
 			require.Equal(t, expected, f.Servers()[0].RootsDeclared, "%s, expected %v", address, expected)
 		}
 	}

@@ -25,49 +25,33 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func TestGarbageOnStdout(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "garbage"))
-	require.Equal(t, "0", f.call("s.count", ""))
-	require.Contains(t, f.logs.String(), "Welcome to the server!")
-}
-
-func TestFloodOfNotifications(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "flood"))
-	require.Equal(t, "after the flood", f.call("s.count", ""))
-}
-
-func TestThousandRequestsAtOnce(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "thousand"))
-	f.call("s.count", "")
-	require.Eventually(t, func() bool { return f.logs.Count("1000 answers") == 1 }, patience, 5*time.Millisecond)
-}
-
-func TestRequestBeforeInitialized(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "early"))
-	require.Equal(t, "1", f.call("s.count", ""), "it is answered")
-}
-
-func TestServerExitsOnUnknownRequest(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "no discover"))
-	require.Equal(t, "0", f.call("s.count", ""))
-	require.Equal(t, "2025-11-25", f.Servers()[0].Revision)
+// Servers that behave badly, but can be used.
+func TestBadManners(t *testing.T) {
+	for role, c := range map[string]struct{ answer, logs string }{
+		"garbage":     {"0", "Welcome to the server!"},
+		"flood":       {"after the flood", ""},
+		"thousand":    {"", "1000 answers"}, // some of them come after its own
+		"early":       {"1", ""},            // it asks before it is initialized, and is answered
+		"no discover": {"0", ""},
+	} {
+		t.Run(role, func(t *testing.T) {
+			f := serving(t, mcpclient.Options{}, self("s", role))
+			require.Contains(t, f.call("s.count", ""), c.answer)
+			require.Eventually(t, func() bool { return strings.Contains(f.logs.String(), c.logs) }, patience,
+				5*time.Millisecond)
+			require.Equal(t, "2025-11-25", f.Servers()[0].Revision)
+		})
+	}
 }
 
 func TestSilentServer(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, MaxRestarts: 1}))
-	f.change(roottest.Open(t, folder(t)), self("s", "silent"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, MaxRestarts: 1}), self("s", "silent"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered initialize within 300ms")
 }
 
 func TestRestartAfterCrash(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := serving(t, mcpclient.Options{}, self("s", "sdk"))
 	_, err := f.try("s.die", "")
 	require.ErrorContains(t, err, "MCP server s: it ended during the call")
 	require.NotZero(t, f.where("s").PID, "started again")
@@ -105,8 +89,7 @@ func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
 }
 
 func TestGiveUpAfterRestarts(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}))
-	f.change(roottest.Open(t, folder(t)), self("s", "exit"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}), self("s", "exit"))
 	_, err := f.try("s.x", "")
 	require.ErrorContains(t, err, "exit status 3")
 	status := f.state(acpmcp.Failed)
@@ -121,8 +104,7 @@ func TestGiveUpAfterRestarts(t *testing.T) {
 }
 
 func TestLineTooLong(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}))
-	f.change(roottest.Open(t, folder(t)), self("s", "long line"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}), self("s", "long line"))
 	_, err := f.try("s.count", "")
 	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
@@ -135,8 +117,7 @@ func TestLineTooLong(t *testing.T) {
 }
 
 func TestUnreadableAnswer(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "null answers"))
+	f := serving(t, mcpclient.Options{}, self("s", "null answers"))
 	_, err := f.try("s.count", "")
 	require.Error(t, err)
 	tools, err := f.list(t.Context())
@@ -166,8 +147,7 @@ func TestGrandchildren(t *testing.T) {
 // Clause W9.
 func TestStubbornServer(t *testing.T) {
 	h := proctest.Watch(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "stubborn", h.Env()))
+	f := serving(t, mcpclient.Options{}, self("s", "stubborn", h.Env()))
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
@@ -217,8 +197,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}))
-	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	<-h.asked
@@ -238,12 +217,8 @@ func TestListLimit(t *testing.T) {
 	}
 	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
 	h.Respond("resources/list", `"result":{"resources":[`+strings.Join(resources, ",")+`]}`)
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}))
-	f.change(roottest.Open(t, folder(t)), c)
-	listings, err := f.List(t.Context())
-	require.NoError(t, err)
-	listing := <-listings
-	require.NoError(t, listing.Err)
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxListBytes: 10_000}), c)
+	listing := f.listing()
 	require.Len(t, listing.Tools, 9)
 	require.Len(t, listing.Resources, 9)
 	require.Equal(t, []string{
@@ -258,12 +233,8 @@ func TestRepeatedCursorEndsList(t *testing.T) {
 	h.Offer(`"tools":{},"resources":{}`)
 	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","inputSchema":{"type":"object"}}]}`)
 	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x"}]}`)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
-	listings, err := f.List(t.Context())
-	require.NoError(t, err)
-	listing := <-listings
-	require.NoError(t, listing.Err)
+	f := serving(t, mcpclient.Options{}, c)
+	listing := f.listing()
 	require.Len(t, listing.Tools, 1)
 	require.Len(t, listing.Resources, 1)
 	require.Empty(t, listing.Cut)
@@ -273,8 +244,7 @@ func TestRepeatedCursorEndsList(t *testing.T) {
 
 func TestMalformedResultIsDescribedPlainly(t *testing.T) {
 	h, c := newFake(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := serving(t, mcpclient.Options{}, c)
 	for _, result := range []string{
 		`{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
 		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`, `{"content":[{"type":"image","data":7}]}`,

@@ -28,6 +28,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -102,6 +103,9 @@ func (h *host) waitFor(t testing.TB, text string) {
 	}
 }
 
+// oneTry are the options of a set that starts a server once.
+var oneTry = mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1})
+
 // fixture is a set and its host.
 type fixture struct {
 	*mcpclient.Set
@@ -122,6 +126,14 @@ func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *
 	o.Logger = f.logs.Logger(slog.LevelDebug)
 	f.Set = mcpclient.NewSet(starting, o.WithBackoff(10*time.Millisecond).WithPatience(patience))
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
+	return f
+}
+
+// serving returns a set with servers, whose session has a new folder.
+func serving(t testing.TB, o mcpclient.Options, configs ...mcpclient.Config) *fixture {
+	t.Helper()
+	f := newFixture(t, o)
+	f.change(roottest.Open(t, folder(t)), configs...)
 	return f
 }
 
@@ -179,6 +191,24 @@ func (f *fixture) list(ctx context.Context) (tools []acpmcp.Tool, err error) {
 		tools = append(tools, offered[s.Prefix]...)
 	}
 	return tools, context.Cause(ctx)
+}
+
+// listing returns what the first server lists that is ready.
+func (f *fixture) listing() acpmcp.Listing {
+	f.t.Helper()
+	listings, err := f.List(f.t.Context())
+	require.NoError(f.t, err)
+	listing := <-listings
+	require.NoError(f.t, listing.Err)
+	return listing
+}
+
+// failed starts the servers, of which the first fails, and returns its status.
+func (f *fixture) failed() acpmcp.Status {
+	f.t.Helper()
+	_, err := f.list(f.t.Context())
+	require.NoError(f.t, err)
+	return f.state(acpmcp.Failed)
 }
 
 func textOf(blocks []mcp.Content) string {

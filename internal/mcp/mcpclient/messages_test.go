@@ -9,7 +9,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // A tool that cannot be read does not cost the list, and the log names it.
@@ -25,12 +24,8 @@ func TestBadEntryInList(t *testing.T) {
 	} {
 		h, c := newFake(t)
 		h.Respond("tools/list", `"result":{"tools":[`+good+","+bad+`]}`)
-		f := newFixture(t, mcpclient.Options{})
-		f.change(roottest.Open(t, folder(t)), c)
-		listings, err := f.List(t.Context())
-		require.NoError(t, err)
-		listing := <-listings
-		require.NoError(t, listing.Err, bad)
+		f := serving(t, mcpclient.Options{}, c)
+		listing := f.listing()
 		require.Equal(t, "h.good", listing.Tools[0].Name, bad)
 		if says != "" {
 			require.Len(t, listing.Tools, 1, bad)
@@ -55,8 +50,7 @@ func TestToolsThatModelsCannotCall(t *testing.T) {
 		tools = append(tools, `{"name":"`+name+`","inputSchema":{"type":"object"},`+member+`}`)
 	}
 	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := serving(t, mcpclient.Options{}, c)
 	all, err := f.list(t.Context())
 	require.NoError(t, err)
 	var names []string
@@ -87,8 +81,7 @@ func TestOddSetup(t *testing.T) {
 			}
 			h.Respond("initialize", `"result":{`+revision+test.setup+`}`)
 			h.Respond("tools/list", `"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`)
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), c)
+			f := serving(t, mcpclient.Options{}, c)
 			listings, err := f.List(t.Context())
 			require.NoError(t, err)
 			listing := <-listings
@@ -104,8 +97,7 @@ func TestOddSetup(t *testing.T) {
 
 func TestOddResults(t *testing.T) {
 	h, c := newFake(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := serving(t, mcpclient.Options{}, c)
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"a"}]}`: "a",
 		`{"content":[{"text":"a"}]}`:               `[Content that cannot be read: unrecognized content type ""]`,
@@ -134,8 +126,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"rubbish before":  "[info] {\n" + `{"jsonrpc":"2.0","id":%s,"result":%s}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), self("s", "odd", "ANSWER="+answer))
+			f := serving(t, mcpclient.Options{}, self("s", "odd", "ANSWER="+answer))
 			require.Equal(t, "0", f.call("s.count", ""))
 		})
 	}
@@ -150,8 +141,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"an event":         {`data: {"jsonrpc":"2.0","id":%s,"result":{}}` + "\n", "its answer cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
+			f := serving(t, mcpclient.Options{}, self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
 			_, err := f.try("s.count", "")
 			require.ErrorContains(t, err, test.says)
 			require.Equal(t, acpmcp.Ready, f.Servers()[0].State, fmt.Sprint(f.Servers()[0].Err))

@@ -9,8 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,8 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
-
-var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18", "2024-11-05"}
 
 // patience is how long tests wait for what must happen.
 const patience = volume.Patience
@@ -116,29 +112,6 @@ func take(t testing.TB, cwd string, additional ...string) mcproots.Snapshot {
 	return s
 }
 
-// Clauses M1, M7.
-func TestOrderInEveryRevision(t *testing.T) {
-	top := dirtest.New(t)
-	dirs := []string{filepath.Join(top, "z 100%"), filepath.Join(top, "a#1"), filepath.Join(top, "m")}
-	for _, dir := range dirs {
-		require.NoError(t, os.Mkdir(dir, 0o755))
-	}
-	s := take(t, dirs[0], dirs[1:]...)
-	for _, revision := range revisions {
-		t.Run(revision, func(t *testing.T) {
-			asked := 0
-			with := serve(t, revision, func(context.Context) (mcproots.Snapshot, error) {
-				asked++
-				return s, nil
-			})
-			got, err := with.ask(t)
-			require.NoError(t, err)
-			require.Equal(t, strings.Join(s.URIs(), "\n"), got)
-			require.Equal(t, 1, asked)
-		})
-	}
-}
-
 // Clause M7.
 func TestModernServer(t *testing.T) {
 	s := serve(t, "2026-07-28", always(take(t, dirtest.New(t))))
@@ -172,20 +145,6 @@ func TestModernServer(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, sent, 3)
-}
-
-// Clause M2.
-func TestRootsNotDeclared(t *testing.T) {
-	s := serve(t, "2025-11-25", nil)
-	_, err := s.server.ListRoots(t.Context(), nil)
-	requireCode(t, err, jsonrpc.CodeMethodNotFound)
-	require.NotContains(t, s.wire.String(), `"roots":{`)
-	s.session.announce()
-
-	off := serve(t, "2026-07-28", nil)
-	_, err = off.ask(t)
-	require.ErrorContains(t, err, "asked for roots/list, which this client does not offer")
-	require.NotContains(t, off.wire.String(), `"roots":{`)
 }
 
 // Clause M2.

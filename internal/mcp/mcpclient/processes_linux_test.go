@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
-	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -39,8 +38,7 @@ func TestNpxAndShellWrappers(t *testing.T) {
 	npx := direct
 	npx.Name, npx.Command, npx.Args = "npx", "npx", []string{"--prefix", packages, "--offline", "mcp-server-filesystem"}
 	shell, ofNpx := proctest.NewMark(t)+"-shell", proctest.NewMark(t)+"-npx"
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), withMark(behindShell(direct), shell), withMark(npx, ofNpx))
+	f := serving(t, mcpclient.Options{}, withMark(behindShell(direct), shell), withMark(npx, ofNpx))
 	for name, mark := range map[string]proctest.Mark{"shell": shell, "npx": ofNpx} {
 		f.call(name+".list_allowed_directories", "{}")
 		require.GreaterOrEqual(t, len(mark.Processes()), 2, "a wrapper and its server")

@@ -176,8 +176,7 @@ func TestServerEndsDuringCall(t *testing.T) {
 // A server that stays away is named, and used again when it is there.
 func TestServerIsAway(t *testing.T) {
 	r := newRestartable(t, false, nil)
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 50 * time.Millisecond, MaxRestarts: 1}))
-	f.change(roottest.Open(t, folder(t)), r.config())
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 50 * time.Millisecond, MaxRestarts: 1}), r.config())
 	f.call("r.echo", "{}")
 	r.stop()
 	_, err := f.try("r.echo", "{}")
@@ -520,8 +519,7 @@ func TestRetryAfter(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}))
 		defer server.Close()
-		f := newFixture(t, mcpclient.Options{})
-		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+		f := serving(t, mcpclient.Options{}, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
 		_, err := f.List(t.Context())
 		require.NoError(t, err)
 		status := f.state(acpmcp.Waiting)
@@ -538,8 +536,7 @@ func TestServerWithoutMCP(t *testing.T) {
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, m.ID)
 	}))
 	defer server.Close()
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+	f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
 	_, err := f.try("r.x", "{}")
 	require.ErrorContains(t, err, "MCP server r: it does not speak MCP; check its URL")
 }

@@ -101,11 +101,8 @@ func TestHTTPServers(t *testing.T) {
 
 // Clause M4.
 func TestEventStreamServer(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(roottest.Open(t, folder(t)), remote("old", acpmcp.SSE, "http://127.0.0.1:1/sse"))
-	_, err := f.list(t.Context())
-	require.NoError(t, err)
-	require.EqualError(t, f.state(acpmcp.Failed).Err, "MCP server old: acp-agent does not connect to MCP "+
+	f := serving(t, oneTry, remote("old", acpmcp.SSE, "http://127.0.0.1:1/sse"))
+	require.EqualError(t, f.failed().Err, "MCP server old: acp-agent does not connect to MCP "+
 		"servers of the type sse: use the type http, for which most of them have another address")
 }
 
@@ -113,13 +110,11 @@ func TestEventStreamServer(t *testing.T) {
 func TestHTTPServerRefuses(t *testing.T) {
 	var initialized atomic.Int64
 	s := remoteServer(t, mcp.NewStreamableHTTPHandler(toolServers(t, "2025-11-25", &initialized), nil))
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
+	f := newFixture(t, oneTry)
 	c := remote("r", acpmcp.HTTP, s.URL+"/mcp?key=secret-in-query")
 	c.Headers[0].Value = "Bearer wrong-secret"
 	f.change(roottest.Open(t, folder(t)), c)
-	_, err := f.list(t.Context())
-	require.NoError(t, err)
-	status := f.state(acpmcp.Failed)
+	status := f.failed()
 	require.EqualError(t, status.Err, "MCP server r: "+s.URL+`/mcp?[secret] answered 401 Unauthorized: "no"; `+
 		"it does not accept the configured Authorization header, which may have expired")
 	require.Zero(t, status.Restarts)
@@ -135,11 +130,8 @@ func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
 	server := httptest.NewServer(refuse)
 	defer server.Close()
 	for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
-		f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-		f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
-		_, err := f.list(t.Context())
-		require.NoError(t, err)
-		require.NotContains(t, f.state(acpmcp.Failed).Err.Error(), "tangerine")
+		f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+		require.NotContains(t, f.failed().Err.Error(), "tangerine")
 		require.NotContains(t, f.logs.String(), "tangerine")
 	}
 }
@@ -153,11 +145,8 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 	}))
 	defer other.Close()
 	s := remoteServer(t, http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-	f.change(roottest.Open(t, folder(t)), remote("r", acpmcp.HTTP, s.URL))
-	_, err := f.list(t.Context())
-	require.NoError(t, err)
-	require.ErrorContains(t, f.state(acpmcp.Failed).Err, "leads to another server")
+	f := serving(t, oneTry, remote("r", acpmcp.HTTP, s.URL))
+	require.ErrorContains(t, f.failed().Err, "leads to another server")
 	require.False(t, leaked.Load())
 }
 
@@ -192,35 +181,10 @@ func TestHTTPStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer = c.answer
-			f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 1}))
-			f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL + "/mcp",
+			f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL + "/mcp",
 				Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
-			_, err := f.list(t.Context())
-			require.NoError(t, err)
-			require.ErrorContains(t, f.state(acpmcp.Failed).Err, c.says)
+			require.ErrorContains(t, f.failed().Err, c.says)
 			require.NotContains(t, f.logs.String(), "hunter2")
 		})
 	}
-}
-
-// Clause M4.
-func TestHTTPStatusOfCall(t *testing.T) {
-	inner, _ := newFake(t)
-	var refuse atomic.Bool
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if refuse.Load() {
-			http.Error(w, "out of disk space", http.StatusInternalServerError)
-			return
-		}
-		inner.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
-	f.call("r.x", "{}")
-	refuse.Store(true)
-	_, err := f.try("r.x", "{}")
-	require.EqualError(t, err, "MCP server r: "+server.URL+` answered 500 Internal Server Error: "out of disk space"`)
-	refuse.Store(false)
-	require.Equal(t, "called", f.call("r.x", "{}"))
 }
