@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func TestCreateDirectory(t *testing.T) {
@@ -36,63 +34,6 @@ func TestCreateDirectory(t *testing.T) {
 	require.Len(t, h.asked, 2, "there is one question")
 	require.Equal(t, "create directory "+filepath.Join(app, "one/two/three")+
 		" and its directories "+above, h.asked[1].String())
-}
-
-// Clause C11.
-func TestTreeChangesAreCheckedAgainAfterPermission(t *testing.T) {
-	for name, c := range map[string]struct {
-		tool string
-		args args
-		do   func(t *testing.T, top string)
-		want any
-	}{
-		"create, link to another root": {"create_directory", args{"path": "l/new"}, relink("lib"),
-			new(*workspace.MovedError)},
-		"create, link out": {"create_directory", args{"path": "l/new"}, relink("out"),
-			new(*workspace.OutsideError)},
-		"create, created meanwhile": {"create_directory", args{"path": "l/new"},
-			rewrite("app/d/new"), new(*fs.PathError)},
-		"delete, link to another root": {"delete_file", args{"path": "l/a"}, relink("lib"),
-			new(*workspace.MovedError)},
-		"delete, link out": {"delete_file", args{"path": "l/a"}, relink("out"),
-			new(*workspace.OutsideError)},
-		"delete, changed": {"delete_file", args{"path": "l/a"}, rewrite("app/d/a"),
-			new(*workspace.ChangedError)},
-		"delete, gone": {"delete_file", args{"path": "l/a"}, remove("app/d/a"), new(*fs.PathError)},
-		"move, link to another root": {"move_file", args{"path": "l/a", "to": "new"},
-			relink("lib"), new(*workspace.MovedError)},
-		"move, link out": {"move_file", args{"path": "l/a", "to": "new"},
-			relink("out"), new(*workspace.OutsideError)},
-		"move to a link elsewhere": {"move_file", args{"path": "b", "to": "l/new"},
-			relink("lib"), new(*workspace.MovedError)},
-		"move to a link out": {"move_file", args{"path": "b", "to": "l/new"},
-			relink("out"), new(*workspace.OutsideError)},
-		"move, created meanwhile": {"move_file", args{"path": "b", "to": "l/new"},
-			rewrite("app/d/new"), new(*fs.PathError)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			top := plant(t, fileTree{"app/d/a": "one\n", "app/b": "b\n", "lib/a": "one\n",
-				"out/a": "one\n"})
-			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
-			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
-				Options{})
-			var then fileTree
-			h.decide = func(Change) error {
-				c.do(t, top)
-				then = planted(t, top)
-				return nil
-			}
-			require.ErrorAs(t, h.refused(c.tool, c.args), c.want)
-			require.Equal(t, then, planted(t, top))
-			require.NoDirExists(t, filepath.Join(top, "lib/new"))
-		})
-	}
-}
-
-func remove(path string) func(*testing.T, string) {
-	return func(t *testing.T, top string) {
-		require.NoError(t, os.Remove(filepath.Join(top, path)))
-	}
 }
 
 // What somebody else has put in the place of a directory that was created for a change stays when

@@ -89,53 +89,11 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(app, "d"))
 }
 
-// Clause C11.
-func TestMissingDirectoriesAreCheckedAgainAfterPermission(t *testing.T) {
-	for name, c := range map[string]struct {
-		do   func(t *testing.T, top string)
-		want any
-	}{
-		"link to another root": {relink("lib"), new(*workspace.MovedError)},
-		"link out":             {relink("out"), new(*workspace.OutsideError)},
-		"directory is a file":  {rewrite("app/d/new"), new(*fs.PathError)},
-		"directory is a link": {func(t *testing.T, top string) {
-			symlink(t, filepath.Join(top, "lib"), filepath.Join(top, "app/d/new"))
-		}, new(*workspace.MovedError)},
-		"directory is a link out": {func(t *testing.T, top string) {
-			symlink(t, filepath.Join(top, "out"), filepath.Join(top, "app/d/new"))
-		}, new(*workspace.OutsideError)},
-	} {
-		for _, tool := range []string{"write_file", "create_directory"} {
-			t.Run(name+"/"+tool, func(t *testing.T) {
-				top := plant(t, fileTree{"app/d/a": "one\n", "lib/a": "one\n", "out/a": "one\n"})
-				symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
-				h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
-					Options{})
-				var then fileTree
-				h.decide = func(Change) error {
-					c.do(t, top)
-					then = planted(t, top)
-					return nil
-				}
-				a := args{"path": "l/new/sub/a"}
-				if tool == "write_file" {
-					a["content"] = "x\n"
-				}
-				require.ErrorAs(t, h.refused(tool, a), c.want)
-				require.Equal(t, then, planted(t, top))
-				for _, dir := range []string{"lib/new", "lib/sub", "out/new", "out/sub",
-					"app/d/new/sub"} {
-					require.NoDirExists(t, filepath.Join(top, dir))
-				}
-			})
-		}
-	}
-	t.Run("created meanwhile", func(t *testing.T) {
-		app, h := servePlanted(t, nil)
-		h.decide = func(Change) error { return os.MkdirAll(filepath.Join(app, "new"), 0o700) }
-		do[changedFile](h, "write_file", args{"path": "new/a", "content": "x\n"})
-		require.Equal(t, fileTree{"new/a": "x\n"}, planted(t, app))
-	})
+func TestDirectoryCreatedWhileTheUserIsAsked(t *testing.T) {
+	app, h := servePlanted(t, nil)
+	h.decide = func(Change) error { return os.MkdirAll(filepath.Join(app, "new"), 0o700) }
+	do[changedFile](h, "write_file", args{"path": "new/a", "content": "x\n"})
+	require.Equal(t, fileTree{"new/a": "x\n"}, planted(t, app))
 }
 
 func TestStaleVersionIsRejected(t *testing.T) {
@@ -193,36 +151,61 @@ func TestPermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 }
 
 // Clause C11.
-func TestThePathIsCheckedAgainAfterPermission(t *testing.T) {
-	for name, c := range map[string]struct {
-		path string
+func TestPathsAreCheckedAgainAfterPermission(t *testing.T) {
+	write := func(path string) args { return args{"path": path, "content": "x\n"} }
+	at := func(path string) args { return args{"path": path} }
+	move := func(from, to string) args { return args{"path": from, "to": to} }
+	const path = "l/new/sub/a"
+	for _, c := range []struct {
+		tool string
+		args args
 		do   func(t *testing.T, top string)
 		want any
 	}{
-		"link to another root": {"l/a", relink("lib"), new(*workspace.MovedError)},
-		"link out":             {"l/a", relink("out"), new(*workspace.OutsideError)},
-		"link out, new file":   {"l/new", relink("out"), new(*workspace.OutsideError)},
-		"changed":              {"l/a", rewrite("app/d/a"), new(*workspace.ChangedError)},
-		"gone": {"l/a", func(t *testing.T, top string) {
-			require.NoError(t, os.Remove(filepath.Join(top, "app/d/a")))
-		}, new(*workspace.ChangedError)},
-		"made": {"l/new", rewrite("app/d/new"), new(*fs.PathError)},
+		{"write_file", write("l/a"), relink("lib"), new(*workspace.MovedError)},
+		{"write_file", write("l/a"), relink("out"), new(*workspace.OutsideError)},
+		{"write_file", write("l/new"), relink("out"), new(*workspace.OutsideError)},
+		{"write_file", write("l/a"), rewrite("app/d/a"), new(*workspace.ChangedError)},
+		{"write_file", write("l/a"), remove("app/d/a"), new(*workspace.ChangedError)},
+		{"write_file", write("l/new"), rewrite("app/d/new"), new(*fs.PathError)},
+		{"write_file", write(path), relink("lib"), new(*workspace.MovedError)},
+		{"write_file", write(path), relink("out"), new(*workspace.OutsideError)},
+		{"write_file", write(path), rewrite("app/d/new"), new(*fs.PathError)},
+		{"write_file", write(path), linked("lib"), new(*workspace.MovedError)},
+		{"write_file", write(path), linked("out"), new(*workspace.OutsideError)},
+		{"create_directory", at(path), relink("lib"), new(*workspace.MovedError)},
+		{"create_directory", at(path), relink("out"), new(*workspace.OutsideError)},
+		{"create_directory", at(path), rewrite("app/d/new"), new(*fs.PathError)},
+		{"create_directory", at(path), linked("lib"), new(*workspace.MovedError)},
+		{"create_directory", at(path), linked("out"), new(*workspace.OutsideError)},
+		{"create_directory", at("l/new"), relink("lib"), new(*workspace.MovedError)},
+		{"create_directory", at("l/new"), relink("out"), new(*workspace.OutsideError)},
+		{"create_directory", at("l/new"), rewrite("app/d/new"), new(*fs.PathError)},
+		{"delete_file", at("l/a"), relink("lib"), new(*workspace.MovedError)},
+		{"delete_file", at("l/a"), relink("out"), new(*workspace.OutsideError)},
+		{"delete_file", at("l/a"), rewrite("app/d/a"), new(*workspace.ChangedError)},
+		{"delete_file", at("l/a"), remove("app/d/a"), new(*fs.PathError)},
+		{"move_file", move("l/a", "new"), relink("lib"), new(*workspace.MovedError)},
+		{"move_file", move("l/a", "new"), relink("out"), new(*workspace.OutsideError)},
+		{"move_file", move("b", "l/new"), relink("lib"), new(*workspace.MovedError)},
+		{"move_file", move("b", "l/new"), relink("out"), new(*workspace.OutsideError)},
+		{"move_file", move("b", "l/new"), rewrite("app/d/new"), new(*fs.PathError)},
 	} {
-		t.Run(name, func(t *testing.T) {
-			top := plant(t, fileTree{"app/d/a": "one\n", "lib/a": "one\n", "out/a": "one\n"})
-			symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
-			h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")),
-				Options{})
-			var then fileTree
-			h.decide = func(Change) error {
-				c.do(t, top)
-				then = planted(t, top)
-				return nil
-			}
-			require.ErrorAs(t, h.refused("write_file", args{"path": c.path, "content": "x\n"}),
-				c.want)
-			require.Equal(t, then, planted(t, top))
-		})
+		top := plant(t, fileTree{"app/d/a": "one\n", "app/b": "b\n", "lib/a": "one\n",
+			"out/a": "one\n"})
+		symlink(t, filepath.Join(top, "app/d"), filepath.Join(top, "app/l"))
+		h := serve(t, openRoots(t, filepath.Join(top, "app"), filepath.Join(top, "lib")), Options{})
+		var then fileTree
+		h.decide = func(Change) error {
+			c.do(t, top)
+			then = planted(t, top)
+			return nil
+		}
+		require.ErrorAs(t, h.refused(c.tool, c.args), c.want, "%s %v", c.tool, c.args)
+		require.Equal(t, then, planted(t, top), "%s %v", c.tool, c.args)
+		for _, dir := range []string{"lib/new", "lib/sub", "out/new", "out/sub", "app/d/new/sub"} {
+			require.NoDirExists(t, filepath.Join(top, dir), "%s %v", c.tool, c.args)
+		}
 	}
 }
 
@@ -236,6 +219,19 @@ func relink(target string) func(*testing.T, string) {
 func rewrite(path string) func(*testing.T, string) {
 	return func(t *testing.T, top string) {
 		require.NoError(t, os.WriteFile(filepath.Join(top, path), []byte("two\n"), 0o600))
+	}
+}
+
+func remove(path string) func(*testing.T, string) {
+	return func(t *testing.T, top string) {
+		require.NoError(t, os.Remove(filepath.Join(top, path)))
+	}
+}
+
+// linked returns a step that puts a link in the place of a missing directory.
+func linked(target string) func(*testing.T, string) {
+	return func(t *testing.T, top string) {
+		symlink(t, filepath.Join(top, target), filepath.Join(top, "app/d/new"))
 	}
 }
 
