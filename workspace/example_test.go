@@ -70,24 +70,36 @@ func ExampleOpen() {
 	// outside: true
 }
 
-func ExampleWorkspace_WriteFile() {
+// newFolder makes a folder for an example, which removes it.
+func newFolder() string {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
 	}
+	return dir
+}
+
+// openFolder opens a workspace of one folder, as ExampleOpen shows.
+func openFolder(dir string) *workspace.Workspace {
+	roots, err := workspace.NewRoots(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return ws
+}
+
+func ExampleWorkspace_WriteFile() {
+	dir := newFolder()
 	defer os.RemoveAll(dir)
 	_ = os.WriteFile(filepath.Join(dir, "hello.txt"), []byte("hello\n"), 0o644)
 	_ = os.Symlink("hello.txt", filepath.Join(dir, "greeting"))
 
 	ctx := context.Background()
-	roots, err := workspace.NewRoots(dir, nil)
-	if err != nil {
-		panic(err)
-	}
-	ws, err := workspace.Open(ctx, roots, workspace.Options{})
-	if err != nil {
-		panic(err)
-	}
+	ws := openFolder(dir)
 	defer ws.Close()
 
 	// What is shown to somebody who decides about it is what is written, or nothing is.
@@ -111,10 +123,7 @@ func ExampleWorkspace_WriteFile() {
 
 // A walk looks at several folders at once, and delivers what it found in order.
 func ExampleWorkspace_Walk() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		panic(err)
-	}
+	dir := newFolder()
 	defer os.RemoveAll(dir)
 	for _, path := range []string{"main.go", "main.o", "lib/a.go", "lib/b.go", "out/a.go"} {
 		_ = os.MkdirAll(filepath.Join(dir, filepath.Dir(path)), 0o755)
@@ -122,17 +131,10 @@ func ExampleWorkspace_Walk() {
 	}
 	_ = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*.o\n/out/\n"), 0o644)
 
-	roots, err := workspace.NewRoots(dir, nil)
-	if err != nil {
-		panic(err)
-	}
-	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
-	if err != nil {
-		panic(err)
-	}
+	ws := openFolder(dir)
 	defer ws.Close()
 	o := workspace.WalkOptions{LeaveIgnored: true}
-	err = ws.Walk(context.Background(), ".", o, func(f *workspace.Folder) func() error {
+	err := ws.Walk(context.Background(), ".", o, func(f *workspace.Folder) func() error {
 		var found []string
 		for _, e := range f.Entries {
 			if e.Type.IsRegular() {
@@ -153,19 +155,9 @@ func ExampleWorkspace_Walk() {
 }
 
 func ExampleWorkspace_Fs() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		panic(err)
-	}
+	dir := newFolder()
 	defer os.RemoveAll(dir)
-	roots, err := workspace.NewRoots(dir, nil)
-	if err != nil {
-		panic(err)
-	}
-	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
-	if err != nil {
-		panic(err)
-	}
+	ws := openFolder(dir)
 	defer ws.Close()
 
 	fsys := ws.Fs() // an afero.Fs
@@ -180,21 +172,11 @@ func ExampleWorkspace_Fs() {
 }
 
 func ExampleWorkspace_ReadText() {
-	dir, err := os.MkdirTemp("", "example")
-	if err != nil {
-		panic(err)
-	}
+	dir := newFolder()
 	defer os.RemoveAll(dir)
 	_ = os.WriteFile(filepath.Join(dir, "poem.txt"), []byte("roses\nviolets\nsugar\nyou\n"), 0o644)
 	ctx := context.Background()
-	roots, err := workspace.NewRoots(dir, nil)
-	if err != nil {
-		panic(err)
-	}
-	ws, err := workspace.Open(ctx, roots, workspace.Options{})
-	if err != nil {
-		panic(err)
-	}
+	ws := openFolder(dir)
 	defer ws.Close()
 
 	text, err := ws.ReadText(ctx, "poem.txt", workspace.TextOptions{First: 2, MaxLines: 2})

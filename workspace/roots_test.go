@@ -73,13 +73,6 @@ func TestAllErrorsCwdFirst(t *testing.T) {
 }
 
 // Clause A7.
-func TestNestedRootsAreKept(t *testing.T) {
-	roots := mustRoots(t, abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b"))
-	require.Equal(t, []string{abs("/a/b"), abs("/a"), abs("/a/b/c"), abs("/a/x/../b"), abs("/a-b")},
-		paths(roots))
-}
-
-// Clause A7.
 func TestDirsWithoutCwd(t *testing.T) {
 	dirs, err := workspace.ParseDirs([]string{abs("/a"), abs("/b"), abs("/a/")})
 	require.NoError(t, err)

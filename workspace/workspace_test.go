@@ -158,41 +158,25 @@ func TestDeniedBeforeItExists(t *testing.T) {
 }
 
 // Clause A6.
-func TestDeniedBelowRoot(t *testing.T) {
+func TestWalkOfDeniedDirectories(t *testing.T) {
 	g := newGrounds(t)
-	secret := filepath.Join(g.a, "secret")
+	secret, later := filepath.Join(g.a, "secret"), filepath.Join(g.a, "later")
 	write(t, filepath.Join(secret, "deep/key"), "SECRET")
 	link(t, "secret/deep/key", filepath.Join(g.a, "innocent"))
-	link(t, filepath.Join(secret, "deep"), filepath.Join(g.b, "across"))
-	link(t, "secret", filepath.Join(g.a, "d/policy"))
-	later := filepath.Join(g.a, "later")
-	link(t, g.a, filepath.Join(g.dir, "a-too"))
-	ws := openWith(t, workspace.Options{Policy: workspace.Policy{
-		Deny: dirs(t, secret, filepath.Join(g.dir, "a-too/later")),
-	}}, g.a, g.b)
+	ws := openWith(t, workspace.Options{Policy: workspace.Policy{Deny: dirs(t, secret, later)}},
+		g.a, g.b)
 	write(t, filepath.Join(later, "key"), "SECRET")
-	for _, path := range []string{
-		"secret", "secret/", "secret/deep", "secret/deep/key", secret +
-			"/deep/key", "d/../secret/deep/key",
-		"innocent", "../B/across", "../B/across/key", "later", "later/key", "secret/deep/../../secret",
-	} {
-		for name, way := range ways {
-			var denied *workspace.DeniedError
-			require.ErrorAs(t, way(ws, path), &denied, "%s %s", name, path)
-		}
-	}
 	requireRead(t, ws, "secret/../f", "A/f", 0, "f")
 
 	seen := map[string]bool{}
 	require.NoError(t, walk(t.Context(), ws, ".", func(v visit) error {
 		seen[v.Ref().Rel()] = true
+		var denied *workspace.DeniedError
 		if v.Err != nil {
-			var denied *workspace.DeniedError
 			require.ErrorAs(t, v.Err, &denied)
 		}
 		if v.Name == "innocent" {
 			_, err := v.Open()
-			var denied *workspace.DeniedError
 			require.ErrorAs(t, err, &denied)
 		}
 		return nil
@@ -200,11 +184,9 @@ func TestDeniedBelowRoot(t *testing.T) {
 	require.True(t, seen["secret"] && seen["d/e/f"])
 	require.False(t, seen["secret/deep"] || seen["later/key"])
 
-	d, err := ws.OpenDir(".")
-	require.NoError(t, err)
-	defer d.Close()
+	d := openTop(t, ws)
 	var denied *workspace.DeniedError
-	_, err = d.OpenDir("secret")
+	_, err := d.OpenDir("secret")
 	require.ErrorAs(t, err, &denied)
 	_, err = d.Open("innocent")
 	require.ErrorAs(t, err, &denied)

@@ -74,22 +74,6 @@ func TestWriteInReadOnlyDirectory(t *testing.T) {
 	require.Equal(t, before, picture(t, g.dir))
 }
 
-// Clause C8.
-func TestWriteAfterRootReplaced(t *testing.T) {
-	g := newGrounds(t)
-	require.NoError(t, os.Rename(g.a, g.dir+"/granted"))
-	link(t, g.out, g.a)
-	for _, path := range []string{"f", "new", g.a + "/new"} {
-		_, err := put(g.ws, path, "written")
-		require.NoError(t, err)
-	}
-	seen := picture(t, g.dir)
-	require.Equal(t, "written", seen["granted/f"])
-	require.Equal(t, "written", seen["granted/new"])
-	require.Equal(t, map[string]string{".": fs.ModeDir.String(), "secret": "SECRET"},
-		picture(t, g.out))
-}
-
 // Clause C5.
 func TestReadersSeeWholeFiles(t *testing.T) {
 	g := newGrounds(t)
