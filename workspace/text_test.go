@@ -2,10 +2,8 @@ package workspace_test
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -172,19 +170,4 @@ func TestReadTextPages(t *testing.T) {
 		}
 		require.Equal(rt, file, read)
 	})
-}
-
-func BenchmarkReadText(b *testing.B) {
-	root := realDir(b)
-	for _, size := range []int{4 << 10, 1 << 20, 16 << 20} {
-		write(b, filepath.Join(root, "text"), strings.Repeat("some text of a line\n", size/20))
-		ws := open(b, root)
-		b.Run(strconv.Itoa(size>>10)+"_KiB", func(b *testing.B) {
-			b.SetBytes(int64(size))
-			for b.Loop() {
-				_, err := ws.ReadText(b.Context(), "text", workspace.TextOptions{})
-				require.NoError(b, errors.Unwrap(err))
-			}
-		})
-	}
 }
