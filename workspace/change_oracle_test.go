@@ -5,7 +5,6 @@ package workspace_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,7 +104,7 @@ func TestChangesMatchTheSystem(t *testing.T) {
 				require.Equal(rt, theirErr == nil, err == nil, "%s: ours %v, theirs %v",
 					strings.Join(steps, "\n"), err, theirErr)
 			}
-			require.Equal(rt, pictureOf(rt, theirs), pictureOf(rt, ours), strings.Join(steps, "\n"))
+			require.Equal(rt, picture(rt, theirs), picture(rt, ours), strings.Join(steps, "\n"))
 		}
 	})
 }
@@ -122,31 +121,9 @@ func plant(dir, path, target string) bool {
 }
 
 func openIn(rt *rapid.T, dirs ...string) *workspace.Workspace {
-	roots, err := workspace.NewRoots(dirs[0], dirs[1:])
-	require.NoError(rt, err)
-	ws, err := workspace.Open(context.Background(), roots, workspace.Options{})
+	ws, err := workspace.Open(context.Background(), mustRoots(rt, dirs[0], dirs[1:]...), workspace.Options{})
 	require.NoError(rt, err)
 	return ws
-}
-
-// pictureOf is picture for a property test.
-func pictureOf(rt *rapid.T, dir string) map[string]string {
-	seen := make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, _ := filepath.Rel(dir, path)
-		target, _ := os.Readlink(path)
-		text := []byte(nil)
-		if d.Type().IsRegular() {
-			text, err = os.ReadFile(path)
-		}
-		seen[rel] = fmt.Sprint(d.Type(), target, string(text))
-		return err
-	})
-	require.NoError(rt, err)
-	return seen
 }
 
 // newMemory returns a new directory, in memory if possible.

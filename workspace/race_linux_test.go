@@ -163,10 +163,7 @@ func (c raceCase) play(t *testing.T, operations int) {
 
 // newGroundsInMemory is newGrounds in memory if possible.
 func newGroundsInMemory(t *testing.T) grounds {
-	if dir, err := os.MkdirTemp("/dev/shm", "workspace"); err == nil {
-		t.Cleanup(func() { _ = os.RemoveAll(dir) })
-		t.Setenv("TMPDIR", dir)
-	}
+	t.Setenv("TMPDIR", newMemory(t))
 	return newGrounds(t)
 }
 

@@ -10,12 +10,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // picture describes everything below dir: links by target, files by content.
-func picture(tb testing.TB, dir string) map[string]string {
+func picture(tb rapid.TB, dir string) map[string]string {
 	tb.Helper()
 	seen := make(map[string]string)
 	require.NoError(tb, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

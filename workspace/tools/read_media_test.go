@@ -44,12 +44,3 @@ func TestReadMedia(t *testing.T) {
 	require.ErrorIs(t, h.refused("read_media", args{"path": "none"}), fs.ErrNotExist)
 	require.Error(t, h.refused("read_media", args{"path": "a b"}))
 }
-
-// Clause C3.
-func TestMediaOutsideIsNotRead(t *testing.T) {
-	top := plant(t, fileTree{"app/in": gif, "out/image": gif})
-	h := serve(t, openRoots(t, filepath.Join(top, "app")), Options{})
-	symlink(t, filepath.Join(top, "out"), filepath.Join(top, "app/link"))
-	require.Equal(t, gif, string(do[mediaFile](h, "read_media", args{"path": "in"}).Data))
-	requireOutside(t, h, top, "link/image", "../out/image")
-}

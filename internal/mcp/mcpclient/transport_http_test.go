@@ -68,29 +68,22 @@ func remote(name string, kind acpmcp.Transport, url string) mcpclient.Config {
 // Clauses M4, M3.
 func TestHTTPServers(t *testing.T) {
 	a, b := folder(t), folder(t)
-	for name, c := range map[string]struct {
-		kind     acpmcp.Transport
-		revision string
-		handler  func(func(*http.Request) *mcp.Server) http.Handler
-	}{
-		"http": {acpmcp.HTTP, "2025-11-25", func(s func(*http.Request) *mcp.Server) http.Handler { return mcp.NewStreamableHTTPHandler(s, nil) }},
-		"http, modern": {acpmcp.HTTP, "2026-07-28", func(s func(*http.Request) *mcp.Server) http.Handler {
-			return mcp.NewStreamableHTTPHandler(s, &mcp.StreamableHTTPOptions{Stateless: true})
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, revision := range eras {
+		t.Run(revision, func(t *testing.T) {
 			var initialized atomic.Int64
-			server := remote("r", c.kind, remoteServer(t, c.handler(toolServers(t, c.revision, &initialized))).URL+"/mcp")
+			handler := mcp.NewStreamableHTTPHandler(toolServers(t, revision, &initialized),
+				&mcp.StreamableHTTPOptions{Stateless: revision == eras[1]})
+			server := remote("r", acpmcp.HTTP, remoteServer(t, handler).URL+"/mcp")
 			f := newFixture(t, mcpclient.Options{})
 			f.change(roottest.Open(t, a, b), server)
 			require.Equal(t, uris(t, a, b), f.call("r.roots", "{}"))
-			require.Equal(t, c.revision, f.Servers()[0].Revision)
+			require.Equal(t, revision, f.Servers()[0].Revision)
 			f.change(roottest.Open(t, a, b, folder(t)), server)
 			f.call("r.roots", "{}")
 			before := initialized.Load()
 			f.change(roottest.Open(t, a), server)
 			require.Equal(t, uris(t, a), f.call("r.roots", "{}"))
-			if c.revision == "2025-11-25" {
+			if revision == eras[0] {
 				require.EqualValues(t, 1, before, "a new root: it went on")
 				require.EqualValues(t, 2, initialized.Load(), "it reconnects because of the lost root")
 			}
