@@ -127,11 +127,9 @@ func (o Options) entries(ctx context.Context, q url.Values) (any, error) {
 		return nil, err
 	}
 	id, near := sessionstore.ID(q.Get("id")), max(from.segment()-around-1, 0)
-	r := conversation.NewReader()
-	err = o.read(ctx, r, id, near, from, to)
-	if again := r.Again(); err == nil && again != nil && near > 0 {
-		r = again
-		err = o.read(ctx, r, id, 0, from, to)
+	r, err := o.read(ctx, id, near, from, to)
+	if err == nil && r.Headless() && near > 0 {
+		r, err = o.read(ctx, id, 0, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -157,28 +155,27 @@ func (o Options) prompt(ctx context.Context, q url.Values) (any, error) {
 	return map[string]string{"text": last}, err
 }
 
-// read feeds r the updates in [from, to). It starts at segment after, so that r knows calls begun
-// before from, and continues past to until all calls have ended.
+// read reads the updates in [from, to). It starts behind the segment after, so that it knows calls
+// begun before from, and continues past to until all calls have ended.
 func (o Options) read(
-	ctx context.Context, r *conversation.Reader, id sessionstore.ID, after int64, from, to place,
-) (err error) {
+	ctx context.Context, id sessionstore.ID, after int64, from, to place,
+) (r *conversation.Reader, err error) {
+	r = conversation.NewReader()
 	behind := 0
 	for at, u := range updates(o.Store.Segments(ctx, id, after), &err) {
-		switch {
-		case at < from:
-			r.Before(u)
-			continue
-		case at < to:
+		if from <= at && at < to {
 			r.Add(u)
 			continue
 		}
-		if behind%50 == 0 && !r.Unfinished() {
-			break
+		if at >= to {
+			if behind%50 == 0 && !r.Unfinished() {
+				break
+			}
+			behind++
 		}
-		r.After(u)
-		behind++
+		r.Outside(u)
 	}
-	return err
+	return r, err
 }
 
 // updates yields the updates of segments with their places. It sets *err if it ends early.

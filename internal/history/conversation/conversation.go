@@ -122,96 +122,92 @@ func Read(history iter.Seq2[sessionstore.Update, error]) ([]Entry, error) {
 	return r.Entries(), nil
 }
 
-// Reader makes entries of a part of a history. It gets the updates in order.
+// Reader makes entries of a history, or of a part of it. It gets the updates in order.
 type Reader struct {
 	entries []Entry
 	id      string           // of the last entry's message
 	message strings.Builder  // the text of the last entry
-	calls   map[string]*Call // by id
+	calls   map[string]*Call // by id, nil for those that begin outside of the part
 	plans   map[string]int   // the indexes of the turn's plans, by id
 	shrunk  map[string]int   // the indexes of compactions, by id
 
-	headless map[string]bool // the ids of calls and subagents that have updates and no beginning
-	sought   map[string]bool // the ids that Before notes, nil for all
+	headless bool // a call or a subagent in the part has no beginning
 
-	key    string             // of the subagent whose part it reads, "" for the session's
-	family map[string]*member // the subagents of the conversation, by key
+	key    string             // of the subagent that it reads, "" for the session itself
+	shown  Subagent           // with the entries in the end
+	stood  bool               // the subagent has an entry
+	family map[string]*Reader // those of the session and its subagents, by key
 }
 
 // NewReader returns a Reader without entries.
-func NewReader() *Reader {
-	return &Reader{calls: make(map[string]*Call), plans: make(map[string]int),
-		shrunk: make(map[string]int), headless: make(map[string]bool),
-		family: make(map[string]*member)}
+func NewReader() *Reader { return newReader("", make(map[string]*Reader)) }
+
+func newReader(key string, family map[string]*Reader) *Reader {
+	r := &Reader{calls: make(map[string]*Call), plans: make(map[string]int),
+		shrunk: make(map[string]int), key: key, family: family}
+	family[key] = r
+	return r
 }
 
-// Again returns a Reader that reads the same part after more updates before it: the calls and
-// subagents without a beginning may begin there. It returns nil if all have one. The new Reader
-// needs no more memory for a longer history.
-func (r *Reader) Again() *Reader {
-	if len(r.headless) == 0 {
-		return nil
-	}
-	again := NewReader()
-	again.sought = r.headless
-	return again
-}
-
-// Before notes an update before the part: later updates of its call make no entry.
-func (r *Reader) Before(stored sessionstore.Update) {
-	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.Before(of) }) {
+// Outside notes an update before or behind the part. It makes no entry, but says more of the calls
+// in the part, and of the subagents that have no entry yet.
+func (r *Reader) Outside(stored sessionstore.Update) {
+	if key, of, ok := stored.Child(); ok {
+		r.subagent(key).Outside(of)
 		return
 	}
-	u, ok := read(stored, sessionstore.SubagentUpdate)
-	if ok && (r.sought == nil || r.sought[u.SessionID]) {
-		r.describe(u)
+	switch stored.Kind {
+	case sessionstore.ToolCall, sessionstore.ToolCallUpdate, sessionstore.SubagentUpdate:
+	default:
+		return
 	}
-	u, ok = read(stored, sessionstore.ToolCall, sessionstore.ToolCallUpdate)
-	if ok && (r.sought == nil || r.sought[u.ToolCallID]) {
-		r.calls[u.ToolCallID] = &Call{}
+	u, ok := read(stored)
+	switch c := r.calls[u.ToolCallID]; {
+	case !ok:
+	case stored.Kind == sessionstore.SubagentUpdate:
+		if !r.subagent(u.SessionID).stood {
+			r.describe(u)
+		}
+	case c != nil:
+		c.Merge(u)
+	default:
+		r.calls[u.ToolCallID] = nil
 	}
 }
 
-// After adds what an update behind the part says of the calls in it.
-func (r *Reader) After(stored sessionstore.Update) {
-	if r.inSubagent(stored, func(m *member, of sessionstore.Update) { m.After(of) }) {
-		return
+// Headless reports whether a call or a subagent in the part began before all updates that r got.
+func (r *Reader) Headless() bool {
+	for _, one := range r.family {
+		if one.headless {
+			return true
+		}
 	}
-	u, ok := read(stored, sessionstore.ToolCall, sessionstore.ToolCallUpdate)
-	if ok && r.calls[u.ToolCallID] != nil {
-		r.call(u)
-	}
+	return false
 }
 
 // Unfinished reports whether a call in the part has not ended.
 func (r *Reader) Unfinished() bool {
-	if r.key == "" {
-		for _, m := range r.family {
-			if m.Unfinished() {
-				return true
-			}
+	for _, one := range r.family {
+		if slices.ContainsFunc(one.entries, func(e Entry) bool {
+			return e.Call != nil && !e.Call.Ended()
+		}) {
+			return true
 		}
 	}
-	return slices.ContainsFunc(r.entries, func(e Entry) bool {
-		return e.Call != nil && !e.Call.Ended()
-	})
+	return false
 }
 
 // Entries returns the entries.
 func (r *Reader) Entries() []Entry {
-	r.endMessage()
-	for _, m := range r.family {
-		m.endMessage()
-		m.shown.Entries = m.entries
+	for _, one := range r.family {
+		one.endMessage()
+		one.shown.Entries = one.entries
 	}
 	return r.entries
 }
 
-// read reads an update if it is of one of the kinds. Without kinds it reads every update.
-func read(stored sessionstore.Update, kinds ...sessionstore.Kind) (u Update, ok bool) {
-	if kinds != nil && !slices.Contains(kinds, stored.Kind) {
-		return u, false
-	}
+// read reads an update.
+func read(stored sessionstore.Update) (u Update, ok bool) {
 	var params struct {
 		Update Update `json:"update"`
 	}
@@ -269,13 +265,11 @@ func (u Update) Message() string {
 
 // Add adds what an update says. An update that cannot be read says nothing.
 func (r *Reader) Add(stored sessionstore.Update) {
-	if r.inSubagent(stored, func(m *member, of sessionstore.Update) {
-		if !m.stood {
-			r.headless[m.key] = true
-		}
-		r.stand(m)
-		m.Add(of)
-	}) {
+	if key, of, ok := stored.Child(); ok {
+		child := r.subagent(key)
+		r.headless = r.headless || !child.stood
+		r.stand(child)
+		child.Add(of)
 		return
 	}
 	u, ok := read(stored)
@@ -304,13 +298,8 @@ func (r *Reader) Add(stored sessionstore.Update) {
 		default:
 			r.say(Thought, u)
 		}
-	case sessionstore.ToolCallUpdate:
-		if r.calls[u.ToolCallID] == nil {
-			r.headless[u.ToolCallID] = true
-		}
-		r.call(u)
-	case sessionstore.ToolCall:
-		r.call(u)
+	case sessionstore.ToolCall, sessionstore.ToolCallUpdate:
+		r.call(u, stored.Kind == sessionstore.ToolCall)
 	case "plan":
 		r.setPlan("", u.Entries, "")
 	case "plan_update":
@@ -412,15 +401,18 @@ func (b block) attachment() (a Attachment, ok bool) {
 	return a, true
 }
 
-// call adds a tool call or changes it.
-func (r *Reader) call(u Update) {
-	c := r.calls[u.ToolCallID]
-	if c == nil {
+// call adds a tool call or changes it. begins says that its first update is this or an earlier one.
+func (r *Reader) call(u Update, begins bool) {
+	c, known := r.calls[u.ToolCallID]
+	if !known {
 		c = &Call{}
 		r.calls[u.ToolCallID] = c
 		r.append(Entry{Kind: ToolCall, Call: c})
+		r.headless = r.headless || !begins
 	}
-	c.Merge(u)
+	if c != nil {
+		c.Merge(u)
+	}
 }
 
 // Merge adds what an update says of the call.

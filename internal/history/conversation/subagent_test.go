@@ -100,20 +100,18 @@ func TestSubagentsOfAPart(t *testing.T) {
 		for u := range withFamily(t, family...) {
 			switch {
 			case i < from:
-			case i < 3:
-				r.Before(u)
-			case i < 10:
+			case i >= 3 && i < 10:
 				r.Add(u)
 			default:
-				r.After(u)
+				r.Outside(u)
 			}
 			i++
 		}
 	}
 	add(r, 3)
 	require.Equal(t, "Subagent", r.Entries()[0].Subagent.Name())
-	r = r.Again()
-	require.NotNil(t, r)
+	require.True(t, r.Headless())
+	r = NewReader()
 	add(r, 0)
 	require.Equal(t, "Finder", r.Entries()[0].Subagent.Name())
 	require.Equal(t, "completed", r.Entries()[0].Subagent.Entries[2].Call.Status)
