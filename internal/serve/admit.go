@@ -116,12 +116,9 @@ func (s *Server) identify(
 	account, token, err := s.who(r)
 	switch {
 	case errors.Is(err, errNobody):
-		s.metrics.reject()
-		const rejected = "rejected a connection: the proxy names no user of this server"
-		from = append(from, "named",
-			text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited))
-		s.options.Log.Warn(rejected, from...)
-		s.options.Audit.Info(rejected, from...)
+		s.reject("rejected a connection: the proxy names no user of this server", append(from,
+			"named",
+			text.Truncate(strings.Join(r.Header[s.options.UserHeader.header], ", "), maxAudited)))
 		http.Error(w, "the proxy names no user of this server; acp-agent tokens add, on the "+
 			"server, makes one", http.StatusForbidden)
 	case err != nil && !errors.Is(err, errInvalid):
@@ -130,10 +127,7 @@ func (s *Server) identify(
 		http.Error(w, "the server cannot read the token of this user; its log says why",
 			http.StatusServiceUnavailable)
 	case err != nil:
-		const rejected = "rejected a connection without a valid token"
-		s.metrics.reject()
-		s.options.Log.Warn(rejected, from...)
-		s.options.Audit.Info(rejected, from...)
+		s.reject("rejected a connection without a valid token", from)
 		_ = pause.For(r.Context(), refusing-time.Since(begun))
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
@@ -147,6 +141,13 @@ func (s *Server) identify(
 		return account, token, true
 	}
 	return Account{}, Token{}, false
+}
+
+// reject counts a request of somebody unknown, and says in both logs what was rejected.
+func (s *Server) reject(what string, from []any) {
+	s.metrics.reject()
+	s.options.Log.Warn(what, from...)
+	s.options.Audit.Info(what, from...)
 }
 
 // makeRoom ends connections that a user has lost, the oldest first, until the limit permits a new

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -33,17 +31,10 @@ const (
 	minProof = 32
 )
 
-// wrongCodesPerMinute is how many wrong codes are logged and answered as such, whoever sends them.
-// The limit keeps the log readable; a code has 130 random bits. The right code always pairs.
-const wrongCodesPerMinute = 30
-
 // addPage makes the server serve the page for browsers, whose connections are those of devices.
 func (s *Server) addPage(mux *http.ServeMux) {
-	wrong := rate.NewLimiter(rate.Every(time.Minute/wrongCodesPerMinute), wrongCodesPerMinute)
 	mux.HandleFunc("/", web.ServePage)
-	mux.HandleFunc("POST /pair", s.forPage(func(w http.ResponseWriter, r *http.Request) {
-		s.pairDevice(w, r, wrong)
-	}))
+	mux.HandleFunc("POST /pair", s.forPage(s.pairDevice))
 	mux.HandleFunc("POST /me", s.forDevice(s.describeDevice))
 	mux.HandleFunc("POST /api/{name}", s.forDevice(s.answerPage))
 	mux.HandleFunc("POST /leave", s.forPage(s.removeDevice))
@@ -88,8 +79,9 @@ func fromPage(r *http.Request) bool {
 		origin != "" && Origins{}.Admit(r) && (site == "" || site == "same-origin")
 }
 
-// pairDevice exchanges the code in a request for a cookie. wrong limits the answers to wrong codes.
-func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.Limiter) {
+// pairDevice exchanges the code in a request for a cookie. Wrong codes fill no log, which package
+// loglimit sees to, and find no right one: a code has 130 random bits.
+func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
 	var request struct{ Code string }
 	const most = 1 << 10
@@ -103,15 +95,8 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request, wrong *rate.
 	value, account, token, err := s.options.Accounts.pair(request.Code, proof(r))
 	from := s.source(r)
 	switch {
-	case errors.Is(err, errInvalid) && !wrong.Allow():
-		s.metrics.reject()
-		_ = pause.For(r.Context(), refusing-time.Since(begun))
-		http.Error(w, "too many wrong codes: try again in a minute, or with a new code",
-			http.StatusTooManyRequests)
 	case errors.Is(err, errInvalid):
-		s.metrics.reject()
-		s.options.Log.Warn("rejected a code for a device", from...)
-		s.options.Audit.Info("rejected a code for a device", from...)
+		s.reject("rejected a code for a device", from)
 		_ = pause.For(r.Context(), refusing-time.Since(begun))
 		http.Error(w,
 			"this code was used before or is too old: acp-agent tokens pair makes a new one",
