@@ -121,9 +121,6 @@ func (l *Link) markLocked(id json.RawMessage) json.RawMessage {
 // unmarkLocked undoes markLocked in an answer of the editor. It returns nil if the answer is to a
 // request of an earlier server.
 func (l *Link) unmarkLocked(line, id []byte) []byte {
-	if l.earlier == 0 {
-		return line
-	}
 	var marked string
 	_ = json.Unmarshal(id, &marked)
 	number, own, _ := bytes.Cut([]byte(marked), []byte(":"))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -152,20 +150,6 @@ func (m *metrics) reject() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rejected++
-}
-
-// serve serves the metrics on listener until the caller calls end.
-func (m *metrics) serve(listener net.Listener) (end func()) {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", m)
-	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) })
-	return func() {
-		_ = server.Close()
-		serving.Wait()
-	}
 }
 
 // ServeHTTP implements [http.Handler].

@@ -104,7 +104,16 @@ const Path = websocket.Path
 // ServeMetrics serves the metrics of the server on listener, at the path /metrics, until the caller
 // calls end.
 func (s *Server) ServeMetrics(listener net.Listener) (end func()) {
-	return s.metrics.serve(listener)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics)
+	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	return func() {
+		_ = server.Close()
+		serving.Wait()
+	}
 }
 
 // Serve accepts connections until ctx ends. Then it waits for running turns.
