@@ -53,11 +53,11 @@ type Options struct {
 // Details has what a store does not know of a session.
 type Details struct {
 	// Given says how its agent was told about the folders, or "".
-	Given string
+	Given string `json:"given,omitempty"`
 	// From says for each root where it came from, or "".
-	From []string
+	From []string `json:"from"`
 	// Continue is the command that continues it.
-	Continue string
+	Continue string `json:"continue"`
 }
 
 // Server serves the page to whoever has its URL.

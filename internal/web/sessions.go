@@ -38,7 +38,7 @@ type record struct {
 	Updated  time.Time `json:"updated"`
 	Turns    int64     `json:"turns"`
 	Archived bool      `json:"archived,omitempty"`
-	// Cost is the amount that its agent reported, with the currency,
+	// Cost is the amount that its agent reported, with the currency.
 	Cost []string `json:"cost,omitempty"`
 }
 
@@ -198,10 +198,8 @@ func plainLine(s string) string { return strings.ReplaceAll(text.Plain(s), "\n",
 // details is a session with what is known about it.
 type details struct {
 	record
-	Given    string            `json:"given,omitempty"`
-	From     []string          `json:"from"` // for each folder, or ""
-	Continue string            `json:"continue"`
-	States   []json.RawMessage `json:"states"`
+	Details
+	States []json.RawMessage `json:"states"`
 }
 
 // session returns a session.
@@ -214,15 +212,13 @@ func (o Options) session(ctx context.Context, q url.Values) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	var more Details
+	d := details{record: newRecord(one)}
 	if o.Details != nil {
-		more = o.Details(one)
+		d.Details = o.Details(one)
 	}
-	shown := newRecord(one)
-	if shown.Cost, err = o.cost(ctx, one.ID); err != nil {
+	if d.Cost, err = o.cost(ctx, one.ID); err != nil {
 		return nil, err
 	}
-	d := details{record: shown, Given: more.Given, From: more.From, Continue: more.Continue}
 	for _, u := range states {
 		d.States = append(d.States, text.EscapeJSON(u.Raw))
 	}

@@ -207,11 +207,7 @@ func parseLine(line []byte) (m tracedMessage, ok bool) {
 		Process: text.Line(text.Printable(string(process)), 100),
 		Peer:    text.Printable(strings.TrimSpace(string(rest[:begin]))), Kind: "invalid",
 	}
-	if whole {
-		m.read(body)
-	} else {
-		m.readBeginning(body)
-	}
+	m.read(body, whole)
 	return m, true
 }
 
@@ -226,47 +222,36 @@ type envelope struct {
 	} `json:"error"`
 }
 
-// read reads what is shown of a message's JSON.
-func (m *tracedMessage) read(body []byte) {
+// read reads what is shown of a message's JSON. Of a message that is too long it is the beginning,
+// in which the id and the method usually are. Without either it is not a message.
+func (m *tracedMessage) read(body []byte, whole bool) {
 	var e envelope
-	if strictjson.Decode(body, &e) != nil || !m.setKind(e) {
+	if !whole {
+		e.ID = strictjson.Find(body, "id")
+		_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty
+	} else if strictjson.Decode(body, &e) != nil {
 		return
 	}
-	if e.Error != nil {
-		m.Error = text.Line(text.Plain(cmp.Or(e.Error.Message, "error")), 300)
-	}
-	content := e.Params
-	if e.Method == "" {
-		content = e.Result
-	}
-	m.Label, m.Text, m.Sum = label(content), piece(content), sum(content)
-}
-
-// readBeginning reads what a message is from its beginning, because the whole is too long. Its id
-// and its method usually come first.
-func (m *tracedMessage) readBeginning(body []byte) {
-	e := envelope{ID: strictjson.Find(body, "id")}
-	_ = strictjson.Decode(strictjson.Find(body, "method"), &e.Method) // which leaves it empty
-	if m.setKind(e) {
-		m.Label = "(long)"
-	}
-}
-
-// setKind sets a message's id, method and kind. It returns false for what is not a message, because
-// it has neither an id nor a method.
-func (m *tracedMessage) setKind(e envelope) bool {
 	m.ID, m.Method = text.Line(text.Plain(string(e.ID)), 100), text.Line(text.Plain(e.Method), 100)
+	content := e.Params
 	switch {
 	case e.Method == "" && len(e.ID) == 0:
-		return false
+		return
 	case e.Method == "":
-		m.Kind = "response"
+		m.Kind, content = "response", e.Result
 	case len(e.ID) == 0:
 		m.Kind = "notification"
 	default:
 		m.Kind = "request"
 	}
-	return true
+	if !whole {
+		m.Label = "(long)"
+		return
+	}
+	if e.Error != nil {
+		m.Error = text.Line(text.Plain(cmp.Or(e.Error.Message, "error")), 300)
+	}
+	m.Label, m.Text, m.Sum = label(content), piece(content), sum(content)
 }
 
 // label returns in a line what a message's params or result say.
