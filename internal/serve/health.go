@@ -18,13 +18,11 @@ type health struct {
 	store sessionstore.Shared
 	log   *slog.Logger
 
-	checking sync.Mutex // held while the store is asked
-
-	mu      sync.Mutex
-	down    error     // why the store cannot be used, nil if it can
-	since   time.Time // when it became so
-	failed  int       // requests since then
-	checked time.Time // when the store was asked last
+	mu     sync.Mutex
+	down   error     // why the store cannot be used, nil if it can
+	since  time.Time // when it became so
+	failed int       // requests since then
+	fresh  time.Time // until when the store is not asked again
 }
 
 // note notes that a request of a client was answered with err.
@@ -60,32 +58,22 @@ func (h *health) setLocked(err error) {
 	h.down = err
 }
 
-// check asks the store, unless it was asked in the last second, and returns why the store cannot be
-// used.
+// check asks the store, unless it was asked in the last second or somebody is asking it, and returns
+// why the store cannot be used.
 func (h *health) check(ctx context.Context) error {
 	const patience, fresh = 2 * time.Second, time.Second
-	if !h.checking.TryLock() {
-		return h.last()
-	}
-	defer h.checking.Unlock()
 	h.mu.Lock()
-	known := time.Since(h.checked) < fresh
-	h.mu.Unlock()
-	if known {
-		return h.last()
+	defer h.mu.Unlock()
+	if time.Now().Before(h.fresh) {
+		return h.down
 	}
+	h.fresh = time.Now().Add(patience + fresh)
+	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	err := h.store.Ping(ctx)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.checked = time.Now()
+	h.fresh = time.Now().Add(fresh)
 	h.setLocked(err)
 	return err
-}
-
-func (h *health) last() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.down
 }

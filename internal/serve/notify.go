@@ -54,19 +54,15 @@ type attention struct {
 	seen      time.Time // when the user last did something there, or was told something
 	turns     int       // that are running
 	questions int       // that are open
-	news      news      // that the user was not told
+	event     string    // that the user was not told, or ""
+	at        time.Time // of the event
 }
 
-// news says what happened. The zero value stands for nothing.
-type news struct {
-	event string // question, turn_ended, turn_failed or device_paired
-	at    time.Time
-}
-
-// notification is news of a session, or of a device.
+// notification tells the user about an event in a session, or about a device.
 type notification struct {
 	attended
-	news
+	event  string // question, turn_ended, turn_failed or device_paired
+	at     time.Time
 	device Token
 }
 
@@ -109,7 +105,7 @@ func (n *notifier) paired(user string, device Token) {
 	defer n.mu.Unlock()
 	if n.command != nil {
 		n.devices = append(n.devices,
-			notification{attended{user: user}, news{"device_paired", n.now()}, device})
+			notification{attended{user: user}, "device_paired", n.now(), device})
 	}
 }
 
@@ -127,8 +123,8 @@ func (a *attention) look(at time.Time) {
 	if at.After(a.seen) {
 		a.seen = at
 	}
-	if a.questions == 0 && !a.news.at.After(at) {
-		a.news = news{}
+	if a.questions == 0 && !a.at.After(at) {
+		a.event = ""
 	}
 }
 
@@ -138,12 +134,12 @@ func (a *attention) ask(open bool, now time.Time) {
 	case open:
 		a.questions++
 		if a.questions == 1 {
-			a.news = news{"question", now}
+			a.event, a.at = "question", now
 		}
 	default:
 		a.questions--
-		if a.questions == 0 && a.news.event == "question" {
-			a.news = news{}
+		if a.questions == 0 && a.event == "question" {
+			a.event = ""
 		}
 	}
 }
@@ -158,9 +154,9 @@ func (a *attention) turn(e acp.TurnEvent, now time.Time) {
 	a.turns--
 	switch {
 	case e.Err != nil:
-		a.news = news{"turn_failed", now}
+		a.event, a.at = "turn_failed", now
 	case e.StopReason != sdk.StopReasonCancelled:
-		a.news = news{"turn_ended", now}
+		a.event, a.at = "turn_ended", now
 	}
 }
 
@@ -175,10 +171,10 @@ func (n *notifier) due(most int) (list []notification) {
 	for key, a := range n.sessions {
 		switch {
 		case now.Sub(a.seen) < unattended:
-		case a.news.event != "" && len(list) < most:
-			list = append(list, notification{attended: key, news: a.news})
-			a.news, a.seen = news{}, now
-		case a.news.event == "" && a.questions == 0 && a.turns == 0:
+		case a.event != "" && len(list) < most:
+			list = append(list, notification{attended: key, event: a.event, at: a.at})
+			a.event, a.seen = "", now
+		case a.event == "" && a.questions == 0 && a.turns == 0:
 			delete(n.sessions, key)
 		}
 	}
