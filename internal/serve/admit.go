@@ -196,20 +196,17 @@ type admitted struct {
 func (s *Server) note(id string, c admitted) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.conns[id] = c
+	s.conns[id] = &c
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if c, ok := s.conns[id]; ok {
-			c.gone = true
-			s.conns[id] = c
-			s.forgetLocked(id, c)
-		}
+		c.gone = true
+		s.forgetLocked(id, &c)
 	}
 }
 
 // forgetLocked forgets a connection that has ended, if no turns of it can go on.
-func (s *Server) forgetLocked(id string, c admitted) (forgotten bool) {
+func (s *Server) forgetLocked(id string, c *admitted) (forgotten bool) {
 	if !c.gone || s.acp.UsedBy(c.user).Turns > 0 {
 		return false
 	}
@@ -222,9 +219,8 @@ func (s *Server) forgetLocked(id string, c admitted) (forgotten bool) {
 func (s *Server) readmit(id string, t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, ok := s.conns[id]; ok {
+	if c := s.conns[id]; c != nil {
 		c.token = t
-		s.conns[id] = c
 	}
 }
 

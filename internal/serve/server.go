@@ -77,9 +77,9 @@ type Server struct {
 	draining  atomic.Bool  // there are no new connections
 
 	mu     sync.Mutex
-	users  map[string]Account  // those who have connected, by name
-	conns  map[string]admitted // the connections, by id
-	shares map[string]*share   // of those who have connected at some time, by name
+	users  map[string]Account   // those who have connected, by name
+	conns  map[string]*admitted // the connections, by id
+	shares map[string]*share    // of those who have connected at some time, by name
 }
 
 // NewServer returns a server.
@@ -89,7 +89,7 @@ func NewServer(o Options) *Server {
 		options:  o,
 		acceptor: websocket.NewAcceptor(websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
-		users:    make(map[string]Account), conns: make(map[string]admitted),
+		users:    make(map[string]Account), conns: make(map[string]*admitted),
 		shares: make(map[string]*share),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
