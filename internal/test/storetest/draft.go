@@ -57,8 +57,7 @@ func longDraft(t *testing.T, s store) {
 		}
 		require.NoError(t, d.Append(t.Context(), segment))
 	}
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.NoError(t, err)
+	lease := activate(t, s, "one", sessionstore.Activation{History: d})
 	require.Equal(t, want, history(t, s, "one"))
 	require.Equal(t, texts(mode("49.99")), states(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("more")}))
@@ -71,8 +70,7 @@ func draftOnce(t *testing.T, s store) {
 	d := newDraft(t, s, "one", say("a"))
 	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another session")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{History: d})
 	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.NoError(t, d.Discard(t.Context()), "the draft was used")
@@ -90,13 +88,11 @@ func draftOfOtherStore(t *testing.T, s, other store) {
 
 func draftOfRefused(t *testing.T, s store) {
 	old := create(t, s, "one")
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{})
 	d := newDraft(t, s, "one", say("a"))
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d, Held: old.Generation})
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d, Held: old.Generation})
 	require.ErrorAs(t, err, new(*sessionstore.FencedError))
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{History: d})
 	require.Equal(t, texts(say("a")), history(t, s, "one"))
 }
 

@@ -46,8 +46,7 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 func olderLease(t *testing.T, s store) {
 	old := create(t, s, "one")
 	begin(t, s, old, sessionstore.Turn{Prompt: []update{say("first")}})
-	current, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	current := activate(t, s, "one", sessionstore.Activation{})
 	before := get(t, s, "one")
 	for name, write := range writes() {
 		var fenced *sessionstore.FencedError
@@ -67,8 +66,7 @@ func olderLease(t *testing.T, s store) {
 
 func deletedNotFenced(t *testing.T, s store) {
 	fenced := create(t, s, "one")
-	current, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	current := activate(t, s, "one", sessionstore.Activation{})
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	for name, write := range writes() {
 		for _, lease := range []sessionstore.Lease{fenced, current} {
@@ -79,11 +77,10 @@ func deletedNotFenced(t *testing.T, s store) {
 
 func fencedHolder(t *testing.T, s store) {
 	old := create(t, s, "one")
-	newer, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), Held: old.Generation})
-	require.NoError(t, err)
+	newer := activate(t, s, "one", sessionstore.Activation{Held: old.Generation})
 	begin(t, s, newer, sessionstore.Turn{Prompt: []update{say("newer")}})
 	before := get(t, s, "one")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{
 		Keys: keys(t, "app", "lib"), State: []byte("old"), History: newDraft(t, s, "one", say("old")), Held: old.Generation,
 	})
 	var fenced *sessionstore.FencedError
@@ -91,8 +88,7 @@ func fencedHolder(t *testing.T, s store) {
 	require.Equal(t, sessionstore.FencedError{ID: "one", Held: old.Generation, Current: newer.Generation}, *fenced)
 	require.Equal(t, before, get(t, s, "one"), "nothing changed")
 	require.Equal(t, texts(say("newer")), history(t, s, "one"))
-	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	require.Empty(t, history(t, s, "fork"), "the newer holder's turn is running")
 	require.NoError(t, s.EndTurn(t.Context(), newer, 1))
 

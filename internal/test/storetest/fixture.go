@@ -66,9 +66,42 @@ func linked(t require.TestingT, cwd string, additional, real []string) sessionst
 
 func create(t *testing.T, s store, id string) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: sessionstore.ID(id), Agent: explore(), Keys: keys(t, "app"),
-	})
+	return createAs(t, s, sessionstore.Session{ID: sessionstore.ID(id)})
+}
+
+// usual completes a session with the agent and the folder that most have.
+func usual(t *testing.T, n sessionstore.Session) sessionstore.Session {
+	if n.Agent.Kind == "" {
+		n.Agent = explore()
+	}
+	if n.Keys.Roots.IsZero() {
+		n.Keys = keys(t, "app")
+	}
+	return n
+}
+
+func createAs(t *testing.T, s store, n sessionstore.Session) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Create(t.Context(), usual(t, n))
+	require.NoError(t, err)
+	return lease
+}
+
+func fork(t *testing.T, s store, source string, n sessionstore.Session) sessionstore.Lease {
+	t.Helper()
+	lease, err := s.Fork(t.Context(), sessionstore.ID(source), usual(t, n))
+	require.NoError(t, err)
+	return lease
+}
+
+func activate(
+	t *testing.T, s store, id sessionstore.ID, a sessionstore.Activation,
+) sessionstore.Lease {
+	t.Helper()
+	if a.Keys.Roots.IsZero() {
+		a.Keys = keys(t, "app")
+	}
+	lease, err := s.Activate(t.Context(), id, a)
 	require.NoError(t, err)
 	return lease
 }

@@ -18,24 +18,10 @@ func forkTests() []testCase {
 	}
 }
 
-func fork(t *testing.T, s store, source string, n sessionstore.Session) sessionstore.Lease {
-	t.Helper()
-	if n.Agent.Kind == "" {
-		n.Agent = explore()
-	}
-	if n.Keys.Roots.IsZero() {
-		n.Keys = keys(t, "app")
-	}
-	lease, err := s.Fork(t.Context(), sessionstore.ID(source), n)
-	require.NoError(t, err)
-	return lease
-}
-
 func forkKeeps(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"),
+	lease := createAs(t, s, sessionstore.Session{
+		ID: "one", Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"),
 	})
-	require.NoError(t, err)
 	record(t, s, lease, "ask", mode("plan"))
 	before := get(t, s, "one")
 	forked := fork(t, s, "one", sessionstore.Session{ID: "two", Keys: keys(t, "other", "docs")})
@@ -59,10 +45,9 @@ func forkKeeps(t *testing.T, s store) {
 }
 
 func forkForAnotherAgent(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
+	lease := createAs(t, s, sessionstore.Session{
+		ID: "one", Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
 	})
-	require.NoError(t, err)
 	record(t, s, lease, "ask", say("answer"), mode("plan"))
 	before := get(t, s, "one")
 	other := sessionstore.Agent{Kind: "proxy", Profile: "child"}
@@ -90,8 +75,7 @@ func forkBefore(t *testing.T, s store) {
 	require.NoError(t, s.EndTurn(t.Context(), lease, number, say("answer 2"), mode("plan"), say("between")))
 	// A turn of a history that was imported begins within a segment.
 	imported := newDraft(t, s, "one", ask("3"), say("answer 3"), ask("4"), say("answer 4"))
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: imported})
-	require.NoError(t, err)
+	lease = activate(t, s, "one", sessionstore.Activation{History: imported})
 	begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("5")}})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half")}))
 	before, all := get(t, s, "one"), history(t, s, "one")

@@ -84,9 +84,7 @@ func readAgain(t *testing.T, s store) {
 func readFromSegment(t *testing.T, s store) {
 	lease := create(t, s, "source")
 	record(t, s, lease, "prompt", say("a"), say("b"))
-	lease, err := s.Fork(t.Context(), "source",
-		sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease = fork(t, s, "source", sessionstore.Session{ID: "one"})
 	record(t, s, lease, "more", say("c"))
 	var read []sessionstore.Segment
 	for segment, err := range s.Segments(t.Context(), "one", 0) {
@@ -126,8 +124,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 	t.Helper()
 	lease := create(t, s, "one")
 	want := len(fill(t, s, lease, 20))
-	_, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	read := 0
 	for _, err := range s.History(t.Context(), "one") {
 		if err != nil {
@@ -144,8 +141,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 
 func extendedWhileRead(t *testing.T, s store) {
 	err := interrupted(t, s, func() {
-		_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "one", say("new"))})
-		require.NoError(t, err)
+		activate(t, s, "one", sessionstore.Activation{History: newDraft(t, s, "one", say("new"))})
 	})
 	require.NoError(t, err)
 }

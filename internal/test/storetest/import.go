@@ -59,9 +59,9 @@ func importOnlyKnown(t *testing.T, s store) {
 		require.Zero(t, added)
 	}
 	requireNoneNew() // the agent is new
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "own", Agent: explore(),
-		Keys: keys(t, "app"), State: []byte("state"), StateKey: "known"})
-	require.NoError(t, err)
+	lease := createAs(t, s, sessionstore.Session{
+		ID: "own", State: []byte("state"), StateKey: "known",
+	})
 	known.Updated = time.Now().Add(time.Hour)
 	requireNoneNew()
 	require.Empty(t, get(t, s, "own").Title, "it is unused")
@@ -92,8 +92,9 @@ func importedIsOne(t *testing.T, s store) {
 	require.Equal(t, []string{"id of b", "id of a"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})), "an unknown time means now")
 	require.Empty(t, history(t, s, "id of a"))
 
-	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "id of a", say("theirs"))})
-	require.NoError(t, err)
+	lease := activate(t, s, "id of a", sessionstore.Activation{
+		History: newDraft(t, s, "id of a", say("theirs")),
+	})
 	record(t, s, lease, "hello", say("there"))
 	require.Len(t, history(t, s, "id of a"), 3)
 	require.Equal(t, "a", get(t, s, "id of a").StateKey)
@@ -148,8 +149,7 @@ func importFuture(t *testing.T, s store) {
 	prompted := func(id sessionstore.ID, updated time.Time) time.Time {
 		copied.ID, copied.StateKey, copied.Updated = id, "", updated
 		require.True(t, restore(t, s, copied))
-		lease, err := s.Activate(t.Context(), id, sessionstore.Activation{Keys: copied.Keys})
-		require.NoError(t, err)
+		lease := activate(t, s, id, sessionstore.Activation{Keys: copied.Keys})
 		begin(t, s, lease, sessionstore.Turn{})
 		return get(t, s, string(id)).Updated
 	}
@@ -159,10 +159,7 @@ func importFuture(t *testing.T, s store) {
 }
 
 func importTitles(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
-	})
-	require.NoError(t, err)
+	lease := createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
 	titled := func(title string) string {
 		a := listedByAgent(t, "a")
 		a.Title = title
@@ -182,10 +179,7 @@ func importTitles(t *testing.T, s store) {
 	require.Equal(t, "Parser", titled("Parser"))
 	require.Equal(t, "Parser", titled("Fix the parser"), "it was better")
 	require.Equal(t, "Parser and tests", titled("Parser and tests"))
-	_, err = s.Fork(t.Context(), "one", sessionstore.Session{
-		ID: "fork", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
-	})
-	require.NoError(t, err)
+	fork(t, s, "one", sessionstore.Session{ID: "fork", State: []byte("x"), StateKey: "b"})
 	fork := listedByAgent(t, "b")
 	fork.Title = "Fix the parser"
 	require.Zero(t, importSessions(t, s, fork))
@@ -208,28 +202,22 @@ func importDeleted(t *testing.T, s store) {
 }
 
 func importOpened(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
-	})
-	require.NoError(t, err)
+	lease := createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	require.Zero(t, importSessions(t, s, a))
 	require.Empty(t, get(t, s, "one").Title, "the session was not imported")
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"))
 	require.Zero(t, importSessions(t, s, a, b), "neither its present nor its previous key")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("z"), StateKey: "c"})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{State: []byte("z"), StateKey: "c"})
 	require.Equal(t, "c", get(t, s, "one").StateKey)
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{})
 	require.Equal(t, "c", get(t, s, "one").StateKey, "without a state the key stays")
 }
 
 func importGivenUp(t *testing.T, s store) {
 	a, b, c := listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c")
 	importSessions(t, s, a)
-	lease, err := s.Activate(t.Context(), "id of a", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
-	require.NoError(t, err)
+	lease := activate(t, s, "id of a", sessionstore.Activation{State: []byte("x"), StateKey: "b"})
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"), "the same key")
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "c"))
 	require.Zero(t, importSessions(t, s, a, b, c))
@@ -252,8 +240,7 @@ func importGivenUp(t *testing.T, s store) {
 func importedMeanwhile(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"))
-	used, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	used := activate(t, s, "id of b", sessionstore.Activation{})
 	record(t, s, used, "hello")
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"))
 	require.ElementsMatch(t, []string{"one", "id of b"}, ids(listAll(t, s, sessionstore.Query{})), "the unused session is deleted")
@@ -266,17 +253,13 @@ func importedMeanwhile(t *testing.T, s store) {
 
 func forkHasNoName(t *testing.T, s store) {
 	importSessions(t, s, listedByAgent(t, "a"))
-	lease, err := s.Fork(t.Context(), "id of a", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease := fork(t, s, "id of a", sessionstore.Session{ID: "fork"})
 	require.Equal(t, []byte("state of a"), get(t, s, "fork").State)
 	require.Empty(t, get(t, s, "fork").StateKey)
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
 	require.Equal(t, "b", get(t, s, "fork").StateKey)
 	require.Equal(t, "a", get(t, s, "id of a").StateKey)
-	_, err = s.Fork(t.Context(), "id of a", sessionstore.Session{
-		ID: "named", Agent: explore(), Keys: keys(t, "app"), State: []byte("y"), StateKey: "c",
-	})
-	require.NoError(t, err)
+	fork(t, s, "id of a", sessionstore.Session{ID: "named", State: []byte("y"), StateKey: "c"})
 	require.Equal(t, "c", get(t, s, "named").StateKey)
 }
 
@@ -342,8 +325,7 @@ func adopt(t *testing.T, s store) {
 func adoptImported(t *testing.T, s store) {
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	importSessions(t, s, a, b)
-	used, err := s.Activate(t.Context(), "id of b", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	used := activate(t, s, "id of b", sessionstore.Activation{})
 	record(t, s, used, "hello")
 	a.ID, b.ID = "a", "b"
 	adoptSession(t, s, a, nil)
@@ -393,8 +375,7 @@ func ordinary(t *testing.T, s store) []string {
 // opened activates an imported session and begins a turn in it.
 func opened(t *testing.T, s store, id sessionstore.ID) sessionstore.Lease {
 	t.Helper()
-	lease, err := s.Activate(t.Context(), id, sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease := activate(t, s, id, sessionstore.Activation{})
 	record(t, s, lease, "hello", say("there"))
 	return lease
 }
@@ -465,10 +446,7 @@ func retainMoved(t *testing.T, s store) {
 
 func retainUnlisted(t *testing.T, s store) {
 	asked := time.UnixMilli(1) // before any clock of a store
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "ours", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
-	})
-	require.NoError(t, err)
+	lease := createAs(t, s, sessionstore.Session{ID: "ours", State: []byte("x"), StateKey: "a"})
 	record(t, s, lease, "hello")
 	adoptSession(t, s, listedByAgent(t, "adopted"), nil)
 	create(t, s, "nameless")
@@ -490,8 +468,7 @@ func retainAndUse(t *testing.T, s store) {
 	a, b := opened(t, s, "id of a"), opened(t, s, "id of b")
 	opened(t, s, "id of c")
 	require.Equal(t, 3, retainOnly(t, s))
-	_, err := s.Activate(t.Context(), "id of c", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	activate(t, s, "id of c", sessionstore.Activation{})
 	require.Empty(t, ordinary(t, s), "opening one changes nothing")
 	record(t, s, a, "again")
 	require.NoError(t, s.SaveState(t.Context(), b, []byte("x"), "another"))

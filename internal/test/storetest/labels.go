@@ -55,8 +55,7 @@ func leaveOutUnused(t *testing.T, s store) {
 	create(t, s, "open")
 	create(t, s, "archived")
 	require.NoError(t, s.Archive(t.Context(), "archived"))
-	_, err := s.Fork(t.Context(), "used", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	fork(t, s, "used", sessionstore.Session{ID: "fork"})
 	all := append([]string{"unused", "open"}, used...)
 	bound := latest(t, s)
 	cwd := sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")}
@@ -88,8 +87,7 @@ func leaveOutUnused(t *testing.T, s store) {
 }
 
 func usedElsewhere(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a"})
-	require.NoError(t, err)
+	createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
 	a := listedByAgent(t, "a")
 	shown := func() []string {
 		return ids(listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}))
@@ -106,8 +104,7 @@ func usedElsewhere(t *testing.T, s store) {
 
 func keepMeta(t *testing.T, s store) {
 	meta := json.RawMessage(`{"branch":"main","n":1.0}`)
-	created, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b"})
-	require.NoError(t, err)
+	created := createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "b"})
 	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
 	a.Meta, b.Meta = meta, meta
 	require.Equal(t, 1, importSessions(t, s, a, b))

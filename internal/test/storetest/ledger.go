@@ -117,16 +117,15 @@ func sumCharges(t *testing.T, s store) {
 
 func chargeFenced(t *testing.T, s store) {
 	old := create(t, s, "one")
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease := activate(t, s, "one", sessionstore.Activation{})
 	for _, some := range [][]charge{nil, {usd(at(9, 0), 1, 1, "")}} {
-		err = s.Charge(t.Context(), old, some)
+		err := s.Charge(t.Context(), old, some)
 		require.ErrorAs(t, err, new(*sessionstore.FencedError))
 	}
 	require.Empty(t, charges(t, s, "one"))
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""))
 	require.NoError(t, s.Delete(t.Context(), "one"))
-	err = s.Charge(t.Context(), lease, []charge{usd(at(9, 0), 1, 1, "")})
+	err := s.Charge(t.Context(), lease, []charge{usd(at(9, 0), 1, 1, "")})
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 }
 
@@ -174,10 +173,9 @@ func deleteCharges(t *testing.T, s store) {
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{}))
 	create(t, s, "one")
 	require.Empty(t, charges(t, s, "one"))
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease := activate(t, s, "one", sessionstore.Activation{})
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""))
-	_, err = s.Move(t.Context(), lease, keys(t, "shop"))
+	_, err := s.Move(t.Context(), lease, keys(t, "shop"))
 	require.NoError(t, err)
 	require.Len(t, charges(t, s, "one"), 1, "they move with the session")
 }

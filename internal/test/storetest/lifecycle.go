@@ -26,11 +26,9 @@ func lifecycleTests() []testCase {
 }
 
 func createdIsFound(t *testing.T, s store) {
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"},
-		Keys: keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
+	lease := createAs(t, s, sessionstore.Session{
+		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"}, Keys: keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
 	})
-	require.NoError(t, err)
 	require.EqualValues(t, "one", lease.ID)
 
 	got := get(t, s, "one")
@@ -59,8 +57,7 @@ func createdIsFound(t *testing.T, s store) {
 
 func rootsComeBack(t *testing.T, s store) {
 	want := linked(t, "app", []string{"z", "a <b> & \"c\"", "ünï\ncode", "app/nested"}, []string{"real/app", "same", "same", "ü", "n"})
-	_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: want})
-	require.NoError(t, err)
+	createAs(t, s, sessionstore.Session{ID: "one", Keys: want})
 	requireKeys(t, want, get(t, s, "one").Keys)
 }
 
@@ -72,18 +69,15 @@ func grantsComeBack(t *testing.T, s store) {
 		}
 		return workspace.ReadWrite
 	})
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: want})
-	require.NoError(t, err)
+	lease := createAs(t, s, sessionstore.Session{ID: "one", Keys: want})
 	requireKeys(t, want, get(t, s, "one").Keys)
 	page, err := s.List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	requireKeys(t, want, page.Sessions[0].Keys)
-	_, err = s.Fork(t.Context(), "one", sessionstore.Session{ID: "two", Agent: explore(), Keys: want})
-	require.NoError(t, err)
+	fork(t, s, "one", sessionstore.Session{ID: "two", Keys: want})
 	requireKeys(t, want, get(t, s, "two").Keys)
 	next := keys(t, "app", "dep")
-	_, err = s.Activate(t.Context(), lease.ID, sessionstore.Activation{Keys: next})
-	require.NoError(t, err)
+	activate(t, s, lease.ID, sessionstore.Activation{Keys: next})
 	requireKeys(t, next, get(t, s, "one").Keys)
 }
 
@@ -139,22 +133,17 @@ func unknownID(t *testing.T, s store) {
 }
 
 func activationKeepsCwd(t *testing.T, s store) {
-	_, err := s.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: linked(t, "link", nil, []string{"app"}),
-	})
-	require.NoError(t, err)
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{
+	createAs(t, s, sessionstore.Session{ID: "one", Keys: linked(t, "link", nil, []string{"app"})})
+	activate(t, s, "one", sessionstore.Activation{
 		Keys: linked(t, "app", []string{"lib", "link", "docs"}, []string{"moved", "lib", "moved", "docs"}),
 	})
-	require.NoError(t, err)
 	requireKeys(t, linked(t, "link", []string{"lib", "docs"}, []string{"moved", "lib", "docs"}), get(t, s, "one").Keys)
 }
 
 func noActivity(t *testing.T, s store) {
 	create(t, s, "one")
 	before := get(t, s, "one")
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app", "lib")})
-	require.NoError(t, err)
+	lease := activate(t, s, "one", sessionstore.Activation{Keys: keys(t, "app", "lib")})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("x"), mode("ask")}))
 	require.NoError(t, s.SetTitle(t.Context(), lease, "x"))
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
@@ -171,11 +160,9 @@ func stateIsKept(t *testing.T, s store) {
 	require.NoError(t, s.SaveState(t.Context(), lease, value, ""))
 	value[0] = '!'
 	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State)
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease = activate(t, s, "one", sessionstore.Activation{})
 	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State, "nil does not change it")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), State: []byte("second")})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{State: []byte("second")})
 	require.Equal(t, []byte("second"), get(t, s, "one").State)
 	require.ErrorAs(t, s.SaveState(t.Context(), lease, nil, ""), new(*sessionstore.FencedError))
 	lease.Generation = get(t, s, "one").Generation

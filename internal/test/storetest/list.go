@@ -12,7 +12,6 @@ import (
 
 func listTests() []testCase {
 	return []testCase{
-		{"A18/without a match the page is empty", emptyPage},
 		{"A18/pages are complete while sessions are added and deleted", pagesWhileAdding},
 		{"A18/a cursor is valid for its filters only", cursorBinding},
 		{"A18/a malformed cursor is rejected", malformedCursor},
@@ -49,15 +48,6 @@ func ids(sessions []sessionstore.Session) []string {
 		out = append(out, string(s.ID))
 	}
 	return out
-}
-
-func emptyPage(t *testing.T, s store) {
-	cwd := sessionstore.DirFilter{Spelling: dir(t, "none"), Real: dir(t, "none")}
-	for _, q := range []sessionstore.Query{{}, {Cwd: &cwd}, {Agent: explore(), Cwd: &cwd, Additional: &sessionstore.DirsFilter{}}} {
-		page := list(t, s, q)
-		require.Empty(t, page.Sessions)
-		require.Empty(t, page.Next)
-	}
 }
 
 func pagesWhileAdding(t *testing.T, s store) {
@@ -152,9 +142,9 @@ func pageSize(t *testing.T, s store) {
 func manyAgents(t *testing.T, s store) {
 	const count = 50
 	for i := range count {
-		_, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(fmt.Sprintf("%03d", i)),
-			Agent: sessionstore.Agent{Kind: "proxy", Profile: fmt.Sprint(i)}, Keys: keys(t, "app")})
-		require.NoError(t, err)
+		createAs(t, s, sessionstore.Session{
+			ID: sessionstore.ID(fmt.Sprintf("%03d", i)), Agent: sessionstore.Agent{Kind: "proxy", Profile: fmt.Sprint(i)},
+		})
 	}
 	q := sessionstore.Query{Cwd: &sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")},
 		Additional: &sessionstore.DirsFilter{}, Archive: sessionstore.ArchivedToo}

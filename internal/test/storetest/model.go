@@ -36,11 +36,9 @@ func filterMatrix(t *testing.T, s store) {
 			realList = list
 		}
 		real := append([]string{modelCwds()[(i/7)%3]}, realList...)
-		_, err := s.Create(t.Context(), sessionstore.Session{
-			ID:    sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)),
-			Agent: modelAgents()[i%3], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
+		createAs(t, s, sessionstore.Session{
+			ID: sessionstore.ID(fmt.Sprintf("%03d", (i*101)%150)), Agent: modelAgents()[i%3], Keys: linked(t, modelCwds()[(i/3)%3], list, real),
 		})
-		require.NoError(t, err)
 	}
 	all := listAll(t, s, sessionstore.Query{Limit: 1000})
 	require.Len(t, all, 150)

@@ -77,10 +77,7 @@ func namesOfOwners(t *testing.T, s sessionstore.Shared) {
 // foreignSession calls every method with the id of a session that belongs to another owner.
 func foreignSession(t *testing.T, s sessionstore.Shared) {
 	ann := s.For("ann")
-	lease, err := ann.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "a",
-	})
-	require.NoError(t, err)
+	lease := createAs(t, ann, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
 	record(t, ann, lease, "secret", mode("m"))
 	draft := newDraft(t, ann, "one", say("draft"))
 	before := get(t, ann, "one")
@@ -121,7 +118,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 	}
 	require.Equal(t, before, get(t, ann, "one"))
 	require.NoError(t, s.For("ann").Append(t.Context(), lease, nil), "in another store of the owner")
-	_, err = s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
+	_, err := s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
 	require.NoError(t, err)
 	require.Equal(t, texts(text("user_message_chunk", "secret"), say("draft")), history(t, ann, "one"))
 }

@@ -25,8 +25,9 @@ func some(t *testing.T, s store) (unused sessionstore.Lease) {
 	unused = create(t, s, "unused")
 	record(t, s, create(t, s, "used"), "hello", say("there"))
 	create(t, s, "imported")
-	_, err := s.Activate(t.Context(), "imported", sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, "imported", say("from elsewhere"))})
-	require.NoError(t, err)
+	activate(t, s, "imported", sessionstore.Activation{
+		History: newDraft(t, s, "imported", say("from elsewhere")),
+	})
 	return unused
 }
 

@@ -72,8 +72,7 @@ func restoreWhole(t *testing.T, s store) {
 
 	// It is a session like any other.
 	require.NoError(t, s.Unarchive(t.Context(), "whole"))
-	lease, err := s.Activate(t.Context(), "whole", sessionstore.Activation{Keys: whole.Keys})
-	require.NoError(t, err)
+	lease := activate(t, s, "whole", sessionstore.Activation{Keys: whole.Keys})
 	record(t, s, lease, "hello", say("c"))
 	require.Equal(t, whole.Turns+1, get(t, s, "whole").Turns)
 	require.Len(t, history(t, s, "whole"), 4)
@@ -89,15 +88,14 @@ func restoreNewer(t *testing.T, s store) {
 	n.Updated = n.Updated.Add(-time.Millisecond)
 	require.False(t, restore(t, s, n, say("older")))
 	require.Equal(t, texts(say("first")), history(t, s, "one"))
-	lease, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: n.Keys})
-	require.NoError(t, err)
+	lease := activate(t, s, "one", sessionstore.Activation{Keys: n.Keys})
 	n.Updated, n.StateKey, n.Title = n.Updated.Add(time.Second), "another key", "newer"
 	n.Agent = sessionstore.Agent{Kind: "other"}
 	require.True(t, restore(t, s, n, say("newer")))
 	requireRestored(t, n, s)
 	require.Equal(t, texts(say("newer")), history(t, s, "one"))
 	require.Error(t, s.Append(t.Context(), lease, []update{say("lost")}))
-	_, err = s.Named(t.Context(), explore(), "key of one")
+	_, err := s.Named(t.Context(), explore(), "key of one")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 }
 

@@ -189,8 +189,7 @@ func searchRunning(t *testing.T, s store) {
 func searchForks(t *testing.T, s store) {
 	one := create(t, s, "one")
 	record(t, s, one, "common question")
-	lease, err := s.Fork(t.Context(), "one", sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "app")})
-	require.NoError(t, err)
+	lease := fork(t, s, "one", sessionstore.Session{ID: "two"})
 	record(t, s, one, "first way")
 	record(t, s, lease, "second way")
 	require.ElementsMatch(t, []string{"one user: [common] question", "two user: [common] question"}, search(t, s, "common"))
@@ -203,8 +202,7 @@ func searchForks(t *testing.T, s store) {
 	require.NoError(t, err)
 	require.NoError(t, draft.Append(t.Context(), []update{text("user_message_chunk", "another way")}))
 	require.Equal(t, []string{"two user: second [way]"}, search(t, s, "way"))
-	_, err = s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
-	require.NoError(t, err)
+	activate(t, s, "two", sessionstore.Activation{History: draft})
 	require.Equal(t, []string{"two user: another [way]", "two user: second [way]"}, search(t, s, "way"))
 	require.Equal(t, []string{"two user: [common] question"}, search(t, s, "common"))
 }

@@ -146,9 +146,7 @@ func keptUpdates(t *testing.T, s store) {
 		for _, given := range [][]update{c.given[:3], c.given[3:]} {
 			require.NoError(t, s.Append(t.Context(), lease, given))
 		}
-		_, err := s.Activate(t.Context(), lease.ID,
-			sessionstore.Activation{Keys: keys(t, "app"), History: newDraft(t, s, name, c.given...)})
-		require.NoError(t, err)
+		activate(t, s, lease.ID, sessionstore.Activation{History: newDraft(t, s, name, c.given...)})
 		require.Equal(t, texts(append(c.kept[:len(c.kept):len(c.kept)], c.kept...)...), history(t, s, name))
 		require.Equal(t, texts(c.states...), states(t, s, name), name)
 		require.Empty(t, get(t, s, name).Title)
@@ -169,14 +167,12 @@ func endByActivation(t *testing.T, s store) {
 	lease := create(t, s, "one")
 	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("asked")}})
 	requireNow := advanceClock(t, s, "one")
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{})
 	ended := get(t, s, "one").Updated
 	requireNow(ended)
 
 	advanceClock(t, s, "one")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app")})
-	require.NoError(t, err)
+	activate(t, s, "one", sessionstore.Activation{})
 	require.Equal(t, ended, get(t, s, "one").Updated, "no turn was open")
 }
 
