@@ -121,9 +121,7 @@ func TestUnreadMessages(t *testing.T) {
 		})
 	var first *Conn
 	for i := range 10 {
-		c, err := Dial(t.Context(), url, "ana", size, Times{})
-		require.NoError(t, err)
-		defer c.Close()
+		c := dialed(t, url, size, Times{})
 		<-served
 		if i == 0 {
 			first = c
@@ -158,9 +156,7 @@ func TestFewMessagesAreKeptUnread(t *testing.T) {
 		}
 		read <- true
 	})
-	c, err := Dial(t.Context(), url, "ana", 100, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, url, 100, Times{})
 	inServer := <-served
 	for range many {
 		require.NoError(t, c.Write(t.Context(), []byte("{}")))

@@ -102,9 +102,7 @@ func TestLargeMessageOverASlowNetwork(t *testing.T) {
 	url := serve(t, 2*size, times, echo)
 	wire := cable.Lay(t, url)
 	wire.Slow.Store(true)
-	c, err := Dial(t.Context(), wire.URL, "ana", 2*size, times)
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, wire.URL, 2*size, times)
 	message := bytes.Repeat([]byte("x"), size)
 	require.NoError(t, c.Write(t.Context(), message))
 	echoed, err := c.Read()
@@ -117,15 +115,10 @@ func TestConnectionThatPassesNothing(t *testing.T) {
 	times := Times{Ping: 20 * time.Millisecond}
 	url := serve(t, 100, times, echo)
 	wire := cable.Lay(t, url)
-	c, err := Dial(t.Context(), wire.URL, "ana", 100, times)
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, wire.URL, 100, times)
 	for range 3 {
 		wire.Clog()
-		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-		echoed, err := c.Read()
-		require.NoError(t, err)
-		require.Equal(t, "still there?", string(echoed))
+		stillThere(t, c)
 	}
 }
 
@@ -136,17 +129,12 @@ func TestProxyGoesAway(t *testing.T) {
 		accepted <- c
 		echo(c)
 	})
-	c, err := Dial(t.Context(), url, "ana", 100, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, url, 100, Times{})
 	inServer := <-accepted
 	for range 3 {
 		require.Eventually(t, func() bool { return inServer.current() != nil }, time.Minute, time.Millisecond)
 		_ = inServer.current().Close(websocket.StatusGoingAway, "")
-		require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-		echoed, err := c.Read()
-		require.NoError(t, err)
-		require.Equal(t, "still there?", string(echoed))
+		stillThere(t, c)
 	}
 }
 
@@ -156,13 +144,11 @@ func TestOnlyTheUserResumes(t *testing.T) {
 		accepted <- c
 		_, _ = c.Read()
 	})
-	c, err := Dial(t.Context(), url, "ana", 100, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, url, 100, Times{})
 	for name, header := range map[string][]string{
 		"bob": {c.id, "0"}, "ana": {"another", "0"}, "anna": {c.id, "x"},
 	} {
-		_, _, err = dial(t.Context(), url, name,
+		_, _, err := dial(t.Context(), url, name,
 			map[string][]string{idHeader: header[:1], receivedHeader: header[1:]}, time.Minute)
 		require.Equal(t, &refusedError{Status: 410, Message: "the server no longer has this connection"}, err, name)
 	}
@@ -178,25 +164,18 @@ func TestAttemptWithoutAnswer(t *testing.T) {
 		}
 	}, echo)
 	wire := cable.Lay(t, url)
-	c, err := Dial(t.Context(), wire.URL, "ana", 100, Times{Dial: 100 * time.Millisecond})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, wire.URL, 100, Times{Dial: 100 * time.Millisecond})
 	wire.Cut()
-	require.NoError(t, c.Write(t.Context(), []byte("still there?")))
-	echoed, err := c.Read()
-	require.NoError(t, err)
-	require.Equal(t, "still there?", string(echoed))
+	stillThere(t, c)
 }
 
 // Something between both sides may not know what resumes a connection.
 func TestConnectionIsNotResumed(t *testing.T) {
 	url := serveBehind(t, 100, Times{Lost: time.Millisecond}, func(r *http.Request) { r.Header.Del(idHeader) }, echo)
 	wire := cable.Lay(t, url)
-	c, err := Dial(t.Context(), wire.URL, "ana", 100, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, wire.URL, 100, Times{})
 	wire.Cut()
-	_, err = c.Read()
+	_, err := c.Read()
 	require.EqualError(t, err, "the connection was lost: the server answered 101 Switching Protocols: "+
 		"the server did not resume the connection")
 }
@@ -237,18 +216,12 @@ func TestLostConnectionMakesRoom(t *testing.T) {
 
 // A server does not wait for ever.
 func TestLostConnectionEnds(t *testing.T) {
-	ended := make(chan error, 1)
-	url := serve(t, 100, Times{Lost: 20 * time.Millisecond}, func(c *Conn) {
-		_, err := c.Read()
-		ended <- err
-	})
+	url, ended := serveOnce(t, Times{Lost: 20 * time.Millisecond})
 	wire := cable.Lay(t, url)
-	c, err := Dial(t.Context(), wire.URL, "ana", 100, Times{Lost: 300 * time.Millisecond})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, wire.URL, 100, Times{Lost: 300 * time.Millisecond})
 	wire.Pull()
 	require.ErrorIs(t, <-ended, ErrLost)
-	_, err = c.Read()
+	_, err := c.Read()
 	require.ErrorIs(t, err, ErrLost)
 	require.ErrorIs(t, c.Write(t.Context(), []byte("x")), ErrLost)
 }

@@ -85,18 +85,58 @@ func echo(c *Conn) {
 	}
 }
 
-func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
-	c, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "ana", 100, Times{})
+// dialed returns a connection of Ana, which is closed with the test.
+func dialed(t testing.TB, url string, max int, times Times) *Conn {
+	t.Helper()
+	c, err := Dial(t.Context(), url, "ana", max, times)
 	require.NoError(t, err)
-	defer c.Close()
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// reads reads the next message, which must be want.
+func reads(t testing.TB, c *Conn, want string) {
+	t.Helper()
+	m, err := c.Read()
+	require.NoError(t, err)
+	require.Equal(t, want, string(m))
+}
+
+// stillThere checks that a message is echoed.
+func stillThere(t testing.TB, c *Conn) {
+	t.Helper()
+	require.NoError(t, c.Write(t.Context(), []byte("still there?")))
+	reads(t, c, "still there?")
+}
+
+// serveOnce returns the URL of a server that reads one message of a connection, and how that ended.
+func serveOnce(t testing.TB, times Times) (url string, ended <-chan error) {
+	done := make(chan error, 1)
+	return serve(t, 100, times, func(c *Conn) {
+		_, err := c.Read()
+		done <- err
+	}), done
+}
+
+// otherClient connects as a client that is not acp-agent.
+func otherClient(t testing.TB, url string) *websocket.Conn {
+	t.Helper()
+	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
+		"Authorization": {"Bearer ana"},
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = socket.CloseNow() })
+	return socket
+}
+
+func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
+	c := dialed(t, serve(t, 100, Times{}, echo), 100, Times{})
 	require.NoError(t, c.Write(t.Context(), []byte(`{"a":"é"}`)))
 	require.NoError(t, c.CloseWrite(t.Context()))
 	for _, want := range []string{`{"a":"é"}`, "bye"} {
-		m, err := c.Read()
-		require.NoError(t, err)
-		require.Equal(t, want, string(m))
+		reads(t, c, want)
 	}
-	_, err = c.Read()
+	_, err := c.Read()
 	require.Equal(t, io.EOF, err)
 }
 
@@ -106,9 +146,7 @@ func TestCloseIsNotALoss(t *testing.T) {
 	for range 100 {
 		c, err := Dial(t.Context(), url, "ana", 100, Times{})
 		require.NoError(t, err)
-		m, err := c.Read()
-		require.NoError(t, err)
-		require.Equal(t, "bye", string(m))
+		reads(t, c, "bye")
 		_, err = c.Read()
 		require.Equal(t, io.EOF, err)
 		require.NoError(t, c.Close())
@@ -118,16 +156,10 @@ func TestCloseIsNotALoss(t *testing.T) {
 // A message that the other side does not accept ends the connection, which would otherwise be
 // resumed to send it again.
 func TestMessageOverTheLimit(t *testing.T) {
-	ended := make(chan error, 1)
-	url := serve(t, 100, Times{}, func(c *Conn) {
-		_, err := c.Read()
-		ended <- err
-	})
-	c, err := Dial(t.Context(), url, "ana", 1000, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	url, ended := serveOnce(t, Times{})
+	c := dialed(t, url, 1000, Times{})
 	require.NoError(t, c.Write(t.Context(), make([]byte, 200)))
-	_, err = c.Read()
+	_, err := c.Read()
 	require.ErrorIs(t, err, errTooLarge)
 	require.ErrorIs(t, <-ended, errTooLarge)
 }
@@ -193,46 +225,39 @@ func TestOtherClientsAreAsked(t *testing.T) {
 	<-reading
 }
 
-// A client that is gone is noticed even while what it sent cannot be kept.
-func TestOtherClientThatSentTooMuch(t *testing.T) {
-	ended := make(chan error, 1)
-	url := serve(t, window, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {
-		<-c.ctx.Done()
-		ended <- context.Cause(c.ctx)
-	})
-	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-		"Authorization": {"Bearer ana"},
-	}})
-	require.NoError(t, err)
-	defer socket.CloseNow()
-	for range 2 {
-		// The server may notice before everything is written.
-		_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
+// A client that is gone is noticed even while what it sent cannot be kept. Another acp-agent waits
+// for confirmations: one that does not is not waited for.
+func TestClientThatSentTooMuch(t *testing.T) {
+	for name, c := range map[string]struct {
+		times   Times
+		connect func(url string) *websocket.Conn
+		want    error
+	}{
+		"another": {Times{Ping: 20 * time.Millisecond},
+			func(url string) *websocket.Conn { return otherClient(t, url) }, ErrLost},
+		"acp-agent": {Times{}, func(url string) *websocket.Conn {
+			socket, _, err := dial(t.Context(), url, "ana", nil, time.Minute)
+			require.NoError(t, err)
+			return socket
+		}, errUnasked},
+	} {
+		ended := make(chan error, 1)
+		socket := c.connect(serve(t, window, c.times, func(c *Conn) {
+			<-c.ctx.Done()
+			ended <- context.Cause(c.ctx)
+		}))
+		for range 2 {
+			// The server may notice before everything is written.
+			_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
+		}
+		require.ErrorIs(t, <-ended, c.want, name)
+		_ = socket.CloseNow()
 	}
-	require.ErrorIs(t, <-ended, ErrLost)
-}
-
-// Another acp-agent waits for confirmations. One that does not is not waited for.
-func TestClientThatDoesNotWait(t *testing.T) {
-	ended := make(chan error, 1)
-	url := serve(t, window, Times{}, func(c *Conn) {
-		<-c.ctx.Done()
-		ended <- context.Cause(c.ctx)
-	})
-	socket, _, err := dial(t.Context(), url, "ana", nil, time.Minute)
-	require.NoError(t, err)
-	defer socket.CloseNow()
-	for range 2 {
-		_ = socket.Write(t.Context(), websocket.MessageText, make([]byte, window))
-	}
-	require.ErrorIs(t, <-ended, errUnasked)
 }
 
 // Many small messages may be waiting, so they take no more memory than they need.
 func TestSmallMessagesTakeLittle(t *testing.T) {
-	c, err := Dial(t.Context(), serve(t, 1000, Times{}, echo), "ana", 1000, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, serve(t, 1000, Times{}, echo), 1000, Times{})
 	for _, length := range []int{1, 100, 1000} {
 		require.NoError(t, c.Write(t.Context(), make([]byte, length)))
 		echoed, err := c.Read()
@@ -243,18 +268,10 @@ func TestSmallMessagesTakeLittle(t *testing.T) {
 }
 
 func TestBinaryMessagesAreRefused(t *testing.T) {
-	ended := make(chan error, 1)
-	url := serve(t, 100, Times{}, func(c *Conn) {
-		_, err := c.Read()
-		ended <- err
-	})
-	socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-		"Authorization": {"Bearer ana"},
-	}})
-	require.NoError(t, err)
-	defer socket.CloseNow()
+	url, ended := serveOnce(t, Times{})
+	socket := otherClient(t, url)
 	require.NoError(t, socket.Write(t.Context(), websocket.MessageBinary, []byte("{}")))
-	_, _, err = socket.Read(t.Context())
+	_, _, err := socket.Read(t.Context())
 	require.Equal(t, websocket.StatusUnsupportedData, websocket.CloseStatus(err))
 	require.ErrorIs(t, <-ended, errNotText)
 }
@@ -273,10 +290,7 @@ func TestOtherClients(t *testing.T) {
 		}
 	})
 	for sent, want := range map[string]string{"": "", "1234567890": "1234567890", "12345678901": "error: "} {
-		socket, _, err := websocket.Dial(t.Context(), url, &websocket.DialOptions{HTTPHeader: http.Header{
-			"Authorization": {"Bearer ana"},
-		}})
-		require.NoError(t, err)
+		socket := otherClient(t, url)
 		require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(sent)))
 		require.Contains(t, <-read, want)
 		_ = socket.CloseNow()
@@ -320,16 +334,12 @@ func TestStopRead(t *testing.T) {
 func TestIdleConfirmationsAreSlow(t *testing.T) {
 	t.Parallel()
 	const many = 3 * idlePerSecond
-	c, err := Dial(t.Context(), serve(t, 100, Times{}, echo), "ana", 100, Times{})
-	require.NoError(t, err)
-	defer c.Close()
+	c := dialed(t, serve(t, 100, Times{}, echo), 100, Times{})
 	begun := time.Now()
 	for range idleAtOnce + many {
 		require.NoError(t, c.current().Write(t.Context(), websocket.MessageBinary, make([]byte, 8)))
 	}
 	require.NoError(t, c.Write(t.Context(), []byte("x")))
-	m, err := c.Read()
-	require.NoError(t, err)
-	require.Equal(t, "x", string(m))
+	reads(t, c, "x")
 	require.GreaterOrEqual(t, time.Since(begun), 2*time.Second)
 }
