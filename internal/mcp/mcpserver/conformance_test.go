@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // runSuite runs a release of the MCP conformance suite against a server, and requires that these of
@@ -59,12 +58,11 @@ func forSuite(t *testing.T) string {
 	const one = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	png, err := base64.StdEncoding.DecodeString(one)
 	require.NoError(t, err)
-	roots, err := workspace.NewRoots(tree(t, map[string]string{
+	roots := rootSet(t, tree(t, map[string]string{
 		"f": "x", "f.png": string(png), "f.wav": "RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00", "f.pdf": "%PDF-1.4\n",
 		".claude/commands/test_simple_prompt.md":         "Say something.",
 		".claude/commands/test_prompt_with_arguments.md": "---\narguments: [arg1, arg2]\n---\nUse $arg1 and $arg2.",
-	}), nil)
-	require.NoError(t, err)
+	}))
 	server, err := Open(t.Context(), Options{Roots: roots})
 	require.NoError(t, err)
 	addFileAliases(server, map[string][2]string{

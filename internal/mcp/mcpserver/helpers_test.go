@@ -29,6 +29,7 @@ type peer struct {
 	in    *io.PipeWriter
 	lines chan message
 	ended chan error
+	last  int // the id of the last call that was sent by send
 }
 
 // message is a line from the server.
@@ -55,7 +56,8 @@ func start(t *testing.T, o Options) *peer {
 	require.NoError(t, err)
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
-	p := &peer{t: t, in: toServer, lines: make(chan message, 10_000), ended: make(chan error, 1)}
+	p := &peer{t: t, in: toServer, lines: make(chan message, 10_000), ended: make(chan error, 1),
+		last: 1000} // others are chosen by tests
 	go func() {
 		defer close(p.lines)
 		scanner := bufio.NewScanner(fromServer)
@@ -79,6 +81,23 @@ func start(t *testing.T, o Options) *peer {
 		for range p.lines { // until the server has ended
 		}
 	})
+	return p
+}
+
+// serving serves directories to a peer that has no roots.
+func serving(t *testing.T, dirs ...string) *peer {
+	t.Helper()
+	p := start(t, Options{Roots: rootSet(t, dirs...)})
+	p.begin(withoutRoots)
+	return p
+}
+
+// startWith serves a peer whose roots are directories.
+func startWith(t *testing.T, o Options, dirs ...string) *peer {
+	t.Helper()
+	p := start(t, o)
+	p.begin(withRoots)
+	p.answer(p.question(), dirs...)
 	return p
 }
 
@@ -128,6 +147,20 @@ func (p *peer) until(wanted func(message) bool) message {
 func (p *peer) answerTo(id float64) message {
 	p.t.Helper()
 	return p.until(func(m message) bool { return m.Method == "" && m.ID == id })
+}
+
+// send calls a tool.
+func (p *peer) send(tool, arguments string) (id int) {
+	p.t.Helper()
+	p.last++
+	p.write(call(p.last, tool, arguments))
+	return p.last
+}
+
+// ask calls a tool and waits for the answer.
+func (p *peer) ask(tool, arguments string) message {
+	p.t.Helper()
+	return p.answerTo(float64(p.send(tool, arguments)))
 }
 
 // question reads lines until the next roots/list request.

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
-	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
@@ -256,8 +255,7 @@ func TestHTTPSearchesDoNotStarveOthers(t *testing.T) {
 	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	a := tree(t, map[string]string{"f": "in a"})
 	begun, end := make(chan bool, 100), make(chan bool)
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
+	roots := rootSet(t, a)
 	allow := func(context.Context, tools.Change) error { return nil }
 	_, s := overHTTPWith(t, Options{Roots: roots, Permit: allow}, "search",
 		func(context.Context) string {

@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 const modernWithRoots = `{"roots":{}}`
@@ -59,8 +57,7 @@ func TestModernClientWithoutRoots(t *testing.T) {
 	require.Equal(t, "none", structured(m)["source"], "list_roots always answers: %s", m.line)
 
 	a := tree(t, map[string]string{"f": "in a"})
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
+	roots := rootSet(t, a)
 	p = start(t, Options{Roots: roots})
 	p.write(callModern(1, `{}`, "read_file", `{"path":"f"}`, ""))
 	require.Contains(t, p.read().text(), "in a")
@@ -121,8 +118,7 @@ func TestInitializeAfterAnUnknownRevision(t *testing.T) {
 	require.NotNil(t, p.answerTo(1).Error, "it is not served")
 	p.begin(withRoots)
 	p.answer(p.question(), a)
-	p.write(call(2, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(2).text(), "in a")
+	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
 }
 
 // Clause M7.
@@ -159,6 +155,5 @@ func TestInitializeWithAModernRevision(t *testing.T) {
 	p.write(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-07-28","capabilities":{"roots":{}},"clientInfo":{"name":"peer","version":"1"}}}`, initialized)
 	require.Equal(t, "2025-11-25", p.answerTo(0).Result["protocolVersion"])
 	p.answer(p.question(), a)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
 }

@@ -10,15 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // No error has the code 0, which JSON-RPC does not define.
 func TestErrorsHaveCodes(t *testing.T) {
 	p := start(t, Options{})
-	p.write(call(9, "list_roots", "{}"))
-	require.Equal(t, -32600, p.answerTo(9).Error.Code)
+	require.Equal(t, -32600, p.ask("list_roots", "{}").Error.Code)
 	p.begin(withoutRoots)
 	p.write(initialize(withoutRoots))
 	m := p.answerTo(0)
@@ -42,10 +40,7 @@ func TestNotAskedBeforeInitialized(t *testing.T) {
 func TestNamedPromptArguments(t *testing.T) {
 	a := tree(t, map[string]string{
 		".claude/commands/greet.md": "---\ndescription: Greets.\narguments: [who, how]\n---\nGreet $who, $how."})
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
-	p := start(t, Options{Roots: roots})
-	p.begin(withoutRoots)
+	p := serving(t, a)
 	p.write(request("prompts/list", "{}"))
 	require.Contains(t, p.answerTo(1).line, `"arguments":[{"name":"who"},{"name":"how"}]`)
 	for _, test := range []struct {
@@ -73,34 +68,28 @@ func TestNamedPromptArguments(t *testing.T) {
 // Clause C8.
 func TestRootThatIsGoneIsLeftOut(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	roots, err := workspace.NewRoots(a, []string{b})
-	require.NoError(t, err)
-	p := start(t, Options{Roots: roots})
-	p.begin(withoutRoots)
-	list := func(id int) []any {
-		p.write(call(id, "list_roots", "{}"))
-		m := p.answerTo(float64(id))
+	p := serving(t, a, b)
+	list := func() []any {
+		m := p.ask("list_roots", "{}")
 		out, _ := structured(m)["left_out"].([]any)
 		return out
 	}
-	require.Empty(t, list(1))
+	require.Empty(t, list())
 	require.NoError(t, os.RemoveAll(b))
-	require.Len(t, list(2), 1)
+	require.Len(t, list(), 1)
 	require.NoError(t, os.Mkdir(b, 0o755))
-	out := list(3)
+	out := list()
 	require.Len(t, out, 1)
 	require.Contains(t, out[0].(map[string]any)["reason"], "deleted or replaced after it was opened: restart the server")
 
-	p = start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), b)
-	require.Empty(t, list(4))
+	p = startWith(t, Options{}, b)
+	require.Empty(t, list())
 	require.NoError(t, os.RemoveAll(b))
 	require.NoError(t, os.Mkdir(b, 0o755))
-	require.Len(t, list(5), 1)
+	require.Len(t, list(), 1)
 	p.write(changed)
 	p.answer(p.question(), b)
-	require.Empty(t, list(6), "the client has named it again")
+	require.Empty(t, list(), "the client has named it again")
 }
 
 // A request that was cancelled is not answered.

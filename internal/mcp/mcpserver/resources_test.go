@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // request returns a request of a legacy client.
@@ -43,9 +41,7 @@ func conventional(t *testing.T) (a, b string) {
 // Clause A25.
 func TestResources(t *testing.T) {
 	a, b := conventional(t)
-	p := start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), a, b)
+	p := startWith(t, Options{}, a, b)
 	p.write(request("resources/list", "{}"))
 	list, _ := p.answerTo(1).Result["resources"].([]any)
 	require.Len(t, list, 3)
@@ -84,9 +80,7 @@ func TestResources(t *testing.T) {
 // Clause A30.
 func TestPromptsAreLabelled(t *testing.T) {
 	a, b := conventional(t)
-	p := start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), a, b)
+	p := startWith(t, Options{}, a, b)
 	p.write(request("prompts/list", "{}"))
 	line := p.answerTo(1).line
 	require.Contains(t, line, `"name":"review"`)
@@ -126,8 +120,7 @@ func TestModernPromptsAndResources(t *testing.T) {
 		require.Equal(t, "complete", m.Result["resultType"], m.line)
 		require.Contains(t, m.line, a)
 	}
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
+	roots := rootSet(t, a)
 	with := start(t, Options{Roots: roots})
 	with.write(request("prompts/list",
 		`{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"p","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}`))
@@ -139,9 +132,7 @@ func TestModernPromptsAndResources(t *testing.T) {
 // Clause A30.
 func TestPromptLabelIsOneLine(t *testing.T) {
 	a := tree(t, map[string]string{"x\ny\u202e/.claude/commands/go.md": "Do it."})
-	p := start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), a+"/x\ny\u202e")
+	p := startWith(t, Options{}, a+"/x\ny\u202e")
 	p.write(`{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"go"}}`)
 	m := p.answerTo(1)
 	messages, ok := m.Result["messages"].([]any)

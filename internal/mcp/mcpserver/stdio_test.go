@@ -38,8 +38,7 @@ func TestCallsWaitForTheFirstList(t *testing.T) {
 	}
 	p.answer(question, a, b)
 	require.Contains(t, p.answerTo(2).text(), "in a", "the first root is the base")
-	p.write(call(3, "read_file", read(filepath.Join(b, "f"))))
-	require.Contains(t, p.answerTo(3).text(), "in b")
+	require.Contains(t, p.ask("read_file", read(filepath.Join(b, "f"))).text(), "in b")
 }
 
 // Clause M8.
@@ -66,8 +65,7 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 func TestConfiguredRoots(t *testing.T) {
 	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t,
 		map[string]string{"f": "theirs"})
-	roots, err := workspace.NewRoots(mine, nil)
-	require.NoError(t, err)
+	roots := rootSet(t, mine)
 	for _, c := range []struct {
 		name, capabilities, source, text string
 		asked                            bool
@@ -91,8 +89,7 @@ func TestConfiguredRoots(t *testing.T) {
 			}
 			m := p.until(func(m message) bool { require.Empty(t, m.Method); return m.ID == 1.0 })
 			require.Contains(t, m.text(), c.text)
-			p.write(call(2, "list_roots", `{}`))
-			require.Equal(t, c.source, structured(p.answerTo(2))["source"])
+			require.Equal(t, c.source, structured(p.ask("list_roots", `{}`))["source"])
 		})
 	}
 }
@@ -116,17 +113,13 @@ func TestRootsOfASession(t *testing.T) {
 		require.NoError(t, err)
 		return workspace.Root{Dir: d, Real: r}
 	}
-	id := 1
 	reads := func(path string) string {
-		id++
-		p.write(call(id, "read_file", read(path)))
-		return p.answerTo(float64(id)).text()
+		return p.ask("read_file", read(path)).text()
 	}
 	answer = []workspace.Root{root(link, first), root(second, second)}
 	require.Contains(t, reads("f"), "in first", "A20")
 	require.Contains(t, reads(filepath.Join(second, "f")), "in second")
-	p.write(call(1, "list_roots", `{}`))
-	require.Equal(t, "session", structured(p.answerTo(1))["source"])
+	require.Equal(t, "session", structured(p.ask("list_roots", `{}`))["source"])
 
 	answer = answer[:1]
 	require.NotContains(t, reads(filepath.Join(second, "f")), "in second", "it was removed")
@@ -166,8 +159,7 @@ func TestGuard(t *testing.T) {
 		require.NotContains(t, said, "hunter2", c)
 		require.Contains(t, said, "no rule would", c)
 	}
-	p.write(call(9, "read_file", read("a")))
-	require.Contains(t, p.answerTo(9).text(), "open hunter")
+	require.Contains(t, p.ask("read_file", read("a")).text(), "open hunter")
 }
 
 // Folders whose rules are not known are not listed as accessible.
@@ -201,8 +193,7 @@ func TestSkillsOfASession(t *testing.T) {
 		return roots, nil
 	}})
 	p.begin(withoutRoots)
-	p.write(call(1, "find_skills", `{"query":"s2-130 many"}`))
-	found := p.answerTo(1).text()
+	found := p.ask("find_skills", `{"query":"s2-130 many"}`).text()
 	require.True(t, strings.HasPrefix(found, "s2-130: One of many.\n  "+
 		filepath.Join(roots[2].Dir.String(), "skills", "s2-130", "SKILL.md")+"\n"), found)
 	require.Contains(t, found, "[161 more: ")
@@ -245,9 +236,7 @@ func TestListExpiresWithoutListChanged(t *testing.T) {
 // Clause M9.
 func TestChangeAppliesToTheNextCall(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
-	p := start(t, Options{})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
+	p := startWith(t, Options{}, a)
 	p.write(changed, call(1, "read_file", `{"path":"f"}`),
 		call(2, "read_file", read(filepath.Join(a, "f"))))
 	p.answer(p.question(), b)
@@ -312,9 +301,7 @@ func TestListWithoutValidRoots(t *testing.T) {
 		"empty": `{"roots":[]}`, "null": `{"roots":null}`, "not a list": `{"roots":{}}`, "nothing": `{}`, "null entry": `{"roots":[null]}`, "missing": `{"roots":[{"uri":"file:///no/such"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, Options{})
-			p.begin(withRoots)
-			p.answer(p.question(), a)
+			p := startWith(t, Options{}, a)
 			p.write(changed)
 			p.answerRaw(p.question(), answer)
 			p.write(call(1, "read_file", read(filepath.Join(a, "f"))))
@@ -326,8 +313,7 @@ func TestListWithoutValidRoots(t *testing.T) {
 			require.Contains(t, m.text(), "error: No files are accessible")
 			p.write(changed)
 			p.answer(p.question(), a)
-			p.write(call(2, "read_file", `{"path":"f"}`))
-			require.Contains(t, p.answerTo(2).text(), "in a", "a valid list opens it")
+			require.Contains(t, p.ask("read_file", read("f")).text(), "in a", "a valid list opens it")
 		})
 	}
 }
@@ -341,8 +327,7 @@ func TestPolicyAppliesToClientRoots(t *testing.T) {
 		Policy: workspace.Policy{Allow: []workspace.Dir{within}}}})
 	p.begin(withRoots)
 	p.answer(p.question(), filepath.Join(outer, "out"), filepath.Join(outer, "in"))
-	p.write(call(1, "list_roots", `{}`))
-	m := p.answerTo(1)
+	m := p.ask("list_roots", `{}`)
 	require.Contains(t, m.text(), "outside the directories that this server may serve")
 	require.Len(t, structured(m)["roots"], 1)
 }
@@ -350,9 +335,7 @@ func TestPolicyAppliesToClientRoots(t *testing.T) {
 // Clause M12.
 func TestMalformedLines(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{MaxMessage: 10_000})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
+	p := startWith(t, Options{MaxMessage: 10_000}, a)
 	for line, code := range map[string]int{
 		"no JSON": -32700, "[]": -32600, `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`: -32600, "7": -32600, `{"jsonrpc":"1.0","id":1,"method":"ping"}`: -32600,
 		`{"jsonrpc":"2.0","id":{},"method":"ping"}`: -32600, "\xff\xfe": -32700, `{"a":"` +
@@ -367,8 +350,7 @@ func TestMalformedLines(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"notifications/unknown"}`, changed)
 	p.answerRaw(p.question(), `{"roots":[null,`+strings.Repeat(`{},`, 1000)+`{"uri":"`+dirURI(t,
 		a)+`"}]}`)
-	p.write(call(1, "list_roots", `{}`))
-	require.Contains(t, p.answerTo(1).text(), "No files",
+	require.Contains(t, p.ask("list_roots", `{}`).text(), "No files",
 		"what is behind the first thousand is not looked at")
 }
 
@@ -390,8 +372,7 @@ func TestHundredThousandRoots(t *testing.T) {
 	p.begin(withRoots)
 	uri := `{"uri":"` + dirURI(t, a) + `"}`
 	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(uri+",", 99_999)+uri+`]}`)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
 }
 
 // Clause M9.
@@ -413,8 +394,7 @@ func TestEndOfInputDuringRootsList(t *testing.T) {
 // Clause M9.
 func TestPendingCallsAreAnsweredAtTheEnd(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	roots, err := workspace.NewRoots(a, nil)
-	require.NoError(t, err)
+	roots := rootSet(t, a)
 	p := start(t, Options{Roots: roots})
 	lines := []string{initialize(withoutRoots), initialized}
 	for id := range 200 {
@@ -434,8 +414,7 @@ func TestPendingCallsAreAnsweredAtTheEnd(t *testing.T) {
 
 // Results that hold whole files take much memory until they are written.
 func TestFewCallsHoldFilesAtOnce(t *testing.T) {
-	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
-	require.NoError(t, err)
+	roots := rootSet(t, tree(t, map[string]string{"f": "text\n"}))
 	begun, proceed := make(chan struct{}, 100), make(chan struct{})
 	p := start(t, Options{Roots: roots, limits: limits{files: 2},
 		Permit: func(ctx context.Context, _ tools.Change) error {
@@ -450,8 +429,7 @@ func TestFewCallsHoldFilesAtOnce(t *testing.T) {
 			<-begun
 		}
 	}
-	p.write(call(11, "read_file", read("f")))
-	require.Contains(t, p.answerTo(11).text(), "text", "others do not wait")
+	require.Contains(t, p.ask("read_file", read("f")).text(), "text", "others do not wait")
 	p.write(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":10}}`, call(12, "read_file", read("f")))
 	require.Contains(t, p.answerTo(12).text(), "text")
 	require.Empty(t, begun, "the others wait")
@@ -470,9 +448,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		"signal":       func(stop context.CancelFunc, _ io.Closer) { stop() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			roots, err := workspace.NewRoots(tree(t,
-				map[string]string{"f": strings.Repeat("x\n", 20_000)}), nil)
-			require.NoError(t, err)
+			roots := rootSet(t, tree(t,
+				map[string]string{"f": strings.Repeat("x\n", 20_000)}))
 			server, err := Open(t.Context(), Options{Roots: roots,
 				limits: limits{grace: 10 * time.Millisecond}})
 			require.NoError(t, err)
@@ -542,8 +519,7 @@ func TestValidListAfterATimeout(t *testing.T) {
 		a := tree(t, map[string]string{"f": "in a"})
 		p := start(t, Options{Timeout: 500 * time.Millisecond})
 		p.begin(withRoots)
-		p.write(call(1, "read_file", `{"path":"f"}`))
-		require.Contains(t, p.answerTo(1).text(), "error: No files are accessible")
+		require.Contains(t, p.ask("read_file", read("f")).text(), "error: No files are accessible")
 		p.write(changed, call(2, "read_file", `{"path":"f"}`))
 		m := p.until(func(m message) bool {
 			if m.Method == "roots/list" { // also answers requests that have timed out
@@ -558,9 +534,7 @@ func TestValidListAfterATimeout(t *testing.T) {
 // Clause M8.
 func TestListDoesNotExpireWithListChanged(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{limits: limits{rootsAge: time.Nanosecond}})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
+	p := startWith(t, Options{limits: limits{rootsAge: time.Nanosecond}}, a)
 	for id := range 20 {
 		p.write(call(id+1, "read_file", `{"path":"f"}`))
 		m := p.read()
@@ -573,11 +547,8 @@ func TestListDoesNotExpireWithListChanged(t *testing.T) {
 func TestDeprecationIsLoggedOnce(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	log := &logtest.Text{}
-	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "in a")
+	p := startWith(t, Options{Logger: log.Logger(slog.LevelInfo)}, a)
+	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
 	require.NotContains(t, log.String(), "deprecates", "that revision does not")
 	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	for range 3 {
@@ -595,8 +566,7 @@ func TestInvalidRootsAreLogged(t *testing.T) {
 	p.begin(withRoots)
 	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t,
 		a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
-	p.write(call(1, "read_file", `{"path":"f"}`))
-	require.Contains(t, p.answerTo(1).text(), "in a")
+	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
 	require.Equal(t, 2, strings.Count(log.String(), "left out"))
 	require.Contains(t, log.String(), "https://example.com/x")
 	require.Contains(t, log.String(), "no such directory")
@@ -615,9 +585,7 @@ func TestInvalidRootsAreLogged(t *testing.T) {
 // Clause M7.
 func TestLegacyClientNamesItsRevision(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
-	p := start(t, Options{Timeout: patience})
-	p.begin(withRoots)
-	p.answer(p.question(), a)
+	p := startWith(t, Options{Timeout: patience}, a)
 	p.write(strings.Replace(call(1, "read_file", `{"path":"f"}`), `"params":{`,
 		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2025-11-25"},`, 1))
 	require.Contains(t, p.answerTo(1).text(), "in a")

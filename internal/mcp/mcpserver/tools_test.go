@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // listTools returns the result of tools/list.
@@ -52,11 +50,8 @@ func TestHintsOfTools(t *testing.T) {
 
 func TestMediaContent(t *testing.T) {
 	dir := tree(t, map[string]string{"image": "GIF89a;", "sound": "ID3;", "document": "%PDF-1.7"})
-	roots, err := workspace.NewRoots(dir, nil)
-	require.NoError(t, err)
-	p := start(t, Options{Roots: roots})
-	p.begin(withoutRoots)
-	for id, c := range []struct {
+	p := serving(t, dir)
+	for _, c := range []struct {
 		file string
 		want map[string]any
 	}{
@@ -66,8 +61,7 @@ func TestMediaContent(t *testing.T) {
 			"uri": dirURI(t, dir) +
 				"/document", "mimeType": "application/pdf", "blob": "JVBERi0xLjc="}}},
 	} {
-		p.write(call(id+1, "read_media", read(c.file)))
-		m := p.answerTo(float64(id + 1))
+		m := p.ask("read_media", read(c.file))
 		content, _ := m.Result["content"].([]any)
 		require.Len(t, content, 2, m.line)
 		require.Contains(t, m.text(), c.file)
@@ -77,17 +71,13 @@ func TestMediaContent(t *testing.T) {
 
 // Some clients show a model structuredContent instead of the text.
 func TestResultsOfFileToolsAreText(t *testing.T) {
-	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
-	require.NoError(t, err)
-	p := start(t, Options{Roots: roots})
-	p.begin(withoutRoots)
-	for id, c := range []struct{ tool, arguments string }{
+	p := serving(t, tree(t, map[string]string{"f": "text\n"}))
+	for _, c := range []struct{ tool, arguments string }{
 		{"read_file", `{"path":"f"}`}, {"list_directory", `{}`}, {"find_files", `{}`}, {"search",
 			`{"pattern":"x"}`},
 		{"edit_file", `{"path":"f","old_text":"text","new_text":"more"}`},
 	} {
-		p.write(call(id+1, c.tool, c.arguments))
-		m := p.answerTo(float64(id + 1))
+		m := p.ask(c.tool, c.arguments)
 		require.NotEmpty(t, m.text())
 		require.NotContains(t, m.Result, "structuredContent", c.tool)
 	}
@@ -95,17 +85,13 @@ func TestResultsOfFileToolsAreText(t *testing.T) {
 
 // Gemini CLI offers models this argument for the tools of all MCP servers, and passes it on.
 func TestFileToolsIgnoreWaitForPrevious(t *testing.T) {
-	roots, err := workspace.NewRoots(tree(t, map[string]string{"f": "text\n"}), nil)
-	require.NoError(t, err)
-	p := start(t, Options{Roots: roots})
-	p.begin(withoutRoots)
-	for id, c := range []struct{ arguments, want string }{
+	p := serving(t, tree(t, map[string]string{"f": "text\n"}))
+	for _, c := range []struct{ arguments, want string }{
 		{`{"wait_for_previous":true,"path":"f"}`, "\ntext\n"},
 		{`{"path":"f","wait_for_previous":false}`, "\ntext\n"},
 		{`{"wait_for_previous":true}`, "path is missing"},
 		{`{"path":"f","wait_for_previous":true,"wait":true}`, `[ignored: there is no argument "wait" (`},
 	} {
-		p.write(call(id+1, "read_file", c.arguments))
-		require.Contains(t, p.answerTo(float64(id+1)).text(), c.want, c.arguments)
+		require.Contains(t, p.ask("read_file", c.arguments).text(), c.want, c.arguments)
 	}
 }
