@@ -61,35 +61,7 @@ func used(t *testing.T, f *follower) (got int, err error) {
 	return got, err
 }
 
-// Clause M9.
-func TestChangesDuringARequest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &numbers{answers: make(chan error)}
-		f := c.follow(patience, 0)
-		defer f.close()
-		f.askNow(t.Context())
-		for range 5 {
-			f.askNow(t.Context())
-		}
-		synctest.Wait()
-		require.EqualValues(t, 1, c.questions.Load())
-		waiting := make(chan int)
-		go func() {
-			got, _ := used(t, f)
-			waiting <- got
-		}()
-		c.answers <- nil
-		synctest.Wait()
-		require.EqualValues(t, 2, c.questions.Load())
-		c.answers <- nil
-		require.Equal(t, 2, <-waiting, "the newest list wins")
-		synctest.Wait()
-		require.EqualValues(t, 2, c.questions.Load())
-		require.Equal(t, []int{1}, c.dropped)
-	})
-}
-
-// Clause M9.
+// Clauses M9, M10.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &numbers{answers: make(chan error)}
