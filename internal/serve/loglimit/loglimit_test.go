@@ -1,11 +1,9 @@
 package loglimit_test
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,28 +12,18 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // output holds the lines of a log.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
+type output struct{ logtest.Text }
 
 // with returns how many lines contain all words.
 func (o *output) with(words ...string) (n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 lines:
-	for line := range strings.Lines(o.text.String()) {
+	for line := range strings.Lines(o.String()) {
 		for _, word := range words {
 			if !strings.Contains(line, word) {
 				continue lines
@@ -46,17 +34,10 @@ lines:
 	return n
 }
 
-func (o *output) size() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Len()
-}
-
 // limited returns a limited log that ends with the test, and what it writes.
 func limited(t *testing.T, excess loglimit.Excess) (*slog.Logger, *output) {
 	var o output
-	log, end := loglimit.New(slog.New(slog.NewTextHandler(&o,
-		&slog.HandlerOptions{Level: slog.LevelDebug})), excess)
+	log, end := loglimit.New(o.Logger(slog.LevelDebug), excess)
 	t.Cleanup(end)
 	return log, &o
 }
@@ -130,9 +111,6 @@ func TestRecordsOfAUser(t *testing.T) {
 	})
 }
 
-// What a user may cause is limited by its size too.
-//
-// Clause N6.
 // A user who must be audited is slowed down, alone, and no line is left out.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,6 +129,9 @@ func TestDelay(t *testing.T) {
 	})
 }
 
+// What a user may cause is limited by its size too.
+//
+// Clause N6.
 func TestLargeRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, out := limited(t, loglimit.Omit)
@@ -158,7 +139,7 @@ func TestLargeRecords(t *testing.T) {
 		for range 100 { // 10 MB
 			log.With("user", "ana").Info("opened", "folders", folders)
 		}
-		require.Less(t, out.size(), 1<<20)
+		require.Less(t, len(out.String()), 1<<20)
 		require.NotZero(t, out.with("opened"))
 	})
 }
@@ -167,7 +148,7 @@ func TestLargeRecords(t *testing.T) {
 func TestEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
-		log, end := loglimit.New(slog.New(slog.NewTextHandler(&out, nil)), loglimit.Omit)
+		log, end := loglimit.New(out.Logger(slog.LevelInfo), loglimit.Omit)
 		for range 1000 {
 			log.Warn("again", "from", "192.0.2.1:1")
 		}
