@@ -60,6 +60,13 @@ func overHTTPWith(t *testing.T, o Options, tool string,
 func connect(t *testing.T, url, revision string,
 	roots ...string) (*mcp.Client, *mcp.ClientSession) {
 	t.Helper()
+	return connectBy(t, &http.Transport{DisableKeepAlives: true}, url, revision, roots...)
+}
+
+// connectBy is connect with a way for requests.
+func connectBy(t *testing.T, way http.RoundTripper, url, revision string,
+	roots ...string) (*mcp.Client, *mcp.ClientSession) {
+	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "client"},
 		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
 			RootsV2: &mcp.RootCapabilities{ListChanged: true}}})
@@ -67,7 +74,7 @@ func connect(t *testing.T, url, revision string,
 		client.AddRoots(&mcp.Root{URI: dirURI(t, dir)})
 	}
 	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url,
-		HTTPClient: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}},
+		HTTPClient: &http.Client{Transport: way}},
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = session.Close() })
@@ -117,6 +124,16 @@ func TestHTTPClientsAreSeparate(t *testing.T) {
 	require.Contains(t, readFile(t, one, filepath.Join(b, "f")), "outside")
 }
 
+// newRequest returns a request with a message.
+func newRequest(ctx context.Context, t *testing.T, method, url, message string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(message))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	return r
+}
+
 func TestHTTPHostAndOrigin(t *testing.T) {
 	s := overHTTP(t, Options{})
 	for name, change := range map[string]func(*http.Request){
@@ -125,11 +142,7 @@ func TestHTTPHostAndOrigin(t *testing.T) {
 		"site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL,
-				strings.NewReader(initialize(withoutRoots)))
-			require.NoError(t, err)
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Accept", "application/json, text/event-stream")
+			r := newRequest(t.Context(), t, http.MethodPost, s.URL, initialize(withoutRoots))
 			change(r)
 			response, err := s.Client().Do(r)
 			require.NoError(t, err)
@@ -142,10 +155,7 @@ func TestHTTPHostAndOrigin(t *testing.T) {
 // post posts a message and returns the status, the session id and the body.
 func post(ctx context.Context, t *testing.T, url, session, message string) (int, string, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(message))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
+	r := newRequest(ctx, t, http.MethodPost, url, message)
 	if session != "" {
 		r.Header.Set("Mcp-Session-Id", session)
 	}
@@ -159,7 +169,6 @@ func post(ctx context.Context, t *testing.T, url, session, message string) (int,
 
 func TestHTTPUnknownSession(t *testing.T) {
 	s := overHTTP(t, Options{})
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	_, one, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	_, other, _ := post(t.Context(), t, s.URL, "", initialize(withoutRoots))
 	require.NotEqual(t, one, other)
@@ -196,7 +205,6 @@ func status(t *testing.T, conn net.Conn) int {
 }
 
 func TestHTTPRequestSize(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	s := overHTTP(t, Options{})
 	long := strings.Replace(initialize(withoutRoots), "{", "{"+strings.Repeat(" ", 4<<20), 1)
 	got, _, body := post(t.Context(), t, s.URL, "", long[:4<<20])
@@ -208,7 +216,6 @@ func TestHTTPRequestSize(t *testing.T) {
 
 // Clients that do not read their responses do not keep others from being served.
 func TestHTTPUnreadResponses(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun := make(chan bool, 3)
 	_, s := overHTTPWith(t, Options{limits: limits{calls: 2}}, "long", func(context.Context) string {
 		begun <- true
@@ -226,7 +233,6 @@ func TestHTTPUnreadResponses(t *testing.T) {
 }
 
 func TestHTTPCallsAreLimited(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	begun, end := make(chan bool, 10), make(chan bool)
 	_, s := overHTTPWith(t, Options{limits: limits{calls: 2}},
 		"wait", func(context.Context) string {
@@ -252,7 +258,6 @@ func TestHTTPCallsAreLimited(t *testing.T) {
 
 // The searches of one client delay neither its own changes nor those of another.
 func TestHTTPSearchesDoNotStarveOthers(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	a := tree(t, map[string]string{"f": "in a"})
 	begun, end := make(chan bool, 100), make(chan bool)
 	roots := rootSet(t, a)
@@ -294,7 +299,6 @@ func TestHTTPAnswersAreNotLimited(t *testing.T) {
 }
 
 func TestHTTPToken(t *testing.T) {
-	t.Cleanup(http.DefaultTransport.(*http.Transport).CloseIdleConnections)
 	s := overHTTP(t, Options{Token: "secret"})
 	for _, c := range []struct {
 		authorization string
@@ -312,11 +316,7 @@ func TestHTTPToken(t *testing.T) {
 	} {
 		t.Run(c.authorization, func(t *testing.T) {
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				r, err := http.NewRequestWithContext(t.Context(), method, s.URL,
-					strings.NewReader(initialize(withoutRoots)))
-				require.NoError(t, err)
-				r.Header.Set("Content-Type", "application/json")
-				r.Header.Set("Accept", "application/json, text/event-stream")
+				r := newRequest(t.Context(), t, method, s.URL, initialize(withoutRoots))
 				if c.authorization != "" {
 					r.Header.Set("Authorization", c.authorization)
 				}
@@ -356,16 +356,8 @@ func (u *unasked) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestHTTPClientIsOnlyAskedDuringCalls(t *testing.T) {
 	a, b := tree(t, map[string]string{"f": "in a"}), tree(t, map[string]string{"f": "in b"})
 	s := overHTTP(t, Options{Timeout: patience})
-	client := mcp.NewClient(&mcp.Implementation{Name: "client"},
-		&mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{
-			RootsV2: &mcp.RootCapabilities{ListChanged: true}}})
-	client.AddRoots(&mcp.Root{URI: dirURI(t, a)})
 	var stream unasked
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: s.URL,
-		HTTPClient: &http.Client{Transport: &stream}},
-		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = session.Close() })
+	client, session := connectBy(t, &stream, s.URL, "2025-11-25", a)
 	require.Contains(t, readFile(t, session, filepath.Join(a, "f")), "in a")
 	client.AddRoots(&mcp.Root{URI: dirURI(t, b)})
 	// the notice has a way of its own, which the call may overtake
