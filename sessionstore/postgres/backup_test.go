@@ -1,11 +1,12 @@
 package postgres_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 )
 
 // A role that is no superuser reads everything, as pg_dump does, and other roles as much as before.
@@ -16,19 +17,16 @@ func TestBackupRole(t *testing.T) {
 	create(t, s.For("ana"), "two")
 
 	schema := schemaOf(t, address)
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
-	_, err := admin.Exec(t.Context(), "CREATE ROLE acp_backup LOGIN")
-	require.NoError(t, err)
-	script, err := os.ReadFile("../../docs/operating/deploy/backup.sql")
-	require.NoError(t, err)
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, "CREATE ROLE acp_backup LOGIN")
+	script := dirtest.Read(t, "../../docs/operating/deploy/backup.sql")
 	owner := connect(t, address)
 	for range 2 {
-		_, err = owner.Exec(t.Context(), strings.ReplaceAll(string(script), "acp_agent", schema))
-		require.NoError(t, err)
+		execute(t, owner, strings.ReplaceAll(script, "acp_agent", schema))
 	}
 
 	count := func(user, table string) (n int) {
-		c := connect(t, strings.Replace(address, "acp@", user+"@", 1))
+		c := connectAs(t, address, user)
 		require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
 		return n
 	}
@@ -37,8 +35,7 @@ func TestBackupRole(t *testing.T) {
 		require.Zero(t, count("acp", table), table)
 	}
 	require.Equal(t, 2, count("acp_backup", "sessions"))
-	_, err = connect(t, strings.Replace(address, "acp@", "acp_backup@", 1)).
-		Exec(t.Context(), "DELETE FROM sessions")
+	_, err := connectAs(t, address, "acp_backup").Exec(t.Context(), "DELETE FROM sessions")
 	require.Error(t, err)
 	h, err := s.Check(t.Context())
 	require.NoError(t, err)

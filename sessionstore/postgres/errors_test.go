@@ -24,10 +24,8 @@ import (
 // disconnect ends all connections of stores.
 func disconnect(t *testing.T, address string) {
 	t.Helper()
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
-	_, err := admin.Exec(t.Context(),
-		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'acp-agent'")
-	require.NoError(t, err)
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'acp-agent'")
 	require.NoError(t, admin.Close(t.Context()))
 }
 
@@ -202,15 +200,13 @@ func TestEndedBeforeCommit(t *testing.T) {
 	draft, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	other := connect(t, address)
-	_, err = other.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+	execute(t, other, "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
 		"SELECT FROM drafts FOR UPDATE")
-	require.NoError(t, err)
 	done := make(chan error)
 	go func() { done <- draft.Discard(t.Context()) }() // this change travels with the commit
 	waitsForLock(t, address)
 	disconnect(t, address)
-	_, err = other.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	execute(t, other, "COMMIT")
 	require.NoError(t, <-done)
 }
 
@@ -220,15 +216,13 @@ func TestLostTransaction(t *testing.T) {
 	s := open(t, address)
 	create(t, s, "one")
 	other := connect(t, address)
-	_, err := other.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+	execute(t, other, "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
 		"SELECT FROM sessions FOR UPDATE")
-	require.NoError(t, err)
 	done := make(chan error)
 	go func() { done <- s.Rename(t.Context(), "one", "title") }()
 	waitsForLock(t, address)
 	disconnect(t, address)
-	_, err = other.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	execute(t, other, "COMMIT")
 	require.NoError(t, <-done)
 	got, err := s.Get(t.Context(), "one")
 	require.NoError(t, err)
@@ -248,10 +242,9 @@ func TestPing(t *testing.T) {
 // A connection pooler may drop settings; a database may not hold every text.
 func TestUnusableDatabases(t *testing.T) {
 	address := server.Address(t)
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
-	_, err := admin.Exec(t.Context(), "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER acp")
-	require.NoError(t, err)
-	_, err = open(t, strings.Replace(address, "/postgres", "/latin", 1)).List(t.Context(), sessionstore.Query{})
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0 OWNER acp")
+	_, err := open(t, strings.Replace(address, "/postgres", "/latin", 1)).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "create a database with ENCODING 'UTF8'")
 	_, err = open(t, strings.Replace(address, "/postgres", "/missing", 1)).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "create the database")
@@ -264,9 +257,8 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	for _, version := range []int{3, 99} {
 		address := server.Address(t)
 		create(t, open(t, address), "one")
-		_, err := connect(t, address).Exec(t.Context(), "UPDATE meta SET version = $1", version)
-		require.NoError(t, err)
-		_, err = open(t, address).List(t.Context(), sessionstore.Query{})
+		execute(t, connect(t, address), "UPDATE meta SET version = $1", version)
+		_, err := open(t, address).List(t.Context(), sessionstore.Query{})
 		require.ErrorContains(t, err, fmt.Sprintf("it has schema version %d, ", version))
 		require.ErrorContains(t, err, "update acp-agent")
 		require.ErrorContains(t, err, "another schema")

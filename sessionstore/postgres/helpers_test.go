@@ -47,7 +47,7 @@ func say(words string) sessionstore.Update {
 // waitsForLock waits until a connection of a store waits for a lock.
 func waitsForLock(t *testing.T, address string) {
 	t.Helper()
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	admin := connectAs(t, address, "admin")
 	require.Eventually(t, func() (waits bool) {
 		err := admin.QueryRow(t.Context(), "SELECT EXISTS (SELECT 1 FROM pg_stat_activity "+
 			"WHERE application_name = 'acp-agent' AND wait_event_type = 'Lock')").Scan(&waits)
@@ -68,4 +68,16 @@ func connect(t *testing.T, address string) *pgx.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
+}
+
+// connectAs connects as another user.
+func connectAs(t *testing.T, address, user string) *pgx.Conn {
+	t.Helper()
+	return connect(t, strings.Replace(address, "acp@", user+"@", 1))
+}
+
+func execute(t *testing.T, conn *pgx.Conn, statement string, arguments ...any) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), statement, arguments...)
+	require.NoError(t, err)
 }

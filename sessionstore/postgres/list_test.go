@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,14 +24,13 @@ func TestFewRowsAreRead(t *testing.T) {
 			Agent: sessionstore.Agent{Kind: "x"}, Keys: folderKeys(t, i)})
 		require.NoError(t, err)
 	}
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
-	_, err := admin.Exec(t.Context(), `
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, `
 		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash,
 			real_dirs_hash, title, created, updated, generation, key, strand, turns, listing, meta, name, state_key)
 		SELECT '', n, agent, cwd, dirs, cwd, dirs, cwd_hash, dirs_hash, cwd_hash, dirs_hash, '', n, n, n, n, n, 1, 0, '',
 			sha256(n::text::bytea), n::text::bytea
 		FROM generate_series(100, 20000) AS n JOIN sessions ON id = (n % 50)::text`)
-	require.NoError(t, err)
 	k := folderKeys(t, 7)
 	cwd := &sessionstore.DirFilter{Spelling: k.Roots.Cwd(), Real: k.Real[0]}
 	additional := &sessionstore.DirsFilter{Spelling: k.Roots.Additional(), Real: k.Real[1:]}
@@ -40,8 +38,7 @@ func TestFewRowsAreRead(t *testing.T) {
 	read := func() (n int) {
 		// What admin did itself, such as the rows that it added, is reported first.
 		for _, refresh := range []string{"SELECT pg_stat_force_next_flush()", "SELECT pg_stat_clear_snapshot()"} {
-			_, err := admin.Exec(t.Context(), refresh)
-			require.NoError(t, err)
+			execute(t, admin, refresh)
 		}
 		err := admin.QueryRow(t.Context(), "SELECT seq_tup_read + sum(idx_blks_read + idx_blks_hit) FROM pg_stat_user_tables t "+
 			"JOIN pg_statio_user_indexes USING (relid) WHERE relid = 'sessions'::regclass GROUP BY seq_tup_read").Scan(&n)
@@ -49,8 +46,7 @@ func TestFewRowsAreRead(t *testing.T) {
 		return n
 	}
 	for _, prepare := range []string{"SELECT 'without statistics'", "ANALYZE sessions"} {
-		_, err := admin.Exec(t.Context(), prepare)
-		require.NoError(t, err)
+		execute(t, admin, prepare)
 		require.Eventually(t, func() bool { return read() >= 0 }, time.Minute, time.Millisecond)
 		before := read()
 		s, err := postgres.New(postgres.Options{Address: address})

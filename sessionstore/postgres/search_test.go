@@ -36,8 +36,7 @@ func TestSearchUsesIndex(t *testing.T) {
 	}
 	conn := connect(t, address)
 	set := func(name, value string) {
-		_, err := conn.Exec(t.Context(), "SELECT set_config($1, $2, false)", name, value)
-		require.NoError(t, err)
+		execute(t, conn, "SELECT set_config($1, $2, false)", name, value)
 	}
 	var lexeme string
 	set("acp_agent.owner", "owner ann")

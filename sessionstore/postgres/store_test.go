@@ -59,9 +59,8 @@ func TestConcurrentCreation(t *testing.T) {
 func TestSlowCreation(t *testing.T) {
 	address := server.Address(t)
 	slow := connect(t, address)
-	_, err := slow.Exec(t.Context(), "BEGIN; "+
+	execute(t, slow, "BEGIN; "+
 		"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates "+schemaOf(t, address)+"', 0))")
-	require.NoError(t, err)
 	waiting := open(t, address+"&lock_timeout=10&statement_timeout=2000&default_transaction_isolation=serializable")
 	done := make(chan struct{})
 	go func() {
@@ -70,8 +69,7 @@ func TestSlowCreation(t *testing.T) {
 	}()
 	waitsForLock(t, address)
 	time.Sleep(50 * time.Millisecond)
-	_, err = slow.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	execute(t, slow, "COMMIT")
 	<-done
 	h, err := waiting.Check(t.Context())
 	require.NoError(t, err)
@@ -81,9 +79,8 @@ func TestSlowCreation(t *testing.T) {
 // The user owns the schema, and may not create another one.
 func TestOwnedSchema(t *testing.T) {
 	address := server.Address(t)
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
-	_, err := admin.Exec(t.Context(), "CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION guest")
-	require.NoError(t, err)
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, "CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION guest")
 	create(t, open(t, strings.Replace(address, "acp@", "guest@", 1)), "one")
 }
 
@@ -98,15 +95,13 @@ func TestRenameDuringImport(t *testing.T) {
 	}
 	require.NoError(t, list())
 	renaming := connect(t, address)
-	_, err := renaming.Exec(t.Context(), "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
+	execute(t, renaming, "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
 		"UPDATE sessions SET title = 'mine', renamed = true")
-	require.NoError(t, err)
 	n.Title = "second"
 	done := make(chan error)
 	go func() { done <- list() }()
 	waitsForLock(t, address)
-	_, err = renaming.Exec(t.Context(), "COMMIT")
-	require.NoError(t, err)
+	execute(t, renaming, "COMMIT")
 	require.NoError(t, <-done)
 	got, err := s.Get(t.Context(), "one")
 	require.NoError(t, err)
@@ -116,11 +111,10 @@ func TestRenameDuringImport(t *testing.T) {
 // Calls wait for a connection if the database accepts no more of them.
 func TestFewConnections(t *testing.T) {
 	address := server.Address(t)
-	admin := connect(t, strings.Replace(address, "acp@", "admin@", 1))
+	admin := connectAs(t, address, "admin")
 	user := "few_" + schemaOf(t, address)
-	_, err := admin.Exec(t.Context(), "CREATE ROLE "+user+" LOGIN CONNECTION LIMIT 1; "+
+	execute(t, admin, "CREATE ROLE "+user+" LOGIN CONNECTION LIMIT 1; "+
 		"CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION "+user)
-	require.NoError(t, err)
 	s := open(t, strings.Replace(address, "acp@", user+"@", 1))
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -164,8 +158,7 @@ func TestRowsOfOtherOwners(t *testing.T) {
 		owner   string
 		visible []string
 	}{{"", []string{"one"}}, {"ann", []string{"two"}}, {"bob", nil}} {
-		_, err = conn.Exec(t.Context(), "SELECT set_config('acp_agent.owner', 'owner ' || $1, false)", tt.owner)
-		require.NoError(t, err)
+		execute(t, conn, "SELECT set_config('acp_agent.owner', 'owner ' || $1, false)", tt.owner)
 		require.ElementsMatch(t, tt.visible, visible())
 	}
 	_, err = conn.Exec(t.Context(), "INSERT INTO agents (owner, kind, profile) VALUES ('ann', 'y', '')")

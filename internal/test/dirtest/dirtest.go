@@ -31,6 +31,14 @@ func New(t testing.TB, files ...string) string {
 	return tree.Plant(t)
 }
 
+// Read returns what a file contains.
+func Read(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
+}
+
 // Strange creates directories whose names need escaping in URIs, not in alphabetical order, and
 // returns them with their parent.
 func Strange(t testing.TB) (top string, dirs []string) {
