@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -45,10 +46,9 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	require.Len(t, tokens, 3)
 	for i, token := range tokens {
 		require.Equal(t, fmt.Sprint(i), token.Label)
-		content, err := os.ReadFile(filepath.Join(dir, "ana", token.ID+".json"))
-		require.NoError(t, err)
+		content := dirtest.Read(t, filepath.Join(dir, "ana", token.ID+".json"))
 		_, random, _ := strings.Cut(secrets[i], ".")
-		require.NotContains(t, string(content), random)
+		require.NotContains(t, content, random)
 	}
 
 	for _, id := range []string{"", "../ana", "00000000", strings.ToUpper(tokens[1].ID) + "x"} {

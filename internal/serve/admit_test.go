@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -112,8 +111,7 @@ func TestTokensThatEnd(t *testing.T) {
 		t.Run("N1/"+name, func(t *testing.T) {
 			h := start(t)
 			e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
-			tokens, err := h.options.Accounts.Tokens("ana")
-			require.NoError(t, err)
+			tokens := h.tokens("ana")
 			left := end(h, tokens[0])
 			require.ErrorContains(t, e.end(), "401")
 			require.Eventually(t, func() bool {
@@ -162,16 +160,13 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 	})
 	cwd := t.TempDir()
 	e := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
-	tokens, err := h.options.Accounts.Tokens("ana")
-	require.NoError(t, err)
-	var made struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(e.open(cwd).Result, &made))
-	_, err = io.WriteString(e.in, `{"jsonrpc":"2.0","id":99,"method":"session/prompt","params":`+
-		`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"x"}]}}`+"\n")
-	require.NoError(t, err)
+	tokens := h.tokens("ana")
+	made := e.open(cwd).id(t)
+	e.send(`{"jsonrpc":"2.0","id":99,"method":"session/prompt","params":` +
+		`{"sessionId":"` + made + `","prompt":[{"type":"text","text":"x"}]}}`)
 	<-b.begun
 	require.NoError(t, e.in.Close())
-	_, err = io.Copy(io.Discard, e.lines)
+	_, err := io.Copy(io.Discard, e.lines)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return h.acp.Used().Connections == 0 }, time.Minute, time.Millisecond)
 	h.endRevoked()
@@ -190,11 +185,9 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 func TestConnectionChangesItsToken(t *testing.T) {
 	h := start(t)
 	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
-	first, err := h.options.Accounts.Tokens("ana")
-	require.NoError(t, err)
+	first := h.tokens("ana")
 	h.another("ana")
-	both, err := h.options.Accounts.Tokens("ana")
-	require.NoError(t, err)
+	both := h.tokens("ana")
 	second := both[0]
 	if second.ID == first[0].ID {
 		second = both[1]

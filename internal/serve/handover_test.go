@@ -1,9 +1,7 @@
 package serve
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -80,12 +78,11 @@ func TestConnectionComesToAnotherServer(t *testing.T) {
 	all := install(t, 3)
 	dir := t.TempDir()
 	e := connect(t, all.cable.URL, all.servers[0].add("ana", dir)).initialize()
-	var opened struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(e.open(dir).Result, &opened))
+	opened := e.open(dir).id(t)
 	for _, to := range []int32{2, 1, 0} {
 		all.to.Store(to)
 		all.cable.Cut()
-		said := e.say(opened.SessionID, "/roots")
+		said := e.say(opened, "/roots")
 		require.Empty(t, said.Error, "%d: %s %s", to, all.servers[to].log, all.servers[to].audit)
 		require.Contains(t, string(said.Result), "end_turn")
 		require.Equal(t, 1, all.servers[to].sessions())
@@ -104,9 +101,7 @@ func TestServerThatEndsHandsOver(t *testing.T) {
 	ids := make(map[string]bool)
 	for _, cwd := range []string{a, b} {
 		require.NoError(t, os.Mkdir(cwd, 0o700))
-		var opened struct{ SessionID string }
-		require.NoError(t, json.Unmarshal(e.open(cwd).Result, &opened))
-		ids[opened.SessionID] = true
+		ids[e.open(cwd).id(t)] = true
 	}
 	for server := range 2 {
 		all.to.Store(int32(server + 1))
@@ -170,22 +165,13 @@ func TestQuestionsOfEarlierServers(t *testing.T) {
 		return []byte(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":7}}`)
 	})
 	e := connect(t, url, "ana.x").initialize()
-	line := func() string {
-		text, err := e.lines.ReadString('\n')
-		require.NoError(t, err)
-		return text
-	}
-	send := func(text string) {
-		_, err := io.WriteString(e.in, text+"\n")
-		require.NoError(t, err)
-	}
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":7,"method":"ask"}`, line())
-	send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
-	require.Contains(t, line(), "send the message again")
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":"1:7","method":"ask"}`, line())
-	send(`{"jsonrpc":"2.0","id":7,"result":"late"}`)
-	send(`{"jsonrpc":"2.0","id":"1:7","result":"right"}`)
-	require.JSONEq(t, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"1:7"}}`, line())
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":7,"method":"ask"}`, e.line())
+	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
+	require.Contains(t, e.line(), "send the message again")
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":"1:7","method":"ask"}`, e.line())
+	e.send(`{"jsonrpc":"2.0","id":7,"result":"late"}`)
+	e.send(`{"jsonrpc":"2.0","id":"1:7","result":"right"}`)
+	require.JSONEq(t, `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":"1:7"}}`, e.line())
 	require.JSONEq(t, `{"jsonrpc":"2.0","id":7,"result":"right"}`, got[len(got)-1])
 	require.NotContains(t, strings.Join(got, ""), "late")
 }
@@ -239,8 +225,7 @@ func TestServerThatAlwaysEnds(t *testing.T) {
 		return nil
 	})
 	e := connect(t, url, "ana.x").initialize()
-	_, err := io.WriteString(e.in, `{"jsonrpc":"2.0","id":2,"method":"turn"}`+"\n")
-	require.NoError(t, err)
+	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
 	require.Error(t, e.end())
 }
 
@@ -249,8 +234,7 @@ func TestEditorLeavesDuringHandOver(t *testing.T) {
 	h := start(t)
 	e := connect(t, "ws://"+h.address, h.add("ana")).initialize()
 	h.stop()
-	_, err := io.WriteString(e.in, `{"jsonrpc":"2.0","id":2,"method":"session/list"}`+"\n")
-	require.NoError(t, err)
+	e.send(`{"jsonrpc":"2.0","id":2,"method":"session/list"}`)
 	require.NoError(t, e.in.Close())
 	require.NoError(t, e.end())
 }

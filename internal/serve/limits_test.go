@@ -38,8 +38,7 @@ func TestRequestsArePaced(t *testing.T) {
 	one.lives() // the fifth: each connection counts too
 	answered := make(chan string, 2)
 	for _, e := range []*editor{one, other} {
-		_, err := e.in.Write([]byte(rawrpc.Request(99, "session/list", map[string]any{}) + "\n"))
-		require.NoError(t, err)
+		e.send(rawrpc.Request(99, "session/list", map[string]any{}))
 		go func() {
 			line, _ := e.lines.ReadString('\n')
 			answered <- line
@@ -140,8 +139,7 @@ func TestWhatIsNoRequestCountsToo(t *testing.T) {
 	ana := connect(t, "ws://"+h.address, secret).initialize()
 	before := h.requests("ana")
 	for range 200 {
-		_, err := ana.in.Write([]byte(answer + "\n"))
-		require.NoError(t, err)
+		ana.send(answer)
 	}
 	ana.lives()
 	require.InDelta(t, before-200/requestUnits-1, h.requests("ana"), 0.5)

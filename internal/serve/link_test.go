@@ -41,8 +41,7 @@ func TestEditorThatLeavesGetsItsAnswers(t *testing.T) {
 	_, err := e.in.Write([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`))
 	require.NoError(t, err)
 	require.NoError(t, e.in.Close())
-	line, err := e.lines.ReadString('\n')
-	require.NoError(t, err)
+	line := e.line()
 	require.Contains(t, line, `"result"`)
 	require.NoError(t, e.end())
 }
@@ -67,14 +66,11 @@ func TestOpenRequestsAreAnsweredWhenTheServerLeaves(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":"two","method":"b"}`,
 		`{"jsonrpc":"2.0","method":"c"}`,
 	} {
-		_, err := e.in.Write([]byte(line + "\n"))
-		require.NoError(t, err)
+		e.send(line)
 	}
-	first, err := e.lines.ReadString('\n')
-	require.NoError(t, err)
+	first := e.line()
 	require.Equal(t, "{\"jsonrpc\":\"2.0\", \"id\":1,\"result\":{}}\n", first)
-	second, err := e.lines.ReadString('\n')
-	require.NoError(t, err)
+	second := e.line()
 	require.Contains(t, second, `"id":"two"`)
 	require.Contains(t, second, "the server closed the connection; start the agent again and load the session")
 	require.ErrorContains(t, e.end(), "the server closed the connection")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -38,9 +39,8 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 	}
 	m.reject()
 	got := m.String()
-	alerts, err := os.ReadFile("../../docs/operating/deploy/alerts.yaml")
-	require.NoError(t, err)
-	for _, name := range regexp.MustCompile(`\b(acp_agent|process)_\w+`).FindAllString(string(alerts), -1) {
+	alerts := dirtest.Read(t, "../../docs/operating/deploy/alerts.yaml")
+	for _, name := range regexp.MustCompile(`\b(acp_agent|process)_\w+`).FindAllString(alerts, -1) {
 		require.Contains(t, got, "\n"+name)
 	}
 	for _, want := range []string{

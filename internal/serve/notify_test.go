@@ -117,17 +117,14 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 	cwd := filepath.Join(t.TempDir(), "shop")
 	require.NoError(t, os.Mkdir(cwd, 0o700))
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
-	var made struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
-	require.Empty(t, editor.call("session/prompt", map[string]any{"sessionId": made.SessionID,
-		"prompt": []any{map[string]string{"type": "text", "text": "Find \u202ethe file"}}}).Error)
+	made := editor.open(cwd).id(t)
+	require.Empty(t, editor.say(made, "Find \u202ethe file").Error)
 	pass(time.Hour)
-	require.Equal(t, map[string]any{"event": "turn_ended", "user": "ana", "session": made.SessionID,
+	require.Equal(t, map[string]any{"event": "turn_ended", "user": "ana", "session": made,
 		"title": "Find the file", "folders": []any{"shop"}}, told("turn_ended"))
 
 	h.pair("ana", Watch)
-	list, err := h.options.Accounts.Tokens("ana")
-	require.NoError(t, err)
+	list := h.tokens("ana")
 	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
 		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))
 }
@@ -141,9 +138,7 @@ func TestTheNotifyCommandFails(t *testing.T) {
 	require.NoError(t, n.send(t.Context(), notification{attended: attended{"ana", "gone"}}), "it was deleted")
 	cwd := t.TempDir()
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
-	var made struct{ SessionID sessionstore.ID }
-	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
-	one := notification{attended: attended{"ana", made.SessionID}}
+	one := notification{attended: attended{"ana", sessionstore.ID(editor.open(cwd).id(t))}}
 	require.EqualError(t, n.send(t.Context(), one), "exit status 7; run it in a terminal to see why")
 	n.command = &process.Command{Path: "sh", Args: []string{"-c", "sleep 600"}}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -153,8 +153,7 @@ func (w *walk) leave() {
 	w.t.Helper()
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "left", "method": "session/prompt", "params": w.writing()})
 	require.NoError(w.t, err)
-	_, err = w.editor.in.Write(append(line, '\n'))
-	require.NoError(w.t, err)
+	w.editor.send(string(line))
 	for asked := false; !asked; {
 		line, err := w.editor.lines.ReadBytes('\n')
 		require.NoError(w.t, err)

@@ -36,8 +36,7 @@ func TestPageInABrowser(t *testing.T) {
 	w.files = []string{"asked.md", "stopped.md"}
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": "asks", "method": "session/prompt", "params": w.writing()})
 	require.NoError(t, err)
-	_, err = w.editor.in.Write(append(line, '\n'))
-	require.NoError(t, err)
+	w.editor.send(string(line))
 	w.add("eve", w.cwd)
 	asks := w.writing()["prompt"].([]any)[0].(map[string]string)["text"]
 	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script,

@@ -90,8 +90,7 @@ func TestPairing(t *testing.T) {
 	expired, err := h.options.Accounts.AddToken("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
 	require.NoError(t, err)
 	code := h.code("ana", Answer)
-	list, err := h.options.Accounts.Tokens("ana")
-	require.NoError(t, err)
+	list := h.tokens("ana")
 	require.Len(t, list, 2, "what has expired is removed")
 
 	for _, c := range []struct {
@@ -163,9 +162,7 @@ func TestDevicesReadTheirUsersSessions(t *testing.T) {
 	made := map[string]string{}
 	for _, name := range []string{"ana", "bob"} {
 		e := connect(t, "ws://"+h.address, h.add(name, dir)).initialize()
-		var session struct{ SessionID string }
-		require.NoError(t, json.Unmarshal(e.open(dir).Result, &session))
-		made[name] = session.SessionID
+		made[name] = e.open(dir).id(t)
 	}
 	phone := h.pair("ana", Watch)
 	status := func(name, origin string, d device) int { return h.post("/api/"+name, origin, "", d).StatusCode }
@@ -357,8 +354,7 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 	h := start(t, withPage)
 	cwd := t.TempDir()
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
-	var made struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(editor.open(cwd).Result, &made))
+	made := editor.open(cwd).id(t)
 	own := "http://" + h.address
 	for role, prompts := range map[Role]bool{Watch: false, Answer: false, Full: true} {
 		paired := h.pair("ana", role)
@@ -368,18 +364,18 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 		}
 		socket, _ := h.browser(paired, own)
 		require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
-		require.Contains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
-		load := ask(t, socket, 3, "session/load", `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+		require.Contains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made)
+		load := ask(t, socket, 3, "session/load", `{"sessionId":"`+made+`","cwd":"`+cwd+`","mcpServers":[]}`)
 		require.Empty(t, load.Error)
 		require.NotEmpty(t, ask(t, socket, 4, "session/load", `{"sessionId":"none","cwd":"/","mcpServers":[]}`).Error)
 		prompt := ask(t, socket, 5, "session/prompt",
-			`{"sessionId":"`+made.SessionID+`","prompt":[{"type":"text","text":"/help"}]}`)
+			`{"sessionId":"`+made+`","prompt":[{"type":"text","text":"/help"}]}`)
 		require.Equal(t, prompts, prompt.Error.Message == "", prompt.Error)
 		if !prompts {
 			require.Contains(t, prompt.Error.Message, "does not let this device call")
 			for _, method := range []string{"session/new", "session/delete", "session/fork", "logout", "session/set_mode",
 				"session/set_title", "_other"} {
-				refused := ask(t, socket, 6, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[]}`)
+				refused := ask(t, socket, 6, method, `{"sessionId":"`+made+`","cwd":"`+cwd+`","mcpServers":[]}`)
 				require.Contains(t, refused.Error.Message, "does not let this device call", method)
 			}
 		}
@@ -392,9 +388,9 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 	h.add("bob", cwd)
 	socket, _ := h.browser(h.pair("bob", Full), own)
 	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
-	require.NotContains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made.SessionID)
+	require.NotContains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made)
 	for _, method := range []string{"session/load", "session/resume", "session/status", "session/prompt"} {
-		refused := ask(t, socket, 3, method, `{"sessionId":"`+made.SessionID+`","cwd":"`+cwd+`","mcpServers":[],"prompt":[]}`)
+		refused := ask(t, socket, 3, method, `{"sessionId":"`+made+`","cwd":"`+cwd+`","mcpServers":[],"prompt":[]}`)
 		require.NotEmpty(t, refused.Error.Message, "%s in a session of another user", method)
 	}
 	editor.lives()

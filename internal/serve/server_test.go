@@ -23,6 +23,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -104,6 +105,14 @@ func (h *host) another(name string) string {
 	return secret
 }
 
+// tokens returns the tokens of a user.
+func (h *host) tokens(name string) []Token {
+	h.t.Helper()
+	all, err := h.options.Accounts.Tokens(name)
+	require.NoError(h.t, err)
+	return all
+}
+
 // get requests a path with a header, and returns the status and the body.
 func (h *host) get(path, authorization string) (status int, body string) {
 	h.t.Helper()
@@ -177,13 +186,10 @@ func (e *editor) call(method string, params any) answer {
 	e.id++
 	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": e.id, "method": method, "params": params})
 	require.NoError(e.t, err)
-	_, err = e.in.Write(append(line, '\n'))
-	require.NoError(e.t, err)
+	e.send(string(line))
 	for {
-		line, err := e.lines.ReadBytes('\n')
-		require.NoError(e.t, err)
 		var a answer
-		require.NoError(e.t, json.Unmarshal(line, &a))
+		require.NoError(e.t, json.Unmarshal([]byte(e.line()), &a))
 		if a.Method != "" || string(a.ID) != fmt.Sprint(e.id) {
 			continue
 		}
@@ -192,6 +198,21 @@ func (e *editor) call(method string, params any) answer {
 		}
 		return a
 	}
+}
+
+// send writes a line.
+func (e *editor) send(line string) {
+	e.t.Helper()
+	_, err := io.WriteString(e.in, line+"\n")
+	require.NoError(e.t, err)
+}
+
+// line reads a line.
+func (e *editor) line() string {
+	e.t.Helper()
+	line, err := e.lines.ReadString('\n')
+	require.NoError(e.t, err)
+	return line
 }
 
 // initialize begins the conversation.
@@ -263,8 +284,7 @@ func TestMetricsAreServed(t *testing.T) {
 func (h *host) damage(name string) (repair func()) {
 	h.t.Helper()
 	path := filepath.Join(h.dir, name+suffix)
-	content, err := os.ReadFile(path)
-	require.NoError(h.t, err)
+	content := dirtest.Read(h.t, path)
 	require.NoError(h.t, os.WriteFile(path, []byte("{"), 0o600))
-	return func() { require.NoError(h.t, os.WriteFile(path, content, 0o600)) }
+	return func() { require.NoError(h.t, os.WriteFile(path, []byte(content), 0o600)) }
 }
