@@ -71,8 +71,7 @@ func importOnlyKnown(t *testing.T, s store) {
 	require.Equal(t, "title of known", got.Title)
 	require.True(t, got.Listed.IsZero())
 	require.Equal(t, []string{"own"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})))
-	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
-	require.NoError(t, err)
+	n := retained(t, s, explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
 	require.Zero(t, n)
 	require.False(t, get(t, s, "own").Gone)
 }
@@ -353,16 +352,21 @@ func adoptHistory(t *testing.T, s store) {
 	require.NoError(t, newDraft(t, s, "", say("unused")).Discard(t.Context()))
 }
 
+func retained(t *testing.T, s store, agent sessionstore.Agent, l sessionstore.Listed) (removed int) {
+	t.Helper()
+	removed, err := s.Retain(t.Context(), agent, l)
+	require.NoError(t, err)
+	return removed
+}
+
 // retainOnly tells the store that the agent has only the sessions with these state keys.
-func retainOnly(t *testing.T, s store, stateKeys ...string) (removed int) {
+func retainOnly(t *testing.T, s store, stateKeys ...string) int {
 	t.Helper()
 	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), StateKeys: map[string]bool{}}
 	for _, stateKey := range stateKeys {
 		l.StateKeys[stateKey] = true
 	}
-	removed, err := s.Retain(t.Context(), explore(), l)
-	require.NoError(t, err)
-	return removed
+	return retained(t, s, explore(), l)
 }
 
 // ordinary returns the ids of the sessions that are not gone.
@@ -414,12 +418,8 @@ func retainByCwd(t *testing.T, s store) {
 	b.Keys = keys(t, "lib")
 	importSessions(t, s, a, b)
 	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), Cwds: []workspace.Dir{dir(t, "other"), dir(t, "app")}}
-	other, err := s.Retain(t.Context(), sessionstore.Agent{Kind: "proxy"}, l)
-	require.NoError(t, err)
-	require.Zero(t, other, "the list of another agent")
-	n, err := s.Retain(t.Context(), explore(), l)
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
+	require.Zero(t, retained(t, s, sessionstore.Agent{Kind: "proxy"}, l), "the list of another agent")
+	require.Equal(t, 1, retained(t, s, explore(), l))
 	require.Equal(t, []string{"id of b"}, ordinary(t, s))
 }
 
@@ -456,9 +456,7 @@ func retainUnlisted(t *testing.T, s store) {
 
 	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "adopted"))
 	require.NotZero(t, get(t, s, "ours").Listed)
-	n, err := s.Retain(t.Context(), explore(), sessionstore.Listed{Asked: asked})
-	require.NoError(t, err)
-	require.Zero(t, n, "they were listed after the agent was asked")
+	require.Zero(t, retained(t, s, explore(), sessionstore.Listed{Asked: asked}), "they were listed after the agent was asked")
 	require.Equal(t, 2, retainOnly(t, s))
 	require.Equal(t, []string{"nameless"}, ordinary(t, s))
 }

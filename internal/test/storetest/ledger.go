@@ -181,22 +181,20 @@ func deleteCharges(t *testing.T, s store) {
 }
 
 func restoreCharges(t *testing.T, s store) {
-	restorer := s
 	n := foreign(t, "one")
 	kept := []charge{usd(at(9, 0), 1, 1, ""), tokens(at(9, 0), 7), usd(at(9, 1), 2, 3, sessionstore.PartialMark)}
-	stored, err := restorer.Restore(t.Context(), n, nil, of("other", kept...))
+	stored, err := s.Restore(t.Context(), n, nil, of("other", kept...))
 	require.NoError(t, err)
 	require.True(t, stored)
 	require.Equal(t, of("one", kept...), charges(t, s, "one"))
 	n.Updated = n.Updated.Add(time.Hour)
-	stored, err = restorer.Restore(t.Context(), n, nil, of("one", kept[:1]...))
+	stored, err = s.Restore(t.Context(), n, nil, of("one", kept[:1]...))
 	require.NoError(t, err)
 	require.True(t, stored)
 	require.Equal(t, of("one", kept[:1]...), charges(t, s, "one"), "those of the copy, once")
 }
 
 func invalidCharges(t *testing.T, s store) {
-	ledger := s
 	lease := create(t, s, "one")
 	good := usd(at(9, 0), 1, 1, "")
 	for _, change := range []func(*charge){
@@ -215,7 +213,7 @@ func invalidCharges(t *testing.T, s store) {
 	} {
 		bad := good
 		change(&bad)
-		require.Error(t, ledger.Charge(t.Context(), lease, []charge{good, bad}), "%+v", bad)
+		require.Error(t, s.Charge(t.Context(), lease, []charge{good, bad}), "%+v", bad)
 	}
 	require.Empty(t, charges(t, s, "one"), "all or none")
 }
