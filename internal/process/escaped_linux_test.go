@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -160,9 +161,7 @@ while ! test -e "$0"; do sleep 0.01; done`, pidFile}}, process.Options{}.WithTer
 		text, _ := os.ReadFile(stat)
 		return strings.Contains(string(text), ") Z ")
 	}, patience, time.Millisecond, "it was reaped while others of its family lived")
-	text, err := os.ReadFile(pidFile)
-	require.NoError(t, err)
-	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	id, err := strconv.Atoi(strings.TrimSpace(dirtest.Read(t, pidFile)))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(-id, syscall.SIGKILL))
 	require.NoError(t, p.Wait(bounded(t)))
@@ -178,9 +177,7 @@ func TestOutputKeepsDaemons(t *testing.T) {
 while ! test -e "$0"; do sleep 0.01; done; echo key`, pidFile}})
 	require.NoError(t, err)
 	require.Equal(t, "key\n", string(out))
-	text, err := os.ReadFile(pidFile)
-	require.NoError(t, err)
-	id, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	id, err := strconv.Atoi(strings.TrimSpace(dirtest.Read(t, pidFile)))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Kill(id, syscall.SIGKILL) }()
 	require.NoError(t, syscall.Kill(id, 0), "it lives on")

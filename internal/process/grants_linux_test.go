@@ -247,10 +247,9 @@ func TestRestrictGrantsRootsAsOpened(t *testing.T) {
 // Clause X6.
 func TestInterpreterOfAScript(t *testing.T) {
 	at := newAttacked(t, sandbox.Strict)
-	shell, err := os.ReadFile("/bin/sh")
-	require.NoError(t, err)
+	shell := dirtest.Read(t, "/bin/sh")
 	venv, dist := dirtest.New(t), dirtest.New(t)
-	require.NoError(t, os.WriteFile(at.mkdir(dist+"/bin")+"/python3", shell, 0o700))
+	require.NoError(t, os.WriteFile(at.mkdir(dist+"/bin")+"/python3", []byte(shell), 0o700))
 	require.NoError(t, os.Symlink(dist+"/bin/python3", at.mkdir(venv+"/bin")+"/python"))
 	for _, dir := range []string{venv, dist} {
 		require.NoError(t, os.WriteFile(at.mkdir(dir+"/lib")+"/module", []byte("module\n"), 0o600))

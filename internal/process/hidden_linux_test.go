@@ -68,13 +68,11 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 			s := hostSettings(t, level, "example.com")
 			s.Mode, s.Hidden = mode, []string{own, filepath.Join(own, "missing")}
 			folder := filepath.Dir(own)
-			restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
-			require.NoError(t, err)
+			restricted := restrict(t, c, s, folder)
 			require.Equal(t, "ended", reached(t, restricted), mode)
 
 			s.Write = []string{own}
-			restricted, err = c.Restrict(s, nil)
-			require.NoError(t, err)
+			restricted = restrict(t, c, s)
 			require.Contains(t, reached(t, restricted), "SECRET", "what is granted is not hidden")
 		}
 	})
@@ -98,8 +96,7 @@ func TestWorkingDirectoryIsHidden(t *testing.T) {
 		t.Chdir(own)
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 			s.Mode = mode
-			restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
-			require.NoError(t, err)
+			restricted := restrict(t, c, s, folder)
 			require.Equal(t, "ended", reached(t, restricted), mode)
 		}
 	})
@@ -154,8 +151,7 @@ func TestRootOpensNoHandles(t *testing.T) {
 	}
 	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 		s := sandbox.Settings{Mode: mode, Hidden: []string{own}}
-		restricted, err := c.Restrict(s, []process.Root{{Path: folder, Real: folder}})
-		require.NoError(t, err)
+		restricted := restrict(t, c, s, folder)
 		require.Equal(t, "operation not permitted", reached(t, restricted), mode)
 	}
 }

@@ -70,10 +70,9 @@ func (d *developer) link(text, name string) {
 // program installs a shell as a program that reads ../lib/module.
 func (d *developer) program(name string) {
 	d.t.Helper()
-	shell, err := os.ReadFile("/bin/sh")
-	require.NoError(d.t, err)
+	shell := dirtest.Read(d.t, "/bin/sh")
 	d.write(name, "#!")
-	require.NoError(d.t, os.WriteFile(filepath.Join(d.home, name), shell, 0o700))
+	require.NoError(d.t, os.WriteFile(filepath.Join(d.home, name), []byte(shell), 0o700))
 	d.write(filepath.Join(filepath.Dir(name), "../lib/module"), "module\n")
 }
 

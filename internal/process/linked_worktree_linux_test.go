@@ -75,9 +75,7 @@ func contents(t *testing.T, repository string, names ...string) map[string]strin
 	for _, name := range names {
 		_ = filepath.WalkDir(filepath.Join(repository, ".git", name), func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
-				text, err := os.ReadFile(path)
-				require.NoError(t, err)
-				found[path] = string(text)
+				found[path] = dirtest.Read(t, path)
 			}
 			return nil
 		})
@@ -181,10 +179,9 @@ func TestNothingOfARepositoryIsSuggested(t *testing.T) {
 		"git tag x; git tag -d x": true, "git gc": false} {
 		said := filepath.Join(at.a, "said")
 		require.NoError(t, at.run(`cd "$wt"; { `+script+`; } 2>"$a/said"; true`, worktree, at.a))
-		text, err := os.ReadFile(said)
-		require.NoError(t, err)
+		text := dirtest.Read(t, said)
 		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{worktree}}
-		explained, path := process.ExplainDenial(p, string(text), "the agent", "agents.x")
+		explained, path := process.ExplainDenial(p, text, "the agent", "agents.x")
 		require.Contains(t, path, filepath.Join(repository, ".git"), "%s", text)
 		require.Contains(t, explained, "No setting is suggested, because only caches of known tools are")
 		require.NotContains(t, explained, "sandboxWrite")
@@ -328,9 +325,7 @@ func newSequence(t *testing.T, mode sandbox.Mode) *sequence {
 func (s *sequence) run(script string) string {
 	require.NoError(s.t, s.attacked.run(`cd "$wt"; exec 2>"$a/said" >/dev/null; `+script,
 		s.worktree, s.remote, s.a))
-	text, err := os.ReadFile(filepath.Join(s.a, "said"))
-	require.NoError(s.t, err)
-	return string(text)
+	return dirtest.Read(s.t, filepath.Join(s.a, "said"))
 }
 
 // left returns the files, the references, and what git is in the middle of.

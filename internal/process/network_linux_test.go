@@ -126,6 +126,14 @@ func (o *outside) came(t *testing.T) []string {
 	return came
 }
 
+// tried returns a command that tries all.
+func (o *outside) tried(t *testing.T) process.Command {
+	t.Helper()
+	text, err := json.Marshal(o)
+	require.NoError(t, err)
+	return self("try all", "TEST_OUTSIDE="+string(text), "TMPDIR="+t.TempDir())
+}
+
 // tryAll tries every way to the outside and prints those that seem to work.
 func tryAll() int {
 	var o outside
@@ -311,11 +319,9 @@ func finish(t *testing.T, c process.Command, o process.Options) string {
 func TestChildReachesOnlyItsHosts(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
 		o := newOutside(t)
-		text, err := json.Marshal(o)
-		require.NoError(t, err)
 		s := hostSettings(t, level, o.Allowed)
-		c := self("try all", "TEST_OUTSIDE="+string(text))
-		c.Env = append(c.Env, "TMPDIR="+t.TempDir(), "HTTP_PROXY=http://overwritten.invalid")
+		c := o.tried(t)
+		c.Env = append(c.Env, "HTTP_PROXY=http://overwritten.invalid")
 
 		finish(t, c, process.Options{})
 		require.Contains(t, o.came(t), "UDP", "without a sandbox it comes out")
@@ -332,8 +338,7 @@ func TestChildReachesOnlyItsHosts(t *testing.T) {
 		require.NoError(t, err)
 		o.came(t)
 
-		restricted, err := c.Restrict(s, nil)
-		require.NoError(t, err)
+		restricted := restrict(t, c, s)
 		var refused []string
 		var mu sync.Mutex
 		out := finish(t, restricted, process.Options{Refused: func(r hostproxy.Refusal) {
@@ -346,8 +351,7 @@ func TestChildReachesOnlyItsHosts(t *testing.T) {
 		require.Empty(t, o.came(t))
 
 		s.Ports = hostproxy.Ports{Limited: true, List: []uint16{443}}
-		restricted, err = c.Restrict(s, nil)
-		require.NoError(t, err)
+		restricted = restrict(t, c, s)
 		require.Empty(t, finish(t, restricted, process.Options{}), "neither list has all of it")
 		require.Empty(t, o.came(t))
 	})
@@ -360,8 +364,7 @@ func TestChildResolvesNoNames(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
 		c := process.Command{Path: "/usr/bin/getent", Args: []string{"hosts", "secret.example.com"},
 			Env: []string{"TMPDIR=" + t.TempDir()}}
-		c, err := c.Restrict(hostSettings(t, level, ""), nil)
-		require.NoError(t, err)
+		c = restrict(t, c, hostSettings(t, level, ""))
 		p, err := process.Start(t.Context(), c, process.Options{})
 		require.NoError(t, err)
 		out, err := io.ReadAll(p.Stdout())
@@ -416,8 +419,7 @@ func TestToolsUseTheProxy(t *testing.T) {
 					for _, arg := range args {
 						c.Args = append(c.Args, strings.ReplaceAll(arg, "@", l.Addr().String()))
 					}
-					c, err := c.Restrict(s, nil)
-					require.NoError(t, err)
+					c = restrict(t, c, s)
 					p, err := process.Start(t.Context(), c, process.Options{})
 					require.NoError(t, err)
 					out, err := io.ReadAll(p.Stdout())
@@ -450,10 +452,7 @@ func TestNetworkEndsWithTheChild(t *testing.T) {
 		s := hostSettings(t, level, o.Allowed)
 		var all []*process.Process
 		for range 3 {
-			c := self("echo")
-			c.Env = append(c.Env, "TMPDIR="+t.TempDir())
-			c, err := c.Restrict(s, nil)
-			require.NoError(t, err)
+			c := restrict(t, self("echo", "TMPDIR="+t.TempDir()), s)
 			p, err := process.Start(t.Context(), c, process.Options{})
 			require.NoError(t, err)
 			all = append(all, p)
@@ -473,10 +472,8 @@ func TestStartErrorsWithHosts(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "file")
 		require.NoError(t, os.WriteFile(file, []byte("#!/missing/interpreter\n"), 0o700))
-		c, err := process.Command{Path: file, Env: []string{"TMPDIR=" + dir}}.Restrict(
-			hostSettings(t, level, ""), nil)
-		require.NoError(t, err)
-		_, err = process.Start(t.Context(), c, process.Options{})
+		c := restrict(t, process.Command{Path: file, Env: []string{"TMPDIR=" + dir}}, hostSettings(t, level, ""))
+		_, err := process.Start(t.Context(), c, process.Options{})
 		require.ErrorContains(t, err, "interpreter")
 		require.ErrorIs(t, err, os.ErrNotExist)
 		require.NotContains(t, stacks(), "sandbox/hosts")
@@ -489,12 +486,7 @@ func TestStartErrorsWithHosts(t *testing.T) {
 func TestDeferredCommandsHaveTheHosts(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
 		o := newOutside(t)
-		text, err := json.Marshal(o)
-		require.NoError(t, err)
-		c := self("try all", "TEST_OUTSIDE="+string(text))
-		c.Env = append(c.Env, "TMPDIR="+t.TempDir())
-		c, err = c.Restrict(hostSettings(t, level, o.Allowed), nil)
-		require.NoError(t, err)
+		c := restrict(t, o.tried(t), hostSettings(t, level, o.Allowed))
 		out, ended := throughEditor(t, c, t.TempDir())
 		require.Equal(t, "exit status 0", ended, out)
 		require.Contains(t, out, "proxy to allowed\n")
@@ -516,8 +508,6 @@ func TestDeferredCommandsHaveTheHosts(t *testing.T) {
 func TestListsReachTheEditorsTerminals(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
 		o := newOutside(t)
-		text, err := json.Marshal(o)
-		require.NoError(t, err)
 		at, err := netip.ParseAddrPort(o.TCP)
 		require.NoError(t, err)
 		s := hostSettings(t, level, o.Allowed)
@@ -526,10 +516,7 @@ func TestListsReachTheEditorsTerminals(t *testing.T) {
 			for _, ports := range []hostproxy.Ports{{}, {Limited: true},
 				{Limited: true, List: []uint16{}}, {Limited: true, List: []uint16{at.Port()}}} {
 				s.Hosts, s.Ports = hosts, ports
-				c := self("try all", "TEST_OUTSIDE="+string(text))
-				c.Env = append(c.Env, "TMPDIR="+t.TempDir())
-				c, err := c.Restrict(s, nil)
-				require.NoError(t, err)
+				c := restrict(t, o.tried(t), s)
 				byEditor, ended := throughEditor(t, c, t.TempDir())
 				require.Equal(t, "exit status 0", ended, byEditor)
 				for _, out := range []string{finish(t, c, process.Options{}), byEditor} {
@@ -573,9 +560,8 @@ func TestWithoutNamespaces(t *testing.T) {
 	require.Contains(t, process.InEffect(s), "at the port of acp-agent's proxy")
 	s.Network = sandbox.Namespace
 	require.Contains(t, process.InEffect(s), "it does not start: ")
-	c, err := process.Command{Path: "true", Env: []string{"TMPDIR=" + t.TempDir()}}.Restrict(s, nil)
-	require.NoError(t, err)
-	_, err = process.Start(t.Context(), c, process.Options{})
+	c := restrict(t, process.Command{Path: "true", Env: []string{"TMPDIR=" + t.TempDir()}}, s)
+	_, err := process.Start(t.Context(), c, process.Options{})
 	require.Error(t, err)
 }
 
@@ -587,11 +573,9 @@ func TestHostsBesideOtherChildren(t *testing.T) {
 		s := hostSettings(t, level, "example.com")
 		c := process.Command{Path: "/bin/echo", Args: []string{"started"},
 			Env: []string{"TMPDIR=" + t.TempDir()}}
-		with, err := c.Restrict(s, nil)
-		require.NoError(t, err)
+		with := restrict(t, c, s)
 		s.Hosts = hostproxy.Hosts{}
-		without, err := c.Restrict(s, nil)
-		require.NoError(t, err)
+		without := restrict(t, c, s)
 		commands := slices.Repeat([]process.Command{without, with}, 20)
 		results := make(chan string)
 		for _, c := range commands {

@@ -17,6 +17,20 @@ func at(home, temp string) process.Command {
 	return process.Command{Path: "/bin/true", Env: []string{"HOME=" + home, "TMPDIR=" + temp}}
 }
 
+// restrict restricts a command that has these roots.
+func restrict(
+	t *testing.T, c process.Command, s sandbox.Settings, roots ...string,
+) process.Command {
+	t.Helper()
+	var opened []process.Root
+	for _, path := range roots {
+		opened = append(opened, process.Root{Path: path, Real: path})
+	}
+	restricted, err := c.Restrict(s, opened)
+	require.NoError(t, err)
+	return restricted
+}
+
 // A command cannot widen its sandbox by a link in a root that takes the place of another one.
 //
 // Clauses X1, X3.
@@ -25,15 +39,13 @@ func TestRestrictFollowsNoLinks(t *testing.T) {
 	state := filepath.Join(home, "state")
 	s := sandbox.Settings{Mode: sandbox.Write, State: []string{"~/state/", "~/settings.json"}}
 	c := at(home, t.TempDir())
-	restricted, err := c.Restrict(s, []process.Root{{Path: "/usr", Real: "/usr"}})
-	require.NoError(t, err)
+	restricted := restrict(t, c, s, "/usr")
 	require.Contains(t, restricted.Sandbox.Write, state)
 	require.DirExists(t, state)
 
 	require.NoError(t, os.Remove(state))
 	require.NoError(t, os.Symlink(outside, state))
-	restricted, err = c.Restrict(s, []process.Root{{Path: home, Real: home}})
-	require.NoError(t, err)
+	restricted = restrict(t, c, s, home)
 	require.NotContains(t, restricted.Sandbox.Write, outside)
 }
 
@@ -45,25 +57,23 @@ func TestRestrictExpandsPaths(t *testing.T) {
 	c.Env = append(c.Env, "OWN="+temp, "OWN="+linked, "RELATIVE=a/b")
 	s := sandbox.Settings{Mode: sandbox.Strict, Write: []string{"~/link", "$OWN"},
 		Read: []string{"~/read", "$OWN/read", "$NONE/read", "$RELATIVE"}, State: []string{"$NONE/state/"}}
-	restricted, err := c.Restrict(s, nil)
-	require.NoError(t, err)
+	restricted := restrict(t, c, s)
 	require.Equal(t, []string{temp, linked}, restricted.Sandbox.Write)
 	require.Equal(t, []string{filepath.Join(home, "read"), filepath.Join(linked, "read")}, restricted.Sandbox.Read[:2])
 	require.True(t, restricted.Sandbox.Reads("/usr/bin"))
 
 	for _, wrong := range []string{"/missing", "$NONE/x", "$RELATIVE", "relative"} {
 		s.Write = []string{wrong}
-		_, err = c.Restrict(s, nil)
+		_, err := c.Restrict(s, nil)
 		require.ErrorContains(t, err, wrong)
 		require.ErrorContains(t, err, "sandboxWrite")
 		require.ErrorAs(t, err, new(*process.StartError))
 	}
 	c.Env = []string{"HOME=" + home, "TMPDIR=/missing"}
-	_, err = c.Restrict(sandbox.Settings{Mode: sandbox.Write}, nil)
+	_, err := c.Restrict(sandbox.Settings{Mode: sandbox.Write}, nil)
 	require.ErrorContains(t, err, "/missing")
 	c.Env = []string{"HOME=", "TMPDIR="}
-	restricted, err = c.Restrict(sandbox.Settings{Mode: sandbox.Write, State: []string{"~/x/"}}, nil)
-	require.NoError(t, err)
+	restricted = restrict(t, c, sandbox.Settings{Mode: sandbox.Write, State: []string{"~/x/"}})
 	require.Equal(t, []string{"/tmp"}, restricted.Sandbox.Write)
 }
 
@@ -75,8 +85,7 @@ func TestRestrictWorksInAReadOnlyHome(t *testing.T) {
 	home, temp := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Chmod(home, 0o500))
 	s := sandbox.Settings{Mode: sandbox.Write, State: []string{"~/state/"}}
-	restricted, err := at(home, temp).Restrict(s, nil)
-	require.NoError(t, err)
+	restricted := restrict(t, at(home, temp), s)
 	require.Equal(t, []string{temp}, restricted.Sandbox.Write)
 }
 
@@ -86,9 +95,8 @@ func TestRestrictWithoutLandlock(t *testing.T) {
 		return
 	}
 	s := sandbox.Settings{Mode: sandbox.Write}
-	restricted, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
-	require.NoError(t, err)
-	_, err = process.Start(t.Context(), restricted, process.Options{})
+	restricted := restrict(t, at(t.TempDir(), t.TempDir()), s)
+	_, err := process.Start(t.Context(), restricted, process.Options{})
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
 	s.Write = []string{"/missing"}
@@ -96,8 +104,7 @@ func TestRestrictWithoutLandlock(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
 	s.Optional = true
-	c, err := at(t.TempDir(), t.TempDir()).Restrict(s, nil)
-	require.NoError(t, err)
+	c := restrict(t, at(t.TempDir(), t.TempDir()), s)
 	require.Equal(t, sandbox.Off, c.Sandbox.Mode)
 	require.ErrorIs(t, s.Unprotected(), sandbox.ErrUnavailable)
 	require.Equal(t, "off, because it is not available here", process.InEffect(s))
