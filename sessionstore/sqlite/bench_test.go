@@ -13,14 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-func newSession(b *testing.B, s *Store, id string) sessionstore.Lease {
-	lease, err := s.Create(b.Context(), sessionstore.Session{
-		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: manyKeys(b, 1),
-	})
-	require.NoError(b, err)
-	return lease
-}
-
 func updates(n int) []sessionstore.Update {
 	out := make([]sessionstore.Update, n)
 	for i := range out {
@@ -36,7 +28,7 @@ func updates(n int) []sessionstore.Update {
 func BenchmarkWriteWhileErasing(b *testing.B) {
 	fill := func(b *testing.B, s *Store, sessions, segments, updatesEach int) {
 		for i := range sessions {
-			lease := newSession(b, s, fmt.Sprint(i))
+			lease := made(b, s, fmt.Sprint(i))
 			for range segments {
 				require.NoError(b, s.Append(b.Context(), lease, updates(updatesEach)))
 			}
@@ -65,7 +57,7 @@ func writeMeanwhile(b *testing.B, fill func(*Store), remove func(*Store) error) 
 		time.Sleep(time.Millisecond)
 		s := New(Options{Dir: other.Dir(), purgeDelay: time.Hour,
 			Now: func() time.Time { return time.Now().Add(time.Hour) }})
-		lease := newSession(b, s, "kept")
+		lease := made(b, s, "kept")
 		b.StartTimer()
 		done := make(chan error)
 		go func() {

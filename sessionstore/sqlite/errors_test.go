@@ -130,17 +130,14 @@ func TestUnusableFile(t *testing.T) {
 			dir := filled(t, 10)
 			path := filepath.Join(dir, "sessions.db")
 			c.spoil(t, path)
-			before, err := os.ReadFile(path)
-			require.NoError(t, err)
+			before := dirtest.Read(t, path)
 			s := open(t, sqlite.Options{Dir: dir})
 			for range 2 {
 				requireUnavailable(t, list(t, s), path, c.hint)
 			}
-			_, err = s.Get(t.Context(), "session 0")
+			_, err := s.Get(t.Context(), "session 0")
 			requireUnavailable(t, err, path, c.hint)
-			after, err := os.ReadFile(path)
-			require.NoError(t, err)
-			require.Equal(t, before, after)
+			require.Equal(t, before, dirtest.Read(t, path))
 
 			require.NoError(t, os.Remove(path))
 			create(t, s, "one") // the same store works once the cause is gone

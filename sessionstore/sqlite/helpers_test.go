@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -65,9 +66,7 @@ func contents(t *testing.T, dir string) []byte {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, e := range entries {
-		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		require.NoError(t, err)
-		all = append(all, content...)
+		all = append(all, dirtest.Read(t, filepath.Join(dir, e.Name()))...)
 	}
 	return all
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -71,8 +71,7 @@ func TestDeleteErasesIndex(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(s.Dir(), fileName+"*"))
 		require.NoError(t, err)
 		for _, f := range files {
-			part, err := os.ReadFile(f)
-			require.NoError(t, err)
+			part := dirtest.Read(t, f)
 			content = append(content, part...)
 		}
 	}
@@ -124,7 +123,7 @@ func BenchmarkSearch(b *testing.B) {
 	s := New(Options{Dir: b.TempDir()})
 	defer s.Close()
 	for i := range 10_000 {
-		lease := newSession(b, s, fmt.Sprint(i))
+		lease := made(b, s, fmt.Sprint(i))
 		var segment []sessionstore.Update
 		for j := range 10 {
 			segment = append(segment, says(fmt.Sprintf("The answer %d of session%d mentions word%d and word%d, and a few others that "+

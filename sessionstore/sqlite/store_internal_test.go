@@ -35,7 +35,7 @@ func execute(t testing.TB, s *Store, text string, args ...any) {
 	require.NoError(t, err)
 }
 
-func made(t *testing.T, s *Store, id string) sessionstore.Lease {
+func made(t testing.TB, s *Store, id string) sessionstore.Lease {
 	t.Helper()
 	lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
 	require.NoError(t, err)
