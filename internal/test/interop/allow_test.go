@@ -1,7 +1,6 @@
 package interop
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -14,16 +13,13 @@ import (
 // Clause A30.
 func TestAllowRead(t *testing.T) {
 	cwd, lib, outside := folder(t), folder(t, "b.txt", "b"), folder(t, "c.txt", "c")
-	config := filepath.Join(t.TempDir(), "config.json")
-	require.NoError(t, os.WriteFile(config, []byte(`{"permissions":{"allow":["read"]}}`), 0o600))
-	only, none := filepath.Join(t.TempDir(), "only.json"), filepath.Join(t.TempDir(), "none.json")
-	require.NoError(t, os.WriteFile(only, []byte("{\"allow\": [\"read\"], // comments\n}"), 0o600))
-	require.NoError(t, os.WriteFile(none, []byte(`{}`), 0o600))
+	config := file(t, "config.json", `{"permissions":{"allow":["read"]}}`)
+	only, none := file(t, "only.json", "{\"allow\": [\"read\"], // comments\n}"), file(t, "none.json", `{}`)
 	request := func(kind, path string) string {
 		return `ask session/request_permission {"toolCall":{"toolCallId":"t","title":"Look","kind":"` + kind + `","locations":[{"path":` + quoted(path) + `}]},` +
 			`"options":[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"no","kind":"reject_once","name":"No"}]}`
 	}
-	file := filepath.Join(lib, "b.txt")
+	inside := filepath.Join(lib, "b.txt")
 	for name, c := range map[string]struct {
 		args    []string
 		allowed bool
@@ -37,7 +33,7 @@ func TestAllowRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, append(c.args, behind()...)...).initialize()
 			id := a.open(cwd, lib)
-			turn := a.ask(id, request("read", file), "reject_once")
+			turn := a.ask(id, request("read", inside), "reject_once")
 			if c.allowed {
 				require.Empty(t, turn.questions)
 				require.Contains(t, turn.updates, "Look (allowed by the rule `read`)")
@@ -46,7 +42,7 @@ func TestAllowRead(t *testing.T) {
 				require.NotContains(t, turn.updates, "allowed by")
 			}
 			require.Len(t, a.ask(id, request("read", filepath.Join(outside, "c.txt")), "reject_once").questions, 1)
-			require.Len(t, a.ask(id, request("edit", file), "reject_once").questions, 1)
+			require.Len(t, a.ask(id, request("edit", inside), "reject_once").questions, 1)
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
@@ -39,8 +40,7 @@ func TestClientsAreChecked(t *testing.T) {
 			report := filepath.Join(t.TempDir(), "report.xml")
 			c.drive(t, folder(t), folder(t), folder(t),
 				[]string{program.Path(), "conform", "--client", "--junit", report})
-			raw, err := os.ReadFile(report)
-			require.NoError(t, err)
+			raw := dirtest.Read(t, report)
 			var suite struct {
 				Name  string `xml:"name,attr"`
 				Cases []struct {
@@ -51,7 +51,7 @@ func TestClientsAreChecked(t *testing.T) {
 					Skipped *struct{} `xml:"skipped"`
 				} `xml:"testcase"`
 			}
-			require.NoError(t, xml.Unmarshal(raw, &suite))
+			require.NoError(t, xml.Unmarshal([]byte(raw), &suite))
 			require.Contains(t, suite.Name, c.name)
 			var untried []string
 			failures := map[string]string{}

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -163,6 +164,14 @@ func (a *agent) prompt(session, text string) string {
 	return result.StopReason
 }
 
+// says runs a turn that ends as usual, and returns its updates.
+func (a *agent) says(session, text string) string {
+	a.t.Helper()
+	from := a.Count()
+	require.Equal(a.t, "end_turn", a.prompt(session, text))
+	return a.updates(from, session)
+}
+
 func promptParams(session, text string) map[string]any {
 	return map[string]any{"sessionId": session, "prompt": []any{map[string]any{"type": "text", "text": text}}}
 }
@@ -232,6 +241,22 @@ func stopReason(t *testing.T, m rawrpc.Message) string {
 func folder(t *testing.T, files ...string) string {
 	t.Helper()
 	return dirtest.New(t, files...)
+}
+
+// file creates a private file in a directory of its own, and returns its path.
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(folder(t, name, content), name)
+	require.NoError(t, os.Chmod(path, 0o600))
+	return path
+}
+
+// configFile creates a configuration of the program, and returns its path.
+func configFile(t *testing.T, settings map[string]any) string {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	require.NoError(t, err)
+	return file(t, "config.json", string(text))
 }
 
 // node is the directory in which npm installs packages.

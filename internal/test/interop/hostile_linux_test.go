@@ -3,7 +3,6 @@ package interop
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -85,7 +85,6 @@ func TestProcessesOfOneUser(t *testing.T) {
 	require.Positive(t, refused)
 	bob := s.connect(s.tokens("add", "bob", "--within", dir)).initialize()
 	require.Equal(t, "end_turn", bob.prompt(bob.open(dir), "say tangerine"))
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", s.cmd.Process.Pid))
-	require.NoError(t, err)
-	require.LessOrEqual(t, len(strings.Fields(string(children))), limit+1)
+	children := dirtest.Read(t, fmt.Sprintf("/proc/%d/task/%[1]d/children", s.cmd.Process.Pid))
+	require.LessOrEqual(t, len(strings.Fields(children)), limit+1)
 }

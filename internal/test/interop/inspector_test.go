@@ -3,7 +3,6 @@ package interop
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -34,9 +33,9 @@ func inspect(t *testing.T, era string) *inspector {
 	t.Helper()
 	mcpdo := npmtest.File(t, "testdata/node-mcp-clients", ".bin/mcpdo")
 	node := npmtest.File(t, "testdata/node-acpx", ".bin/node") // it keeps what it compiles
-	home, config := dirtest.Short(t), filepath.Join(t.TempDir(), "config.json")
-	text := fmt.Sprintf(`{"mcpServers":{"files":{"command":%q,"args":["mcp"]}}}`, program.Path())
-	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	home := dirtest.Short(t)
+	config := configFile(t, map[string]any{"mcpServers": map[string]any{
+		"files": map[string]any{"command": program.Path(), "args": []string{"mcp"}}}})
 	i := &inspector{t: t, dir: filepath.Join(home, ".mcp-inspector")}
 	cmd := exec.CommandContext(within(t), node, mcpdo, "--config", config, "connect", "files", "--era", era)
 	cmd.Env = append(os.Environ(), "HOME="+home, "MCP_INSPECTOR_SECRET_STORE=memory")
@@ -55,14 +54,13 @@ func inspect(t *testing.T, era string) *inspector {
 // run runs a command and decodes its result.
 func (i *inspector) run(op string, params map[string]any, result any) {
 	i.t.Helper()
-	token, err := os.ReadFile(filepath.Join(i.dir, "mcpdod.token"))
-	require.NoError(i.t, err)
+	token := dirtest.Read(i.t, filepath.Join(i.dir, "mcpdod.token"))
 	conn, err := net.Dial("unix", filepath.Join(i.dir, "mcpdod.sock"))
 	require.NoError(i.t, err)
 	defer conn.Close()
 	require.NoError(i.t, conn.SetDeadline(time.Now().Add(patience)))
 	require.NoError(i.t, json.NewEncoder(conn).Encode(map[string]any{
-		"id": "1", "op": op, "params": params, "token": strings.TrimSpace(string(token))}))
+		"id": "1", "op": op, "params": params, "token": strings.TrimSpace(token)}))
 	var answer struct {
 		OK            bool
 		Result, Error json.RawMessage
@@ -112,12 +110,8 @@ func TestMCPInspector(t *testing.T) {
 	for _, era := range []string{"legacy", "modern"} {
 		t.Run("M7/"+era, func(t *testing.T) {
 			t.Parallel()
-			top := t.TempDir()
+			top := folder(t, "a 100% #1/f", "in a 100% #1", "b?é/f", "in b?é")
 			a, b := filepath.Join(top, "a 100% #1"), filepath.Join(top, "b?é")
-			for _, dir := range []string{a, b} {
-				require.NoError(t, os.Mkdir(dir, 0o700))
-				require.NoError(t, os.WriteFile(filepath.Join(dir, "f"), []byte("in "+filepath.Base(dir)), 0o600))
-			}
 			i := inspect(t, era)
 
 			i.setRoots(map[string]string{"uri": "https://example.com"}, rootAt(t, filepath.Join(top, "missing")), rootAt(t, a), rootAt(t, b))
@@ -137,9 +131,7 @@ func TestMCPInspector(t *testing.T) {
 			require.True(t, failed, text)
 			text, failed = i.call("write_file", map[string]string{"path": "g", "content": "written"})
 			require.False(t, failed, text)
-			written, err := os.ReadFile(filepath.Join(b, "g"))
-			require.NoError(t, err)
-			require.Equal(t, "written", string(written))
+			require.Equal(t, "written", dirtest.Read(t, filepath.Join(b, "g")))
 
 			i.setRoots()
 			text, failed = i.call("read_file", map[string]string{"path": filepath.Join(b, "f")})

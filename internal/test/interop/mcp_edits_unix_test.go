@@ -4,7 +4,6 @@ package interop
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
@@ -28,18 +28,16 @@ const (
 // Clause E1.
 func TestMCPEditsAtOnce(t *testing.T) {
 	t.Parallel()
-	dir := folder(t)
-	path := filepath.Join(dir, "f")
 	var text strings.Builder
 	for n := range mcpServers * callsOfAClient {
 		fmt.Fprintf(&text, "line %d: 0\n", n)
 	}
-	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	path := file(t, "f", text.String())
 	results := make(chan error, mcpServers*callsOfAClient)
 	for server := range mcpServers {
 		client := mcp.NewClient(&mcp.Implementation{Name: "client"}, nil)
 		session, err := client.Connect(within(t), &mcp.CommandTransport{
-			Command: exec.Command(program.Path(), "mcp", "--dir", dir)}, nil)
+			Command: exec.Command(program.Path(), "mcp", "--dir", filepath.Dir(path))}, nil)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = session.Close() })
 		for call := range callsOfAClient {
@@ -49,10 +47,8 @@ func TestMCPEditsAtOnce(t *testing.T) {
 	for range mcpServers * callsOfAClient {
 		require.NoError(t, <-results)
 	}
-	raw, err := os.ReadFile(path)
-	require.NoError(t, err)
 	want := strings.ReplaceAll(text.String(), ": 0\n", fmt.Sprintf(": %d\n", editsOfACall))
-	require.Equal(t, want, string(raw))
+	require.Equal(t, want, dirtest.Read(t, path))
 }
 
 // editLine counts up on line n.

@@ -6,7 +6,6 @@ package interop
 
 import (
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -131,11 +130,10 @@ func TestMCPHTTP(t *testing.T) {
 	})
 
 	t.Run("token file", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "token")
-		require.NoError(t, os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600))
-		s := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed, "--token-file", file)
+		path := file(t, "token", "0123456789abcdef\n")
+		s := serveHTTP(t, "--http", "127.0.0.1:0", "--dir", allowed, "--token-file", path)
 		url := s.find(t, urlPattern)
-		require.Equal(t, file, s.find(t, `the token in (\S+)\n`))
+		require.Equal(t, path, s.find(t, `the token in (\S+)\n`))
 		text, err := (&bearer{token: "0123456789abcdef"}).read(t, url, allowed, "f")
 		require.NoError(t, err)
 		require.Contains(t, text, "mine")

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -36,15 +37,12 @@ func serverOf(t *testing.T, permissions map[string]any, relay string, params map
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
-	config, err := json.Marshal(map[string]any{"permissions": permissions, "agents": map[string]any{
+	config := configFile(t, map[string]any{"permissions": permissions, "agents": map[string]any{
 		"keeper": map[string]any{"command": proctest.Executable(), "env": env, "rootsRelay": relay}}})
-	require.NoError(t, err)
-	a := start(t, "--config", filepath.Join(folder(t, "config.json", string(config)), "config.json"),
-		"--agent", "keeper").initialize()
+	a := start(t, "--config", config, "--agent", "keeper").initialize()
 	a.call("session/new", params, &struct{}{})
-	sent, err := os.ReadFile(filepath.Join(home, "requests"))
-	require.NoError(t, err)
-	_, passed, found := strings.Cut(string(sent), "session/new ")
+	sent := dirtest.Read(t, filepath.Join(home, "requests"))
+	_, passed, found := strings.Cut(sent, "session/new ")
 	require.True(t, found, "%s", sent)
 	var opened struct {
 		MCPServers []struct {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 )
 
@@ -27,9 +27,8 @@ func (a *agent) memory(name string) int {
 
 func memoryOf(t *testing.T, pid int, name string) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	require.NoError(t, err)
-	found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch(status)
+	status := dirtest.Read(t, fmt.Sprintf("/proc/%d/status", pid))
+	found := regexp.MustCompile(name + `:\s+(\d+) kB`).FindSubmatch([]byte(status))
 	require.NotNil(t, found)
 	n, err := strconv.Atoi(string(found[1]))
 	require.NoError(t, err)

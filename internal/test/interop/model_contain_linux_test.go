@@ -157,7 +157,5 @@ func TestInstructionsInARoot(t *testing.T) {
 	}
 	require.Empty(t, e.terminals.Asked())
 	require.Len(t, e.questions(), 4, "what it may do after asking; arguments that are unknown are ignored")
-	content, err := os.ReadFile(filepath.Join(cwd, "a.txt"))
-	require.NoError(t, err)
-	require.Equal(t, "banana\n", string(content))
+	require.Equal(t, "banana\n", dirtest.Read(t, filepath.Join(cwd, "a.txt")))
 }

@@ -5,7 +5,6 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -79,9 +79,7 @@ func TestModelSession(t *testing.T) {
 	for path, want := range map[string]string{
 		filepath.Join(app, "app.sh"): "echo good morning, world\n", filepath.Join(lib, "greet.txt"): "good morning\n", filepath.Join(docs, "manual.md"): "It says hello.\n",
 	} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, want, string(text))
+		require.Equal(t, want, dirtest.Read(t, path))
 	}
 
 	// It is killed while a command runs.

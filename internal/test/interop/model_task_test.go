@@ -3,7 +3,6 @@ package interop
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
@@ -86,9 +86,7 @@ func (k task) check(t *testing.T, last modelserver.Request) {
 		filepath.Join(k.lib, "greet.txt"):     "good morning\n",
 		filepath.Join(k.app, "docs/note.txt"): "It says good morning.\n",
 	} {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, want, string(text))
+		require.Equal(t, want, dirtest.Read(t, path))
 	}
 	require.NoFileExists(t, filepath.Join(k.app, "old.txt"))
 	require.Len(t, last.Of(modelserver.Call), taskCalls)

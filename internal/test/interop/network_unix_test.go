@@ -31,6 +31,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -130,9 +131,7 @@ func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	bob := s.connect(s.tokens("add", "bob", "--within", bobs)).initialize()
 
 	mine := ana.open(anas)
-	from := ana.Count()
-	require.Equal(t, "end_turn", ana.prompt(mine, "/search tangerine"))
-	require.Contains(t, ana.updates(from, mine), "a.txt")
+	require.Contains(t, ana.says(mine, "/search tangerine"), "a.txt")
 	bob.open(bobs)
 	for _, dir := range []string{anas, "/", "/etc", s.state} {
 		m := bob.try("session/new", map[string]any{"cwd": dir, "mcpServers": []any{}})
@@ -152,9 +151,7 @@ func TestUsersOfAServerSeeOnlyTheirOwn(t *testing.T) {
 	bob.call("session/delete", sessionParams(mine), nil)
 	require.Equal(t, mine, ana.list(nil)[0].SessionID)
 	require.Equal(t, "end_turn", ana.prompt(mine, "/roots"))
-	from = ana.Count()
-	require.Equal(t, "end_turn", ana.prompt(mine, "/worktree topic"))
-	require.Contains(t, ana.updates(from, mine), "This server makes no worktrees")
+	require.Contains(t, ana.says(mine, "/worktree topic"), "This server makes no worktrees")
 	require.NoDirExists(t, s.state+"-worktrees")
 }
 
@@ -165,11 +162,10 @@ func TestTraceOfServerTellsConnectionsApart(t *testing.T) {
 	for _, user := range []string{"ana", "bob"} {
 		s.connect(s.tokens("add", user, "--within", t.TempDir())).initialize()
 	}
-	content, err := os.ReadFile(trace)
-	require.NoError(t, err)
+	content := dirtest.Read(t, trace)
 	process := fmt.Sprintf(" acp-agent[%d] <- ", s.cmd.Process.Pid)
-	require.Contains(t, string(content), process+"editor[1 ana] {")
-	require.Contains(t, string(content), process+"editor[2 bob] {")
+	require.Contains(t, content, process+"editor[1 ana] {")
+	require.Contains(t, content, process+"editor[2 bob] {")
 }
 
 // The connections of a user share the agent's process, in which each has its own sessions.
@@ -181,13 +177,8 @@ func TestConnectionsOfUserShareAgent(t *testing.T) {
 	ana, bob := s.tokens("add", "ana", "--within", dir), s.tokens("add", "bob", "--within", dir)
 	for i, token := range []string{ana, ana, bob} {
 		a := s.connect(token).initialize()
-		session := a.open(dir)
-		from := a.Count()
-		require.Equal(t, "end_turn", a.prompt(session, "/search tangerine"))
-		require.Contains(t, a.updates(from, session), "a.txt")
-		started, err := os.ReadFile(starts)
-		require.NoError(t, err)
-		require.Equal(t, []int{1, 1, 2}[i], strings.Count(string(started), "start"))
+		require.Contains(t, a.says(a.open(dir), "/search tangerine"), "a.txt")
+		require.Equal(t, []int{1, 1, 2}[i], strings.Count(dirtest.Read(t, starts), "start"))
 	}
 }
 
@@ -228,9 +219,7 @@ func TestOfficialWebSocketClientAndServer(t *testing.T) {
 	url, err := bufio.NewReader(output).ReadString('\n')
 	require.NoError(t, err, "standard error: %s", s.stderr)
 	a := startClient(t, strings.TrimSpace(url), "secret").initialize()
-	session, from := a.open(dir), a.Count()
-	require.Equal(t, "end_turn", a.prompt(session, "hello"))
-	require.Contains(t, a.updates(from, session), "you said: hello")
+	require.Contains(t, a.says(a.open(dir), "hello"), "you said: hello")
 	a.leave()
 	require.NoError(t, input.Close())
 	require.NoError(t, theirs.Wait())
@@ -256,9 +245,8 @@ func TestRevokedTokenEndsTurns(t *testing.T) {
 // audited returns an audit log without the ids of tokens and how long something took.
 func audited(t *testing.T, path string) string {
 	t.Helper()
-	log, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return regexp.MustCompile(`"token":"\w+",|,"seconds":[\d.e-]+`).ReplaceAllString(string(log), "")
+	log := dirtest.Read(t, path)
+	return regexp.MustCompile(`"token":"\w+",|,"seconds":[\d.e-]+`).ReplaceAllString(log, "")
 }
 
 // An operator sees what the users do, and each user may have an agent of their own.
@@ -266,10 +254,8 @@ func TestServerKeepsRecords(t *testing.T) {
 	t.Parallel()
 	dir, more := folder(t), folder(t)
 	record := filepath.Join(t.TempDir(), "audit.jsonl")
-	config := filepath.Join(t.TempDir(), "config.json")
-	command, err := json.Marshal(proctest.Executable())
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, `{"agents":{"scripted":{"command":%s}}}`, command), 0o600))
+	config := configFile(t, map[string]any{"agents": map[string]any{
+		"scripted": map[string]any{"command": proctest.Executable()}}})
 	s := startServer(t, "--config", config, "--audit", record, "--metrics", "127.0.0.1:0", "--log-json", "--log-level", "info")
 	ana := s.connect(s.tokens("add", "ana", "--within", dir, "--within", more)).initialize()
 	bob := s.connect(s.tokens("add", "bob", "--within", dir, "--agent", "scripted", "--config", config)).initialize()
@@ -280,9 +266,7 @@ func TestServerKeepsRecords(t *testing.T) {
 	ana.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":"allow-once"}}}`, asked.ID))
 	ana.await(at, func(m rawrpc.Message) bool { return strings.Contains(m.Raw, "end_turn") })
 	ana.call("session/delete", sessionParams(session), nil)
-	theirs, from := bob.open(dir), bob.Count()
-	require.Equal(t, "end_turn", bob.prompt(theirs, "say tangerine"))
-	require.Contains(t, bob.updates(from, theirs), `"text":"tangerine"`)
+	require.Contains(t, bob.says(bob.open(dir), "say tangerine"), `"text":"tangerine"`)
 	require.NotNil(t, bob.try("session/new", map[string]any{"cwd": "/", "mcpServers": []any{}}).Error)
 
 	metrics := s.metrics()
@@ -325,15 +309,14 @@ func TestRefusalsAreCounted(t *testing.T) {
 	ana.leave()
 	require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, s.cmd.Wait())
-	audit, err := os.ReadFile(record)
-	require.NoError(t, err)
-	for name, lines := range map[string]string{"log": s.stderr.String(), "audit": string(audit)} {
+	audit := dirtest.Read(t, record)
+	for name, lines := range map[string]string{"log": s.stderr.String(), "audit": audit} {
 		shown := strings.Count(lines, `"msg":"rejected a connection without a valid token"`)
 		require.Less(t, shown, refusals/10, name) // some minutes may have begun
 		require.Positive(t, shown, name)
 		require.Contains(t, lines, `"omitted":"rejected a connection without a valid token"`, name)
 	}
-	require.Contains(t, string(audit), `"msg":"opened a session","user":"ana"`)
+	require.Contains(t, audit, `"msg":"opened a session","user":"ana"`)
 }
 
 // ready returns the status of the answer to /readyz.
@@ -531,12 +514,10 @@ func TestWindowsOfRealClients(t *testing.T) {
 		require.Equal(t, []string{"say one", "wait"}, []string{found.Laptop.User[0], found.Laptop.User[2]})
 	})
 	t.Run("acpx", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "token")
-		require.NoError(t, os.WriteFile(file, []byte(token), 0o600))
 		desk := s.connect(token).initialize()
 		session, from := desk.open(dir), desk.Count()
 		a := acpxOn(t, "", dir)
-		a.command = program.Path() + " connect ws://" + s.host + " --token-file " + file
+		a.command = program.Path() + " connect ws://" + s.host + " --token-file " + file(t, "token", token)
 		a.run("sessions", "new", "--resume-session", session)
 		require.Contains(t, a.run("prompt", "say from acpx"), "from acpx")
 		require.Contains(t, desk.updates(from, session), `"text":"say from acpx"`)

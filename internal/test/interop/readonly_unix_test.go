@@ -19,6 +19,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
+// declares returns flags by which the folder of a session in app is declared.
+func declares(t *testing.T, app, dep string, readOnly bool) []string {
+	t.Helper()
+	return []string{"--config", configFile(t, map[string]any{"workspaces": []any{map[string]any{
+		"cwd": app, "directories": []any{map[string]any{"path": dep, "readOnly": readOnly}}}}})}
+}
+
+// initializeAsEditor initializes the connection as a client with files and terminals.
+func (a *agent) initializeAsEditor() *agent {
+	a.t.Helper()
+	a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
+		"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+	return a
+}
+
 // A folder that the user declared to be read only stays so in every session: whatever a client
 // names or leaves out, after a load, a resume and a fork, for the agent's files and terminals.
 //
@@ -28,25 +43,18 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 	alias := filepath.Join(folder(t), "alias")
 	require.NoError(t, os.Symlink(dep, alias))
 	before := dirtest.Planted(t, dep)
-	config := filepath.Join(folder(t), "config.json")
-	require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(
-		`{"workspaces": [{"cwd": %q, "directories": [{"path": %q, "readOnly": true}]}]}`, app, dep)), 0o600))
 	state := filepath.Join(folder(t), "state")
-	a := startIn(t, state, append([]string{"--config", config}, behind()...)...)
-	a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
-		"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+	a := startIn(t, state, append(declares(t, app, dep, true), behind()...)...).initializeAsEditor()
 	refused := func(session string) {
 		t.Helper()
 		for _, path := range []string{dep + "/f", dep + "/new", alias + "/f", app + "/../" + filepath.Base(dep) + "/f"} {
-			from := len(a.Messages())
-			a.prompt(session, `ask fs/write_text_file {"content":"x","path":`+quoted(path)+`}`)
-			said := a.updates(from, session)
+			said := a.says(session, `ask fs/write_text_file {"content":"x","path":`+quoted(path)+`}`)
 			require.Regexp(t, "is read-only|outside", said, path)
 			require.NotContains(t, said, "unsupported")
 		}
-		from := len(a.Messages())
-		a.prompt(session, `ask terminal/create {"command":"touch","args":[`+quoted(dep+"/new")+`]}`)
-		require.Contains(t, a.updates(from, session), "is read-only")
+		from := a.Count()
+		require.Contains(t, a.says(session,
+			`ask terminal/create {"command":"touch","args":[`+quoted(dep+"/new")+`]}`), "is read-only")
 		for _, m := range a.Messages()[from:] {
 			require.NotContains(t, []string{"fs/write_text_file", "terminal/create"}, m.Method)
 		}
@@ -69,17 +77,14 @@ func TestReadOnlyFolderStaysSo(t *testing.T) {
 	refused(omitted)
 	// Nothing declares it any more, but the session has been told.
 	a.leave()
-	a = startIn(t, state, behind()...)
-	a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
-		"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+	a = startIn(t, state, behind()...).initializeAsEditor()
 	a.call("session/load", params(app, dep), nil)
 	refused(omitted)
 	for _, p := range []map[string]any{params(app, dep), params(dep, app), params(dep+"/sub", alias)} {
 		var fork struct{ SessionID string }
 		a.call("session/fork", p, &fork)
-		from := len(a.Messages())
-		a.prompt(fork.SessionID, `ask fs/write_text_file {"content":"x","path":`+quoted(dep+"/sub/f")+`}`)
-		require.Contains(t, a.updates(from, fork.SessionID), "is read-only")
+		require.Contains(t, a.says(fork.SessionID,
+			`ask fs/write_text_file {"content":"x","path":`+quoted(dep+"/sub/f")+`}`), "is read-only")
 	}
 	require.Equal(t, before, dirtest.Planted(t, dep))
 }
@@ -101,13 +106,8 @@ func TestWaysIntoReadOnlyFolders(t *testing.T) {
 			for name, to := range map[string]string{"to-f": dep + "/f", "to-new": dep + "/new", "to-dep": dep} {
 				require.NoError(t, os.Symlink(to, filepath.Join(app, name)))
 			}
-			config := filepath.Join(folder(t), "config.json")
-			require.NoError(t, os.WriteFile(config, fmt.Appendf(nil,
-				`{"workspaces": [{"cwd": %q, "directories": [{"path": %q, "readOnly": %v}]}]}`, app, dep, readOnly), 0o600))
 			before := dirtest.Planted(t, dep)
-			a := start(t, append([]string{"--config", config}, behind()...)...)
-			a.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{
-				"fs": map[string]any{"readTextFile": true, "writeTextFile": true}, "terminal": true}}, nil)
+			a := start(t, append(declares(t, app, dep, readOnly), behind()...)...).initializeAsEditor()
 			session := a.open(app)
 			n := 0
 			asked := func(method, params string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -52,13 +53,11 @@ func (r terminalRequest) run(t *testing.T, editor string) string {
 // offers terminals. The agent's temporary directory is not the one that everything here is in.
 func startRestricted(t *testing.T, mode string, deny ...string) *agent {
 	t.Helper()
-	config, err := json.Marshal(map[string]any{"permissions": map[string]any{"deny": deny}, "agents": map[string]any{"scripted": map[string]any{
+	config := configFile(t, map[string]any{"permissions": map[string]any{"deny": deny}, "agents": map[string]any{"scripted": map[string]any{
 		"command": proctest.Executable(), "sandbox": mode, "env": map[string]string{"TMPDIR": folder(t)},
 		"sandboxRead": []string{filepath.Dir(proctest.Executable())},
 	}}})
-	require.NoError(t, err)
-	path := filepath.Join(folder(t, "config.json", string(config)), "config.json")
-	a := start(t, "--config", path, "--agent", "scripted")
+	a := start(t, "--config", config, "--agent", "scripted")
 	a.call("initialize", map[string]any{"protocolVersion": 1,
 		"clientCapabilities": map[string]any{"terminal": true}}, nil)
 	return a
@@ -109,9 +108,7 @@ func TestTerminalsOfARestrictedAgent(t *testing.T) {
 			said := r.run(t, editor)
 			require.Contains(t, said, "done\n", editor)
 			require.Equal(t, mode == "write", strings.Contains(said, "SECRET"), said)
-			text, err := os.ReadFile(filepath.Join(root, "f"))
-			require.NoError(t, err)
-			require.Equal(t, "a b\n", string(text))
+			require.Equal(t, "a b\n", dirtest.Read(t, filepath.Join(root, "f")))
 			require.NoError(t, os.Remove(filepath.Join(root, "f")))
 			for _, request := range []map[string]any{
 				{"command": write}, {"command": "true;" + write},
@@ -137,12 +134,8 @@ func TestTerminalsOfARestrictedAgent(t *testing.T) {
 			r.run(t, "spawns")
 		}
 		require.NoFileExists(t, evil)
-		from := a.Count()
-		a.prompt(session, "ask terminal/exec {\"x\":1}")
-		require.Contains(t, a.updates(from, session), "is not offered to an agent in acp-agent's sandbox")
-		from = a.Count()
-		a.prompt(session, "/roots")
-		require.Contains(t, a.updates(from, session),
+		require.Contains(t, a.says(session, "ask terminal/exec {\"x\":1}"), "is not offered to an agent in acp-agent's sandbox")
+		require.Contains(t, a.says(session, "/roots"),
 			"Sandbox of the agent: "+mode+"; so are its commands in the editor's terminals")
 		a.leave()
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
@@ -99,10 +100,9 @@ func TestModelKeyIsNotInherited(t *testing.T) {
 			_, err := os.Stat(out + file)
 			return err == nil
 		}, patience, 5*time.Millisecond)
-		text, err := os.ReadFile(out + file)
-		require.NoError(t, err)
-		require.Contains(t, string(text), want)
-		require.NotContains(t, string(text), key)
+		text := dirtest.Read(t, out+file)
+		require.Contains(t, text, want)
+		require.NotContains(t, text, key)
 	}
 }
 
@@ -158,9 +158,7 @@ func TestAgentRevealsSecrets(t *testing.T) {
 			for _, s := range []string{"tangerine", "k3y-of"} {
 				require.NotContains(t, m.Raw, s)
 				for _, file := range []string{"log", "trace"} {
-					content, err := os.ReadFile(filepath.Join(dir, file))
-					require.NoError(t, err)
-					require.NotContains(t, string(content), s)
+					require.NotContains(t, dirtest.Read(t, filepath.Join(dir, file)), s)
 				}
 			}
 		})

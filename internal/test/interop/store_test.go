@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -21,9 +22,9 @@ func TestDamagedStore(t *testing.T) {
 	t.Parallel()
 	state, cwd := filepath.Join(t.TempDir(), "state"), folder(t)
 	path := filepath.Join(state, "sessions.db")
-	damage := []byte(strings.Repeat("this is no database ", 1000))
+	damage := strings.Repeat("this is no database ", 1000)
 	require.NoError(t, os.Mkdir(state, 0o700))
-	require.NoError(t, os.WriteFile(path, damage, 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(damage), 0o600))
 	a := startIn(t, state).initialize()
 	opened := map[string]any{"sessionId": "x", "cwd": cwd, "mcpServers": []any{}}
 	for method, params := range map[string]any{
@@ -38,9 +39,7 @@ func TestDamagedStore(t *testing.T) {
 		}
 	}
 	a.leave()
-	after, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, damage, after)
+	require.Equal(t, damage, dirtest.Read(t, path))
 	files, err := filepath.Glob(filepath.Join(state, "sessions*.db"))
 	require.NoError(t, err)
 	require.Equal(t, []string{path}, files, "nothing was moved away")
@@ -50,9 +49,7 @@ func TestDamagedStore(t *testing.T) {
 	kept, err := filepath.Glob(filepath.Join(state, "sessions.damaged-*.db"))
 	require.NoError(t, err)
 	require.Len(t, kept, 1)
-	whole, err := os.ReadFile(kept[0])
-	require.NoError(t, err)
-	require.Equal(t, damage, whole)
+	require.Equal(t, damage, dirtest.Read(t, kept[0]))
 	a = startIn(t, state).initialize()
 	a.open(cwd)
 }

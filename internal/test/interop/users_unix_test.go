@@ -3,8 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/scripted"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -29,17 +28,14 @@ type keeping struct {
 // the configuration lets the users use of it.
 func startKeeping(t *testing.T, capabilities string, grants ...string) keeping {
 	t.Helper()
-	k := keeping{home: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit"),
-		config: filepath.Join(t.TempDir(), "config.json"), team: folder(t)}
+	k := keeping{home: t.TempDir(), audit: filepath.Join(t.TempDir(), "audit"), team: folder(t)}
 	env := map[string]string{scripted.KeeperDir: k.home, scripted.KeeperCapabilities: capabilities}
 	for _, pair := range proctest.Env("keeper") {
 		name, value, _ := strings.Cut(pair, "=")
 		env[name] = value
 	}
-	config, err := json.Marshal(map[string]any{"agents": map[string]any{"keeper": map[string]any{
+	k.config = configFile(t, map[string]any{"agents": map[string]any{"keeper": map[string]any{
 		"command": proctest.Executable(), "env": env, "remoteUsers": grants}}})
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(k.config, config, 0o600))
 	k.server = startServer(t, "--config", k.config, "--agent", "keeper", "--audit", k.audit)
 	return k
 }
@@ -68,9 +64,7 @@ func (k keeping) raw() (ids []string) {
 // requests returns what was sent to the agent so far.
 func (k keeping) requests() string {
 	k.t.Helper()
-	text, err := os.ReadFile(filepath.Join(k.home, "requests"))
-	require.NoError(k.t, err)
-	return string(text)
+	return dirtest.Read(k.t, filepath.Join(k.home, "requests"))
 }
 
 // The agents of a server list and open whatever is in their home, for whoever asks.
@@ -108,9 +102,7 @@ func TestUsersDoNotShareTheAgentsSessions(t *testing.T) {
 				ana.awaitTitles(t, "title: hello; there")
 			}
 			require.Len(t, bob.list(nil), 1)
-			from := bob.Count()
-			require.Equal(t, "end_turn", bob.prompt(his, "again"))
-			require.Contains(t, bob.updates(from, his), "sent: my secret is tangerine; again")
+			require.Contains(t, bob.says(his, "again"), "sent: my secret is tangerine; again")
 		})
 	}
 }
@@ -147,9 +139,8 @@ func (a *agent) usesHerOwn(t *testing.T, dir string) {
 	params := func(id string) map[string]any {
 		return map[string]any{"sessionId": id, "cwd": dir, "mcpServers": []any{}, "title": "t"}
 	}
-	mine, from := a.open(dir), a.Count()
-	require.Equal(t, "end_turn", a.prompt(mine, "hello"))
-	require.Contains(t, a.updates(from, mine), `"text":"sent: hello"`)
+	mine := a.open(dir)
+	require.Contains(t, a.says(mine, "hello"), `"text":"sent: hello"`)
 	var fork struct{ SessionID string }
 	a.call("session/fork", params(mine), &fork)
 	require.Len(t, a.list(nil), 2)
@@ -157,9 +148,7 @@ func (a *agent) usesHerOwn(t *testing.T, dir string) {
 		"session/unarchive", "session/resume"} {
 		a.call(method, params(mine), nil)
 	}
-	from = a.Count()
-	require.Equal(t, "end_turn", a.prompt(fork.SessionID, "there"))
-	require.Contains(t, a.updates(from, fork.SessionID), `"text":"sent: hello; there"`)
+	require.Contains(t, a.says(fork.SessionID, "there"), `"text":"sent: hello; there"`)
 	a.call("session/delete", sessionParams(mine), nil)
 	require.Len(t, a.list(nil), 1)
 }

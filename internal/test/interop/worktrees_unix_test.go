@@ -3,7 +3,6 @@
 package interop
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
 
@@ -64,9 +63,7 @@ done`
 // Clause A38.
 func TestEditorsWorktreesHaveDeclaredFolders(t *testing.T) {
 	needs.Programs(t, "sh")
-	model, err := modelserver.Start()
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, model.Close()) })
+	model := onModelStage(t).model
 	for name, args := range map[string][]string{
 		"built-in":       {},
 		"model":          {"--model", "local"},
@@ -77,7 +74,6 @@ func TestEditorsWorktreesHaveDeclaredFolders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := repository(t, "app/sub/f", "of the worktree")
 			dep := folder(t, "d", "")
-			config := filepath.Join(folder(t), "config.json")
 			rel, err := filepath.Rel(filepath.Join(app, "app"), dep)
 			require.NoError(t, err)
 			settings := map[string]any{
@@ -86,9 +82,7 @@ func TestEditorsWorktreesHaveDeclaredFolders(t *testing.T) {
 			}
 			for _, omitted := range []string{"configured", "stored"} {
 				settings["whenOmitted"] = omitted
-				text, err := json.Marshal(settings)
-				require.NoError(t, err)
-				require.NoError(t, os.WriteFile(config, text, 0o600))
+				config := configFile(t, settings)
 				var a *agent
 				if args == nil {
 					s := startServer(t, "--config", config)
@@ -117,9 +111,7 @@ func TestEditorsWorktreesHaveDeclaredFolders(t *testing.T) {
 // shown returns what /roots says in a session.
 func (a *agent) shown(session string) string {
 	a.t.Helper()
-	from := len(a.Messages())
-	a.prompt(session, "/roots")
-	return a.updates(from, session)
+	return a.says(session, "/roots")
 }
 
 // hasFolder checks that /roots shows a folder, and where it comes from.
@@ -137,13 +129,11 @@ func TestForgedWorktreesGetNothing(t *testing.T) {
 	app := repository(t, "f", "")
 	dep := folder(t)
 	tree := worktreeOf(t, app)
-	own, err := os.ReadFile(filepath.Join(tree, ".git"))
-	require.NoError(t, err)
-	config := filepath.Join(folder(t), "config.json")
-	require.NoError(t, os.WriteFile(config, []byte(fmt.Sprintf(
-		`{"workspaces": [{"cwd": %q, "directories": [%q], "permissions": {"deny": ["read secret"]}}]}`, app, dep)), 0o600))
+	own := dirtest.Read(t, filepath.Join(tree, ".git"))
+	config := file(t, "config.json", fmt.Sprintf(
+		`{"workspaces": [{"cwd": %q, "directories": [%q], "permissions": {"deny": ["read secret"]}}]}`, app, dep))
 	a := start(t, "--config", config).initialize()
-	forged := folder(t, ".git", string(own))
+	forged := folder(t, ".git", own)
 	require.NotContains(t, a.shown(a.open(forged)), dep)
 	// The agent of the worktree makes another folder one, or leaves the repository.
 	at := filepath.Join(app, ".git", "worktrees", "tree")
@@ -154,9 +144,7 @@ func TestForgedWorktreesGetNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(tree, ".git"), []byte("gitdir: /nowhere\n"), 0o600))
 	id := a.open(tree)
 	require.NotContains(t, a.shown(id), dep)
-	from := len(a.Messages())
-	a.prompt(id, "/permissions")
-	require.Contains(t, a.updates(from, id), "read secret", "what it may not do still holds")
+	require.Contains(t, a.says(id, "/permissions"), "read secret", "what it may not do still holds")
 }
 
 // The worktrees of a bare repository are in each other's place, however the repository lies beside
@@ -178,19 +166,14 @@ func TestWorktreesOfBareRepositories(t *testing.T) {
 			}
 			one, two := filepath.Join(project, "one/app"), filepath.Join(project, "two/app")
 			dep, mine := folder(t, "d", ""), folder(t)
-			config := filepath.Join(folder(t), "config.json")
-			text, err := json.Marshal(map[string]any{"whenOmitted": "stored", "workspaces": []any{
+			config := configFile(t, map[string]any{"whenOmitted": "stored", "workspaces": []any{
 				map[string]any{"cwd": one, "directories": []string{dep, "../../three"},
 					"permissions": map[string]any{"allow": []string{"run make"}, "deny": []string{"read secret"}}},
 				map[string]any{"cwd": filepath.Join(project, "three"), "directories": []string{mine}},
 			}})
-			require.NoError(t, err)
-			require.NoError(t, os.WriteFile(config, text, 0o600))
 			a := start(t, "--config", config).initialize()
 			rules := func(session string) string {
-				from := len(a.Messages())
-				a.prompt(session, "/permissions")
-				return a.updates(from, session)
+				return a.says(session, "/permissions")
 			}
 			for _, cwd := range []string{two, filepath.Join(two, "sub")} {
 				original := strings.Replace(cwd, "/two/", "/one/", 1)
@@ -211,9 +194,8 @@ func TestWorktreesOfBareRepositories(t *testing.T) {
 			require.NotContains(t, rules(third), "run make")
 			require.Contains(t, rules(a.open(filepath.Join(project, "three/app"))), "read secret")
 			// What only one of both names is no worktree.
-			own, err := os.ReadFile(filepath.Join(project, "two/.git"))
-			require.NoError(t, err)
-			forged := folder(t, ".git", string(own), "app/f", "")
+			own := dirtest.Read(t, filepath.Join(project, "two/.git"))
+			forged := folder(t, ".git", own, "app/f", "")
 			require.NotContains(t, a.shown(a.open(filepath.Join(forged, "app"))), dep)
 			require.NoError(t, os.WriteFile(filepath.Join(project, "two/.git"), []byte("gitdir: /nowhere\n"), 0o600))
 			left := a.open(two)
