@@ -219,25 +219,6 @@ func TestInitializeAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestFailedNewLeavesNothing(t *testing.T) {
-	b := initialized(t, plain+
-		"await session/new\n"+`refuse session/new {"code":-32000,"message":"log in"}`+"\n"+
-		"await session/new\n"+`answer session/new {}`+"\n"+
-		opened+opened)
-	open := func() error {
-		_, _, err := b.backend.Open(t.Context(),
-			backend.Activation{Cause: backend.New, Params: backend.Raw(`{"cwd":"/a"}`)},
-			host{b.client})
-		return err
-	}
-	var refused *jsonrpc.Error
-	require.ErrorAs(t, open(), &refused)
-	require.Equal(t, -32000, refused.Code)
-	require.ErrorContains(t, open(), "without a session id")
-	require.NoError(t, open())
-	require.ErrorContains(t, open(), "the id of an existing one")
-}
-
 // Clause W9.
 func TestClose(t *testing.T) {
 	var log logtest.Text
@@ -298,18 +279,4 @@ func TestNotificationsToSlowAgent(t *testing.T) {
 	for i := 1; i < len(got); i++ {
 		require.Greater(t, len(got[i]), len(got[i-1]))
 	}
-}
-
-// Clause P6.
-func TestCloseKeepsMeta(t *testing.T) {
-	b := initialized(t, capable+opened+"await session/close\n"+
-		`answer session/close {"_meta":{`+odd+`}}`+"\n")
-	s, _ := b.open()
-	result, err := s.(backend.Closer).CloseFor(t.Context(), backend.Raw(`{"_meta":{`+odd+`}}`))
-	require.NoError(t, err)
-	require.Equal(t, `{"_meta":{`+odd+`}}`, string(result))
-	closed := b.received("session/close")
-	require.Len(t, closed, 1)
-	require.Contains(t, closed[0], `{`+odd+`}`)
-	require.Contains(t, closed[0], `"sessionId":"child-1"`)
 }

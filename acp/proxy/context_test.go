@@ -291,61 +291,6 @@ func TestRootsInEmptyPrompt(t *testing.T) {
 	}
 }
 
-// Clause P7.
-func TestContextRemovedFromUpdates(t *testing.T) {
-	const told = `\u003cacp-agent-context\u003e\nroots\n</acp-agent-context>`
-	user := func(text string) string {
-		return `{"sessionUpdate":"user_message_chunk","content":{"type":"text","n":1.0,"text":` +
-			text + `}}`
-	}
-	for _, c := range []struct{ sent, want string }{
-		{user(`"hello"`), user(`"hello"`)},
-		{user(`"hello\n` + told + `"`), user(`"hello"`)},
-		{user(`"` + told + `"`), ""},
-		{user(`"` + told + `\nhello"`), user(`"hello"`)},
-		{user(`"before ` + told + ` and ` + told + ` behind"`), user(`"before  and  behind"`)},
-		{user(`"In context.go, why is <acp-agent-context> there?"`),
-			user(`"In context.go, why is <acp-agent-context> there?"`)},
-		{user(`"` + told + `\nwhy is <acp-agent-context> there? "`),
-			user(`"why is <acp-agent-context> there?"`)},
-		{user(`"why is </acp-agent-context> there?"`),
-			user(`"why is </acp-agent-context> there?"`)},
-		{user(`"of acp-agent-context I know"`), user(`"of acp-agent-context I know"`)},
-		{user(`7`), user(`7`)},
-		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context> This session ha"}`,
-			""},
-		{
-			`{"sessionUpdate":"session_info_update",` +
-				`"title":"Fix it <acp-agent-context> This session ha"}`,
-			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
-		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-context"}`, ""},
-		{`{"sessionUpdate":"session_info_update","title":"<acp-agent-cont…"}`, ""},
-		{`{"sessionUpdate":"session_info_update","title":"Fix it \u003cacp-agent..."}`,
-			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
-		{`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`,
-			`{"sessionUpdate":"session_info_update","title":"Why a <acp-…"}`},
-		{`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`,
-			`{"sessionUpdate":"session_info_update","title":"Why <acp-agents"}`},
-		{`{"sessionUpdate":"session_info_update","title":null}`,
-			`{"sessionUpdate":"session_info_update","title":null}`},
-		{`{"sessionUpdate":"session_info_update","title":"` + told + ` Fix it"}`,
-			`{"sessionUpdate":"session_info_update","title":"Fix it"}`},
-		{`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told + `"}}`,
-			`{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"` + told +
-				`"}}`},
-	} {
-		b := initialized(t, plain+opened+"await session/prompt\nsend "+fmt.Sprintf(update, c.sent)+
-			"send "+fmt.Sprintf(update, `{"n":"end"}`)+answered)
-		s, _ := b.open()
-		_, err := b.prompt(s)
-		require.NoError(t, err)
-		if c.want != "" {
-			require.Equal(t, `turn update {"update":`+c.want+`}`, b.client.next())
-		}
-		require.Equal(t, `turn update {"update":{"n":"end"}}`, b.client.next())
-	}
-}
-
 // The time must be linear, whatever the agent sends.
 //
 // Clause P7.

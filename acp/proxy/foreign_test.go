@@ -194,23 +194,6 @@ func TestListedSessionThatTheAgentLost(t *testing.T) {
 	}
 }
 
-// Clause P6.
-func TestListedArchivedSessions(t *testing.T) {
-	b := initialized(t, "await initialize\n"+
-		`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,`+
-		`"sessionCapabilities":{"list":{},"archive":{}}}}`+
-		"\nawait session/list\n"+
-		`answer session/list {"sessions":[{"sessionId":"a","cwd":"/a","archived":true},`+
-		`{"sessionId":"b","cwd":"/a","archived":null}]}`+"\n")
-	archived := map[string]bool{}
-	f := b.backend.(backend.Foreign)
-	for s := range sessionsOf(t, f) {
-		archived[f.Key(s.State)] = s.Archived
-	}
-	require.Equal(t, map[string]bool{"a": true, "b": false}, archived)
-	require.Contains(t, b.received("session/list")[0], `"params":{"archived":"include"}`)
-}
-
 func TestSessionsLimit(t *testing.T) {
 	f := newForeign(t, abilities{List: true, Resume: true, Page: 2},
 		proxy.Options{}.With(proxy.Limits{MaxPages: 2}), 5, t.TempDir())
@@ -221,45 +204,6 @@ func TestSessionsLimit(t *testing.T) {
 		}
 	}
 	require.Equal(t, 5, n)
-}
-
-func TestSessionsMalformed(t *testing.T) {
-	const list = "await session/list\n" + `answer session/list %s` + "\n"
-	capable := "await initialize\n" +
-		`answer initialize {"protocolVersion":1,"agentCapabilities":{"loadSession":true,` +
-		`"sessionCapabilities":{"list":{}}}}` + "\n"
-	b := initialized(t, capable+
-		fmt.Sprintf(list, `{"sessions":[{"sessionId":"a","cwd":"relative"},{"sessionId":7,`+
-			`"cwd":"/a"},{"cwd":"/a"},null,{"sessionId":"b","cwd":"/a",`+
-			`"title":"<acp-agent-context>\nx</acp-agent-context>\n real\n title",`+
-			`"updatedAt":"yesterday"}],"nextCursor":"x"}`)+
-		fmt.Sprintf(list, `{"sessions":[],"nextCursor":"x"}`)+
-		fmt.Sprintf(list, `{"sessions":7}`))
-	f := b.backend.(backend.Foreign)
-	var all []backend.ForeignSession
-	for s, err := range f.Sessions(t.Context(), nil) {
-		if err != nil {
-			require.ErrorContains(t, err, "repeats itself")
-			break
-		}
-		all = append(all, s)
-	}
-	require.Len(t, all, 2)
-	require.Equal(t, "a", f.Key(all[0].State), "it exists, but cannot be opened")
-	require.True(t, all[0].Cwd.IsZero())
-	all = all[1:]
-	require.Equal(t, "b", f.Key(all[0].State))
-	require.Equal(t, "real title", all[0].Title)
-	require.True(t, all[0].Updated.IsZero())
-	for _, err := range f.Sessions(t.Context(), nil) {
-		require.ErrorContains(t, err, "cannot read")
-	}
-	for _, method := range []string{"session/delete", "session/set_title", "session/archive",
-		"session/close"} {
-		result, err := f.CallStored(t.Context(), method, all[0].State, nil)
-		require.NoError(t, err)
-		require.Nil(t, result, "the agent cannot")
-	}
 }
 
 func TestSessionsThatCannotBeOpened(t *testing.T) {
@@ -283,32 +227,6 @@ func TestSessionsNotSupported(t *testing.T) {
 	for _, err := range proxy.New(b.command,
 		proxy.Options{}).(backend.Foreign).Sessions(t.Context(), nil) {
 		require.ErrorIs(t, err, errors.ErrUnsupported, "it is not initialized")
-	}
-}
-
-// Clause P6.
-func TestCallStored(t *testing.T) {
-	script := "await initialize\n" +
-		`answer initialize {"protocolVersion":1,` +
-		`"agentCapabilities":{"sessionCapabilities":{"title":{},"archive":{}}}}` +
-		"\n"
-	methods := []string{"session/set_title", "session/archive", "session/unarchive"}
-	for _, method := range methods {
-		script += "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
-			`$,"result":{"title":"T","_meta":{` + odd + `}}}` + "\n"
-	}
-	b := initialized(t, script)
-	for _, method := range methods {
-		result, err := b.backend.(backend.Foreign).CallStored(t.Context(), method,
-			[]byte(`{"v":1,"id":"theirs"}`), backend.Raw(`{"title":"t","_meta":{`+odd+`}}`))
-		require.NoError(t, err)
-		require.Equal(t, `{"title":"T","_meta":{`+odd+`}}`, string(result))
-	}
-	received := b.received(methods...)
-	require.Len(t, received, 3)
-	for _, line := range received {
-		require.Contains(t, line, `"sessionId":"theirs"`)
-		require.Contains(t, line, `"_meta":{`+odd+`}`)
 	}
 }
 

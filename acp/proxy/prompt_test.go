@@ -120,15 +120,6 @@ func TestCancelWithoutAnswer(t *testing.T) {
 	b.client.silent()
 }
 
-func TestUpdateAfterTurn(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+answered+"send "+
-		fmt.Sprintf(update, `{"n":"after"}`))
-	s, _ := b.open()
-	_, err := b.prompt(s)
-	require.NoError(t, err)
-	require.Equal(t, `host update {"update":{"n":"after"}}`, b.client.next())
-}
-
 // Clause W11.
 func TestSlowClient(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\n"+

@@ -15,10 +15,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -26,132 +24,6 @@ import (
 // odd are members that do not survive decoding and encoding.
 const odd = `"f":1.0,"e":1e5,"big":123456789012345678901234567890,"twice":1,"twice":2,` +
 	`"u":"\u00e4\ud83d\ude00\/<&>","deep":{ "a" : [ 1 , null ] },"lone":"\ud800"`
-
-func TestInitialize(t *testing.T) {
-	b := initialized(t, plain)
-	require.Equal(t, "proxy", b.info.Kind)
-	require.Equal(t, backend.BackendConnects, b.info.MCP)
-	require.Equal(t, `{"protocolVersion":1,"agentInfo":{"name":"scripted"},"x":1.0}`,
-		string(b.info.Initialize))
-	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1,` +
-			`"clientCapabilities":{"n":1.0}}}`},
-		b.received("initialize"))
-}
-
-// Clause W10.
-func TestProtocolVersion(t *testing.T) {
-	b := start(t, plain)
-	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":65535}`), b.client)
-	require.NoError(t, err)
-	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}`},
-		b.received("initialize"))
-}
-
-// Clause P6.
-func TestUpdates(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{`+odd+
-		`,"sessionId":"child-1","update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+odd+
-		`}}}`+"\n"+
-		`send {"params":{"sessionId":"child-1","update":{}},"method":"session/update",`+
-		`"jsonrpc":"2.0"}`+"\n"+
-		answered+"await _x/more\n"+`send {"jsonrpc":"2.0","method":"session/update",`+
-		`"params":{"update":{"sessionUpdate":"plan"},"sessionId":"child-1"}}`+"\n")
-	s, opened := b.open()
-	require.JSONEq(t, `{"modes":{"n":1.0}}`, string(opened.Result))
-	require.Contains(t, string(opened.Result), `{"n":1.0}`)
-	require.Equal(t, `{"v":1,"id":"child-1","way":"context"}`, b.client.state)
-	result, err := b.prompt(s)
-	require.NoError(t, err)
-	require.Equal(t, `{"stopReason":"end_turn","_meta":{"n":1e0}}`, result)
-	require.Equal(t, `turn update {`+odd+`,"update":{"sessionUpdate":"_unknown",`+odd+`},"_meta":{`+
-		odd+`}}`, b.client.next())
-	require.Equal(t, `turn update {"update":{}}`, b.client.next())
-	b.client.silent()
-	s.Notify(t.Context(), "_x/more", nil)
-	require.Equal(t, `host update {"update":{"sessionUpdate":"plan"}}`, b.client.next(),
-		"outside the turn")
-}
-
-// Clause P6.
-func TestMessagesFromChild(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\n"+
-		`send {"jsonrpc":"2.0","id":"a","method":"session/request_permission",`+
-		`"params":{"sessionId":"child-1","options":[],`+odd+`}}`+"\nawait reply \"a\"\n"+
-		`send {"jsonrpc":"2.0","id":-5,"method":"_x/ask","params":{"sessionId":"child-1","n":1.0}}`+
-		"\nawait reply -5\n"+
-		`send {"jsonrpc":"2.0","id":8,"method":"_x/ask","params":{`+odd+`}}`+"\nawait reply 8\n"+
-		`send {"jsonrpc":"2.0","id":9,"method":"_x/list","params":[1.0]}`+"\nawait reply 9\n"+
-		`send {"jsonrpc":"2.0","id":10,"method":"_x/none"}`+"\nawait reply 10\n"+
-		`send {"jsonrpc":"2.0","id":11,"method":"_x/null","params":{"sessionId":null}}`+
-		"\nawait reply 11\n"+
-		`send {"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`+"\n"+
-		`send {"jsonrpc":"2.0","method":"_x/note","params":{"n":1.0}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":12,"method":"session/update","params":{"sessionId":"child-1",`+
-		`"update":{}}}`+"\nawait reply 12\n"+
-		answered)
-	b.client.answer("session/request_permission", `{"outcome":{`+odd+`}}`)
-	b.client.answers["_x/ask"] = func() (backend.Raw, error) {
-		return nil, &jsonrpc.Error{Code: -32042, Message: "no <way>",
-			Data: backend.Raw(`{"n":1.0}`)}
-	}
-	s, _ := b.open()
-	_, err := b.prompt(s)
-	require.NoError(t, err)
-	for _, want := range []string{
-		`host call session/request_permission {"options":[],` + odd + `}`,
-		`host call _x/ask {"n":1.0}`,
-		`client call _x/ask {` + odd + `}`,
-		`client call _x/list [1.0]`,
-		`client call _x/none `,
-		`client call _x/null {"sessionId":null}`,
-		`host notify _x/note {"n":1.0}`,
-		`client notify _x/note {"n":1.0}`,
-		`turn update {"update":{}}`,
-	} {
-		require.Equal(t, want, b.client.next())
-	}
-	got := b.received("")
-	require.Equal(t, `{"jsonrpc":"2.0","id":"a","result":{"outcome":{`+odd+`}}}`, got[0])
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":-5,"error":{"code":-32042,"message":"no <way>",`+
-		`"data":{"n":1.0}}}`, got[1])
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":8,"error":{"code":-32042,"message":"no <way>",`+
-		`"data":{"n":1.0}}}`, got[2])
-	require.Contains(t, got[3], `"code":-32601`)
-	require.JSONEq(t, `{"jsonrpc":"2.0","id":12,"result":{}}`, got[6])
-}
-
-// Clause P6.
-func TestMessagesFromClient(t *testing.T) {
-	b := initialized(t, plain+opened+
-		"await session/set_mode\n"+`answer session/set_mode {`+odd+
-		`}`+"\n"+
-		"await authenticate\n"+
-		`refuse authenticate {"code":-32000,"message":"log in","data":{"n":1.0}}`+"\n")
-	s, _ := b.open()
-	result, err := await(t, s.Call(t.Context(), "session/set_mode",
-		backend.Raw(`{"modeId":"ask",`+odd+`}`)))
-	require.NoError(t, err)
-	require.Equal(t, `{`+odd+`}`, result)
-	s.Notify(t.Context(), "_x/note", backend.Raw(`{"n":1.0}`))
-	b.backend.Notify(t.Context(), "_x/note", backend.Raw(`[1.0]`))
-	_, err = await(t, b.backend.Call(t.Context(), "authenticate",
-		backend.Raw(`{"methodId":"key"}`)))
-	var refused *jsonrpc.Error
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, jsonrpc.Error{Code: -32000, Message: "log in", Data: backend.Raw(`{"n":1.0}`)},
-		*refused)
-	got := b.received("session/set_mode", "_x/note", "authenticate")
-	require.Equal(t, []string{
-		`{"jsonrpc":"2.0","id":3,"method":"session/set_mode","params":{"sessionId":"child-1",` +
-			`"modeId":"ask",` + odd + `}}`,
-		`{"jsonrpc":"2.0","method":"_x/note","params":{"sessionId":"child-1","n":1.0}}`,
-		`{"jsonrpc":"2.0","method":"_x/note","params":[1.0]}`,
-		`{"jsonrpc":"2.0","id":4,"method":"authenticate","params":{"methodId":"key"}}`,
-	}, got)
-}
 
 // Clause P6.
 func TestMessagesBeforeSession(t *testing.T) {
@@ -203,48 +75,6 @@ func TestHeldMessagesLimit(t *testing.T) {
 			require.Contains(t, b.received("")[0], "too many messages")
 		})
 	}
-}
-
-func TestUnknownSession(t *testing.T) {
-	b := initialized(t, plain+
-		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-9",`+
-		`"update":{}}}`+"\n"+
-		`send {"jsonrpc":"2.0","id":7,"method":"fs/read_text_file",`+
-		`"params":{"sessionId":"child-9","path":"/a"}}`+"\nawait reply 7\n"+
-		`send {"jsonrpc":"2.0","method":"_x/end"}`+"\n")
-	require.Equal(t, `client notify _x/end `, b.client.next())
-	require.Contains(t, b.received("")[0], `"code":-32602`)
-}
-
-// Clause P6.
-func TestMessagesThatAreNotConversation(t *testing.T) {
-	said := func(text string) string {
-		return "send " + fmt.Sprintf(update, string(chunk("agent", text)))
-	}
-	b := initialized(t, plain+opened+said("pi v1\n---")+said("[MODE_UPDATE] plan")+
-		said("[MODE_UPDATE] is a word")+"await session/prompt\n"+said("pi v1")+answered,
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE]", Banner: "pi v"}}})
-	s, _ := b.open()
-	require.Equal(t, `host update {"update":{"currentModeId":"plan",`+
-		`"sessionUpdate":"current_mode_update"}}`, b.client.next())
-	require.Contains(t, b.client.next(), "is a word")
-	_, err := b.prompt(s)
-	require.NoError(t, err)
-	require.Contains(t, b.client.next(), "pi v1")
-}
-
-// What a message of the tested version means, it need not mean in another major version.
-//
-// Clause P6.
-func TestMessagesOfAnotherVersionAreConversation(t *testing.T) {
-	b := initialized(t, "await initialize\n"+
-		`answer initialize {"protocolVersion":1,"agentInfo":{"name":"x","version":"2.0.0"}}`+"\n"+
-		opened+"send "+fmt.Sprintf(update, string(chunk("agent", "pi v1")))+
-		"send "+fmt.Sprintf(update, string(chunk("agent", "[MODE_UPDATE] plan"))),
-		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{ModeNotice: "[MODE_UPDATE]", Banner: "pi v"}, Checked: "1.0.0"}})
-	b.open()
-	require.Contains(t, b.client.next(), "pi v1")
-	require.Contains(t, b.client.next(), "[MODE_UPDATE] plan")
 }
 
 // lines are the lines that a client received, in order.

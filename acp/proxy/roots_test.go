@@ -17,29 +17,6 @@ func newRequest(params string) []string {
 	return []string{`{"jsonrpc":"2.0","id":2,"method":"session/new","params":` + params + `}`}
 }
 
-// Clause P2.
-func TestRootsByProtocol(t *testing.T) {
-	b := initialized(t, capable+opened)
-	b.openWith(`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/a/","/b/.","/c"],` +
-		`"mcpServers":[{"n":1.0}],"_meta":{"n":1e5}}`)
-	require.Equal(t, newRequest(
-		`{"x":1.0,"cwd":"/a","additionalDirectories":["/b","/c"],"mcpServers":[{"n":1.0}],`+
-			`"_meta":{"n":1e5}}`),
-		b.received("session/new"))
-}
-
-// A session/new has the list that a later load has, so that the agent sees no difference.
-//
-// Clauses P3, P6.
-func TestRequestWithoutRoots(t *testing.T) {
-	for capabilities, list := range map[string]string{plain: "", capable: `"additionalDirectories":[],`} {
-		b := initialized(t, capabilities+opened)
-		b.openWith(`{"cwd":"/a/./b/","mcpServers":[]}`)
-		require.Equal(t, newRequest(`{`+list+`"cwd":"/a/./b/","mcpServers":[]}`),
-			b.received("session/new"))
-	}
-}
-
 // Clause P3.
 func TestFullList(t *testing.T) {
 	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})

@@ -733,46 +733,6 @@ func TestForkDuringTurn(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// Agents ask for a login when they are started, when a session is opened, or only when they are
-// prompted.
-func TestLoginHint_everyRequest(t *testing.T) {
-	refuse := func(method string) string {
-		return "await " + method + "\n" + `send {"jsonrpc":"2.0","id":$` + method +
-			`$,"error":{"code":-32000,"message":"log in","data":{"x":1}}}` + "\n"
-	}
-	options := proxy.Options{Profile: profiles.Profile{Start: profiles.Start{Login: "simulated login"}}}
-	check := func(t *testing.T, err error) {
-		t.Helper()
-		var refused *jsonrpc.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, jsonrpc.Error{
-			Code: -32000, Message: "log in (if your editor does not offer to log in, run in a " +
-				"terminal: simulated login)", Data: json.RawMessage(`{"x":1}`),
-		}, *refused)
-	}
-	t.Run("initialize", func(t *testing.T) {
-		b := start(t, refuse("initialize"), options)
-		_, err := b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
-		check(t, err)
-	})
-	for _, method := range []string{"session/prompt", "session/set_mode", "_x/any"} {
-		t.Run(method, func(t *testing.T) {
-			b := initialized(t, plain+opened+refuse(method), options)
-			s, _ := b.open()
-			var err error
-			switch method {
-			case "session/prompt":
-				_, err = b.prompt(s)
-			case "_x/any":
-				_, err = await(t, b.backend.Call(t.Context(), method, nil))
-			default:
-				_, err = await(t, s.Call(t.Context(), method, backend.Raw(`{"modeId":"x"}`)))
-			}
-			check(t, err)
-		})
-	}
-}
-
 func TestLoginHint(t *testing.T) {
 	o := proxy.Options{}
 	o.Profile.Start.Login = "simulated login"

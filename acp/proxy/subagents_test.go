@@ -13,55 +13,12 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Agents use JetBrains' way for JetBrains' editor, whatever else it declares, and are asked about
-// lists of sessions by ids that are not theirs.
-//
-// Clauses A28, A36.
-func TestSomeCapabilitiesAreNotDeclared(t *testing.T) {
-	const air = `{"fs":{ "readTextFile" : true},%s"_meta":{"jetbrains":{"air":{"version":1,` +
-		`"capabilities":[%s]},"x":1.0}}}`
-	for name, test := range map[string]struct{ given, want string }{
-		"another client": {`{"subagents":{},"terminal":true}`, `{"subagents":{},"terminal":true}`},
-		"JetBrains": {
-			fmt.Sprintf(air, `"subagents":{"_meta":{}},`,
-				`"diffPatch", "nativeSubagentSessions" ,"goal"`),
-			fmt.Sprintf(air, ``, `"diffPatch","goal"`),
-		},
-		"index": {
-			fmt.Sprintf(air, ``, `"sessionIndex","loadReplayEnd"`),
-			fmt.Sprintf(air, ``, `"loadReplayEnd"`),
-		},
-		"neither": {
-			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),
-			fmt.Sprintf(air, ``, `"diffPatch" , "asyncTasks"`),
-		},
-		"positions":     {`{"session":{"notices":{},"cursors":{}}}`, `{"session":{"notices":{}}}`},
-		"no session":    {`{"session":7}`, `{"session":7}`},
-		"not an object": {`7`, `7`},
-		"list": {`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`,
-			`{"_meta":{"jetbrains":{"air":[]}},"subagents":{}}`},
-		"twice": {`{"_meta":{"jetbrains":{"air":[],"air":{}}},"subagents":{}}`,
-			`{"_meta":{"jetbrains":{"air":{}}}}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := start(t, plain)
-			_, err := b.backend.Initialize(t.Context(), backend.Raw(
-				`{"protocolVersion":1,"clientCapabilities":`+test.given+`}`), b.client)
-			require.NoError(t, err)
-			require.Equal(t, []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
-				`{"protocolVersion":1,"clientCapabilities":` + test.want + `}}`},
-				b.received("initialize"))
-		})
-	}
-}
 
 // subagentClient is a client that notes what it is sent about sessions and their children. It calls
 // sessions P and children C1, C2 and so on, in the order in which it has seen them.
@@ -463,24 +420,4 @@ func TestSubagentsAfterACrash(t *testing.T) {
 			`","sessionUpdate":"subagent_update","state":null}}`
 	}
 	require.ElementsMatch(t, []string{lost("P", "C1"), lost("C1", "C2")}, v.next(2))
-}
-
-// Clause A36.
-func TestSubagentsAreNotListed(t *testing.T) {
-	b := initialized(t, "await initialize\n"+`answer initialize {"protocolVersion":1,`+
-		`"agentCapabilities":{"loadSession":true,"sessionCapabilities":{"list":{}}}}`+"\n"+opened+
-		"await session/prompt\n"+announce("child-1", "kid", "")+answered+"await session/list\n"+
-		`answer session/list {"sessions":[{"sessionId":"kid","cwd":"/a"},`+
-		`{"sessionId":"child-1","cwd":"/a"}]}`+"\n")
-	s, _ := b.open()
-	_, err := b.prompt(s)
-	require.NoError(t, err)
-	foreign := b.backend.(backend.Foreign)
-	var listed []string
-	for f, err := range foreign.Sessions(t.Context(), nil) {
-		if err == nil {
-			listed = append(listed, foreign.Key(f.State))
-		}
-	}
-	require.Equal(t, []string{"child-1"}, listed)
 }
