@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -51,39 +54,9 @@ func TestAnthropicRequest(t *testing.T) {
 			{Role: User, Parts: []Part{ToolResult{ID: "3", Content: []Part{Text("\n")}}}},
 		},
 	})
-	image := `{"source":{"data":"cG5n","media_type":"image/png","type":"base64"},"type":"image"`
-	mark := `"cache_control":{"type":"ephemeral"},`
-	for member, want := range map[string]string{
-		"model":      `"` + name + `"`,
-		"max_tokens": `8192`,
-		"stream":     `true`,
-		"system":     `[{` + mark + `"text":"Be brief.","type":"text"}]`,
-		"tools": `[{"description":"Reads a file.","input_schema":{"type":"object"},` +
-			`"name":"read"}]`,
-		"stop_sequences": `["END"]`,
-		"messages": `[{"content":[{"text":"Look","type":"text"},` + strings.Replace(image, `{`,
-			`{`+mark, 1) + `}],"role":"user"},` +
-			`{"content":[{"signature":"c2ln","thinking":"Hm.","type":"thinking"},{"data":"cmVk",` +
-			`"type":"redacted_thinking"},` +
-			`{"text":"I read.","type":"text"},{"id":"1","input":{"path":"a"},"name":"read",` +
-			`"type":"tool_use"},` +
-			`{"id":"2","input":{},"name":"read","type":"tool_use"},{"id":"3","input":{},` +
-			`"name":"read","type":"tool_use"}],"role":"assistant"},` +
-			`{"content":[{"content":[{"text":"A","type":"text"},` + image +
-			`}],"tool_use_id":"1","type":"tool_result"},` +
-			`{"content":[{"text":"not JSON","type":"text"}],"is_error":true,"tool_use_id":"2",` +
-			`"type":"tool_result"},` +
-			`{"tool_use_id":"3","type":"tool_result"},` +
-			`{` + mark + `"text":"The folders changed.","type":"text"}],"role":"user"}]`,
-	} {
-		if got := string(strictjson.Encode(asked[member])); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", member, got, want)
-		}
-		delete(asked, member)
-	}
-	if len(asked) > 0 {
-		t.Errorf("also asked for %v", asked)
-	}
+	want, err := os.ReadFile("testdata/anthropic-request.json")
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(strictjson.Encode(asked)))
 }
 
 // The version of the API is a part of its paths, whether the address ends with it or not.

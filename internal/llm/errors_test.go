@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,14 +26,12 @@ type recordedError struct {
 func recordedErrors(t *testing.T) map[string]recordedError {
 	t.Helper()
 	all := map[string]recordedError{}
-	records, err := os.ReadFile("testdata/errors.txt")
-	require.NoError(t, err)
-	for _, record := range strings.Split(strings.TrimSpace(string(records)), "\n\n")[1:] {
-		lines := strings.Split(record, "\n")
+	for _, lines := range records(t, "errors.txt") {
 		code, body, _ := strings.Cut(lines[1], " ")
 		kind, message, _ := strings.Cut(lines[2], ": ")
 		r := recordedError{body: strings.ReplaceAll(body, "␤", "\n"),
 			want: Error{Kind: Kind(kind), Message: message}}
+		var err error
 		r.status, err = strconv.Atoi(code)
 		require.NoError(t, err)
 		if r.status != http.StatusOK {
@@ -193,37 +190,23 @@ func TestErrorsInAnswers(t *testing.T) {
 
 // The words of an error say what to do about it, whatever the status, also in a body and a stream.
 func TestWordsOfErrors(t *testing.T) {
-	for said, want := range map[string]Kind{
-		`{"code":401,"message":"token expired"}`:                              KeyRejected,
-		`{"code":"401","msg":"Authentication Fails"}`:                         KeyRejected,
-		`{"error":{"message":"The access token expired"}}`:                    KeyRejected,
-		`{"error":{"message":"Your session has expired, please log in"}}`:     KeyRejected,
-		`{"__type":"ExpiredTokenException","message":"Sign in."}`:             KeyRejected,
-		`{"base_resp":{"status_code":1004,"status_msg":"Carry the API key"}}`: KeyRejected,
-		`{"error":{"message":"No endpoints found matching your data policy (Free model training). ` +
-			`Configure: https://openrouter.ai/settings/privacy","code":404}}`: Forbidden,
-		`{"error":{"message":"No endpoints available matching your guardrail restrictions and data ` +
-			`policy.","code":404}}`: Forbidden,
-		`{"error":{"message":"No allowed providers are available for the selected model.","code":404}}`:   Forbidden,
-		`{"error":{"message":"All providers have been ignored.","code":404}}`:                             Forbidden,
-		`{"error":{"message":"Budget has been exceeded! Max budget: 0.05","type":"budget_exceeded"}}`:     Unpaid,
-		`{"error":{"message":"ExceededBudget: User over budget. Spend=1, Budget=0.5"}}`:                   Unpaid,
-		`{"error":{"message":"Key limit exceeded (total limit)","code":403}}`:                             Unpaid,
-		`{"error":{"code":"billing_hard_limit_reached","message":"Billing hard limit has been reached"}}`: Unpaid,
-		`{"error":{"message":"You have reached your specified API usage limits."}}`:                       Unpaid,
-		`{"error":{"message":"thinking.budget_tokens: must be at least 1024"}}`:                           Rejected,
-		`{"error":{"message":"The prompt has 9000 tokens, expired limits are ignored"}}`:                  Rejected,
-	} {
-		for _, code := range []int{200, 201, 400, 404} {
-			if code == 404 && want == Rejected {
-				continue // no such address
-			}
-			_, failed := ask(t, asking(t, OpenAI, status(code, said)))
-			require.Equal(t, want, failed.Kind, "%d %s", code, said)
-			require.NotContains(t, failed.Message, "baseURL", said)
-			require.NotContains(t, failed.Message, "does not know", said)
+	for _, record := range records(t, "words.txt") {
+		for _, said := range record[1:] {
+			testWords(t, said, Kind(record[0]))
 		}
-		_, failed := ask(t, asking(t, Anthropic, says("event: error\n"+sseOf(said))))
-		require.Equal(t, want, failed.Kind, said)
 	}
+}
+
+func testWords(t *testing.T, said string, want Kind) {
+	for _, code := range []int{200, 201, 400, 404} {
+		if code == 404 && want == Rejected {
+			continue // no such address
+		}
+		_, failed := ask(t, asking(t, OpenAI, status(code, said)))
+		require.Equal(t, want, failed.Kind, "%d %s", code, said)
+		require.NotContains(t, failed.Message, "baseURL", said)
+		require.NotContains(t, failed.Message, "does not know", said)
+	}
+	_, failed := ask(t, asking(t, Anthropic, says("event: error\n"+sseOf(said))))
+	require.Equal(t, want, failed.Kind, said)
 }

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,4 +136,16 @@ func sseOf(data ...string) string {
 		b.WriteString("data: " + d + "\n\n")
 	}
 	return b.String()
+}
+
+// records returns the records of a file in testdata, without the first, which is a comment. They
+// are separated by empty lines.
+func records(t *testing.T, file string) (all [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	for _, record := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[1:] {
+		all = append(all, strings.Split(record, "\n"))
+	}
+	return all
 }

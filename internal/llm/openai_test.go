@@ -45,32 +45,14 @@ func TestOpenAIRequest(t *testing.T) {
 			UserText("Thanks"),
 		},
 	}
-	const messages = `[
-		{"role":"system","content":"Be <brief> & kind."},
-		{"role":"user","content":[{"type":"text","text":"Look"},{"type":"text","text":"at this:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}}]},
-		{"role":"assistant","content":"I read.","reasoning_content":"Hm.","tool_calls":[
-			{"id":"1","type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}},
-			{"id":"2","type":"function","function":{"name":"read","arguments":"{}"}},
-			{"id":"3","type":"function","function":{"name":"now","arguments":"{}"}}]},
-		{"role":"tool","tool_call_id":"1","content":"A\n\nB"},
-		{"role":"tool","tool_call_id":"2","content":"not JSON"},
-		{"role":"tool","tool_call_id":"3","content":""},
-		{"role":"user","content":[{"type":"text","text":"The images or documents in the result of the tool call 1:"},
-			{"type":"image_url","image_url":{"url":"data:image/png;base64,cG5n"}},{"type":"text","text":"The folders changed."}]},
-		{"role":"assistant","content":null,"tool_calls":[{"id":"4","type":"function","function":{"name":"now","arguments":"{}"}}]},
-		{"role":"tool","tool_call_id":"4","content":"8:00"},
-		{"role":"assistant","content":"Done."},
-		{"role":"user","content":"Thanks"}]`
-
 	asked := request
 	asked.Messages = model.returned(request.Messages)
 	asked.Tools, _, _ = new(Client).Offer(request.Tools)
 	body := encodeChat(model, asked, variant{})
 	require.Contains(t, string(body), "<brief> &")
-	require.JSONEq(t, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":100,"reasoning_effort":"low","temperature":0.5,"stop":["END"],
-		"tools":[{"type":"function","function":{"name":"read","description":"Reads.","parameters":{"type":"object","properties":{"path":{"type":"string"}}}}},
-			{"type":"function","function":{"name":"now","description":"","parameters":{"type":"object","properties":{}}}}],
-		"messages":`+messages+`}`, string(body))
+	want, err := os.ReadFile("testdata/openai-request.json")
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(body))
 
 	t.Run("without anything", func(t *testing.T) {
 		body := encodeChat(model, Request{Messages: []Message{UserText("Hi")}}, variant{})

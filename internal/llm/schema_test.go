@@ -10,62 +10,11 @@ import (
 )
 
 func TestAdaptSchema(t *testing.T) {
-	const text, number = `{"type":"string"}`, `{"type":"integer"}`
-	for name, test := range map[string]struct{ schema, want, plain string }{
-		"usual": {
-			`{"type":"object","properties":{"a":` + text + `},"required":["a"]}`,
-			`{"type":"object","properties":{"a":` + text + `},"required":["a"]}`,
-			`{"type":"object","properties":{"a":` + text + `},"required":["a"]}`,
-		},
-		"nothing": {`{}`, `{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
-		"alternatives of objects": {
-			`{"oneOf":[{"type":"object","properties":{"a":` + text + `,"k":{"const":"A"}},` +
-				`"required":["a","k"]},{"type":"object","properties":{"b":` + number +
-				`,"k":{"enum":["B"]}},"required":["k","b"]},{"type":"null"}]}`,
-			`{"type":"object","properties":{"a":` + text + `,"b":` + number +
-				`,"k":{"type":"string","enum":["A","B"]}}}`,
-			`{"type":"object","properties":{"a":` + text + `,"b":` + number +
-				`,"k":{"type":"string","enum":["A","B"]}}}`,
-		},
-		"all of": {
-			`{"$defs":{"p":{"type":"object","properties":{"a":` + text + `},"required":["a"]}},` +
-				`"allOf":[{"$ref":"#/$defs/p"},{"properties":{"b":` + number + `}}]}`,
-			`{"type":"object","properties":{"a":` + text + `,"b":` + number + `},"required":["a"]}`,
-			`{"type":"object","properties":{"a":` + text + `,"b":` + number + `},"required":["a"]}`,
-		},
-		"one name, two types": {
-			`{"type":"object","anyOf":[{"properties":{"a":` + text + `}},{"properties":{"a":` + number + `}}]}`,
-			`{"type":"object","properties":{"a":` + text + `}}`, `{"type":"object","properties":{"a":` + text + `}}`,
-		},
-		"not": {`{"type":"object","not":{"required":["a"]}}`,
-			`{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
-		"a text": {`{"type":"string"}`, ``, ``}, "no schema": {`true`, ``, ``},
-		"alternatives without an object": {`{"anyOf":[{"type":"string"},{"type":"null"}]}`,
-			`{"type":"object","properties":{}}`, `{"type":"object","properties":{}}`},
-		"referring to itself": {`{"$ref":"#"}`, `{"type":"object","properties":{}}`,
-			`{"type":"object","properties":{}}`},
-		"details": {
-			`{"type":"object","additionalProperties":false,"properties":{` +
-				`"a":{"type":["string","null"],"format":"uri"},"b":{"enum":[1,2]},"c":true,` +
-				`"d":{"type":"array"},"e":{"anyOf":[` + number + `,{"type":"null"}],"title":"E"},` +
-				`"f":{"type":["string","integer"]},"g":{"allOf":[{"type":"string"}]},` +
-				`"h":{"anyOf":[{"oneOf":[` + text + `,` + number + `]},{"type":"null"}]}},"required":["a","x"]}`,
-			`{"type":"object","additionalProperties":false,"properties":{` +
-				`"a":{"type":["string","null"],"format":"uri"},"b":{"enum":[1,2]},"c":true,` +
-				`"d":{"type":"array"},"e":{"anyOf":[` + number + `,{"type":"null"}],"title":"E"},` +
-				`"f":{"type":["string","integer"]},"g":{"allOf":[{"type":"string"}]},` +
-				`"h":{"anyOf":[{"oneOf":[` + text + `,` + number + `]},{"type":"null"}]}},"required":["a","x"]}`,
-			`{"type":"object","properties":{"a":{"type":"string","nullable":true},` +
-				`"b":{"type":"number"},"c":` + text + `,` +
-				`"d":{"type":"array","items":` + text + `},"e":{"type":"integer","nullable":true},` +
-				`"f":` + text + `,"g":` + text +
-				`,"h":{"type":"string","nullable":true}},"required":["a"]}`,
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			for plain, want := range map[bool]string{false: test.want, true: test.plain} {
-				got, ok := adaptSchema(json.RawMessage(test.schema), plain)
-				if require.Equal(t, want != "", ok); ok {
+	for _, record := range records(t, "schemas.txt") {
+		t.Run(record[0], func(t *testing.T) {
+			for plain, want := range map[bool]string{false: record[2], true: record[3]} {
+				got, ok := adaptSchema(json.RawMessage(record[1]), plain)
+				if require.Equal(t, want != "-", ok); ok {
 					require.JSONEq(t, want, string(got), "plain: %v", plain)
 				}
 			}

@@ -3,7 +3,6 @@ package llm
 import (
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,10 +13,7 @@ import (
 //
 // Clause B6.
 func TestShapesOfRequests(t *testing.T) {
-	records, err := os.ReadFile("testdata/rejections.txt")
-	require.NoError(t, err)
-	for _, record := range strings.Split(strings.TrimSpace(string(records)), "\n\n")[1:] {
-		lines := strings.Split(record, "\n")
+	for _, lines := range records(t, "rejections.txt") {
 		t.Run(lines[0], func(t *testing.T) {
 			api, model, _ := strings.Cut(lines[1], " ")
 			said, without, with := lines[2], lines[3], lines[4]
