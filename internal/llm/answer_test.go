@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -200,95 +201,47 @@ func TestEndlessAnswers(t *testing.T) {
 	}
 	const most = 64 << 10
 	long := strings.Repeat("x", 5000)
-	event := func(data string) string { return "data: " + data + "\n\n" }
-	started := func(block string) string {
-		return event(`{"type":"content_block_start","index":0,"content_block":` + block + `}`)
-	}
-	added := func(delta string) func(int) string {
-		return func(int) string {
-			return event(`{"type":"content_block_delta","index":0,"delta":` + delta + `}`)
-		}
-	}
-	call := `{"tool_calls":[{"index":%d,"id":"%[1]d","function":{"name":"read","arguments":"{}"}}]}`
 	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 64 " +
 		"KiB", "the model's answer was stopped, because it calls more than 128 tools at once"
-	for name, test := range map[string]struct {
-		api    API
-		answer http.HandlerFunc
-		want   string
-	}{
-		"text": {OpenAI, forever("", func(int) string {
-			return chunk(`{"content":"` + long + `"}`)
-		}), tooLong},
-		"thoughts": {OpenAI, forever("", func(int) string {
-			return chunk(`{"reasoning_content":"` + long + `"}`)
-		}), tooLong},
-		"arguments": {OpenAI, forever(chunk(fmt.Sprintf(call, 0)), func(int) string {
-			return chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"` + long + `"}}]}`)
-		}), tooLong},
-		"calls": {OpenAI, forever("", func(n int) string {
-			return chunk(fmt.Sprintf(call, n))
-		}), tooMany},
-		"calls in one event": {OpenAI, says(chunk(`{"tool_calls":[` +
-			strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2",`+
-				`"function":{"name":"a"}},`, 50_000) + `{}]}`)), tooMany},
-		"messages: text": {Anthropic, forever(started(`{"type":"text"}`),
-			added(`{"text":"`+long+`"}`)), tooLong},
-		"messages: thoughts": {Anthropic, forever(started(`{"type":"thinking"}`),
-			added(`{"thinking":"`+long+`"}`)), tooLong},
-		"messages: signature": {Anthropic, forever(started(`{"type":"thinking"}`),
-			added(`{"signature":"`+long+`"}`)), tooLong},
-		"messages: arguments": {Anthropic, forever(started(`{"type":"tool_use","name":"a"}`),
-			added(`{"partial_json":"`+long+`"}`)), tooLong},
-		"messages: blocks": {Anthropic, forever("", func(n int) string {
-			return event(fmt.Sprintf(`{"type":"content_block_start","index":%d,`+
-				`"content_block":{"type":"text"}}`, n))
-		}), tooLong},
-		"messages: calls": {Anthropic, forever("", func(n int) string {
-			return started(fmt.Sprintf(`{"type":"tool_use","id":"%d","name":"a","input":{}}`, n)) +
-				event(`{"type":"content_block_stop","index":0}`)
-		}), tooMany},
-		"responses: text": {Responses, forever("", func(int) string {
-			return event(`{"type":"response.output_text.delta","delta":"` + long + `"}`)
-		}), tooLong},
-		"responses: thoughts": {Responses, forever("", func(int) string {
-			return event(`{"type":"response.reasoning_text.delta","delta":"` + long + `"}`)
-		}), tooLong},
-		"responses: arguments": {Responses, forever("", func(int) string {
-			return event(`{"type":"response.function_call_arguments.delta","delta":"` + long + `"}`)
-		}), tooLong},
-		"responses: encrypted": {Responses, forever("", func(int) string {
-			return event(`{"type":"response.output_item.done","item":{"type":"reasoning","encrypted_content":"` +
-				long + `"}}`)
-		}), tooLong},
-		"responses: calls": {Responses, forever("", func(int) string {
-			return event(`{"type":"response.output_item.done","item":{"type":"function_call","name":"a"}}`)
-		}), tooMany},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var size int
-			var failed *Error
-			c := asking(t, test.api, test.answer)
-			c.longest = most
-			for e, err := range c.Stream(t.Context(), Request{}) {
-				switch e := e.(type) {
-				case TextDelta:
-					size += len(e)
-				case ThinkingDelta:
-					size += len(e)
-				case Finish:
-					require.Fail(t, "the answer has ended")
-				}
-				if err != nil {
-					require.ErrorAs(t, err, &failed)
-				}
+	stopped := func(t *testing.T, c *Client, want string) {
+		var size int
+		var failed *Error
+		c.longest = most
+		for e, err := range c.Stream(t.Context(), Request{}) {
+			switch e := e.(type) {
+			case TextDelta:
+				size += len(e)
+			case ThinkingDelta:
+				size += len(e)
+			case Finish:
+				require.Fail(t, "the answer has ended")
 			}
-			require.NotNil(t, failed)
-			require.Equal(t, test.want, failed.Message)
-			require.LessOrEqual(t, size, most)
+			if err != nil {
+				require.ErrorAs(t, err, &failed)
+			}
+		}
+		require.NotNil(t, failed)
+		require.Equal(t, want, failed.Message)
+		require.LessOrEqual(t, size, most)
+	}
+	for _, record := range records(t, "endless.txt") {
+		t.Run(record[0], func(t *testing.T) {
+			api, kind, _ := strings.Cut(record[1], " ")
+			start := ""
+			if record[2] != "-" {
+				start = sseOf(record[2])
+			}
+			repeated := strings.ReplaceAll(sseOf(record[3:]...), "LONG", long)
+			stopped(t, asking(t, API(api), forever(start, func(n int) string {
+				return strings.ReplaceAll(repeated, "N", strconv.Itoa(n))
+			})), map[string]string{"long": tooLong, "many": tooMany}[kind])
 		})
 	}
-
+	t.Run("calls in one event", func(t *testing.T) {
+		stopped(t, asking(t, OpenAI, says(chunk(`{"tool_calls":[`+
+			strings.Repeat(`{"index":1,"id":"1","function":{"name":"a"}},{"index":1,"id":"2",`+
+				`"function":{"name":"a"}},`, 50_000)+`{}]}`))), tooMany)
+	})
 	t.Run("a line", func(t *testing.T) {
 		c := asking(t, OpenAI, forever("data: ", func(int) string { return long }))
 		c.idle = most
@@ -371,7 +324,7 @@ func TestEndlessAnswers(t *testing.T) {
 	})
 	t.Run("numbers of tokens", func(t *testing.T) {
 		events, failed := ask(t, asking(t, OpenAI, says(chunk(`{"content":"x"}`),
-			event(`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,`+
+			sseOf(`{"choices":[],"usage":{"prompt_tokens":9223372036854775807,`+
 				`"completion_tokens":-5,`+
 				`"prompt_tokens_details":{"cached_tokens":9223372036854775807}}}`), finished)))
 		require.Nil(t, failed)
