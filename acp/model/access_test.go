@@ -1,7 +1,6 @@
 package model
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -133,9 +132,7 @@ func TestRulesOfMoves(t *testing.T) {
 		modelserver.UseWith("delete_file", arguments("path", "locked/x")),
 		run("git push"),
 	} {
-		e.mu.Lock()
-		e.onAsk = func(context.Context, question) decision { return rejectOnce }
-		e.mu.Unlock()
+		e.answer(rejectOnce)
 		e.prompt("Go.", order)
 	}
 	require.NoFileExists(t, filepath.Join(root, "locked", "new"))

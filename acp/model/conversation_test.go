@@ -110,13 +110,11 @@ func TestMessagesAboutServers(t *testing.T) {
 		servers: []sdk.McpServer{playedServer("played")}})
 	e.answer(allowOnce)
 	shown := make(chan struct{}, 1)
-	e.mu.Lock()
-	e.onUpdate = func(u update) {
+	e.watch(func(u update) {
 		if strings.HasPrefix(u.text(), "No longer there: "+b) {
 			shown <- struct{}{}
 		}
-	}
-	e.mu.Unlock()
+	})
 	require.NoError(t, os.Rename(b, b+".away"))
 	e.prompt("Where are the roots?", modelserver.UseWith("played__roots", "{}"))
 	<-shown
@@ -374,13 +372,7 @@ func TestForkedAndLoaded(t *testing.T) {
 	require.Len(t, e.results(), 1)
 
 	e.id = source
-	ended := make(chan error, 1)
-	go func() {
-		_, err := e.client.Prompt(t.Context(), source,
-			sdk.TextBlock(modelserver.Prompt("Again", modelserver.Read("a.txt"),
-				modelserver.Wait())))
-		ended <- err
-	}()
+	ended := e.begin("Again", modelserver.Read("a.txt"), modelserver.Wait())
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	require.NoError(t, e.model.Waiting(ctx))
@@ -403,12 +395,7 @@ func TestRestoredAfterACrash(t *testing.T) {
 		<-release
 		return rejectOnce
 	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := e.client.Prompt(t.Context(), e.id,
-			sdk.TextBlock(modelserver.Prompt("Change it", modelserver.Edit("a.txt", "one", "two"))))
-		ended <- err
-	}()
+	ended := e.begin("Change it", modelserver.Edit("a.txt", "one", "two"))
 	<-asked
 	require.Eventually(t, func() bool {
 		for u, err := range e.setup.store.History(t.Context(), sessionstore.ID(e.id)) {

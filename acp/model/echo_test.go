@@ -267,9 +267,7 @@ func TestExactEcho(t *testing.T) {
 						e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusCompleted })
 					}
 					e.prompt("Look.")
-					e.mu.Lock()
-					e.onUpdate = nil
-					e.mu.Unlock()
+					e.watch(nil)
 					if n%2 == 1 {
 						e.restart()
 					}

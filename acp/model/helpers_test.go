@@ -372,9 +372,7 @@ func (e *editor) permission(
 
 // answer answers all further requests for permission.
 func (e *editor) answer(a decision) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.onAsk = func(context.Context, question) decision { return a }
+	e.decide(func(context.Context, question) decision { return a })
 }
 
 // take returns the updates and requests for permission since the last take.
@@ -436,6 +434,31 @@ func (e *editor) cancel() {
 	if err := e.client.Cancel(context.Background(), e.id); err != nil {
 		e.t.Errorf("cancel: %v", err)
 	}
+}
+
+// decide has a function answer all further requests for permission.
+func (e *editor) decide(f func(context.Context, question) decision) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.onAsk = f
+}
+
+// watch has a function called with each further update, or none if it is nil.
+func (e *editor) watch(f func(update)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.onUpdate = f
+}
+
+// begin sends a prompt with orders for the model, and returns the error with which the turn ends.
+func (e *editor) begin(words string, orders ...modelserver.Order) <-chan error {
+	ended, id := make(chan error, 1), e.id
+	go func() {
+		_, err := e.client.Prompt(context.WithoutCancel(e.t.Context()), id,
+			sdk.TextBlock(modelserver.Prompt(words, orders...)))
+		ended <- err
+	}()
+	return ended
 }
 
 // cancelAfter cancels the turn after the first update that is one of these.
@@ -525,4 +548,14 @@ func arguments(pairs ...any) string {
 		members[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
 	return string(backend.Encode(members))
+}
+
+// records returns the records of a file, without the first, which is a comment. They are separated
+// by empty lines.
+func records(t testing.TB, path string) (all [][]string) {
+	t.Helper()
+	for _, record := range strings.Split(strings.TrimSpace(read(t, path)), "\n\n")[1:] {
+		all = append(all, strings.Split(record, "\n"))
+	}
+	return all
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -45,11 +46,7 @@ var (
 func TestAskingForChanges(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision {
-		return allowOnce
-	}
-	e.mu.Unlock()
+	e.answer(allowOnce)
 	r := e.prompt("Change.", changes()...)
 	require.Equal(t, modelserver.Done, r.text())
 	require.Equal(t, changedTree, dirtest.Planted(t, root))
@@ -149,13 +146,11 @@ func TestCancelledPermission(t *testing.T) {
 func TestCancelWhileAsking(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.mu.Lock()
-	e.onAsk = func(ctx context.Context, _ question) decision {
+	e.decide(func(ctx context.Context, _ question) decision {
 		e.cancel()
 		<-ctx.Done()
 		return allowOnce
-	}
-	e.mu.Unlock()
+	})
 	r := e.prompt("Change.", changes()[0])
 	require.Equal(t, sdk.StopReasonCancelled, r.stop)
 	require.Equal(t, unchangedTree, dirtest.Planted(t, root))
@@ -237,9 +232,8 @@ func TestChangesAreStoredFirst(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
 	e.answer(allowOnce)
-	e.mu.Lock()
 	shown := 0
-	e.onUpdate = func(u update) {
+	e.watch(func(u update) {
 		if u.Status != sdk.ToolCallStatusInProgress && u.Status != sdk.ToolCallStatusCompleted {
 			return
 		}
@@ -253,8 +247,7 @@ func TestChangesAreStoredFirst(t *testing.T) {
 		if !stored {
 			t.Errorf("%s of %s is not stored", u.Status, u.ID)
 		}
-	}
-	e.mu.Unlock()
+	})
 	require.Equal(t, modelserver.Done, e.prompt("Change.", changes()...).text())
 	require.Equal(t, 12, shown)
 }
@@ -290,45 +283,20 @@ func TestFilesThatRunByThemselvesAreAskedFor(t *testing.T) {
 	e := open(t, setup{roots: []string{root}})
 	e.call("session/set_mode", map[string]any{"modeId": acceptEdits})
 	e.answer(rejectOnce)
-	for path, because := range map[string]string{
-		".git/config": "hidden", "hidden/config": "hidden", "a/../.git/hooks": "hidden", "a...b": "",
-		".vscode/tasks.json": "hidden", ".envrc": "hidden", "a/.npmrc": "hidden", "./a/c.txt": "",
-		"AGENTS.md": "agents", "sub/agents.md": "agents", "CLAUDE.md": "agents",
-		"GEMINI.md": "agents", "opencode.json": "agents", "opencode.jsonc": "agents",
-		"skills/x/SKILL.md": "agents", "commands/x.md": "agents", "agents/x/y.md": "agents",
-		"hooks/hooks.json": "agents",
-		"docs/style.md":    "instructions of the folder", "docs/Style.md": "instructions of the folder",
-		"extra.md": "instructions of the folder", "EXTRA.md": "instructions of the folder",
-		"docs/more.md": "instructions of the folder", "link/more.md": "instructions of the folder",
-		"later/cafe\u0301.md": "instructions of the folder", "sub/Plan.md": "instructions of the folder",
-		"run": "program", "script": "program", "caf\u00e9.txt": "looks the same",
-		"bare/config": "git", "bare/hooks/pre-commit": "git", "x.git": "hidden",
-		"x.GIT": "hidden", ".GIT/config": "hidden", "\u200c.git/config": "hidden",
-		"GIT~1/config": "short", "AGENTS~1.MD": "short", "agents.md.": "agents",
-		"AGENTS.md:x": "agents", "AGENT\u017f.md": "agents", "\uff21GENTS.md": "agents",
-		"S\u212aILL.md": "agents", "agents\u200b.md": "agents", "bare/\u200bconfig": "git",
-		"eslint.config.mjs": "editors", "build.rs": "editors", "my.code-workspace": "editors",
-		"x:y.code-workspace": "editors", "x:y.git": "hidden",
-		"package.json": "editors", "pyproject.toml": "editors", "meson.build": "editors",
-		"node_modules/x/index.js": "installed", "a/Node_Modules/x.js": "installed",
-		"lib/site-packages/x.py": "installed", "venv/x.py": "installed", "env/x.py": "installed",
-		"other/pyvenv.cfg": "installed",
-		"Makefile":         "editors", "sub/rules.mk": "editors", "mise.toml": "editors", "mise.local.toml": "editors",
-		"flake.nix": "editors", "rust-toolchain.toml": "editors", "gradle/wrapper/gradle-wrapper.properties": "editors",
-		"buildSrc/src/main/java/X.java": "installed", "lefthook.yml": "editors", "azure-pipelines.yml": "editors",
-		"Microsoft.PowerShell_profile.ps1": "editors", "babel.config.json": "editors", "x.vcxproj": "editors",
-		"Library/LaunchAgents/x.plist": "installed", "QWEN.md": "agents", "x/crush.json": "agents",
-		"rules/go.instructions.md": "agents", "plans/next.md": "instructions of the folder",
-		"plans/of-claude.md": "instructions of the folder", "plans/home.md": "instructions of the folder",
-		"a.go": "", "justfile": "", "plans/other.md": "", "README.md": "", "docs/agents.txt": "", "main.rs": "",
-		"environment/x.py": "", "caf\u00e9.md": "", "a~b.txt": "", "docs/extra.md": "",
-	} {
-		if dir := filepath.Join(root, filepath.Dir(path)); because != "" {
-			require.NoError(t, os.MkdirAll(dir, 0o700))
+	for _, record := range records(t, filepath.Join("testdata", "edits.txt")) {
+		for _, line := range record[1:] {
+			path, err := strconv.Unquote(`"` + line + `"`)
+			require.NoError(t, err)
+			asks := record[0] != "-"
+			if asks {
+				require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o700))
+			}
+			asked, told := e.asksFor(path, "#![allow(unused)]\n")
+			require.Equal(t, asks, asked == 1, path)
+			if asks {
+				require.Contains(t, told, record[0], path)
+			}
 		}
-		asked, told := e.asksFor(path, "#![allow(unused)]\n")
-		require.Equal(t, because != "", asked == 1, path)
-		require.Contains(t, told, because, path)
 	}
 	asked, told := e.asksFor("new", "#!/bin/sh\n")
 	require.Equal(t, 1, asked)
@@ -410,12 +378,10 @@ func TestPlantedRepositoryIsAskedFor(t *testing.T) {
 func TestChangesOfModeDuringATurn(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision {
+	e.decide(func(context.Context, question) decision {
 		e.call("session/set_mode", map[string]any{"modeId": readOnly})
 		return allowOnce
-	}
-	e.mu.Unlock()
+	})
 	r := e.prompt("Change.", modelserver.Together(changes()[0], changes()[1]))
 	require.Len(t, r.asked, 1)
 	require.Equal(t, "new\n", read(t, filepath.Join(root, "new.txt")), "what was allowed is made")
@@ -432,12 +398,10 @@ func TestServerToolsAfterAChangeOfMode(t *testing.T) {
 	e.answer(allowAlways)
 	long, claim := modelserver.UseWith("fs__long", "{}"), modelserver.UseWith("fs__claim", "{}")
 	require.Len(t, e.prompt("Use them.", modelserver.Together(long, claim)).asked, 2)
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision {
+	e.decide(func(context.Context, question) decision {
 		e.call("session/set_mode", map[string]any{"modeId": readOnly})
 		return rejectOnce
-	}
-	e.mu.Unlock()
+	})
 	r := e.prompt("Use them.", modelserver.Together(changes()[0], long, claim))
 	require.Len(t, r.asked, 1)
 	require.Len(t, r.calls(), 3)
@@ -450,15 +414,13 @@ func TestServerToolsAfterAChangeOfMode(t *testing.T) {
 func TestWhatIsShownIsWhatIsMade(t *testing.T) {
 	root := unchangedTree.Plant(t)
 	e := open(t, setup{roots: []string{root}})
-	e.mu.Lock()
-	e.onAsk = func(context.Context, question) decision {
+	e.decide(func(context.Context, question) decision {
 		if err := os.WriteFile(filepath.Join(root, "edit.txt"), []byte("one\ntwo\nthree\n"),
 			0o600); err != nil {
 			t.Error(err)
 		}
 		return allowOnce
-	}
-	e.mu.Unlock()
+	})
 	r := e.prompt("Change.", changes()[2])
 	require.Equal(t, sdk.ToolCallStatusCompleted, r.calls()[0].Status)
 	require.Contains(t, string(r.calls()[0].Content), `"newText":"one\n2\nthree\n"`)

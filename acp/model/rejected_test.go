@@ -75,9 +75,8 @@ func rejecting(t *testing.T, r rejection, count *atomic.Int64) func(*Model) {
 func rejections(t *testing.T, kind llm.Kind) map[string]rejection {
 	t.Helper()
 	all := map[string]rejection{}
-	records := read(t, filepath.Join("..", "..", "internal", "llm", "testdata", "errors.txt"))
-	for _, record := range strings.Split(strings.TrimSpace(records), "\n\n")[1:] {
-		lines := strings.Split(record, "\n")
+	file := filepath.Join("..", "..", "internal", "llm", "testdata", "errors.txt")
+	for _, lines := range records(t, file) {
 		code, body, _ := strings.Cut(lines[1], " ")
 		status, err := strconv.Atoi(code)
 		require.NoError(t, err)
@@ -114,9 +113,7 @@ var places = map[string]func(e *editor){
 	"cancelled prompt": func(e *editor) {
 		e.cancelAfter(func(u update) bool { return u.Status == sdk.ToolCallStatusCompleted })
 		e.prompt("Read.", modelserver.Read("poison.txt"), modelserver.Wait())
-		e.mu.Lock()
-		e.onUpdate = nil
-		e.mu.Unlock()
+		e.watch(nil)
 	},
 }
 
@@ -364,12 +361,7 @@ func TestOrderOfMessages(t *testing.T) {
 func TestOrderAfterACrash(t *testing.T) {
 	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
 		store: memstore.New(t), model: named(modelserver.Mistral)})
-	ended := make(chan error, 1)
-	go func() {
-		_, err := e.client.Prompt(context.Background(), e.id, sdk.TextBlock(modelserver.Prompt(
-			"Read.", modelserver.Read(filepath.Join(e.setup.roots[0], "a.txt")), modelserver.Wait())))
-		ended <- err
-	}()
+	ended := e.begin("Read.", modelserver.Read(filepath.Join(e.setup.roots[0], "a.txt")), modelserver.Wait())
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	require.NoError(t, e.model.Waiting(ctx))

@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -66,12 +65,7 @@ func TestCancelledChild(t *testing.T) {
 					running <- struct{}{}
 				}
 			}
-			ended := make(chan error, 1)
-			go func() {
-				_, err := e.client.Prompt(t.Context(), e.id,
-					sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; sleep 1000"))))
-				ended <- err
-			}()
+			ended := e.begin("Run.", run("echo begun; sleep 1000"))
 			<-running
 			e.call(method, map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}})
 			<-ended

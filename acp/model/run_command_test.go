@@ -219,12 +219,7 @@ func TestCommandsEndWithTheSession(t *testing.T) {
 			host := terminals.New(nil)
 			e := open(t, setup{requests: host.Requests()})
 			e.answer(allowOnce)
-			ended := make(chan error, 1)
-			go func() {
-				_, err := e.client.Prompt(t.Context(), e.id,
-					sdk.TextBlock(modelserver.Prompt("Run.", run("echo begun; exec sleep 1000"))))
-				ended <- err
-			}()
+			ended := e.begin("Run.", run("echo begun; exec sleep 1000"))
 			require.Eventually(t, func() bool { return len(host.Asked()) == 1 }, patience, time.Millisecond)
 			e.call(method, map[string]any{"cwd": e.setup.roots[0], "mcpServers": []any{}})
 			<-ended

@@ -223,12 +223,10 @@ func TestTypeScriptServerSamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			e.mu.Lock()
-			e.onAsk = func(context.Context, question) decision {
+			e.decide(func(context.Context, question) decision {
 				asked++
 				return c.answers[asked-1]
-			}
-			e.mu.Unlock()
+			})
 			from := len(e.model.Requests())
 			r := e.prompt("Ask.", order, modelserver.Say("Done asking."))
 			require.Equal(t, len(c.answers), asked)

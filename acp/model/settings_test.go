@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -181,12 +180,7 @@ func TestSettings(t *testing.T) {
 
 	t.Run("settings can be changed during a turn", func(t *testing.T) {
 		e := opened(t)
-		ended := make(chan error, 1)
-		go func() {
-			_, err := e.client.Prompt(t.Context(), e.id,
-				sdk.TextBlock(modelserver.Prompt("Wait.", modelserver.Wait())))
-			ended <- err
-		}()
+		ended := e.begin("Wait.", modelserver.Wait())
 		require.NoError(t, e.model.Waiting(t.Context()))
 		e.call("session/set_mode", map[string]any{"modeId": "plan"})
 		require.Equal(t,

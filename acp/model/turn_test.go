@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,37 +81,9 @@ func TestEmptyAnswers(t *testing.T) {
 }
 
 // thoughtsBetweenCalls is an answer of Claude that thinks again before its second call.
-const thoughtsBetweenCalls = `data: {"type":"message_start","message":{"usage":{"input_tokens":1}}}
-
-data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"One","signature":"s1"}}
-
-data: {"type":"content_block_stop","index":0}
-
-data: {"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"toolu_1","name":"read_file","input":{"path":"a.txt"}}}
-
-data: {"type":"content_block_stop","index":1}
-
-data: {"type":"content_block_start","index":2,"content_block":{"type":"thinking","thinking":"Two","signature":"s2"}}
-
-data: {"type":"content_block_stop","index":2}
-
-data: {"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"toolu_2","name":"read_file","input":{"path":"a.txt"}}}
-
-data: {"type":"content_block_stop","index":3}
-
-data: {"type":"content_block_start","index":4,"content_block":{"type":"redacted_thinking","data":"three"}}
-
-data: {"type":"content_block_stop","index":4}
-
-data: {"type":"content_block_start","index":5,"content_block":{"type":"tool_use","id":"toolu_3","name":"read_file","input":{"path":"b.txt"}}}
-
-data: {"type":"content_block_stop","index":5}
-
-data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}
-
-data: {"type":"message_stop"}
-
-`
+//
+//go:embed testdata/thoughts-between-calls.sse
+var thoughtsBetweenCalls string
 
 // What the model thought between its calls goes back between them, also after a restart.
 //
