@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -234,11 +232,7 @@ func TestIdleProcess(t *testing.T) {
 		h, mark := marked(t, abilities{Load: true}, options)
 		v := h.connect()
 		busy := v.open(roots(t, 1))
-		ended := make(chan error, 1)
-		go func() {
-			_, err := v.Prompt(context.Background(), busy.ID, sdk.TextBlock("hang"))
-			ended <- err
-		}()
+		ended := v.begin(busy.ID, "hang")
 		v.until("agent hanging")
 		other, otherMark := marked(t, abilities{}, options)
 		w := other.connect()
@@ -249,7 +243,7 @@ func TestIdleProcess(t *testing.T) {
 		}
 		require.Len(t, mark.Processes(), 2, "during a turn")
 		require.NoError(t, v.Cancel(t.Context(), busy.ID))
-		require.NoError(t, <-ended)
+		require.Equal(t, "cancelled", <-ended)
 		requireProcesses(t, 1, mark)
 		require.Len(t, otherMark.Processes(), 2, "if the agent cannot load sessions")
 		require.Equal(t, "agent N:one", w.prompt(unloadable.ID, "one"))

@@ -556,6 +556,19 @@ func (v *testClient) prompt(id, word string) string {
 	return strings.Join(v.shown(), "")
 }
 
+// begin sends a prompt, and returns the reason for which its turn ends, or its error.
+func (v *testClient) begin(id, word string) <-chan string {
+	ended := make(chan string, 1)
+	go func() {
+		end, err := v.Prompt(context.WithoutCancel(v.h.t.Context()), id, sdk.TextBlock(word))
+		if err != nil {
+			end.StopReason = sdk.StopReason(err.Error())
+		}
+		ended <- string(end.StopReason)
+	}()
+	return ended
+}
+
 func (h *system) history(id string) []string {
 	var words []string
 	for u, err := range sessionstore.WithoutEnds(h.store.History(h.t.Context(), sessionstore.ID(id))) {

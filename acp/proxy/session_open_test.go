@@ -240,7 +240,7 @@ func testNotOpenedOnce(
 	v.shownBeforeNotice()
 	require.Equal(t, "agent N:~one+~two+~three+four", v.prompt(s.ID, "four"))
 	require.NoError(t, os.Remove(a.Why))
-	go func() { _, _ = v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang")) }()
+	v.begin(s.ID, "hang")
 	v.until("agent hanging")
 	v.load(s.ID, first)
 	require.Subset(t, v.shown(), []string{"user three", "agent N:~one+~two+three", "user four"})
@@ -394,24 +394,14 @@ func TestFailedLoadDuringTurn(t *testing.T) {
 	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "the session is unchanged")
 
 	// A load with missing roots fails before the turn is stopped.
-	type ending struct {
-		reason string
-		err    error
-	}
-	ended := make(chan ending, 1)
-	go func() {
-		end, err := v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang"))
-		ended <- ending{string(end.StopReason), err}
-	}()
+	ended := v.begin(s.ID, "hang")
 	v.until("agent hanging")
 	_, err = v.LoadSession(t.Context(), s.ID,
 		client.Setup{Roots: with(first, first.Cwd().String()+"/missing")})
 	require.Error(t, err)
 	require.Empty(t, ended)
 	require.NoError(t, v.Cancel(t.Context(), s.ID))
-	end := <-ended
-	require.NoError(t, end.err)
-	require.Equal(t, "cancelled", end.reason)
+	require.Equal(t, "cancelled", <-ended)
 }
 
 // Clause A12.
@@ -420,18 +410,11 @@ func TestLoadDuringTurn(t *testing.T) {
 	first := roots(t, 0)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
-	ended := make(chan error, 1)
-	go func() {
-		end, err := v.Prompt(context.Background(), s.ID, sdk.TextBlock("hang"))
-		if err == nil && end.StopReason != sdk.StopReasonCancelled {
-			err = errors.New("it ended " + string(end.StopReason))
-		}
-		ended <- err
-	}()
+	ended := v.begin(s.ID, "hang")
 	v.until("agent hanging")
 	v.shown()
 	v.load(s.ID, first)
-	require.NoError(t, <-ended)
+	require.Equal(t, "cancelled", <-ended)
 	require.Equal(t, []string{"user one", "agent N:one", "user hang", "agent hanging"}, v.shown())
 	got := methods(h.received())
 	require.Less(t, slices.Index(got, "session/cancel"), slices.Index(got, "session/load"),
@@ -719,18 +702,14 @@ func TestForkDuringTurn(t *testing.T) {
 	first := roots(t, 1)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
-	ended := make(chan error, 1)
-	go func() {
-		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("hang"))
-		ended <- err
-	}()
+	ended := v.begin(s.ID, "hang")
 	require.Eventually(t, func() bool { return len(h.history(s.ID)) == 4 }, patience, 1e6,
 		"the turn is running")
 	fork, err := v.ForkSession(t.Context(), s.ID, client.Setup{Roots: first})
 	require.NoError(t, err)
 	require.Equal(t, "agent N:~one+two", v.prompt(fork.ID, "two"))
 	require.NoError(t, v.Cancel(t.Context(), s.ID))
-	require.NoError(t, <-ended)
+	require.Equal(t, "cancelled", <-ended)
 }
 
 func TestLoginHint(t *testing.T) {

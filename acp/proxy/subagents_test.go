@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/txtar"
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
@@ -123,69 +124,25 @@ const closed = "await session/close\n" + `answer session/close {}` + "\n"
 
 const declared = `{"subagents":{}}`
 
-// familyScript is a turn with a child and a grandchild, and what the child does after it.
-const familyScript = `,"title":"Finder","state":{"state":"running"},"capabilities":{"cancel":{}}`
-
-func family() string {
-	return capable + opened + "await session/prompt\n" +
-		announce("child-1", "kid", familyScript) +
-		say("kid", chunkOf("looking")) +
-		announce("kid", "grandkid", "") +
-		say("kid", `{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"kid",`+
-			`"recipientSessionId":"grandkid","x": 1.0}`) +
-		say("grandkid", `{"sessionUpdate":"session_message","messageId":"m",`+
-			`"senderSessionId":"kid","recipientSessionId":"grandkid"}`) +
-		say("kid", `{"sessionUpdate":"session_message","messageId":"n","senderSessionId":"kid",`+
-			`"recipientSessionId":"child-1"}`) +
-		say("child-1", `{"sessionUpdate":"tool_call","toolCallId":"t","title":"Tool",`+
-			`"content":[{"type":"session","sessionId":"kid"}]}`) +
-		say("child-1", `{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`) +
-		`send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":` +
-		`{"sessionId":"grandkid","toolCall":{"toolCallId":"t","title":"Edit"},"options":` +
-		`[{"optionId":"y","name":"Yes","kind":"allow_once"}]}}` + "\nawait reply 1\n" +
-		`send {"jsonrpc":"2.0","id":2,"method":"elicitation/create","params":{"sessionId":"kid",` +
-		`"mode":"form","message":"?"}}` + "\nawait reply 2\n" +
-		answered + say("kid", chunkOf("still here")) +
-		"await session/cancel\n" +
-		announce("child-1", "kid", `,"state":{"state":"idle","stopReason":"cancelled"}`) + closed
-}
-
-// familySeen is what a client sees of it before the cancel.
-func familySeen() []string {
-	update := func(id, update string) string {
-		return `{"sessionId":"` + id + `","update":` + update + `}`
-	}
-	message := func(in, id, from, to, more string) string {
-		return update(in, `{"sessionUpdate":"session_message","messageId":"`+id+
-			`","senderSessionId":"`+from+`","recipientSessionId":"`+to+`"`+more+`}`)
-	}
-	return []string{
-		update("P", `{"sessionUpdate":"subagent_update","sessionId":"C1"`+familyScript+`}`),
-		update("C1", chunkOf("looking")),
-		update("C1", `{"sessionUpdate":"subagent_update","sessionId":"C2"}`),
-		message("C1", "m", "C1", "C2", `,"x": 1.0`),
-		message("C2", "m", "C1", "C2", ""),
-		message("C1", "n", "C1", "P", ""),
-		update("P", `{"sessionUpdate":"tool_call","toolCallId":"t","title":"Tool",`+
-			`"content":[{"type":"session","sessionId":"C1"}]}`),
-		update("P", `{"sessionUpdate":"tool_call_update","toolCallId":"t","status":"completed"}`),
-		`permission {"sessionId":"C2","toolCall":{"toolCallId":"t","title":"Edit"},"options":` +
-			`[{"optionId":"y","name":"Yes","kind":"allow_once"}]}`,
-		`elicitation {"sessionId":"C1","mode":"form","message":"?"}`,
-		update("C1", chunkOf("still here")),
-	}
+// family returns the parts of testdata/family.txtar: the agent's script, and what a client sees.
+func family(t *testing.T) (script string, seen []string) {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/family.txtar")
+	require.NoError(t, err)
+	return string(archive.Files[0].Data), strings.Split(strings.TrimSpace(string(archive.Files[1].Data)), "\n")
 }
 
 // Clause A36. What children do reaches the client in order, under ids of ours, in the turn and
 // after it; a cancel of theirs reaches the agent.
 func TestSubagents(t *testing.T) {
 	store := memstore.New(t)
-	v := subagents(t, store, family(),
+	script, seen := family(t)
+	v := subagents(t, store, script,
 		`{"subagents":{},"elicitation":{"form":{}}}`)
 	s := v.open(roots(t, 0))
 	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
-	require.Equal(t, familySeen(), v.next(len(familySeen())))
+	require.Equal(t, seen, v.next(len(seen)))
 	require.NoError(t, v.Cancel(t.Context(), v.idOf("C2"))) // it may not be cancelled
 	require.NoError(t, v.Cancel(t.Context(), v.idOf("C1")))
 	require.Equal(t, []string{`{"sessionId":"P","update":{"sessionUpdate":"subagent_update",` +
@@ -215,19 +172,20 @@ func TestSubagents(t *testing.T) {
 // more of a child that was working.
 func TestSubagentsAfterLoad(t *testing.T) {
 	store, roots := memstore.New(t), roots(t, 0)
-	script, _, _ := strings.Cut(family(), "await session/cancel\n")
+	script, seen := family(t)
+	script, _, _ = strings.Cut(script, "await session/cancel\n")
 	v := subagents(t, store, script+closed, `{"subagents":{},"elicitation":{"form":{}}}`)
 	s := v.open(roots)
 	_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("go"))
 	require.NoError(t, err)
-	v.next(len(familySeen()))
+	v.next(len(seen))
 	require.NoError(t, v.CloseSession(t.Context(), s.ID))
 
 	again := subagents(t, store, plain+opened, declared)
 	again.load(s.ID, roots)
 	want := []string{`{"sessionId":"P","update":{"sessionUpdate":"user_message_chunk",` +
 		`"content":{"text":"go","type":"text"}}}`}
-	for _, line := range familySeen() {
+	for _, line := range seen {
 		switch {
 		case strings.HasPrefix(line, "permission "): // the tool call that it was about
 			want = append(want, `{"sessionId":"C2","update":{"sessionUpdate":"tool_call",`+
