@@ -156,35 +156,17 @@ func TestKey(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	for name, test := range map[string]struct {
-		api  API
-		path string
-		body string
-		want []string
-	}{
-		"OpenAI": {OpenAI, "/models",
-			`{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}`,
-			[]string{"a", "b"}},
-		"Anthropic": {Anthropic, "/v1/models",
-			`{"data":[{"type":"model","id":"c"}],"has_more":false}`, []string{"c"}},
-		"none": {OpenAI, "/models", `{"object":"list","data":null}`, nil},
-		"a list only": {OpenAI, "/models", ` [{"id":"a","object":"model"},{"id":"b"}]`,
-			[]string{"a", "b"}},
-		"models": {OpenAI, "/models", `{"models":[{"name":"a","model":"x"},{"id":"b","name":"B"}]}`,
-			[]string{"a", "b"}},
-		"an empty list": {Anthropic, "/v1/models", `[]`, nil},
-		"no error": {OpenAI, "/models", `{"code":0,"message":"Success","error":null,"data":[{"id":"a"}]}`,
-			[]string{"a"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			names, err := asking(t, test.api, func(w http.ResponseWriter, r *http.Request) {
-				if got := r.Method + " " + r.URL.Path; got != "GET "+test.path {
+	for _, record := range records(t, "lists.txt") {
+		t.Run(record[0], func(t *testing.T) {
+			api, path, _ := strings.Cut(record[1], " ")
+			names, err := asking(t, API(api), func(w http.ResponseWriter, r *http.Request) {
+				if got := r.Method + " " + r.URL.Path; got != "GET "+path {
 					t.Errorf("got %s", got)
 				}
-				status(200, test.body)(w, r)
+				status(200, record[2])(w, r)
 			}).List(t.Context())
 			require.NoError(t, err)
-			require.Equal(t, test.want, names)
+			require.Equal(t, strings.Join(record[3:], ""), strings.Join(names, " "))
 		})
 	}
 	_, err := asking(t, OpenAI, status(200, "<html>")).List(t.Context())
