@@ -3,9 +3,11 @@ package model
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -19,75 +21,26 @@ import (
 )
 
 func TestPromptParts(t *testing.T) {
-	block := func(members ...any) backend.Raw { return backend.Raw(arguments(members...)) }
-	text := func(s string) backend.Raw { return block("type", "text", "text", s) }
-	resource := func(members ...any) backend.Raw {
-		return block("type", "resource", "resource", backend.Raw(arguments(members...)))
-	}
-	link := block("type", "resource_link", "name", "a.go", "uri", "file:///dir/a%20b.go#L3")
 	large := append(slices.Clone(onePixel), make([]byte, 4_000_000)...)
-	for name, c := range map[string]struct {
-		blocks []backend.Raw
-		want   []llm.Part
-		call   [2]string // name and arguments
-	}{
-		"text": {[]backend.Raw{text("Hi")}, []llm.Part{llm.Text("Hi")}, [2]string{}},
-		"nothing": {[]backend.Raw{text(" ")},
-			[]llm.Part{llm.Text("(The user's message is empty.)")}, [2]string{}},
-		"a linked file": {[]backend.Raw{text("see"), link},
-			[]llm.Part{llm.Text("see"), llm.Text("[The user refers to the file /dir/a b.go (L3)]")},
-			[2]string{}},
-		"another link": {[]backend.Raw{block("type", "resource_link", "name", "docs", "uri",
-			"https://example.org")},
-			[]llm.Part{llm.Text("[The user refers to docs, https://example.org]")}, [2]string{}},
-		"an embedded file": {[]backend.Raw{resource("uri", "file:///dir/a.go", "text",
-			"```\nx\n")},
-			[]llm.Part{llm.Text("[The user attached /dir/a.go]\n````\n```\nx\n````\n")},
-			[2]string{}},
-		"an embedded image": {[]backend.Raw{resource("uri", "file:///a.png", "mimeType",
-			"image/png", "blob", base64.StdEncoding.EncodeToString(onePixel))},
-			[]llm.Part{llm.Media{MediaType: "image/png", Data: onePixel}}, [2]string{}},
-		"a document": {[]backend.Raw{resource("uri", "file:///a.pdf", "mimeType", llm.PDF,
-			"blob", base64.StdEncoding.EncodeToString([]byte(document)))},
-			[]llm.Part{llm.Media{MediaType: llm.PDF, Data: []byte(document)}}, [2]string{}},
-		"a damaged document": {[]backend.Raw{resource("mimeType", llm.PDF, "blob", "?")},
-			[]llm.Part{llm.Text("[The user attached a document, which was left out: it is not a " +
-				"PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
-		"other binary data": {[]backend.Raw{resource("uri", "file:///a.zip", "blob", "aW1hZ2U=")},
-			[]llm.Part{llm.Text("[The user attached file:///a.zip, which is not text and was " +
-				"left out.]")}, [2]string{}},
-		"a damaged image": {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data",
-			"?")}, []llm.Part{llm.Text("[The user attached an image, which was left out: it is " +
-			"not a PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
-		"a drawing": {[]backend.Raw{block("type", "image", "mimeType", "image/svg+xml",
-			"data", "PHN2Zy8+")},
-			[]llm.Part{llm.Text("[The user attached an image, which was left out: it is not a " +
-				"PNG, JPEG, GIF or WebP image or a PDF document.]")}, [2]string{}},
-		"another type": {[]backend.Raw{block("type", "image", "mimeType", "image/jpeg",
-			"data", base64.StdEncoding.EncodeToString(onePixel))},
-			[]llm.Part{llm.Media{MediaType: "image/png", Data: onePixel}}, [2]string{}},
-		"a large image": {[]backend.Raw{block("type", "image", "mimeType", "image/png", "data",
-			base64.StdEncoding.EncodeToString(large))},
-			[]llm.Part{llm.Text("[The user attached an image, which was left out: it has 4000067 " +
-				"bytes, the limit is 3500000 bytes.]")}, [2]string{}},
-		"audio": {[]backend.Raw{block("type", "audio", "data", "aa")},
-			[]llm.Part{llm.Text("[The user attached a block of type audio, which was left out.]")},
-			[2]string{}},
-		"a command": {[]backend.Raw{text("/greet  Bob\nand Ann")},
-			[]llm.Part{llm.Text("/greet  Bob\nand Ann")}, [2]string{"greet", "Bob\nand Ann"}},
-		"a command of ours": {[]backend.Raw{link, text("/compact the names")},
-			[]llm.Part{llm.Text("[The user refers to the file /dir/a b.go (L3)]")},
-			[2]string{"compact", "the names"}},
-		"the adapter's": {[]backend.Raw{text("/roots")}, nil, [2]string{"roots", ""}},
-		"a path": {[]backend.Raw{text("/usr/bin is a path")},
-			[]llm.Part{llm.Text("/usr/bin is a path")}, [2]string{"usr/bin", "is a path"}},
-		"after another text": {[]backend.Raw{text("One"), text("/compact")},
-			[]llm.Part{llm.Text("One")}, [2]string{"compact", ""}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			parts, call := promptParts(c.blocks)
-			require.Equal(t, c.want, parts)
-			require.Equal(t, c.call, [2]string{call.Name, call.Arguments})
+	for _, record := range records(t, filepath.Join("testdata", "prompts.txt")) {
+		t.Run(record[0], func(t *testing.T) {
+			var blocks []backend.Raw
+			require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(record[1], "LARGE",
+				base64.StdEncoding.EncodeToString(large))), &blocks))
+			parts, call := promptParts(blocks)
+			require.Equal(t, record[2], fmt.Sprintf("%q %q", call.Name, call.Arguments))
+			var got []string
+			for _, part := range parts {
+				switch p := part.(type) {
+				case llm.Text:
+					got = append(got, fmt.Sprintf("text %q", string(p)))
+				case llm.Media:
+					got = append(got, p.MediaType+" "+base64.StdEncoding.EncodeToString(p.Data))
+				default:
+					require.Fail(t, "another part", "%T", p)
+				}
+			}
+			require.Equal(t, record[3:], append([]string{}, got...))
 		})
 	}
 }
