@@ -199,41 +199,11 @@ func TestHostileCalls(t *testing.T) {
 	outside := dirtest.New(t, "secret.txt", "the secret")
 	root := dirtest.New(t, "a.txt", "a")
 	require.NoError(t, os.Symlink(outside, filepath.Join(root, "link")))
-	secret := filepath.Join(outside, "secret.txt")
+	names := strings.NewReplacer("OUTSIDE", filepath.ToSlash(outside), "PARENT", filepath.Base(outside))
 	e := open(t, setup{roots: []string{root}, requests: offered(t)})
-	for _, order := range []modelserver.Order{
-		modelserver.UseWith("read_file", arguments("path", secret)),
-		modelserver.UseWith("read_file",
-			arguments("path", "../"+filepath.Base(outside)+"/secret.txt")),
-		modelserver.UseWith("read_file", arguments("path", "link/secret.txt")),
-		modelserver.UseWith("read_files", arguments("paths", []string{secret})),
-		modelserver.UseWith("search", arguments("pattern", "secret", "path", outside)),
-		modelserver.UseWith("delete_file", arguments("path", secret)),
-		modelserver.UseWith("delete_file", arguments("path", "link/secret.txt")),
-		modelserver.UseWith("write_file", arguments("path", secret, "content", "x")),
-		modelserver.UseWith("edit_file", arguments("path", "link/secret.txt", "old_text", "the",
-			"new_text", "no")),
-		modelserver.UseWith("move_file", arguments("path", "a.txt", "to",
-			filepath.Join(outside, "a.txt"))),
-		modelserver.UseWith("move_file", arguments("path", secret, "to", "stolen.txt")),
-		modelserver.UseWith("create_directory", arguments("path", filepath.Join(outside, "d"))),
-		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", outside)),
-		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", "link")),
-		modelserver.UseWith("run_command", arguments("command", "rm -rf *", "cwd", "a.txt")),
-		modelserver.UseWith("run_command", arguments("command", "echo \u202egnp.exe")),
-		modelserver.UseWith("run_command", arguments("command", "./build\u200d.sh")),
-		modelserver.UseWith("run_command", arguments("command", "./build\ufe0f.sh")),
-		modelserver.UseWith("run_command", arguments("command", "git\u00a0status")),
-		modelserver.UseWith("run_command", arguments("command", "echo", "timeout_seconds", 100000)),
-		modelserver.UseWith("run_command", arguments("command", "")),
-		modelserver.UseWith("run_command", arguments("command", "echo", "Command", "rm -rf *")),
-		modelserver.UseWith("run_command", arguments("command", "echo", "env",
-			[]string{"LD_PRELOAD=x"})),
-		modelserver.UseWith("read_file", arguments("path", secret, "roots", []string{"/"})),
-		modelserver.UseWith("read_file", `{"path":"a.txt","path":"`+secret+`"}`),
-		modelserver.UseWith("read_file", `{"path":`),
-		modelserver.UseWith("read_file", `["a.txt"]`),
-	} {
+	for _, line := range records(t, filepath.Join("testdata", "hostile.txt"))[0] {
+		tool, arguments, _ := strings.Cut(names.Replace(line), " ")
+		order := modelserver.UseWith(tool, arguments)
 		r := e.prompt("Go.", order) // nobody is asked
 		require.Equal(t, modelserver.Done, r.text(), order)
 		require.Len(t, r.calls(), 1)
