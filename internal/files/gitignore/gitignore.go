@@ -3,7 +3,7 @@
 // It reads no files. A caller that walks a tree parses each .gitignore with [Parse] and keeps a
 // [Matcher] for each directory: [NewMatcher] for the top, [Matcher.Enter] for a directory below,
 // which inherits and adds rules. A Matcher decides about the entries of its directory, one name at
-// a time, in a few comparisons.
+// a time.
 //
 //	top := gitignore.NewMatcher(gitignore.Parse(rules), gitignore.Parse(infoExclude))
 //	if top.Match("build", gitignore.Directory) == gitignore.Ignored {
@@ -104,28 +104,13 @@ func (m *Matcher) Match(name string, kind Kind) Verdict {
 	return Undecided
 }
 
-// Rules are the rules of one file, such as a .gitignore. They are immutable and safe for concurrent
-// use. A nil *Rules is empty.
-type Rules struct {
-	// names holds the rules that are one literal name, by that name.
-	names map[string]lastRules
-	// endings holds rules like "*.log", by the ending. An ending has exactly one dot, at its
-	// beginning, so that a name has at most one.
-	endings map[string]lastRules
-	// rest holds all others, in file order.
-	rest []rule
-}
-
-// lastRules holds the last of the rules that match the same names: the last for any entry, and the
-// last for directories only. Either may be nil.
-type lastRules struct {
-	any, directory *rule
-}
+// Rules are the rules of one file, such as a .gitignore, in its order. They are immutable and safe
+// for concurrent use. A nil *Rules is empty.
+type Rules struct{ all []rule }
 
 // rule is one line.
 type rule struct {
 	pattern
-	order   int32   // position in the file: the last matching rule decides
 	verdict Verdict // Ignored, or Included if the line begins with "!"
 	kind    Kind    // Directory if the line ends with "/": it matches nothing else
 }
@@ -135,12 +120,9 @@ type rule struct {
 func Parse(data []byte) *Rules {
 	rules := &Rules{}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	order := int32(0)
 	for line := range bytes.Lines(data) {
 		if r, ok := parseLine(line); ok {
-			r.order = order
-			order++
-			rules.add(r)
+			rules.all = append(rules.all, r)
 		}
 	}
 	return rules
@@ -184,81 +166,19 @@ func trimSpaces(line []byte) []byte {
 	return line[:end]
 }
 
-func (r *Rules) add(one rule) {
-	ending, any := strings.CutPrefix(one.glob, "*")
-	switch {
-	case one.scope == nameScope && one.glob == "":
-		addLast(&r.names, one.begin, one)
-	case one.scope == nameScope && one.begin == "" && any &&
-		strings.LastIndexByte(ending, '.') == 0 && !strings.ContainsAny(ending, special):
-		addLast(&r.endings, ending, one)
-	default:
-		r.rest = append(r.rest, one)
-	}
-}
-
-func addLast(to *map[string]lastRules, text string, one rule) {
-	if *to == nil {
-		*to = make(map[string]lastRules)
-	}
-	l := (*to)[text]
-	if one.kind == Directory {
-		l.directory = &one
-	} else {
-		l.any = &one
-	}
-	(*to)[text] = l
-}
-
-func (r *Rules) empty() bool {
-	return r == nil || len(r.names) == 0 && len(r.endings) == 0 && len(r.rest) == 0
-}
+func (r *Rules) empty() bool { return r == nil || len(r.all) == 0 }
 
 // match returns the verdict of the last rule that matches the entry name, which has this path from
 // the rules' directory. It takes no more than about the steps that are left.
 func (r *Rules) match(path, name string, kind Kind, left *steps) Verdict {
-	var last *rule
-	if len(r.names) > 0 {
-		last = r.names[name].last(kind)
-	}
-	if len(r.endings) > 0 {
-		if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
-			last = later(last, r.endings[name[dot:]].last(kind))
-		}
-	}
-	for i := len(r.rest) - 1; i >= 0; i-- {
-		one := &r.rest[i]
-		if last != nil && one.order < last.order || *left <= 0 {
-			break
-		}
-		if one.kind == Directory && kind != Directory {
-			continue
-		}
-		text := name
+	for i := len(r.all) - 1; i >= 0 && *left > 0; i-- {
+		one, text := &r.all[i], name
 		if one.scope == pathScope {
 			text = path
 		}
-		if one.matches(text, left) {
+		if (kind == Directory || one.kind != Directory) && one.matches(text, left) {
 			return one.verdict
 		}
 	}
-	if last == nil {
-		return Undecided
-	}
-	return last.verdict
-}
-
-func (l lastRules) last(kind Kind) *rule {
-	if kind != Directory {
-		return l.any
-	}
-	return later(l.any, l.directory)
-}
-
-// later returns the rule that comes later in the file. Either may be nil.
-func later(a, b *rule) *rule {
-	if a == nil || b != nil && b.order > a.order {
-		return b
-	}
-	return a
+	return Undecided
 }
