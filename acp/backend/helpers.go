@@ -25,10 +25,10 @@ func NewUpdate(u any) Update {
 
 // Text returns an update with a piece of the agent's answer. Unlike the SDK's type it leaves <, >
 // and & in text as they are.
-func Text(text string) Update { return chunk(sessionstore.AgentMessageChunk, text) }
+func Text(text string) Update { return MetaChunk(sessionstore.AgentMessageChunk, text, nil) }
 
 // Thought returns an update with a piece of what the agent thinks, as Text does.
-func Thought(text string) Update { return chunk(sessionstore.AgentThoughtChunk, text) }
+func Thought(text string) Update { return MetaChunk(sessionstore.AgentThoughtChunk, text, nil) }
 
 // Note returns an update with a message to the user that is not from the agent. A model is not told
 // about it, and does not take it for its own words when the session is restored.
@@ -56,12 +56,22 @@ func WarningMessage(u Update) (message Update, ok bool) {
 	return message, err == nil && message.Kind == sessionstore.AgentMessageChunk
 }
 
-// MetaChunk returns an update with a piece of text. Its _meta has ours as the member acp-agent.
+// MetaChunk returns an update with a piece of text. Its _meta has ours, unless that is nil, as the
+// member acp-agent.
 func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
-	return NewUpdate(map[string]any{
-		"sessionUpdate": kind, "_meta": map[string]any{"acp-agent": ours},
-		"content": map[string]string{"type": "text", "text": text},
-	})
+	var u struct {
+		Kind    sessionstore.Kind `json:"sessionUpdate"`
+		Meta    map[string]any    `json:"_meta,omitempty"`
+		Content struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		} `json:"content"`
+	}
+	u.Kind, u.Content.Type, u.Content.Text = kind, "text", text
+	if ours != nil {
+		u.Meta = map[string]any{"acp-agent": ours}
+	}
+	return Update{Kind: kind, Raw: Encode(map[string]any{"update": u})}
 }
 
 // ChunkText returns the text of a message chunk, "" for other content.
@@ -91,21 +101,6 @@ func FoundMeta(dir string) map[string]any {
 // for any other entry.
 func FoundDir(entry Raw) string {
 	return strictjson.FindText(entry, "_meta", "acp-agent", "foundDir")
-}
-
-func chunk(kind sessionstore.Kind, text string) Update {
-	var params struct {
-		Update struct {
-			Kind    sessionstore.Kind `json:"sessionUpdate"`
-			Content struct {
-				Type string `json:"type"`
-				Text string `json:"text"`
-			} `json:"content"`
-		} `json:"update"`
-	}
-	params.Update.Kind = kind
-	params.Update.Content.Type, params.Update.Content.Text = "text", text
-	return Update{Kind: params.Update.Kind, Raw: Encode(params)}
 }
 
 // Encode returns value as JSON, with <, > and & as they are. It panics if value cannot be encoded.

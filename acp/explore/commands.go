@@ -42,14 +42,6 @@ func builtins() []command {
 	}
 }
 
-// announced returns the command as it is announced.
-func (c command) announced() sdk.AvailableCommand {
-	return backend.NewCommand(c.name, c.description, c.input)
-}
-
-// builtinNames returns the names of the built-in commands and of the adapter's, which are reserved.
-func builtinNames() []string { return backend.OwnCommands(Kind) }
-
 // commandTurn answers one prompt.
 type commandTurn struct {
 	*explorerSession
@@ -92,7 +84,7 @@ func (t *commandTurn) runCommand(ctx context.Context, p prompt) error {
 			return c.run(t, ctx, p)
 		}
 	}
-	offered, _ := t.host.Catalog().SlashCommands(builtinNames()...)
+	offered, _ := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	for _, c := range offered {
 		if c.Name == p.command {
 			return t.showArtifact(ctx, c.Artifact, p.text)
@@ -134,7 +126,7 @@ func helpText() string {
 func (s *explorerSession) announceCommands(ctx context.Context, to backend.Updates) error {
 	var own []sdk.AvailableCommand
 	for _, c := range builtins() {
-		own = append(own, c.announced())
+		own = append(own, backend.NewCommand(c.name, c.description, c.input))
 	}
 	return s.announced.Announce(ctx, s.host, to, own, s.limits.commands)
 }

@@ -26,7 +26,7 @@ func (t *commandTurn) listCommands(context.Context, prompt) error {
 // active.
 func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) error {
 	all := t.host.Catalog().Of(kind)
-	offered, taken := t.host.Catalog().SlashCommands(builtinNames()...)
+	offered, taken := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	called := make(map[string]string)
 	for _, c := range offered {
 		called[c.Artifact.Path] = "called by /" + c.Name
