@@ -60,12 +60,6 @@ func (h *Host) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// matches reports whether h stands for t.
-func (h Host) matches(t Target) bool {
-	usual := h.target.port == 0 && t.isUsual()
-	return (usual || h.target.port == t.port) && h.covers(Host{target: t})
-}
-
 // local returns the port of localhost that h stands for, if it names one.
 func (h Host) local() (port uint16, ok bool) {
 	here := h.target.name == localhost || slices.Contains(localAddrs(), h.target.addr)
@@ -160,7 +154,7 @@ func (hosts Hosts) String() string {
 // Allow reports whether t is in the list. The addresses of an allowed name must be checked by
 // allowAddr.
 func (hosts Hosts) Allow(t Target) bool {
-	return slices.ContainsFunc(hosts.List, func(h Host) bool { return h.matches(t) })
+	return hosts.contains(Host{target: t})
 }
 
 // LocalPorts returns the ports of localhost that are in the list.
