@@ -74,7 +74,7 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 		result.Prompts, err = sc.prompts(ctx)
 		return err
 	}
-	err := c.withScope(ctx, scoped(request, nil, ""), read)
+	err := c.withScope(ctx, scopedRequest{versioned: request}, read)
 	if errors.Is(err, errInputRequired) {
 		var sc *scope
 		if sc, err = c.server.openList(ctx, c.listed.Load()); err == nil {
@@ -92,9 +92,8 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 func (c *client) getPrompt(ctx context.Context,
 	r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
 	name, _ := ctx.Value(promptNameKey{}).(string)
-	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
-		"prompts/get", name, string(strictjson.Encode(r.Params.Arguments)))
-	request.needsFiles = true
+	identity := []string{"prompts/get", name, string(strictjson.Encode(r.Params.Arguments))}
+	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, true}
 	var result *mcp.GetPromptResult
 	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = sc.prompt(ctx, name, r.Params.Arguments)

@@ -70,8 +70,8 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 func (c *client) resourceHandler(mimeType string,
 	read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
-			"resources/read", r.Params.URI)
+		request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState,
+			[]string{"resources/read", r.Params.URI}, false}
 		var content string
 		err := c.withScope(ctx, request, func(sc *scope) (err error) {
 			content, err = read(ctx, sc)

@@ -159,8 +159,7 @@ var errInputRequired = errors.New("the client must be asked for its roots")
 
 // scopedRequest is a request that is served in the scope of its client.
 type scopedRequest struct {
-	revision     string
-	capabilities *mcp.ClientCapabilities
+	versioned
 	// responses answer the input requests of an earlier result, whose request state is state.
 	responses mcp.InputResponseMap
 	state     string
@@ -177,16 +176,6 @@ type versioned interface {
 	ClientCapabilities() *mcp.ClientCapabilities
 }
 
-// scoped returns r as a request that is served in the scope of its client. answers are its input
-// responses, and state their state.
-func scoped(r versioned, answers mcp.InputResponseMap, state string,
-	identity ...string) scopedRequest {
-	return scopedRequest{
-		revision: r.ProtocolVersion(), capabilities: r.ClientCapabilities(),
-		responses: answers, state: state, identity: identity,
-	}
-}
-
 // withScope calls use with the scope of a request. It returns errInputRequired if the client must
 // be asked first, and a *[jsonrpc.Error] if the request must be answered with that.
 func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope) error) error {
@@ -197,7 +186,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 		sc := c.server.openSession(ctx)
 		defer sc.close()
 		return use(sc)
-	case mcproots.IsModern(r.revision):
+	case mcproots.IsModern(r.ProtocolVersion()):
 		return c.withModernScope(ctx, r, use)
 	}
 	f := c.follower.Load()
@@ -222,7 +211,7 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	use func(*scope) error) error {
 	s := c.server
-	if r.capabilities == nil || r.capabilities.RootsV2 == nil {
+	if has := r.ClientCapabilities(); has == nil || has.RootsV2 == nil {
 		if r.needsFiles {
 			return &jsonrpc.Error{
 				Code: mcp.CodeMissingRequiredClientCapabilities,
@@ -241,7 +230,7 @@ func (c *client) withModernScope(ctx context.Context, r scopedRequest,
 	if !ok || r.state == "" {
 		return errInputRequired
 	}
-	s.warnDeprecated(r.revision)
+	s.warnDeprecated(r.ProtocolVersion())
 	list, ok := response.(*mcp.ListRootsResult)
 	if !ok {
 		return use(closedScope(sourceClient, "the client's answer is not a list of roots"))

@@ -96,9 +96,8 @@ func mediaContent(m *tools.Media) mcp.Content {
 // callTool calls call with the scope of a tools/call, or asks the client for its roots.
 func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool,
 	call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
-	request := scoped(r, r.Params.InputResponses, r.Params.RequestState,
-		"tools/call", r.Params.Name, string(r.Params.Arguments))
-	request.needsFiles = needsFiles
+	identity := []string{"tools/call", r.Params.Name, string(r.Params.Arguments)}
+	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, needsFiles}
 	var result *mcp.CallToolResult
 	err := c.withScope(ctx, request, func(sc *scope) (err error) {
 		result, err = call(sc)
