@@ -66,9 +66,6 @@ func Shorten(s string, max int) string {
 // that would break the line, reorder it or not be visible becomes one space, and a longer line ends
 // in "…".
 func Line(s string, max int) string {
-	if len(s) <= max && isPlainLine(s) {
-		return s
-	}
 	var line strings.Builder // reads no more of s than is shown
 	characters, gap := 0, false
 	for i, r := range s {
@@ -88,19 +85,6 @@ func Line(s string, max int) string {
 		characters, gap = characters+1, false
 	}
 	return line.String()
-}
-
-// isPlainLine reports whether s consists of ASCII words with single spaces between them, as most
-// lines do.
-func isPlainLine(s string) bool {
-	word := false // the last character belongs to one
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' || s[i] == ' ' && !word {
-			return false
-		}
-		word = s[i] != ' '
-	}
-	return word || s == ""
 }
 
 // Printable returns a file name, path or other identifier for display on one line. It is unchanged,
