@@ -50,8 +50,8 @@ func stringValue(raw json.RawMessage) (value string, ok bool) {
 	return value, json.Unmarshal(raw, &value) == nil
 }
 
-// response returns a response, without a newline.
-func response(id, result json.RawMessage) []byte {
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
+// response returns a response with a result or an error, as member says, without a newline.
+func response(id json.RawMessage, member string, value json.RawMessage) []byte {
+	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"`+member+`":`), value,
 		[]byte(`}`))
 }

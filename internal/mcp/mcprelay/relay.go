@@ -214,7 +214,7 @@ func (r *relay) editServerLine(line []byte) []byte {
 	}
 	switch {
 	case m.method == mcproots.ListMethod && m.id != nil:
-		if list := r.roots(); list != nil && r.server.queue(response(m.id, list)) {
+		if list := r.roots(); list != nil && r.server.queue(response(m.id, "result", list)) {
 			return nil
 		}
 		return line

@@ -32,7 +32,7 @@ func (r *relay) refuses(line []byte) bool {
 		m := parse(raw)
 		answer := failure(m.id, text)
 		if m.method == "tools/call" {
-			answer = response(m.id, strictjson.Encode(&mcp.CallToolResult{IsError: true,
+			answer = response(m.id, "result", strictjson.Encode(&mcp.CallToolResult{IsError: true,
 				Content: []mcp.Content{&mcp.TextContent{Text: text}}}))
 		}
 		if m.method != "" && m.id != nil && !r.client.queue(answer) {
@@ -130,7 +130,6 @@ func (r *relay) noteClaims(list json.RawMessage) {
 
 // failure returns a response with an error, without a newline.
 func failure(id json.RawMessage, text string) []byte {
-	message := strictjson.Encode(map[string]any{"code": jsonrpc.CodeInvalidParams, "message": text})
-	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"error":`), message,
-		[]byte(`}`))
+	return response(id, "error",
+		strictjson.Encode(map[string]any{"code": jsonrpc.CodeInvalidParams, "message": text}))
 }
