@@ -173,7 +173,7 @@ func (r *Rules) empty() bool { return r == nil || len(r.all) == 0 }
 func (r *Rules) match(path, name string, kind Kind, left *steps) Verdict {
 	for i := len(r.all) - 1; i >= 0 && *left > 0; i-- {
 		one, text := &r.all[i], name
-		if one.scope == pathScope {
+		if one.ofPath {
 			text = path
 		}
 		if (kind == Directory || one.kind != Directory) && one.matches(text, left) {

@@ -2,17 +2,12 @@ package gitignore
 
 import "strings"
 
-// scope says what a pattern is compared with.
-type scope uint8
-
-const (
-	nameScope scope = iota // the entry's name, at any depth below the rules' directory
-	pathScope              // the entry's path from the rules' directory
-)
-
 // pattern is a line without its "!" and its last "/".
 type pattern struct {
-	scope scope
+	// ofPath means that it is compared with the entry's path from the rules' directory, in place of
+	// its name.
+	ofPath bool
+
 	begin string // the literal beginning
 	glob  string // the rest: it is empty, or begins with a special character
 	end   string // the end of glob that is certainly literal, which is compared first
@@ -24,12 +19,12 @@ const special = `*?[\`
 // newPattern returns the pattern of a line that is not empty.
 func newPattern(line string) (p pattern) {
 	if strings.Contains(line, "/") {
-		p.scope = pathScope
+		p.ofPath = true
 		line = strings.TrimPrefix(line, "/")
 	}
 	name, anywhere := strings.CutPrefix(line, "**/")
 	if anywhere && name != "" && !strings.Contains(name, "/") {
-		p.scope, line = nameScope, name
+		p.ofPath, line = false, name
 	}
 	// Like git, take off the literal beginning before looking for globs, so that a "**" right after
 	// it counts as one at the beginning.
@@ -114,7 +109,7 @@ func (p *pattern) asterisksAt(i int, text string) asterisks {
 	one := len(p.glob)-len(rest) == i+1
 	inside := i > 0 && p.glob[i-1] != '/' // a name, so that they cannot stand for directories
 	switch {
-	case one || inside || p.scope == nameScope:
+	case one || inside || !p.ofPath:
 	case strings.HasPrefix(rest, "/"):
 		return asterisks{directories, rest[1:], text}
 	case rest == "", strings.HasPrefix(rest, `\/`):
