@@ -6,7 +6,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // limits bound the answers.
@@ -58,8 +57,6 @@ type explorerSession struct {
 	announced backend.Commands
 	mentions  discovery.Mentions // of instructions of directories, in answers
 }
-
-func (s *explorerSession) workspace() *workspace.Workspace { return s.host.Workspace() }
 
 // Prompt answers one prompt.
 func (s *explorerSession) Prompt(

@@ -81,7 +81,7 @@ func (t *commandTurn) readArgument(argument string) link {
 	if !ok {
 		return l
 	}
-	if _, err := t.workspace().Stat(argument); err == nil {
+	if _, err := t.host.Workspace().Stat(argument); err == nil {
 		return link{path: argument}
 	}
 	return l
@@ -91,7 +91,7 @@ func (t *commandTurn) readArgument(argument string) link {
 func (t *commandTurn) useTool(
 	ctx context.Context, name, title string, arguments map[string]any,
 ) error {
-	all, raw := tools.New(t.workspace(), tools.Options{}).Tools(), backend.Encode(arguments)
+	all, raw := tools.New(t.host.Workspace(), tools.Options{}).Tools(), backend.Encode(arguments)
 	tool := all[slices.IndexFunc(all, func(each tools.Tool) bool { return each.Name == name })]
 	call, err := t.Begin(sdk.ToolKind(tool.Kind), title, arguments)
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *commandTurn) useTool(
 		return t.Fail(call, text.Plain(err.Error())+".")
 	}
 	var places []sdk.ToolCallLocation
-	for _, p := range tool.Places(t.workspace(), raw) {
+	for _, p := range tool.Places(t.host.Workspace(), raw) {
 		places = append(places, backend.Locations(p.Ref.Path(), p.Line)...)
 	}
 	for _, f := range result.Found {
@@ -137,7 +137,7 @@ func (t *commandTurn) useTool(
 		}
 		return t.Quote(notes)
 	}
-	said := result.Text + t.mentions.Lines(ctx, t.workspace(), tools.Paths(raw)...)
+	said := result.Text + t.mentions.Lines(ctx, t.host.Workspace(), tools.Paths(raw)...)
 	return t.Quote(t.labelled(said))
 }
 

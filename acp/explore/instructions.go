@@ -41,7 +41,7 @@ func (t *commandTurn) describeFurther(path string, sources []discovery.Source) s
 		text.Code(text.Truncate(path, 200)) + ": "
 	if len(sources) == 0 {
 		intro += "none."
-		if candidate := tools.Elsewhere(t.workspace(), path); candidate != "" {
+		if candidate := tools.Elsewhere(t.host.Workspace(), path); candidate != "" {
 			return intro + " Did you mean " + text.Code("/instructions "+candidate) + "?"
 		}
 		return intro

@@ -33,13 +33,10 @@ func ownCommands() []slashCommand {
 	}
 }
 
-// reservedNames returns the names of commands that skills and commands of the roots cannot have.
-func reservedNames() []string { return backend.OwnCommands(Kind) }
-
 // isBuiltin reports whether a slash command is not for the model: the adapter or this package
 // answers it.
 func isBuiltin(slash prompts.Command) bool {
-	return slices.Contains(reservedNames(), slash.Name)
+	return slices.Contains(backend.OwnCommands(Kind), slash.Name)
 }
 
 // maxCommands is how many skills and commands of the roots are announced.
@@ -72,7 +69,7 @@ func (t *modelTurn) help(ctx context.Context, _ string) (backend.Raw, error) {
 		fmt.Fprintf(&b, "- %s: %s\n", text.Code(usage), c.Description)
 	}
 	var found []string
-	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
+	offered, _ := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	for _, c := range offered[:min(len(offered), maxCommands)] {
 		found = append(found, text.Code("/"+text.Printable(c.Name)))
 	}

@@ -161,7 +161,7 @@ func (t *modelTurn) prompt(ctx context.Context, params backend.Raw) (prompts.Com
 	if slash.Name == "" {
 		return slash, nil
 	}
-	offered, _ := t.host.Catalog().SlashCommands(reservedNames()...)
+	offered, _ := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	for _, c := range offered {
 		if c.Name == slash.Name {
 			return slash, t.expand(ctx, c.Artifact, slash.Arguments)
