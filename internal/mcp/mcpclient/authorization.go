@@ -218,7 +218,8 @@ func (a *authorizer) obtain(one *authorization, res *http.Response) error {
 		})
 	}
 	err := authorize()
-	if err != nil && !one.asked && a.lacksClient() {
+	none, _ := a.network.registration()
+	if err != nil && !one.asked && none && s.config.Policy.ClientID == "" {
 		err = errNotRegistered
 		if document := a.withDocument(ctx); document != nil {
 			handler = document

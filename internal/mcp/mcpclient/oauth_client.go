@@ -44,12 +44,6 @@ func (a *authorizer) newHandler(id, secret string) (*auth.AuthorizationCodeHandl
 	return auth.NewAuthorizationCodeHandler(c)
 }
 
-// lacksClient reports whether acp-agent must be registered by the user.
-func (a *authorizer) lacksClient() bool {
-	none, _ := a.network.registration()
-	return none && a.server.config.Policy.ClientID == ""
-}
-
 // withDocument makes the document of acp-agent itself the client for an authorization server that
 // registers none. It returns nil if the document cannot be used.
 func (a *authorizer) withDocument(ctx context.Context) *auth.AuthorizationCodeHandler {
