@@ -42,9 +42,14 @@ func (s *Scrubber) Add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.add(value)
-	s.addParts(strings.FieldsFunc(value, func(r rune) bool {
+	separates := func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r)
-	}))
+	}
+	for part := range strings.FieldsFuncSeq(value, separates) {
+		if !isWord(part) {
+			s.add(part)
+		}
+	}
 }
 
 // OfCommand returns a Scrubber with the secrets that a child process gets: in our environment, in
@@ -128,9 +133,11 @@ func (s *Scrubber) addURLsIn(text string) {
 	}
 }
 
-// add adds a value, also as it is written in JSON and in URLs.
+// add adds a value, also as it is written in JSON and in URLs, unless it is a date, such as the
+// revision of a protocol.
 func (s *Scrubber) add(value string) {
-	if len(value) < shortest || s.values[value] || isDate(value) {
+	_, notDate := time.Parse(time.DateOnly, value)
+	if len(value) < shortest || s.values[value] || notDate == nil {
 		return
 	}
 	if s.values == nil {
@@ -142,20 +149,6 @@ func (s *Scrubber) add(value string) {
 		value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value),
 	} {
 		s.values[written] = true
-	}
-}
-
-// isDate reports whether a value is a date, such as the revision of a protocol.
-func isDate(value string) bool {
-	_, err := time.Parse(time.DateOnly, value)
-	return err == nil
-}
-
-func (s *Scrubber) addParts(parts []string) {
-	for _, part := range parts {
-		if !isWord(part) {
-			s.add(part)
-		}
 	}
 }
 
