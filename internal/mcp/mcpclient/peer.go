@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -55,6 +56,7 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {
+				p.logPanic(v, method)
 				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
 					Message: "the client failed to handle " + method}
 			}
@@ -69,6 +71,13 @@ func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
 				Message: fmt.Sprintf("this client does not offer %s", method)}
 		}
 	}
+}
+
+// logPanic notes a panic, which is probably the SDK's at a malformed message. A server can cause any
+// number of them.
+func (p *peer) logPanic(value any, method string) {
+	p.options.Logger.Debug("panic", "method", method, "panic", fmt.Sprint(value),
+		"stack", string(debug.Stack()))
 }
 
 // offers reports whether the SDK handles a method for this client. Sampling and elicitation need a
@@ -106,6 +115,7 @@ func (p *peer) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {
+				p.logPanic(v, method)
 				err = errors.New("the server's response is malformed")
 			}
 		}()
