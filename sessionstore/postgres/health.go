@@ -32,13 +32,13 @@ func (s *Store) Check(ctx context.Context) (h Health, err error) {
 	d := s.database
 	h.Protected = d.protected()
 	err = s.core.Use(ctx, func() error {
-		err := d.pool.QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
+		err := d.pool.Load().QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
 			"current_setting('transaction_read_only')::boolean, row_security_active('sessions'), "+
 			"current_user FROM meta").
 			Scan(&h.Server, &h.Schema, &h.ReadOnly, &h.RowSecurity, &h.User)
 		start := time.Now()
 		if err == nil {
-			err = d.pool.Ping(ctx)
+			err = d.pool.Load().Ping(ctx)
 		}
 		h.RoundTrip = time.Since(start)
 		return err

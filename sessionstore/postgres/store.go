@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,7 +45,7 @@ type Store struct {
 type database struct {
 	config *pgxpool.Config
 	schema string
-	pool   *pgxpool.Pool // nil until it is open
+	pool   atomic.Pointer[pgxpool.Pool] // nil until it is open
 }
 
 // longestLoss is how long the database may be unreachable before calls fail: as long as a
@@ -110,7 +111,7 @@ func (d *database) Close() error {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		d.pool.Close()
+		d.pool.Load().Close()
 	}()
 	select {
 	case <-closed:
@@ -142,8 +143,8 @@ const connectionPause = 50 * time.Millisecond
 // Repeat implements [core.Database]. It repeats a transaction that failed because of others, of a
 // connection that was lost before its commit was sent, or of one that the database did not accept.
 func (d *database) Repeat(err error, tried int, _ time.Duration) (time.Duration, bool) {
-	if isLost(err) && d.pool != nil { // other connections are lost too
-		d.pool.Reset()
+	if pool := d.pool.Load(); isLost(err) && pool != nil { // other connections are lost too
+		pool.Reset()
 	}
 	if tried >= attempts || !mayRepeat(err) {
 		return 0, false
@@ -168,7 +169,7 @@ func (d *database) Open(ctx context.Context) error {
 		pool.Close()
 		return err
 	}
-	d.pool = pool
+	d.pool.Store(pool)
 	return nil
 }
 
@@ -248,7 +249,7 @@ const (
 func (d *database) Transact(
 	ctx context.Context, owner string, a core.Access, do func(core.Tx) error,
 ) error {
-	conn, err := d.pool.Acquire(ctx)
+	conn, err := d.pool.Load().Acquire(ctx)
 	if err != nil {
 		return err
 	}
