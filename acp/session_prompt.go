@@ -42,10 +42,11 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	}
 	limit := c.agent.turnLimit()
 	if q := c.home.queues.Find(params.id); q != nil {
-		if s := q.Active(); s != nil { // read once: the session may be closed meanwhile
+		opens := q.IsOpening(c) // only this read loop adds such requests
+		if s := q.Active(); s != nil {
 			if s.viewers.Has(c) {
 				params.viewed = s
-			} else if !q.IsOpening(c) {
+			} else if !opens && q.Active() == s { // it was not closed meanwhile
 				return jsonrpc.Fail(errNotActive(q.ID))
 			}
 			limit = s.agent.turnLimit()
