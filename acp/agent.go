@@ -22,7 +22,7 @@ type agent struct {
 	home       *home
 	connection *connection // whose capabilities the backend knows
 	remote     bool        // the client is not trusted with this machine
-	grants     Grants
+	grants     RemoteRights
 	log        *slog.Logger
 	backend    backend.Backend
 	base       context.Context // ends with the agent, after the connection's requests were answered
@@ -40,9 +40,9 @@ type agent struct {
 // newAgent returns an agent for the sessions of home. It keeps the values of ctx, not its
 // cancellation.
 func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
-	grants := Grants{Sessions: true, Account: true, Extensions: true}
+	grants := RemoteRights{Sessions: true, Account: true, Extensions: true}
 	if remote {
-		o, grants = o.forRemote(), o.RemoteGrants
+		o, grants = o.forRemote(), o.RemoteRights
 	}
 	a := &agent{options: o, owner: h.owner, home: h, remote: remote, grants: grants,
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),

@@ -19,7 +19,7 @@ const (
 // agentCapabilities returns the capabilities of the backend that the client is told, together with
 // the adapter's.
 func agentCapabilities(
-	given json.RawMessage, info backend.Info, g Grants,
+	given json.RawMessage, info backend.Info, g RemoteRights,
 ) (json.RawMessage, mcpTransports) {
 	if !strictjson.IsObject(given) {
 		given = json.RawMessage(`{}`)
@@ -54,7 +54,7 @@ func agentCapabilities(
 // the object, with a dot at its end, or "". The adapter refuses MCP servers of unknown types, and
 // does not know which ids, folders and servers the messages of an unknown capability for sessions
 // contain. The messages of others pass unread.
-func (g Grants) capabilities(object json.RawMessage, path string) json.RawMessage {
+func (g RemoteRights) capabilities(object json.RawMessage, path string) json.RawMessage {
 	table := protocol.AgentCapabilities()
 	for name, value := range members(object) {
 		at, offers := path+name, g.Extensions

@@ -157,7 +157,7 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 		const method = protocol.RequestPermission
 		asked := newQuestion(method, s.asker().addressed(method, q.Params()))
 		asked.ofTurn = true
-		got := s.viewers.ask(ctx, asked)()
+		got := s.viewers.poll(ctx, asked)()
 		answer, err := q.Answer(ctx, got.Result, got.Err)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

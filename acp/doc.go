@@ -73,6 +73,19 @@
 // about (access.go). A file outside that the backend wants to read is asked about and read in
 // outside_read.go, and so are all files of a restricted backend in restricted_files.go.
 //
+// # What shows an update
+//
+//	session.send         shows all viewers an update and records it, in the order given
+//	session.sendOutside  is send for what belongs to no turn; it keeps it until the session is active
+//	turnUpdates.send     is send for what belongs to a turn, until that is over or has sent too much
+//	session.show         shows all viewers what is not recorded
+//	session.showTo       shows one client what is not recorded, as opening.show does in a load
+//	viewers.showStored   shows all but one what is stored already, whatever the context says
+//	viewers.try, mark    show all but one what need not arrive
+//	connection.tell      tells one client something, however much waits for it
+//
+// All but the last end in connection.deliver, which leaves out what the client does not take.
+//
 // # Locks
 //
 // A goroutine that holds a lock takes only locks further down. The first four are held while the

@@ -131,7 +131,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) erro
 		c = acp.NewLines(in, out)
 	case "remote":
 		c, p.Remote = acp.NewLines(in, out), true
-		o.RemoteGrants = acp.Grants{Sessions: true, Account: true, Extensions: true}
+		o.RemoteRights = acp.RemoteRights{Sessions: true, Account: true, Extensions: true}
 		if root, err := workspace.ParseDir("/"); len(o.Workspace.Policy.Allow) == 0 && err == nil {
 			o.Workspace.Policy.Allow = []workspace.Dir{root}
 		}

@@ -34,7 +34,7 @@ type RequestEvent struct {
 }
 
 // RefusedEvent says that a message was not passed on to the backend, because a remote peer may not
-// send it; see [Options.RemoteGrants].
+// send it; see [Options.RemoteRights].
 type RefusedEvent struct {
 	// Method is the method as the client sent it, which can be any text.
 	Method string

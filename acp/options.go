@@ -69,9 +69,9 @@ type Options struct {
 	// prompt, for /diff. It is created when first needed. If it is empty, or the peer is remote,
 	// only what tool calls report is known.
 	SnapshotDir string
-	// RemoteGrants are the parts of the backend that a remote peer may use besides the sessions
+	// RemoteRights are the parts of the backend that a remote peer may use besides the sessions
 	// that it made through the adapter. Default: none.
-	RemoteGrants Grants
+	RemoteRights RemoteRights
 	// Permissions returns the user's rules for sessions with the working directory cwd; nil means
 	// that there are none. Then requests of the backend for permission reach the client unchanged.
 	// Otherwise the rules answer them, and the user can make further rules, which are kept in

@@ -27,7 +27,7 @@ import (
 
 // Questions for permission. Those of acp-agent's own come typed, with the action that they are
 // about ([backend.Question]); those of an agent come as JSON, and what it says about the action is
-// read once (session.readAction). session.ask asks the user if no rule decides.
+// read once (session.readAction). session.decideOrAsk asks the user if no rule decides.
 
 // Permissions are the user's rules about what backends may do without asking. Its fields:
 //
@@ -155,7 +155,7 @@ func (s *session) Ask(ctx context.Context, q backend.Question) (backend.Answer, 
 	if q.Action.Verb != "" {
 		r = s.rule(q.Action)
 	}
-	got := s.ask(ctx, s.asker(), asked, r)()
+	got := s.decideOrAsk(ctx, s.asker(), asked, r)()
 	switch {
 	case got.denied != nil:
 		return backend.Answer{}, got.denied
@@ -172,7 +172,7 @@ func (s *session) requestPermission(
 ) backend.Work {
 	q := newQuestion(protocol.RequestPermission, params)
 	r := s.ruleRequest(ctx, from, q)
-	wait := s.ask(ctx, from, q, r)
+	wait := s.decideOrAsk(ctx, from, q, r)
 	return func() (backend.Raw, error) {
 		got := wait()
 		if got.allows() && r.Effect == permission.Ask && r.Rule.String() != "" {
@@ -293,10 +293,12 @@ func (s *session) serverConfig(name string) string {
 	return found
 }
 
-// ask asks the user a question, unless the ruling answers it. Some agents mention a tool call only
+// decideOrAsk asks the user a question, unless the ruling answers it. Some agents mention a tool call only
 // there, and say nothing more about one that was rejected. Such a call is recorded from the
 // question, with its outcome.
-func (s *session) ask(ctx context.Context, from asker, q question, r ruling) func() resolution {
+func (s *session) decideOrAsk(
+	ctx context.Context, from asker, q question, r ruling,
+) func() resolution {
 	if r.Effect == permission.Allow || r.Effect == permission.Deny {
 		return s.decided(ctx, from, q, r)
 	}
@@ -307,7 +309,7 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 	err := s.viewers.shown.With(ctx, func(*shown) error {
 		addressed := sent
 		addressed.params = from.addressed(sent.method, sent.params)
-		wait = s.viewers.ask(ctx, addressed)
+		wait = s.viewers.poll(ctx, addressed)
 		_, known := s.viewers.calls.Get(q.key())
 		if isNew = !known && q.Call.ID != ""; isNew {
 			s.recordToolCall(ctx, q.key().Announce(strictjson.Find(q.params, "toolCall")))
@@ -322,7 +324,7 @@ func (s *session) ask(ctx context.Context, from asker, q question, r ruling) fun
 		got.option, got.chosen = sent.Chosen(got.Result)
 		cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id,
 			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
-		s.settle(q, offered, &got)
+		s.applyAlways(q, offered, &got)
 		if isNew && !got.allows() {
 			s.recordRejected(ctx, q.key(), got.By)
 		}
@@ -370,10 +372,10 @@ func (s *session) offer(q question, r ruling) (sent question, offered permission
 	return q, offered
 }
 
-// settle changes the answer of a client as the asker of q understands it. If the client has chosen
+// applyAlways changes the answer of a client so that the asker of q understands it. If the client has chosen
 // the offered rule, it holds from now on, and the asker is allowed the action once, so that it
 // remembers nothing itself.
-func (s *session) settle(q question, offered permission.Rule, got *resolution) {
+func (s *session) applyAlways(q question, offered permission.Rule, got *resolution) {
 	if _, known := q.Chosen(got.Result); known && !got.chosen { // it was not offered
 		got.Result = nil
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Grants are the parts of a backend that several users may share. A remote [Peer] may use those
+// RemoteRights are the parts of a backend that several users may share. A remote [Peer] may use those
 // that are set. Without any of them it reaches only the sessions that its principal made through
 // the adapter, with the methods that the adapter knows.
-type Grants struct {
+type RemoteRights struct {
 	// Sessions are the sessions that the backend keeps itself, with their ids; see
 	// [backend.Foreign].
 	Sessions bool
@@ -31,7 +31,7 @@ type Grants struct {
 
 // allows reports whether a message with this method, which the adapter does not serve, may go from
 // the client to the backend. The adapter knows the methods that have a shape.
-func (g Grants) allows(method string) bool {
+func (g RemoteRights) allows(method string) bool {
 	if isAccountMethod(method) {
 		return g.Account
 	}
@@ -40,7 +40,7 @@ func (g Grants) allows(method string) bool {
 
 // allowsBack reports whether a message with this method that belongs to no session may go from the
 // backend to the client.
-func (g Grants) allowsBack(method string) bool {
+func (g RemoteRights) allowsBack(method string) bool {
 	if isAccountMethod(method) {
 		return g.Account
 	}
@@ -77,7 +77,7 @@ func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work
 // adapter knows: other members than it knows, and _meta in all objects that it knows. Agents take
 // settings from these, such as another session to continue or a program to start. The params of
 // initialize describe the client and those of authenticate its account; these stay.
-func (g Grants) prune(r *jsonrpc.Request) {
+func (g RemoteRights) prune(r *jsonrpc.Request) {
 	shape := methodOf(r.Method).shape
 	if g.Extensions || shape == nil || r.Method == protocol.Initialize ||
 		isAccountMethod(r.Method) {
@@ -88,7 +88,7 @@ func (g Grants) prune(r *jsonrpc.Request) {
 
 // offered returns the members of the backend's answer to initialize that the client is told of:
 // nothing that it may not use.
-func (g Grants) offered(result backend.Raw) backend.Raw {
+func (g RemoteRights) offered(result backend.Raw) backend.Raw {
 	for name := range members(result) {
 		offered := g.Extensions
 		switch name {

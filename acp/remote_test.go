@@ -40,7 +40,7 @@ func TestRemotePeerHasOnlySessionsOnRecord(t *testing.T) {
 	store := memstore.New(t)
 	o := acp.Options{Backend: r.serve, Store: store}
 	granted := o
-	granted.RemoteGrants.Sessions = true
+	granted.RemoteRights.Sessions = true
 	before := remote(t, granted, dir)
 	require.Len(t, before.list(`{}`), 1)
 	imported := before.list(`{}`)[0].SessionID
@@ -173,18 +173,18 @@ func TestRemotePeerUsesWhatIsGranted(t *testing.T) {
 	account := []string{"authenticate", "logout", "providers/set", "auth/status"}
 	extensions := []string{"_x/export", "session/export", "providers", "Logout", "mcp/message"}
 	for name, test := range map[string]struct {
-		grants          acp.Grants
+		grants          acp.RemoteRights
 		refused, passed []string
 	}{
-		"nothing":    {acp.Grants{}, append(account, extensions...), nil},
-		"account":    {acp.Grants{Account: true}, extensions, account},
-		"extensions": {acp.Grants{Extensions: true}, account, extensions},
-		"sessions":   {acp.Grants{Sessions: true}, append(account, extensions...), nil},
+		"nothing":    {acp.RemoteRights{}, append(account, extensions...), nil},
+		"account":    {acp.RemoteRights{Account: true}, extensions, account},
+		"extensions": {acp.RemoteRights{Extensions: true}, account, extensions},
+		"sessions":   {acp.RemoteRights{Sessions: true}, append(account, extensions...), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var told refusals
 			k, dir := &talking{}, folder(t)
-			c := remote(t, acp.Options{Backend: k.serve, RemoteGrants: test.grants,
+			c := remote(t, acp.Options{Backend: k.serve, RemoteRights: test.grants,
 				Observe: told.observe}, dir)
 			id := c.open(dir)
 			k.take()
@@ -241,16 +241,16 @@ func TestRefusedNotification(t *testing.T) {
 // What is refused is not offered.
 func TestRemotePeerIsOfferedWhatIsGranted(t *testing.T) {
 	for name, test := range map[string]struct {
-		grants        acp.Grants
+		grants        acp.RemoteRights
 		offered, kept []string
 	}{
-		"nothing":    {acp.Grants{}, nil, []string{"key", "logout", "providers", "nes", "ext", `"x"`}},
-		"account":    {acp.Grants{Account: true}, []string{"key", "logout", "providers"}, []string{"nes", `"x"`, "ext"}},
-		"extensions": {acp.Grants{Extensions: true}, []string{"nes", "ext", `"x"`}, []string{"key", "logout", "providers"}},
+		"nothing":    {acp.RemoteRights{}, nil, []string{"key", "logout", "providers", "nes", "ext", `"x"`}},
+		"account":    {acp.RemoteRights{Account: true}, []string{"key", "logout", "providers"}, []string{"nes", `"x"`, "ext"}},
+		"extensions": {acp.RemoteRights{Extensions: true}, []string{"nes", "ext", `"x"`}, []string{"key", "logout", "providers"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connectTo(t, newServer(t, acp.ServerOptions{}, acp.Options{
-				Backend: (&talking{}).serve, RemoteGrants: test.grants}), acp.Peer{Remote: true})
+				Backend: (&talking{}).serve, RemoteRights: test.grants}), acp.Peer{Remote: true})
 			offered := string(c.initialize())
 			for _, want := range append(test.offered, "talking", `"image":true`, `"options":{}`,
 				`"fork":{}`) {
@@ -311,7 +311,7 @@ func TestRemotePeerPassesNoSettings(t *testing.T) {
 	}
 	require.Empty(t, k.take())
 
-	o.RemoteGrants.Extensions = true
+	o.RemoteRights.Extensions = true
 	c = remote(t, o, dir)
 	c.call("session/new", params(""))
 	require.Contains(t, k.take()[0], `"resume":"raw"`)
@@ -349,17 +349,17 @@ func (c *client) passEverywhere(id, dir string) {
 func TestBackendTellsRemotePeerWhatIsGranted(t *testing.T) {
 	methods := []string{"_session/list/changes", "auth/status_update", "elicitation/complete"}
 	for name, test := range map[string]struct {
-		grants  acp.Grants
+		grants  acp.RemoteRights
 		allowed []bool
 	}{
-		"nothing":    {acp.Grants{}, []bool{false, false, true}},
-		"account":    {acp.Grants{Account: true}, []bool{false, true, true}},
-		"extensions": {acp.Grants{Extensions: true}, []bool{true, false, true}},
+		"nothing":    {acp.RemoteRights{}, []bool{false, false, true}},
+		"account":    {acp.RemoteRights{Account: true}, []bool{false, true, true}},
+		"extensions": {acp.RemoteRights{Extensions: true}, []bool{true, false, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := &talking{}
 			c := connectTo(t, newServer(t, acp.ServerOptions{}, acp.Options{
-				Backend: k.serve, RemoteGrants: test.grants}), acp.Peer{Remote: true})
+				Backend: k.serve, RemoteRights: test.grants}), acp.Peer{Remote: true})
 			c.call("initialize",
 				`{"protocolVersion":1,"clientCapabilities":{"elicitation":{"url":{}}}}`)
 			for i, method := range methods {
@@ -378,7 +378,7 @@ func TestSetupOfOtherMethodsIsChecked(t *testing.T) {
 	k := &talking{}
 	denied, err := workspace.ParseDir(state)
 	require.NoError(t, err)
-	o := acp.Options{Backend: k.serve, RemoteGrants: acp.Grants{Extensions: true},
+	o := acp.Options{Backend: k.serve, RemoteRights: acp.RemoteRights{Extensions: true},
 		Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}}}
 	server := map[string]any{"name": "s", "command": proctest.Executable(), "args": []any{},
 		"env": []any{}}

@@ -144,7 +144,7 @@ func TestWatcherKeepsNoSessionOpen(t *testing.T) {
 //
 // Clause N4.
 func TestRolesOfMethods(t *testing.T) {
-	r := newRoles(t, folder(t), acp.Options{RemoteGrants: acp.Grants{Extensions: true}})
+	r := newRoles(t, folder(t), acp.Options{RemoteRights: acp.RemoteRights{Extensions: true}})
 	a := r.connect(acp.RoleFull)
 	id := a.open(r.dir)
 	turn := a.beginTurn(id, "wait", "waiting")

@@ -76,7 +76,7 @@ func (o *ownTurn) showRoots() error {
 		fmt.Fprintf(&b, "Sandbox of the agent: %s\n\n", mode)
 	}
 	if confined, ok := o.session.backend.(backend.Confined); ok {
-		b.WriteString(confined.Grants())
+		b.WriteString(confined.SandboxText())
 	}
 	return o.Write(b.String())
 }

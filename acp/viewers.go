@@ -97,7 +97,7 @@ func (v *viewers) offers(method string, params backend.Raw) error {
 // call sends a request to one viewer that offers it, or a question to all.
 func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if method == protocol.RequestPermission || method == protocol.ElicitationCreate {
-		wait := v.ask(ctx, newQuestion(method, params))
+		wait := v.poll(ctx, newQuestion(method, params))
 		return func() (backend.Raw, error) {
 			got := wait()
 			return got.Result, got.Err
@@ -112,8 +112,8 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 		})
 }
 
-// ask asks the viewers a question. The returned function waits for the answer.
-func (v *viewers) ask(ctx context.Context, asked question) func() answer {
+// poll asks all viewers a question. The returned function waits for the answer.
+func (v *viewers) poll(ctx context.Context, asked question) func() answer {
 	id := v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
 	asked.params = withMeta(asked.params, "question", quote(id))
 	v.agent.connection.observe(QuestionEvent{v.address.id, true})
@@ -121,7 +121,7 @@ func (v *viewers) ask(ctx context.Context, asked question) func() answer {
 	if s := v.agent.home.session(v.address.id); s != nil {
 		s.watchLease(watching)
 	}
-	q := v.Ask(ctx, turns.Ballot[*connection]{
+	q := v.Poll(ctx, turns.Ballot[*connection]{
 		Send: func(
 			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {

@@ -109,8 +109,8 @@ type Closer interface {
 
 // Confined is implemented by a [Session] whose agent may be in a sandbox.
 type Confined interface {
-	// Grants says in Markdown what the sandbox lets the agent do, "" without one.
-	Grants() string
+	// SandboxText says in Markdown what the sandbox lets the agent do, "" without one.
+	SandboxText() string
 }
 
 // Parent is implemented by a [Session] that may have child sessions, such as those of subagents.

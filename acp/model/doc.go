@@ -32,7 +32,7 @@
 //	an unlisted resource   modelCall.readResource in server_resources.go
 //	a repeated call        modelTurn.askToGoOn in loops.go
 //
-// Rules may answer questions about files, commands and tools of servers: session.ask in
+// Rules may answer questions about files, commands and tools of servers: session.decideOrAsk in
 // acp/permission.go.
 //
 // # What survives

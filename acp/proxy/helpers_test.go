@@ -421,7 +421,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, o acp.Options) erro
 		return err
 	}
 	o.Workspace.Policy.Allow = []workspace.Dir{root}
-	o.RemoteGrants = acp.Grants{Sessions: true, Account: true, Extensions: true}
+	o.RemoteRights = acp.RemoteRights{Sessions: true, Account: true, Extensions: true}
 	server := acp.NewServer(acp.ServerOptions{
 		Options: func(acp.Peer) (acp.Options, error) { return o, nil }})
 	err = server.Serve(ctx, acp.NewLines(in, out), acp.Peer{Remote: true})

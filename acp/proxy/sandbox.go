@@ -34,8 +34,8 @@ func (p *proxy) sandboxRoots(s *session) (roots []profiles.Root) {
 	return roots
 }
 
-// Grants implements [backend.Confined].
-func (s *session) Grants() string {
+// SandboxText implements [backend.Confined].
+func (s *session) SandboxText() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current == nil {

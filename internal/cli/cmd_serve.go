@@ -262,7 +262,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	}
 	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")
-	o.RemoteGrants, err = a.set.config.Agents[d.agent.Profile.Name].Grants()
+	o.RemoteRights, err = a.set.config.Agents[d.agent.Profile.Name].RemoteRights()
 	return o, err
 }
 

@@ -25,7 +25,7 @@ type Agent struct {
 	Identity   string              `json:"identity"`
 	// State are directories in which it keeps its own files.
 	State []string `json:"state"`
-	// RemoteUsers names members of [acp.Grants].
+	// RemoteUsers names members of [acp.RemoteRights].
 	RemoteUsers []string `json:"remoteUsers"`
 
 	Restriction
@@ -46,12 +46,12 @@ func (a Agent) check(name string) error {
 			return fmt.Errorf("env: %q is not a valid variable name", variable)
 		}
 	}
-	_, err := a.Grants()
+	_, err := a.RemoteRights()
 	return err
 }
 
-// Grants returns what the users of a server may use of the agent besides their own sessions.
-func (a Agent) Grants() (g acp.Grants, err error) {
+// RemoteRights returns what the users of a server may use of the agent besides their own sessions.
+func (a Agent) RemoteRights() (g acp.RemoteRights, err error) {
 	for _, name := range a.RemoteUsers {
 		switch name {
 		case "sessions":
@@ -61,7 +61,7 @@ func (a Agent) Grants() (g acp.Grants, err error) {
 		case "extensions":
 			g.Extensions = true
 		default:
-			return acp.Grants{}, fmt.Errorf(
+			return acp.RemoteRights{}, fmt.Errorf(
 				`remoteUsers: unknown value %q; use "sessions", "account" or "extensions"`, name)
 		}
 	}

@@ -69,8 +69,8 @@ type reply[C Client] struct {
 	err    error
 }
 
-// Ask asks the viewers a question, without waiting. The caller calls Wait.
-func (v *Viewers[C]) Ask(ctx context.Context, ballot Ballot[C]) *Poll[C] {
+// Poll asks the viewers a question, without waiting. The caller calls Wait.
+func (v *Viewers[C]) Poll(ctx context.Context, ballot Ballot[C]) *Poll[C] {
 	p := &Poll[C]{viewers: v, ballot: ballot}
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.replies, p.calls = make(chan reply[C]), make(map[*viewer[C]]*pollCall[C])
@@ -80,7 +80,7 @@ func (v *Viewers[C]) Ask(ctx context.Context, ballot Ballot[C]) *Poll[C] {
 		v.mu.Unlock()
 	}
 	all, _ := v.current()
-	p.ask(all)
+	p.askOthers(all)
 	return p
 }
 
@@ -99,8 +99,8 @@ func (v *Viewers[C]) Stop(c C) (asks bool) {
 	return asks
 }
 
-// ask asks the viewers that were not asked and can be asked now.
-func (p *Poll[C]) ask(all []*viewer[C]) {
+// askOthers asks the viewers that were not asked and can be asked now.
+func (p *Poll[C]) askOthers(all []*viewer[C]) {
 	for _, w := range all {
 		p.viewers.mu.Lock()
 		isLive := w.state == live
@@ -142,7 +142,7 @@ func (p *Poll[C]) answeredLate(r reply[C]) {
 	}
 }
 
-// Wait waits for the answer, until the context of Ask ends. While there is no viewer, it waits for
+// Wait waits for the answer, until the context of Poll ends. While there is no viewer, it waits for
 // one.
 func (p *Poll[C]) Wait() Answer[C] {
 	defer p.close()
@@ -150,7 +150,7 @@ func (p *Poll[C]) Wait() Answer[C] {
 		all, changed := p.viewers.current()
 		stopped := p.isStopped()
 		if !stopped {
-			p.ask(all)
+			p.askOthers(all)
 		}
 		if answer, ok := p.settled(all, stopped); ok {
 			return answer

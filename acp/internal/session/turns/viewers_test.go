@@ -201,7 +201,7 @@ func (w *window) ask(
 }
 
 func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
-	q := r.Ask(t.Context(), turns.Ballot[*window]{
+	q := r.Poll(t.Context(), turns.Ballot[*window]{
 		Send: func(
 			ctx context.Context, to *window, onResponse func(backend.Raw, error),
 		) backend.Work {
