@@ -81,10 +81,12 @@ async function sessions() {
   const title = await box(".results .title"), about = await box(".results .about");
   assert.ok(title.bottom <= about.top, "a title shares its line");
   const before = await count(".results li");
+  await page.focus("#filter");
   await becomes((n) => {
     document.querySelector(".results").scrollIntoView({ block: "end" }); // rows get their height when they are seen
     return document.querySelectorAll(".results li").length > n;
   }, before);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "filter", "more sessions take the focus");
   await page.type("#filter", "Session 77");
   await becomes(() => document.querySelectorAll(".results .title").length === 1);
   await check("list");

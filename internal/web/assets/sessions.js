@@ -78,9 +78,9 @@ async function list(shown, filter, signal) {
     more.remove();
     if (!part.next) return;
     more.onclick = async () => {
-      const last = results.querySelector("section:last-of-type li:last-child a");
+      const last = document.activeElement === more && results.querySelector("section:last-of-type li:last-child a");
       next(await get("sessions", { ...filter, cursor: part.next }, signal));
-      last?.focus();
+      if (last) last.focus(); // unless nobody has pressed it
     };
     results.append(more);
     near.observe(more);
