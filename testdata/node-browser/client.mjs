@@ -87,7 +87,7 @@ async function sessions() {
     return document.querySelectorAll(".results li").length > n;
   }, before);
   assert.equal(await page.evaluate(() => document.activeElement.id), "filter", "more sessions take the focus");
-  await page.type("#filter", "Session 77");
+  await page.type("#filter", "old77"); // the name of the folder has random digits
   await becomes(() => document.querySelectorAll(".results .title").length === 1);
   await check("list");
   await go("#/session/old80");
