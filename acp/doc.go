@@ -76,10 +76,10 @@
 // # What shows an update
 //
 //	session.send         shows all viewers an update and records it, in the order given
-//	session.sendOutside  is send for what belongs to no turn; it keeps it until the session is active
-//	turnUpdates.send     is send for what belongs to a turn, until that is over or has sent too much
-//	session.show         shows all viewers what is not recorded
-//	session.showTo       shows one client what is not recorded, as opening.show does in a load
+//	session.sendOutside  is send for updates of no turn, which it keeps until the session is active
+//	turnUpdates.send     is send for updates of a turn, until that is over or has sent too much
+//	session.show         shows all viewers an update without recording it
+//	session.showTo       shows one client an update without recording it, as opening.show does
 //	viewers.showStored   shows all but one what is stored already, whatever the context says
 //	viewers.try, mark    show all but one what need not arrive
 //	connection.tell      tells one client something, however much waits for it

@@ -40,8 +40,8 @@ type ownTurn struct {
 	updates *turnUpdates
 }
 
-// answerOf is the table of the adapter's commands: what answers one, and what the user is told
-// before an error, such as what stays as it was.
+// answerOf is the table of the adapter's commands. answer answers one, and failed precedes an error
+// that the user is told, for example to say that nothing has changed.
 func answerOf(name string) (answer func(*ownTurn, prompts.Command) error, failed string) {
 	switch name {
 	case backend.RootsCommand:

@@ -22,10 +22,10 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write what was seen to testdata/dialogues")
 
-// TestDialogues runs what testdata/dialogues has. In each archive agent is the agent's script,
-// profile its profile, answers are those of the client to requests, and client is what the client
-// does. The other files are what comes of it: results of the client's actions, what it sees, and
-// what the agent receives. ODD stands for odd.
+// TestDialogues runs the archives in testdata/dialogues. In each, the file agent has the agent's
+// script, profile its profile, client the actions of the client, and answers its answers to
+// requests. The other files have the results: of the client's actions, the messages that it gets,
+// and those that the agent gets. ODD stands for the constant odd.
 //
 // Clauses A28, A36, P2, P3, P6, P7, W10.
 func TestDialogues(t *testing.T) {

@@ -50,7 +50,7 @@ func NewSpending(o Options) *Spending { return &Spending{options: o} }
 // chargeEvery is how often charges are stored that are not of a turn.
 const chargeEvery = time.Second
 
-// SetSource says which of the agent's sessions readings are from now on, by its state key.
+// SetSource sets the agent's session whose counters are read from now on, by its state key.
 func (p *Spending) SetSource(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
