@@ -135,26 +135,19 @@ func (t *modelTurn) noteLate(ctx context.Context, s mcp.Status) error {
 // noteUnoffered tells the user which tools the model does not get, once each.
 func (b *toolbox) noteUnoffered(ctx context.Context) error {
 	t := b.turn
-	_, surplus, unfit := t.endpoint.Offer(b.tools)
-	t.tools.unoffered = slices.Concat(surplus, unfit, b.crowded)
-	for i, names := range [][]string{surplus, unfit, b.crowded} {
-		names = slices.DeleteFunc(names, func(name string) bool { return t.tools.noted[name] })
-		if len(names) == 0 {
-			continue
-		}
-		for _, name := range names {
-			t.tools.noted[name] = true
-		}
-		why := []string{"its server does not accept so many tools",
-			"its server does not accept the schemas of their arguments",
-			"they do not fit into its context"}[i]
-		note := fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because %s: %s.\n\n",
-			text.Count(len(names), "tool", "tools"), why, listNames(names))
-		if err := t.note(ctx, note); err != nil {
-			return err
-		}
+	_, left := t.endpoint.Offer(b.tools)
+	t.tools.unoffered = slices.Concat(left, b.crowded)
+	names := slices.DeleteFunc(slices.Clone(t.tools.unoffered),
+		func(name string) bool { return t.tools.noted[name] })
+	if len(names) == 0 {
+		return nil
 	}
-	return nil
+	for _, name := range names {
+		t.tools.noted[name] = true
+	}
+	return t.note(ctx, fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
+		"server does not accept them or they do not fit into its context: %s.\n\n",
+		text.Count(len(names), "tool", "tools"), listNames(names)))
 }
 
 // listNames lists the names of tools, up to a number that a person will read.
@@ -198,9 +191,6 @@ func (b *toolbox) addRemote(t mcp.Tool) {
 		Description: fmt.Sprintf("Tool of the MCP server %s. %s",
 			text.Quote(text.Truncate(t.Server, 100)),
 			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText))),
-	}
-	if len(described.InputSchema) == 0 {
-		described.InputSchema = json.RawMessage(`{"type":"object"}`)
 	}
 	b.add(tool{Tool: described, remote: t.Name, remoteTitle: t.CallTitle(), alone: true})
 }

@@ -131,7 +131,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 			case ctx.Err() != nil:
 				yield(nil, context.Cause(ctx))
 				return
-			case !failed.retry || attempt >= c.attempts(failed.Error)-1:
+			case !failed.retry || attempt >= c.attempts(failed)-1:
 				yield(nil, failed.Error)
 				return
 			}
@@ -153,7 +153,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 	var sent []byte
 	var failed *failure
 	for all := r.Tools; ; {
-		r.Tools, _, _ = c.Offer(all)
+		r.Tools, _ = c.Offer(all)
 		model, variant := c.Model(), c.learned.now()
 		body := c.format.encode(model, r, variant)
 		if bytes.Equal(body, sent) {
@@ -210,6 +210,7 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 // failure is the result of an attempt that failed.
 type failure struct {
 	*Error
+	means wording // the zero value if no row fits
 	retry bool
 	after time.Duration // see retryAfter
 	// rejection is the response, if the server does not accept the request.
@@ -255,7 +256,7 @@ type exchange struct {
 func (c *Client) attempt(ctx context.Context, e exchange, use func(io.Reader) error) *failure {
 	f := c.once(ctx, e, use)
 	if f != nil {
-		f.Error = c.explain(f.Error, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
+		f.Error = c.explain(f, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
 		f.bound()
 	}
 	return f
@@ -283,13 +284,14 @@ func (c *Client) once(ctx context.Context, e exchange, use func(io.Reader) error
 		watched.drain()
 		return nil
 	}
-	why, ok := errors.AsType[*Error](err)
-	if !ok {
-		why = malformed(err)
+	said, _ := errors.AsType[reportedError](err)
+	if why, ok := errors.AsType[*Error](err); ok {
+		said.failed = why
+	} else {
+		said.failed = malformed(err)
 	}
-	reported, _ := errors.AsType[reportedError](err)
-	f := failed(why, reported.said, nil)
-	f.retry, f.begun = f.retry || why == errCut || why == errEmpty, watched.begun
+	f := failed(said, nil)
+	f.retry, f.begun = f.retry || f.Error == errCut || f.Error == errEmpty, watched.begun
 	return f
 }
 
@@ -420,18 +422,21 @@ func (b *watchedBody) drain() {
 
 // rejected returns the failure of a response with an error status.
 func rejected(response *http.Response) *failure {
-	body, e := readError(response)
-	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
-		e.Message = "the server redirects to " + address(to) +
-			", and redirects are not followed; set the model's baseURL to where the API is"
-		e.Kind = Misconfigured
+	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
+	if compression := response.Header.Get("Content-Encoding"); compression != "" {
+		body = []byte("compressed (" + compression + ")")
 	}
-	f := failed(e, body, response.Header)
+	f := failed(describe(response.StatusCode, body), response.Header)
+	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
+		f.Message = "the server redirects to " + address(to) +
+			", and redirects are not followed; set the model's baseURL to where the API is"
+		f.Kind = Misconfigured
+	}
 	switch response.StatusCode {
 	case http.StatusBadRequest, http.StatusUnprocessableEntity:
 		f.rejection = body
 	case http.StatusInternalServerError:
-		if e.Kind == Rejected {
+		if f.Kind == Rejected {
 			f.rejection = body
 		}
 	}
@@ -439,21 +444,13 @@ func rejected(response *http.Response) *failure {
 }
 
 // failed returns the failure for an error that the server reports in a response, in a stream or in
-// place of an answer, with these words and headers.
-func failed(e *Error, said []byte, h http.Header) *failure {
+// place of an answer, with these headers.
+func failed(r reportedError, h http.Header) *failure {
 	now := time.Now()
-	return &failure{Error: e,
-		after: cmp.Or(retryAfter(h, now), askedDelay(said, now), limitReset(h, now)),
-		retry: (e.Kind == Overloaded || e.Kind == Slipped) && h.Get("X-Should-Retry") != "false"}
-}
-
-// readError returns the body of a response with an error status, and the error in it.
-func readError(response *http.Response) ([]byte, *Error) {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
-	if compression := response.Header.Get("Content-Encoding"); compression != "" {
-		body = []byte("compressed (" + compression + ")")
-	}
-	return body, describe(response.StatusCode, body)
+	return &failure{Error: r.failed, means: r.means,
+		after: cmp.Or(retryAfter(h, now), askedDelay(r.said, now), limitReset(h, now)),
+		retry: (r.failed.Kind == Overloaded || r.failed.Kind == Slipped) &&
+			h.Get("X-Should-Retry") != "false"}
 }
 
 // unreachable returns the error for a request that was not answered.

@@ -126,7 +126,7 @@ func isTemporary(err error) bool {
 // describe returns the error in the body of a response with this status, or in an event of a
 // stream, with status 0. All formats put errors into JSON in the same places. Its message is as
 // long as the server's.
-func describe(status int, body []byte) *Error {
+func describe(status int, body []byte) reportedError {
 	var decoded any
 	body = body[:min(len(body), errorSize)]
 	_ = json.Unmarshal(body, &decoded)
@@ -144,12 +144,15 @@ func describe(status int, body []byte) *Error {
 			said.message = message
 		}
 	}
-	return &Error{Kind: said.kind(cmp.Or(status, said.status)), Status: status, Message: message}
+	means := said.meaning(cmp.Or(status, said.status))
+	failed := &Error{Kind: means.Kind, Status: status, Message: message}
+	return reportedError{failed, means, body}
 }
 
-// reportedError is an error in an event or a body, with all that it says.
+// reportedError is an error in an event or a body, with what it means and all that it says.
 type reportedError struct {
 	failed *Error
+	means  wording
 	said   []byte
 }
 
@@ -177,7 +180,7 @@ func reported(e sse.Event) error {
 		c != nil && c.Error || c == nil && (said.Detail || named && (said.Message || said.Msg))
 	if failed || e.Name == "error" || said.Type == "error" || said.Object == "error" ||
 		cmp.Or(said.Type, e.Name) == "response.failed" {
-		return reportedError{describe(0, e.Data), e.Data[:min(len(e.Data), errorSize)]}
+		return describe(0, e.Data)
 	}
 	return nil
 }
@@ -251,21 +254,21 @@ func (s *serverError) find(v any) {
 	}
 }
 
-// kind returns the kind of an error with this status or code, 0 if it is not known.
-func (s *serverError) kind(status int) Kind {
+// meaning returns what an error with this status or code, 0 if it is not known, means.
+func (s *serverError) meaning(status int) wording {
 	if status < 400 || status >= 600 {
 		status = 0
 	}
 	all := strings.ToLower(cmp.Or(s.message, "no message") + s.codes)
 	for _, w := range vocabulary().Kinds {
 		if w.means(status, all) {
-			return w.Kind
+			return w
 		}
 	}
 	if status/100 == 5 && status != http.StatusNotImplemented {
-		return Overloaded
+		return wording{Kind: Overloaded}
 	}
-	return Rejected
+	return wording{Kind: Rejected}
 }
 
 func rejectsKey(status int) bool {
@@ -301,8 +304,8 @@ func scrubbed(message string, secrets []string) string {
 	return strings.TrimRight(text.Line(scrubber.Text(message), 200), ". ")
 }
 
-// explain returns e as the user sees it, with advice.
-func (c *Client) explain(e *Error, secrets []string) *Error {
+// explain returns the error of a failure as the user sees it, with advice.
+func (c *Client) explain(e *failure, secrets []string) *Error {
 	message := scrubbed(e.Message, secrets)
 	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
 		message += c.through()
@@ -311,20 +314,17 @@ func (c *Client) explain(e *Error, secrets []string) *Error {
 	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
 }
 
-// advise returns an error's kind and its message with what to do, as far as both depend on the
-// words of the server and the configuration.
-func (c *Client) advise(e *Error, message string) (Kind, string) {
-	words := strings.ReplaceAll(strings.ToLower(message), "_", "")
+// advise returns the kind of a failure and its message with what to do, as far as both depend on
+// the words of the server and the configuration.
+func (c *Client) advise(e *failure, message string) (Kind, string) {
+	words := strings.ToLower(message)
 	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
 	badKey := e.Kind == KeyRejected
-	known := slices.IndexFunc(vocabulary().Advice, func(w wording) bool {
-		return w.means(e.Status, words)
-	})
 	switch {
 	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
-	case e == errSilent:
+	case e.Error == errSilent:
 		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g "+
 			"minutes; if it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
@@ -333,9 +333,8 @@ func (c *Client) advise(e *Error, message string) (Kind, string) {
 	case badKey:
 		return e.Kind, "the server rejected the key for " + model + ": " + message +
 			"; check the key"
-	case known >= 0:
-		advice := vocabulary().Advice[known]
-		return cmp.Or(advice.Kind, e.Kind), message + "; " + advice.Advice
+	case e.means.Advice != "":
+		return e.Kind, message + "; " + e.means.Advice
 	case notFound && says("model"), e.Status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
 		return Misconfigured, "the server does not know " + model + ": " + message +

@@ -47,7 +47,7 @@ func TestOpenAIRequest(t *testing.T) {
 	}
 	asked := request
 	asked.Messages = model.returned(request.Messages)
-	asked.Tools, _, _ = new(Client).Offer(request.Tools)
+	asked.Tools, _ = new(Client).Offer(request.Tools)
 	body := encodeChat(model, asked, variant{})
 	require.Contains(t, string(body), "<brief> &")
 	want, err := os.ReadFile("testdata/openai-request.json")

@@ -1,12 +1,10 @@
 package llm
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,39 +31,23 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return untilReset(h.Get("Retry-After"), now)
 }
 
-// What responses say about when to send a request again: members, durations, and times.
+// What responses say about when to send a request again: in members and sentences.
 var (
 	delayMembers = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|` +
 			`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
 	})
 	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?` +
-			`(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
-	})
-	aboutReset = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
-			`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
+		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|wait)\D{0,20}?\b` +
+			`((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
 	})
 )
-
-const delayVerbs = `(?:try again|retry|resets?|regain access|wait)\D{0,20}?\b`
-
-// someday is the delay until a time without a zone.
-const someday = time.Duration(math.MaxInt64)
 
 // askedDelay returns how long a response asks to wait, in a member or a sentence, or 0.
 func askedDelay(response []byte, now time.Time) time.Duration {
 	said := string(response)
 	if found := delayMembers().FindStringSubmatch(said); found != nil {
 		return untilReset(found[1], now)
-	}
-	if found := aboutReset().FindStringSubmatch(said); found != nil {
-		zone := strings.NewReplacer("UTC", "Z", "GMT", "Z").Replace(strings.ToUpper(found[4]))
-		if zone == "" {
-			return someday
-		}
-		return untilReset(found[1]+"T"+found[2]+cmp.Or(found[3], ":00")+zone, now)
 	}
 	found := aboutDelay().FindStringSubmatch(strings.ToLower(said))
 	switch {
@@ -116,29 +98,18 @@ func untilReset(reset string, now time.Time) time.Duration {
 }
 
 // attempts returns how often a request that fails in this way is sent. With a fallback, it is not
-// worth while to wait long. An error in an answer has no status.
-func (c *Client) attempts(e *Error) int {
-	statuses := []int{http.StatusTooManyRequests, http.StatusServiceUnavailable, statusOverloaded}
-	busy := slices.Contains(statuses, e.Status) ||
-		slices.ContainsFunc(vocabulary().Kinds, func(w wording) bool {
-			return w.Busy && e.Status == 0 && w.means(0, strings.ToLower(e.Message))
-		})
-	if !busy || c.model.Fallback != "" || e.Kind != Overloaded {
-		return attempts
+// worth while to wait long.
+func (c *Client) attempts(f *failure) int {
+	if f.means.Busy && c.model.Fallback == "" {
+		return patientAttempts
 	}
-	return patientAttempts
+	return attempts
 }
-
-// statusOverloaded is the status with which Anthropic's servers and others say that they are
-// overloaded.
-const statusOverloaded = 529
 
 // bound makes the failure final if the server asks for a longer wait than anybody likes to watch.
 func (f *failure) bound() {
 	if f.retry && f.after > longestDelay {
 		f.retry = false
-		if f.after < someday {
-			f.Message += "; try again in " + roundly(f.after)
-		}
+		f.Message += "; try again in " + roundly(f.after)
 	}
 }

@@ -16,32 +16,36 @@ const maxSchemaNodes = 5000
 
 // adaptSchema returns the schema of a tool's arguments in a form that servers accept: as the schema
 // of an object, without alternatives at the top. If plain is set or there are such alternatives, it
-// uses only the few keywords that Gemini knows. adaptSchema reports whether there is such a schema.
-func adaptSchema(schema json.RawMessage, plain bool) (json.RawMessage, bool) {
+// uses only the few keywords that Gemini knows. It returns nil if there is no such schema. An empty
+// schema stands for that of any object.
+func adaptSchema(schema json.RawMessage, plain bool) json.RawMessage {
+	if len(schema) == 0 {
+		schema = json.RawMessage(`{"type":"object"}`)
+	}
 	var root schemaNode
 	d := json.NewDecoder(bytes.NewReader(schema))
 	d.UseNumber()
 	if d.Decode(&root) != nil || root == nil {
-		return nil, false
+		return nil
 	}
 	combined := slices.ContainsFunc([]string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum",
 		"const"},
 		func(name string) bool { return root[name] != nil })
 	if !plain && !combined && root["type"] == "object" {
 		if root["properties"] != nil { // OpenAI and others need it
-			return schema, true
+			return schema
 		}
-		return strictjson.Set(schema, "properties", json.RawMessage("{}")), true
+		return strictjson.Set(schema, "properties", json.RawMessage("{}"))
 	}
 	a := schemaAdapter{root: root}
 	object := maps.Clone(root)
 	fill(object, schemaNode{"type": "object"})
 	adapted := a.plain(object, nil)
 	if adapted["type"] != "object" || a.nodes > maxSchemaNodes {
-		return nil, false
+		return nil
 	}
 	delete(adapted, "nullable")
-	return strictjson.Encode(adapted), true
+	return strictjson.Encode(adapted)
 }
 
 // schemaNode is a decoded JSON schema.

@@ -111,8 +111,6 @@ type learned struct {
 	plain bool
 	// refused are the names of tools that the server does not accept.
 	refused map[string]bool
-	// adapted has the adapted schemas by their original, nil for those that cannot be adapted.
-	adapted map[string]json.RawMessage
 }
 
 // recognise learns what is known from the address and the name of a model.

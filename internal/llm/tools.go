@@ -2,7 +2,6 @@ package llm
 
 import (
 	"bytes"
-	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
@@ -10,45 +9,25 @@ import (
 	"sync"
 )
 
-// Offer separates tools into those that the model gets and the others: tools beyond the number that
-// the server accepts, or with a schema that it does not accept. The answer can change after a
-// request, because only then some servers say what they accept. The order stays the same.
-func (c *Client) Offer(tools []Tool) (offered []Tool, surplus, unfit []string) {
+// Offer separates tools into those that the model gets and the names of the others: tools beyond
+// the number that the server accepts, or with a schema that it does not accept. The answer can
+// change after a request, because only then some servers say what they accept. The order stays the
+// same.
+func (c *Client) Offer(tools []Tool) (offered []Tool, left []string) {
 	l := &c.learned
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, tool := range tools {
-		schema := l.schema(tool.Schema)
-		switch {
-		case schema == nil || l.refused[tool.Name]:
-			unfit = append(unfit, tool.Name)
-		case l.mostTools > 0 && len(offered) == l.mostTools:
-			surplus = append(surplus, tool.Name)
-		default:
-			tool.Schema = schema
-			offered = append(offered, tool)
+		schema := adaptSchema(tool.Schema, l.plain)
+		if schema == nil || l.refused[tool.Name] ||
+			l.mostTools > 0 && len(offered) == l.mostTools {
+			left = append(left, tool.Name)
+			continue
 		}
+		tool.Schema = schema
+		offered = append(offered, tool)
 	}
-	return offered, surplus, unfit
-}
-
-// maxAdapted bounds learned.adapted. Few servers change their tools all the time.
-const maxAdapted = 4096
-
-// schema returns a schema as the server accepts it, or nil. The lock must be held.
-func (l *learned) schema(of json.RawMessage) json.RawMessage {
-	if len(of) == 0 {
-		of = json.RawMessage(`{"type":"object"}`)
-	}
-	adapted, known := l.adapted[string(of)]
-	if !known {
-		adapted, _ = adaptSchema(of, l.plain)
-		if l.adapted == nil || len(l.adapted) == maxAdapted {
-			l.adapted = map[string]json.RawMessage{}
-		}
-		l.adapted[string(of)] = adapted
-	}
-	return adapted
+	return offered, left
 }
 
 // The messages of servers about tools that they do not accept.
@@ -82,7 +61,7 @@ func (l *learned) learnTools(response []byte, sent []Tool) {
 		return
 	}
 	if !l.plain {
-		l.plain, l.adapted = true, nil
+		l.plain = true
 		return
 	}
 	if l.refused == nil {

@@ -13,8 +13,8 @@ var wordsFile []byte
 
 // vocabulary returns what the words of servers mean. The first kind counts that fits an error.
 var vocabulary = sync.OnceValue(func() (v struct {
-	Kinds, Advice, Deviations []wording
-	Statuses                  map[int]string // that Cloudflare and others give, in front of a server
+	Kinds, Deviations []wording
+	Statuses          map[int]string // that Cloudflare and others give, in front of a server
 }) {
 	if err := json.Unmarshal(wordsFile, &v); err != nil {
 		panic(err)
