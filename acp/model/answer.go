@@ -2,14 +2,17 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -40,8 +43,7 @@ func (t *modelTurn) showAnswer(
 		case llm.CallDelta:
 			err = tools.drafted(ctx, e)
 		case llm.Retry:
-			tools.restartDrafts()
-			err = t.showRestart(ctx, e)
+			err = errors.Join(tools.dropDrafts(ctx), t.showRestart(ctx, e))
 			calls = nil
 			t.said.Reset()
 		case llm.Finish:
@@ -52,6 +54,39 @@ func (t *modelTurn) showAnswer(
 		}
 	}
 	return calls, finish, nil
+}
+
+// maxCollected bounds the answer that collect returns, in bytes.
+const maxCollected = 256 << 10
+
+// collect sends a request and returns the text of the answer, cut off if it is too long. It calls
+// onRetry before it sends the request again.
+func collect(
+	ctx context.Context, from *llm.Client, r llm.Request, onRetry func(llm.Retry) error,
+) (string, llm.Finish, error) {
+	var answer strings.Builder
+	var finish llm.Finish
+	for event, err := range from.Stream(ctx, r) {
+		switch event := event.(type) {
+		case llm.TextDelta:
+			answer.WriteString(string(event))
+		case llm.Retry:
+			answer.Reset()
+			err = onRetry(event)
+		case llm.Finish:
+			finish = event
+		}
+		if err != nil {
+			return "", finish, err
+		}
+		if answer.Len() > maxCollected {
+			return text.Prefix(answer.String(), maxCollected), llm.Finish{Reason: llm.Length}, nil
+		}
+	}
+	if finish.Reason == llm.Refused {
+		return "", finish, errors.New("the model refuses to answer")
+	}
+	return answer.String(), finish, nil
 }
 
 // think shows a piece of what the model thinks, or what is happening.

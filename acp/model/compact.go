@@ -163,7 +163,7 @@ func (t *modelTurn) askForSummary(
 	for most := 3 * room(t.endpoint.Model()); ; most = len(transcript) / 2 {
 		transcript = text.Shorten(t.conversation.transcript(), most)
 		order := "This is the conversation:\n\n" + transcript + "Summarise it." + focus
-		answer, finish, err := t.endpoint.collect(ctx, llm.Request{
+		answer, finish, err := collect(ctx, t.endpoint, llm.Request{
 			System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}, onRetry)
 		if _, failed := t.pay(ctx, finish.Usage); err == nil {
 			err = failed

@@ -40,12 +40,6 @@ func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
 		b.drafts = append(b.drafts, nil)
 	}
 	d := b.drafts[piece.Index]
-	if d != nil && d.Name != b.find(piece.Name).Name { // of an answer that was lost
-		if err := d.drop(ctx); err != nil {
-			return err
-		}
-		d, b.drafts[piece.Index] = nil, nil
-	}
 	if d == nil {
 		if b.find(piece.Name).Name == "" {
 			return nil
@@ -123,15 +117,6 @@ func (b *toolbox) dropDrafts(ctx context.Context) error {
 func (d *draft) drop(ctx context.Context) error {
 	const reason = "The model did not complete the call, so it was not run."
 	return d.showStatus(ctx, failed, backend.TextContent(reason))
-}
-
-// restartDrafts prepares for the same calls to arrive again, because the answer starts again.
-func (b *toolbox) restartDrafts() {
-	for _, d := range b.drafts {
-		if d != nil {
-			d.arguments, d.shown = nil, 0
-		}
-	}
 }
 
 // partialStrings returns the members of a JSON object that are strings. The object may end

@@ -24,7 +24,7 @@ func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 		return false
 	}
 	if t.instead == nil {
-		t.instead = map[*endpoint]*endpoint{}
+		t.instead = map[*llm.Client]*llm.Client{}
 	}
 	t.instead[t.endpoint] = next
 	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
@@ -87,7 +87,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 }
 
 // codeOf returns the ID of a model in the user's configuration, as code.
-func codeOf(e *endpoint) string { return text.Code(e.Model().ID) }
+func codeOf(e *llm.Client) string { return text.Code(e.Model().ID) }
 
 // describeFailure returns the error as a sentence without its full stop, which says who wrote the
 // quoted words.

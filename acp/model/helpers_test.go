@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -174,11 +173,10 @@ type setup struct {
 	// path.
 	buffers *sync.Map
 	store   sessionstore.Store
-	logger  *slog.Logger
 	// consents is acp.Options.ConsentDir, and permissions are the user's rules.
 	consents    string
 	permissions *acp.Permissions
-	// options are the backend's, apart from models and logger.
+	// options are the backend's, apart from models.
 	options Options
 	// serverPatience is that of the backend. Default: patience.
 	serverPatience time.Duration
@@ -287,7 +285,7 @@ func (e *editor) connect() {
 		err := acp.Serve(context.Background(), toAgent, fromAgent, acp.Options{
 			Backend: func() backend.Backend {
 				o := e.setup.options
-				o.Models, o.Logger = append([]Model{m}, e.setup.more...), e.setup.logger
+				o.Models = append([]Model{m}, e.setup.more...)
 				b := New(o).(*modelBackend)
 				b.serverPatience = cmp.Or(e.setup.serverPatience, patience)
 				return b

@@ -1,20 +1,13 @@
 package model
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"iter"
-	"log/slog"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
-	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Model describes a model: how to reach it, and what it accepts. Its fields:
@@ -87,26 +80,20 @@ type Options struct {
 	// Environment is the environment of commands that do not run in a terminal of the client, as
 	// NAME=VALUE. Nil means our environment.
 	Environment []string
-	// Logger receives a line at level debug for each request, without content. Default: discarded.
-	Logger *slog.Logger
 }
 
 // New returns the backend. It sends nothing until a session has a prompt.
 func New(o Options) backend.Backend {
-	b := &modelBackend{
-		given: o, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		serverPatience: 10 * time.Second,
-	}
+	b := &modelBackend{given: o, serverPatience: 10 * time.Second}
 	for _, m := range o.Models {
-		b.endpoints = append(b.endpoints, &endpoint{llm.New(m), b.logger})
+		b.endpoints = append(b.endpoints, llm.New(m))
 	}
 	return b
 }
 
 type modelBackend struct {
-	endpoints []*endpoint // of the models, in their order
+	endpoints []*llm.Client // of the models, in their order
 	given     Options
-	logger    *slog.Logger
 	// terminal reports whether the client offers terminals, and files whether it can read the files
 	// that it has open. Initialize sets both.
 	terminal, files bool
@@ -125,7 +112,7 @@ func (b *modelBackend) Initialize(
 	}
 	_ = json.Unmarshal(params, &p) // the adapter has checked them
 	b.terminal, b.files = p.ClientCapabilities.Terminal, p.ClientCapabilities.FS.ReadTextFile
-	withImages := func(e *endpoint) bool { return !e.Model().TextOnly }
+	withImages := func(e *llm.Client) bool { return !e.Model().TextOnly }
 	return backend.Info{
 		Kind: Kind, SystemPrompts: backend.SystemPromptsServed,
 		Usage: backend.Usage{Tokens: backend.TokensOfTurn},
@@ -138,77 +125,14 @@ func (b *modelBackend) Initialize(
 	}, nil
 }
 
-// endpoint returns the endpoint of the model with an ID, or nil.
-func (b *modelBackend) endpoint(id string) *endpoint {
+// endpoint returns the client for the model with an ID, or nil.
+func (b *modelBackend) endpoint(id string) *llm.Client {
 	for _, e := range b.endpoints {
 		if e.Model().ID == id {
 			return e
 		}
 	}
 	return nil
-}
-
-// endpoint sends requests to one model.
-type endpoint struct {
-	*llm.Client
-	logger *slog.Logger
-}
-
-// Stream sends a request as [llm.Client.Stream] does, and logs it without its content.
-func (e *endpoint) Stream(ctx context.Context, r llm.Request) iter.Seq2[llm.Event, error] {
-	return func(yield func(llm.Event, error) bool) {
-		begin := time.Now()
-		var finish llm.Finish
-		outcome, status := "interrupted", 0
-		for event, err := range e.Client.Stream(ctx, r) {
-			if failed, ok := errors.AsType[*llm.Error](err); ok {
-				outcome, status = string(failed.Kind), failed.Status
-			}
-			if f, ok := event.(llm.Finish); ok {
-				finish, outcome, status = f, string(f.Reason), http.StatusOK
-			}
-			if !yield(event, err) {
-				break
-			}
-		}
-		e.logger.Debug("sent a request to a model", "model", e.Model().ID,
-			"outcome", outcome, "status", status, "inputTokens", finish.Usage.Input,
-			"cachedTokens", finish.Usage.Cached, "outputTokens", finish.Usage.Output,
-			"duration", time.Since(begin))
-	}
-}
-
-// maxCollected bounds the answer that collect returns, in bytes.
-const maxCollected = 256 << 10
-
-// collect sends a request and returns the text of the answer, cut off if it is too long. It calls
-// onRetry before it sends the request again.
-func (e *endpoint) collect(
-	ctx context.Context, r llm.Request, onRetry func(llm.Retry) error,
-) (string, llm.Finish, error) {
-	var answer strings.Builder
-	var finish llm.Finish
-	for event, err := range e.Stream(ctx, r) {
-		switch event := event.(type) {
-		case llm.TextDelta:
-			answer.WriteString(string(event))
-		case llm.Retry:
-			answer.Reset()
-			err = onRetry(event)
-		case llm.Finish:
-			finish = event
-		}
-		if err != nil {
-			return "", finish, err
-		}
-		if answer.Len() > maxCollected {
-			return text.Prefix(answer.String(), maxCollected), llm.Finish{Reason: llm.Length}, nil
-		}
-	}
-	if finish.Reason == llm.Refused {
-		return "", finish, errors.New("the model refuses to answer")
-	}
-	return answer.String(), finish, nil
 }
 
 // Call returns nil: there are no further methods.

@@ -148,13 +148,6 @@ func (t *modelTurn) prompt(ctx context.Context, params backend.Raw) (prompts.Com
 	if err := t.noteUnused(ctx, p.Prompt); err != nil {
 		return slash, err
 	}
-	if t.snapshot().Cancelled {
-		const message = "[Your previous answer was interrupted. What it had begun may be incomplete.]"
-		title := "Told the model that its previous answer was interrupted"
-		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
-			return slash, err
-		}
-	}
 	if err := t.tellRoots(ctx); err != nil {
 		return slash, err
 	}

@@ -29,7 +29,7 @@ func (s *modelSession) SamplingModel(hints []string) string {
 	_, own := s.current()
 	for _, hint := range hints {
 		hint = strings.ToLower(hint)
-		for _, e := range append([]*endpoint{own}, s.backend.endpoints...) {
+		for _, e := range append([]*llm.Client{own}, s.backend.endpoints...) {
 			m := e.Model()
 			if strings.Contains(strings.ToLower(m.ID+"\n"+m.Name), hint) {
 				return m.ID
@@ -91,7 +91,7 @@ func (s *modelSession) Sample(
 		return backend.SampleResult{}, err
 	}
 	retry := func(llm.Retry) error { return nil }
-	answer, finish, err := endpoint.collect(ctx, request, retry)
+	answer, finish, err := collect(ctx, endpoint, request, retry)
 	if _, failed := s.spend(ctx, endpoint.Model(), finish.Usage); err == nil {
 		err = failed
 	}

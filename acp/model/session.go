@@ -69,22 +69,11 @@ func (s *modelSession) Prompt(
 	return func() (backend.Raw, error) {
 		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}}
 		response, err := t.run(ctx, params)
-		cancelled := ctx.Err() != nil || errors.Is(err, backend.ErrCancelled)
-		err = errors.Join(err, s.noteCancelled(context.WithoutCancel(ctx), cancelled))
-		if cancelled {
+		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
 			return t.withUsage(backend.Stopped(sdk.StopReasonCancelled)), nil
 		}
 		return t.withUsage(response), err
 	}
-}
-
-// noteCancelled saves whether the last turn was cancelled. The next turn tells the model.
-func (s *modelSession) noteCancelled(ctx context.Context, cancelled bool) error {
-	if s.snapshot().Cancelled == cancelled {
-		return nil
-	}
-	_, err := s.change(ctx, func(set *settings) { set.Cancelled = cancelled })
-	return err
 }
 
 func (*modelSession) Notify(context.Context, string, backend.Raw) {}

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -29,12 +30,10 @@ type settings struct {
 	Model  string `json:"model,omitempty"` // its ID
 	Effort string `json:"effort"`          // see llm.Request
 
-	// Roots are the roots that the model was last told about.
-	Roots []string `json:"roots,omitempty"`
+	// Roots describes the roots that the model was last told about.
+	Roots string `json:"roots,omitempty"`
 	// Costs are the costs of the session's requests, by currency. The map is never modified.
 	Costs map[string]float64 `json:"costs,omitempty"`
-	// Cancelled says that the last turn was.
-	Cancelled bool `json:"cancelled,omitempty"`
 	// Foreign is how many updates at the beginning of the history are from another agent, from
 	// which the session was transferred.
 	Foreign int `json:"foreign,omitempty"`
@@ -135,8 +134,8 @@ func (s *modelSession) snapshot() settings {
 	return s.settings
 }
 
-// current returns the settings and the endpoint of the model.
-func (s *modelSession) current() (settings, *endpoint) {
+// current returns the settings and the client for the chosen model.
+func (s *modelSession) current() (settings, *llm.Client) {
 	set := s.snapshot()
 	if set.Effort == defaultEffort {
 		set.Effort = ""

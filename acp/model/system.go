@@ -68,7 +68,7 @@ func (i instructions) write(b *strings.Builder) {
 // systemPrompt returns the system prompt: our own text and the client's, the roots, their
 // instructions and skills, and the instructions of MCP servers. It stays the same as long as these,
 // the mode and the model do, so that servers can cache it.
-func (s *modelSession) systemPrompt(m mode, endpoint *endpoint) string {
+func (s *modelSession) systemPrompt(m mode, endpoint *llm.Client) string {
 	share := sharesOf(endpoint.Model())
 	var b strings.Builder
 	s.client.write(&b)
@@ -218,45 +218,23 @@ func describeSkills(skills []discovery.Artifact, share int) string {
 	return b.String()
 }
 
-// tellRoots adds a note to the user's message about how the roots have changed since the model last
-// learned of them.
+// tellRoots adds the roots to the user's message if they have changed since the model last learned
+// of them.
 func (t *modelTurn) tellRoots(ctx context.Context) error {
-	roots := t.host.Workspace().Roots()
-	var now []string
-	for _, dir := range roots.All() {
-		now = append(now, rootText(roots, dir))
-	}
-	before := t.snapshot().Roots
-	if slices.Equal(before, now) {
+	now, before := describeRoots(t.host.Workspace().Roots()), t.snapshot().Roots
+	if now == before {
 		return nil
 	}
-	if len(before) > 0 {
-		added, removed := missing("added", now, before), missing("removed", before, now)
-		changes := strings.Join(append(added, removed...), "; ")
-		changes = cmp.Or(changes, "their order has changed")
-		title := "Told the model that the folders have changed: " + changes
-		message := "[The folders of the session have changed: " + changes + ". " +
-			"Paths outside of them cannot be reached. " + describeRoots(roots) + "]"
+	if before != "" {
+		message := "[The folders of the session have changed. " + now +
+			"Paths outside of them cannot be reached.]"
+		title := "Told the model that the folders have changed"
 		if err := t.addToPrompt(ctx, sdk.ToolKindOther, title, "", message); err != nil {
 			return err
 		}
 	}
 	_, err := t.change(ctx, func(set *settings) { set.Roots = now })
 	return err
-}
-
-// missing says which of list are not in other, if any.
-func missing(verb string, list, other []string) []string {
-	var names []string
-	for _, dir := range list {
-		if !slices.Contains(other, dir) {
-			names = append(names, text.Printable(dir))
-		}
-	}
-	if len(names) == 0 {
-		return nil
-	}
-	return []string{verb + " " + strings.Join(names, ", ")}
 }
 
 // smallContext is the largest context, in tokens, with which the model gets only the tools of

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,9 +143,11 @@ func TestHalfACallIsNotRun(t *testing.T) {
 		require.Equal(t, sdk.StopReasonEndTurn, r.stop)
 		require.Contains(t, r.text(), "Writing.")
 		require.Contains(t, r.text(), "Send another message to continue")
-		require.Len(t, r.calls(), 1)
-		require.Equal(t, sdk.ToolCallStatusFailed, r.calls()[0].Status)
-		require.Empty(t, r.calls()[0].Meta.Agent, "it is not part of the conversation")
+		require.Len(t, r.calls(), 4, "one for each attempt")
+		for _, call := range r.calls() {
+			require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
+			require.Empty(t, call.Meta.Agent, "it is not part of the conversation")
+		}
 		require.Empty(t, dirtest.Planted(t, root))
 		e.goOn()
 	}
@@ -249,73 +252,43 @@ func TestCancelledServerTool(t *testing.T) {
 }
 
 func TestLoops(t *testing.T) {
-	missing := modelserver.UseWith("read_file", arguments("path", "missing.txt"))
-	orders := make([]modelserver.Order, 10)
-	for i := range orders {
-		orders[i] = missing
-	}
-	e := open(t, setup{})
-	e.answer(rejectOnce)
-	r := e.prompt("Read.", orders...)
-	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	calls := r.calls()
-	require.Len(t, calls, stopAfter+1)
-	for i, call := range calls[:stopAfter] {
-		warned := strings.Contains(call.RawOutput.Text, "failed in the same way")
-		require.Equal(t, i+1 >= warnAfter, warned)
-	}
-	const question = "Go on, although the same call has failed in the same way 5 times: Read missing.txt"
-	require.Equal(t, question, r.asked[0].Call.Title)
-	require.Equal(t, question, calls[stopAfter].Title)
-	require.Equal(t, sdk.ToolCallStatusFailed, calls[stopAfter].Status)
-	require.Contains(t, r.text(),
-		"Stopped, because the same call has failed in the same way 5 times: Read missing.txt.")
-	e.goOn()
+	for name, call := range map[string]modelserver.Order{
+		"fails":    modelserver.UseWith("read_file", arguments("path", "missing.txt")),
+		"succeeds": modelserver.UseWith("list_roots", `{}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := open(t, setup{roots: []string{dirtest.New(t)}})
+			e.answer(rejectOnce)
+			orders := slices.Repeat([]modelserver.Order{call}, stopAfter+1)
+			r := e.prompt("Do.", orders...)
+			require.Equal(t, sdk.StopReasonEndTurn, r.stop)
+			calls := r.calls()
+			require.Len(t, calls, stopAfter+1)
+			for i, call := range calls[:stopAfter] {
+				warned := strings.Contains(call.RawOutput.Text, "[This call has had the same result ")
+				require.Equal(t, i+1 >= warnAfter, warned)
+			}
+			stuck := "the same call has had the same result 10 times: " + calls[0].Title
+			require.Equal(t, "Go on, although "+stuck, r.asked[0].Call.Title)
+			require.Equal(t, "Go on, although "+stuck, calls[stopAfter].Title)
+			require.Equal(t, sdk.ToolCallStatusFailed, calls[stopAfter].Status)
+			require.True(t, strings.HasSuffix(r.text(), "Stopped, because "+stuck+
+				". Send another message that says what to do instead."), r.text())
+			e.goOn()
 
-	// The user may let it go on.
-	e.answer(allowOnce)
-	r = e.prompt("Read.", append(orders, modelserver.Say("Done."))...)
-	require.Equal(t, "Done.", r.text())
-	require.Len(t, r.asked, 2)
+			// The user may let it go on.
+			e.answer(allowOnce)
+			r = e.prompt("Do.", append(orders, modelserver.Say("Done."))...)
+			require.Equal(t, "Done.", r.text())
+			require.Len(t, r.asked, 1)
 
-	// A change may let the call succeed.
-	e = open(t, setup{roots: []string{dirtest.New(t)}})
-	e.answer(allowOnce)
-	write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
-	r = e.prompt("Read.", missing, missing, missing, missing, write, missing, missing, missing,
-		missing)
-	require.Equal(t, modelserver.Done, r.text())
-}
-
-// A call that succeeds in the same way again and again costs money too.
-//
-// Clause B7.
-func TestSuccessfulLoops(t *testing.T) {
-	orders := make([]modelserver.Order, 2*loopsAfter)
-	for i := range orders {
-		orders[i] = modelserver.UseWith("list_roots", `{}`)
+			// After a change the same call is no loop.
+			write := modelserver.UseWith("write_file", arguments("path", "a.txt", "content", "a"))
+			orders = slices.Repeat([]modelserver.Order{call}, stopAfter-1)
+			orders = append(append(orders, write), orders...)
+			require.Equal(t, modelserver.Done, e.prompt("Do.", orders...).text())
+		})
 	}
-	e := open(t, setup{roots: []string{dirtest.New(t)}})
-	e.answer(rejectOnce)
-	r := e.prompt("List.", orders...)
-	require.Equal(t, sdk.StopReasonEndTurn, r.stop)
-	require.Len(t, r.calls(), loopsAfter+1)
-	for i, call := range r.calls()[:loopsAfter] {
-		warned := strings.Contains(call.RawOutput.Text, "[This call has had the same result ")
-		require.Equal(t, i+1 >= warnAfter, warned)
-	}
-	require.Regexp(t, `Stopped, because the same call has had the same result 10 times: .*\. `+
-		`Send another message that says what to do instead\.$`, r.text())
-	e.goOn()
-
-	// After a change the same call is no loop.
-	e.answer(allowOnce)
-	orders = nil
-	for i := range 12 {
-		orders = append(orders, modelserver.UseWith("list_roots", `{}`), modelserver.UseWith("write_file",
-			arguments("path", fmt.Sprint(i), "content", "a")))
-	}
-	require.Equal(t, modelserver.Done, e.prompt("Do.", orders...).text())
 }
 
 func TestManySteps(t *testing.T) {
@@ -366,16 +339,4 @@ func TestCost(t *testing.T) {
 	}
 	require.InDelta(t, 2.5, Prices{Input: 2, Cached: 1, Output: 10}.Cost(
 		llm.Usage{Input: 1e6, Cached: 1e6 / 2, Output: 1e5}), 1e-9)
-}
-
-func TestModelLearnsThatItWasCancelled(t *testing.T) {
-	e := open(t, setup{})
-	e.cancelAfter(func(u update) bool { return u.Kind == "agent_message_chunk" })
-	e.prompt("Say.", modelserver.Say("A longer answer.").In(5).Failing(modelserver.Fault{Events: 3, Then: "silence"}))
-	e.restart()
-	e.goOn()
-	require.Contains(t, e.last().Text(), "Your previous answer was interrupted")
-	e.prompt("Go on.")
-	users := e.last().Of(modelserver.User)
-	require.NotContains(t, users[len(users)-1], "interrupted")
 }

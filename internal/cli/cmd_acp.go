@@ -157,9 +157,7 @@ func (h host) serving(d downstream) acp.Options {
 func (h host) backend(d downstream) backend.Backend {
 	switch {
 	case len(d.model.Models) > 0:
-		o := d.model
-		o.Logger = h.log
-		return model.New(o)
+		return model.New(d.model)
 	case d.command.Path == "":
 		return explore.New()
 	}

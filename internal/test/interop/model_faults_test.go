@@ -53,7 +53,7 @@ func TestBrokenAnswers(t *testing.T) {
 							require.Contains(t, chunks(said, `"agent_thought_chunk"`), "Trying again")
 						}
 						require.NoError(t, err)
-						require.Len(t, updates(said, `"sessionUpdate":"tool_call"`), 1)
+						require.Len(t, updates(said, `"status":"completed"`), 1)
 					default: // everything of interest has arrived
 						complete = true
 						require.NoError(t, err)
