@@ -27,8 +27,6 @@ const (
 	// server only has too much to do. With the delays between these it waits a minute, because many
 	// servers limit the requests of a minute.
 	attempts, patientAttempts = 4, 8
-	// silentAttempts is how often a request that the server has not read is sent again at once.
-	silentAttempts = 1
 	// longestDelay is the longest wait before a request is sent again.
 	longestDelay = time.Minute
 	// connectTimeout bounds each of the two steps of connecting: TCP and TLS.
@@ -66,12 +64,11 @@ func New(m Model) *Client {
 	if !known {
 		panic(fmt.Sprintf("llm: unknown API %q", m.API))
 	}
-	transport := &http.Transport{
+	transport := &http.Transport{ // of HTTP/1.1: HTTP/2 would repeat requests in silence
 		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         (&net.Dialer{Timeout: connectTimeout}).DialContext,
 		TLSHandshakeTimeout: connectTimeout,
 		IdleConnTimeout:     90 * time.Second,
-		ForceAttemptHTTP2:   true,
 		DisableCompression:  true, // it delays what is streamed
 	}
 	// A redirect would send the conversation and the key to an address that the user has not
@@ -323,7 +320,11 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 		}
 		address += joint + c.query
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	method, body := http.MethodGet, io.Reader(nil)
+	if e.body != nil {
+		method, body = http.MethodPost, bytes.NewReader(e.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		cancel(nil)
 		return nil, err
@@ -337,18 +338,7 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 	request.Header.Set("Accept", "text/event-stream, application/json")
 	request.Header.Set("User-Agent", "acp-agent")
 	if e.body != nil {
-		request.Method = http.MethodPost
 		request.Header.Set("Content-Type", "application/json")
-		read := func() io.ReadCloser { return io.NopCloser(bytes.NewReader(e.body)) }
-		request.Body, request.ContentLength = read(), int64(len(e.body))
-		again := 0
-		request.GetBody = func() (io.ReadCloser, error) {
-			// HTTP/2 would try again for a minute in silence if the server refuses the stream.
-			if again++; again > silentAttempts {
-				return nil, errRefused
-			}
-			return read(), nil
-		}
 	}
 	for name, value := range e.headers {
 		request.Header.Set(name, value)

@@ -2,13 +2,10 @@ package llm
 
 import (
 	"context"
-	"crypto/tls"
-	"encoding/binary"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -250,68 +247,4 @@ func TestEnvironment(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, block, 0o600))
 		require.Contains(t, run(server.URL, "SSL_CERT_FILE="+file), "Hello")
 	})
-}
-
-// A server of HTTP/2 that refuses all streams does not keep the user waiting in silence.
-//
-// Clause B7.
-func TestRefusedStreams(t *testing.T) {
-	certificate := httptest.NewUnstartedServer(nil)
-	certificate.EnableHTTP2 = true
-	certificate.StartTLS()
-	defer certificate.Close()
-	listener, err := tls.Listen("tcp", "127.0.0.1:0",
-		&tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2"}})
-	require.NoError(t, err)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			refuseStreams(conn)
-			conn.Close()
-		}
-	}()
-	c := impatient(t, Model{BaseURL: "https://" + listener.Addr().String(), Name: "m"})
-	transport := c.http.Transport.(*http.Transport)
-	transport.TLSClientConfig = certificate.Client().Transport.(*http.Transport).TLSClientConfig
-	events, failed := ask(t, c)
-	n, _ := retries(events)
-	require.Equal(t, attempts-1, n)
-	require.Equal(t, Unreachable, failed.Kind)
-	require.True(t, strings.HasSuffix(failed.Message, ": it refused the request before reading it"),
-		failed.Message)
-	c.Close()
-	require.NoError(t, listener.Close())
-	<-ended
-}
-
-// refuseStreams speaks so much of HTTP/2 that a client learns that its requests are refused.
-func refuseStreams(conn net.Conn) {
-	const headers, reset, settings, refused = 1, 3, 4, 7
-	frame := func(kind byte, stream uint32, payload ...byte) {
-		head := []byte{0, 0, byte(len(payload)), kind, 0, 0, 0, 0, 0}
-		binary.BigEndian.PutUint32(head[5:], stream)
-		_, _ = conn.Write(append(head, payload...))
-	}
-	preface := make([]byte, len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
-	if _, err := io.ReadFull(conn, preface); err != nil {
-		return
-	}
-	frame(settings, 0)
-	for head := make([]byte, 9); ; {
-		if _, err := io.ReadFull(conn, head); err != nil {
-			return
-		}
-		size := int64(head[0])<<16 | int64(head[1])<<8 | int64(head[2])
-		if _, err := io.CopyN(io.Discard, conn, size); err != nil {
-			return
-		}
-		if head[3] == headers {
-			frame(reset, binary.BigEndian.Uint32(head[5:]), 0, 0, 0, refused)
-		}
-	}
 }

@@ -30,8 +30,6 @@ var (
 		"before the answer was complete"}
 	// errSilent means that the server has sent no part of an answer for too long.
 	errSilent = &Error{Kind: Unreachable, Message: "the model's server has stopped sending"}
-	// errRefused means that a server of HTTP/2 accepts no further request now.
-	errRefused = errors.New("it refused the request before reading it")
 	// errIdle means that the server sends bytes, but no part of an answer.
 	errIdle = tooMuch("the server sent " + text.Size(maxIdle) + " without a part of an answer")
 	// errEmpty means that there was no answer in the response.
@@ -111,8 +109,6 @@ func isTemporary(err error) bool {
 	switch {
 	case err == errSilent:
 		return false
-	case errors.Is(err, errRefused):
-		return true
 	case errors.As(err, &unknown):
 		return !unknown.IsNotFound
 	case errors.As(err, &op):
