@@ -94,12 +94,6 @@ func (t *modelTurn) think(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, backend.Thought(s))
 }
 
-// showRetry tells the user that a request will be sent again.
-func (t *modelTurn) showRetry(ctx context.Context, r llm.Retry) error {
-	return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
-		describeRetry(r)+"\n\n", meta{Note: true}))
-}
-
 // showRestart tells the user that the request for an answer will be sent again. The text that was
 // already shown, if any, stays visible with a mark. The model does not see it.
 func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry) error {

@@ -133,7 +133,7 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 	if err != nil {
 		return false, err
 	}
-	transcript, summary, err := t.askForSummary(ctx, focus)
+	summary, err := t.askForSummary(ctx, focus)
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
@@ -142,9 +142,8 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 			"conversation, which was not changed: "+text.Plain(err.Error())+".\n\n"))
 	}
 	m.Summary = summary
-	return true, t.updates.Update(ctx, m.message(fmt.Sprintf("\n\n*The model continues with a "+
-		"summary of the conversation so far (%d words instead of %d).*\n\n",
-		len(strings.Fields(summary)), len(strings.Fields(transcript)))))
+	return true, t.updates.Update(ctx, m.message("\n\n*The model continues with a summary of the "+
+		"conversation so far.*\n\n"))
 }
 
 // smallTranscript is the size of a transcript, in bytes, that is not shortened further if the
@@ -152,29 +151,29 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 const smallTranscript = 8 << 10
 
 // askForSummary asks the model for a summary of the conversation, of a shorter transcript if the
-// server says that it is too long. It returns the transcript.
-func (t *modelTurn) askForSummary(
-	ctx context.Context, focus string,
-) (transcript, summary string, err error) {
+// server says that it is too long.
+func (t *modelTurn) askForSummary(ctx context.Context, focus string) (string, error) {
 	if focus != "" {
 		focus = " Keep in particular: " + focus
 	}
-	onRetry := func(r llm.Retry) error { return t.showRetry(ctx, r) }
-	for most := 3 * room(t.endpoint.Model()); ; most = len(transcript) / 2 {
-		transcript = text.Shorten(t.conversation.transcript(), most)
+	onRetry := func(r llm.Retry) error { return t.think(ctx, describeRetry(r)+"\n\n") }
+	for most := 3 * room(t.endpoint.Model()); ; {
+		transcript := text.Shorten(t.conversation.transcript(), most)
 		order := "This is the conversation:\n\n" + transcript + "Summarise it." + focus
 		answer, finish, err := collect(ctx, t.endpoint, llm.Request{
 			System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}, onRetry)
 		if _, failed := t.pay(ctx, finish.Usage); err == nil {
 			err = failed
 		}
-		if summary = strings.TrimSpace(answer); err == nil && summary == "" {
+		summary := strings.TrimSpace(answer)
+		if err == nil && summary == "" {
 			err = errors.New("the model's answer is empty")
 		}
 		failed, ok := errors.AsType[*llm.Error](err)
 		if !ok || failed.Kind != llm.TooLong || len(transcript) <= smallTranscript {
-			return transcript, summary, err
+			return summary, err
 		}
+		most = len(transcript) / 2
 	}
 }
 

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"strings"
 	"testing"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -19,42 +18,6 @@ func named(name string) func(*Model) { return func(m *Model) { m.Name = name } }
 // origin returns the origin of what the session's model says.
 func (e *editor) origin() string {
 	return llm.Model{BaseURL: e.model.URL() + "/v1", Name: modelserver.Model}.Origin()
-}
-
-// Models go on after turns with tools, also with tools of MCP servers, and after a load. Each is
-// sent back what it has attached to its answers, as the scripted server checks.
-//
-// Clause B5.
-func TestProviderRules(t *testing.T) {
-	for name, format := range map[string]func(*Model){
-		"Gemini 3": named(modelserver.Gemini3), "DeepSeek V4": named(modelserver.DeepSeekV4),
-		"Kimi K2": named(modelserver.KimiK2), "Claude": anthropic,
-		"OpenAI, chat": named(modelserver.GPT), "OpenAI, responses": func(m *Model) {
-			m.API, m.Name = Responses, modelserver.GPT
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}, model: format,
-				servers: []sdk.McpServer{playedServer("fs")}})
-			e.answer(allowOnce)
-			turn := []modelserver.Order{
-				modelserver.Together(modelserver.Think("First."), modelserver.Read("a.txt"),
-					modelserver.UseWith("fs__claim", "{}"), modelserver.Read("a.txt")),
-				modelserver.Together(modelserver.Think("Then."), modelserver.Say("Reading."),
-					modelserver.Read("a.txt")),
-				modelserver.Together(modelserver.Think("Now."), modelserver.Say("Done.")),
-			}
-			for range 2 {
-				require.Equal(t, "Reading.Done.", e.prompt("Look", turn...).text())
-				e.goOn()
-				e.restart()
-				e.goOn()
-			}
-			require.Len(t, e.results(), 8)
-			require.Equal(t, "First. Then. Now. First. Then. Now.",
-				strings.Join(e.last().Of(modelserver.Thought), " "))
-		})
-	}
 }
 
 // A tool of an MCP server that a provider does not accept as it is does not make requests fail.

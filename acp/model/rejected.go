@@ -91,9 +91,8 @@ func rejects(e *llm.Error) bool {
 // what is in front of them give content that they cannot handle various names.
 func mayReject(e *llm.Error) bool {
 	switch e.Kind {
-	case llm.Rejected, llm.Filtered, llm.StaleThoughts, llm.Misconfigured, llm.Malformed,
-		llm.Forbidden, llm.Slipped, llm.TooLong: // a part of it may be, which a summary has too
-		return true
+	case llm.Unreachable:
+		return false
 	case llm.Unpaid:
 		return e.Status != http.StatusPaymentRequired
 	case llm.KeyRejected:
@@ -101,7 +100,7 @@ func mayReject(e *llm.Error) bool {
 	case llm.Overloaded:
 		return e.Status == http.StatusInternalServerError || e.Status == http.StatusConflict
 	}
-	return false
+	return true
 }
 
 // leaveOut is called with the error of a request. If the server may have rejected new images or

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -252,6 +253,11 @@ func TestRejectedMedia(t *testing.T) {
 	}
 }
 
+// thoughtsBetweenCalls is an answer of Claude that thinks again before its second call.
+//
+//go:embed testdata/thoughts-between-calls.sse
+var thoughtsBetweenCalls string
+
 // Thoughts that a server does not accept, because another one behind a gateway has signed them, are
 // forgotten without a word, and also after a restart.
 //
@@ -376,16 +382,4 @@ func TestOrderAfterACrash(t *testing.T) {
 	require.Equal(t, []string{"Unexpected role 'user' after role 'tool'"}, e.model.Rejected())
 	e.stop()
 	<-ended
-}
-
-// A budget that is spent is no reason to leave out a prompt.
-func TestSpentBudget(t *testing.T) {
-	var count atomic.Int64
-	e := open(t, setup{model: rejecting(t, rejection{400, `{"error":{"message":"Budget has been exceeded! ` +
-		`Max budget: 0.05","type":"budget_exceeded","code":"400"}}`}, &count)})
-	said := e.prompt("Say " + poison)
-	require.Equal(t, "The model's server rejected the request: Budget has been exceeded! Max budget: 0.05 "+
-		"(HTTP status 400). Check your account at the provider, then send another message, or choose "+
-		"another model.", said.text())
-	require.JSONEq(t, failedResult, string(said.result))
 }

@@ -3,8 +3,6 @@ package model
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
-	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 )
 
 // sampled returns a session of which nothing is used but its models, which a scripted server
@@ -190,71 +187,4 @@ func TestSamplingContext(t *testing.T) {
 	s.conversation.messages = append(s.conversation.messages,
 		llm.UserText(strings.Repeat("x", 1<<20)))
 	require.LessOrEqual(t, len(s.SamplingContext("")), maxSamplingContext+len("…"))
-}
-
-// The official TypeScript server asks the model in the middle of a turn. The user is asked whether
-// its tool may be called, whether the model may be asked, and whether the server may have the
-// answer.
-//
-// Clause M13.
-func TestTypeScriptServerSamples(t *testing.T) {
-	command := npmtest.Everything(t)
-	e := open(t, setup{servers: []sdk.McpServer{{Stdio: &sdk.McpServerStdio{Name: "e",
-		Command: command[0], Args: command[1:], Env: []sdk.EnvVariable{}}}}})
-	arguments, err := json.Marshal(map[string]any{"maxTokens": 20,
-		"prompt": modelserver.Prompt("How many?", modelserver.Say("It is 42.").Aside())})
-	require.NoError(t, err)
-	order := modelserver.UseWith("trigger-sampling-request", string(arguments)).By("e")
-	for name, c := range map[string]struct {
-		answers []decision
-		result  string
-		status  sdk.ToolCallStatus
-	}{
-		"allowed": {[]decision{allowOnce, allowOnce,
-			allowOnce}, `"text": "It is 42."`, sdk.ToolCallStatusCompleted},
-		"request rejected": {[]decision{allowOnce, rejectOnce},
-			"MCP error -1: User rejected sampling request", sdk.ToolCallStatusFailed},
-		"answer rejected": {[]decision{allowOnce, allowOnce,
-			rejectOnce}, "MCP error -1: User rejected sampling request",
-			sdk.ToolCallStatusFailed},
-		"tool not allowed": {[]decision{rejectOnce}, "did not allow it", ""},
-		"question withdrawn": {[]decision{allowOnce, cancelQuestion},
-			"turn cancelled", sdk.ToolCallStatusFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			asked := 0
-			e.decide(func(context.Context, question) decision {
-				asked++
-				return c.answers[asked-1]
-			})
-			from := len(e.model.Requests())
-			r := e.prompt("Ask.", order, modelserver.Say("Done asking."))
-			require.Equal(t, len(c.answers), asked)
-			calls := r.calls()
-			require.Contains(t, calls[0].RawOutput.Text, c.result)
-			if c.status != "" {
-				require.Equal(t, `MCP server "e" asks the model local`, calls[1].Title)
-				require.Equal(t, c.status, calls[1].Status)
-			}
-			require.Equal(t, "Done asking.", r.text())
-			sampled := 0
-			for _, request := range e.model.Requests()[from:] {
-				if len(request.Tools) == 0 {
-					sampled++
-					require.Equal(t, "You are a helpful test server.", request.Instructions)
-				} else {
-					require.NotContains(t, request.Text(), "asks the model",
-						"the model does not get to know the question")
-				}
-			}
-			require.Equal(t, slices.Contains(c.answers[1:], allowOnce), sampled == 1)
-		})
-	}
-	known := e.model.Requests()[len(e.model.Requests())-1].Items
-	replayed := e.restart()
-	require.True(t, slices.ContainsFunc(replayed, func(u update) bool {
-		return strings.HasSuffix(u.Title, "asks the model local")
-	}), "it is in the history")
-	e.prompt("Again.", modelserver.Say("Yes."))
-	require.Equal(t, known, e.model.Requests()[len(e.model.Requests())-1].Items[:len(known)])
 }

@@ -30,12 +30,9 @@ var (
 	planText string
 )
 
-// maxSkills is the maximum size of the list of skills, in bytes.
-const maxSkills = 16 << 10
-
-// maxServerWords is about how many bytes of MCP servers' instructions are quoted at most. The last
-// server's may exceed it.
-const maxServerWords = 16 << 10
+// maxWords is the maximum size of the list of skills, in bytes, and about that of the instructions
+// of MCP servers. The last server's may exceed it.
+const maxWords = 16 << 10
 
 // instructions are those of the client for a session: the member systemPrompt of the request that
 // opened it. They are not stored, because each such request has them.
@@ -80,11 +77,11 @@ func (s *modelSession) systemPrompt(m mode, endpoint *llm.Client) string {
 	b.WriteString(s.overview(share.names))
 	b.WriteString(describeCommands(s.runsInTerminal()))
 	catalog := s.host.Catalog()
-	b.WriteString(describeSkills(catalog.Active(discovery.Skill), share.skills))
+	b.WriteString(describeSkills(catalog.Active(discovery.Skill), share.words))
 	if instructions := catalog.InstructionsWithin(share.instructions).String(); instructions != "" {
 		b.WriteString("\n" + instructions)
 	}
-	b.WriteString(describeServers(s.host.Tools().Servers(), share.serverWords))
+	b.WriteString(describeServers(s.host.Tools().Servers(), share.words))
 	if names := s.tools.unoffered; len(names) > 0 {
 		b.WriteString("\nYou do not have these tools of MCP servers, because your server does not " +
 			"accept them or they do not fit into your context: " + listNames(names) +
@@ -259,9 +256,10 @@ const leastInstructions, mostInstructions = 32 << 10, 256 << 10
 // shares are how much of the context the parts of the beginning of each request may have, in bytes:
 // together about half of it, so that there is room for the conversation.
 type shares struct {
-	instructions, skills, serverWords int
-	serverTools                       int // the tools of MCP servers
-	names                             int // at the top of each root, not bytes
+	instructions int
+	words        int // the list of skills, and the instructions of MCP servers
+	serverTools  int // the tools of MCP servers
+	names        int // at the top of each root, not bytes
 }
 
 // sharesOf returns the shares for a model.
@@ -274,8 +272,7 @@ func sharesOf(m llm.Model) shares {
 	quarter := max(tokens-ownTokens, ownTokens/4) * bytesPerToken / 4
 	return shares{
 		instructions: min(instructions, quarter*3/4),
-		skills:       min(maxSkills, quarter/4),
-		serverWords:  min(maxServerWords, quarter/4),
+		words:        min(maxWords, quarter/4),
 		serverTools:  quarter,
 		names:        min(maxOverview, max(tokens/300, 5)),
 	}

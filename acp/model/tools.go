@@ -115,7 +115,7 @@ func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 func (t *modelTurn) offers(name string, m llm.Model) bool {
 	if name == skillsName {
 		skills := t.host.Catalog().Active(discovery.Skill)
-		_, left := discovery.ListSkills(skills, sharesOf(m).skills)
+		_, left := discovery.ListSkills(skills, sharesOf(m).words)
 		return left > 0 || len(skills) > 0 && m.ContextTokens > smallContext
 	}
 	return m.ContextTokens > smallContext || essentialTools[name]

@@ -1,14 +1,10 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -36,19 +32,6 @@ func TestUsage(t *testing.T) {
 	turn := response.Meta["acp-agent"].Usage
 	require.Equal(t, usage[0].Used, turn.InputTokens+turn.OutputTokens)
 	require.Equal(t, usage[0].Used, turn.TotalTokens)
-}
-
-func TestThoughts(t *testing.T) {
-	e := open(t, setup{})
-	r := e.prompt("Think.", modelserver.Together(modelserver.Think("Let <me> & you think."),
-		modelserver.Say("Said.")))
-	thoughts := ""
-	for _, u := range r.of("agent_thought_chunk") {
-		thoughts += u.text()
-	}
-	require.Equal(t, "Let <me> & you think.", thoughts)
-	require.Equal(t, "Said.", r.text())
-	require.Contains(t, string(r.of("agent_thought_chunk")[0].Raw), "<me> &")
 }
 
 func TestStopReasons(t *testing.T) {
@@ -79,53 +62,6 @@ func TestEmptyAnswers(t *testing.T) {
 		"call. Send another message to continue.", r.text())
 	e.goOn()
 	require.NotContains(t, string(e.last().Body), "without an answer")
-}
-
-// thoughtsBetweenCalls is an answer of Claude that thinks again before its second call.
-//
-//go:embed testdata/thoughts-between-calls.sse
-var thoughtsBetweenCalls string
-
-// What the model thought between its calls goes back between them, also after a restart.
-//
-// Clause B5.
-func TestThoughtsBetweenCalls(t *testing.T) {
-	first := true
-	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		if first {
-			first = false
-			_, _ = io.WriteString(w, thoughtsBetweenCalls)
-			return
-		}
-		var asked struct {
-			Messages []struct {
-				Content []struct{ Type, Thinking, Data, ID, ToolUseID string }
-			}
-		}
-		_ = json.Unmarshal(bytes.ReplaceAll(body, []byte("tool_use_id"), []byte("ToolUseID")), &asked)
-		got = ""
-		for _, m := range asked.Messages[:min(3, len(asked.Messages))] {
-			for _, p := range m.Content {
-				got += " " + p.Type + p.Thinking + p.Data + p.ID + p.ToolUseID
-			}
-		}
-		_, _ = io.WriteString(w, "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":"+
-			"{\"type\":\"text\",\"text\":\"Going on.\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n")
-	}))
-	t.Cleanup(server.Close)
-	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")},
-		model: func(m *Model) { m.API, m.BaseURL = Anthropic, server.URL }})
-	const want = " text thinkingOne tool_usetoolu_1 thinkingTwo tool_usetoolu_2 " +
-		"redacted_thinkingthree tool_usetoolu_3 tool_resulttoolu_1 tool_resulttoolu_2 tool_resulttoolu_3"
-	e.prompt("Look.")
-	require.Equal(t, want, got)
-	e.goOn()
-	e.restart()
-	e.goOn()
-	require.Equal(t, want, got)
 }
 
 // failedResult is the response to a prompt that the model could not answer.

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,34 +72,4 @@ func TestOriginOfResponses(t *testing.T) {
 	chat := m.Origin()
 	m.API = Responses
 	require.NotEqual(t, chat, m.Origin())
-}
-
-// MiniMax needs its thoughts back where they were.
-//
-// Clause B5.
-func TestTaggedThoughtsGoBack(t *testing.T) {
-	for name, want := range map[string]string{
-		"MiniMax-M2": `{"content":"<think>Hm</think>\n\nHello","role":"assistant"}`,
-		"qwen3":      `{"content":"Hello","role":"assistant"}`,
-	} {
-		server := httptest.NewServer(says(chunk(`{"content":"<think>H"}`),
-			chunk(`{"content":"m</think>\n\nHello"}`), finished))
-		c := impatient(t, Model{BaseURL: server.URL, Name: name})
-		var parts []Part
-		for e, err := range c.Stream(t.Context(), Request{Messages: []Message{UserText("Hi")}}) {
-			require.NoError(t, err)
-			switch e := e.(type) {
-			case TextDelta:
-				parts = append(parts, Text(e))
-			case Thinking:
-				parts = append(parts, e)
-			}
-		}
-		messages := []Message{UserText("Hi"), {Assistant, parts}, UserText("Go")}
-		r := Request{Messages: c.model.returned(messages)}
-		body := c.format.encode(c.model, r, c.learned.now())
-		require.Contains(t, string(body), want)
-		c.Close()
-		server.Close()
-	}
 }
