@@ -14,11 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// maxEntries is the length of the longest plan.
-const maxEntries = 100
-
 type planInput struct {
-	Entries []planEntry `json:"entries" jsonschema:"the whole plan, in order"`
+	Entries []planEntry `json:"entries" jsonschema:"the whole plan, in order" max:"100"`
 }
 
 type planEntry struct {
@@ -52,10 +49,6 @@ func planStatus(said string) string {
 }
 
 func (c *modelCall) updatePlan(ctx context.Context, in planInput) (string, error) {
-	if n := len(in.Entries); n > maxEntries {
-		return "", fmt.Errorf("the plan has %d entries (limit %d): combine small steps",
-			n, maxEntries)
-	}
 	for i := range in.Entries {
 		in.Entries[i].Status = planStatus(in.Entries[i].Status)
 	}

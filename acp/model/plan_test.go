@@ -27,8 +27,8 @@ func TestPlan(t *testing.T) {
 		`[{"content":"a","status":"maybe"}]`:                    "the status of entry 1 must be",
 		`[{"content":"a","status":"pending","priority":"top"}]`: "the priority of entry 1 must be",
 		`[{"content":" ","status":"pending"}]`:                  "the content of entry 1 is empty",
-		`[{"content":"a"}]`: "entries must be a list, each " +
-			"item an object with content, status",
+		`[{"content":"a"}]`: "entries must be a list of at most 100 items, each an object with " +
+			"content, status",
 		`"a"`: "entries must be a list",
 	} {
 		r := e.prompt("Plan.", modelserver.UseWith("update_plan", `{"entries":`+entries+`}`))

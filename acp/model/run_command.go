@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	defaultTimeout, maxTimeout = 2 * time.Minute, 10 * time.Minute
-	maxCommand                 = 8 << 10 // bytes
+	defaultTimeout = 2 * time.Minute
+	maxCommand     = 8 << 10 // bytes
 )
 
 type commandInput struct {
 	Command string `json:"command" jsonschema:"the command line"`
 	Cwd     string `json:"cwd,omitempty" jsonschema:"where to run; default the working directory"`
-	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"default 120, up to 600"`
+	Timeout int    `json:"timeout_seconds,omitempty" jsonschema:"default 120" min:"1" max:"600"`
 }
 
 // shellCommand is a command line and the directory that it runs in.
@@ -61,7 +61,6 @@ func argv(line string) (program string, args []string) {
 
 // runCommand runs a command if the user allows it.
 func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, error) {
-	timeout := cmp.Or(time.Duration(in.Timeout)*time.Second, defaultTimeout)
 	switch {
 	case strings.TrimSpace(in.Command) == "":
 		return "", errors.New("the command is empty")
@@ -72,8 +71,6 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 	case !text.IsVisible(in.Command):
 		return "", errors.New(
 			"the command has characters that the user could not see or tell from a space")
-	case timeout < 0 || timeout > maxTimeout:
-		return "", fmt.Errorf("timeout_seconds must be between 1 and %v", maxTimeout.Seconds())
 	}
 	dir, err := c.directory(cmp.Or(in.Cwd, "."))
 	if err != nil {
@@ -97,6 +94,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		_, left, _ := c.commandIn(cmd)
 		c.turn.host.Permits().Renew(permitted, left.Command.State)
 	}()
+	timeout := cmp.Or(time.Duration(in.Timeout)*time.Second, defaultTimeout)
 	inTerminal := c.turn.runsInTerminal()
 	run := c.runChild
 	if inTerminal {
