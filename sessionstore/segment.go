@@ -6,10 +6,6 @@ import (
 	"hash/crc32"
 	"iter"
 	"strconv"
-	"strings"
-
-	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // Segment is a part of a history: updates that were stored together.
@@ -53,66 +49,28 @@ func checksum(updates []byte) uint32 {
 func intact(segment []byte) (updates []byte, ok bool) {
 	end := len(segment) - checksumSize
 	if end < 0 || segment[end] != '\n' {
-		return segment, false
+		return nil, false
 	}
 	sum, err := strconv.ParseUint(string(segment[end+1:]), 16, 32)
 	return segment[:end], err == nil && uint32(sum) == checksum(segment[:end])
 }
 
 // Unpack yields the updates of a segment. If it was damaged since it was stored, there is a note in
-// the place of updates that cannot be read any more, with their number.
+// their place.
 func Unpack(segment []byte) iter.Seq[Update] {
 	return func(yield func(Update) bool) {
-		lines, ok := intact(segment)
-		damaged := 0
-		note := func() bool {
-			n := damaged
-			damaged = 0
-			return n == 0 || yield(damageNote(n))
+		updates, ok := intact(segment)
+		if !ok {
+			yield(noteUpdate("(A part of the history was damaged in the session store, and is " +
+				"left out.)"))
+			return
 		}
-		for line := range bytes.SplitSeq(lines, []byte("\n")) {
-			u := StoredUpdate(line)
-			if !ok {
-				var err error
-				if u, err = parseDamaged(line); err != nil {
-					damaged++
-					continue
-				}
-			}
-			if !note() || !yield(u) {
+		for line := range bytes.SplitSeq(updates, []byte("\n")) {
+			if !yield(StoredUpdate(line)) {
 				return
 			}
 		}
-		note()
 	}
-}
-
-// parseDamaged parses an update of a segment that was damaged. A member that its kind needs may
-// have another name now: clients could not show it.
-func parseDamaged(line []byte) (Update, error) {
-	u, err := ParseUpdate(line)
-	need := ""
-	switch kind := string(u.Kind); {
-	case strings.HasSuffix(kind, "_chunk"):
-		need = "content"
-	case strings.HasPrefix(kind, "tool_call"):
-		need = "toolCallId"
-	case kind == "plan":
-		need = "entries"
-	}
-	if need != "" && strictjson.Find(u.Raw, "update", need) == nil {
-		err = fmt.Errorf("the update has no %s", need)
-	}
-	return u, err
-}
-
-// damageNote returns a note to the user.
-func damageNote(n int) Update {
-	are := " was damaged in the session store and is left out.)"
-	if n > 1 {
-		are = " were damaged in the session store and are left out.)"
-	}
-	return noteUpdate("(" + text.Count(n, "update", "updates") + are)
 }
 
 // Updates yields the updates of segments.
