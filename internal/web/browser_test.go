@@ -55,7 +55,7 @@ func TestPeopleReadSessionsInABrowser(t *testing.T) {
 	lease := sessions(t, store, dir, 20_000)
 	trace := writeTrace(t, dir)
 	windowsTrace(t, dir, trace)
-	longTrace(t, dir, 2500)
+	longTrace(t, dir, 20_000)
 	shop := filepath.Join(dir, "src", "shop")
 	snapshots := begun(t, "sess_shop", shop)
 	require.NoError(t, os.WriteFile(filepath.Join(shop, "backoff.go"), []byte("package payment\n\nconst attempts = 4\n"), 0o600))

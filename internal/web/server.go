@@ -8,7 +8,7 @@
 // contains is shown as text. The policy of the page allows nothing else.
 //
 // Requests hold what they answer with and nothing else: a conversation is read in pages from the
-// store, a trace in pages from its file.
+// store. The page reads the file of a trace itself, in parts.
 package web
 
 import (
@@ -79,6 +79,7 @@ func New(address string, o Options) *Server {
 		}
 	})
 	s.mux.HandleFunc("/api/{name}", o.Answer)
+	s.mux.HandleFunc("/api/trace", o.serveTrace)
 	return s
 }
 
@@ -209,7 +210,7 @@ var answers = map[string]func(Options, context.Context, url.Values) (any, error)
 	"sessions": Options.sessions, "facets": Options.facets, "search": Options.search,
 	"session": Options.session, "context": Options.context, "prompt": Options.prompt,
 	"pages": Options.pages, "entries": Options.entries, "changes": Options.changes,
-	"traces": Options.traces, "messages": Options.messages, "message": Options.message,
+	"traces": Options.traces,
 }
 
 // Answer answers what a page asks for by {name} in the path, with JSON.
@@ -220,12 +221,19 @@ func (o Options) Answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	result, err := answer(o, r.Context(), r.URL.Query())
-	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		w.WriteHeader(status(err))
-		result = map[string]string{"error": text.Plain(err.Error())}
+		fail(w, err)
+		return
 	}
+	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(result) // fails only if the page has left
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status(err))
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text.Plain(err.Error())})
 }
 
 // status returns the HTTP status for an error.

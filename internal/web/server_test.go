@@ -10,14 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/web"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -112,7 +110,7 @@ func TestOnlyThePageItselfIsServed(t *testing.T) {
 		"no session":              {c, "api/session?id=none", nil, http.StatusNotFound},
 		"no number":               {c, "api/pages?id=none&from=x", nil, http.StatusBadRequest},
 		"no cursor":               {c, "api/sessions?cursor=x", nil, http.StatusBadRequest},
-		"no trace":                {c, "api/messages?name=/etc/passwd&from=0", nil, http.StatusNotFound},
+		"no trace":                {c, "api/trace?name=/etc/passwd", nil, http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.client.t = t
@@ -394,112 +392,25 @@ func BenchmarkFirstView(b *testing.B) {
 	})
 }
 
-func TestTracesAreReadInParts(t *testing.T) {
+func TestTracesAreServedInParts(t *testing.T) {
 	path := writeTrace(t, t.TempDir())
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "notes.txt"), []byte("not a trace\n"), 0o600))
-	c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{filepath.Dir(path)}}))
+	other := writeTrace(t, t.TempDir())
+	continueTrace(t, other)
+	c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{filepath.Dir(path), filepath.Dir(other)}}))
 	var files []struct{ Name string }
 	c.get(&files, "traces")
-	require.Len(t, files, 1)
-	type answer struct {
-		Messages []struct {
-			At, Size                         int64
-			Kind, Method, Error, Peer, Label string
-			Sent                             bool
-		}
-		Next, Size int64
-	}
-	var all answer
-	c.get(&all, "messages", "name", files[0].Name, "from", 0)
-	require.Len(t, all.Messages, 57)
-	require.Equal(t, all.Size, all.Next)
-	content, err := os.ReadFile(path)
-	require.NoError(t, err)
-	shown := string(text.EscapeJSON(content))
-	for _, m := range all.Messages {
-		var body struct{ Text string }
-		c.get(&body, "message", "name", files[0].Name, "at", m.At, "size", m.Size)
-		require.True(t, strings.Contains(shown, m.Peer+" "+body.Text+"\n"), body.Text)
-	}
-	first := all.Messages[0]
-	require.Equal(t, "request initialize editor", strings.Join([]string{first.Kind, first.Method, first.Peer}, " "))
-	require.False(t, first.Sent)
-
-	// A line is read once it is complete.
-	more := `2026-11-23T09:13:00Z acp-agent[4710] -> opencode[4711] [{"jsonrpc":"2.0"}]`
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	defer file.Close()
-	for i, piece := range []string{more, "\nnot a message\n"} {
-		_, err = file.WriteString(piece)
+	require.Len(t, files, 2)
+	for _, path := range []string{path, other} {
+		content, err := os.ReadFile(path)
 		require.NoError(t, err)
-		var next answer
-		c.get(&next, "messages", "name", files[0].Name, "from", all.Next)
-		require.Len(t, next.Messages, i)
-		if i == 1 {
-			require.Equal(t, "invalid", next.Messages[0].Kind)
-			require.True(t, next.Messages[0].Sent)
-			require.Equal(t, next.Size, next.Next)
+		part := func(bytes string) (int, string) {
+			return c.status("api/trace?"+url.Values{"name": {path}}.Encode(), func(r *http.Request) { r.Header.Set("Range", "bytes="+bytes) })
 		}
-	}
-}
-
-func TestTracesOfTheSameNameAreApart(t *testing.T) {
-	one, other := writeTrace(t, t.TempDir()), writeTrace(t, t.TempDir())
-	continueTrace(t, other)
-	c := enter(t, serve(t, web.Options{Store: memstore.New(t),
-		Traces: []string{filepath.Dir(one), filepath.Dir(other)}}))
-	for path, messages := range map[string]int{one: 57, other: 59} {
-		var read struct{ Messages []struct{} }
-		c.get(&read, "messages", "name", path, "from", 0)
-		require.Len(t, read.Messages, messages)
-	}
-}
-
-func TestALongTraceIsReadInParts(t *testing.T) {
-	path := longTrace(t, t.TempDir(), 3000)
-	c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{path}}))
-	read := 0
-	for from, size := int64(0), int64(1); from < size; {
-		var part struct {
-			Messages   []struct{ ID string }
-			Next, Size int64
-		}
-		c.get(&part, "messages", "name", path, "from", from)
-		for _, m := range part.Messages {
-			require.Equal(t, strconv.Itoa(read), m.ID)
-			read++
-		}
-		require.LessOrEqual(t, len(part.Messages), 1000)
-		from, size = part.Next, part.Size
-	}
-	require.Equal(t, 3000, read)
-}
-
-// What is not a message for the program that receives it is not shown as one, and what is too long
-// to be read is.
-func TestMessagesAreReadAsTheirReceiversReadThem(t *testing.T) {
-	long := strings.Repeat("a", 5<<20)
-	for body, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":1,"method":"a"}`:                  "request 1 a",
-		`{"jsonrpc":"2.0","id":1,"METHOD":"a","method":"b"}`:     "request 1 b",
-		`{"jsonrpc":"2.0","ID":1,"Method":"a"}`:                  "invalid",
-		`{"id":1,"method":"a","params":{"text":"` + long + `"}}`: "request 1 a (long)",
-		`{"method":"a","params":{"text":"` + long + `"}}`:        "notification a (long)",
-		`{"id":"1","result":{"text":"` + long + `"}}`:            `response "1" (long)`,
-		`{"text":"` + long + `"}`:                                "invalid",
-	} {
-		path := filepath.Join(t.TempDir(), "one.trace")
-		line := "2026-11-23T09:13:00Z acp-agent[4710] <- editor " + body + "\n"
-		require.NoError(t, os.WriteFile(path, []byte(line), 0o600))
-		c := enter(t, serve(t, web.Options{Store: memstore.New(t), Traces: []string{path}}))
-		var read struct {
-			Messages []struct{ Kind, ID, Method, Label string }
-		}
-		c.get(&read, "messages", "name", path, "from", 0)
-		require.Len(t, read.Messages, 1)
-		m := read.Messages[0]
-		got := strings.Join(strings.Fields(m.Kind+" "+m.ID+" "+m.Method+" "+m.Label), " ")
-		require.Equal(t, want, got, text.Line(body, 100))
+		status, begin := part("0-99")
+		require.Equal(t, http.StatusPartialContent, status)
+		require.Len(t, begin, 100)
+		_, rest := part("100-9999999")
+		require.Equal(t, string(content), begin+rest)
 	}
 }

@@ -81,13 +81,17 @@ export const asking = {
   strange: "This page was opened by an earlier start of acp-agent inspect. Open the address that it prints.",
 };
 
+// ask returns an answer of the server.
+export async function ask(name, parameters, options) {
+  const response = await fetch(`api/${name}?${new URLSearchParams(parameters)}`, { ...options, ...asking.how() });
+  if (response.status === 401) throw new Error(asking.strange);
+  if (!response.ok) throw Object.assign(new Error((await response.json()).error), { status: response.status });
+  return response;
+}
+
 // get returns the JSON that the server answers with.
 export async function get(name, parameters, signal) {
-  const response = await fetch(`api/${name}?${new URLSearchParams(parameters)}`, { signal, ...asking.how() });
-  if (response.status === 401) throw new Error(asking.strange);
-  const answer = await response.json();
-  if (!response.ok) throw Object.assign(new Error(answer.error), { status: response.status });
-  return answer;
+  return (await ask(name, parameters, { signal })).json();
 }
 
 // failed shows an error in place of what could not be loaded.

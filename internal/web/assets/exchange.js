@@ -84,12 +84,14 @@ class Exchange {
   pass(m) {
     if (!m.sent) {
       this.waiting.push(m);
-      if (this.waiting.length > nearby) this.waiting.shift();
+      if (this.waiting.length > nearby) this.waiting.shift().sum = "";
       return;
     }
     const from = this.waiting.filter((w) => w.lane !== m.lane && w.method === m.method && w.kind === m.kind && !w.response);
     const origin = from.find((w) => w.sum === m.sum) ?? from.find((w) => w.label === m.label);
+    m.sum = ""; // it may be long
     if (!origin) return;
+    origin.sum = "";
     this.waiting.splice(this.waiting.indexOf(origin), 1);
     m.pair = origin;
     origin.pair = m;

@@ -1,7 +1,8 @@
 // One trace: its messages in order, between three programs, with the time that each answer took.
-import { after, baseName, count, every, failed, get, h, say, svg, visible } from "./dom.js";
+import { after, baseName, count, every, failed, h, say, svg, visible } from "./dom.js";
 import { counterpart, duration, elapsed, parts, Starts, took } from "./exchange.js";
 import { compared } from "./json.js";
+import { Trace } from "./trace.js";
 
 const height = 30; // of a row, in pixels
 
@@ -14,9 +15,9 @@ class Timeline {
   constructor(main, name, signal) {
     this.name = name;
     this.signal = signal;
+    this.trace = new Trace(name, signal);
     this.starts = new Starts();
     this.exchange = null; // what is shown: one of the starts
-    this.next = 0;
     this.rows = [];
     this.runs = new Map(); // of pieces of a message that are one row, by the first piece
     this.range = null; // [from, to] of what is shown, null for everything
@@ -83,20 +84,20 @@ class Timeline {
   // read reads the messages that were not read yet. It shows them now and then: to choose those to
   // show takes as long as there are messages.
   async read() {
-    let part, grown, changed = false, shown = performance.now();
+    const { trace } = this;
+    let grown, changed = false, shown = performance.now();
     do {
-      part = await get("messages", { name: this.name, from: this.next }, this.signal);
-      grown = part.next > this.next;
+      const before = trace.next;
+      this.starts.add(await trace.read());
+      grown = trace.next > before;
       changed ||= grown;
-      this.starts.add(part.messages);
-      this.next = part.next;
-      this.reading = grown && part.next < part.size ? ` · ${Math.floor(100 * part.next / part.size)} % read` : "";
+      this.reading = grown && trace.next < trace.size ? ` · ${Math.floor(100 * trace.next / trace.size)} % read` : "";
       if (!changed || this.reading && this.exchange && performance.now() < shown + 500) continue;
       this.update();
       changed = false;
       shown = performance.now();
-    } while (grown && part.next < part.size);
-    if (!this.exchange) this.summary.textContent = part.size > 0 ? "This file is not a trace of acp-agent." : "No messages yet.";
+    } while (grown && trace.next < trace.size);
+    if (!this.exchange) this.summary.textContent = trace.size > 0 ? "This file is not a trace of acp-agent." : "No messages yet.";
   }
 
   // update shows the messages of the newest start of acp-agent, or of the one that was chosen.
@@ -388,11 +389,11 @@ class Timeline {
   }
 
   async message(m) {
-    const { text, cut } = await get("message", { name: this.name, at: m.at, size: m.size }, this.signal);
+    const text = await this.trace.json(m);
     try {
       return { json: JSON.parse(text) };
     } catch {
-      return { text: cut ? `${text}…` : text };
+      return { text: visible(text) };
     }
   }
 }
