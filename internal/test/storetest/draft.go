@@ -15,7 +15,6 @@ func draftTests() []testCase {
 		{"P7/a long draft is stored segment by segment", longDraft},
 		{"P7/a draft can be used once", draftOnce},
 		{"S10/a draft is deleted with its session", draftOfDeleted},
-		{"P7/a failed activation leaves its draft", draftOfRefused},
 	}
 }
 
@@ -84,16 +83,6 @@ func draftOfOtherStore(t *testing.T, s, other store) {
 	d := newDraft(t, other, "one")
 	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
-}
-
-func draftOfRefused(t *testing.T, s store) {
-	old := create(t, s, "one")
-	activate(t, s, "one", sessionstore.Activation{})
-	d := newDraft(t, s, "one", say("a"))
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d, Held: old.Generation})
-	require.ErrorAs(t, err, new(*sessionstore.FencedError))
-	activate(t, s, "one", sessionstore.Activation{History: d})
-	require.Equal(t, texts(say("a")), history(t, s, "one"))
 }
 
 func draftOfDeleted(t *testing.T, s store) {

@@ -18,7 +18,7 @@ func historyTests() []testCase {
 		{"a history can be read again, and in part", readAgain},
 		{"a history can be read from any segment on", readFromSegment},
 		{"P7/readers go on when an activation adds to the history", extendedWhileRead},
-		{"a deleted history ends its readers", deletedEndsReaders},
+		{"S9/a deleted history ends its readers, who read a page ahead", deletedEndsReaders},
 		{"a cancelled context ends a reader", contextEndsReader},
 	}
 }
@@ -128,7 +128,7 @@ func interrupted(t *testing.T, s store, disturb func()) error {
 	read := 0
 	for _, err := range s.History(t.Context(), "one") {
 		if err != nil {
-			require.Less(t, read, want)
+			require.Less(t, read, 3*want/4)
 			require.Len(t, history(t, s, "fork"), want, "the fork is unaffected")
 			return err
 		}

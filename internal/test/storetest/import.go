@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func importTests() []testCase {
@@ -18,21 +17,9 @@ func importTests() []testCase {
 		{"A29/importing again changes only the title and newer activity", importAgain},
 		{"A29/an activity in the future is none", importFuture},
 		{"A29/a title yields to a better one of the agent", importTitles},
-		{"A28/a deleted session is not imported again", importDeleted},
-		{"N5/only known sessions are updated", importOnlyKnown},
-		{"a session that was opened here is not imported again", importOpened},
 		{"A28/a session whose state key was replaced is not imported", importGivenUp},
-		{"a session that saves the state key of an imported one replaces it", importedMeanwhile},
-		{"A14/a fork has no state key until it saves one", forkHasNoName},
-		{"an invalid session keeps the others from being imported", importWhole},
 		{"A31/a session that its agent no longer lists is removed", retain},
-		{"A31/a complete list of a directory is about this directory", retainByCwd},
-		{"A31/what an agent never listed stays", retainUnlisted},
-		{"A31/a session that is elsewhere in its agent stays", retainMoved},
-		{"A31/a gone session is back when it is used again", retainAndUse},
-		{"A31/a session that the agent knows is adopted", adopt},
-		{"A31/a session is adopted in the place of one that was imported", adoptImported},
-		{"P7/a session is adopted with its history", adoptHistory},
+		{"an invalid session keeps the others from being imported", importWhole},
 	}
 }
 
@@ -49,31 +36,6 @@ func importSessions(t *testing.T, s store, sessions ...sessionstore.Session) (ad
 	added, err := s.Import(t.Context(), explore(), sessions, false)
 	require.NoError(t, err)
 	return added
-}
-
-func importOnlyKnown(t *testing.T, s store) {
-	known, other := listedByAgent(t, "known"), listedByAgent(t, "other")
-	requireNoneNew := func() {
-		added, err := s.Import(t.Context(), explore(), []sessionstore.Session{known, other}, true)
-		require.NoError(t, err)
-		require.Zero(t, added)
-	}
-	requireNoneNew() // the agent is new
-	lease := createAs(t, s, sessionstore.Session{
-		ID: "own", State: []byte("state"), StateKey: "known",
-	})
-	known.Updated = time.Now().Add(time.Hour)
-	requireNoneNew()
-	require.Empty(t, get(t, s, "own").Title, "it is unused")
-	record(t, s, lease, "hello", say("there"))
-	requireNoneNew()
-	got := get(t, s, "own")
-	require.Equal(t, "title of known", got.Title)
-	require.True(t, got.Listed.IsZero())
-	require.Equal(t, []string{"own"}, ids(listAll(t, s, sessionstore.Query{Agent: explore()})))
-	n := retained(t, s, explore(), sessionstore.Listed{Asked: time.Now().Add(time.Hour)})
-	require.Zero(t, n)
-	require.False(t, get(t, s, "own").Gone)
 }
 
 func importedIsOne(t *testing.T, s store) {
@@ -187,81 +149,6 @@ func importTitles(t *testing.T, s store) {
 	require.Equal(t, "chosen", titled("Lexer"))
 }
 
-func importDeleted(t *testing.T, s store) {
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	importSessions(t, s, a, b)
-	require.NoError(t, s.Delete(t.Context(), "id of a"))
-	require.Equal(t, 1, prune(t, s, sessionstore.PruneQuery{Before: b.Updated.Add(time.Hour)}))
-	require.Zero(t, importSessions(t, s, a, b))
-	require.Empty(t, listAll(t, s, sessionstore.Query{}))
-	lease := create(t, s, "one")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "the agent reuses the key")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
-	require.Equal(t, 1, importSessions(t, s, a, b))
-}
-
-func importOpened(t *testing.T, s store) {
-	lease := createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	require.Zero(t, importSessions(t, s, a))
-	require.Empty(t, get(t, s, "one").Title, "the session was not imported")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"))
-	require.Zero(t, importSessions(t, s, a, b), "neither its present nor its previous key")
-	activate(t, s, "one", sessionstore.Activation{State: []byte("z"), StateKey: "c"})
-	require.Equal(t, "c", get(t, s, "one").StateKey)
-	activate(t, s, "one", sessionstore.Activation{})
-	require.Equal(t, "c", get(t, s, "one").StateKey, "without a state the key stays")
-}
-
-func importGivenUp(t *testing.T, s store) {
-	a, b, c := listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c")
-	importSessions(t, s, a)
-	lease := activate(t, s, "id of a", sessionstore.Activation{State: []byte("x"), StateKey: "b"})
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"), "the same key")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "c"))
-	require.Zero(t, importSessions(t, s, a, b, c))
-	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
-
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "the first key again")
-	require.Equal(t, "a", get(t, s, "id of a").StateKey)
-	require.Zero(t, importSessions(t, s, a, b, c))
-	a.Title = "renamed"
-	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "renamed", get(t, s, "id of a").Title)
-
-	require.NoError(t, s.Delete(t.Context(), "id of a"))
-	require.Zero(t, importSessions(t, s, a, b, c))
-	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Session{b}, false)
-	require.NoError(t, err)
-	require.Equal(t, 1, added, "the key of another agent")
-}
-
-func importedMeanwhile(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"))
-	used := activate(t, s, "id of b", sessionstore.Activation{})
-	record(t, s, used, "hello")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"))
-	require.ElementsMatch(t, []string{"one", "id of b"}, ids(listAll(t, s, sessionstore.Query{})), "the unused session is deleted")
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
-	require.ElementsMatch(t, []string{"one", "id of b"}, ids(listAll(t, s, sessionstore.Query{})))
-	require.Empty(t, get(t, s, "id of b").StateKey)
-	require.Len(t, history(t, s, "id of b"), 1)
-	require.Equal(t, "b", get(t, s, "one").StateKey)
-}
-
-func forkHasNoName(t *testing.T, s store) {
-	importSessions(t, s, listedByAgent(t, "a"))
-	lease := fork(t, s, "id of a", sessionstore.Session{ID: "fork"})
-	require.Equal(t, []byte("state of a"), get(t, s, "fork").State)
-	require.Empty(t, get(t, s, "fork").StateKey)
-	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "b"))
-	require.Equal(t, "b", get(t, s, "fork").StateKey)
-	require.Equal(t, "a", get(t, s, "id of a").StateKey)
-	fork(t, s, "id of a", sessionstore.Session{ID: "named", State: []byte("y"), StateKey: "c"})
-	require.Equal(t, "c", get(t, s, "named").StateKey)
-}
-
 func importWhole(t *testing.T, s store) {
 	for name, bad := range map[string]sessionstore.Session{
 		"no name":  {ID: "x", Keys: keys(t, "app")},
@@ -290,68 +177,6 @@ func adoptSession(
 	return lease
 }
 
-func adopt(t *testing.T, s store) {
-	a := listedByAgent(t, "a")
-	a.ID, a.Archived, a.Meta = "a", true, []byte(`{"n":1.0}`)
-	lease := adoptSession(t, s, a, nil)
-	got := get(t, s, "a")
-	require.Equal(t, a.Title, got.Title)
-	require.Equal(t, a.State, got.State)
-	require.Equal(t, "a", got.StateKey)
-	require.Equal(t, a.Updated.Truncate(time.Millisecond), got.Updated)
-	require.Equal(t, string(a.Meta), string(got.Meta))
-	require.True(t, got.Archived)
-	require.Equal(t, explore(), got.Agent)
-	requireKeys(t, a.Keys, got.Keys)
-	require.NoError(t, s.Unarchive(t.Context(), "a"))
-	require.Len(t, listAll(t, s, sessionstore.Query{Unused: sessionstore.UnusedFilter{Before: latest(t, s)}}), 1, "it is not unused")
-	_, err := s.Adopt(t.Context(), a, nil)
-	require.ErrorIs(t, err, sessionstore.ErrExists)
-	a.Title = "renamed"
-	require.Zero(t, importSessions(t, s, a))
-	require.Equal(t, "renamed", get(t, s, "a").Title)
-	record(t, s, lease, "hello")
-
-	require.NoError(t, s.Delete(t.Context(), "a"))
-	_, err = s.Adopt(t.Context(), a, nil)
-	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), "it was deleted")
-	a.StateKey = ""
-	_, err = s.Adopt(t.Context(), a, nil)
-	require.Error(t, err)
-	require.Empty(t, listAll(t, s, sessionstore.Query{}))
-}
-
-func adoptImported(t *testing.T, s store) {
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	importSessions(t, s, a, b)
-	used := activate(t, s, "id of b", sessionstore.Activation{})
-	record(t, s, used, "hello")
-	a.ID, b.ID = "a", "b"
-	adoptSession(t, s, a, nil)
-	adoptSession(t, s, b, nil)
-	require.ElementsMatch(t, []string{"a", "b", "id of b"}, ids(listAll(t, s, sessionstore.Query{})))
-	require.Equal(t, "b", get(t, s, "b").StateKey)
-	require.Empty(t, get(t, s, "id of b").StateKey)
-	require.Len(t, history(t, s, "id of b"), 1)
-}
-
-func adoptHistory(t *testing.T, s store) {
-	create(t, s, "one")
-	a := listedByAgent(t, "a")
-	_, err := s.Adopt(t.Context(), a, newDraft(t, s, "one", say("of another")))
-	require.ErrorIs(t, err, sessionstore.ErrDraft)
-	d := newDraft(t, s, "", say("theirs"), mode("code"))
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
-	require.ErrorIs(t, err, sessionstore.ErrDraft)
-	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
-	lease := adoptSession(t, s, a, d)
-	require.Equal(t, texts(say("theirs")), history(t, s, "id of a"))
-	require.Equal(t, texts(mode("code")), states(t, s, "id of a"))
-	record(t, s, lease, "hello")
-	require.Len(t, history(t, s, "id of a"), 2)
-	require.NoError(t, newDraft(t, s, "", say("unused")).Discard(t.Context()))
-}
-
 func retained(t *testing.T, s store, agent sessionstore.Agent, l sessionstore.Listed) (removed int) {
 	t.Helper()
 	removed, err := s.Retain(t.Context(), agent, l)
@@ -369,19 +194,42 @@ func retainOnly(t *testing.T, s store, stateKeys ...string) int {
 	return retained(t, s, explore(), l)
 }
 
-// ordinary returns the ids of the sessions that are not gone.
-func ordinary(t *testing.T, s store) []string {
-	t.Helper()
-	return ids(slices.DeleteFunc(listAll(t, s, sessionstore.Query{Agent: explore()}),
-		func(s sessionstore.Session) bool { return s.Gone }))
-}
-
 // opened activates an imported session and begins a turn in it.
 func opened(t *testing.T, s store, id sessionstore.ID) sessionstore.Lease {
 	t.Helper()
 	lease := activate(t, s, id, sessionstore.Activation{})
 	record(t, s, lease, "hello", say("there"))
 	return lease
+}
+
+func importGivenUp(t *testing.T, s store) {
+	a, b, c := listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c")
+	importSessions(t, s, a)
+	lease := activate(t, s, "id of a", sessionstore.Activation{State: []byte("x"), StateKey: "b"})
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "b"), "the same key")
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("y"), "c"))
+	require.Zero(t, importSessions(t, s, a, b, c))
+	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, sessionstore.Query{})))
+
+	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"), "the first key again")
+	require.Equal(t, "a", get(t, s, "id of a").StateKey)
+	require.Zero(t, importSessions(t, s, a, b, c))
+	a.Title = "renamed"
+	require.Zero(t, importSessions(t, s, a))
+	require.Equal(t, "renamed", get(t, s, "id of a").Title)
+
+	require.NoError(t, s.Delete(t.Context(), "id of a"))
+	require.Zero(t, importSessions(t, s, a, b, c))
+	added, err := s.Import(t.Context(), sessionstore.Agent{Kind: "proxy", Profile: "child"}, []sessionstore.Session{b}, false)
+	require.NoError(t, err)
+	require.Equal(t, 1, added, "the key of another agent")
+}
+
+// ordinary returns the ids of the sessions that are not gone.
+func ordinary(t *testing.T, s store) []string {
+	t.Helper()
+	return ids(slices.DeleteFunc(listAll(t, s, sessionstore.Query{Agent: explore()}),
+		func(s sessionstore.Session) bool { return s.Gone }))
 }
 
 func retain(t *testing.T, s store) {
@@ -411,66 +259,4 @@ func retain(t *testing.T, s store) {
 	require.False(t, get(t, s, "id of opened").Gone)
 	require.ElementsMatch(t, touched[2:],
 		ids(listAll(t, s, sessionstore.Query{Archive: sessionstore.OnlyArchived})), "as before")
-}
-
-func retainByCwd(t *testing.T, s store) {
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	b.Keys = keys(t, "lib")
-	importSessions(t, s, a, b)
-	l := sessionstore.Listed{Asked: time.Now().Add(time.Hour), Cwds: []workspace.Dir{dir(t, "other"), dir(t, "app")}}
-	require.Zero(t, retained(t, s, sessionstore.Agent{Kind: "proxy"}, l), "the list of another agent")
-	require.Equal(t, 1, retained(t, s, explore(), l))
-	require.Equal(t, []string{"id of b"}, ordinary(t, s))
-}
-
-func retainMoved(t *testing.T, s store) {
-	moved, elsewhere := listedByAgent(t, "moved"), listedByAgent(t, "elsewhere")
-	importSessions(t, s, moved, elsewhere)
-	lease := opened(t, s, "id of moved")
-	_, err := s.Move(t.Context(), lease, keys(t, "lib"))
-	require.NoError(t, err)
-	elsewhere.Keys = keys(t, "lib")
-	for range 2 {
-		importSessions(t, s, moved, elsewhere)
-		require.Zero(t, retainOnly(t, s), "where they are is not known")
-		require.Len(t, ordinary(t, s), 2)
-	}
-	moved.Keys = keys(t, "lib")
-	importSessions(t, s, moved)
-	require.Equal(t, 1, retainOnly(t, s))
-	require.True(t, get(t, s, "id of moved").Gone)
-	moved.Keys = keys(t, "app")
-	importSessions(t, s, moved)
-	require.False(t, get(t, s, "id of moved").Gone, "it is back, elsewhere")
-}
-
-func retainUnlisted(t *testing.T, s store) {
-	asked := time.UnixMilli(1) // before any clock of a store
-	lease := createAs(t, s, sessionstore.Session{ID: "ours", State: []byte("x"), StateKey: "a"})
-	record(t, s, lease, "hello")
-	adoptSession(t, s, listedByAgent(t, "adopted"), nil)
-	create(t, s, "nameless")
-	require.Zero(t, retainOnly(t, s))
-	require.Len(t, ordinary(t, s), 3)
-	require.Zero(t, get(t, s, "ours").Listed)
-
-	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "adopted"))
-	require.NotZero(t, get(t, s, "ours").Listed)
-	require.Zero(t, retained(t, s, explore(), sessionstore.Listed{Asked: asked}), "they were listed after the agent was asked")
-	require.Equal(t, 2, retainOnly(t, s))
-	require.Equal(t, []string{"nameless"}, ordinary(t, s))
-}
-
-func retainAndUse(t *testing.T, s store) {
-	importSessions(t, s, listedByAgent(t, "a"), listedByAgent(t, "b"), listedByAgent(t, "c"))
-	a, b := opened(t, s, "id of a"), opened(t, s, "id of b")
-	opened(t, s, "id of c")
-	require.Equal(t, 3, retainOnly(t, s))
-	activate(t, s, "id of c", sessionstore.Activation{})
-	require.Empty(t, ordinary(t, s), "opening one changes nothing")
-	record(t, s, a, "again")
-	require.NoError(t, s.SaveState(t.Context(), b, []byte("x"), "another"))
-	require.ElementsMatch(t, []string{"id of a", "id of b"}, ordinary(t, s))
-	require.Zero(t, retainOnly(t, s), "the agent has not listed them since")
-	require.Len(t, ordinary(t, s), 2)
 }

@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -12,39 +11,9 @@ import (
 
 func labelTests() []testCase {
 	return []testCase{
-		{"A16/only new sessions are archived as their agent says", archive},
-		{"A28/labels of unknown and deleted sessions", labelUnknown},
 		{"A35/unused sessions are left out", leaveOutUnused},
 		{"A35/a session that its agent lists with later activity is not unused", usedElsewhere},
-		{"P6/_meta of the agent's list is kept", keepMeta},
 	}
-}
-
-func archive(t *testing.T, s store) {
-	theirs := listedByAgent(t, "a")
-	theirs.Archived = true
-	require.Equal(t, 1, importSessions(t, s, theirs))
-	archived := sessionstore.Query{Archive: sessionstore.OnlyArchived}
-	require.Equal(t, []string{"id of a"}, ids(listAll(t, s, archived)))
-	require.NoError(t, s.Unarchive(t.Context(), "id of a"))
-	require.Zero(t, importSessions(t, s, theirs))
-	require.Empty(t, listAll(t, s, archived))
-}
-
-func labelUnknown(t *testing.T, s store) {
-	create(t, s, "gone")
-	require.NoError(t, s.Archive(t.Context(), "gone"))
-	require.NoError(t, s.Rename(t.Context(), "gone", "x"))
-	require.NoError(t, s.Delete(t.Context(), "gone"))
-	for _, id := range []sessionstore.ID{"gone", "unknown"} {
-		require.ErrorAs(t, s.Rename(t.Context(), id, "x"), new(*sessionstore.NotFoundError))
-		require.ErrorAs(t, s.Archive(t.Context(), id), new(*sessionstore.NotFoundError))
-		require.ErrorAs(t, s.Unarchive(t.Context(), id), new(*sessionstore.NotFoundError))
-	}
-	create(t, s, "gone")
-	got := get(t, s, "gone")
-	require.False(t, got.Archived || got.Renamed)
-	require.Empty(t, got.Title)
 }
 
 func leaveOutUnused(t *testing.T, s store) {
@@ -100,21 +69,4 @@ func usedElsewhere(t *testing.T, s store) {
 	require.Zero(t, importSessions(t, s, a))
 	require.Equal(t, []string{"one"}, shown())
 	require.Zero(t, prune(t, s, sessionstore.PruneQuery{UnusedBefore: latest(t, s)}))
-}
-
-func keepMeta(t *testing.T, s store) {
-	meta := json.RawMessage(`{"branch":"main","n":1.0}`)
-	created := createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "b"})
-	a, b := listedByAgent(t, "a"), listedByAgent(t, "b")
-	a.Meta, b.Meta = meta, meta
-	require.Equal(t, 1, importSessions(t, s, a, b))
-	for _, session := range listAll(t, s, sessionstore.Query{}) {
-		require.Equal(t, string(meta), string(session.Meta), session.ID)
-		require.Equal(t, string(meta), string(get(t, s, string(session.ID)).Meta))
-	}
-	a.Meta = nil
-	require.Zero(t, importSessions(t, s, a))
-	require.Nil(t, get(t, s, "id of a").Meta)
-	require.NoError(t, s.SaveState(t.Context(), created, []byte("y"), "c"))
-	require.Nil(t, get(t, s, "one").Meta, "it was that of another session of the agent")
 }

@@ -16,7 +16,6 @@ func ledgerTests() []testCase {
 	return []testCase{
 		{"K1/charges are kept in their order", keepCharges},
 		{"K1/sums of charges", sumCharges},
-		{"K1/a holder who was fenced charges nothing", chargeFenced},
 		{"K1/the account of a session", account},
 		{"K1/a fork begins with the readings of its source", forkReadings},
 		{"K1/charges are deleted with their session", deleteCharges},
@@ -113,20 +112,6 @@ func sumCharges(t *testing.T, s store) {
 	}, sums(t, s, sessionstore.ChargeQuery{Since: at(9, 15), Meter: sessionstore.CostMeter}))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{Session: "unknown"}))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{Since: at(13, 0)}))
-}
-
-func chargeFenced(t *testing.T, s store) {
-	old := create(t, s, "one")
-	lease := activate(t, s, "one", sessionstore.Activation{})
-	for _, some := range [][]charge{nil, {usd(at(9, 0), 1, 1, "")}} {
-		err := s.Charge(t.Context(), old, some)
-		require.ErrorAs(t, err, new(*sessionstore.FencedError))
-	}
-	require.Empty(t, charges(t, s, "one"))
-	spend(t, s, lease, usd(at(9, 0), 1, 1, ""))
-	require.NoError(t, s.Delete(t.Context(), "one"))
-	err := s.Charge(t.Context(), lease, []charge{usd(at(9, 0), 1, 1, "")})
-	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
 }
 
 func accountOf(t *testing.T, s store, id string) sessionstore.Account {

@@ -17,10 +17,8 @@ func lifecycleTests() []testCase {
 		{"A15/roots keep their spelling and order", rootsComeBack},
 		{"A39/roots keep their grants", grantsComeBack},
 		{"keys without roots or real paths are rejected", invalidKeys},
-		{"A28/an unknown id is not found", unknownID},
 		{"A17/activation keeps the spelling of cwd and updates its real path", activationKeepsCwd},
 		{"A29/activation and appends are not activity", noActivity},
-		{"state is kept, replaced and cleared", stateIsKept},
 		{"a call with a cancelled context does nothing", endedContext},
 	}
 }
@@ -86,48 +84,12 @@ func invalidKeys(t *testing.T, s store) {
 		_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: k})
 		require.Error(t, err, name)
 	}
-	create(t, s, "two")
+	lease := create(t, s, "two")
 	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: short})
 	require.Error(t, err)
+	_, err = s.Move(t.Context(), lease, short)
+	require.Error(t, err)
 	requireKeys(t, keys(t, "app"), get(t, s, "two").Keys)
-}
-
-func unknownID(t *testing.T, s store) {
-	ctx, lease := t.Context(), sessionstore.Lease{ID: "none", Generation: 1}
-	for name, call := range map[string]func() error{
-		"Get": func() error { _, err := s.Get(ctx, "none"); return err },
-		"Activate": func() error {
-			_, err := s.Activate(ctx, "none", sessionstore.Activation{Keys: keys(t, "app")})
-			return err
-		},
-		"States":    func() error { _, err := s.States(ctx, "none"); return err },
-		"BeginTurn": func() error { _, err := s.BeginTurn(ctx, lease, sessionstore.Turn{}); return err },
-		"Append":    func() error { return s.Append(ctx, lease, []update{say("x")}) },
-		"EndTurn":   func() error { return s.EndTurn(ctx, lease, 1) },
-		"TakeBackTurn": func() error {
-			_, err := s.TakeBackTurn(ctx, lease, 1, sessionstore.Turn{})
-			return err
-		},
-		"SetTitle":  func() error { return s.SetTitle(ctx, lease, "x") },
-		"SaveState": func() error { return s.SaveState(ctx, lease, []byte("x"), "") },
-		"Fork": func() error {
-			_, err := s.Fork(ctx, "none", sessionstore.Session{ID: "fork", Agent: explore(), Keys: keys(t, "app")})
-			return err
-		},
-		"History": func() error {
-			for _, err := range s.History(ctx, "none") {
-				return err
-			}
-			return nil
-		},
-	} {
-		var missing *sessionstore.NotFoundError
-		require.ErrorAs(t, call(), &missing, name)
-		require.EqualValues(t, "none", missing.ID, name)
-	}
-	page, err := s.List(ctx, sessionstore.Query{})
-	require.NoError(t, err)
-	require.Empty(t, page.Sessions, "a failed fork leaves nothing")
 }
 
 func activationKeepsCwd(t *testing.T, s store) {
@@ -149,23 +111,6 @@ func noActivity(t *testing.T, s store) {
 	after := get(t, s, "one")
 	require.Equal(t, before.Updated, after.Updated)
 	require.Equal(t, before.Created, after.Created)
-}
-
-func stateIsKept(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	require.Nil(t, get(t, s, "one").State)
-	value := []byte("first\x00\xff")
-	require.NoError(t, s.SaveState(t.Context(), lease, value, ""))
-	value[0] = '!'
-	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State)
-	lease = activate(t, s, "one", sessionstore.Activation{})
-	require.Equal(t, []byte("first\x00\xff"), get(t, s, "one").State, "nil does not change it")
-	activate(t, s, "one", sessionstore.Activation{State: []byte("second")})
-	require.Equal(t, []byte("second"), get(t, s, "one").State)
-	require.ErrorAs(t, s.SaveState(t.Context(), lease, nil, ""), new(*sessionstore.FencedError))
-	lease.Generation = get(t, s, "one").Generation
-	require.NoError(t, s.SaveState(t.Context(), lease, nil, ""))
-	require.Nil(t, get(t, s, "one").State)
 }
 
 func endedContext(t *testing.T, s store) {

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,7 +16,7 @@ import (
 func modelTests() []testCase {
 	return []testCase{
 		{"A16, A17, A18, A31/every combination of filters, compared with a naive list", filterMatrix},
-		{"A13, A14, A16, A17, A28, A29, S3, S8, S12, P7, W7/random operations, compared with a model", randomOperations},
+		{"A13, A14, A16, A17, A28, A29, A31, A35, S3, S8, S12, P6, P7, N5, W7/random operations, compared with a model", randomOperations},
 	}
 }
 
@@ -96,15 +97,19 @@ func randomOperations(t *testing.T, s store) {
 	checks := 0
 	rapid.Check(t, func(t *rapid.T) {
 		checks++
-		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)}, sessions: map[string]*modelSession{}}
-		operations := map[string]func(*rapid.T){
-			"create": m.create, "fork": m.fork, "activate": m.activate, "delete": m.delete,
-			"begin": m.begin, "overlap": m.overlap, "append": m.append, "end": m.end, "take back": m.takeBack, "title": m.title, "rename": m.rename,
+		m := &model{store: s, agent: sessionstore.Agent{Kind: "model", Profile: fmt.Sprint(checks)},
+			sessions: map[string]*modelSession{}, deleted: map[string]bool{}}
+		for range 3 {
+			t.Repeat(map[string]func(*rapid.T){
+				"create": m.create, "fork": m.fork, "activate": m.activate, "refused": m.refused, "move": m.move, "delete": m.delete,
+				"begin": m.begin, "overlap": m.overlap, "append": m.append, "end": m.end, "take back": m.takeBack,
+				"title": m.title, "rename": m.rename, "archive": m.archive, "unarchive": m.unarchive,
+				"save": m.save, "import": m.importList, "import again": m.importList, // the rest needs what is imported
+				"retain": m.retain, "adopt": m.adopt,
+			})
+			m.check(t)
+			m.stale = nil // later ones are enough
 		}
-		operations["move"] = m.move
-		operations["archive"], operations["unarchive"] = m.archive, m.unarchive
-		t.Repeat(operations)
-		m.check(t)
 	})
 }
 
@@ -116,7 +121,9 @@ type model struct {
 	sessions map[string]*modelSession
 	// stale are leases that are not the newest.
 	stale []sessionstore.Lease
-	words int
+	// deleted are the state keys of deleted sessions.
+	deleted map[string]bool
+	words   int
 }
 
 type modelSession struct {
@@ -131,6 +138,10 @@ type modelSession struct {
 	first   int64   // the number of the first turn since open
 
 	renamed, archived bool
+
+	state, key, meta string
+	imported, opened bool
+	listed           int // 1 if its agent lists it, -1 if no longer
 }
 
 func (m *model) id(name string) sessionstore.ID {
@@ -168,14 +179,16 @@ func drawKeys(t *rapid.T, cwd string) sessionstore.Keys {
 
 func (m *model) create(t *rapid.T) {
 	name := drawName(t, "new")
-	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd")),
+		State: []byte(drawState(t)), StateKey: drawKey(t)}
 	lease, err := m.store.Create(t.Context(), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)
 		return
 	}
 	require.NoError(t, err)
-	m.sessions[name] = &modelSession{lease: lease, keys: n.Keys, open: -1}
+	m.sessions[name] = &modelSession{lease: lease, keys: n.Keys, open: -1, state: string(n.State)}
+	m.give(name, n.StateKey)
 }
 
 func (m *model) fork(t *rapid.T) {
@@ -188,7 +201,7 @@ func (m *model) fork(t *rapid.T) {
 		return
 	}
 	require.NoError(t, err)
-	f := &modelSession{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history)}
+	f := &modelSession{lease: lease, keys: n.Keys, title: from.title, turns: from.turns, mode: from.mode, open: -1, history: slices.Clone(from.history), state: from.state}
 	if from.open >= 0 {
 		f.history, f.turns = f.history[:from.open], from.first-1
 	}
@@ -198,6 +211,9 @@ func (m *model) fork(t *rapid.T) {
 func (m *model) activate(t *rapid.T) {
 	name, s := m.pick(t)
 	a := sessionstore.Activation{Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	if rarely(t, "state") {
+		a.State, a.StateKey = []byte("activated"), drawKey(t)
+	}
 	if rapid.Bool().Draw(t, "held") {
 		a.Held = s.lease.Generation
 	} else if rapid.Bool().Draw(t, "extended") {
@@ -207,10 +223,30 @@ func (m *model) activate(t *rapid.T) {
 	require.NoError(t, err)
 	require.Greater(t, lease.Generation, s.lease.Generation)
 	m.stale = append(m.stale, s.lease)
-	s.lease, s.keys = lease, a.Keys.WithCwd(s.keys.Roots.Cwd())
+	s.lease, s.keys, s.opened = lease, a.Keys.WithCwd(s.keys.Roots.Cwd()), true
 	if a.Held == 0 { // no turn goes on
 		s.open, s.running = -1, nil
 	}
+	if a.State != nil {
+		s.state = string(a.State)
+		m.give(name, a.StateKey)
+	}
+}
+
+// refused activates a session as a holder whose lease is not the newest. Then the draft is still
+// there.
+func (m *model) refused(t *rapid.T) {
+	name, _ := m.pick(t)
+	older := slices.IndexFunc(m.stale, func(l sessionstore.Lease) bool { return l.ID == m.id(name) })
+	if older < 0 {
+		t.Skip("no older lease")
+	}
+	d := newDraft(t, m.store, string(m.id(name)), m.say())
+	_, err := m.store.Activate(t.Context(), m.id(name), sessionstore.Activation{
+		Keys: drawKeys(t, "app"), State: []byte("old"), StateKey: "old", History: d, Held: m.stale[older].Generation})
+	require.ErrorAs(t, err, new(*sessionstore.FencedError))
+	require.NoError(t, d.Append(t.Context(), nil))
+	require.NoError(t, d.Discard(t.Context()))
 }
 
 func (m *model) move(t *rapid.T) {
@@ -219,15 +255,29 @@ func (m *model) move(t *rapid.T) {
 	lease, err := m.store.Move(t.Context(), s.lease, to)
 	require.NoError(t, err)
 	m.stale = append(m.stale, s.lease)
-	s.lease, s.keys = lease, to
+	s.lease, s.keys, s.opened, s.listed = lease, to, true, 0
 }
 
 func (m *model) delete(t *rapid.T) {
-	name := drawName(t, "gone")
+	name := rapid.SampledFrom([]string{"a", "b", "c", "any", "unused"}).Draw(t, "gone")
+	switch name {
+	case "any":
+		name, _ = m.pick(t)
+	case "unused":
+		m.prune(t)
+		return
+	}
 	require.NoError(t, m.store.Delete(t.Context(), m.id(name)))
-	if s := m.sessions[name]; s != nil {
-		m.stale = append(m.stale, s.lease)
-		delete(m.sessions, name)
+	m.remember(name)
+}
+
+func (m *model) prune(t *rapid.T) {
+	_, err := m.store.Prune(t.Context(), sessionstore.PruneQuery{UnusedBefore: time.Now().Add(24 * time.Hour)})
+	require.NoError(t, err)
+	for name, s := range m.sessions {
+		if s.isUnused() {
+			m.remember(name)
+		}
 	}
 }
 
@@ -243,6 +293,7 @@ func (m *model) beginTurn(t *rapid.T, overlaps bool) {
 	if s.turns++; !overlaps {
 		s.running, s.open = nil, -1
 	}
+	s.listed = max(s.listed, 0)
 	if s.running = append(s.running, s.turns); s.open < 0 {
 		s.open, s.first = len(s.history), s.turns
 	}
@@ -341,7 +392,7 @@ func (m *model) listed(
 	names := []string{}
 	for name, s := range m.sessions {
 		hidden := archive == sessionstore.WithoutArchived && s.archived || archive == sessionstore.OnlyArchived && !s.archived ||
-			!s.archived && s.turns == 0 && len(s.history) == 0 && !unused.Before.IsZero() && !slices.Contains(unused.Keep, m.id(name))
+			!s.archived && s.isUnused() && !unused.Before.IsZero() && !slices.Contains(unused.Keep, m.id(name))
 		if !hidden {
 			names = append(names, string(m.id(name)))
 		}
@@ -360,6 +411,8 @@ func (m *model) check(t *rapid.T) {
 		require.Equal(t, want.archived, got.Archived)
 		require.Equal(t, want.turns, got.Turns)
 		require.Equal(t, want.lease.Generation, got.Generation)
+		require.Equal(t, []string{want.state, want.key, want.meta}, []string{string(got.State), got.StateKey, string(got.Meta)})
+		require.Equal(t, []bool{want.listed != 0, want.listed < 0}, []bool{!got.Listed.IsZero(), got.Gone})
 		all := append([]string{}, want.history...)
 		require.Equal(t, all, history(t, m.store, id))
 		if want.open >= 0 {
@@ -390,18 +443,54 @@ func (m *model) check(t *rapid.T) {
 		}
 		require.ElementsMatch(t, want, ids(listAll(t, m.store, q)))
 	}
+	m.checkNames(t)
 	for _, lease := range m.stale {
-		m.checkStaleLease(t, lease, m.store.Append(t.Context(), lease, nil))
+		for call, write := range writes() {
+			m.checkStaleLease(t, lease, write(t.Context(), m.store, lease), call)
+		}
 	}
 }
 
 // checkStaleLease checks that the error for a stale lease says whether its session exists.
-func (m *model) checkStaleLease(t *rapid.T, lease sessionstore.Lease, err error) {
-	for name := range m.sessions {
+func (m *model) checkStaleLease(t *rapid.T, lease sessionstore.Lease, err error, call string) {
+	for name, s := range m.sessions {
 		if m.id(name) == lease.ID {
-			require.ErrorAs(t, err, new(*sessionstore.FencedError))
+			var fenced *sessionstore.FencedError
+			require.ErrorAs(t, err, &fenced, call)
+			require.Equal(t, sessionstore.FencedError{ID: lease.ID, Held: lease.Generation, Current: s.lease.Generation}, *fenced, call)
 			return
 		}
 	}
-	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
+	require.ErrorAs(t, err, new(*sessionstore.NotFoundError), call)
+}
+
+// writes returns the calls that need a lease.
+func writes() map[string]func(context.Context, store, sessionstore.Lease) error {
+	return map[string]func(context.Context, store, sessionstore.Lease) error{
+		"BeginTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			_, err := s.BeginTurn(ctx, l, sessionstore.Turn{Prompt: []update{say("old")}, Title: "old"})
+			return err
+		},
+		"Append": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.Append(ctx, l, []update{say("old"), mode("old")})
+		},
+		"Append nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Append(ctx, l, nil) },
+		"EndTurn":        func(ctx context.Context, s store, l sessionstore.Lease) error { return s.EndTurn(ctx, l, 1) },
+		"TakeBackTurn": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			_, err := s.TakeBackTurn(ctx, l, 1, sessionstore.Turn{Prompt: []update{say("first")}})
+			return err
+		},
+		"SetTitle": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.SetTitle(ctx, l, "old") },
+		"SaveState": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.SaveState(ctx, l, []byte("old"), "")
+		},
+		"Charge": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			return s.Charge(ctx, l, []charge{usd(at(9, 0), 1, 1, "")})
+		},
+		"Charge nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Charge(ctx, l, nil) },
+		"Move": func(ctx context.Context, s store, l sessionstore.Lease) error {
+			_, err := s.Move(ctx, l, keys(panicking{}, "lib"))
+			return err
+		},
+	}
 }

@@ -94,7 +94,6 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 			"Get": getErr, "Activate": activateErr, "Fork": forkErr, "States": statesErr,
 			"NewDraft": newDraftErr, "Rename": other.Rename(ctx, "one", "x"),
 		}
-		_, all["Move"] = other.Move(ctx, lease, k)
 		_, all["Named"] = other.Named(ctx, explore(), "a")
 		all["Archive"], all["Unarchive"] = other.Archive(ctx, "one"), other.Unarchive(ctx, "one")
 		for _, all["Segments"] = range other.Segments(ctx, "one", 0) {

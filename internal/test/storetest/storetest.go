@@ -19,7 +19,7 @@ type Open = func(t *testing.T) sessionstore.Shared
 // Test tests the stores that open returns.
 func Test(t *testing.T, open Open) {
 	for _, group := range [][]testCase{
-		lifecycleTests(), turnTests(), fencingTests(), historyTests(), draftTests(), importTests(),
+		lifecycleTests(), turnTests(), historyTests(), draftTests(), importTests(),
 		restoreTests(), forkTests(), listTests(), labelTests(), pruneTests(), textTests(),
 		searchTests(), ledgerTests(), modelTests(),
 	} {
