@@ -44,24 +44,25 @@ const (
 	BeforeMark Mark = "before"
 )
 
-// Charge is the use of a session between two readings of a meter.
+// Charge is the use of a session between two readings of a meter. Its JSON is without what is not
+// true of an imported copy, whose agent counts from zero.
 type Charge struct {
 	// Session and Agent are set by the store when it yields the charge.
-	Session ID
-	Agent   Agent
+	Session ID    `json:"-"`
+	Agent   Agent `json:"-"`
 	// At is the time of the reading, in UTC with millisecond precision. If it is zero, the store
 	// uses its clock.
-	At time.Time
+	At time.Time `json:"at"`
 	// Source identifies the agent's own session whose counter was read. May be empty.
-	Source string
-	Meter  Meter
+	Source string `json:"-"`
+	Meter  Meter  `json:"meter"`
 	// Unit is the currency or unit of a cost, and empty for other meters.
-	Unit string
+	Unit string `json:"unit,omitempty"`
 	// Amount is the use since the reading before.
-	Amount float64
+	Amount float64 `json:"amount"`
 	// Reading is the value that the agent's counter showed, 0 if it has none.
-	Reading float64
-	Mark    Mark
+	Reading float64 `json:"-"`
+	Mark    Mark    `json:"mark,omitempty"`
 }
 
 // Account has the known state of a session's counters.

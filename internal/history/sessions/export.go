@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
@@ -108,14 +107,10 @@ func WriteJSON(
 	if err != nil {
 		return err
 	}
-	var used []exportedCharge
-	for _, c := range charges {
-		used = append(used, exportedCharge{c.At, c.Meter, c.Unit, c.Amount, c.Mark})
-	}
 	line, err := json.Marshal(struct {
 		Report
-		Charges []exportedCharge `json:"charges,omitempty"`
-	}{NewReport(one), used})
+		Charges []sessionstore.Charge `json:"charges,omitempty"`
+	}{NewReport(one), charges})
 	if err != nil {
 		return err
 	}
@@ -131,13 +126,4 @@ func WriteJSON(
 		}
 	}
 	return nil
-}
-
-// exportedCharge is a [sessionstore.Charge] in an exported session.
-type exportedCharge struct {
-	At     time.Time          `json:"at"`
-	Meter  sessionstore.Meter `json:"meter"`
-	Unit   string             `json:"unit,omitempty"`
-	Amount float64            `json:"amount"`
-	Mark   sessionstore.Mark  `json:"mark,omitempty"`
 }

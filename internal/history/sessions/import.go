@@ -73,7 +73,7 @@ func (i *Import) readSession() error {
 		Cwd                   string
 		AdditionalDirectories []string
 		ReadOnlyDirectories   []string
-		Charges               []exportedCharge
+		Charges               []sessionstore.Charge
 	}
 	if json.Unmarshal(line, &said) != nil || said.SessionID == "" || said.Agent == "" {
 		return i.wrong(errors.New(
@@ -92,11 +92,8 @@ func (i *Import) readSession() error {
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
 		Title: text.Line(said.Title, 1000),
 	}
-	for _, c := range said.Charges { // the agent's counter begins again
-		i.charges = append(i.charges, sessionstore.Charge{At: c.At, Meter: c.Meter, Unit: c.Unit,
-			Amount: c.Amount, Mark: c.Mark})
-	}
-	if err := sessionstore.ValidateCharges(i.charges); err != nil {
+	i.charges = said.Charges
+	if err := sessionstore.ValidateCharges(said.Charges); err != nil {
 		return i.wrong(err)
 	}
 	if i.roots, err = workspace.NewRoots(said.Cwd, said.AdditionalDirectories); err != nil {
