@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -31,23 +32,39 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return untilReset(h.Get("Retry-After"), now)
 }
 
-// What responses say about when to send a request again: in members and sentences.
+// What responses say about when to send a request again: members, durations, and times.
 var (
 	delayMembers = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|` +
 			`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
 	})
 	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:try again|retry|resets?|wait)\D{0,20}?\b` +
-			`((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
+		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?` +
+			`(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
+	})
+	aboutReset = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
+			`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
 	})
 )
+
+const delayVerbs = `(?:try again|retry|resets?|regain access|wait)\D{0,20}?\b`
+
+// someday is the delay until a time without a zone.
+const someday = time.Duration(math.MaxInt64)
 
 // askedDelay returns how long a response asks to wait, in a member or a sentence, or 0.
 func askedDelay(response []byte, now time.Time) time.Duration {
 	said := string(response)
 	if found := delayMembers().FindStringSubmatch(said); found != nil {
 		return untilReset(found[1], now)
+	}
+	if found := aboutReset().FindStringSubmatch(said); found != nil {
+		zone := strings.NewReplacer("UTC", "Z", "GMT", "Z").Replace(strings.ToUpper(found[4]))
+		if zone == "" {
+			return someday
+		}
+		return untilReset(found[1]+"T"+found[2]+cmp.Or(found[3], ":00")+zone, now)
 	}
 	found := aboutDelay().FindStringSubmatch(strings.ToLower(said))
 	switch {
@@ -110,6 +127,8 @@ func (c *Client) attempts(f *failure) int {
 func (f *failure) bound() {
 	if f.retry && f.after > longestDelay {
 		f.retry = false
-		f.Message += "; try again in " + roundly(f.after)
+		if f.after < someday {
+			f.Message += "; try again in " + roundly(f.after)
+		}
 	}
 }
