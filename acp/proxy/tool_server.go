@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -85,19 +84,8 @@ func (p *proxy) askEnv() []string {
 	}
 	return slices.DeleteFunc(slices.Clone(p.options.Profile.Roots.AskEnv), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
-		_, set := p.getenv(name)
-		return set
+		return p.command.Getenv(name) != ""
 	})
-}
-
-// getenv returns a variable of the environment that the user gives the agent.
-func (p *proxy) getenv(name string) (value string, set bool) {
-	for _, v := range slices.Backward(slices.Concat(os.Environ(), p.command.Env)) {
-		if value, set = strings.CutPrefix(v, name+"="); set {
-			return value, true
-		}
-	}
-	return "", false
 }
 
 // withToolServer appends a tool server to the MCP servers in the params of a lifecycle request.

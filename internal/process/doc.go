@@ -5,14 +5,14 @@
 // [Start] runs a child that speaks a protocol over its standard streams. The caller owns its stdin
 // and stdout. Its stderr is logged line by line under the child's name, and a slow logger never
 // blocks the child. The child runs in its own process group, so that the processes it starts end
-// with it:
+// with it, and on Unix systems without a terminal:
 //
 //	c := process.Command{Path: "opencode", Args: []string{"acp"}}
 //	p, err := process.Start(ctx, c, process.Options{Logger: log})
 //	…                       // p.Stdin(), p.Stdout()
 //	err = p.Stop(ctx)       // close stdin, wait, SIGTERM, wait, SIGKILL, wait
 //
-// A [Command] with Batch has no input to close, and no terminal.
+// A [Command] with Batch has no input to close.
 //
 // [Output] runs a short command and returns what it prints. [RunInTerminal] runs one that talks to
 // the user. Each of them restricts a command that has a [Command].Sandbox.
@@ -25,7 +25,7 @@
 //   - On Linux the descendants that left the group, by setsid or as a daemon, end in the same way.
 //     They are recognized by a variable in their environment. One that has removed it lives on.
 //   - When our process is killed, the child's stdin is closed, and on Linux the kernel also kills
-//     the child and its group. Processes that left the group live on.
+//     its group. Processes that left the group live on.
 //   - On other Unix systems, processes that left the group always live on, and a group that ignores
 //     the end of its input lives on when our process is killed.
 //   - On Windows the group is a job object, which ends with our process. A process that the child

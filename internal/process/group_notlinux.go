@@ -6,16 +6,7 @@ import (
 	"errors"
 	"os/exec"
 	"syscall"
-
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
-
-// attributes make the child a group leader, and one in the sandbox or without a terminal the leader
-// of a session, so that it cannot read from our terminal or type into it.
-func attributes(c Command) *syscall.SysProcAttr {
-	alone := c.Batch || c.Sandbox.Mode != sandbox.Off
-	return &syscall.SysProcAttr{Setsid: alone, Setpgid: !alone}
-}
 
 // family is not implemented on this system: descendants of a child that left its group live on.
 type family struct{}

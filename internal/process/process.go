@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"time"
 
@@ -66,9 +65,6 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 		return nil, context.Cause(ctx)
 	}
 	o = o.withDefaults()
-	if c.Batch {
-		o.Grace = 0 // it does not notice the end of its input
-	}
 	pipes, err := newPipes()
 	if err != nil {
 		return nil, &StartError{Command: c, Err: err}
@@ -80,43 +76,30 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 		stdout:  &output{file: pipes.ours[1]},
 		done:    make(chan struct{}),
 	}
-	started := make(chan error)
-	go p.run(c, pipes, started)
-	err = <-started
-	closeAll(pipes.child)
-	if err == nil {
-		return p, nil
-	}
-	closeAll(pipes.ours)
-	if errors.Is(err, exec.ErrNotFound) {
-		o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
-	}
-	return nil, err
-}
-
-// run starts the child and waits for it and its group to end.
-func (p *Process) run(c Command, pipes pipes, started chan<- error) {
-	// On Linux the kernel kills the child when the thread that started it ends, so this goroutine
-	// must keep its thread.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	streams := stdio{in: pipes.child[0], out: pipes.child[1], err: pipes.child[2],
 		refused: p.noteRefusal}
 	if c.Batch {
 		streams.in, streams.err = nil, pipes.child[1]
+		p.options.Grace = 0 // it does not notice the end of its input
 	}
 	cmd, group, err := startGroup(c, streams)
+	closeAll(pipes.child)
 	if err != nil {
-		started <- err
-		return
+		closeAll(pipes.ours)
+		if errors.Is(err, exec.ErrNotFound) {
+			o.Logger.Debug("cannot find a program", "program", c.Path, "PATH", os.Getenv("PATH"))
+		}
+		return nil, err
 	}
 	p.group, p.pid = group, cmd.Process.Pid
-	stderr := &output{file: pipes.ours[2]}
 	p.stderr = newStderrLog(p.options, p.name, p.pid)
-	p.stderr.start(stderr)
-	started <- nil
+	go p.await(cmd, &output{file: pipes.ours[2]})
+	return p, nil
+}
 
+// await waits for the child, whose stderr it logs, and its group to end.
+func (p *Process) await(cmd *exec.Cmd, stderr *output) {
+	p.stderr.start(stderr)
 	awaitEnd(cmd)
 	p.group.end(p.options.termGrace)
 	// The streams are our own pipes, so Wait waits only for the process. How it ended is in

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,7 +21,6 @@ import (
 
 // Clause W9.
 func TestChildIsKilledWithItsParent(t *testing.T) {
-	// In the sandbox nothing but the group's lifeline kills the child.
 	for _, env := range [][]string{nil, {childSandbox + "=/tmp"}} {
 		h := proctest.Watch(t)
 		us := start(t, self("supervise", append(env, h.Env())...), process.Options{})
@@ -66,33 +64,6 @@ func TestSandbox(t *testing.T) {
 	_, err = process.Output(t.Context(), c)
 	require.ErrorAs(t, err, &refused)
 	require.ErrorContains(t, err, "cannot create the sandbox: "+out)
-}
-
-// The kernel counts the thread, not the process, as the child's parent.
-//
-// Clause W9.
-func TestChildOutlivesTheStartingThread(t *testing.T) {
-	started := make(chan *process.Process)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		p, err := process.Start(t.Context(), self("echo"), process.Options{Grace: patience})
-		if err != nil {
-			panic(err)
-		}
-		started <- p
-	}()
-	p := <-started
-	for range 100 {
-		runtime.Gosched()
-	}
-	_, err := io.WriteString(p.Stdin(), "hello")
-	require.NoError(t, err)
-	require.NoError(t, p.Stop(bounded(t)))
-	require.NoError(t, p.Wait(t.Context()), "it was not killed")
-	out, err := io.ReadAll(p.Stdout())
-	require.NoError(t, err)
-	require.Equal(t, "hello", string(out))
-	require.NoError(t, p.Stdout().Close())
 }
 
 // What left the group may write on without end.

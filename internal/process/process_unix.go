@@ -23,14 +23,15 @@ type group struct {
 	closed bool // the id may have been reused
 }
 
-// startGroup starts c as the leader of a new group.
+// startGroup starts c as the leader of a new session, whose group has the same id. There it cannot
+// read from our terminal or type into it.
 func startGroup(c Command, s stdio) (*exec.Cmd, *group, error) {
 	var f family
 	if !c.keepsDaemons {
 		f = newFamily()
 		s.env = f.env()
 	}
-	cmd, network, err := start(context.Background(), c, s, attributes(c))
+	cmd, network, err := start(context.Background(), c, s, &syscall.SysProcAttr{Setsid: true})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -118,12 +118,15 @@ func (c Command) Expand(path string) string {
 	if !isVariable {
 		return path
 	}
-	value := lookUp(slices.Concat(c.base(), c.Env), name)
+	value := c.Getenv(name)
 	if !filepath.IsAbs(value) {
 		return ""
 	}
 	return filepath.Join(value, rest)
 }
+
+// Getenv returns a variable of the child's environment, "" if it is not set.
+func (c Command) Getenv(name string) string { return lookUp(slices.Concat(c.base(), c.Env), name) }
 
 // lookUp returns the value of a variable in an environment.
 func lookUp(env []string, name string) (value string) {

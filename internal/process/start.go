@@ -38,8 +38,7 @@ type Command struct {
 	Name string
 	// Sandbox restricts the child and what it starts; see [Command.Restrict].
 	Sandbox sandbox.Policy
-	// Batch starts the child of [Start] without input and out of reach of our terminal. Its stderr
-	// goes to its stdout.
+	// Batch starts the child of [Start] without input. Its stderr goes to its stdout.
 	Batch bool
 
 	// calledAs is the program's name for itself, Path if it is "".

@@ -17,8 +17,8 @@
 //
 //   - [Refused] expects a refused access to fail with EACCES or EPERM; a mechanism that hides files
 //     lets it fail with ENOENT. acp/proxy/denied.go explains what it recognizes to users.
-//   - internal/process/group_linux.go starts every restricted command without Pdeathsig, which
-//     landlock needs and a program such as bubblewrap does not.
+//   - internal/process starts every command without Pdeathsig, because the thread that starts a
+//     restricted one ends.
 //   - internal/process/start.go takes an error of permission in mode Strict for one of the sandbox.
 //   - The help of internal/cli (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
 //     version of Linux.
