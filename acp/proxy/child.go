@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -31,12 +32,10 @@ type child struct {
 	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
 	router  *router
-	barrier barrier // for messages that name no session
-	unread  unread
+	barrier barrier  // for messages that name no session
 	own     []ownDir // its directories outside the sessions' roots
 
 	sandbox  sandbox.Policy // of the process
-	refused  refusals       // hosts that the sandbox did not allow
 	settings string         // names its section of the configuration file, in Markdown
 
 	stray      atomic.Int64           // lines of its stdout that were no messages
@@ -51,10 +50,15 @@ type child struct {
 	crashed bool                    // it ended without stop, or misbehaved; set before done
 	exit    error                   // why it ended, usually an *endedError; set before done
 
+	notifying sync.Mutex // held by notify
+	unread    int        // bytes of notifications sent while the output to it was full
+
 	mu     sync.Mutex
 	uses   []*use // by sessions
 	pins   int    // its start, requests to and from it, openings of sessions: all in progress
 	active bool   // something was done for it, or it has sent something, since stopIfIdle
+	// refused are the hosts that the sandbox did not allow, each once.
+	refused []hosts.Refusal
 }
 
 // newChild returns a child that is not started yet.
@@ -125,7 +129,7 @@ func (c *child) startProcess(ctx context.Context) error {
 	}
 	c.own, c.sandbox = p.ownDirs(command), command.Sandbox
 	c.process, err = process.Start(ctx, command, process.Options{
-		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace, Refused: c.refused.add,
+		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace, Refused: c.noteRefusal,
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -128,29 +127,20 @@ func (c *child) requestStored(
 	return result, err
 }
 
-// unread counts the notifications that were sent while the output to the child was full.
-type unread struct {
-	mu           sync.Mutex
-	count, bytes int
-}
-
 // notify sends a notification without blocking, in the order of the calls. No notification is
 // dropped silently: a child that leaves too many unread is killed.
 func (c *child) notify(method string, params backend.Raw) {
-	u := &c.unread
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	c.notifying.Lock()
+	defer c.notifying.Unlock()
 	err := c.conn.TryNotify(method, params)
-	switch {
-	case !errors.Is(err, jsonrpc.ErrQueueFull):
-		u.count, u.bytes = 0, 0
-	case u.count == c.limits.MaxHeld || u.bytes+len(params) > c.limits.MaxHeldBytes:
-		c.stop(errNotReading)
-		return
-	default:
-		u.count++
-		u.bytes += len(params)
+	if errors.Is(err, jsonrpc.ErrQueueFull) {
+		if c.unread += len(method) + len(params); c.unread > c.limits.MaxHeldBytes {
+			c.stop(errNotReading)
+			return
+		}
 		err = c.conn.ForceNotify(method, params)
+	} else {
+		c.unread = 0
 	}
 	if err != nil {
 		c.log.Warn("cannot send the agent a notification", "method", method, "error", err)

@@ -236,7 +236,7 @@ func TestClose(t *testing.T) {
 func TestAgentThatDoesNotRead(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n",
 		proxy.Options{}.With(proxy.Limits{
-			MaxHeld: 10, MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
+			MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
 		}))
 	s, _ := b.open()
 	r := b.running(s)

@@ -124,12 +124,9 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 	return c, true
 }
 
-// childFor begins a use of a child by s, and returns how the child takes the roots. Because
-// programs are updated while they run, a new child may have other capabilities than the last one.
-// The capabilities of the child itself decide.
-func (p *proxy) childFor(
-	ctx context.Context, s *session, r opening,
-) (*use, profiles.RootsMode, error) {
+// childFor begins a use of a child by s. Because programs are updated while they run, a new child
+// may have other capabilities than the last one. The capabilities of the child itself decide.
+func (p *proxy) childFor(ctx context.Context, s *session, r opening) (*use, error) {
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
 		return p.options.Profile.Roots.Choose(advertised && takes, s.roots.Additional())
@@ -142,16 +139,15 @@ func (p *proxy) childFor(
 	for apart := []any{s.relays, new(byte)}; ; {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		mode, wanted := choose(c.info.AdditionalDirectories)
 		if at.args == nil && at.apart == nil && len(wanted) > 0 {
 			at.args = wanted
 			continue
 		}
-		shares := mode == profiles.RootsByContext && p.options.Profile.Roots.SharesServers
-		if u := c.acquire(s, r, shares); u != nil {
-			return u, mode, nil
+		if u := c.acquire(s, r, mode); u != nil {
+			return u, nil
 		}
 		if c.running() { // it has conflicting sessions, which the last place cannot have
 			at.apart, apart = apart[0], apart[1:]
@@ -163,8 +159,9 @@ func (p *proxy) childFor(
 type use struct {
 	child   *child
 	session *session
-	shares  bool // the MCP servers in its working directory, with other sessions in the child
-	alone   bool // it needs these servers for its additional directories
+	mode    profiles.RootsMode // how the child is given the roots
+	shares  bool               // the MCP servers in its working directory, with other sessions
+	alone   bool               // it needs these servers for its additional directories
 	// opened says that its request has, or may have, changed the child's session. It is guarded by
 	// the childSession.
 	opened bool
@@ -173,8 +170,10 @@ type use struct {
 // acquire begins a use of the child by s, and pins the child. It returns nil if the child is not
 // running, or if s would share MCP servers that it or another session needs alone. The activation
 // that s replaces does not count.
-func (c *child) acquire(s *session, r opening, shares bool) *use {
-	u := &use{child: c, session: s, shares: shares,
+func (c *child) acquire(s *session, r opening, mode profiles.RootsMode) *use {
+	u := &use{child: c, session: s, mode: mode,
+		shares: mode == profiles.RootsByContext &&
+			c.proxy.options.Profile.Roots.SharesServers,
 		alone: s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
 	conflicts := func(other *use) bool {
 		return other.session != r.previous && u.conflicts(other)

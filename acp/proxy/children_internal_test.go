@@ -75,7 +75,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 		}
 	}
 	r := opening{Activation: backend.Activation{Cause: backend.New}}
-	u, _, err := p.childFor(t.Context(), s, r)
+	u, err := p.childFor(t.Context(), s, r)
 	require.NoError(t, err)
 	require.Equal(t, []*use{u}, u.child.uses)
 	require.Len(t, p.children.list(), 4)

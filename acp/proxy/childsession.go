@@ -50,8 +50,7 @@ func (cs *childSession) locked(do func()) {
 }
 
 // remove removes the user s. It returns its use of the child, and how many users are left. If s was
-// the latest and has given the child's session other directories or MCP servers than those of the
-// user before it, that one must open the session again.
+// the latest and has changed the child's session, the user before it must open that again.
 func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -60,10 +59,7 @@ func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
 	if u.opened && left > 0 && at == left {
-		last := cs.users[left-1].session
-		if !s.roots.Equal(last.roots) || !s.sameServers(last) {
-			cs.outdated.Store(true)
-		}
+		cs.outdated.Store(true)
 	}
 	return u, left
 }
@@ -207,6 +203,13 @@ func (cs *childSession) removePrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *prompt) bool { return other == p })
+}
+
+// runningPrompt is runningPromptLocked with the lock.
+func (cs *childSession) runningPrompt() *prompt {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.runningPromptLocked()
 }
 
 // runningPromptLocked returns the prompt that the child's updates belong to, or nil. The child does

@@ -1,10 +1,10 @@
 package proxy
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -21,15 +21,32 @@ import (
 const maxDenials = 100
 
 // hints are what the user is told of the sandbox, each path and host once.
-type hints struct{ denied, untold []string }
+type hints struct {
+	mu             sync.Mutex // held while they are told
+	denied, untold []string
+}
 
-// hint remembers an explanation of a denied path or host.
-func (s *session) hint(name, explanation string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h := &s.hints
+// add remembers an explanation of a denied path or host.
+func (h *hints) add(name, explanation string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if explanation != "" && len(h.denied) < maxDenials && !slices.Contains(h.denied, name) {
 		h.denied, h.untold = append(h.denied, name), append(h.untold, explanation)
+	}
+}
+
+// tell tells the user the hints so far in the turn of a prompt. Those that were not sent are told
+// in the next turn.
+func (h *hints) tell(p *prompt, log *slog.Logger) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.untold) > 0 {
+		warning := backend.Warning(backend.Text("\n\n" + h.untold[0] + "\n\n"))
+		if err := p.updates.Update(p.ctx, warning); err != nil {
+			log.Debug("an explanation of the sandbox was not sent", "error", err)
+			return
+		}
+		h.untold = h.untold[1:]
 	}
 }
 
@@ -52,66 +69,34 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	})
 	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		c.settings)
-	s.hint(path, explanation)
+	s.hints.add(path, explanation)
 }
 
-// refusals are the hosts that a child's sandbox did not allow, of which its proxy reports the first
-// ones once each.
-type refusals struct {
-	mu   sync.Mutex
-	all  []hosts.Refusal
-	more chan struct{} // closed when there is another one
-}
-
-func (r *refusals) add(refused hosts.Refusal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.all = append(r.all, refused)
-	if r.more != nil {
-		close(r.more)
-		r.more = nil
-	}
-}
-
-// get returns all of r, and a channel that is closed when there is another one.
-func (r *refusals) get() ([]hosts.Refusal, <-chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.more == nil {
-		r.more = make(chan struct{})
-	}
-	return slices.Clone(r.all), r.more
-}
-
-// tellRefusals tells the user which hosts the sandbox refuses to the child during a turn, at once:
-// an agent may try to reach its model for minutes. It does so until stop is called.
-func (s *session) tellRefusals(p *prompt, c *child) (stop func()) {
-	if !c.sandbox.Hosts.Limited {
-		return func() {}
-	}
-	ended := make(chan struct{})
-	var telling sync.WaitGroup
-	telling.Go(func() {
-		for last := false; ; {
-			refused, more := c.refused.get()
-			for _, r := range refused {
-				s.hint(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
-			}
-			s.tellDenials(p.ctx, p.updates)
-			if last {
-				return
-			}
-			select {
-			case <-more:
-			case <-ended:
-				last = true
+// noteRefusal remembers a host to which the sandbox does not let the child connect. In running
+// turns the user is told at once: an agent may try to reach its model for minutes.
+func (c *child) noteRefusal(r hosts.Refusal) {
+	c.mu.Lock()
+	c.refused = append(c.refused, r)
+	uses := slices.Clone(c.uses)
+	c.mu.Unlock()
+	for _, u := range uses {
+		if cs := u.session.running(); cs != nil {
+			if p := cs.runningPrompt(); p != nil {
+				go u.session.tellHints(p, c)
 			}
 		}
-	})
-	return func() {
-		close(ended)
-		telling.Wait()
 	}
+}
+
+// tellHints tells the user in the turn of a prompt what the sandbox has denied c.
+func (s *session) tellHints(p *prompt, c *child) {
+	c.mu.Lock()
+	refused := slices.Clone(c.refused)
+	c.mu.Unlock()
+	for _, r := range refused {
+		s.hints.add(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
+	}
+	s.hints.tell(p, s.proxy.log)
 }
 
 // explainDenied adds to the error of a request what the sandbox has probably denied, if the error
@@ -141,18 +126,4 @@ func (c *child) explainDenied(err error) error {
 		return &told
 	}
 	return fmt.Errorf("%w. %s", err, explanation)
-}
-
-// tellDenials tells the user the hints so far.
-func (s *session) tellDenials(ctx context.Context, to backend.Updates) {
-	s.mu.Lock()
-	untold := s.hints.untold
-	s.hints.untold = nil
-	s.mu.Unlock()
-	for _, explanation := range untold {
-		warning := backend.Warning(backend.Text("\n\n" + explanation + "\n\n"))
-		if err := to.Update(ctx, warning); err != nil {
-			s.proxy.log.Debug("the explanation of a denied path was not sent", "error", err)
-		}
-	}
 }

@@ -46,9 +46,8 @@
 // If the child has rejected its own session but does not say that it does not know it, the next
 // opening tries that one first, and the child is told in it what was said meanwhile.
 // The child is told the history in its next prompt: the end of the conversation, as text of limited
-// size. The replay of an agent whose profile says that its replays are late is used only if nothing
-// is stored. A child session is closed when no activation uses it. If changing it fails halfway, it
-// is opened again as it was before.
+// size. A child session is closed when no activation uses it. If changing it fails halfway, it is
+// opened again as it was before.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer
 // names. Then the child is sent session/fork instead, or without that session/new, and later

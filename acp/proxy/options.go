@@ -64,8 +64,8 @@ type limits struct {
 	MaxQueue     int           // see jsonrpc.Options.MaxQueue, for output to the agent
 	MaxLine      int           // length of a message of the agent: 64 MiB
 
-	MaxHeld      int // messages for unknown sessions, or beyond MaxQueue: 1,000
-	MaxHeldBytes int // the same in bytes of params: 4 MiB
+	MaxHeld      int // messages for unknown sessions: 1,000
+	MaxHeldBytes int // the same in bytes of params, and of notifications beyond MaxQueue: 4 MiB
 
 	MaxContext      int // bytes of a conversation that an agent is told: 32 KiB
 	MaxInstructions int // bytes of instructions: 64 KiB

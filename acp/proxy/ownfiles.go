@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -131,14 +129,7 @@ func (s *session) ownFile(
 					result, err = backend.ServeFile(ctx, w, method, path, params)
 					return err
 				})
-			outside, _ := errors.AsType[*workspace.OutsideError](err)
-			switch {
-			case outside != nil:
-				return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-					"acp-agent refused %s: %s is outside the session's roots and the agent's own "+
-						"directory %s: %s",
-					method, r.Path, dir.path, outside.Why)
-			case err != nil:
+			if err != nil {
 				return nil, backend.FileError(method, err)
 			}
 			return result, nil

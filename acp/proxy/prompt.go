@@ -125,10 +125,9 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 				s.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		stop := s.tellRefusals(p, cs.child)
+		s.tellHints(p, cs.child)
 		result, err := work()
-		stop()
-		s.tellDenials(p.ctx, p.updates)
+		s.tellHints(p, cs.child)
 		if err == nil {
 			s.proxy.children.failures.Store(0)
 			s.contextDelivered(lasting, cs, told)

@@ -8,12 +8,12 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/history/handoff"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Open implements [backend.Backend]: it opens a session of the child.
@@ -34,15 +34,6 @@ func (p *proxy) Open(
 	s.nested = sync.OnceValues(s.findNested)
 	p.addSecrets(a.Params)
 	r := opening{Activation: a, state: decodeState(a.State)}
-	if a.Cause == backend.Load && p.options.Profile.Replay.Late && a.History != nil {
-		for _, err := range a.History {
-			if err != nil {
-				return nil, backend.Opened{}, err
-			}
-			r.hideReplay = true
-			break
-		}
-	}
 	s.refusesTools.Store(r.state.RefusesTools)
 	s.announced.stale = r.state.Offered && a.Cause != backend.Fork
 	if previous, _ := a.Previous.(*session); previous != nil {
@@ -58,20 +49,19 @@ func (p *proxy) Open(
 	return s, opened, nil
 }
 
-// opening describes why and how to open a session of the child.
+// opening describes why to open a session of a child.
 type opening struct {
 	backend.Activation
 	state    state    // as saved; for a fork, that of its source
 	previous *session // the activation to replace, nil if none
+}
 
-	hideReplay bool // the child's replay must not be used
-
-	// open decides the rest.
-	use         *use               // of the child in which the session is opened
-	mode        profiles.RootsMode // how the child is given the roots
-	systemParts []contextPart      // what the child is told in its system prompt
-	method      backend.Cause      // of the request to the child
-	earlier     *state             // see state.Earlier; what was said since is due in it
+// way is one way to do it.
+type way struct {
+	opening               // its state is that of the child session to open or copy
+	use     *use          // of the child
+	method  backend.Cause // of the request to the child
+	earlier *state        // see state.Earlier; what was said since is due in it
 	// copied is set if a copy replaces the child session, which keeps directories it must lose.
 	copied bool
 	// rejected is the child's answer if it did not load or resume a session before, or nil.
@@ -86,70 +76,73 @@ func (r opening) current() *childSession {
 	return r.previous.running()
 }
 
-// usesReplay reports whether the child's replay is passed on: to show it, or to record what only
-// the child knows.
+// usesReplay reports whether the child's replay is passed on: to show what is not stored, or to
+// record what only the child knows.
 func (r opening) usesReplay() bool {
-	return r.Cause == backend.Load && !r.hideReplay || r.Cause == backend.Resume && r.MustExist
+	return r.Cause == backend.Load || r.Cause == backend.Resume && r.MustExist
 }
 
-// ways returns the openings to try, in order: first that of the session which the saved one
-// replaces, and then those in the table of the package comment. given are the additional
-// directories in which the child may write.
-func (r opening) ways(given workspace.Dirs) (ways []opening) {
-	a, known := r.use.child.info, r.state.key() != ""
-	r.copied = r.state.keepsOther(given)
-	if e := r.state.Earlier; e != nil && r.Cause != backend.Fork && !e.keepsOther(given) {
-		due := *e
-		due.HistoryDue = e.HistoryDue || !r.state.HistoryDue
-		r.earlier = &due
-	}
+// ways returns the ways to try in a child, in order: first that of the session which the saved one
+// replaces, and then those in the table of the package comment.
+func (r opening) ways(u *use) (ways []way) {
+	given := u.session.given(u.mode)
+	earlier := r.state.Earlier
 	r.state.Earlier = nil
-	if r.earlier != nil && (a.Load || a.Resume) {
-		first := r
-		first.state, first.earlier, first.Unlisted = *r.earlier, nil, false
-		first.hideReplay = r.hideReplay || first.state.HistoryDue
-		ways = first.ways(given)[:1]
-		r.earlier = nil
-	}
-	by := func(method backend.Cause) {
-		r.method = method
-		ways = append(ways, r)
-	}
-	switch {
-	case r.Cause == backend.New:
-	case r.Cause == backend.Fork:
-		if known && a.Fork {
-			by(backend.Fork)
+	w := way{opening: r, use: u, copied: r.state.keepsOther(given)}
+	if earlier != nil && r.Cause != backend.Fork && !earlier.keepsOther(given) {
+		due := *earlier
+		due.HistoryDue = earlier.HistoryDue || !r.state.HistoryDue
+		if info := u.child.info; info.Load || info.Resume {
+			first := r
+			first.state, first.Unlisted = due, false
+			ways = first.ways(u)[:1]
+		} else {
+			w.earlier = &due
 		}
-	case r.copied:
-		if a.Fork {
-			by(backend.Fork)
-		}
-	case known && a.Load && (r.usesReplay() || !a.Resume):
-		by(backend.Load)
-		if r.Cause == backend.Resume && a.Resume {
-			by(backend.Resume)
-		}
-	case known && a.Resume:
-		by(backend.Resume)
 	}
-	if !r.MustExist {
-		by(backend.New)
+	for _, method := range r.methods(u.child.info, w.copied) {
+		w.method = method
+		ways = append(ways, w)
 	}
 	return ways
 }
 
-// follow notes in r that the child has rejected the opening before it. The next activation first
-// tries a saved session that the child has not said it does not know. A rejected copy says nothing
-// about the session, which may still exist.
-func (r *opening) follow(before *opening, rejection *jsonrpc.Error) {
-	r.earlier, r.rejected = before.earlier, before.rejected
+// methods returns the requests that can open or copy the saved session in an agent, in order.
+// copied says that only a copy can be used.
+func (r opening) methods(a client.Agent, copied bool) (methods []backend.Cause) {
+	known := r.state.key() != ""
+	switch {
+	case r.Cause == backend.New:
+	case r.Cause == backend.Fork && !known:
+	case r.Cause == backend.Fork || copied:
+		if a.Fork {
+			methods = append(methods, backend.Fork)
+		}
+	case known && a.Load && (r.usesReplay() || !a.Resume):
+		methods = append(methods, backend.Load)
+		if r.Cause == backend.Resume && a.Resume {
+			methods = append(methods, backend.Resume)
+		}
+	case known && a.Resume:
+		methods = append(methods, backend.Resume)
+	}
+	if !r.MustExist {
+		methods = append(methods, backend.New)
+	}
+	return methods
+}
+
+// follow notes in w that the child has rejected the way before it. The next activation first tries
+// a saved session that the child has not said it does not know. A rejected copy says nothing about
+// the session, which may still exist.
+func (w *way) follow(before way, rejection *jsonrpc.Error) {
+	w.earlier, w.rejected = before.earlier, before.rejected
 	if before.method != backend.Load && before.method != backend.Resume {
 		return
 	}
-	r.rejected = rejection
-	if r.earlier == nil && !saysUnknown(rejection) {
-		r.earlier = &before.state
+	w.rejected = rejection
+	if w.earlier == nil && !saysUnknown(rejection) {
+		w.earlier = &before.state
 	}
 }
 
@@ -158,31 +151,31 @@ func (r *opening) follow(before *opening, rejection *jsonrpc.Error) {
 func (s *session) open(
 	ctx context.Context, r opening,
 ) (opened backend.Opened, cs *childSession, err error) {
-	if r.use, r.mode, err = s.proxy.childFor(ctx, s, r); err != nil {
+	u, err := s.proxy.childFor(ctx, s, r)
+	if err != nil {
 		return opened, nil, err
 	}
-	c := r.use.child
+	c := u.child
 	defer func() {
 		if err == nil {
 			return
 		}
 		c.unpin()
-		if releaseErr := r.use.release(context.WithoutCancel(ctx)); releaseErr != nil {
+		if releaseErr := u.release(context.WithoutCancel(ctx)); releaseErr != nil {
 			c.log.Warn("cannot end an agent", "error", releaseErr)
 		}
 	}()
-	if others := s.roots.Additional(); r.mode == profiles.RootsByContext && others.Len() > 0 {
+	if others := s.roots.Additional(); u.mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
 	}
-	r.systemParts = s.systemParts(c, r.mode)
-	ways := r.ways(s.given(r.mode))
+	ways := r.ways(u)
 	err = backend.ErrUnknownSession // without a way
-	for i := range ways {
+	for i, w := range ways {
 		var o openResult
-		if o, err = s.tryWithoutTools(ctx, &ways[i]); err == nil {
-			opened, err = s.commit(ctx, o, ways[i])
+		if o, err = s.tryWithoutTools(ctx, w); err == nil {
+			opened, err = s.commit(ctx, o, w)
 			return opened, o.session, err
 		}
 		if i+1 == len(ways) || !worthAnotherTry(err) || o.shown > 0 {
@@ -191,8 +184,8 @@ func (s *session) open(
 		// Its message is not logged, because it may quote the request with the secrets of MCP
 		// servers.
 		c.log.Warn("the agent rejected a request for a session: trying another one", "rejected",
-			ways[i].method, "code", responseError(err).Code, "next", ways[i+1].method)
-		ways[i+1].follow(&ways[i], responseError(err))
+			w.method, "code", responseError(err).Code, "next", ways[i+1].method)
+		ways[i+1].follow(w, responseError(err))
 	}
 	if r.MustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know",
@@ -204,8 +197,8 @@ func (s *session) open(
 
 // commit makes the opened child session the one of s, and announces its roots and commands. If it
 // fails, s leaves the child session.
-func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.Opened, error) {
-	if err := s.adopt(ctx, o, r); err != nil {
+func (s *session) commit(ctx context.Context, o openResult, w way) (backend.Opened, error) {
+	if err := s.adopt(ctx, o, w); err != nil {
 		s.drop(context.WithoutCancel(ctx), o.session)
 		return backend.Opened{}, err
 	}
@@ -213,24 +206,24 @@ func (s *session) commit(ctx context.Context, o openResult, r opening) (backend.
 	s.announced.outdated(s.host.Catalog())
 	s.announceRoots(ctx, s.host)
 	opened := backend.Opened{Result: o.result}
-	if r.method == backend.New && r.rejected != nil {
-		opened.Notice = s.startedOver(r.use.child, r.rejected)
+	if w.method == backend.New && w.rejected != nil {
+		opened.Notice = s.startedOver(w.use.child, w.rejected)
 	}
 	if o.refused != nil {
-		opened.Notice += s.refusedTools(r.use.child, o.refused)
+		opened.Notice += s.refusedTools(w.use.child, o.refused)
 	}
-	if r.copied && r.Cause != backend.Fork {
-		opened.Superseded = r.state.encode()
+	if w.copied && w.Cause != backend.Fork {
+		opened.Superseded = w.state.encode()
 	}
 	return opened, nil
 }
 
 // adopt saves the state of the child session, makes it the one of s, and leaves the previous one.
-func (s *session) adopt(ctx context.Context, o openResult, r opening) error {
-	if r.Unlisted && r.method == backend.Load && o.shown == 0 {
+func (s *session) adopt(ctx context.Context, o openResult, w way) error {
+	if w.Unlisted && w.method == backend.Load && o.shown == 0 {
 		return backend.ErrUnknownSession // some agents load any id
 	}
-	saved, pendingHistory, err := s.plan(o, r)
+	saved, pendingHistory, err := s.plan(o, w)
 	if err != nil {
 		return err
 	}
@@ -288,34 +281,34 @@ func (s *session) drop(ctx context.Context, cs *childSession) {
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
 func (s *session) plan(
-	o openResult, r opening,
+	o openResult, w way,
 ) (saved state, pendingHistory string, err error) {
-	if r.method != backend.New {
-		saved = r.state
+	if w.method != backend.New {
+		saved = w.state
 	}
-	saved.ID, saved.RootsMode, saved.From = o.session.id, r.mode, r.state.From
-	if r.earlier != nil && r.earlier.key() != saved.key() {
-		saved.Earlier = r.earlier
+	saved.ID, saved.RootsMode, saved.From = o.session.id, w.use.mode, w.state.From
+	if w.earlier != nil && w.earlier.key() != saved.key() {
+		saved.Earlier = w.earlier
 	}
-	saved.SentTools = s.toolServer(r.mode, saved).files
+	saved.SentTools = s.toolServer(w.use.mode, saved).files
 	saved.RefusesTools = s.refusesTools.Load()
 	commands, _ := s.rootCommands(s.announced.childCommands())
 	saved.Offered = len(commands) > 0
-	lacksHistory := r.method == backend.New && r.Cause != backend.New
+	lacksHistory := w.method == backend.New && w.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		if pendingHistory, err = s.earlierConversation(saved.From); err != nil {
 			return state{}, "", err
 		}
 		saved.HistoryDue = pendingHistory != ""
 	}
-	if r.mode != profiles.RootsByContext {
+	if w.use.mode != profiles.RootsByContext {
 		saved.SentRoots = ""
 	}
 	if s.proxy.options.Profile.Roots.Keeps {
-		saved.Granted = dirDigests(s.given(r.mode))
+		saved.Granted = dirDigests(s.given(w.use.mode))
 	}
-	if r.method == backend.New {
-		for _, part := range r.systemParts {
+	if w.method == backend.New {
+		for _, part := range o.systemParts {
 			*part.sent(&saved) = part.digest
 		}
 	}

@@ -540,8 +540,9 @@ func TestReplay(t *testing.T) {
 	}{
 		"shown as it comes": {loaded + "send " + replayed + end, profiles.Profile{},
 			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
-		"not shown if late": {loaded + late + end, profiles.Profile{Replay: profiles.Replay{Late: true}},
-			"host notify _x/end {}", ""},
+		"the same if it is late": {loaded + late + end,
+			profiles.Profile{Replay: profiles.Replay{Late: true}},
+			`host replay {"update":{"sessionUpdate":"_replayed"}}`, ""},
 		"empty": {"await session/load\n" + loadAnswer, profiles.Profile{}, "", ""},
 		"an error in the middle": {"await session/load\nsend " + replayed + fails, profiles.Profile{},
 			"", "no more"},
@@ -563,78 +564,52 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// What the child was told for an activation that was not committed is told it again, before the
+// session is used, and not at all if it is closed.
+//
 // Clause A12.
 func TestUncommittedActivation(t *testing.T) {
+	const other = `[{"name":"x","command":"x","args":[],"env":[]}]`
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
-	const replay = `host replay {"update":{"sessionUpdate":"_replayed"}}`
+	prompted := "await session/prompt\n" + said + answered
 	refused := "await session/load\n" + `refuse session/load {"code":-32000,"message":"log in"}` +
 		"\n"
 	for name, c := range map[string]struct {
 		script string
 		times  int
-		note   string
-		err    string
-		closed int
+		sent   []string // after the first session/load
 	}{
-		"loaded":        {able + opened + loaded, 1, replay, "", 1},
-		"loaded, twice": {able + opened + loaded + loaded, 2, replay, "", 1},
-		"load refused":  {able + opened + refused, 1, "", "log in", 1},
+		"loaded": {loaded + loaded + prompted, 1, []string{`"mcpServers":[]`, "session/close"}},
+		"loaded, twice": {loaded + loaded + closes + loaded + prompted, 2,
+			[]string{other, "session/close", `"mcpServers":[]`, "session/close"}},
+		"refused":    {refused + prompted, 1, []string{"session/close"}},
+		"never used": {loaded, 1, []string{"session/close"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := initialized(t, c.script+"await session/prompt\n"+said+answered+closes)
+			b := initialized(t, able+opened+c.script+closes)
 			first, _ := b.open()
 			for range c.times {
-				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":[]}`)
-				if c.err != "" {
-					require.ErrorContains(t, err, c.err)
+				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":`+other+`}`)
+				if name == "refused" {
+					require.ErrorContains(t, err, "log in")
 					continue
 				}
 				require.NoError(t, err)
-				if c.note != "" {
-					require.Equal(t, c.note, b.client.next())
-				}
+				require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
 				require.NoError(t, second.Close(t.Context()), "the commit failed")
 			}
-			_, err := b.prompt(first)
-			require.NoError(t, err)
-			require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
-			require.NoError(t, first.Close(t.Context()))
-			require.Len(t, b.received("session/close"), c.closed,
-				"it is closed after its last user has left")
-		})
-	}
-}
-
-// What the child was told for an activation that was not committed is told it again, before the
-// session is used, and not at all if it is closed.
-//
-// Clause A12.
-func TestUncommittedServers(t *testing.T) {
-	const other = `[{"name":"x","command":"x","args":[],"env":[]}]`
-	for name, used := range map[string]bool{"used": true, "closed": false} {
-		t.Run(name, func(t *testing.T) {
-			script := able + opened + loaded
-			if used {
-				script += loaded + "await session/prompt\n" + answered
-			}
-			b := initialized(t, script+closes)
-			first, _ := b.open()
-			second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":`+other+`}`)
-			require.NoError(t, err)
-			require.NoError(t, second.Close(t.Context()), "the commit failed")
-			if used {
+			if name != "never used" {
 				_, err := b.prompt(first)
 				require.NoError(t, err)
+				require.Equal(t, `turn update {"update":{"n":"said"}}`, b.client.next())
 			}
 			require.NoError(t, first.Close(t.Context()))
 			sent := b.received("session/load", "session/close")
-			if used {
-				require.Contains(t, sent[1], `"mcpServers":[]`)
-				sent = slices.Delete(sent, 1, 2)
-			}
-			require.Len(t, sent, 2)
 			require.Contains(t, sent[0], other)
-			require.Contains(t, sent[1], "session/close")
+			require.Len(t, sent, 1+len(c.sent), "it is closed after its last user has left")
+			for i, part := range c.sent {
+				require.Contains(t, sent[1+i], part)
+			}
 		})
 	}
 }

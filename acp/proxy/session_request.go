@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
@@ -17,21 +16,22 @@ type openResult struct {
 	session *childSession
 	result  backend.Raw // of the lifecycle request, without the session id
 	shown   int         // updates of its history that were passed on
-	refused error       // of the same request with our tool server, nil if the child takes that
+	// systemParts are what the request adds to the system prompt, nil for nothing.
+	systemParts []contextPart
+	refused     error // of the same request with our tool server, nil if the child takes that
 }
 
 // tryWithoutTools is try, and a second one without the tool server if the child rejects that: some
 // agents take no MCP servers, and do not say so.
-func (s *session) tryWithoutTools(ctx context.Context, r *opening) (openResult, error) {
-	o, err := s.try(ctx, *r)
-	hasTaken := r.method != backend.New && r.state.SentTools
+func (s *session) tryWithoutTools(ctx context.Context, w way) (openResult, error) {
+	o, err := s.try(ctx, w)
+	hasTaken := w.method != backend.New && w.state.SentTools
 	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
-		s.toolServer(r.mode, state{}).name == "" {
+		s.toolServer(w.use.mode, state{}).name == "" {
 		return o, err
 	}
 	s.refusesTools.Store(true)
-	r.systemParts = s.systemParts(r.use.child, r.mode)
-	again, failed := s.try(ctx, *r)
+	again, failed := s.try(ctx, w)
 	if failed != nil {
 		s.refusesTools.Store(false)
 		return again, err
@@ -41,57 +41,61 @@ func (s *session) tryWithoutTools(ctx context.Context, r *opening) (openResult, 
 }
 
 // try opens a session in one way.
-func (s *session) try(ctx context.Context, r opening) (openResult, error) {
+func (s *session) try(ctx context.Context, w way) (o openResult, err error) {
 	s.relays.forget()
-	params, err := s.lifecycleParams(r)
-	switch {
-	case err != nil:
-		return openResult{}, err
-	case r.method == backend.Load || r.method == backend.Resume:
-		return s.reopen(ctx, r, params)
+	params, err := s.lifecycleParams(w)
+	if err != nil {
+		return o, err
 	}
-	return s.create(ctx, r, params)
+	parts := s.systemParts(w.use.child, w.use.mode)
+	params = withSystemPrompt(params, parts)
+	if w.method == backend.Load || w.method == backend.Resume {
+		o, err = s.reopen(ctx, w, params)
+	} else {
+		o, err = s.create(ctx, w, params)
+	}
+	o.systemParts = parts
+	return o, err
 }
 
 // lifecycleParams returns the params of the request to the child. They name the saved session,
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (s *session) lifecycleParams(r opening) (params backend.Raw, err error) {
-	if r.mode == profiles.RootsByProtocol {
+func (s *session) lifecycleParams(w way) (params backend.Raw, err error) {
+	if w.use.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
 			backend.Encode(s.roots.Additional()))
 	} else {
 		params = strictjson.Remove(s.params, protocol.AdditionalDirectories)
 	}
 	// These requests need mcpServers. The client's own request may not have it.
-	needsServers := r.method == backend.New || r.method == backend.Load
+	needsServers := w.method == backend.New || w.method == backend.Load
 	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
 		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
 	if params, err = s.withRelays(params); err != nil {
 		return nil, err
 	}
-	if r.method == backend.New {
-		r.state = state{}
+	if w.method == backend.New {
+		w.state = state{}
 	} else {
-		params = withSessionID(params, r.state.ID)
+		params = withSessionID(params, w.state.ID)
 	}
-	params = s.withToolServer(params, s.toolServer(r.mode, r.state))
-	return withSystemPrompt(params, r.systemParts), nil
+	return s.withToolServer(params, s.toolServer(w.use.mode, w.state)), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
 func (s *session) create(
-	ctx context.Context, r opening, params backend.Raw,
+	ctx context.Context, w way, params backend.Raw,
 ) (o openResult, err error) {
-	if r.Stop != nil { // the new session would lack the running turn
-		if err := r.Stop(ctx); err != nil {
+	if w.Stop != nil { // the new session would lack the running turn
+		if err := w.Stop(ctx); err != nil {
 			return o, err
 		}
 	}
-	c := r.use.child
+	c := w.use.child
 	c.router.begin()
 	defer func() {
 		for _, m := range c.router.end() {
@@ -99,56 +103,48 @@ func (s *session) create(
 		}
 	}()
 	s.updates.end()
-	if r.method == backend.Fork {
+	if w.method == backend.Fork {
 		s.updates.set(discarding) // some agents replay the copy
 	}
-	var mu sync.Mutex // guards the next two until the response was handled
-	var abandoned bool
-	var created openResult
+	var created openResult // as soon as answered is closed
 	var invalid error
-	_, err = c.requestFunc(ctx, string(r.method), params, func(response backend.Raw, err error) {
-		if err != nil {
+	answered := make(chan struct{})
+	_, err = c.requestFunc(ctx, string(w.method), params, func(response backend.Raw, err error) {
+		defer close(answered)
+		if invalid = err; err != nil {
 			return
 		}
-		answered, err := r.created(response)
-		mu.Lock()
-		created = answered
-		late := abandoned
-		mu.Unlock()
-		switch {
-		case err != nil:
-		case late:
-			c.discard(answered.session.id)
-		default:
-			if err = answered.session.attach(); err == nil {
-				s.finishReplay(ctx)
-			}
+		if created, invalid = w.created(response); invalid == nil {
+			s.finishReplay(ctx)
 		}
-		invalid = err
 	})()
 	if err == nil {
 		return created, invalid
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	abandoned = true
-	if cs := created.session; cs != nil { // the response came at the last moment
-		cs.abandon(s)
-		c.discard(cs.id)
-	}
+	go func() {
+		select {
+		case <-answered:
+		case <-c.done:
+			return
+		}
+		if invalid == nil {
+			created.session.abandon(s)
+			c.discard(created.session.id)
+		}
+	}()
 	return o, err
 }
 
 // created returns the session in a response of the child, which has created it.
-func (r opening) created(response backend.Raw) (openResult, error) {
+func (w way) created(response backend.Raw) (openResult, error) {
 	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
-		return openResult{}, fmt.Errorf("the agent answered %s without a session id", r.method)
+		return openResult{}, fmt.Errorf("the agent answered %s without a session id", w.method)
 	}
-	cs := newChildSession(r.use.child, id)
-	r.use.opened = true
-	cs.join(r.use)
-	return openResult{session: cs, result: result}, nil
+	cs := newChildSession(w.use.child, id)
+	w.use.opened = true
+	cs.join(w.use)
+	return openResult{session: cs, result: result}, cs.attach()
 }
 
 // discard closes and deletes a session that is not needed. It does not wait for the answers.
@@ -165,14 +161,14 @@ func (c *child) discard(id backend.Raw) {
 
 // reopen loads or resumes the child session that was saved.
 func (s *session) reopen(
-	ctx context.Context, r opening, params backend.Raw,
+	ctx context.Context, w way, params backend.Raw,
 ) (o openResult, err error) {
-	cs, err := s.joinSaved(ctx, r)
+	cs, err := s.joinSaved(ctx, w)
 	if err != nil {
 		return o, err
 	}
-	uses := r.method == backend.Load && r.usesReplay()
-	late := r.method == backend.Load && s.proxy.options.Profile.Replay.Late
+	uses := w.method == backend.Load && w.usesReplay()
+	late := w.method == backend.Load && s.proxy.options.Profile.Replay.Late
 	if uses {
 		s.updates.set(replaying)
 	} else {
@@ -180,7 +176,7 @@ func (s *session) reopen(
 	}
 	replayed := 0
 	o.session = cs
-	o.result, err = r.use.child.requestFunc(ctx, string(r.method), params,
+	o.result, err = w.use.child.requestFunc(ctx, string(w.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				replayed = s.finishReplay(ctx)
@@ -191,7 +187,7 @@ func (s *session) reopen(
 		replayed = s.finishReplay(ctx)
 	}
 	if responseError(err) == nil { // otherwise it has changed nothing
-		cs.locked(func() { r.use.opened = true })
+		cs.locked(func() { w.use.opened = true })
 	}
 	if err == nil {
 		o.shown = replayed
@@ -207,24 +203,24 @@ func (s *session) reopen(
 
 // joinSaved makes s a user of the child session that was saved, and routes its messages to s. It
 // ends a turn that is running there.
-func (s *session) joinSaved(ctx context.Context, r opening) (*childSession, error) {
-	c, current := r.use.child, r.current()
-	if current != nil && r.Stop != nil {
+func (s *session) joinSaved(ctx context.Context, w way) (*childSession, error) {
+	c, current := w.use.child, w.current()
+	if current != nil && w.Stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
-		if err := r.Stop(ctx); err != nil {
+		if err := w.Stop(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if current != nil && current.key != r.state.key() {
+	if current != nil && current.key != w.state.key() {
 		current = nil
 	}
 	if current != nil && current.child == c {
-		current.join(r.use)
+		current.join(w.use)
 		return current, nil
 	}
-	cs := newChildSession(c, r.state.ID)
-	cs.join(r.use)
+	cs := newChildSession(c, w.state.ID)
+	cs.join(w.use)
 	err := cs.attach()
 	if errors.Is(err, errDuplicateID) {
 		err = errAlreadyOpen

@@ -22,17 +22,17 @@ type state struct {
 	// ID is the child's session id as it sent it, or nil.
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
-	RootsMode profiles.RootsMode `json:"way,omitempty"`
+	RootsMode profiles.RootsMode `json:"rootsMode,omitempty"`
 	// SentRoots is the digest of the text about the roots that was sent to the child in a prompt.
-	SentRoots string `json:"told,omitempty"`
+	SentRoots string `json:"sentRoots,omitempty"`
 	// SentInstructions is the digest of the instructions that it was sent, "" if none.
-	SentInstructions string `json:"taught,omitempty"`
+	SentInstructions string `json:"sentInstructions,omitempty"`
 	// SentSkills is the digest of the list of skills that it was sent, "" if none.
-	SentSkills string `json:"skills,omitempty"`
+	SentSkills string `json:"sentSkills,omitempty"`
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
-	SentTools bool `json:"tools,omitempty"`
+	SentTools bool `json:"sentTools,omitempty"`
 	// RefusesTools says that the child has refused a session with that server.
-	RefusesTools bool `json:"refused,omitempty"`
+	RefusesTools bool `json:"refusesTools,omitempty"`
 	// Granted are digests of the additional directories that the child's session was given, if it
 	// keeps them.
 	Granted []string `json:"granted,omitempty"`
@@ -40,7 +40,7 @@ type state struct {
 	Offered bool `json:"offered,omitempty"`
 	// HistoryDue says that the child's session began in the middle of ours, and that the child has
 	// not been told the beginning yet.
-	HistoryDue bool `json:"due,omitempty"`
+	HistoryDue bool `json:"historyDue,omitempty"`
 	// From is the agent that has led it, "" for the child itself.
 	From string `json:"from,omitempty"`
 	// Earlier is the child's session that this one replaces until the child opens it again, or nil.

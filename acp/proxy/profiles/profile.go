@@ -141,8 +141,7 @@ type Replay struct {
 	// ListLimit is the length from which the agent's list of the sessions of a working directory
 	// may be incomplete. 0 means that it always may be.
 	ListLimit int
-	// Late says that it answers session/load before it has replayed the whole conversation. Its
-	// replay is used only if nothing is stored.
+	// Late says that it answers session/load before it has replayed the whole conversation.
 	Late bool
 	// ModeNotice begins a message of the agent that ends with a space and its new mode, and stands
 	// for current_mode_update. Banner begins a message outside turns that is not part of the
