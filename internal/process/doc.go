@@ -4,8 +4,8 @@
 //
 // [Start] runs a child that speaks a protocol over its standard streams. The caller owns its stdin
 // and stdout. Its stderr is logged line by line under the child's name, and a slow logger never
-// blocks the child. The child runs in its own process group, so that the processes it starts end
-// with it, and on Unix systems without a terminal:
+// blocks the child. On Unix systems the child has no terminal. It runs in its own process group, so
+// that the processes it starts end with it:
 //
 //	c := process.Command{Path: "opencode", Args: []string{"acp"}}
 //	p, err := process.Start(ctx, c, process.Options{Logger: log})
