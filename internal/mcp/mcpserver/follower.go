@@ -23,7 +23,7 @@ type follower struct {
 	maxAge  time.Duration // for which an answer is used, or 0; some clients announce no changes
 	base    context.Context
 	end     context.CancelCauseFunc
-	asking  sync.WaitGroup
+	running sync.WaitGroup // requests, and scopes that are replaced but in use
 
 	mu       sync.Mutex
 	current  *shared       // nil if there is no valid answer
@@ -31,22 +31,17 @@ type follower struct {
 	stale    bool          // whether the client was never asked, or its list has changed since
 	answered time.Time     // when the last answer arrived
 	pending  chan struct{} // closed when the pending request is answered; nil if there is none
-	again    bool          // whether the list changed during the pending request
 	silent   bool          // whether the client has not answered in time, and nothing since
 }
 
-// shared is a scope with the number of its users.
+// shared is a scope and its users.
 type shared struct {
 	*scope
-	users    int
-	replaced bool
+	users sync.WaitGroup
 }
 
 // errDisconnected is returned by a follower whose client has disconnected.
 var errDisconnected = errors.New("the client has disconnected")
-
-// maxRepeats is how often the client is asked again because its list has changed during its answer.
-const maxRepeats = 100
 
 // newFollower returns a follower that has not asked yet.
 func newFollower(
@@ -62,23 +57,18 @@ func newFollower(
 func (f *follower) changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.setStale()
+	f.stale, f.silent = true, false
 }
 
 // askNow is changed, but asks at once, for connections on which a server may send requests at any
 // time. The request has the values of ctx but does not end with it.
 func (f *follower) askNow(ctx context.Context) {
+	f.changed()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.setStale()
 	if f.pending == nil {
 		f.start(ctx)
 	}
-}
-
-func (f *follower) setStale() {
-	f.stale, f.silent = true, false
-	f.again = f.pending != nil
 }
 
 // use calls do with the scope of the newest list, which is not dropped until use returns. It waits
@@ -86,12 +76,12 @@ func (f *follower) setStale() {
 // ask, ctx or do. Nobody waits again for a client that has not answered in time: it is asked in the
 // background, until it answers or announces a change.
 func (f *follower) use(ctx context.Context, do func(*scope) error) error {
-	h, err := f.acquire(ctx)
+	s, err := f.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer f.release(h)
-	return do(h.scope)
+	defer s.users.Done()
+	return do(s.scope)
 }
 
 // acquire returns the newest scope and counts one more user.
@@ -109,7 +99,7 @@ func (f *follower) acquire(ctx context.Context) (*shared, error) {
 			if f.current == nil {
 				return nil, errDisconnected
 			}
-			f.current.users++
+			f.current.users.Add(1)
 			return f.current, nil
 		}
 		answered := f.pending
@@ -127,48 +117,44 @@ func (f *follower) expired() bool {
 	return f.err != nil || f.maxAge > 0 && time.Since(f.answered) > f.maxAge
 }
 
-// start sends a request, unless the follower is closed. The caller holds mu.
+// start asks until the list has not changed in the meantime, unless the follower is closed. The
+// caller holds mu.
 func (f *follower) start(ctx context.Context) {
 	if f.base.Err() != nil {
 		return
 	}
-	f.pending, f.again = make(chan struct{}), false
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(f.base, func() { cancel(context.Cause(f.base)) })
-	f.asking.Go(func() {
-		defer cancel(nil)
+	f.pending, f.stale = make(chan struct{}), false
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), f.timeout,
+		fmt.Errorf("the client did not list its roots within %s", f.timeout))
+	stop := context.AfterFunc(f.base, cancel)
+	f.running.Go(func() {
+		defer cancel()
 		defer stop()
-		for round := 1; !f.askOnce(ctx, round); round++ {
+		for again := true; again; {
+			value, err := f.ask(ctx)
+			again = f.take(ctx, value, err)
 		}
 	})
 }
 
-// askOnce asks once, and reports whether it was the last time, because the list has not changed in
-// the meantime.
-func (f *follower) askOnce(ctx context.Context, round int) bool {
-	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout,
-		fmt.Errorf("the client did not list its roots within %s", f.timeout))
-	defer cancel()
-	value, err := f.ask(ctx)
-	late := err != nil && ctx.Err() != nil
-	if late {
-		err = context.Cause(ctx)
-	}
+// take takes an answer, and reports whether the client must be asked again instead of using it.
+func (f *follower) take(ctx context.Context, value *scope, err error) (again bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	late, ended := ctx.Err() != nil, f.base.Err() != nil
+	again = f.stale && !late
+	if err == nil && (again || ended) {
+		f.drop(value)
+	}
 	f.silent = err != nil && (f.silent || late)
 	switch {
-	case f.base.Err() != nil:
-		f.discard(value, err)
+	case ended:
 		f.replace(nil, errDisconnected)
-	case f.again && round < maxRepeats:
-		f.again = false
-		f.discard(value, err)
-		return false
-	case f.again:
-		f.discard(value, err)
-		f.replace(nil, fmt.Errorf("the client's roots changed %d times while it listed them",
-			round))
+	case again:
+		f.stale = false
+		return true
+	case late && err != nil:
+		f.replace(nil, context.Cause(ctx))
 	case err != nil:
 		f.replace(nil, err)
 	default:
@@ -176,46 +162,30 @@ func (f *follower) askOnce(ctx context.Context, round int) bool {
 	}
 	close(f.pending)
 	f.pending = nil
-	return true
-}
-
-// discard drops an answer that will not be used.
-func (f *follower) discard(value *scope, err error) {
-	if err == nil {
-		f.drop(value)
-	}
+	return false
 }
 
 // replace replaces the last answer, whose users keep it until they are done. The caller holds mu.
-func (f *follower) replace(h *shared, err error) {
+func (f *follower) replace(s *shared, err error) {
 	if old := f.current; old != nil {
-		old.replaced = true
-		if old.users == 0 {
+		f.running.Go(func() {
+			old.users.Wait()
 			f.drop(old.scope)
-		}
+		})
 	}
-	f.current, f.err, f.stale, f.answered = h, err, false, time.Now()
-}
-
-func (f *follower) release(h *shared) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	h.users--
-	if h.replaced && h.users == 0 {
-		f.drop(h.scope)
-	}
+	f.current, f.err, f.answered = s, err, time.Now()
 }
 
 // disconnect ends a pending request, because the client will not answer. The last answer stays in
 // use.
 func (f *follower) disconnect() { f.end(errDisconnected) }
 
-// close ends a pending request, waits for it, and drops the last answer once it is no longer in
-// use.
+// close ends a pending request, and drops the last answer. It waits for both.
 func (f *follower) close() {
 	f.disconnect()
-	f.asking.Wait()
+	f.running.Wait()
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.replace(nil, errDisconnected)
+	f.mu.Unlock()
+	f.running.Wait()
 }

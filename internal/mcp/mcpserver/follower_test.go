@@ -106,6 +106,7 @@ func TestErrorLastsUntilAnAnswer(t *testing.T) {
 		f.changed()
 		_, err = used(t, f)
 		require.ErrorIs(t, err, broken, "the list before is not in force")
+		synctest.Wait()
 		require.Equal(t, []int{1}, c.dropped)
 		c.answers <- nil
 		got, err := used(t, f)
@@ -158,10 +159,14 @@ func TestListThatKeepsChanging(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &numbers{}
 		f := c.follow(patience, 0)
-		f.ask = func(ctx context.Context) (*scope, error) { f.changed(); return c.ask(ctx) }
+		f.ask = func(ctx context.Context) (*scope, error) {
+			f.changed()
+			time.Sleep(time.Second)
+			return numbered(0), ctx.Err()
+		}
 		defer f.close()
-		require.ErrorContains(t, f.use(t.Context(), func(*scope) error { return nil }),
-			"changed 100 times")
+		_, err := used(t, f)
+		require.ErrorContains(t, err, "did not list its roots within")
 	})
 }
 
