@@ -127,10 +127,8 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	if err == nil && now != "" && res.Request.Header.Get("Authorization") != now {
 		return nil // there is a newer token already
 	}
-	c.mu.Lock()
-	connecting, asked := c.peer == nil, c.unauthorized
-	c.mu.Unlock()
-	if connecting && asked {
+	connecting := c.session.Load() == nil
+	if connecting && c.unauthorized.Load() {
 		return errNeedsAuthorization
 	}
 	one, err := a.begin(res)
@@ -140,9 +138,7 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	if !connecting {
 		return one.wait(ctx)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unauthorized = true
+	c.unauthorized.Store(true)
 	return errNeedsAuthorization
 }
 

@@ -73,7 +73,7 @@ func (c *connection) callTool(ctx context.Context, t Tool, arguments json.RawMes
 		params.Arguments = arguments
 	}
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
-	result, err := c.peer.CallTool(with, params)
+	result, err := c.session.Load().CallTool(with, params)
 	if err != nil && ctx.Err() != nil && c.stdio != nil {
 		awaitCancellation(cancelled, c.ended)
 	}

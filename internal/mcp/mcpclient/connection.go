@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -26,53 +24,87 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// connection is one connection to a server. A reconnected server has a new one.
+// connection is one connection to a server, with a client of the MCP SDK. A reconnected server has
+// a new one.
 type connection struct {
-	server    *server
-	peer      *peer            // nil before it is connected
-	process   *process.Process // nil for http
-	sandbox   sandbox.Policy   // of the process
-	stdio     *stdioTransport  // nil for http
-	http      *httpTransport   // nil for stdio
-	cancel    context.CancelCauseFunc
-	readiness *readiness
-	ended     chan struct{} // closed when the connection has ended
-	over      chan error    // receives why the connection must be made again
-	used      atomic.Bool   // a request was answered
-	tools     listCache[Tool]
-	resources listCache[acpmcp.Resource]
-	prompts   listCache[prompt]
-	calls     activeCalls
+	server       *server
+	client       *mcp.Client
+	capabilities *mcp.ClientCapabilities           // of the client
+	session      atomic.Pointer[mcp.ClientSession] // nil before it is connected
+	process      *process.Process                  // nil for http
+	sandbox      sandbox.Policy                    // of the process
+	stdio        *stdioTransport                   // nil for http
+	http         *httpTransport                    // nil for stdio
+	cancel       context.CancelCauseFunc
+	readiness    *readiness
+	ended        chan struct{}                     // closed when the connection has ended
+	over         chan error                        // receives why the connection must be made again
+	used         atomic.Bool                       // a request was answered
+	unauthorized atomic.Bool                       // the server required authorization while it was being connected
+	sent         atomic.Pointer[mcproots.Snapshot] // the roots last sent to the server, or nil
+	tools        listCache[Tool]
+	resources    listCache[acpmcp.Resource]
+	prompts      listCache[prompt]
+	calls        activeCalls
+}
 
-	mu           sync.Mutex
-	sent         []string // the roots last sent to the server, as URIs
-	unauthorized bool     // the server required authorization while it was being connected
+// newConnection returns a connection that is not open.
+func (s *server) newConnection() *connection {
+	c := &connection{
+		server: s, capabilities: &mcp.ClientCapabilities{},
+		readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax),
+		ended:     make(chan struct{}), over: make(chan error, 1),
+	}
+	o := &mcp.ClientOptions{
+		Logger:       s.log,
+		Capabilities: c.capabilities,
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			c.tools.invalidate()
+		},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+			c.resources.invalidate()
+		},
+		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
+			c.prompts.invalidate()
+		},
+		LoggingMessageHandler:       c.logMessage,
+		ProgressNotificationHandler: c.calls.progress,
+		MultiRoundTrip:              &mcp.MultiRoundTripOptions{Disabled: true},
+	}
+	if s.config.declaresRoots() {
+		c.capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
+	}
+	c.offerElicitation(o)
+	c.offerSampling(o)
+	us := &mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}
+	c.client = mcp.NewClient(us, o)
+	c.client.AddReceivingMiddleware(c.receive)
+	c.client.AddSendingMiddleware(c.send)
+	return c
 }
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
-	c := &connection{server: s, ended: make(chan struct{}), over: make(chan error, 1)}
-	c.readiness = newReadiness(s.config.Policy, s.set.options.limits.SettleMax)
+	c := s.newConnection()
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
 	transport, err := c.open(ctx, life)
-	unauthorized := false
 	if err == nil {
 		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
 		// passed.
 		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-		peer := c.newPeer()
-		o := &mcp.ClientSessionOptions{ProtocolVersion: revision}
-		peer.ClientSession, err = peer.sdk.Connect(life, transport, o)
+		var session *mcp.ClientSession
+		session, err = c.client.Connect(life, transport,
+			&mcp.ClientSessionOptions{ProtocolVersion: revision})
 		connected()
-		c.mu.Lock()
-		c.peer, unauthorized = peer, c.unauthorized
-		c.mu.Unlock()
+		if err == nil {
+			c.session.Store(session)
+		}
 	}
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life)
-		} else if unauthorized {
+		} else if c.unauthorized.Load() {
 			err = errNeedsAuthorization
 		}
 		return nil, c.abandon(ctx, err)
@@ -81,11 +113,11 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		c.http.connected.Store(true)
 	}
 	go func() {
-		_ = c.peer.Wait()
+		_ = c.session.Load().Wait()
 		c.calls.close()
 		close(c.ended)
 	}()
-	if unauthorized { // it rejected server/discover, so the SDK treated it as a legacy server
+	if c.unauthorized.Load() { // it rejected server/discover, so the SDK treated it as a legacy server
 		c.close(ctx)
 		return nil, errNeedsAuthorization
 	}
@@ -176,51 +208,30 @@ func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
 	return all
 }
 
-// newPeer returns the server, to which nobody has connected.
-func (c *connection) newPeer() *peer {
-	s := c.server
-	limits := s.set.options.limits
-	probe := limits.ProbeTimeout
-	if s.config.Transport == acpmcp.HTTP {
-		// It answers each request, also an unknown one: silence means that it is slow.
-		probe = limits.StartTimeout / 2
+// modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots
+// in results and cannot be notified of changes.
+func (c *connection) modern() bool {
+	session := c.session.Load()
+	return session != nil && mcproots.IsModern(session.InitializeResult().ProtocolVersion)
+}
+
+// offered returns the capabilities of the server.
+func (c *connection) offered() mcp.ServerCapabilities {
+	if o := c.session.Load().InitializeResult().Capabilities; o != nil {
+		return *o
 	}
-	o := mcp.ClientOptions{
-		Logger:       s.log,
-		Capabilities: &mcp.ClientCapabilities{},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
-			c.tools.invalidate()
-		},
-		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
-			c.resources.invalidate()
-		},
-		PromptListChangedHandler: func(context.Context, *mcp.PromptListChangedRequest) {
-			c.prompts.invalidate()
-		},
-		LoggingMessageHandler:       c.logMessage,
-		ProgressNotificationHandler: c.calls.progress,
-	}
-	c.offerElicitation(&o)
-	c.offerSampling(&o)
-	roots := c.sendRoots
-	if !s.config.declaresRoots() {
-		roots = nil
-	}
-	us := &mcp.Implementation{Name: s.set.options.Name, Version: s.set.options.Version}
-	return newPeer(us, o, probe, roots)
+	return mcp.ServerCapabilities{}
 }
 
 // begin is called once the server is connected. It starts waiting until the server has read its
 // first roots.
 func (c *connection) begin() {
-	modern := c.peer.modern()
-	if c.server.config.declaresRoots() && !modern {
+	if c.isTold() {
 		c.readiness.begin(false)
 	}
-	capabilities := c.peer.InitializeResult().Capabilities
 	switch {
-	case capabilities == nil || capabilities.Logging == nil:
-	case modern:
+	case c.offered().Logging == nil:
+	case c.modern():
 		c.server.warn(deprecatedLogging)
 	default:
 		c.server.set.spawn(c.enableLogMessages)
@@ -251,57 +262,36 @@ func (c *connection) disconnected(err error) {
 	}
 }
 
-// sendRoots returns the roots for the server, and records that it was sent them.
-func (c *connection) sendRoots(context.Context) (mcproots.Snapshot, error) {
-	roots, err := c.server.set.currentRoots()
-	if err != nil {
-		return roots, err
-	}
-	c.readiness.rootsSent()
-	c.server.mu.Lock()
-	c.server.wake() // it may be ready earlier now
-	c.server.mu.Unlock()
-	c.mu.Lock()
-	c.sent = roots.URIs()
-	peer := c.peer // nil if the server asks before it is connected
-	c.mu.Unlock()
-	if peer != nil && peer.modern() && !c.isOwn(peer) {
-		c.server.warn(deprecatedRoots)
-	}
-	return roots, nil
-}
-
 // isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
 // certainly follows the protocol.
-func (c *connection) isOwn(peer *peer) bool {
-	info := peer.InitializeResult().ServerInfo
+func (c *connection) isOwn() bool {
+	info := c.session.Load().InitializeResult().ServerInfo
 	return info != nil && info.Name == c.server.set.options.Name
 }
 
-// sentRoots returns the roots last sent to the server, as URIs. They are nil if it has not asked.
-func (c *connection) sentRoots() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.sent)
-}
+// isTold reports whether the server is told that the roots have changed.
+func (c *connection) isTold() bool { return c.capabilities.RootsV2 != nil && !c.modern() }
 
 // rootsChanged tells the server of new roots. The server is not ready until it has had time to read
 // them.
 func (c *connection) rootsChanged() {
-	if !c.server.config.declaresRoots() || c.peer.modern() {
-		return
+	if c.isTold() {
+		c.readiness.begin(true)
+		c.server.set.spawn(c.announceRoots)
 	}
-	c.readiness.begin(true)
-	c.server.set.spawn(c.announceRoots)
 }
 
 // announceRoots sends a legacy server notifications/roots/list_changed, and waits a bounded time
 // until the server has read it.
 func (c *connection) announceRoots() {
+	if !c.isTold() {
+		return
+	}
 	done := make(chan struct{})
 	c.server.set.running.Go(func() {
 		defer close(done)
-		c.peer.announce()
+		// The SDK notifies the server whenever a root is added. This root is never listed.
+		c.client.AddRoots(&mcp.Root{URI: "file:///"})
 	})
 	select {
 	case <-done:
@@ -317,7 +307,7 @@ func (c *connection) announceRoots() {
 func (c *connection) enableLogMessages() {
 	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
 	defer cancel()
-	err := c.peer.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
+	err := c.session.Load().SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
 	if err != nil {
 		c.server.log.Debug("MCP server rejected the logging level", "error", err)
 	}
@@ -333,10 +323,7 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	message := text.Truncate(c.server.redactor.Text(fmt.Sprint(p.Data)), maxLogText)
 	c.server.log.Debug("MCP server: "+message, "level", text.Truncate(string(p.Level), 20),
 		"logger", text.Truncate(p.Logger, 100))
-	c.mu.Lock()
-	modern := c.peer != nil && c.peer.modern()
-	c.mu.Unlock()
-	if modern {
+	if c.modern() {
 		c.server.warn(deprecatedLogging)
 	}
 }
@@ -351,7 +338,7 @@ func (c *connection) close(ctx context.Context) {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		_ = c.peer.Close()
+		_ = c.session.Load().Close()
 	}()
 	select {
 	case <-closed:

@@ -29,8 +29,8 @@
 // # A call
 //
 // [Set.Call] (call.go) finds the tool, and with it a connection from server.ready, which starts the
-// server if necessary (server.go). The connection's callTool gives the call to its peer, which
-// repeats it with what the server asks for (peer.go), through the transport to a process or URL.
+// server if necessary (server.go). The connection repeats the call with what the server asks for
+// (requests.go), through the transport to a process or URL.
 //
 // Before its first call a legacy server has time to fetch and process the roots. A modern server
 // (2026-07-28) asks for roots in the results of calls. A server's stderr and log messages go to our

@@ -24,11 +24,11 @@ type prompt struct {
 
 // listPrompts returns the server's prompts.
 func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
-	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Prompts == nil {
+	if c.offered().Prompts == nil {
 		return nil, nil
 	}
 	page := func(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
-		r, err := c.peer.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		r, err := c.session.Load().ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 		if err != nil {
 			return nil, "", err
 		}
@@ -71,7 +71,7 @@ func (s *Set) GetPrompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			return nil, err
 		}
 		params := &mcp.GetPromptParams{Name: prompts[i].definition.Name, Arguments: given}
-		return c.peer.GetPrompt(ctx, params)
+		return c.session.Load().GetPrompt(ctx, params)
 	}
 	return fromServer(ctx, one, get)
 }

@@ -10,11 +10,11 @@ import (
 
 // listResources returns the server's resources.
 func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, error) {
-	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Resources == nil {
+	if c.offered().Resources == nil {
 		return nil, nil
 	}
 	page := func(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
-		r, err := c.peer.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		r, err := c.session.Load().ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		if err != nil {
 			return nil, "", err
 		}
@@ -37,7 +37,7 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) (
 		return nil, err
 	}
 	read := func(ctx context.Context, c *connection) (*mcp.ReadResourceResult, error) {
-		return c.peer.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		return c.session.Load().ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	}
 	return fromServer(ctx, one, read)
 }

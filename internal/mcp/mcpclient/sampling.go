@@ -33,14 +33,18 @@ func (c *connection) offerSampling(o *mcp.ClientOptions) {
 	}
 	o.Capabilities.Sampling = &mcp.SamplingCapabilities{
 		Context: &mcp.SamplingContextCapabilities{}}
-	o.CreateMessageWithToolsHandler = c.sample
+	o.CreateMessageWithToolsHandler = func(
+		ctx context.Context, r *mcp.CreateMessageWithToolsRequest,
+	) (*mcp.CreateMessageWithToolsResult, error) {
+		return c.sample(ctx, r.Params)
+	}
 }
 
 // sample passes a server's request to the model, during a call of one of the server's tools and
 // without a time limit.
-func (c *connection) sample(ctx context.Context, r *mcp.CreateMessageWithToolsRequest) (
+func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsParams) (
 	result *mcp.CreateMessageWithToolsResult, err error) {
-	s, p := c.server, r.Params
+	s := c.server
 	defer func() {
 		if err != nil {
 			s.log.Debug("MCP server gets no answer from the model", "error", err)

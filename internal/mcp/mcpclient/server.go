@@ -307,13 +307,13 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.connection, s.legacy, s.failure = c, !c.peer.modern(), nil
+	s.connection, s.legacy, s.failure = c, !c.modern(), nil
 	s.setStarting("it is given time to read the roots")
 	s.mu.Unlock()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
-	s.log.Info("MCP server connected", "revision", c.peer.InitializeResult().ProtocolVersion)
+	s.log.Info("MCP server connected", "revision", c.session.Load().InitializeResult().ProtocolVersion)
 	select {
 	case <-c.ended:
 		err := s.connectionError(c)
@@ -334,14 +334,14 @@ func (s *server) serve(c *connection) error {
 // hasOldRoots reports whether the server has fetched roots during its start that have changed
 // since.
 func (s *server) hasOldRoots(c *connection) bool {
-	sent := c.sentRoots()
+	sent := c.sent.Load()
 	now, err := s.set.currentRoots()
-	return sent != nil && err == nil && !slices.Equal(sent, now.URIs())
+	return sent != nil && err == nil && !sent.Equal(now)
 }
 
 // connectionError returns why a connection ended by itself.
 func (s *server) connectionError(c *connection) error {
-	err := c.peer.Wait()
+	err := c.session.Load().Wait()
 	if err == nil {
 		err = errors.New("it closed the connection")
 	}
@@ -358,7 +358,7 @@ func (s *server) connectionError(c *connection) error {
 // restart ends a connection in order to reconnect to the server. It tells the server and the user
 // if the reason is that the server knows roots that were lost.
 func (s *server) restart(c *connection, lost []mcproots.Root) error {
-	if len(lost) > 0 && c.sentRoots() != nil {
+	if len(lost) > 0 && c.sent.Load() != nil {
 		c.announceRoots()
 		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
 			"roots", len(lost))
@@ -436,7 +436,7 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	case c == nil:
 		return true
 	default:
-		return c.sentRoots() != nil
+		return c.sent.Load() != nil
 	}
 }
 

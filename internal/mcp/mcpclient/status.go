@@ -37,7 +37,7 @@ func (s *server) status() acpmcp.Status {
 	if c == nil {
 		return status
 	}
-	r := c.peer.InitializeResult()
+	r := c.session.Load().InitializeResult()
 	status.Revision, status.Instructions = r.ProtocolVersion, r.Instructions
 	for _, p := range c.prompts.latest() {
 		status.Prompts = append(status.Prompts, p.Prompt)
@@ -45,6 +45,8 @@ func (s *server) status() acpmcp.Status {
 	if i := r.ServerInfo; i != nil {
 		status.Product = text.Name(i.Name) + " " + text.Name(i.Version)
 	}
-	status.SentRoots = c.sentRoots()
+	if sent := c.sent.Load(); sent != nil {
+		status.SentRoots = sent.URIs()
+	}
 	return status
 }

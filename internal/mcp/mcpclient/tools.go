@@ -28,11 +28,11 @@ type Tool struct {
 
 // listTools returns the server's tools.
 func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
-	if o := c.peer.InitializeResult().Capabilities; o == nil || o.Tools == nil {
+	if c.offered().Tools == nil {
 		return nil, nil
 	}
 	page := func(ctx context.Context, cursor string) ([]*mcp.Tool, string, error) {
-		r, err := c.peer.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		r, err := c.session.Load().ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return nil, "", err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
@@ -22,88 +23,68 @@ import (
 // by the number of calls.
 const retryDelay = 50 * time.Millisecond
 
-// peer is a server as the MCP SDK reaches it. It sends roots in their order, in both eras of the
-// protocol: the SDK would sort them. Its CallTool, GetPrompt and ReadResource own their params.
-// Each server has its own client of the SDK, which sends the same list to all its servers.
-type peer struct {
-	*mcp.ClientSession
-	sdk     *mcp.Client
-	options mcp.ClientOptions
-	// roots returns the list whenever the server asks for it. If it is nil, roots are not declared.
-	roots func(context.Context) (mcproots.Snapshot, error)
-	// probe is how long the server may take to answer server/discover before it is treated as a
-	// legacy server.
-	probe time.Duration
-}
-
-// newPeer returns a server to which nobody has connected. Its options have a logger, and the
-// capabilities other than roots.
-func newPeer(us *mcp.Implementation, o mcp.ClientOptions, probe time.Duration,
-	roots func(context.Context) (mcproots.Snapshot, error)) *peer {
-	if roots != nil {
-		o.Capabilities.RootsV2 = &mcp.RootCapabilities{ListChanged: true}
-	}
-	o.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
-	p := &peer{sdk: mcp.NewClient(us, &o), options: o, roots: roots, probe: probe}
-	p.sdk.AddReceivingMiddleware(p.receive)
-	p.sdk.AddSendingMiddleware(p.send)
-	return p
-}
-
 // receive handles requests of the server. It rejects methods that were not offered: the SDK rejects
 // some of them with another code, and panics at some malformed notifications.
-func (p *peer) receive(next mcp.MethodHandler) mcp.MethodHandler {
+func (c *connection) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {
-				p.logPanic(v, method)
-				err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-					Message: "the client failed to handle " + method}
+				c.logPanic(v, method)
+				err = rpcError(jsonrpc.CodeInternalError, "the client failed to handle %s", method)
 			}
 		}()
 		switch {
-		case method == mcproots.ListMethod && p.roots != nil:
-			return p.listRoots(ctx)
-		case p.offers(method):
-			return next(ctx, method, req)
+		case !c.offers(method):
+			return nil, rpcError(jsonrpc.CodeMethodNotFound, "this client does not offer %s", method)
+		case method == mcproots.ListMethod:
+			return c.listRoots()
 		default:
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
-				Message: fmt.Sprintf("this client does not offer %s", method)}
+			return next(ctx, method, req)
 		}
 	}
 }
 
 // logPanic notes a panic, which is probably the SDK's at a malformed message. A server can cause any
 // number of them.
-func (p *peer) logPanic(value any, method string) {
-	p.options.Logger.Debug("panic", "method", method, "panic", fmt.Sprint(value),
+func (c *connection) logPanic(value any, method string) {
+	c.server.log.Debug("panic", "method", method, "panic", fmt.Sprint(value),
 		"stack", string(debug.Stack()))
 }
 
-// offers reports whether the SDK handles a method for this client. Sampling and elicitation need a
-// handler.
-func (p *peer) offers(method string) bool {
+// offers reports whether this client handles a method.
+func (c *connection) offers(method string) bool {
 	switch method {
 	case "ping", "notifications/cancelled", "notifications/progress", "notifications/message",
 		"notifications/tools/list_changed", "notifications/prompts/list_changed",
 		"notifications/resources/list_changed", "notifications/resources/updated",
 		"notifications/subscriptions/acknowledged":
 		return true
+	case mcproots.ListMethod:
+		return c.capabilities.RootsV2 != nil
 	case "sampling/createMessage":
-		return p.options.CreateMessageWithToolsHandler != nil
+		return c.capabilities.Sampling != nil
 	case "elicitation/create", "notifications/elicitation/complete":
-		return p.options.ElicitationHandler != nil
+		return c.capabilities.Elicitation != nil
 	}
 	return false
 }
 
-// listRoots returns the result of roots/list.
-func (p *peer) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
-	roots, err := p.roots(ctx)
+// listRoots returns the roots for the server, and records that it was sent them. They are in their
+// order, in both eras of the protocol: the SDK would sort them.
+func (c *connection) listRoots() (*mcp.ListRootsResult, error) {
+	s := c.server
+	roots, err := s.set.currentRoots()
 	if err != nil {
-		p.options.Logger.Warn("cannot list the roots for an MCP server", "error", err)
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError,
-			Message: "the roots cannot be listed"}
+		s.log.Warn("cannot list the roots for an MCP server", "error", err)
+		return nil, rpcError(jsonrpc.CodeInternalError, "the roots cannot be listed")
+	}
+	c.readiness.rootsSent()
+	s.mu.Lock()
+	s.wake() // it may be ready earlier now
+	s.mu.Unlock()
+	c.sent.Store(&roots)
+	if c.modern() && !c.isOwn() {
+		s.warn(deprecatedRoots)
 	}
 	return roots.List(), nil
 }
@@ -111,28 +92,28 @@ func (p *peer) listRoots(ctx context.Context) (*mcp.ListRootsResult, error) {
 // send declares roots to a modern server without listChanged, as that revision requires, limits how
 // long a server may take to answer server/discover, and gives it the input that it asks for. It
 // turns a panic into an error, because some malformed responses make the SDK panic.
-func (p *peer) send(next mcp.MethodHandler) mcp.MethodHandler {
+func (c *connection) send(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (_ mcp.Result, err error) {
 		defer func() {
 			if v := recover(); v != nil {
-				p.logPanic(v, method)
+				c.logPanic(v, method)
 				err = errors.New("the server's response is malformed")
 			}
 		}()
 		if params := req.GetParams(); params != nil {
-			meta, c := params.GetMeta(), p.options.Capabilities
-			if p.roots != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
+			meta, offered := params.GetMeta(), c.capabilities
+			if offered.RootsV2 != nil && meta[mcp.MetaKeyClientCapabilities] != nil {
 				meta[mcp.MetaKeyClientCapabilities] = modernCapabilities{
-					Elicitation: c.Elicitation, Sampling: c.Sampling}
+					Elicitation: offered.Elicitation, Sampling: offered.Sampling}
 			}
 		}
 		if method == "server/discover" {
-			probe, cancel := context.WithTimeout(ctx, p.probe)
+			probe, cancel := context.WithTimeout(ctx, c.probeTimeout())
 			defer cancel()
 			ctx = probe
 		}
 		if mcproots.MayAsk(method) {
-			return p.complete(ctx, method, req, next)
+			return c.complete(ctx, method, req, next)
 		}
 		return next(ctx, method, req)
 	}
@@ -145,27 +126,20 @@ type modernCapabilities struct {
 	Sampling    *mcp.SamplingCapabilities    `json:"sampling,omitempty"`
 }
 
-// modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots
-// in results and cannot be notified of changes.
-func (p *peer) modern() bool {
-	r := p.InitializeResult()
-	return r != nil && mcproots.IsModern(r.ProtocolVersion)
-}
-
-// announce notifies a legacy server to which roots were declared that they have changed. It blocks
-// for up to 10 s while the server does not read.
-func (p *peer) announce() {
-	if p.roots == nil || p.modern() {
-		return
+// probeTimeout returns how long the server may take to answer server/discover before it is treated
+// as a legacy server.
+func (c *connection) probeTimeout() time.Duration {
+	limits := c.server.set.options.limits
+	if c.server.config.Transport == acpmcp.HTTP {
+		// It answers each request, also an unknown one: silence means that it is slow.
+		return limits.StartTimeout / 2
 	}
-	// The SDK notifies the server whenever a root is added. This root is never listed.
-	p.sdk.AddRoots(&mcp.Root{URI: "file:///"})
+	return limits.ProbeTimeout
 }
 
 // complete repeats a request, with the input that each result asks for, until it is complete.
-func (p *peer) complete(ctx context.Context, method string, req mcp.Request,
+func (c *connection) complete(ctx context.Context, method string, req mcp.Request,
 	next mcp.MethodHandler) (mcp.Result, error) {
-	session, _ := req.GetSession().(*mcp.ClientSession)
 	for n := 1; ; n++ {
 		result, err := next(ctx, method, req)
 		if err != nil {
@@ -183,7 +157,7 @@ func (p *peer) complete(ctx context.Context, method string, req mcp.Request,
 				return nil, err
 			}
 		}
-		responses, err := p.respond(ctx, session, requests)
+		responses, err := c.respond(ctx, requests)
 		if err != nil {
 			return nil, err
 		}
@@ -214,48 +188,40 @@ func inputOf(r mcp.Result) (needed bool, requests mcp.InputRequestMap, state str
 
 // respond answers requests for roots, and requests that the user answers. It fails for other kinds
 // of requests.
-func (p *peer) respond(ctx context.Context, session *mcp.ClientSession,
-	requests mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+func (c *connection) respond(ctx context.Context, requests mcp.InputRequestMap) (
+	responses mcp.InputResponseMap, err error) {
 	if n := len(requests); n > mcproots.MaxInputRequests {
 		return nil, fmt.Errorf("the server asked for %d inputs in one result, more than the "+
 			"limit of %d", n, mcproots.MaxInputRequests)
 	}
-	responses := make(mcp.InputResponseMap, len(requests))
-	var list *mcp.ListRootsResult
+	responses = make(mcp.InputResponseMap, len(requests))
 	for _, key := range slices.Sorted(maps.Keys(requests)) {
-		method := ""
-		var err error
+		if method := methodOf(requests[key]); !c.offers(method) {
+			return nil, fmt.Errorf("the server asked for %s, which this client does not offer",
+				method)
+		}
 		switch request := requests[key].(type) {
 		case *mcp.ListRootsParams:
-			if method = mcproots.ListMethod; p.roots == nil {
-				break
-			}
-			if list == nil {
-				list, err = p.listRoots(ctx)
-			}
-			responses[key] = list
+			responses[key], err = c.listRoots()
 		case *mcp.ElicitParams:
-			if method = "elicitation/create"; p.options.ElicitationHandler == nil ||
-				request == nil {
-				break
-			}
-			responses[key], err = p.options.ElicitationHandler(ctx,
-				&mcp.ElicitRequest{Session: session, Params: request})
+			responses[key], err = c.elicit(ctx, request)
 		case *mcp.CreateMessageWithToolsParams:
-			if method = "sampling/createMessage"; request == nil ||
-				p.options.CreateMessageWithToolsHandler == nil {
-				break
-			}
-			responses[key], err = p.options.CreateMessageWithToolsHandler(ctx,
-				&mcp.CreateMessageWithToolsRequest{Session: session, Params: request})
+			responses[key], err = c.sample(ctx, request)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if responses[key] == nil {
-			return nil, fmt.Errorf("the server asked for %s, which this client does not offer",
-				method)
-		}
 	}
 	return responses, nil
+}
+
+// methodOf returns the method of a request for input.
+func methodOf(request mcp.InputRequest) string {
+	switch request.(type) {
+	case *mcp.ListRootsParams:
+		return mcproots.ListMethod
+	case *mcp.ElicitParams:
+		return "elicitation/create"
+	}
+	return "sampling/createMessage"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
@@ -28,21 +29,18 @@ const patience = volume.Patience
 
 // served is a server of the SDK and a client's session with it.
 type served struct {
-	server  *mcp.ServerSession
-	session *peer
-	changes chan struct{} // one for each list_changed
-	wire    *logtest.Text // messages between client and server
+	server     *mcp.ServerSession
+	connection *connection
+	wire       *logtest.Text // messages between client and server
 }
 
 // serve connects a client to a server that speaks one revision. Its tool "roots" asks for the roots
 // and returns their URIs.
-func serve(t testing.TB, revision string, roots rootsFunc) served {
+func serve(t testing.TB, revision string, roots mcproots.Snapshot) served {
 	t.Helper()
-	s := served{changes: make(chan struct{}, 100), wire: &logtest.Text{}}
-	server := mcp.NewServer(&mcp.Implementation{Name: "server"}, &mcp.ServerOptions{
-		SupportedProtocolVersions: []string{revision},
-		RootsListChangedHandler:   func(context.Context, *mcp.RootsListChangedRequest) { s.changes <- struct{}{} },
-	})
+	s := served{connection: newTestConnection(roots), wire: &logtest.Text{}}
+	server := mcp.NewServer(&mcp.Implementation{Name: "server"},
+		&mcp.ServerOptions{SupportedProtocolVersions: []string{revision}})
 	tool := &mcp.Tool{Name: "roots", InputSchema: map[string]any{"type": "object"}}
 	server.AddTool(tool,
 		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -65,43 +63,23 @@ func serve(t testing.TB, revision string, roots rootsFunc) served {
 	var err error
 	s.server, err = server.Connect(t.Context(), theirs, nil)
 	require.NoError(t, err)
-	s.session = newTestPeer(roots)
-	s.session.ClientSession, err = s.session.sdk.Connect(t.Context(),
+	session, err := s.connection.client.Connect(t.Context(),
 		&mcp.LoggingTransport{Transport: ours, Writer: s.wire}, nil)
 	require.NoError(t, err)
+	s.connection.session.Store(session)
 	t.Cleanup(func() {
-		_ = s.session.Close()
+		_ = session.Close()
 		_ = s.server.Wait()
 	})
-	require.Equal(t, revision, s.session.InitializeResult().ProtocolVersion)
+	require.Equal(t, revision, session.InitializeResult().ProtocolVersion)
 	return s
 }
 
-func (s served) ask(t testing.TB) (string, error) {
-	t.Helper()
-	r, err := s.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "roots"})
-	if err != nil {
-		return "", err
-	}
-	require.Len(t, r.Content, 1)
-	text, ok := r.Content[0].(*mcp.TextContent)
-	require.True(t, ok)
-	if r.IsError {
-		return "", errors.New(text.Text)
-	}
-	return text.Text, nil
-}
-
-// rootsFunc returns the roots for a server.
-type rootsFunc func(context.Context) (mcproots.Snapshot, error)
-
-func always(s mcproots.Snapshot) rootsFunc {
-	return func(context.Context) (mcproots.Snapshot, error) { return s, nil }
-}
-
-func newTestPeer(roots rootsFunc) *peer {
-	o := mcp.ClientOptions{Logger: quiet(), Capabilities: &mcp.ClientCapabilities{}}
-	return newPeer(&mcp.Implementation{Name: "client"}, o, patience, roots)
+// newTestConnection returns a connection of a set with roots that has no transport.
+func newTestConnection(roots mcproots.Snapshot) *connection {
+	set := NewSet(nil, Options{})
+	set.roots, set.visible = roots, roots
+	return set.newServer(Config{Name: "s", Transport: acpmcp.Stdio}, "s").newConnection()
 }
 
 // take returns the roots of a workspace with these directories.
@@ -114,12 +92,13 @@ func take(t testing.TB, cwd string, additional ...string) mcproots.Snapshot {
 
 // Clause M7.
 func TestModernServer(t *testing.T) {
-	s := serve(t, "2026-07-28", always(take(t, dirtest.New(t))))
-	require.True(t, s.session.modern())
-	s.session.announce()
-	_, err := s.ask(t)
+	s := serve(t, "2026-07-28", take(t, dirtest.New(t)))
+	require.True(t, s.connection.modern())
+	s.connection.announceRoots()
+	r, err := s.connection.session.Load().CallTool(t.Context(), &mcp.CallToolParams{Name: "roots"})
 	require.NoError(t, err)
-	require.NoError(t, s.session.Close())
+	require.False(t, r.IsError)
+	require.NoError(t, s.connection.session.Load().Close())
 	sent := 0
 	for line := range strings.Lines(s.wire.String()) {
 		text, ours := strings.CutPrefix(line, "write: ")
@@ -149,27 +128,23 @@ func TestModernServer(t *testing.T) {
 
 // Clause M2.
 func TestRootsFail(t *testing.T) {
-	broken := func(context.Context) (mcproots.Snapshot, error) {
-		return mcproots.Snapshot{}, errors.New("secret detail")
-	}
-	s := serve(t, "2025-11-25", broken)
+	s := serve(t, "2025-11-25", mcproots.Snapshot{})
+	s.connection.server.set.closed = true
 	_, err := s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
-	require.NotContains(t, err.Error(), "secret")
+	require.NotContains(t, err.Error(), "closed")
 
-	panics := serve(t, "2025-11-25", func(context.Context) (mcproots.Snapshot, error) {
-		panic("oh")
-	})
-	_, err = panics.server.ListRoots(t.Context(), nil)
+	s.connection.server.set.closed, s.connection.readiness = false, nil
+	_, err = s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 }
 
 // Clause M13.
 func TestSamplingAndElicitation(t *testing.T) {
-	s := serve(t, "2025-11-25", always(mcproots.Snapshot{}))
+	s := serve(t, "2025-11-25", mcproots.Snapshot{})
 	require.NotContains(t, s.wire.String(), `"sampling"`)
 	require.NotContains(t, s.wire.String(), `"elicitation"`)
-	p := newRaw(t, nil)
+	p := newRaw(t)
 	for _, method := range []string{"sampling/createMessage", "elicitation/create",
 		"completion/complete", "who/knows"} {
 		p.write(`{"jsonrpc":"2.0","id":"q","method":"` + method +
@@ -190,11 +165,11 @@ type rawServer struct {
 	t       *testing.T
 	lines   *bufio.Scanner
 	in      io.Writer
-	session *peer
+	session *mcp.ClientSession
 }
 
 // newRaw connects a client to a legacy server.
-func newRaw(t *testing.T, roots rootsFunc) *rawServer {
+func newRaw(t *testing.T) *rawServer {
 	t.Helper()
 	fromUs, toPeer := io.Pipe()
 	fromPeer, toUs := io.Pipe()
@@ -202,8 +177,7 @@ func newRaw(t *testing.T, roots rootsFunc) *rawServer {
 	connected := make(chan error, 1)
 	go func() {
 		var err error
-		p.session = newTestPeer(roots)
-		p.session.ClientSession, err = p.session.sdk.Connect(t.Context(),
+		p.session, err = newTestConnection(mcproots.Snapshot{}).client.Connect(t.Context(),
 			&mcp.IOTransport{Reader: fromPeer, Writer: toPeer},
 			&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 		connected <- err
@@ -232,7 +206,7 @@ func (p *rawServer) read() string {
 }
 
 func TestMalformedNotifications(t *testing.T) {
-	p := newRaw(t, always(mcproots.Snapshot{}))
+	p := newRaw(t)
 	for _, method := range []string{"elicitation/complete", "message", "progress", "cancelled",
 		"resources/updated", "tools/list_changed", "roots/list_changed", "unknown"} {
 		p.write(`{"jsonrpc":"2.0","method":"notifications/` + method + `"}`)
@@ -245,7 +219,7 @@ func TestMalformedNotifications(t *testing.T) {
 
 // Clause M7.
 func TestServerThatNeverCompletes(t *testing.T) {
-	p := newRaw(t, always(mcproots.Snapshot{}))
+	p := newRaw(t)
 	for _, requests := range []string{`{}`, `{"a":{"method":"roots/list","params":{}}}`,
 		`{"a":null}`} {
 		failed := make(chan error, 1)
@@ -306,17 +280,11 @@ func resultAsking(t *testing.T, p *rawServer, times int) <-chan error {
 }
 
 func TestInputRequestsAreLimited(t *testing.T) {
-	taken := 0
-	p := newRaw(t, func(context.Context) (mcproots.Snapshot, error) {
-		taken++
-		return mcproots.Snapshot{}, nil
-	})
+	p := newRaw(t)
 	require.ErrorContains(t, <-resultAsking(t, p, mcproots.MaxInputRequests+1), "101 inputs")
-	require.Zero(t, taken)
 	failed := resultAsking(t, p, mcproots.MaxInputRequests)
 	again := p.read()
 	require.Equal(t, mcproots.MaxInputRequests, strings.Count(again, `{"roots":[]}`))
-	require.Equal(t, 1, taken, "one list answers all")
 	var m struct{ ID int }
 	require.NoError(t, json.Unmarshal([]byte(again), &m))
 	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
