@@ -107,7 +107,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		} else if c.unauthorized.Load() {
 			err = errNeedsAuthorization
 		}
-		return nil, c.abandon(ctx, err)
+		return nil, c.abandon(err)
 	}
 	if c.http != nil {
 		c.http.connected.Store(true)
@@ -118,7 +118,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		close(c.ended)
 	}()
 	if c.unauthorized.Load() { // it rejected server/discover, so the SDK treated it as a legacy server
-		c.close(ctx)
+		c.close()
 		return nil, errNeedsAuthorization
 	}
 	return c, nil
@@ -328,12 +328,11 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	}
 }
 
-// close ends the connection and its process group and waits for them. When ctx ends, the process is
-// killed.
-func (c *connection) close(ctx context.Context) {
+// close ends the connection and its process group and waits for them.
+func (c *connection) close() {
 	c.calls.close()
 	if c.process != nil {
-		c.stopProcess(ctx)
+		c.stopProcess()
 	}
 	closed := make(chan struct{})
 	go func() {
@@ -342,7 +341,6 @@ func (c *connection) close(ctx context.Context) {
 	}()
 	select {
 	case <-closed:
-	case <-ctx.Done():
 	case <-time.After(notifyTimeout):
 	}
 	c.cancel(errStopped)
@@ -353,7 +351,10 @@ func (c *connection) close(ctx context.Context) {
 	}
 }
 
-func (c *connection) stopProcess(ctx context.Context) {
+// stopProcess ends the process group, kills it if it does not end in time, and waits for it.
+func (c *connection) stopProcess() {
+	ctx, cancel := c.server.set.stopContext()
+	defer cancel()
 	_ = c.stdio.Close()
 	if err := c.process.Stop(ctx); err != nil {
 		c.server.log.Error("MCP server does not stop", "error", err)
@@ -363,7 +364,7 @@ func (c *connection) stopProcess(ctx context.Context) {
 
 // abandon undoes a failed connect and returns the most helpful error: the reason why the process
 // ended, otherwise cause.
-func (c *connection) abandon(ctx context.Context, cause error) error {
+func (c *connection) abandon(cause error) error {
 	defer c.cancel(errStopped)
 	if c.http != nil {
 		c.cancel(errStopped)
@@ -373,7 +374,7 @@ func (c *connection) abandon(ctx context.Context, cause error) error {
 		return cause
 	}
 	transportErr := c.stdio.writer.Err()
-	c.stopProcess(ctx)
+	c.stopProcess()
 	return c.exitError(cause, transportErr)
 }
 

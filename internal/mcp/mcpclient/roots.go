@@ -14,29 +14,21 @@ import (
 // for the roots.
 func (s *Set) currentRoots() (mcproots.Snapshot, error) {
 	s.mu.Lock()
-	roots, visible, closed := s.roots, s.visible, s.closed
+	roots, closed := s.roots, s.closed
 	s.mu.Unlock()
 	if closed {
 		return mcproots.Snapshot{}, acpmcp.ErrClosed
 	}
-	existing := roots.Existing()
-	if !existing.Equal(visible) {
-		select {
-		case s.recheck <- struct{}{}:
-		default:
-		}
-	}
-	return existing, nil
+	return roots.Existing(), nil
 }
 
-// watchRoots checks the roots periodically, and whenever currentRoots has noticed a difference.
+// watchRoots checks the roots periodically.
 func (s *Set) watchRoots() {
 	ticker := time.NewTicker(s.options.limits.CheckRoots)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-		case <-s.recheck:
 		case <-s.ctx.Done():
 			return
 		}

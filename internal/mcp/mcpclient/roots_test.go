@@ -79,18 +79,6 @@ func TestVanishedRoot(t *testing.T) {
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
 }
 
-// Clause M6.
-func TestVanishedRootNoticedOnUse(t *testing.T) {
-	top := folder(t, "a/f", "", "b/f", "")
-	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
-	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: time.Hour}))
-	f.change(roottest.Open(t, a, b), asking("s"))
-	f.call("s.echo", "{}")
-	require.NoError(t, os.RemoveAll(b))
-	require.Equal(t, uris(t, a), f.call("s.roots", ""))
-	f.host.waitFor(t, "No longer there: "+b)
-}
-
 // Clause A24.
 func TestToolsCannotChangeRoots(t *testing.T) {
 	a, b := folder(t), folder(t)

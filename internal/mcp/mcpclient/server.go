@@ -347,9 +347,7 @@ func (s *server) connectionError(c *connection) error {
 	}
 	if c.process != nil {
 		cause := c.stdio.writer.Err()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
-		defer cancel()
-		c.stopProcess(ctx)
+		c.stopProcess()
 		err = c.exitError(err, cause)
 	}
 	return err
@@ -369,21 +367,24 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 	return errRestart
 }
 
-// leave withdraws the connection from use, and closes it when its calls have ended.
-func (s *server) leave(c *connection) {
+// withdraw withdraws the connection from use: new calls wait for the next one.
+func (s *server) withdraw() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.connection = nil
 	s.setStarting("it is being restarted")
-	s.mu.Unlock()
+}
+
+// leave withdraws the connection from use, and closes it when its calls have ended.
+func (s *server) leave(c *connection) {
+	s.withdraw()
 	closing := func() {
 		select {
 		case <-c.calls.retire():
 		case <-c.ended:
 		case <-s.ctx.Done():
 		}
-		ctx, cancel := s.set.stopContext()
-		defer cancel()
-		c.close(ctx)
+		c.close()
 	}
 	if !s.set.spawn(closing) {
 		closing()
@@ -392,13 +393,8 @@ func (s *server) leave(c *connection) {
 
 // disconnect withdraws the connection from use and closes it.
 func (s *server) disconnect(c *connection) {
-	s.mu.Lock()
-	s.connection = nil
-	s.setStarting("it is being restarted")
-	s.mu.Unlock()
-	ctx, cancel := s.set.stopContext()
-	defer cancel()
-	c.close(ctx)
+	s.withdraw()
+	c.close()
 }
 
 // rootsChanged tells the server about new roots, or reconnects to it.

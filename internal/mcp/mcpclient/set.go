@@ -19,7 +19,6 @@ type Set struct {
 	ctx      context.Context // ends with the set
 	cancel   context.CancelCauseFunc
 	running  sync.WaitGroup
-	recheck  chan struct{} // asks watchRoots to check the roots now
 
 	mu       sync.Mutex
 	closed   bool
@@ -35,7 +34,7 @@ type Set struct {
 // NewSet returns a set without servers. They come with the first [Change]. At most cap(starting)
 // servers of all sets with this channel start at once.
 func NewSet(starting chan struct{}, o Options) *Set {
-	s := &Set{starting: starting, options: o.withDefaults(), recheck: make(chan struct{}, 1)}
+	s := &Set{starting: starting, options: o.withDefaults()}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
