@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,8 +31,7 @@ func (c *listCache[T]) invalidate() { c.version.Add(1) }
 // lister fetches the list of one kind.
 type lister[T, N any] struct {
 	kind string // in the plural
-	// page returns the items of a page and the cursor of the next one, "" after the last.
-	page func(ctx context.Context, cursor string) ([]*T, string, error)
+	all  func(context.Context) iter.Seq2[*T, error]
 	name func(*T) string // items without a name are left out
 	// named returns an item with its name as it is unique in the list.
 	named func(item *T, unique string) N
@@ -62,42 +62,36 @@ func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache
 }
 
 // collect returns the items that a server lists, up to the limits. Repeated ones are left out. A
-// cursor that the server has given before ends the list.
+// list ends when more of its items have been repeated than not: some servers ignore cursors.
 func (l lister[T, N]) collect(ctx context.Context, c *connection) (all []*T, cut bool, err error) {
-	left, cursor := c.server.set.options.limits.MaxListBytes, ""
-	cursors, known := map[string]bool{"": true}, map[string]bool{}
-	for {
-		items, next, err := l.page(ctx, cursor)
+	left, repeated := c.server.set.options.limits.MaxListBytes, 0
+	known := map[string]bool{}
+	for item, err := range l.all(ctx) {
 		if err != nil {
 			return nil, false, err
 		}
-		for _, item := range items {
-			if item == nil || l.name(item) == "" {
-				continue
-			}
-			encoded := string(encode(item))
-			if known[encoded] {
-				continue
-			}
-			known[encoded] = true
-			left -= len(encoded)
-			if left < 0 || len(all) == maxItems {
-				c.server.log.Warn("MCP server lists more items than are used",
-					"kind", l.kind, "used", len(all))
-				return all, true, nil
-			}
-			all = append(all, item)
+		if item == nil || l.name(item) == "" {
+			continue
 		}
-		cursor = next
-		if cursors[cursor] {
-			if cursor != "" {
+		encoded := string(encode(item))
+		if known[encoded] {
+			if repeated++; repeated > len(all) {
 				c.server.log.Warn("MCP server lists the same items again and again",
 					"kind", l.kind, "used", len(all))
+				break
 			}
-			return all, false, nil
+			continue
 		}
-		cursors[cursor] = true
+		known[encoded] = true
+		left -= len(encoded)
+		if left < 0 || len(all) == maxItems {
+			c.server.log.Warn("MCP server lists more items than are used",
+				"kind", l.kind, "used", len(all))
+			return all, true, nil
+		}
+		all = append(all, item)
 	}
+	return all, false, nil
 }
 
 // latest returns the items that were fetched last, or nil while they are being fetched.

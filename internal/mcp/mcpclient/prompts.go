@@ -2,8 +2,8 @@ package mcpclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,19 +27,15 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 	if c.offered().Prompts == nil {
 		return nil, nil
 	}
-	page := func(ctx context.Context, cursor string) ([]*mcp.Prompt, string, error) {
-		r, err := c.session.Load().ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-		if err != nil {
-			return nil, "", err
-		}
-		return r.Prompts, r.NextCursor, nil
+	all := func(ctx context.Context) iter.Seq2[*mcp.Prompt, error] {
+		return c.session.Load().Prompts(ctx, nil)
 	}
 	name := func(p *mcp.Prompt) string { return p.Name }
 	named := func(p *mcp.Prompt, unique string) prompt {
 		return prompt{acpmcp.Prompt{Name: c.server.prefix + ":" + unique,
 			Description: p.Description, Hint: argumentsHint(p)}, p}
 	}
-	return lister[mcp.Prompt, prompt]{"prompts", page, name, named}.fetch(ctx, c, &c.prompts)
+	return lister[mcp.Prompt, prompt]{"prompts", all, name, named}.fetch(ctx, c, &c.prompts)
 }
 
 // GetPrompt gets the prompt called name, starting its server if necessary. arguments are what the
@@ -48,10 +44,7 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 func (s *Set) GetPrompt(ctx context.Context, name, arguments string) (*mcp.GetPromptResult, error) {
 	notFound := &acpmcp.UnknownNameError{Kind: "prompt", Name: name}
 	server, rest, _ := strings.Cut(name, ":")
-	one, err := s.find(server)
-	if errors.As(err, new(*acpmcp.UnknownNameError)) {
-		return nil, notFound
-	}
+	one, err := s.find(server, notFound)
 	if err != nil {
 		return nil, err
 	}

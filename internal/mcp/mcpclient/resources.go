@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"context"
+	"iter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -13,18 +14,14 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 	if c.offered().Resources == nil {
 		return nil, nil
 	}
-	page := func(ctx context.Context, cursor string) ([]*mcp.Resource, string, error) {
-		r, err := c.session.Load().ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-		if err != nil {
-			return nil, "", err
-		}
-		return r.Resources, r.NextCursor, nil
+	all := func(ctx context.Context) iter.Seq2[*mcp.Resource, error] {
+		return c.session.Load().Resources(ctx, nil)
 	}
 	uri := func(r *mcp.Resource) string { return r.URI }
 	described := func(r *mcp.Resource, _ string) acpmcp.Resource {
 		return acpmcp.Resource{URI: r.URI, Description: r.Description}
 	}
-	return lister[mcp.Resource, acpmcp.Resource]{"resources", page, uri, described}.
+	return lister[mcp.Resource, acpmcp.Resource]{"resources", all, uri, described}.
 		fetch(ctx, c, &c.resources)
 }
 
@@ -32,7 +29,7 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 // this name. The error is a [*acpmcp.UnknownNameError] if such a server does not exist.
 func (s *Set) ReadResource(ctx context.Context, server, uri string) (
 	*mcp.ReadResourceResult, error) {
-	one, err := s.find(server)
+	one, err := s.find(server, &acpmcp.UnknownNameError{Kind: "server named", Name: server})
 	if err != nil {
 		return nil, err
 	}

@@ -109,8 +109,9 @@ func (s *Set) use() ([]*server, error) {
 	return s.servers, nil
 }
 
-// find returns the server with the given prefix, otherwise with the given name.
-func (s *Set) find(name string) (*server, error) {
+// find returns the server with the given prefix, otherwise with the given name. The error is
+// notFound if there is none.
+func (s *Set) find(name string, notFound error) (*server, error) {
 	servers, err := s.use()
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (s *Set) find(name string) (*server, error) {
 		i = slices.IndexFunc(servers, func(one *server) bool { return one.config.Name == name })
 	}
 	if i < 0 {
-		return nil, &acpmcp.UnknownNameError{Kind: "server named", Name: name}
+		return nil, notFound
 	}
 	return servers[i], nil
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,12 +31,8 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 	if c.offered().Tools == nil {
 		return nil, nil
 	}
-	page := func(ctx context.Context, cursor string) ([]*mcp.Tool, string, error) {
-		r, err := c.session.Load().ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		if err != nil {
-			return nil, "", err
-		}
-		return r.Tools, r.NextCursor, nil
+	all := func(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
+		return c.session.Load().Tools(ctx, nil)
 	}
 	name := func(t *mcp.Tool) string {
 		if isForApps(t) {
@@ -44,7 +40,7 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 		}
 		return t.Name
 	}
-	return lister[mcp.Tool, Tool]{"tools", page, name, c.server.tool}.fetch(ctx, c, &c.tools)
+	return lister[mcp.Tool, Tool]{"tools", all, name, c.server.tool}.fetch(ctx, c, &c.tools)
 }
 
 // isForApps reports whether only the server's own page may call a tool (MCP Apps).
@@ -111,10 +107,7 @@ func (s *Set) Tool(ctx context.Context, name string) (Tool, error) {
 func (s *Set) findTool(ctx context.Context, name string) (Tool, *connection, error) {
 	notFound := &acpmcp.UnknownNameError{Kind: "tool", Name: name}
 	prefix, _, _ := strings.Cut(name, ".")
-	one, err := s.find(prefix)
-	if errors.As(err, new(*acpmcp.UnknownNameError)) {
-		return Tool{}, nil, notFound
-	}
+	one, err := s.find(prefix, notFound)
 	if err != nil {
 		return Tool{}, nil, err
 	}
