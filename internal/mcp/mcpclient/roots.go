@@ -3,11 +3,11 @@ package mcpclient
 import (
 	"strings"
 	"sync"
-	"time"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
 // currentRoots returns the session's roots that exist, which is the answer to a server that asks
@@ -24,14 +24,7 @@ func (s *Set) currentRoots() (mcproots.Snapshot, error) {
 
 // watchRoots checks the roots periodically.
 func (s *Set) watchRoots() {
-	ticker := time.NewTicker(s.options.limits.CheckRoots)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-s.ctx.Done():
-			return
-		}
+	for range pause.Every(s.ctx, s.options.limits.CheckRoots) {
 		s.checkRoots()
 	}
 }

@@ -5,9 +5,10 @@ package mcpclient
 import (
 	"bytes"
 	"context"
-	"image/gif"
-	"image/jpeg"
-	"image/png"
+	"image"
+	_ "image/gif" // formats that servers may send
+	_ "image/jpeg"
+	_ "image/png"
 	"net/http"
 	"slices"
 
@@ -140,20 +141,9 @@ func checkSample(p *mcp.CreateMessageWithToolsParams) error {
 // isImage reports whether the data is an image of the stated type. The user might not see an image
 // of another type.
 func isImage(b *mcp.ImageContent) bool {
-	if http.DetectContentType(b.Data) != b.MIMEType {
-		return false
+	if b.MIMEType == "image/webp" { // which the standard library cannot read
+		return http.DetectContentType(b.Data) == b.MIMEType
 	}
-	var err error
-	switch data := bytes.NewReader(b.Data); b.MIMEType {
-	case "image/png":
-		_, err = png.DecodeConfig(data)
-	case "image/jpeg":
-		_, err = jpeg.DecodeConfig(data)
-	case "image/gif":
-		_, err = gif.DecodeConfig(data)
-	case "image/webp": // which the standard library cannot read
-	default:
-		return false
-	}
-	return err == nil
+	_, format, err := image.DecodeConfig(bytes.NewReader(b.Data))
+	return err == nil && "image/"+format == b.MIMEType
 }

@@ -106,34 +106,30 @@ func (s Snapshot) URIs() []string {
 	return uris
 }
 
-// setNames names each root after its directory, and adds parents to names that are equal until they
-// differ, as the real paths do.
+// setNames names each root by the end of its real path, with as many parents as no other root has.
 func setNames(roots []Root) {
-	parts := make([][]string, len(roots))
-	depth := make([]int, len(roots))
+	paths := make([][]string, len(roots))
 	for i, r := range roots {
-		parts[i] = namesIn(r.Real.String())
-		depth[i] = 1
+		paths[i] = namesIn(r.Real.String())
 	}
-	for grown := true; grown; {
-		grown = false
-		same := map[string][]int{}
-		for i := range roots {
-			roots[i].Name = last(parts[i], depth[i])
-			same[roots[i].Name] = append(same[roots[i].Name], i)
+	for i, path := range paths {
+		n := 1
+		for isShared(paths, path[len(path)-n:]) {
+			n++
 		}
-		for _, twins := range same {
-			if len(twins) < 2 {
-				continue
-			}
-			for _, i := range twins {
-				if depth[i] < len(parts[i]) {
-					depth[i]++
-					grown = true
-				}
-			}
+		roots[i].Name = last(path, n)
+	}
+}
+
+// isShared reports whether several paths have this end.
+func isShared(paths [][]string, end []string) bool {
+	found := 0
+	for _, path := range paths {
+		if at := len(path) - len(end); at >= 0 && slices.Equal(path[at:], end) {
+			found++
 		}
 	}
+	return found > 1
 }
 
 // namesIn returns the names in a path, preceded by that of its volume or "/".
