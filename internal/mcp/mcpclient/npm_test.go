@@ -17,7 +17,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
@@ -27,28 +26,6 @@ import (
 // npmServer returns a server from npm.
 func npmServer(name string, command []string, args ...string) mcpclient.Config {
 	return mcpclient.Config{Name: name, Transport: acpmcp.Stdio, Command: command[0], Args: append(command[1:], args...)}
-}
-
-// echoed returns the URIs that server-everything received, one per line.
-func (f *fixture) echoed() string {
-	f.t.Helper()
-	return strings.Join(npmtest.Echoed(f.call("e.get-roots-list", "{}")), "\n")
-}
-
-// Clauses M1, M3, M11.
-func TestServerEverything(t *testing.T) {
-	server := npmServer("e", npmtest.Everything(t))
-	top, dirs := dirtest.Strange(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, dirs[0], dirs[1:]...), server)
-	require.Equal(t, uris(t, dirs...), f.echoed())
-
-	more := append([]string{dirs[0], top}, dirs[3:]...)
-	more = append(more, dirs[1], dirs[2])
-	f.change(roottest.Open(t, more[0], more[1:]...), server)
-	require.Equal(t, uris(t, more...), f.echoed(), "the new list, in its order")
-	f.change(roottest.Open(t, dirs[0]), server)
-	require.Equal(t, uris(t, dirs[0]), f.echoed())
 }
 
 // read reads a file with server-filesystem.

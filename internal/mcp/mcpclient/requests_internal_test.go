@@ -244,22 +244,6 @@ func TestServerThatNeverCompletes(t *testing.T) {
 	}
 }
 
-func TestFixInputRequests(t *testing.T) {
-	for given, expected := range map[string]string{
-		`{"inputRequests":{"a":{"method":"roots/list"}},"x":12345678901234567890}`: `{"inputRequests":{"a":{"method":"roots/list","params":{}}},"x":12345678901234567890}`,
-		`{"inputRequests":{"a":null}}`:                                             `{"inputRequests":{"a":{"params":{}}}}`,
-		`{"inputRequests":{"a":{"method":"m","params":null}}}`:                     `{"inputRequests":{"a":{"method":"m","params":{}}}}`,
-		`{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}`:                  `{"inputRequests":{"a":{"method":"m","params":{"b":1}}}}`,
-		`{"inputRequests":7}`:                                                      `{"inputRequests":7}`,
-		`"inputRequests"`:                                                          `"inputRequests"`,
-		`{"content":[]}`:                                                           `{"content":[]}`,
-	} {
-		require.JSONEq(t, expected, string(fixInputRequests([]byte(given))))
-	}
-	require.Equal(t, `no JSON "inputRequests"`, string(
-		fixInputRequests([]byte(`no JSON "inputRequests"`))))
-}
-
 // resultAsking calls a tool, and answers as a server that asks for the roots a number of times in
 // one result.
 func resultAsking(t *testing.T, p *rawServer, times int) <-chan error {

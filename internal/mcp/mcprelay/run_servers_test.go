@@ -26,34 +26,6 @@ func from(command []string) process.Command {
 	return process.Command{Path: command[0], Args: command[1:]}
 }
 
-// echoed returns the URIs that server-everything received, one per line.
-func (c client) echoed() string {
-	c.t.Helper()
-	return strings.Join(npmtest.Echoed(c.call("get-roots-list")), "\n")
-}
-
-// Clauses M1, M11.
-func TestServerEverything(t *testing.T) {
-	for name, wrong := range map[string][]string{"by a client without roots": nil,
-		"by one with a wrong root": {"file:///wrong"}} {
-		t.Run(name, func(t *testing.T) {
-			server := from(npmtest.Everything(t))
-			dirs := folders(t, "z last first", "a", "per%20cent", "hash#", "ü", "日本語")
-			p := publish(t, dirs[:4]...)
-			o := options()
-			if wrong != nil {
-				o = &mcp.ClientOptions{}
-			}
-			c := connect(t, behind(p, server), o, wrong...)
-			require.Equal(t, uris(t, dirs[:4]...), c.echoed())
-			p.Set(snapshot(t, dirs[5], dirs[4], dirs[0]))
-			require.Eventually(t, func() bool {
-				return c.echoed() == uris(t, dirs[5], dirs[4], dirs[0])
-			}, patience, tick)
-		})
-	}
-}
-
 // Clause M1.
 func TestServerFilesystem(t *testing.T) {
 	server := from(npmtest.Filesystem(t))
