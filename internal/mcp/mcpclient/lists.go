@@ -16,17 +16,15 @@ import (
 
 // listCache keeps what a server lists of one kind until the server says that it has changed.
 type listCache[T any] struct {
-	version atomic.Int64 // incremented by invalidate
+	fresh atomic.Bool // the items have not changed since they were fetched
 
-	mu      sync.Mutex // held while the list is fetched
-	known   bool
-	fetched int64 // the version of items
-	items   []T
-	cut     bool // there are more, over the limits
+	mu    sync.Mutex // held while the list is fetched
+	items []T
+	cut   bool // there are more, over the limits
 }
 
-// invalidate makes the next get fetch the list again.
-func (c *listCache[T]) invalidate() { c.version.Add(1) }
+// invalidate makes the next fetch ask the server again.
+func (c *listCache[T]) invalidate() { c.fresh.Store(false) }
 
 // lister fetches the list of one kind.
 type lister[T, N any] struct {
@@ -41,12 +39,12 @@ type lister[T, N any] struct {
 func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache[N]) ([]N, error) {
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
-	version := cache.version.Load()
-	if cache.known && cache.fetched == version {
+	if cache.fresh.Swap(true) { // it may change while it is fetched
 		return cache.items, nil
 	}
 	all, cut, err := l.collect(ctx, c)
 	if err != nil {
+		cache.invalidate()
 		return nil, err
 	}
 	names := make([]string, len(all))
@@ -57,7 +55,7 @@ func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache
 	for i, unique := range uniqueNames(names, nil) {
 		items[i] = l.named(all[i], unique)
 	}
-	cache.known, cache.fetched, cache.items, cache.cut = true, version, items, cut
+	cache.items, cache.cut = items, cut
 	return items, nil
 }
 
