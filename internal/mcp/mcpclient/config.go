@@ -1,9 +1,7 @@
 package mcpclient
 
 import (
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/url"
 	"reflect"
 	"slices"
@@ -119,13 +117,5 @@ func (c Config) String() string { return fmt.Sprintf("%s (%s)", c.Name, c.Transp
 // GoString returns String.
 func (c Config) GoString() string { return c.String() }
 
-// LogValue implements [slog.LogValuer].
-func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
-
-// MarshalJSON encodes the name and the transport only.
-func (c Config) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name      string           `json:"name"`
-		Transport acpmcp.Transport `json:"transport"`
-	}{c.Name, c.Transport})
-}
+// MarshalText returns String, also for JSON and logs.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

@@ -334,17 +334,10 @@ func (c *connection) close() {
 	if c.process != nil {
 		c.stopProcess()
 	}
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_ = c.session.Load().Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(notifyTimeout):
-	}
+	late := time.AfterFunc(notifyTimeout, func() { c.cancel(errStopped) })
+	_ = c.session.Load().Close()
+	late.Stop()
 	c.cancel(errStopped)
-	<-closed
 	<-c.ended
 	if c.http != nil {
 		c.http.wait()
@@ -362,20 +355,14 @@ func (c *connection) stopProcess() {
 	c.stdio.writer.Wait()
 }
 
-// abandon undoes a failed connect and returns the most helpful error: the reason why the process
-// ended, otherwise cause.
-func (c *connection) abandon(cause error) error {
+// abandon undoes a failed connect and returns why it failed, given the error of the SDK.
+func (c *connection) abandon(err error) error {
 	defer c.cancel(errStopped)
 	if c.http != nil {
 		c.cancel(errStopped)
 		c.http.wait()
 	}
-	if c.process == nil {
-		return cause
-	}
-	transportErr := c.stdio.writer.Err()
-	c.stopProcess()
-	return c.exitError(cause, transportErr)
+	return c.endError(err)
 }
 
 // limitExceeded returns the error for the limit that the server exceeded, nil if the connection has
@@ -414,16 +401,21 @@ func (c *connection) explainRefusal(r hosts.Refusal) {
 		text.Code("mcpServers."+name)))
 }
 
-// exitError returns why a stopped process is no longer connected, given the errors of the SDK
-// and the transport.
-func (c *connection) exitError(peerErr, transportErr error) error {
-	if errors.As(transportErr, new(*limitError)) {
-		return transportErr
+// endError returns the most helpful error for the end of the connection, given that of the SDK. It
+// stops the process, if there is one, to learn how it ended.
+func (c *connection) endError(sdkErr error) error {
+	if c.process == nil {
+		return sdkErr
 	}
-	serverClosed := errors.Is(transportErr, io.EOF) || errors.Is(transportErr, syscall.EPIPE) ||
-		errors.Is(transportErr, os.ErrClosed)
-	if errors.Is(transportErr, errClosedByUs) || !serverClosed {
-		return peerErr
+	err := c.stdio.writer.Err()
+	c.stopProcess()
+	if errors.As(err, new(*limitError)) {
+		return err
+	}
+	serverClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, os.ErrClosed)
+	if errors.Is(err, errClosedByUs) || !serverClosed {
+		return sdkErr
 	}
 	if err := c.process.Wait(context.Background()); err != nil {
 		c.explainDenial(err.Error())

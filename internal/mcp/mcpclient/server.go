@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -316,7 +317,8 @@ func (s *server) serve(c *connection) error {
 	s.log.Info("MCP server connected", "revision", c.session.Load().InitializeResult().ProtocolVersion)
 	select {
 	case <-c.ended:
-		err := s.connectionError(c)
+		err := cmp.Or(c.session.Load().Wait(), errors.New("it closed the connection"))
+		err = c.endError(err)
 		s.disconnect(c)
 		return err
 	case err := <-c.over:
@@ -337,20 +339,6 @@ func (s *server) hasOldRoots(c *connection) bool {
 	sent := c.sent.Load()
 	now, err := s.set.currentRoots()
 	return sent != nil && err == nil && !sent.Equal(now)
-}
-
-// connectionError returns why a connection ended by itself.
-func (s *server) connectionError(c *connection) error {
-	err := c.session.Load().Wait()
-	if err == nil {
-		err = errors.New("it closed the connection")
-	}
-	if c.process != nil {
-		cause := c.stdio.writer.Err()
-		c.stopProcess()
-		err = c.exitError(err, cause)
-	}
-	return err
 }
 
 // restart ends a connection in order to reconnect to the server. It tells the server and the user
