@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"strings"
-	"sync"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
@@ -53,13 +52,9 @@ func (s *Set) checkRoots() {
 		s.showMessage("There again: " + rootPaths(back) +
 			". The session's MCP servers see it again.")
 	}
-	var announcing sync.WaitGroup
 	for _, one := range servers {
-		if c := one.connected(); c != nil {
-			announcing.Go(c.announceRoots)
-		}
+		one.announceRoots()
 	}
-	announcing.Wait()
 }
 
 // rootPaths lists roots for a person.

@@ -120,11 +120,13 @@ func (s *server) explain(err error) error {
 	return fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
 }
 
-// connected returns the server's connection, nil if it has none.
-func (s *server) connected() *connection {
+// announceRoots tells the server that the roots have changed, if it is connected.
+func (s *server) announceRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.connection
+	if s.connection != nil {
+		s.set.spawn(s.connection.announceRoots)
+	}
 }
 
 // ensureRunning starts the server unless it is running or has just failed.

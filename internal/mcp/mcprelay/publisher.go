@@ -73,7 +73,7 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 	p.ctx, end = context.WithCancel(context.Background())
 	p.close = sync.OnceValue(func() error {
 		end()
-		return errors.Join(p.listener.Close(), p.removeTempDir())
+		return errors.Join(p.listener.Close(), os.RemoveAll(p.tempDir))
 	})
 	name := randomHex(8)
 	path := filepath.Join(dir, name)
@@ -86,18 +86,10 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 	}
 	if p.listener, err = net.Listen("unix", path); err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err),
-			p.removeTempDir())
+			os.RemoveAll(p.tempDir))
 	}
 	p.serving.Go(p.accept)
 	return p, nil
-}
-
-// removeTempDir removes the temporary directory of the socket if there is one.
-func (p *Publisher) removeTempDir() error {
-	if p.tempDir == "" {
-		return nil
-	}
-	return os.Remove(p.tempDir)
 }
 
 // removeStale removes sockets that killed processes left behind. It does not remove recent ones,

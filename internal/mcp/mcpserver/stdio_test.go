@@ -270,7 +270,8 @@ func TestLateAnswers(t *testing.T) {
 func TestInvalidRootsAreLeftOut(t *testing.T) {
 	a := tree(t, map[string]string{"f": "in a"})
 	missing := filepath.Join(a, "missing")
-	p := start(t, Options{})
+	log := &logtest.Text{}
+	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
 	p.begin(withRoots)
 	uri := `{"uri":"` + dirURI(t, a) + `"}`
 	p.answerRaw(p.question(),
@@ -289,8 +290,14 @@ func TestInvalidRootsAreLeftOut(t *testing.T) {
 		for _, reason := range []string{"no uri", `does not begin with`, `".." segment`,
 			"no such directory", "not a directory"} {
 			require.Contains(t, m.text(), reason)
+			require.Contains(t, strings.ReplaceAll(log.String(), `\"`, `"`), reason)
 		}
 	}
+	require.Equal(t, 6, strings.Count(log.String(), "left out"))
+	p.write(changed)
+	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(`{"uri":"x"},`, 500)+`{"uri":"y"}]}`)
+	p.ask("list_roots", `{}`)
+	require.Equal(t, 6+maxLeftOut, strings.Count(log.String(), "left out"))
 }
 
 // Clause M10.
@@ -552,28 +559,6 @@ func TestDeprecationIsLoggedOnce(t *testing.T) {
 		require.Contains(t, p.answerTo(2).text(), "in a")
 	}
 	require.Equal(t, 1, strings.Count(log.String(), "which this MCP revision deprecates"))
-}
-
-// Clause M10.
-func TestInvalidRootsAreLogged(t *testing.T) {
-	a := tree(t, map[string]string{"f": "in a"})
-	log := &logtest.Text{}
-	p := start(t, Options{Logger: log.Logger(slog.LevelInfo)})
-	p.begin(withRoots)
-	p.answerRaw(p.question(), `{"roots":[{"uri":"https://example.com/x"},{"uri":"`+dirURI(t,
-		a+"/missing")+`"},{"uri":"`+dirURI(t, a)+`"}]}`)
-	require.Contains(t, p.ask("read_file", read("f")).text(), "in a")
-	require.Equal(t, 2, strings.Count(log.String(), "left out"))
-	require.Contains(t, log.String(), "https://example.com/x")
-	require.Contains(t, log.String(), "no such directory")
-
-	log = &logtest.Text{}
-	p = start(t, Options{Logger: log.Logger(slog.LevelInfo)})
-	p.begin(withRoots)
-	p.answerRaw(p.question(), `{"roots":[`+strings.Repeat(`{"uri":"x"},`, 500)+`{"uri":"y"}]}`)
-	p.write(call(1, "list_roots", `{}`))
-	p.answerTo(1)
-	require.Equal(t, maxLeftOut, strings.Count(log.String(), "left out"))
 }
 
 // Legacy clients may name their revision in each message, as modern ones must.
