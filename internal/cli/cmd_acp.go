@@ -24,9 +24,8 @@ import (
 // newACP returns a command that is equivalent to the program without a command.
 func newACP(set *settings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "acp [flags] [-- COMMAND ARGS...]",
-		Short: "Serve an editor, like acp-agent alone; has its flags",
-		Args:  downstreamArgs,
+		Use:  "acp",
+		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return serveEditor(cmd.Context(), set, args)
 		},

@@ -17,10 +17,9 @@ import (
 
 // newAgents returns the command that lists the known agents.
 func newAgents(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "agents",
-		Short: "List the known agents, and which are installed",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "agents",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list, err := set.agents()
 			if err != nil {
@@ -38,9 +37,7 @@ func newAgents(set *settings) *cobra.Command {
 				return printAgents(set.streams, reports)
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "json")
-	return cmd
+	}, flags{"json": &set.json}, "state-dir")
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {

@@ -31,8 +31,7 @@ type conformFlags struct {
 func newConform(set *settings) *cobra.Command {
 	f := conformFlags{patience: age(20 * time.Second)}
 	cmd := &cobra.Command{
-		Use:               "conform [AGENT] [-- COMMAND ARGS...]",
-		Short:             "Check whether an agent or an editor follows the protocol",
+		Use:               "conform",
 		ValidArgsFunction: set.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -63,23 +62,10 @@ func newConform(set *settings) *cobra.Command {
 			return f.print(set, report)
 		},
 	}
-	cmd.Flags().StringVar(&f.junit, "junit", "", "also write the report to `FILE`, for CI systems")
-	cmd.Flags().BoolVar(&f.strict, "strict", false,
-		"also fail if the agent breaks a SHOULD")
-	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil,
-		"only the checks in `LIST`, such as A,W4,A4.relative")
-	cmd.Flags().BoolVar(&f.client, "client", false,
-		"check an editor: print the agent to configure in it, which the editor starts")
-	cmd.Flags().BoolVar(&f.list, "list", false, "list the checks")
-	cmd.Flags().BoolVar(&f.o.Prompt, "prompt", false,
-		"also send short prompts, which may cost money")
-	cmd.Flags().BoolVar(&f.o.Draft, "draft", false,
-		"also check what only the draft of additionalDirectories required")
-	cmd.Flags().Var(&f.patience, "timeout",
-		"how long the agent may take to answer, a `DURATION` such as 1m; three times that to start")
-	set.accept(cmd, "json")
-	set.acceptAs(cmd, "sandbox", "start the agent in the sandbox, with `MODE` write or strict")
-	return cmd
+	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil, "")
+	return set.accept(cmd, flags{"junit": &f.junit, "strict": &f.strict, "client": &f.client,
+		"list": &f.list, "prompt": &f.o.Prompt, "draft": &f.o.Draft, "timeout": &f.patience,
+		"json": &set.json}, "sandbox")
 }
 
 // printClient prints what an editor is configured with, so that it checks itself.

@@ -13,10 +13,9 @@ import (
 // newConnect returns the command that connects an editor to a server.
 func newConnect(set *settings) *cobra.Command {
 	var tokenFile string
-	cmd := &cobra.Command{
-		Use:   "connect URL [--token-file FILE]",
-		Short: "Connect an editor to acp-agent serve",
-		Args:  takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp"),
+	return set.accept(&cobra.Command{
+		Use:  "connect",
+		Args: takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			to, err := serve.ParseURL(args[0])
 			if err != nil {
@@ -49,8 +48,5 @@ func newConnect(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "read the token from `FILE`")
-	set.accept(cmd, "max-line")
-	return cmd
+	}, flags{"token-file": &tokenFile}, "max-line")
 }

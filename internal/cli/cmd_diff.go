@@ -23,39 +23,35 @@ import (
 // newDiff returns the command that shows what was changed for a task or in a session.
 func newDiff(set *settings) *cobra.Command {
 	var patch bool
-	cmd := &cobra.Command{
-		Use:   "diff NAME|SESSION [--patch | --json]",
-		Short: "Show what was changed in all folders of a task or a session",
+	return set.accept(&cobra.Command{
+		Use: "diff",
 		Args: takes(1, 1, "one NAME or SESSION",
 			"; acp-agent worktree list and acp-agent sessions list show them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "patch", "json"); err != nil {
 				return err
 			}
-			all, err := set.changesOf(cmd.Context(), args[0])
+			all, err := changesOf(cmd.Context(), set, args[0])
 			if err != nil {
 				return err
 			}
 			if patch {
-				return set.printPatches(cmd.Context(), all)
+				return printPatches(cmd.Context(), set, all)
 			}
 			return set.print(all, func() error {
 				for _, folder := range all {
-					if err := set.printFolder(folder); err != nil {
+					if err := printFolder(set.out, folder); err != nil {
 						return err
 					}
 				}
 				return nil
 			})
 		},
-	}
-	cmd.Flags().BoolVar(&patch, "patch", false, "print the changes, as git diff does")
-	set.accept(cmd, "state-dir", "store", "json")
-	return cmd
+	}, flags{"patch": &patch, "json": &set.json}, "state-dir", "store")
 }
 
 // changesOf returns what was changed for the task or in the session of this name.
-func (set *settings) changesOf(ctx context.Context, name string) (all []changes.Folder, err error) {
+func changesOf(ctx context.Context, set *settings, name string) (all []changes.Folder, err error) {
 	task, err := set.worktrees().Find(name)
 	if err == nil {
 		return changes.OfTask(ctx, task)
@@ -106,12 +102,12 @@ func (s *storeSettings) deleteSession(
 }
 
 // printFolder prints the files of a folder below its name.
-func (set *settings) printFolder(folder changes.Folder) error {
-	err := terminal.Say(set.out, "%s: %s", text.Printable(folder.Folder), folder.Summary())
+func printFolder(out io.Writer, folder changes.Folder) error {
+	err := terminal.Say(out, "%s: %s", text.Printable(folder.Folder), folder.Summary())
 	if err != nil || len(folder.Files) == 0 {
 		return err
 	}
-	table := terminal.NewTable(set.out, "FILE", "LINES", "BY")
+	table := terminal.NewTable(out, "FILE", "LINES", "BY")
 	for _, f := range folder.Files {
 		by := ""
 		if f.Named {
@@ -124,7 +120,7 @@ func (set *settings) printFolder(folder changes.Folder) error {
 
 // printPatches prints the changes so that git apply can read those of one folder, on a terminal
 // through the user's pager.
-func (set *settings) printPatches(ctx context.Context, all []changes.Folder) error {
+func printPatches(ctx context.Context, set *settings, all []changes.Folder) error {
 	var b strings.Builder
 	for _, folder := range all {
 		patch, err := folder.Patch(ctx)
@@ -136,7 +132,7 @@ func (set *settings) printPatches(ctx context.Context, all []changes.Folder) err
 	printed := b.String()
 	if terminal.Is(set.out) {
 		printed = text.Plain(printed)
-		if set.page(ctx, printed) == nil {
+		if showInPager(ctx, set, printed) == nil {
 			return nil
 		}
 	}
@@ -144,9 +140,9 @@ func (set *settings) printPatches(ctx context.Context, all []changes.Folder) err
 	return err
 }
 
-// page shows a text in the pager that git would use. It fails if that cannot be started. The pager
-// is asked for where no repository can name one.
-func (set *settings) page(ctx context.Context, content string) error {
+// showInPager shows a text in the pager that git would use. It fails if that cannot be started. The
+// pager is asked for where no repository can name one.
+func showInPager(ctx context.Context, set *settings, content string) error {
 	dir := set.dir()
 	pager, err := process.Output(ctx, process.Command{Path: "git",
 		Args: []string{"var", "GIT_PAGER"},

@@ -28,19 +28,15 @@ type discoverFlags struct {
 
 // newDiscover returns the command that shows what is found in folders.
 func newDiscover(set *settings) *cobra.Command {
-	var d discoverFlags
-	cmd := &cobra.Command{
-		Use:   "discover [--cwd DIR] [--dir DIR]... [--for FILE] [--json]",
-		Short: "Show instructions, skills, commands and MCP servers of folders",
-		Args:  noArgs,
+	d := discoverFlags{rootFlags: rootFlags{cwd: "."}}
+	return set.accept(&cobra.Command{
+		Use:  "discover",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return discover(cmd.Context(), set, d)
 		},
-	}
-	d.define(cmd)
-	cmd.Flags().StringVar(&d.file, "for", "", "show the additional instructions for `FILE`")
-	set.accept(cmd, "mounts", "state-dir", "json")
-	return cmd
+	}, flags{"cwd": &d.cwd, "dir": &d.dirs, "for": &d.file, "json": &set.json},
+		"mounts", "state-dir")
 }
 
 func discover(ctx context.Context, set *settings, d discoverFlags) error {

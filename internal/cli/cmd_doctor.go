@@ -26,9 +26,8 @@ import (
 
 // newDoctor returns the command that checks the installation.
 func newDoctor(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:               "doctor [AGENT]... [-- COMMAND ARGS...]",
-		Short:             "Check the configuration, the stored sessions, agents and models",
+	return set.accept(&cobra.Command{
+		Use:               "doctor",
 		ValidArgsFunction: set.completeAgents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agents, command := args, []string(nil)
@@ -59,10 +58,7 @@ func newDoctor(set *settings) *cobra.Command {
 			}
 			return err
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "json")
-	set.acceptAs(cmd, "sandbox", "start the agents in the sandbox, with `MODE` write or strict")
-	return cmd
+	}, flags{"json": &set.json}, "state-dir", "store", "sandbox")
 }
 
 // An examination checks an installation.

@@ -23,21 +23,14 @@ type inspectFlags struct {
 
 // newInspect returns the command that shows sessions and traces on a page.
 func newInspect(set *settings) *cobra.Command {
-	var f inspectFlags
-	cmd := &cobra.Command{
-		Use:   "inspect [--listen ADDR] [--trace FILE]...",
-		Short: "Show sessions and traces in a browser",
-		Args:  noArgs,
+	f := inspectFlags{listen: "127.0.0.1:0"}
+	return set.accept(&cobra.Command{
+		Use:  "inspect",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.serve(cmd.Context(), set)
 		},
-	}
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:0",
-		"serve on `ADDR`, a loopback address; port 0 is any that is free")
-	cmd.Flags().Var((*listValue)(&f.traces), "trace",
-		"show the trace in `FILE`, or those in a folder; can be repeated")
-	set.accept(cmd, "state-dir", "store", "mounts")
-	return cmd
+	}, flags{"listen": &f.listen, "trace": &f.traces}, "state-dir", "store", "mounts")
 }
 
 // serve serves the page until ctx ends.
@@ -69,7 +62,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 			Store: store, Traces: traces, Workspace: roots, Snapshots: set.snapshots(),
 			Details: func(one sessionstore.Session) web.Details {
 				return web.Details{
-					Given: sessions.NewReport(one).Directories, From: set.folderOrigins(one),
+					Given: sessions.NewReport(one).Directories, From: folderOrigins(set, one),
 					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
 				}
 			},
@@ -83,7 +76,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 }
 
 // folderOrigins says for each folder of a session which setting declares it now, or "".
-func (set *settings) folderOrigins(session sessionstore.Session) (from []string) {
+func folderOrigins(set *settings, session sessionstore.Session) (from []string) {
 	_, declared, _ := set.declaredRoots(session.Keys.Roots.Cwd(), session.ID) // or it is shown without
 	for _, dir := range session.Keys.Roots.All() {
 		from = append(from, text.Printable(declared[dir]))

@@ -15,7 +15,7 @@ func TestInspectServesThePageUntilItIsStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	printed, out := io.Pipe()
-	root := newRoot(streams{in: strings.NewReader(""), out: out, err: io.Discard})
+	root := newCommands(streams{in: strings.NewReader(""), out: out, err: io.Discard})
 	root.SetArgs([]string{"inspect", "--state-dir", t.TempDir()})
 	ended := make(chan error, 1)
 	go func() {

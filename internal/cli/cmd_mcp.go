@@ -48,9 +48,8 @@ type mcpFlags struct {
 func newMCP(set *settings) *cobra.Command {
 	var m mcpFlags
 	cmd := &cobra.Command{
-		Use:   "mcp [--dir DIR]... [flags]",
-		Short: "Serve file tools over MCP, in the folders of the client",
-		Args:  noArgs,
+		Use:  "mcp",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := m.check(cmd); err != nil {
 				return err
@@ -58,35 +57,14 @@ func newMCP(set *settings) *cobra.Command {
 			return serveMCP(cmd.Context(), set, m)
 		},
 	}
-	m.define(cmd)
-	set.accept(cmd, "state-dir", "log-level", "log-file", "max-line", "mounts")
-	return cmd
-}
-
-// define adds the flags to cmd.
-func (m *mcpFlags) define(cmd *cobra.Command) {
-	cmd.Flags().Var((*listValue)(&m.roots), "dir",
-		"use the folder `DIR` instead of the client's; can be repeated")
-	cmd.Flags().Var((*listValue)(&m.readRoots), "read-dir",
-		"like --dir, but `DIR` is read-only; can be repeated")
-	cmd.Flags().StringVar(&m.session, "roots-from", "",
-		"the `SOCKET` of the acp-agent session that provides the roots")
-	cmd.Flags().BoolVar(&m.tellOnly, "tell-only", false,
-		"with --roots-from, serve what is in the session's folders, and no tools for files")
+	set.accept(cmd, flags{"dir": &m.roots, "read-dir": &m.readRoots, "roots-from": &m.session,
+		"tell-only": &m.tellOnly, "within": &m.within, "http": &m.http, "token-file": &m.tokenFile,
+		"no-auth": &m.noAuth, "any-dir": &m.anyRoot, "read-only": &m.readOnly},
+		"state-dir", "log-level", "log-file", "max-line", "mounts")
 	for _, flag := range []string{"roots-from", "tell-only"} {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
 	}
-	cmd.Flags().Var((*listValue)(&m.within), "within",
-		"refuse folders outside `DIR`; can be repeated")
-	cmd.Flags().StringVar(&m.http, "http", "",
-		"serve streamable HTTP on `ADDR`, a loopback address such as 127.0.0.1:8080")
-	cmd.Flags().StringVar(&m.tokenFile, "token-file", "",
-		"with --http, require the token in `FILE` instead of a generated one")
-	cmd.Flags().BoolVar(&m.noAuth, "no-auth", false,
-		"with --http, require no token: every user of this machine can use the server")
-	cmd.Flags().BoolVar(&m.anyRoot, "any-dir", false, "with --http, let clients use any folder")
-	cmd.Flags().BoolVar(&m.readOnly, "read-only", false,
-		"serve only the tools that do not change files")
+	return cmd
 }
 
 // check reports flags that do not fit together.

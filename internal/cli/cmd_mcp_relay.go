@@ -20,10 +20,9 @@ import (
 func newMCPRelay(set *settings) *cobra.Command {
 	var socket string
 	var found process.Command
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Hidden: true, // agents start it
-		Use:    "mcp-relay [flags] -- COMMAND ARGS...",
-		Short:  "Start an MCP server for a session",
+		Use:    "mcp-relay",
 		Args:   cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -43,16 +42,9 @@ func newMCPRelay(set *settings) *cobra.Command {
 			}
 			return relayMCP(cmd.Context(), set, socket, found)
 		},
-	}
-	cmd.Flags().StringVar(&socket, "roots-from", "",
-		"the `SOCKET` of the session that provides the roots")
-	cmd.Flags().StringVar(&found.Name, "server", "", "the `NAME` of the server in rules")
-	cmd.Flags().StringVar(&found.Dir, "found-in", "",
-		"start the server in `DIR`, with only basic variables of the environment")
-	cmd.Flags().StringArrayVar(&found.Env, "env", nil,
-		"with --found-in, also pass on the variable `NAME`; repeatable")
-	set.accept(cmd, "log-level", "log-file", "max-line")
-	return cmd
+	}, flags{"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir,
+		"env": &found.Env},
+		"log-level", "log-file", "max-line")
 }
 
 // relayMCP relays until the server or the client ends.

@@ -19,9 +19,8 @@ var noModels string
 // newModels returns the command that lists the configured models.
 func newModels(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "models [NAME]",
-		Short: "List the configured models, and what their servers offer",
-		Args:  takes(0, 1, "one NAME", ""),
+		Use:  "models",
+		Args: takes(0, 1, "one NAME", ""),
 
 		ValidArgsFunction: set.completeModels,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,5 +39,5 @@ func newModels(set *settings) *cobra.Command {
 			}
 			return cmp.Or(err, inventory.Unusable(reports))
 		},
-	}, "json")
+	}, flags{"json": &set.json})
 }

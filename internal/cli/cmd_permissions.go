@@ -24,11 +24,8 @@ import (
 
 // newPermissions returns the commands for what the user allowed.
 func newPermissions(set *settings) *cobra.Command {
-	cmd := commandGroup(&cobra.Command{
-		Use:   "permissions",
-		Short: "Show, check and revoke what agents may do without asking you",
-	}, newPermissionsList(set), newPermissionsCheck(set), newPermissionsFollow(set),
-		newPermissionsRevoke(set))
+	cmd := commandGroup("permissions", newPermissionsList(set), newPermissionsCheck(set),
+		newPermissionsFollow(set), newPermissionsRevoke(set))
 	unknown := cmd.Args
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 && slices.Contains([]string{"add", "allow", "ask", "deny", "set"},
@@ -77,7 +74,7 @@ func (s *storeSettings) consents() *consent.Store { return consent.NewStore(cons
 
 // consentsOf returns the consents for these roots, or all if there are no roots. Roots that no
 // longer exist have no real path, so they are also compared by spelling.
-func (s *storeSettings) consentsOf(roots []string) ([]consent.Consent, error) {
+func consentsOf(s *storeSettings, roots []string) ([]consent.Consent, error) {
 	dirs, err := usage.Absolute(roots...)
 	if err != nil {
 		return nil, usage.WithFlagNames(err, "dir", "dir")
@@ -116,12 +113,11 @@ func allows(c consent.Consent) string {
 
 func newPermissionsList(set *settings) *cobra.Command {
 	var roots []string
-	cmd := &cobra.Command{
-		Use:   "list [--dir DIR]... [--json]",
-		Short: "List the rules, and what else is always allowed",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "list",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			found, err := set.consentsOf(roots)
+			found, err := consentsOf(&set.storeSettings, roots)
 			if err != nil {
 				return err
 			}
@@ -129,19 +125,15 @@ func newPermissionsList(set *settings) *cobra.Command {
 				found[i].Config = "" // is no use to people
 			}
 			return printLines(set, found, func() error {
-				return set.printPermissions(found, len(roots) == 0)
+				return printPermissions(set, found, len(roots) == 0)
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "allow", "permissions", "json")
-	cmd.Flags().Var((*listValue)(&roots), "dir",
-		"only what is allowed in the folder `DIR`; can be repeated")
-	return cmd
+	}, flags{"dir": &roots, "json": &set.json}, "state-dir", "allow", "permissions")
 }
 
 // printPermissions prints a table of what is remembered and, if configured is set, the rules of the
 // configuration and the command line.
-func (set *settings) printPermissions(found []consent.Consent, configured bool) error {
+func printPermissions(set *settings, found []consent.Consent, configured bool) error {
 	table := terminal.NewTable(set.out, "ID", "ALLOWS", "FOLDER", "GIVEN (UTC)", "USED (UTC)")
 	for _, one := range found {
 		table.Row(one.ID.Short(), allows(one), cmp.Or(text.Printable(one.Root.String()), "-"),
@@ -177,9 +169,8 @@ func (set *settings) printPermissions(found []consent.Consent, configured bool) 
 // newPermissionsFollow returns the command that accepts links.
 func newPermissionsFollow(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "follow PATH",
-		Short: "Let programs in the sandbox write where a link leads",
-		Args:  takes(1, 1, "one PATH", ""),
+		Use:  "follow",
+		Args: takes(1, 1, "one PATH", ""),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {
@@ -191,15 +182,14 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 			}
 			return namedfile.Explain(err)
 		},
-	}, "state-dir")
+	}, nil, "state-dir")
 }
 
 func newPermissionsRevoke(set *settings) *cobra.Command {
 	var roots []string
 	all := false
-	cmd := &cobra.Command{
-		Use:   "revoke ID... | --dir DIR... | --all",
-		Short: "Take back what you allowed, so that you are asked again",
+	return set.accept(&cobra.Command{
+		Use: "revoke",
 		Args: func(cmd *cobra.Command, names []string) error {
 			given := min(len(names), 1) + min(len(roots), 1)
 			if all {
@@ -218,7 +208,7 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			var found []consent.Consent
 			var err error
 			if len(names) == 0 {
-				found, err = set.consentsOf(roots)
+				found, err = consentsOf(&set.storeSettings, roots)
 			}
 			for _, name := range names {
 				one, unclear := set.consents().Find(consent.ID(name))
@@ -239,12 +229,7 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}
-	set.accept(cmd, "state-dir")
-	cmd.Flags().Var((*listValue)(&roots), "dir",
-		"everything for the folder `DIR`; can be repeated")
-	cmd.Flags().BoolVar(&all, "all", false, "everything")
-	return cmd
+	}, flags{"dir": &roots, "all": &all}, "state-dir")
 }
 
 // completeConsents offers the consents that begin with prefix and are not among args.

@@ -13,10 +13,9 @@ import (
 )
 
 func newPermissionsCheck(set *settings) *cobra.Command {
-	var roots rootFlags
-	cmd := &cobra.Command{
-		Use:   "check [--cwd DIR] [--dir DIR]... [--] COMMAND...",
-		Short: "Show what the rules decide about a command",
+	roots := rootFlags{cwd: "."}
+	return set.accept(&cobra.Command{
+		Use: "check",
 		Args: takes(1, math.MaxInt, "a command", ", such as: acp-agent permissions check go test "+
 			"./..."),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,16 +33,14 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 				line = shellLine(args...)
 			}
 			action, _ := permission.At(w).Command(line, w.Root(0).Dir.String())
-			checked, err := set.check(w, action)
+			checked, err := checkAction(set, w, action)
 			if err != nil {
 				return err
 			}
 			return set.print(checked, func() error { return checked.print(set.streams) })
 		},
-	}
-	roots.define(cmd)
-	set.accept(cmd, "state-dir", "allow", "permissions", "json")
-	return cmd
+	}, flags{"cwd": &roots.cwd, "dir": &roots.dirs, "json": &set.json},
+		"state-dir", "allow", "permissions")
 }
 
 // checkReport is the decision about an action.
@@ -65,8 +62,10 @@ func (r checkReport) print(s streams) error {
 	return err
 }
 
-// check returns the decision about an action.
-func (set *settings) check(w *workspace.Workspace, action permission.Action) (checkReport, error) {
+// checkAction returns the decision about an action.
+func checkAction(
+	set *settings, w *workspace.Workspace, action permission.Action,
+) (checkReport, error) {
 	sources, err := set.sources(w)
 	if err != nil {
 		return checkReport{}, err

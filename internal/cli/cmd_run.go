@@ -36,10 +36,9 @@ type runFlags struct {
 
 // newRun returns the command that is a small ACP client, of this program itself.
 func newRun(set *settings) *cobra.Command {
-	var r runFlags
+	r := runFlags{rootFlags: rootFlags{cwd: "."}}
 	cmd := &cobra.Command{
-		Use:   "run [flags] [PROMPT | -] [-- COMMAND ARGS...]",
-		Short: "Send a prompt and print the answer, or chat",
+		Use: "run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -62,38 +61,13 @@ func newRun(set *settings) *cobra.Command {
 			})
 		},
 	}
-	r.define(cmd)
+	set.accept(cmd, flags{"cwd": &r.cwd, "dir": &r.dirs, "load": &r.session.Load,
+		"resume": &r.session.Resume, "fork": &r.session.Fork, "continue": &r.session.Last,
+		"worktree": &r.worktree, "mcp": &r.mcp, "mcp-config": &r.mcpConfigs,
+		"mode": &r.session.Mode, "thought-level": &r.session.ThoughtLevel, "yes": &r.yes,
+		"json": &r.json})
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
-}
-
-// define adds the flags to cmd.
-func (r *runFlags) define(cmd *cobra.Command) {
-	r.rootFlags.define(cmd)
-	cmd.Flags().StringVar(&r.session.Load, "load", "",
-		"continue the stored `SESSION` after showing its conversation")
-	cmd.Flags().StringVar(&r.session.Resume, "resume", "", "continue the stored `SESSION`")
-	cmd.Flags().StringVar(&r.session.Fork, "fork", "", "continue a copy of the stored `SESSION`")
-	cmd.Flags().BoolVar(&r.session.Last, "continue", false,
-		"continue the last session of the working directory")
-	cmd.Flags().StringVar(&r.worktree, "worktree", "",
-		"open the session in the worktrees `NAME` of its folders, which are made if they do not "+
-			"exist; see acp-agent worktree add")
-	cmd.Flags().Var((*listValue)(&r.mcp), "mcp",
-		"add an MCP server to the session: `NAME=COMMAND`, split into words like in a shell but "+
-			"not expanded; can be repeated")
-	cmd.Flags().Var((*listValue)(&r.mcpConfigs), "mcp-config",
-		"add the MCP servers of a JSON `FILE`, {\"mcpServers\": {...}}, to the session; values "+
-			"are not expanded; can be repeated")
-	cmd.Flags().StringVar(&r.session.Mode, "mode", "",
-		"choose the `MODE` of the session; with --model ask, accept_edits, read_only or plan")
-	cmd.Flags().StringVar(&r.session.ThoughtLevel, "thought-level", "",
-		"choose the `LEVEL` of thinking; with --model default, none, minimal, low, medium, high, "+
-			"xhigh or max")
-	cmd.Flags().BoolVar(&r.yes, "yes", false,
-		"allow every permission request once, without asking you")
-	cmd.Flags().BoolVar(&r.json, "json", false,
-		"print all messages of both sides instead, one per line")
 }
 
 // check reports flags that do not fit together.
@@ -205,7 +179,7 @@ func runPrompt(
 	r.session.Login = d.login()
 	roots, err := r.roots()
 	if err == nil && r.worktree != "" {
-		roots, err = set.enterWorktrees(ctx, r.worktree, r.rootFlags)
+		roots, err = enterWorktrees(ctx, set, r.worktree, r.rootFlags)
 		r.session.Dirs = roots.Additional().Strings()
 	}
 	if err != nil {
@@ -244,7 +218,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return set.explainAdapter(runner.Explain(err), command)
+		return explainAdapter(set, runner.Explain(err), command)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }

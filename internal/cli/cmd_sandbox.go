@@ -28,8 +28,7 @@ type sandboxFlags struct {
 func newSandbox(set *settings) *cobra.Command {
 	var f sandboxFlags
 	cmd := &cobra.Command{
-		Use:   "sandbox [--dir DIR...] -- COMMAND ARGS...",
-		Short: "Run a command that changes files only in some folders",
+		Use: "sandbox",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if f.deferred {
 				return nil // args only show what runs
@@ -61,18 +60,9 @@ func newSandbox(set *settings) *cobra.Command {
 				set.err))
 		},
 	}
-	set.accept(cmd, "sandbox", "state-dir")
-	set.acceptAs(cmd, "dir", "change files in the folder `DIR`; can be repeated")
-	cmd.Flags().Var((*listValue)(&f.write), "write",
-		"also change `PATH`, a file or directory that exists; can be repeated")
-	cmd.Flags().Var((*listValue)(&f.read), "read", "with strict, also read `PATH`; can be repeated")
-	cmd.Flags().BoolVar(&f.deferred, "deferred", false,
-		"run the command that acp-agent left for an editor")
+	set.accept(cmd, flags{"write": &f.write, "read": &f.read, "deferred": &f.deferred,
+		"ports": &f.ports, "hosts": &f.hosts}, "sandbox", "state-dir", "dir")
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
-	cmd.Flags().StringVar(&f.ports, "ports", "",
-		"connect only to these TCP ports, a `LIST` such as 443,8080; an empty one means none")
-	cmd.Flags().StringVar(&f.hosts, "hosts", "",
-		"connect only to these hosts, a `LIST` such as example.com,*.example.org; an empty one means none")
 	return cmd
 }
 

@@ -46,12 +46,14 @@ type serveFlags struct {
 
 // newServe returns the command that serves editors over the network.
 func newServe(set *settings) *cobra.Command {
-	f := serveFlags{processes: proxy.PoolLimits{PerUser: 20, Total: 100}, Options: serve.Options{
-		Memory: 512 << 20, Limits: serve.DefaultLimits(), StoredBytes: 10 << 30, Grace: 25 * time.Second}}
+	f := serveFlags{
+		listen: "127.0.0.1:8765", processes: proxy.PoolLimits{PerUser: 20, Total: 100},
+		Options: serve.Options{Memory: 512 << 20, Limits: serve.DefaultLimits(),
+			StoredBytes: 10 << 30, Grace: 25 * time.Second},
+	}
 	cmd := &cobra.Command{
-		Use:   "serve [--listen ADDR] [flags] [-- COMMAND ARGS...]",
-		Short: "Serve editors over the network",
-		Args:  downstreamArgs,
+		Use:  "serve",
+		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.check(); err != nil {
 				return err
@@ -59,54 +61,22 @@ func newServe(set *settings) *cobra.Command {
 			return f.serve(cmd.Context(), set, args)
 		},
 	}
-	f.define(cmd)
-	cmd.Flags().BoolVar(&set.logJSON, "log-json", false, "write the log as JSON lines")
+	set.accept(cmd, flags{
+		"listen": &f.listen, "tls-cert": &f.cert, "tls-key": &f.key,
+		"behind-proxy": &f.BehindProxy, "origin": &f.origins, "page": &f.Page,
+		"user-header": &f.userHeader, "proxy": &f.proxies, "user-within": &f.userWithin,
+		"metrics": &f.metrics, "audit": &f.audit, "audit-required": &f.mustAudit,
+		"log-json": &set.logJSON, "grace": (*age)(&f.Grace), "delete-after": (*age)(&f.DeleteAfter),
+		"max-connections":     intValue{&f.Limits.Connections, 1},
+		"max-sessions":        intValue{&f.Limits.Sessions, 1},
+		"max-turns":           intValue{&f.Limits.Turns, 1},
+		"max-stored":          intValue{&f.StoredBytes, 1},
+		"max-agents":          intValue{&f.processes.Total, 1},
+		"max-agents-per-user": intValue{&f.processes.PerUser, 1},
+		"message-memory":      intValue{&f.Memory, 1},
+	})
 	cmd.Flags().AddFlagSet(set.flags)
 	return cmd
-}
-
-// define adds the flags to cmd.
-func (f *serveFlags) define(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8765", "accept connections on `ADDR`")
-	cmd.Flags().StringVar(&f.cert, "tls-cert", "", "the certificate in `FILE`, with its chain")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "the certificate's key in `FILE`")
-	cmd.Flags().BoolVar(&f.BehindProxy, "behind-proxy", false,
-		"accept connections without TLS from other machines")
-	cmd.Flags().Var((*age)(&f.Grace), "grace",
-		"how long to wait for running turns at the end, as a `DURATION` such as 1m")
-	cmd.Flags().StringVar(&f.metrics, "metrics", "",
-		"serve metrics for Prometheus on `ADDR`, at the path /metrics, to everybody who can connect")
-	cmd.Flags().StringVar(&f.audit, "audit", "",
-		"log to `FILE`, as JSON lines, which folders users opened and how they answered questions")
-	cmd.Flags().BoolVar(&f.mustAudit, "audit-required", false,
-		"serve nobody while the file of --audit cannot be written")
-	cmd.Flags().Var(intValue{&f.Limits.Connections, 1}, "max-connections",
-		"allow each user at most `N` connections at once")
-	cmd.Flags().Var(intValue{&f.Limits.Sessions, 1}, "max-sessions",
-		"allow each user at most `N` open sessions at once")
-	cmd.Flags().Var(intValue{&f.Limits.Turns, 1}, "max-turns",
-		"allow each user at most `N` running or waiting turns at once")
-	cmd.Flags().Var(intValue{&f.StoredBytes, 1}, "max-stored",
-		"allow the sessions of each user at most `BYTES` in the store")
-	cmd.Flags().Var((*age)(&f.DeleteAfter), "delete-after",
-		"delete users' sessions that had no turn for `AGE`, such as 365d; 0d deletes none")
-	cmd.Flags().Var(intValue{&f.processes.Total, 1}, "max-agents",
-		"start at most `N` agent processes")
-	cmd.Flags().Var(intValue{&f.processes.PerUser, 1}, "max-agents-per-user",
-		"start at most `N` agent processes for each user")
-	cmd.Flags().Var(intValue{&f.Memory, 1}, "message-memory",
-		"keep at most `BYTES` of messages that are arriving or not answered, a quarter for each user")
-	cmd.Flags().Var((*listValue)(&f.origins), "origin",
-		"let web pages of `ORIGIN`, such as https://ui.example.org, connect; can be repeated")
-	cmd.Flags().BoolVar(&f.Page, "page", false,
-		"serve a page at / on which paired browsers follow sessions (see acp-agent tokens pair)")
-	cmd.Flags().StringVar(&f.userHeader, "user-header", "",
-		"trust the proxies of --proxy to name the user in the header `NAME`; needs --behind-proxy")
-	cmd.Flags().Var((*listValue)(&f.proxies), "proxy",
-		"trust the proxy at `ADDR`, such as 10.0.0.7 or 10.1.0.0/24; can be repeated")
-	cmd.Flags().Var((*listValue)(&f.userWithin), "user-within",
-		"let users of --user-header without an account open folders in `DIR`, in which {user} is "+
-			"the name; can be repeated")
 }
 
 // check reports flags that do not fit together.
@@ -150,7 +120,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	if err != nil {
 		return err
 	}
-	if o.Notify, err = set.notifyCommand(); err != nil {
+	if o.Notify, err = notifyCommand(set); err != nil {
 		return err
 	}
 	o.Accounts = set.accounts()
@@ -220,7 +190,7 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 }
 
 // notifyCommand returns the command that notifies users, or nil.
-func (set *settings) notifyCommand() (*process.Command, error) {
+func notifyCommand(set *settings) (*process.Command, error) {
 	c := set.config.NotifyCommand(set.withheld())
 	if c == nil {
 		return nil, nil

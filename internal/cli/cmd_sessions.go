@@ -25,26 +25,20 @@ import (
 
 // newSessions returns the commands for stored sessions.
 func newSessions(set *settings) *cobra.Command {
-	cmd := commandGroup(&cobra.Command{
-		Use:   "sessions",
-		Short: "List, search, continue, export, move and delete stored sessions",
-	}, newSessionsList(set), newSessionsSearch(set), newSessionsShow(set), newSessionsCost(set),
-		newSessionsExport(set), newSessionsImport(set), newSessionsCopy(set), newSessionsMove(set),
-		newSessionsRename(set), newSessionsFork(set), newSessionsTransfer(set),
-		newSessionsPrune(set),
-		newSessionsRepair(set),
-		changeCommand(set, "archive", "Hide sessions from lists without deleting them",
-			sessionstore.Store.Archive),
-		changeCommand(set, "unarchive", "Show archived sessions in lists again",
-			sessionstore.Store.Unarchive),
-		changeCommand(set, "delete", "Delete sessions permanently", set.deleteSession))
-	set.accept(cmd, "state-dir", "store")
+	cmd := commandGroup("sessions", newSessionsList(set), newSessionsSearch(set),
+		newSessionsShow(set), newSessionsCost(set), newSessionsExport(set), newSessionsImport(set),
+		newSessionsCopy(set), newSessionsMove(set), newSessionsRename(set), newSessionsFork(set),
+		newSessionsTransfer(set), newSessionsPrune(set), newSessionsRepair(set),
+		changeCommand(set, "archive", sessionstore.Store.Archive),
+		changeCommand(set, "unarchive", sessionstore.Store.Unarchive),
+		changeCommand(set, "delete", set.deleteSession))
+	set.accept(cmd, nil, "state-dir", "store")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return set.withStore(func(store sessionstore.Store) error {
 			screen, ok := terminal.OpenScreen(set.in, set.out)
 			if !ok {
 				q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
-				return set.list(cmd.Context(), store, q, 0)
+				return listSessions(cmd.Context(), set, store, q, 0)
 			}
 			return terminal.Pick(cmd.Context(), screen, pickedSessions{set, store, screen})
 		})
@@ -61,8 +55,8 @@ type named struct {
 
 // sessionCommand makes cmd call do with each of the sessions that its first arguments name, at most
 // so many.
-func (set *settings) sessionCommand(
-	cmd *cobra.Command, most int, do func(context.Context, named) error,
+func sessionCommand(
+	set *settings, cmd *cobra.Command, most int, do func(context.Context, named) error,
 ) *cobra.Command {
 	cmd.Args = takesSessions(most)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (
@@ -92,8 +86,7 @@ func (set *settings) sessionCommand(
 			return nil
 		})
 	}
-	set.accept(cmd, "state-dir", "store")
-	return cmd
+	return set.accept(cmd, nil, "state-dir", "store")
 }
 
 // takesSessions accepts between one and most sessions.
@@ -102,37 +95,35 @@ func takesSessions(most int) cobra.PositionalArgs {
 }
 
 // changeCommand returns the command that applies change to the sessions that it is given.
-func changeCommand(set *settings, name, short string,
+func changeCommand(set *settings, name string,
 	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
-	cmd := set.sessionCommand(&cobra.Command{Use: name + " SESSION...", Short: short},
+	cmd := sessionCommand(set, &cobra.Command{Use: name},
 		math.MaxInt, func(ctx context.Context, one named) error {
 			if err := change(one.store, ctx, one.ID); err != nil {
 				return err
 			}
-			return set.tell(strings.TrimSuffix(name, "e")+"ed", one.Session)
+			return tellDone(set.out, strings.TrimSuffix(name, "e")+"ed", one.Session)
 		})
-	set.accept(cmd, "user")
-	return cmd
+	return set.accept(cmd, flags{"user": &set.user})
 }
 
-// tell prints what was done to a session.
-func (set *settings) tell(done string, session sessionstore.Session) error {
+// tellDone prints what was done to a session.
+func tellDone(out io.Writer, done string, session sessionstore.Session) error {
 	line := fmt.Sprintf("%s %s %s", done, session.ID, text.Line(text.Plain(session.Title), 80))
-	_, err := fmt.Fprintln(set.out, strings.TrimSpace(line))
+	_, err := fmt.Fprintln(out, strings.TrimSpace(line))
 	return err
 }
 
 func newSessionsRename(set *settings) *cobra.Command {
-	cmd := set.sessionCommand(&cobra.Command{
-		Use:   "rename SESSION TITLE",
-		Short: "Give a session a title",
+	cmd := sessionCommand(set, &cobra.Command{
+		Use: "rename",
 	}, 1, func(ctx context.Context, one named) error {
 		one.Title = strings.Join(one.rest, " ")
 		if err := one.store.Rename(ctx, one.ID, one.Title); err != nil {
 			return err
 		}
-		return set.tell("renamed", one.Session)
+		return tellDone(set.out, "renamed", one.Session)
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
@@ -141,15 +132,13 @@ func newSessionsRename(set *settings) *cobra.Command {
 		}
 		return nil
 	}
-	set.accept(cmd, "user")
-	return cmd
+	return set.accept(cmd, flags{"user": &set.user})
 }
 
 func newSessionsFork(set *settings) *cobra.Command {
 	var before int
-	cmd := set.sessionCommand(&cobra.Command{
-		Use:   "fork SESSION --before TURN",
-		Short: "Copy what was said in a session before a turn",
+	cmd := sessionCommand(set, &cobra.Command{
+		Use: "fork",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("before") {
 				return usage.Errorf("name a turn with --before; acp-agent sessions show numbers " +
@@ -166,18 +155,14 @@ func newSessionsFork(set *settings) *cobra.Command {
 		_, err := fmt.Fprintln(set.out, n.ID)
 		return err
 	})
-	set.accept(cmd, "user")
-	cmd.Flags().Var(intValue{&before, 0}, "before",
-		"copy what was said before `TURN`, a number that sessions show shows")
-	return cmd
+	return set.accept(cmd, flags{"user": &set.user, "before": intValue{&before, 0}})
 }
 
 func newSessionsExport(set *settings) *cobra.Command {
 	var name, output string
 	var format sessions.Format
-	cmd := set.sessionCommand(&cobra.Command{
-		Use:   "export SESSION [--format FORMAT] [--output FILE]",
-		Short: "Write a conversation as a document, or for another machine",
+	cmd := sessionCommand(set, &cobra.Command{
+		Use: "export",
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			format, err = sessions.FormatOf(name, output)
 			return err
@@ -189,26 +174,19 @@ func newSessionsExport(set *settings) *cobra.Command {
 		}
 		return err
 	})
-	set.accept(cmd, "user")
-	cmd.Flags().StringVar(&name, "format", "",
-		"write `FORMAT`: md, html or json (default the ending of --output, or md)")
-	cmd.Flags().StringVarP(&output, "output", "o", "",
-		"write `FILE`, which must not exist; - is stdout (default stdout)")
-	return cmd
+	return set.accept(cmd, flags{"user": &set.user, "format": &name, "output,o": &output})
 }
 
 func newSessionsShow(set *settings) *cobra.Command {
-	cmd := set.sessionCommand(&cobra.Command{
-		Use:   "show SESSION",
-		Short: "Show a session's folders and conversation",
+	cmd := sessionCommand(set, &cobra.Command{
+		Use: "show",
 	}, 1, func(ctx context.Context, one named) error {
 		if set.json {
 			return sessions.WriteJSON(ctx, set.out, one.store, one.Session)
 		}
 		return showSession(ctx, set.out, one.store, one.Session)
 	})
-	set.accept(cmd, "user", "json")
-	return cmd
+	return set.accept(cmd, flags{"user": &set.user, "json": &set.json})
 }
 
 // showSession prints a session's folders and conversation.
@@ -259,10 +237,9 @@ func showSession(
 func newSessionsPrune(set *settings) *cobra.Command {
 	var q sessionstore.PruneQuery
 	olderThan, all := age(sessionstore.Retention), false
-	cmd := &cobra.Command{
-		Use:   "prune [--older-than AGE] [--all] [--dry-run]",
-		Short: "Delete old sessions that were never used",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "prune",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q.UnusedBefore = time.Now().Add(-time.Duration(olderThan))
 			if all {
@@ -286,14 +263,8 @@ func newSessionsPrune(set *settings) *cobra.Command {
 				return err
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "user")
-	cmd.Flags().Var(&olderThan, "older-than",
-		"only sessions without a turn for `AGE`, such as 30d or 12h")
-	cmd.Flags().BoolVar(&all, "all", false, "also sessions that were used")
-	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false,
-		"only print how many sessions would be deleted")
-	return cmd
+	}, flags{"user": &set.user, "older-than": &olderThan, "all": &all, "dry-run": &q.DryRun},
+		"state-dir", "store")
 }
 
 const day = 24 * time.Hour
@@ -329,9 +300,8 @@ func (a *age) Set(text string) error {
 
 func newSessionsRepair(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "repair",
-		Short: "Repair a damaged session store",
-		Args:  noArgs,
+		Use:  "repair",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if set.store != "" {
 				return usage.Errorf("only a store in a file can be repaired, not a database; " +
@@ -349,7 +319,7 @@ func newSessionsRepair(set *settings) *cobra.Command {
 			}
 			return set.print(r, func() error { return r.show(set.out) })
 		},
-	}, "state-dir", "store", "json")
+	}, flags{"json": &set.json}, "state-dir", "store")
 }
 
 // repairReport is the result of a repair.

@@ -18,26 +18,21 @@ import (
 
 func newSessionsCopy(set *settings) *cobra.Command {
 	var from, to string
-	cmd := &cobra.Command{
-		Use:   "copy [--from STORE] [--to STORE]",
-		Short: "Copy all sessions to another store",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "copy",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from == to {
 				return usage.Errorf("%s needs --from or --to, and two different stores, such as: "+
 					"acp-agent sessions copy --to ~/backup", words(cmd))
 			}
-			return set.copySessions(cmd.Context(), from, to)
+			return copySessions(cmd.Context(), set, from, to)
 		},
-	}
-	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().StringVar(&from, "from", "", "copy the sessions in `STORE`")
-	cmd.Flags().StringVar(&to, "to", "", "copy them to `STORE`")
-	return cmd
+	}, flags{"from": &from, "to": &to}, "state-dir", "store")
 }
 
 // copySessions copies all sessions.
-func (set *settings) copySessions(ctx context.Context, source, target string) error {
+func copySessions(ctx context.Context, set *settings, source, target string) error {
 	from, name, err := set.namedStore(source)
 	if err == nil && !isPostgres(name) && !sqlite.Exists(name) {
 		err = fmt.Errorf("there is no session store in %s: give a folder that --state-dir can "+

@@ -17,9 +17,8 @@ import (
 
 func newSessionsCost(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "cost",
-		Short: "Show what sessions have cost, as reported by their agents",
-		Args:  noArgs,
+		Use:  "cost",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(func(store sessionstore.Store) error {
 				costs, err := sessions.ReadCosts(cmd.Context(), store)
@@ -29,7 +28,7 @@ func newSessionsCost(set *settings) *cobra.Command {
 				return set.print(costs, func() error { return printCosts(set.out, costs) })
 			})
 		},
-	}, "state-dir", "store", "user", "json")
+	}, flags{"user": &set.user, "json": &set.json}, "state-dir", "store")
 }
 
 // printCosts prints a table with a line for each folder, the total, and what is missing.

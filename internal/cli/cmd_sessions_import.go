@@ -12,11 +12,10 @@ import (
 )
 
 func newSessionsImport(set *settings) *cobra.Command {
-	var r rootFlags
-	cmd := &cobra.Command{
-		Use:   "import FILE [--cwd DIR [--dir DIR]...]",
-		Short: "Store a session that was exported as JSON",
-		Args:  takes(1, 1, "one FILE", ", or - for stdin"),
+	r := rootFlags{cwd: "."}
+	return set.accept(&cobra.Command{
+		Use:  "import",
+		Args: takes(1, 1, "one FILE", ", or - for stdin"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, name := set.input(cmd.Context(), "a session"), "stdin"
 			if args[0] != "-" {
@@ -39,16 +38,13 @@ func newSessionsImport(set *settings) *cobra.Command {
 				}
 				i.MoveTo(roots)
 			}
-			return set.importSession(cmd.Context(), i)
+			return importSession(cmd.Context(), set, i)
 		},
-	}
-	r.define(cmd)
-	set.accept(cmd, "max-line", "mounts", "state-dir", "store")
-	return cmd
+	}, flags{"cwd": &r.cwd, "dir": &r.dirs}, "max-line", "mounts", "state-dir", "store")
 }
 
 // importSession stores a session and prints its id.
-func (set *settings) importSession(ctx context.Context, i *sessions.Import) error {
+func importSession(ctx context.Context, set *settings, i *sessions.Import) error {
 	options, err := set.workspace()
 	if err != nil {
 		return err

@@ -32,10 +32,9 @@ type listFlags struct {
 
 func newSessionsList(set *settings) *cobra.Command {
 	l := listFlags{limit: 50}
-	cmd := &cobra.Command{
-		Use:   "list [--cwd DIR] [--dir DIR]...",
-		Short: "List stored sessions, newest activity first",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "list",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q, err := l.query()
 			if err != nil {
@@ -45,18 +44,11 @@ func newSessionsList(set *settings) *cobra.Command {
 				l.limit = 0 // for programs
 			}
 			return set.withStore(func(store sessionstore.Store) error {
-				return set.list(cmd.Context(), store, q, l.limit)
+				return listSessions(cmd.Context(), set, store, q, l.limit)
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "user", "json")
-	cmd.Flags().StringVar(&l.cwd, "cwd", "", "only sessions with this working directory `DIR`")
-	cmd.Flags().Var((*listValue)(&l.dirs), "dir",
-		"only sessions with the additional folder `DIR`; repeat it for the complete list")
-	cmd.Flags().BoolVar(&l.archived, "archived", false, "only sessions that were archived")
-	cmd.Flags().Var(intValue{&l.limit, 0}, "limit",
-		"only the `N` newest sessions, or all with 0")
-	return cmd
+	}, flags{"cwd": &l.cwd, "dir": &l.dirs, "archived": &l.archived, "limit": intValue{&l.limit, 0},
+		"user": &set.user, "json": &set.json}, "state-dir", "store")
 }
 
 // query returns the query for the flags.
@@ -86,9 +78,10 @@ func (l listFlags) query() (sessionstore.Query, error) {
 	return q, nil
 }
 
-// list prints the sessions that q selects, at most limit, or all if that is 0.
-func (set *settings) list(
-	ctx context.Context, store sessionstore.Sessions, q sessionstore.Query, limit int,
+// listSessions prints the sessions that q selects, at most limit, or all if that is 0.
+func listSessions(
+	ctx context.Context, set *settings, store sessionstore.Sessions, q sessionstore.Query,
+	limit int,
 ) error {
 	var found []sessionstore.Session
 	var reports []sessions.Report

@@ -38,7 +38,7 @@ func TestListMarksSessionsDeletedInTheirAgent(t *testing.T) {
 		set.json = json
 		q, err := listFlags{}.query()
 		require.NoError(t, err)
-		require.NoError(t, set.list(t.Context(), store, q, 0))
+		require.NoError(t, listSessions(t.Context(), set, store, q, 0))
 		require.Contains(t, out.String(), "opened here")
 		require.Contains(t, out.String(), map[bool]string{
 			false: "[deleted in the agent] opened here", true: `"deletedInAgent":true`,

@@ -17,10 +17,9 @@ import (
 
 func newSessionsMove(set *settings) *cobra.Command {
 	yes := false
-	cmd := &cobra.Command{
-		Use:   "move OLD NEW [--yes]",
-		Short: "Let sessions follow a folder that was renamed or moved",
-		Args:  takes(2, 2, "the OLD and the NEW path of the folder", ""),
+	return set.accept(&cobra.Command{
+		Use:  "move",
+		Args: takes(2, 2, "the OLD and the NEW path of the folder", ""),
 
 		ValidArgsFunction: directories,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,11 +31,7 @@ func newSessionsMove(set *settings) *cobra.Command {
 				return mover{set, m, store, yes}.run(cmd.Context())
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "store")
-	cmd.Flags().BoolVar(&yes, "yes", false,
-		"change the sessions instead of only showing what would change")
-	return cmd
+	}, flags{"yes": &yes}, "state-dir", "store")
 }
 
 // mover lets sessions and permissions follow a folder.

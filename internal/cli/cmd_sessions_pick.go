@@ -87,7 +87,7 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 }
 
 // Obstacle implements [terminal.Session].
-func (p pickedSession) Obstacle() string { return p.set.obstacle(p.one) }
+func (p pickedSession) Obstacle() string { return obstacleOf(p.set, p.one) }
 
 // Models implements [terminal.Session].
 func (p pickedSession) Models() []string {
@@ -118,8 +118,8 @@ func (p pickedSession) Chat(ctx context.Context, fork bool, model string) error 
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
 
-// obstacle says why the picker cannot continue a session, and what to do, or returns "".
-func (set *settings) obstacle(one sessionstore.Session) string {
+// obstacleOf says why the picker cannot continue a session, and what to do, or returns "".
+func obstacleOf(set *settings, one sessionstore.Session) string {
 	if _, command := set.agentArguments(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")

@@ -40,14 +40,14 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 	require.Contains(t, picked.Obstacle(),
 		"run: acp-agent run --resume s PROMPT -- ./agent")
 	one.Agent.Profile = "no-such-agent --acp"
-	require.Contains(t, set.obstacle(one), "PROMPT -- PATH/no-such-agent --acp")
+	require.Contains(t, obstacleOf(set, one), "PROMPT -- PATH/no-such-agent --acp")
 }
 
 // A session of a model is continued with the only model that there is, or the configured one.
 func TestModelOfASession(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	set := newSettings(streams{})
-	require.Contains(t, set.obstacle(one), "no model is configured")
+	require.Contains(t, obstacleOf(set, one), "no model is configured")
 	for _, c := range []struct {
 		models []string
 		chosen string

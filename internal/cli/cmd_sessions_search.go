@@ -21,10 +21,9 @@ import (
 
 func newSessionsSearch(set *settings) *cobra.Command {
 	limit := 20
-	cmd := &cobra.Command{
-		Use:   "search TEXT...",
-		Short: "Find conversations by what was said in them",
-		Args:  takes(1, math.MaxInt, "the TEXT to look for", ""),
+	return set.accept(&cobra.Command{
+		Use:  "search",
+		Args: takes(1, math.MaxInt, "the TEXT to look for", ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: limit}
 			if len(q.Terms()) == 0 {
@@ -40,13 +39,11 @@ func newSessionsSearch(set *settings) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return set.printFound(found)
+				return printFound(set, found)
 			})
 		},
-	}
-	set.accept(cmd, "state-dir", "store", "user", "json")
-	cmd.Flags().Var(intValue{&limit, 1}, "limit", "show up to `N` messages, at most 1000")
-	return cmd
+	}, flags{"limit": intValue{&limit, 1}, "user": &set.user, "json": &set.json},
+		"state-dir", "store")
 }
 
 // search searches a store. If that takes long it says why.
@@ -72,7 +69,7 @@ type foundReport struct {
 }
 
 // printFound prints the messages that were found, those of a session together.
-func (set *settings) printFound(found []sessionstore.Found) error {
+func printFound(set *settings, found []sessionstore.Found) error {
 	if len(found) == 0 {
 		set.note("nothing found")
 	}

@@ -32,7 +32,7 @@ func TestSessionsOfUsersOfAServer(t *testing.T) {
 	require.NoError(t, store.Close())
 	run := func(args ...string) (string, error) {
 		var out bytes.Buffer
-		root := newRoot(streams{in: strings.NewReader(""), out: &out, err: &out})
+		root := newCommands(streams{in: strings.NewReader(""), out: &out, err: &out})
 		root.SetArgs(append(args, "--state-dir", dir))
 		err := root.ExecuteContext(t.Context())
 		return out.String(), err

@@ -17,15 +17,14 @@ import (
 func newSessionsTransfer(set *settings) *cobra.Command {
 	var name string // --to
 	var to target
-	cmd := set.sessionCommand(&cobra.Command{
-		Use:   "transfer SESSION (--to AGENT | -- COMMAND ARGS...)",
-		Short: "Continue a copy of a session with another agent",
+	cmd := sessionCommand(set, &cobra.Command{
+		Use: "transfer",
 		PreRunE: func(_ *cobra.Command, args []string) (err error) {
-			to, err = set.target(name, args[1:])
+			to, err = targetOf(set, name, args[1:])
 			return err
 		},
 	}, 1, func(ctx context.Context, one named) error {
-		return set.transferSession(ctx, one.store, one.Session, to)
+		return transferSession(ctx, set, one.store, one.Session, to)
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if at := cmd.ArgsLenAtDash(); at >= 0 {
@@ -33,20 +32,18 @@ func newSessionsTransfer(set *settings) *cobra.Command {
 		}
 		return takesSessions(1)(cmd, args)
 	}
-	cmd.Flags().StringVar(&name, "to", "",
-		"create the session for `AGENT`: explore, model, or a known agent")
-	return cmd
+	return set.accept(cmd, flags{"to": &name})
 }
 
-// target is the agent that a session is transferred to.
+// targetOf is the agent that a session is transferred to.
 type target struct {
 	agent   sessionstore.Agent
 	command string // what an editor runs
 	lacks   error  // why the agent cannot run here, or nil
 }
 
-// target returns the agent that has the name of --to or that command starts.
-func (set *settings) target(name string, command []string) (target, error) {
+// targetOf returns the agent that has the name of --to or that command starts.
+func targetOf(set *settings, name string, command []string) (target, error) {
 	switch {
 	case name == "" && len(command) == 0:
 		return target{},
@@ -76,8 +73,8 @@ func (set *settings) target(name string, command []string) (target, error) {
 }
 
 // transferSession copies a session for another agent and prints the copy's id.
-func (set *settings) transferSession(
-	ctx context.Context, store sessionstore.Store, source sessionstore.Session,
+func transferSession(
+	ctx context.Context, set *settings, store sessionstore.Store, source sessionstore.Session,
 	to target,
 ) error {
 	id := source.ID

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,8 +21,7 @@ func newSetup(set *settings) *cobra.Command {
 	o := setup.Options{In: set.in, Out: set.out, Err: set.err, Agents: set.agents}
 	var dirs []string
 	cmd := &cobra.Command{
-		Use:   "setup [flags] [-- COMMAND ARGS...]",
-		Short: "Choose folders, editor and agent, and write the configuration",
+		Use: "setup",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
 				return nil
@@ -49,7 +47,7 @@ func newSetup(set *settings) *cobra.Command {
 			}
 			var err error
 			o.Workspace, err = set.workspace()
-			if err = cmp.Or(err, set.makeAbsolute()); err != nil {
+			if err = cmp.Or(err, makeAbsolute(set)); err != nil {
 				return err
 			}
 			answered := []string{"agent", "model", "dir", "keep-dirs", "allow"} // or asked
@@ -62,20 +60,14 @@ func newSetup(set *settings) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&o.Cwd, "cwd", "",
-		"the working directory `DIR` that the folders of --dir belong to (default the current one)")
-	cmd.Flags().Var((*listValue)(&dirs), "dir",
-		"the folder `DIR` belongs to the working directory; can be repeated")
-	cmd.Flags().StringVar(&o.Editor, "editor", "",
-		"print what to add to `EDITOR`: "+strings.Join(setup.EditorNames(), ", "))
-	cmd.Flags().BoolVar(&o.Yes, "yes", false, "ask nothing, and write the file")
-	set.accept(cmd, "agent", "model", "sandbox", "allow")
-	set.tolerate(cmd) // editors append setup to the arguments that they are configured with
+	set.accept(cmd, flags{"cwd": &o.Cwd, "dir": &dirs, "editor": &o.Editor, "yes": &o.Yes},
+		"agent", "model", "sandbox", "allow")
+	tolerate(set, cmd) // editors append setup to the arguments that they are configured with
 	return cmd
 }
 
 // makeAbsolute makes the paths of settings absolute, as an editor may start acp-agent anywhere.
-func (set *settings) makeAbsolute() (err error) {
+func makeAbsolute(set *settings) (err error) {
 	for _, path := range []*string{&set.stateDir, &set.logFile, &set.trace, &set.rules} {
 		if *path != "" && err == nil {
 			*path, err = filepath.Abs(*path)

@@ -24,11 +24,8 @@ import (
 
 // newTokens returns the commands for the users of acp-agent serve.
 func newTokens(set *settings) *cobra.Command {
-	return commandGroup(&cobra.Command{
-		Use:   "tokens",
-		Short: "Manage the users of acp-agent serve",
-	}, newTokensAdd(set), newTokensPair(set), newTokensSet(set), newTokensList(set),
-		newTokensRevoke(set))
+	return commandGroup("tokens", newTokensAdd(set), newTokensPair(set), newTokensSet(set),
+		newTokensList(set), newTokensRevoke(set))
 }
 
 func (s *storeSettings) accounts() *serve.Accounts {
@@ -44,34 +41,25 @@ type rightsFlags struct {
 	rules  acp.Permissions
 }
 
-func (f *rightsFlags) add(cmd *cobra.Command) {
-	cmd.Flags().Var((*listValue)(&f.within), "within", "allow folders in `DIR`; can be repeated")
-	cmd.Flags().StringVar(&f.agent, "agent", "",
-		"let the agent `NAME` answer this user, instead of the one of acp-agent serve")
-	cmd.Flags().Var((*listValue)(&f.rules.Ask), "ask",
-		"ask this user before the agent does what `RULE` says, whatever the server's rules allow; "+
-			"can be repeated")
-	cmd.Flags().Var((*listValue)(&f.rules.Deny), "deny",
-		"deny this user what `RULE` says; can be repeated")
-	for name, limit := range map[string]*int{"connections": &f.limits.Connections,
-		"sessions": &f.limits.Sessions, "turns": &f.limits.Turns} {
-		cmd.Flags().Var(intValue{limit, 1}, "max-"+name,
-			"allow this user `N` "+name+" at once, instead of the limit of acp-agent serve")
+func (f *rightsFlags) add(set *settings, cmd *cobra.Command) {
+	set.accept(cmd, flags{"within": &f.within, "agent": &f.agent, "ask": &f.rules.Ask,
+		"deny": &f.rules.Deny, "budget": f.setBudget,
+		"max-connections": intValue{&f.limits.Connections, 1},
+		"max-sessions":    intValue{&f.limits.Sessions, 1},
+		"max-turns":       intValue{&f.limits.Turns, 1},
+		"max-stored":      intValue{&f.limits.StoredBytes, 1}})
+}
+
+// setBudget sets the budget that the user gets, which is "none" for none.
+func (f *rightsFlags) setBudget(text string) (err error) {
+	f.budget = &acp.Budget{}
+	if text == "none" {
+		return nil
 	}
-	cmd.Flags().Var(intValue{&f.limits.StoredBytes, 1}, "max-stored",
-		"allow the sessions of this user `BYTES` in the store, instead of the limit of acp-agent serve")
-	cmd.Flags().Func("budget",
-		"ask this user before a prompt once their sessions have cost `AMOUNT`, such as \"5 USD per day\"",
-		func(text string) (err error) {
-			f.budget = &acp.Budget{}
-			if text == "none" {
-				return nil
-			}
-			if *f.budget, err = acp.ParseBudget(text); err == nil && f.budget.IsZero() {
-				err = errors.New(`say "none" for no budget`)
-			}
-			return err
-		})
+	if *f.budget, err = acp.ParseBudget(text); err == nil && f.budget.IsZero() {
+		err = errors.New(`say "none" for no budget`)
+	}
+	return err
 }
 
 // areGiven reports whether a command has one of the flags.
@@ -117,9 +105,8 @@ func newTokensAdd(set *settings) *cobra.Command {
 		expires age
 	)
 	cmd := &cobra.Command{
-		Use:   "add NAME [--within DIR...] [--expires AGE]",
-		Short: "Add a token of a user and print it",
-		Args:  takesUser(0),
+		Use:  "add",
+		Args: takesUser(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := rights.create(set, args[0]); err != nil {
 				return err
@@ -138,11 +125,8 @@ func newTokensAdd(set *settings) *cobra.Command {
 			return err
 		},
 	}
-	rights.add(cmd)
-	cmd.Flags().StringVar(&label, "label", "", "what the token is for, as `TEXT` for tokens list")
-	cmd.Flags().Var(&expires, "expires", "end the token after `AGE`, such as 90d or 12h")
-	set.accept(cmd, "state-dir")
-	return cmd
+	rights.add(set, cmd)
+	return set.accept(cmd, flags{"label": &label, "expires": &expires}, "state-dir")
 }
 
 // create creates an account if there are flags for it.
@@ -180,10 +164,9 @@ func newTokensPair(set *settings) *cobra.Command {
 		label  string
 		server = "http://localhost:8765"
 	)
-	cmd := &cobra.Command{
-		Use:   "pair NAME [--role ROLE] [--server URL]",
-		Short: "Pair a phone or another browser with acp-agent serve --page",
-		Args:  takesUser(0),
+	return set.accept(&cobra.Command{
+		Use:  "pair",
+		Args: takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
 			may, err := serve.ParseRole(role)
 			if err != nil {
@@ -205,13 +188,7 @@ func newTokensPair(set *settings) *cobra.Command {
 				link, picture, int(serve.CodeLife.Minutes()))
 			return err
 		},
-	}
-	cmd.Flags().StringVar(&role, "role", role,
-		"let the browser watch, answer, or do everything: `ROLE` is watch, answer or full")
-	cmd.Flags().StringVar(&label, "label", "", "what the browser is, as `TEXT` for tokens list")
-	cmd.Flags().StringVar(&server, "server", server, "the page is at `URL`")
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, flags{"role": &role, "label": &label, "server": &server}, "state-dir")
 }
 
 // checkPageAddress checks that a browser can be paired at an address.
@@ -231,9 +208,8 @@ func checkPageAddress(address string) error {
 func newTokensSet(set *settings) *cobra.Command {
 	var rights rightsFlags
 	cmd := &cobra.Command{
-		Use:   "set NAME [--within DIR...] [--agent NAME]",
-		Short: "Change what a user may use",
-		Args:  takesUser(0),
+		Use:  "set",
+		Args: takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
 				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, " +
@@ -250,9 +226,8 @@ func newTokensSet(set *settings) *cobra.Command {
 			return explainUser(args[0], accounts.Set(a))
 		},
 	}
-	rights.add(cmd)
-	set.accept(cmd, "state-dir")
-	return cmd
+	rights.add(set, cmd)
+	return set.accept(cmd, nil, "state-dir")
 }
 
 // explainUser returns err, or what it means that there is no user with this name.
@@ -283,15 +258,14 @@ type tokenReport struct {
 
 func newTokensList(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "list [--json]",
-		Short: "List the users and their tokens",
-		Args:  noArgs,
+		Use:  "list",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, damaged := reportTokens(set.accounts())
 			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
 				damaged)
 		},
-	}, "state-dir", "json")
+	}, flags{"json": &set.json}, "state-dir")
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
@@ -349,9 +323,8 @@ func timeOrDash(t time.Time) string {
 
 func newTokensRevoke(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "revoke NAME [TOKEN...]",
-		Short: "Remove a user, or single tokens, and end their connections",
-		Args:  takesUser(math.MaxInt - 1),
+		Use:  "revoke",
+		Args: takesUser(math.MaxInt - 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return revokeTokens(set.streams, set.accounts(), args[0], args[1:])
@@ -362,7 +335,7 @@ func newTokensRevoke(set *settings) *cobra.Command {
 			}
 			return explainUser(args[0], err)
 		},
-	}, "state-dir")
+	}, nil, "state-dir")
 }
 
 // revokeTokens removes tokens of a user, all or none.

@@ -46,13 +46,12 @@ func printVersion(s streams) error {
 
 func newVersion(set *settings) *cobra.Command {
 	return set.accept(&cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  noArgs,
+		Use:  "version",
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := ownVersion()
 			return set.print(versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
 				runtime.Version(), v.Commit}, func() error { return printVersion(set.streams) })
 		},
-	}, "json")
+	}, flags{"json": &set.json})
 }

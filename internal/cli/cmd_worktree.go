@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -20,11 +21,8 @@ import (
 
 // newWorktree returns the commands for worktrees of all folders of a session.
 func newWorktree(set *settings) *cobra.Command {
-	return commandGroup(&cobra.Command{
-		Use:   "worktree",
-		Short: "Work on one task in worktrees of several repositories",
-	}, newWorktreeAdd(set), newWorktreeList(set), newWorktreeCommit(set),
-		newWorktreeRemove(set))
+	return commandGroup("worktree", newWorktreeAdd(set), newWorktreeList(set),
+		newWorktreeCommit(set), newWorktreeRemove(set))
 }
 
 // worktrees returns the registry of worktrees.
@@ -41,30 +39,24 @@ func (set *settings) worktreesFor() acp.Worktrees {
 }
 
 func newWorktreeAdd(set *settings) *cobra.Command {
-	var r rootFlags
+	r := rootFlags{cwd: "."}
 	var o worktree.Options
-	cmd := &cobra.Command{
-		Use:   "add NAME [--cwd DIR] [--dir DIR]... [--existing]",
-		Short: "Make worktrees of the folders of a session",
-		Args:  takes(1, 1, "one NAME", ", such as fix-login"),
+	return set.accept(&cobra.Command{
+		Use:  "add",
+		Args: takes(1, 1, "one NAME", ", such as fix-login"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, err := set.makeWorktrees(cmd.Context(), args[0], r, o)
+			made, err := makeWorktrees(cmd.Context(), set, args[0], r, o)
 			if err != nil {
 				return err
 			}
 			return printWorktrees(set.streams, made)
 		},
-	}
-	r.define(cmd)
-	cmd.Flags().BoolVar(&o.Existing, "existing", false,
-		"use branches of this name that exist already")
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, flags{"cwd": &r.cwd, "dir": &r.dirs, "existing": &o.Existing}, "state-dir")
 }
 
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
-func (set *settings) makeWorktrees(
-	ctx context.Context, name string, r rootFlags, o worktree.Options,
+func makeWorktrees(
+	ctx context.Context, set *settings, name string, r rootFlags, o worktree.Options,
 ) (worktree.Set, error) {
 	folders, _, err := set.sessionRoots(r)
 	if err != nil {
@@ -139,20 +131,19 @@ func (t taskReport) merges() (commands []string) {
 }
 
 // printMerges prints the commands that merge branches, if there are any.
-func (set *settings) printMerges(commands []string) error {
+func printMerges(out io.Writer, commands []string) error {
 	if len(commands) == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(set.out, "To merge their branches:\n  %s\n",
+	_, err := fmt.Fprintf(out, "To merge their branches:\n  %s\n",
 		strings.Join(commands, "\n  "))
 	return err
 }
 
 func newWorktreeList(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "list [--json]",
-		Short: "Show the worktrees and the state of the work in them",
-		Args:  noArgs,
+	return set.accept(&cobra.Command{
+		Use:  "list",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := set.worktrees().List()
 			if err != nil {
@@ -169,14 +160,12 @@ func newWorktreeList(set *settings) *cobra.Command {
 				}
 				all = append(all, reportTask(cmd.Context(), task))
 			}
-			return set.print(all, func() error { return set.listWorktrees(all) })
+			return set.print(all, func() error { return printTasks(set, all) })
 		},
-	}
-	set.accept(cmd, "state-dir", "json")
-	return cmd
+	}, flags{"json": &set.json}, "state-dir")
 }
 
-func (set *settings) listWorktrees(all []taskReport) error {
+func printTasks(set *settings, all []taskReport) error {
 	if len(all) == 0 {
 		set.note("there are no worktrees; acp-agent worktree add NAME makes them")
 		return nil
@@ -201,16 +190,15 @@ func (set *settings) listWorktrees(all []taskReport) error {
 	if err := table.Print(); err != nil {
 		return err
 	}
-	return set.printMerges(merges)
+	return printMerges(set.out, merges)
 }
 
 // newWorktreeCommit returns the command that commits the changes in all worktrees of a task.
 func newWorktreeCommit(set *settings) *cobra.Command {
 	var message string
-	cmd := &cobra.Command{
-		Use:   "commit NAME -m TEXT",
-		Short: "Commit what was changed in all worktrees of a task",
-		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
+	return set.accept(&cobra.Command{
+		Use:  "commit",
+		Args: takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if message == "" {
 				return usage.Errorf("worktree commit needs a message: -m TEXT")
@@ -237,17 +225,13 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}
-	cmd.Flags().StringVarP(&message, "message", "m", "", "the message, `TEXT`")
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, flags{"message,m": &message}, "state-dir")
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Remove worktrees if nothing would be lost",
-		Args:  takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
+	return set.accept(&cobra.Command{
+		Use:  "remove",
+		Args: takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			task, err := set.worktrees().Find(args[0])
 			if err != nil {
@@ -263,23 +247,21 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 					"branches", text.Printable(removed.Name))
 			}
 			fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
-			return set.printMerges(merges)
+			return printMerges(set.out, merges)
 		},
-	}
-	set.accept(cmd, "state-dir")
-	return cmd
+	}, nil, "state-dir")
 }
 
 // enterWorktrees makes the worktrees of a name, unless they were made before for the same folders,
 // and returns their folders.
-func (set *settings) enterWorktrees(
-	ctx context.Context, name string, r rootFlags,
+func enterWorktrees(
+	ctx context.Context, set *settings, name string, r rootFlags,
 ) (workspace.Roots, error) {
 	made, err := set.worktrees().Find(name)
 	if errors.Is(err, worktree.ErrNone) {
-		made, err = set.makeWorktrees(ctx, name, r, worktree.Options{})
+		made, err = makeWorktrees(ctx, set, name, r, worktree.Options{})
 	} else if err == nil {
-		err = set.checkWorktrees(made, r)
+		err = checkWorktrees(set, made, r)
 	}
 	if err != nil {
 		return workspace.Roots{}, err
@@ -289,7 +271,7 @@ func (set *settings) enterWorktrees(
 
 // checkWorktrees checks that worktrees were made for the folders that the flags name, and are still
 // there.
-func (set *settings) checkWorktrees(made worktree.Set, r rootFlags) error {
+func checkWorktrees(set *settings, made worktree.Set, r rootFlags) error {
 	folders, _, err := set.sessionRoots(r)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -16,36 +17,35 @@ func completing(cmd *cobra.Command) bool {
 	return cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd
 }
 
-// completeValues lets shells complete the values of flags and arguments.
+// completeValues lets shells complete the values of flags and arguments, and describes them.
 func completeValues(root *cobra.Command, set *settings) {
+	complete := map[string]cobra.CompletionFunc{
+		"cwd": directories, "within": directories, "load": set.completeSessions,
+		"resume": set.completeSessions, "fork": set.completeSessions,
+		"editor": oneOf(setup.EditorNames()...),
+	}
 	for _, s := range set.table() {
-		if s.complete != nil {
-			_ = root.RegisterFlagCompletionFunc(s.flag, s.complete) // fails only for an unknown flag
-		}
+		complete[s.flag] = s.complete
 	}
-	completeSubcommands(root, set)
-}
-
-// completeSubcommands does the same for the flags and arguments of subcommands.
-func completeSubcommands(cmd *cobra.Command, set *settings) {
-	for _, sub := range cmd.Commands() {
-		for flag, complete := range map[string]cobra.CompletionFunc{
-			"cwd": directories, "dir": directories,
-			"within": directories, "load": set.completeSessions, "resume": set.completeSessions,
-			"fork": set.completeSessions, "editor": oneOf(setup.EditorNames()...),
-		} {
-			if sub.Flags().Lookup(flag) != nil {
-				_ = sub.RegisterFlagCompletionFunc(flag, complete) // or it has one
+	var add func(*cobra.Command)
+	add = func(cmd *cobra.Command) {
+		describe(cmd)
+		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+			if f := complete[flag.Name]; f != nil {
+				_ = cmd.RegisterFlagCompletionFunc(flag.Name, f) // or it has one
 			}
+		})
+		if cmd.Name() == "transfer" {
+			_ = cmd.RegisterFlagCompletionFunc("to", set.completeAgents)
 		}
-		if sub.Name() == "transfer" {
-			_ = sub.RegisterFlagCompletionFunc("to", set.completeAgents)
+		if cmd.ValidArgsFunction == nil && cmd.HasParent() && !cmd.HasSubCommands() {
+			cmd.ValidArgsFunction = cobra.NoFileCompletions
 		}
-		if sub.ValidArgsFunction == nil && !sub.HasSubCommands() {
-			sub.ValidArgsFunction = cobra.NoFileCompletions
+		for _, sub := range cmd.Commands() {
+			add(sub)
 		}
-		completeSubcommands(sub, set)
 	}
+	add(root)
 }
 
 // oneOf offers words.

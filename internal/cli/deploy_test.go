@@ -19,7 +19,7 @@ func TestDeploymentsUseFlagsOfServe(t *testing.T) {
 	files, err := filepath.Glob("../../docs/operating/deploy/*")
 	require.NoError(t, err)
 	require.Len(t, files, 6)
-	root := newRoot(streams{})
+	root := newCommands(streams{})
 	serve, _, err := root.Find([]string{"serve"})
 	require.NoError(t, err)
 	for _, name := range files {

@@ -107,7 +107,7 @@ func TestDocsUseCommandsAndFlagsThatExist(t *testing.T) {
 				if end >= 0 {
 					words = words[:end]
 				}
-				command, rest, err := newRoot(streams{}).Find(words)
+				command, rest, err := newCommands(streams{}).Find(words)
 				require.NoError(t, err, "%s: %s", name, code)
 				require.False(t, command.HasSubCommands() && len(rest) > 0, "%s: %s", name, code)
 				for _, f := range commandFlag.FindAllStringSubmatch(own, -1) {

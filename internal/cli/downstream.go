@@ -229,7 +229,7 @@ func (d downstream) name() string {
 
 // explainAdapter returns err, or what to do if the command that failed with it is that of an agent
 // that speaks ACP only with another program.
-func (set *settings) explainAdapter(err error, command []string) error {
+func explainAdapter(set *settings, err error, command []string) error {
 	if err == nil || len(command) == 0 {
 		return err
 	}

@@ -101,7 +101,7 @@ func (f *appendFile) err() error {
 func (f *appendFile) close() { _ = f.file.Close() }
 
 // warnAboutFiles logs the warnings about files, or prints them where nothing is logged.
-func (set *settings) warnAboutFiles(stderr io.Writer, logger *slog.Logger) {
+func warnAboutFiles(set *settings, stderr io.Writer, logger *slog.Logger) {
 	for _, w := range set.fileWarnings() {
 		if set.isQuiet(stderr) {
 			streams{err: stderr}.note("%s (%s)", w.text, w.path)

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -89,13 +87,6 @@ func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
 type rootFlags struct {
 	cwd  string
 	dirs []string
-}
-
-// define adds the flags to cmd.
-func (r *rootFlags) define(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.cwd, "cwd", ".", "use `DIR` as the session's working directory")
-	cmd.Flags().Var((*listValue)(&r.dirs), "dir",
-		"add the folder `DIR`; can be repeated")
 }
 
 // roots returns the root set, with absolute paths.

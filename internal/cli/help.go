@@ -9,11 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/config/setup"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 )
 
-// helpTexts has a file for each command that needs more words than its name, such as
-// help/sessions-list.txt: what it does and, after the line "Examples:", how it is called.
+// helpTexts has a file for each command, such as help/sessions-list.txt: how it is called, what it
+// does in a line and then in more words and, after the lines "Flags:" and "Examples:", these. The
+// file of a command describes flags of its subcommands, too.
 //
 //go:embed help
 var helpTexts embed.FS
@@ -30,20 +33,41 @@ var overview = [...]struct {
 	{"The program", []string{"acp", "completion", "version"}},
 }
 
-// addHelp gives cmd the texts of its file.
-func addHelp(cmd *cobra.Command) {
+// readHelp returns the parts of the file of a command, none for the commands of cobra.
+func readHelp(cmd *cobra.Command) (about, flags, examples string) {
 	name := strings.TrimPrefix(words(cmd), "acp ") // acp-agent acp has a command of acp-agent
-	file := "help/" + strings.ReplaceAll(name, " ", "-") + ".txt"
-	if text, err := helpTexts.ReadFile(file); err == nil {
-		long, examples, _ := strings.Cut("\n"+string(text), "\nExamples:\n")
-		cmd.Long, cmd.Example = strings.TrimSpace(long), strings.TrimSuffix(examples, "\n")
+	text, _ := helpTexts.ReadFile("help/" + strings.ReplaceAll(name, " ", "-") + ".txt")
+	about, examples, _ = strings.Cut("\n"+string(text), "\nExamples:\n")
+	about, flags, _ = strings.Cut(about, "\nFlags:\n")
+	return strings.TrimSpace(about), flags, strings.TrimSuffix(examples, "\n")
+}
+
+// describe gives cmd and its flags the texts of its file. It is called when somebody asks for them:
+// an editor that starts the program does not wait for it.
+func describe(cmd *cobra.Command) {
+	if about, _, examples := readHelp(cmd); about != "" {
+		cmd.Use, about, _ = strings.Cut(about, "\n")
+		cmd.Short, about, _ = strings.Cut(about, "\n")
+		cmd.Long, cmd.Example = strings.TrimSpace(about), examples
+	}
+	stateDir, _ := defaultStateDir() // none if it cannot be determined
+	filled := strings.NewReplacer("\n      ", " ", "{state-dir}", fromHome(stateDir),
+		"{config}", fromHome(config.DefaultPath()),
+		"{editors}", strings.Join(setup.EditorNames(), ", "))
+	for of := cmd; of != nil; of = of.Parent() {
+		_, flags, _ := readHelp(of)
+		for line := range strings.Lines(filled.Replace(flags)) {
+			name, text, _ := strings.Cut(strings.TrimPrefix(line, "  --"), "  ")
+			if flag := cmd.Flag(name); flag != nil && flag.Usage == "" {
+				flag.Usage = strings.TrimSpace(text)
+			}
+		}
 	}
 }
 
-// printHelp prints the help of a command. It reads its text when somebody asks for help: an editor
-// that starts the program does not wait for it.
+// printHelp prints the help of a command.
 func printHelp(cmd *cobra.Command) error {
-	addHelp(cmd)
+	describe(cmd)
 	_, err := fmt.Fprint(cmd.OutOrStdout(),
 		terminal.Flow(cmp.Or(cmd.Long, cmd.Short)+"\n\n", usageWidth(cmd)))
 	return cmp.Or(err, printUsage(cmd))
@@ -75,7 +99,7 @@ func printUsage(cmd *cobra.Command) error {
 	list := func(title string, commands []*cobra.Command) {
 		fmt.Fprintf(&b, "\n%s:\n", title)
 		for _, sub := range commands {
-			if sub.IsAvailableCommand() {
+			if describe(sub); sub.IsAvailableCommand() {
 				fmt.Fprintf(&b, "  %-11s  %s\n", sub.Name(), sub.Short)
 			}
 		}

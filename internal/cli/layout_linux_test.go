@@ -85,7 +85,7 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 			every(sub)
 		}
 	}
-	root := newRoot(streams{})
+	root := newCommands(streams{})
 	root.InitDefaultCompletionCmd("bash")
 	every(root)
 }

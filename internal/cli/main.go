@@ -1,7 +1,7 @@
 // Package cli is the command line of acp-agent. A command has a file, cmd_NAME.go, with its flags
-// and a call of the package that does the work, and its help in help/NAME.txt. The list of commands
-// is in root.go, and that of settings in settings_table.go. An editor that starts the program is
-// served in cmd_acp.go, by what downstream.go chooses.
+// and a call of the package that does the work. What people read about it and its flags is in
+// help/NAME.txt. The list of commands is in root.go, and that of settings in settings_table.go. An
+// editor that starts the program is served in cmd_acp.go, by what downstream.go chooses.
 package cli
 
 import (
@@ -40,7 +40,10 @@ func run(ctx context.Context, args []string, s streams) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	boundGarbage()
 	findHome()
-	root := newRoot(s)
+	root, set := newRoot(s)
+	if i := skipFlags(root, args); i < len(args) && args[i] != "--" {
+		addCommands(root, set) // which would delay the answer to an editor
+	}
 	separated, doubts := separateAgentArgs(root, args)
 	root.SetArgs(separated)
 	for _, doubt := range doubts {

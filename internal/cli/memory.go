@@ -14,7 +14,8 @@ import (
 // program has been idle for a few seconds. GOMEMLIMIT takes precedence.
 func boundGarbage() {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
-		new(garbage).collected()
+		debug.SetMemoryLimit(memoryLimit)
+		new(garbage).awaitNext()
 	}
 }
 
@@ -50,7 +51,12 @@ func (g *garbage) collected() {
 	default:
 		g.idle.Reset(idleTime)
 	}
-	// The runtime announces a collection only by the finalizer or cleanup of an object.
+	g.awaitNext()
+}
+
+// awaitNext calls collected after the next collection. The runtime announces one only by the
+// finalizer or cleanup of an object.
+func (g *garbage) awaitNext() {
 	runtime.AddCleanup(&struct{ next *garbage }{}, (*garbage).collected, g)
 }
 

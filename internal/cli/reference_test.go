@@ -40,7 +40,7 @@ func TestReference(t *testing.T) {
 
 // commandTable returns a table in Markdown of all commands with their own flags.
 func commandTable() string {
-	root := newRoot(streams{})
+	root := newCommands(streams{})
 	var b strings.Builder
 	b.WriteString("| command | purpose | further flags |\n|---|---|---|\n")
 	var add func(*cobra.Command)
@@ -53,7 +53,8 @@ func commandTable() string {
 		var flags []string
 		c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			switch {
-			case f.Hidden, root.Flags().Lookup(f.Name) == f, strings.Contains(usage, "--"+f.Name):
+			case f.Hidden, isSameAs(root.Flags().Lookup(f.Name), f),
+				strings.Contains(usage, "--"+f.Name):
 			default:
 				flags = append(flags, "`"+flagWithValue(f)+"`")
 			}
@@ -68,9 +69,11 @@ func commandTable() string {
 	return strings.TrimSpace(b.String())
 }
 
+func isSameAs(setting, f *pflag.Flag) bool { return setting != nil && setting.Usage == f.Usage }
+
 // settingTable returns a table in Markdown of the flags that are also settings.
 func settingTable() string {
-	root := newRoot(streams{})
+	root := newCommands(streams{})
 	var b strings.Builder
 	b.WriteString("| flag | environment | in the file | |\n|---|---|---|---|\n")
 	row := func(f *pflag.Flag, variable, key string) {

@@ -10,19 +10,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// newRoot returns the whole command line. Without a subcommand the program serves an editor.
-func newRoot(s streams) *cobra.Command {
+// newRoot returns the command line without its commands, and its settings. Without a command the
+// program serves an editor.
+func newRoot(s streams) (*cobra.Command, *settings) {
 	set := newSettings(s)
 	// Cobra's own version flag would link its templates, which make the program a fifth larger.
 	var showVersion bool
 	root := &cobra.Command{
-		Use:           "acp-agent [flags] [-- COMMAND ARGS...]",
-		Short:         "Sessions with several folders for ACP agents",
+		Use:           "acp-agent",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          downstreamArgs,
@@ -52,17 +51,20 @@ func newRoot(s streams) *cobra.Command {
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { _ = printHelp(cmd) })
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(explainFlagError)
-	root.PersistentFlags().StringVar(&set.configPath, "config", "",
-		"read settings from `FILE` (default "+fromHome(config.DefaultPath())+")")
+	define(root.PersistentFlags(), "config", &set.configPath)
+	define(root.Flags(), "version,v", &showVersion)
 	root.Flags().AddFlagSet(set.flags)
-	root.Flags().BoolVarP(&showVersion, "version", "v", false, "print the version")
+	return root, set
+}
+
+// addCommands adds the commands.
+func addCommands(root *cobra.Command, set *settings) {
 	root.AddCommand(newRun(set), newSessions(set), newAgents(set),
 		newModels(set), newWorktree(set), newDiff(set), newDiscover(set), newMCP(set),
 		newMCPRelay(set), newPermissions(set), newSandbox(set), newServe(set),
 		newConnect(set), newTokens(set), newInspect(set), newDoctor(set),
 		newSetup(set), newConform(set), newVersion(set), newACP(set))
 	rejectUnknownArgs(root)
-	return root
 }
 
 // downstreamArgs accepts only arguments after "--".
@@ -88,28 +90,37 @@ func downstreamArgs(cmd *cobra.Command, args []string) error {
 // those that may have been meant for acp-agent.
 func separateAgentArgs(root *cobra.Command, args []string) (separated, doubts []string) {
 	root.InitDefaultHelpFlag()
-	behindAgent, behindACP := false, false
+	i := skipFlags(root, args)
+	if i < len(args) && args[i] == "acp" {
+		i += 1 + skipFlags(root, args[i+1:])
+	}
+	isAgent := func(arg string) bool {
+		name, _, _ := strings.Cut(arg, "=")
+		return name == "--agent"
+	}
+	if i == len(args) || args[i] == "--" || args[i] == "run" || isLike(root, args[i]) ||
+		!slices.ContainsFunc(args[:i], isAgent) {
+		return args, nil
+	}
+	doubts = slices.DeleteFunc(slices.Clone(args[i:]), func(arg string) bool {
+		return !isLike(root, arg)
+	})
+	return slices.Insert(slices.Clone(args), i, "--"), doubts
+}
+
+// skipFlags returns the index of the first argument that is neither a flag of the root command nor
+// the value of one.
+func skipFlags(root *cobra.Command, args []string) int {
 	for i := 0; i < len(args); i++ {
-		switch flag, hasValue := findFlag(root, args[i]); {
-		case args[i] == "--":
-			return args, nil
-		case flag != nil:
-			behindAgent = behindAgent || flag.Name == "agent"
-			if !hasValue && flag.NoOptDefVal == "" {
-				i++ // the next argument is its value
-			}
-		case args[i] == "acp" && !behindACP:
-			behindACP = true
-		case !behindAgent, args[i] == "run", isLike(root, args[i]):
-			return args, nil // which is refused
-		default:
-			doubts = slices.DeleteFunc(slices.Clone(args[i:]), func(arg string) bool {
-				return !isLike(root, arg)
-			})
-			return slices.Insert(slices.Clone(args), i, "--"), doubts
+		flag, hasValue := findFlag(root, args[i])
+		if flag == nil {
+			return i
+		}
+		if !hasValue && flag.NoOptDefVal == "" {
+			i++ // the next argument is its value
 		}
 	}
-	return args, nil
+	return len(args)
 }
 
 // flagNames returns the flags of cmd for [text.Meant].

@@ -48,32 +48,15 @@ type settings struct {
 	keepDirs   bool
 
 	// flags has the flags of the table. Commands share those that they accept.
-	flags      *pflag.FlagSet
-	configPath string // --config
-	logJSON    bool   // --log-json of serve
-	logAsked   bool   // a level of the log was chosen
-	// shared has the flags that several commands have and that are no settings.
-	shared      *pflag.FlagSet
-	json        bool  // --json
-	invalid     error // why the settings cannot be used, or nil
+	flags       *pflag.FlagSet
+	configPath  string // --config
+	logJSON     bool   // --log-json of serve
+	logAsked    bool   // a level of the log was chosen
+	json        bool   // --json
+	invalid     error  // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
 	config      config.Config
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
-}
-
-// accept adds the flags of these settings, or shared flags, to cmd, and returns it.
-func (set *settings) accept(cmd *cobra.Command, flags ...string) *cobra.Command {
-	for _, name := range flags {
-		cmd.Flags().AddFlag(cmp.Or(set.flags.Lookup(name), set.shared.Lookup(name)))
-	}
-	return cmd
-}
-
-// acceptAs adds the flag of a setting to cmd with another help text.
-func (set *settings) acceptAs(cmd *cobra.Command, name, help string) {
-	flag := *set.flags.Lookup(name)
-	flag.Usage = help
-	cmd.Flags().AddFlag(&flag)
 }
 
 // print prints v with --json, and calls people without.
@@ -85,7 +68,7 @@ func (set *settings) print(v any, people func() error) error {
 }
 
 // tolerate adds the flags of the other settings to cmd without showing them.
-func (set *settings) tolerate(cmd *cobra.Command) {
+func tolerate(set *settings, cmd *cobra.Command) {
 	set.flags.VisitAll(func(f *pflag.Flag) {
 		if cmd.Flags().Lookup(f.Name) == nil {
 			hidden := *f
@@ -268,7 +251,7 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 	case set.isQuiet(stderr):
 		logger = slog.New(slog.DiscardHandler)
 	}
-	set.warnAboutFiles(stderr, logger)
+	warnAboutFiles(set, stderr, logger)
 	return logger, closeFile, nil
 }
 

@@ -93,7 +93,7 @@ func TestNoStateDirectory(t *testing.T) {
 		"completion bash":           "bash completion",
 	} {
 		var out bytes.Buffer
-		root := newRoot(streams{in: strings.NewReader(""), out: &out, err: &out})
+		root := newCommands(streams{in: strings.NewReader(""), out: &out, err: &out})
 		root.SetArgs(append(strings.Fields(line), "--config=config.json"))
 		if err := root.ExecuteContext(t.Context()); err != nil {
 			fmt.Fprintln(&out, err)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -12,110 +13,35 @@ import (
 // setting is a flag of the program, and the other places where it can be set.
 type setting struct {
 	flag     string
-	variable string // the environment variable, or ""
-	key      string // the key in the configuration file, or ""
-	to       any    // what it sets: see define
-	help     string
+	variable string               // the environment variable, or ""
+	key      string               // the key in the configuration file, or ""
+	to       any                  // what it sets: see define
 	complete cobra.CompletionFunc // what a shell offers as its value, nil for files
 }
 
 // table returns all settings. The flags, [settings.load] and the completion are made from it, and
 // so is a table in docs/reference.md.
 func (set *settings) table() []setting {
-	usual, _ := defaultStateDir() // none if it cannot be determined
 	return []setting{
-		{
-			flag: "agent", key: "agent", to: &set.agent, complete: set.completeAgents,
-			help: "run the known agent `NAME` behind acp-agent; see acp-agent agents",
-		},
-		{
-			flag: "model", key: "model", to: &set.model, complete: set.completeModels,
-			help: "answer with the configured model `NAME`; see acp-agent models",
-		},
-		{
-			flag: "sandbox", to: &set.sandbox, complete: oneOf("off", "write", "strict"),
-			help: "restrict which files the agent, and what it starts, can use: `MODE` is off, " +
-				"write or strict; see acp-agent agents --help",
-		},
-		{
-			flag: "dir", variable: dirsVariable, to: (*listValue)(&set.dirs), complete: directories,
-			help: "add the folder `DIR` to sessions whose editor names none; relative to the " +
-				"session's working directory; can be repeated",
-		},
-		{
-			flag: "read-dir", to: (*listValue)(&set.readDirs), complete: directories,
-			help: "add the folder `DIR` like --dir, but read-only, even if an editor names it",
-		},
-		{
-			flag: "keep-dirs", variable: "ACP_AGENT_KEEP_DIRS", key: "whenOmitted", to: &set.keepDirs,
-			help: "when an editor loads or copies a session without naming folders, keep those " +
-				"that it had",
-		},
-		{
-			flag: "state-dir", variable: "ACP_AGENT_STATE_DIR", key: "stateDir", to: &set.stateDir,
-			complete: directories,
-			help:     "keep sessions in `DIR` (default " + fromHome(usual) + ")",
-		},
-		{
-			flag: "store", variable: storeVariable, key: "store", to: &set.store,
-			help: "keep sessions in the PostgreSQL database at `URL`, such as " +
-				"postgres://USER@HOST/DATABASE; set ACP_AGENT_STORE instead if it has a password " +
-				"(default a file in the directory of --state-dir)",
-		},
-		{
-			flag: "log-level", variable: "ACP_AGENT_LOG_LEVEL", key: "logLevel",
-			to: levelValue{&set.logLevel}, complete: oneOf("debug", "info", "warn", "error"),
-			help: "log messages of `LEVEL` and above: debug, info, warn or error",
-		},
-		{
-			flag: "log-file", variable: "ACP_AGENT_LOG_FILE", key: "logFile", to: &set.logFile,
-			help: "append the log to `FILE` instead of writing it to standard error",
-		},
-		{
-			flag: "trace", variable: "ACP_AGENT_TRACE", key: "trace", to: &set.trace,
-			help: "append every message to `FILE`, with its time and direction; env, headers and " +
-				"secrets in URLs are masked",
-		},
-		{
-			flag: "max-line", variable: "ACP_AGENT_MAX_LINE", key: "maxLine",
-			to: intValue{&set.maxLine, 1}, complete: cobra.NoFileCompletions,
-			help: "reject messages longer than `BYTES`",
-		},
-		{
-			flag: "mounts", variable: "ACP_AGENT_MOUNTS", key: "mounts", to: &set.mounts,
-			complete: oneOf("none", "existing", "any"),
-			help: "`POLICY` says which file systems mounted below a folder belong to it: none, " +
-				"existing (those mounted when the session opened) or any",
-		},
-		{
-			flag: "replay-rate", variable: "ACP_AGENT_REPLAY_RATE", key: "replayRate",
-			to: intValue{&set.replayRate, -1}, complete: cobra.NoFileCompletions,
-			help: "replay at most `N` updates per second when a session is loaded (-1 for no " +
-				"limit; default 6000, or no limit for editors that are known to keep up)",
-		},
-		{
-			flag: "allow", to: (*listValue)(&set.allow), complete: oneOf("read"),
-			help: "let the agent do what `RULE` says without asking you, such as read, \"edit " +
-				"docs/**\" or \"run go test ...\"; can be repeated; see acp-agent permissions",
-		},
-		{
-			flag: "permissions", to: &set.rules,
-			help: "use only the rules about permissions in `FILE`",
-		},
-	}
-}
-
-// define adds the flag to f.
-func (s setting) define(f *pflag.FlagSet) {
-	switch to := s.to.(type) {
-	case *string:
-		f.StringVar(to, s.flag, *to, s.help)
-	case *bool:
-		f.BoolVar(to, s.flag, *to, s.help)
-	case *workspace.Mounts:
-		f.TextVar(to, s.flag, *to, s.help)
-	case pflag.Value:
-		f.Var(to, s.flag, s.help)
+		{"agent", "", "agent", &set.agent, set.completeAgents},
+		{"model", "", "model", &set.model, set.completeModels},
+		{"sandbox", "", "", &set.sandbox, oneOf("off", "write", "strict")},
+		{"dir", dirsVariable, "", &set.dirs, directories},
+		{"read-dir", "", "", &set.readDirs, directories},
+		{"keep-dirs", "ACP_AGENT_KEEP_DIRS", "whenOmitted", &set.keepDirs, nil},
+		{"state-dir", "ACP_AGENT_STATE_DIR", "stateDir", &set.stateDir, directories},
+		{"store", storeVariable, "store", &set.store, nil},
+		{"log-level", "ACP_AGENT_LOG_LEVEL", "logLevel", levelValue{&set.logLevel},
+			oneOf("debug", "info", "warn", "error")},
+		{"log-file", "ACP_AGENT_LOG_FILE", "logFile", &set.logFile, nil},
+		{"trace", "ACP_AGENT_TRACE", "trace", &set.trace, nil},
+		{"max-line", "ACP_AGENT_MAX_LINE", "maxLine", intValue{&set.maxLine, 1},
+			cobra.NoFileCompletions},
+		{"mounts", "ACP_AGENT_MOUNTS", "mounts", &set.mounts, oneOf("none", "existing", "any")},
+		{"replay-rate", "ACP_AGENT_REPLAY_RATE", "replayRate", intValue{&set.replayRate, -1},
+			cobra.NoFileCompletions},
+		{"allow", "", "", &set.allow, oneOf("read")},
+		{"permissions", "", "", &set.rules, nil},
 	}
 }
 
@@ -127,11 +53,42 @@ func newSettings(s streams) *settings {
 		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	for _, s := range set.table() {
-		s.define(set.flags)
+		define(set.flags, s.flag, s.to)
 	}
-	set.shared = pflag.NewFlagSet("shared", pflag.ContinueOnError)
-	set.shared.BoolVar(&set.json, "json", false, "print JSON")
-	set.shared.StringVar(&set.user, "user", "",
-		"the sessions of `NAME`, a user of acp-agent serve, instead of your own")
 	return set
+}
+
+// flags are the flags of a command by their names, behind which a letter may follow, with what they
+// set: see define. The help file of the command describes them.
+type flags map[string]any
+
+// define adds a flag that sets what to points to, which has the default.
+func define(f *pflag.FlagSet, name string, to any) {
+	name, letter, _ := strings.Cut(name, ",")
+	switch to := to.(type) {
+	case *string:
+		f.StringVarP(to, name, letter, *to, "")
+	case *bool:
+		f.BoolVarP(to, name, letter, *to, "")
+	case *[]string:
+		f.VarP((*listValue)(to), name, letter, "")
+	case *workspace.Mounts:
+		f.TextVarP(to, name, letter, *to, "")
+	case func(string) error:
+		f.FuncP(name, letter, "", to)
+	default:
+		f.VarP(to.(pflag.Value), name, letter, "")
+	}
+}
+
+// accept adds flags to cmd, its own and those of settings, and returns it.
+func (set *settings) accept(cmd *cobra.Command, own flags, settings ...string) *cobra.Command {
+	for name, to := range own {
+		define(cmd.Flags(), name, to)
+	}
+	for _, name := range settings {
+		flag := *set.flags.Lookup(name) // which cmd may describe in another way
+		cmd.Flags().AddFlag(&flag)
+	}
+	return cmd
 }

@@ -50,6 +50,7 @@ func takes(least, most int, what, hint string) cobra.PositionalArgs {
 		case len(args) < least || slices.Contains(args, ""):
 			return usage.Errorf("%s needs %s%s", words(cmd), what, hint)
 		case len(args) > most:
+			describe(cmd)
 			return usage.Errorf("%s takes only %s (got %q as well); usage: %s", words(cmd), what,
 				args[most], cmd.UseLine())
 		}
@@ -72,9 +73,15 @@ func exclusive(cmd *cobra.Command, flags ...string) error {
 	return nil
 }
 
-// commandGroup makes cmd, which has subcommands, print its help and reject unknown subcommands.
-func commandGroup(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
+// commandGroup returns a command with subcommands.
+func commandGroup(name string, subcommands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: name}
 	cmd.AddCommand(subcommands...)
+	return showsHelp(cmd)
+}
+
+// showsHelp makes cmd, which has subcommands, print its help and reject unknown subcommands.
+func showsHelp(cmd *cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -145,6 +152,7 @@ func addOtherWords(names map[string]string) {
 
 // explainFlagError is [cobra.Command.FlagErrorFunc].
 func explainFlagError(cmd *cobra.Command, err error) error {
+	describe(cmd)
 	meant := ""
 	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok &&
 		wrong.GetFlag().Value.Type() == "bool" {
@@ -195,7 +203,7 @@ func rejectUnknownArgs(root *cobra.Command) {
 	}
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Short = "Print a completion script for a shell"
-	commandGroup(completion)
+	showsHelp(completion)
 	for _, shell := range completion.Commands() {
 		shell.Args = noArgs
 	}
