@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -203,7 +202,6 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: set.completeConsents,
 		RunE: func(_ *cobra.Command, names []string) error {
 			var found []consent.Consent
 			var err error
@@ -230,22 +228,4 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			return nil
 		},
 	}, flags{"dir": &roots, "all": &all}, "state-dir")
-}
-
-// completeConsents offers the consents that begin with prefix and are not among args.
-func (s *storeSettings) completeConsents(
-	_ *cobra.Command, args []string, prefix string,
-) ([]string, cobra.ShellCompDirective) {
-	all, err := s.consents().List()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	var offered []string
-	for _, one := range all {
-		if name := one.ID.Short(); strings.HasPrefix(name, prefix) && !slices.Contains(args, name) {
-			offered = append(offered, cobra.CompletionWithDesc(name,
-				allows(one)+" in "+text.Printable(one.Root.String())))
-		}
-	}
-	return offered, cobra.ShellCompDirectiveNoFileComp
 }

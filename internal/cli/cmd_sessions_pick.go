@@ -89,22 +89,11 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 // Obstacle implements [terminal.Session].
 func (p pickedSession) Obstacle() string { return obstacleOf(p.set, p.one) }
 
-// Models implements [terminal.Session].
-func (p pickedSession) Models() []string {
-	if p.one.Agent.Kind != model.Kind || p.set.soleModel() != "" {
-		return nil
-	}
-	return p.set.config.ModelIDs()
-}
-
 // Chat implements [terminal.Session]. What is configured to answer does not matter.
-func (p pickedSession) Chat(ctx context.Context, fork bool, model string) error {
+func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 	flags := []string{"--agent", ""}
 	if own, _ := p.set.agentArguments(p.one.Agent); own != nil {
 		flags = own
-	}
-	if model != "" {
-		flags[1] = model
 	}
 	if err := p.set.flags.Set(strings.TrimPrefix(flags[0], "--"), flags[1]); err != nil {
 		return err
@@ -124,8 +113,13 @@ func obstacleOf(set *settings, one sessionstore.Session) string {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}
-	if one.Agent.Kind == model.Kind && len(set.config.Models) == 0 {
+	switch {
+	case one.Agent.Kind != model.Kind:
+	case len(set.config.Models) == 0:
 		return errNoModel.Error()
+	case set.soleModel() == "":
+		return "several models are configured; name one: " +
+			set.continueLine(one, string(one.ID), "PROMPT")
 	}
 	for _, dir := range one.Keys.Roots.All() {
 		if path := dir.String(); !namedfile.IsDir(path) {

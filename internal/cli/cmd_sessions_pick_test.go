@@ -67,13 +67,13 @@ func TestModelOfASession(t *testing.T) {
 		set.continueLine(one, "s", "PROMPT"))
 }
 
-// With several models the user chooses one.
+// With several models the picker says how to choose one.
 func TestModelsOfAPickedSession(t *testing.T) {
 	set := newSettings(streams{})
 	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
-	picked := pickedSession{pickedSessions{set: set}, one}
-	require.Equal(t, []string{"a", "b"}, picked.Models())
+	require.Equal(t, "several models are configured; name one: "+
+		"acp-agent run --model NAME --resume s PROMPT", obstacleOf(set, one))
 	set.config.Model = "b"
-	require.Empty(t, picked.Models())
+	require.Empty(t, obstacleOf(set, one))
 }

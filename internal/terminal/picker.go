@@ -31,10 +31,8 @@ type Session interface {
 	Delete(ctx context.Context) error
 	// Obstacle says why the session cannot be continued, and what to do, or returns "".
 	Obstacle() string
-	// Models returns the models of which the user must choose one, none if the model is known.
-	Models() []string
-	// Chat continues the session, or a copy, with a model if the user had to choose one.
-	Chat(ctx context.Context, fork bool, model string) error
+	// Chat continues the session, or a copy.
+	Chat(ctx context.Context, fork bool) error
 }
 
 // Row is a session as a picker shows it. All texts are printable.
@@ -244,39 +242,16 @@ func (p *picker) act(ctx context.Context, key string, row Row) error {
 	return nil
 }
 
-// talk continues a session, once the user has chosen a model if there are several. Then the picker
-// ends.
+// talk shows a session and continues it, if it can be continued. Then the picker ends.
 func (p *picker) talk(ctx context.Context, session Session, fork bool) error {
 	if p.notice = session.Obstacle(); p.notice != "" {
 		return nil
 	}
-	models := session.Models()
-	if len(models) == 0 {
-		return p.talkTo(ctx, session, fork, "")
-	}
-	p.ask = &pickerQuestion{
-		text: "Which model (" + strings.Join(models, ", ") + ")? ", isLine: true,
-		answered: func(ctx context.Context, name string) error {
-			switch {
-			case name == "":
-				return nil
-			case !slices.Contains(models, name):
-				p.notice = "there is no model " + text.Name(name)
-				return nil
-			}
-			return p.talkTo(ctx, session, fork, name)
-		},
-	}
-	return nil
-}
-
-// talkTo shows a session and continues it with a model, "" if there is no choice.
-func (p *picker) talkTo(ctx context.Context, session Session, fork bool, model string) error {
 	err := p.outside(func() error {
 		if err := p.show(ctx, session); err != nil && !errors.Is(err, errStopped) {
 			return err
 		}
-		return session.Chat(ctx, fork, model)
+		return session.Chat(ctx, fork)
 	})
 	return cmp.Or(err, errPicked)
 }

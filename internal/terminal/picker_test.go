@@ -47,23 +47,6 @@ func TestTypedText(t *testing.T) {
 	require.Equal(t, strings.Repeat("日", 333), lineOf(strings.Repeat("日", 400)))
 }
 
-// asking is a session whose model must be chosen.
-type asking struct{ Session }
-
-func (asking) Obstacle() string { return "" }
-func (asking) Models() []string { return []string{"a", "b"} }
-
-// With several models the picker asks for one.
-func TestPickerAsksForAModel(t *testing.T) {
-	p := &picker{}
-	require.NoError(t, p.talk(t.Context(), asking{}, false))
-	require.Equal(t, "Which model (a, b)? ", p.ask.text)
-	require.NoError(t, p.ask.answered(t.Context(), ""))
-	require.Empty(t, p.notice)
-	require.NoError(t, p.ask.answered(t.Context(), "c"))
-	require.Equal(t, "there is no model c", p.notice)
-}
-
 // What does not fit is wrapped: a notice keeps its beginning, and a question its end.
 func TestBottomOfThePage(t *testing.T) {
 	p := &picker{notice: "one two three"}
