@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/cli/registry"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -56,19 +55,6 @@ func printAgents(s streams, reports []inventory.Agent) error {
 		"agent that is found here, put the agent's absolute path into the configuration file: "+
 		"see acp-agent agents --help.",
 		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
-}
-
-// registryFile is the name of the list of agents in the state directory.
-const registryFile = "registry.json"
-
-// registry returns the agents of the registry, none if there is no list, and why others are left
-// out.
-func (s *storeSettings) registry() (registry.Registry, []error, error) {
-	dir, err := s.stateDirectory()
-	if err != nil {
-		return nil, nil, err
-	}
-	return registry.Read(filepath.Join(dir, registryFile))
 }
 
 // agents returns the profiles of all agents that --agent accepts: first those that are known or

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,33 +71,6 @@ func changesOf(ctx context.Context, set *settings, name string) (all []changes.F
 		return err
 	})
 	return all, err
-}
-
-// snapshots returns what folders of sessions had before.
-func (s *storeSettings) snapshots() worktree.Snapshots {
-	return worktree.NewSnapshots(s.snapshotDir())
-}
-
-// snapshotDir returns the directory for snapshots of the sessions in the configured store.
-func (s *storeSettings) snapshotDir() string {
-	dir, name := s.dir(), "sessions"
-	if dir == "" {
-		return ""
-	}
-	if address, err := url.Parse(s.store); err == nil && s.store != "" {
-		name = url.PathEscape(address.Host + address.Path)
-	}
-	return filepath.Join(dir, "snapshots", name)
-}
-
-// deleteSession deletes a session and its snapshots.
-func (s *storeSettings) deleteSession(
-	store sessionstore.Store, ctx context.Context, id sessionstore.ID,
-) error {
-	if err := store.Delete(ctx, id); err != nil {
-		return err
-	}
-	return s.snapshots().Remove(string(id))
 }
 
 // printFolder prints the files of a folder below its name.

@@ -9,12 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -38,38 +36,6 @@ func newPermissions(set *settings) *cobra.Command {
 	}
 	return cmd
 }
-
-// consentDir returns the directory of consents in the state directory, "" without one.
-func consentDir(state string) string {
-	if state == "" {
-		return ""
-	}
-	return filepath.Join(state, "mcp-allowed")
-}
-
-// mcpPolicy returns the policy for the MCP server called name.
-func (set *settings) mcpPolicy(name string) mcp.Policy {
-	p := set.config.MCPPolicy(name)
-	p.Sandbox = set.complete(p.Sandbox)
-	return p
-}
-
-// complete returns a sandbox with what is the same for all of this program.
-func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
-	s.Helper = set.sandboxer()
-	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
-	s.Records = consentDir(set.dir())
-	standard, _ := defaultStateDir() // none if it cannot be determined
-	for _, dir := range []string{set.dir(), standard} {
-		if dir != "" && !slices.Contains(s.Hidden, dir) {
-			s.Hidden = append(s.Hidden, dir)
-		}
-	}
-	return s
-}
-
-// consents returns what the user has always allowed.
-func (s *storeSettings) consents() *consent.Store { return consent.NewStore(consentDir(s.dir())) }
 
 // consentsOf returns the consents for these roots, or all if there are no roots. Roots that no
 // longer exist have no real path, so they are also compared by spelling.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -26,10 +25,6 @@ import (
 func newTokens(set *settings) *cobra.Command {
 	return commandGroup("tokens", newTokensAdd(set), newTokensPair(set), newTokensSet(set),
 		newTokensList(set), newTokensRevoke(set))
-}
-
-func (s *storeSettings) accounts() *serve.Accounts {
-	return serve.NewAccounts(filepath.Join(s.dir(), "tokens"))
 }
 
 // rightsFlags are the flags that say what a user may use.

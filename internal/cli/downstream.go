@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/explore"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
@@ -187,6 +189,27 @@ func (set *settings) sandboxed(s sandbox.Settings) sandbox.Settings {
 		s.Mode, _ = sandbox.ParseMode(set.sandbox) // load has checked it
 	}
 	return set.complete(s)
+}
+
+// complete returns a sandbox with what is the same for all of this program.
+func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
+	s.Helper = set.sandboxer()
+	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
+	s.Records = consentDir(set.dir())
+	standard, _ := defaultStateDir() // none if it cannot be determined
+	for _, dir := range []string{set.dir(), standard} {
+		if dir != "" && !slices.Contains(s.Hidden, dir) {
+			s.Hidden = append(s.Hidden, dir)
+		}
+	}
+	return s
+}
+
+// mcpPolicy returns the policy for the MCP server called name.
+func (set *settings) mcpPolicy(name string) mcp.Policy {
+	p := set.config.MCPPolicy(name)
+	p.Sandbox = set.complete(p.Sandbox)
+	return p
 }
 
 // sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,10 +13,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/cli/registry"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -195,6 +200,59 @@ func ownedBy(user string, store sessionstore.Shared) (sessionstore.Store, error)
 			text.Name(user))
 	}
 	return store.For(user), nil
+}
+
+// registry returns the agents of the registry, none if there is no list, and why others are left
+// out.
+func (s *storeSettings) registry() (registry.Registry, []error, error) {
+	dir, err := s.stateDirectory()
+	if err != nil {
+		return nil, nil, err
+	}
+	return registry.Read(filepath.Join(dir, "registry.json"))
+}
+
+// consentDir returns the directory of consents in the state directory, "" without one.
+func consentDir(state string) string {
+	if state == "" {
+		return ""
+	}
+	return filepath.Join(state, "mcp-allowed")
+}
+
+// consents returns what the user has always allowed.
+func (s *storeSettings) consents() *consent.Store { return consent.NewStore(consentDir(s.dir())) }
+
+// snapshots returns what folders of sessions had before.
+func (s *storeSettings) snapshots() worktree.Snapshots {
+	return worktree.NewSnapshots(s.snapshotDir())
+}
+
+// snapshotDir returns the directory for snapshots of the sessions in the configured store.
+func (s *storeSettings) snapshotDir() string {
+	dir, name := s.dir(), "sessions"
+	if dir == "" {
+		return ""
+	}
+	if address, err := url.Parse(s.store); err == nil && s.store != "" {
+		name = url.PathEscape(address.Host + address.Path)
+	}
+	return filepath.Join(dir, "snapshots", name)
+}
+
+// deleteSession deletes a session and its snapshots.
+func (s *storeSettings) deleteSession(
+	store sessionstore.Store, ctx context.Context, id sessionstore.ID,
+) error {
+	if err := store.Delete(ctx, id); err != nil {
+		return err
+	}
+	return s.snapshots().Remove(string(id))
+}
+
+// accounts returns the users of acp-agent serve.
+func (s *storeSettings) accounts() *serve.Accounts {
+	return serve.NewAccounts(filepath.Join(s.dir(), "tokens"))
 }
 
 // findSession returns the session with this name: its id, the beginning of its id, or "last".
