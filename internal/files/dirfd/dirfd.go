@@ -11,6 +11,7 @@
 package dirfd
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -113,6 +114,28 @@ func (d *Dir) Sync() error {
 		return err
 	}
 	return errors.Join(self.Sync(), self.Close())
+}
+
+// entriesAtOnce is how many entries list reads between two checks of the context.
+const entriesAtOnce = 1024
+
+// list calls yield for each entry of an open directory, until yield returns false or ctx ends.
+func list(ctx context.Context, dir *os.File, yield func(name string, kind fs.FileMode) bool) error {
+	for ctx.Err() == nil {
+		entries, err := dir.ReadDir(entriesAtOnce)
+		for _, e := range entries {
+			if !yield(e.Name(), e.Type()) {
+				return nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenAny opens the entry name for reading or, if that is not permitted, for writing. It does not

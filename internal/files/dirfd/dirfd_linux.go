@@ -2,16 +2,13 @@ package dirfd
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,47 +27,25 @@ const (
 // Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
 // was called and the last operation that uses it has returned.
 type Dir struct {
-	fd int // owned by the Dir
+	file *os.File
 	guarded
-	// fd can still be listed: it was opened for that, and List has not been called
+	// file can still be listed: it was opened for that, and List has not been called
 	unread atomic.Bool
-
-	mu     sync.Mutex
-	users  int // operations that use fd
-	closed bool
 }
 
 // Open opens the directory at path, which the system resolves. It does not wait for a FIFO.
 func Open(path string) (*Dir, error) {
-	var d *Dir
-	err := uninterrupted(func() error {
-		fd, err := unix.Open(path+"/.", dirFlags|unix.O_CLOEXEC, 0)
-		d = &Dir{fd: fd}
-		return err
-	})
+	file, err := os.OpenFile(path+"/.", dirFlags, 0)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	return d, nil
+	return &Dir{file: file}, nil
 }
 
 // Close closes the directory. A second Close does nothing.
 func (d *Dir) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.closed {
-		d.closed = true
-		d.closeUnused()
-	}
+	_ = d.file.Close()
 	return nil
-}
-
-// closeUnused closes the descriptor if the Dir is closed and no operation uses it. The caller holds
-// mu.
-func (d *Dir) closeUnused() {
-	if d.closed && d.users == 0 {
-		_ = unix.Close(d.fd)
-	}
 }
 
 // OpenDir opens the directory name. For a link it fails with ENOTDIR.
@@ -99,7 +74,7 @@ func (d *Dir) OpenDirToList(name string) (*Dir, error) {
 
 // child returns a Dir that owns fd, a directory opened from d. stat describes it.
 func (d *Dir) child(fd int, stat FileStat) *Dir {
-	return &Dir{fd: fd, guarded: d.below(stat)}
+	return &Dir{file: os.NewFile(uintptr(fd), ""), guarded: d.below(stat)}
 }
 
 // OpenFile opens the entry name. flags and perm are those of [os.OpenFile].
@@ -202,80 +177,21 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	return f.Stat()
 }
 
-// listBuffers are for listing directories.
-var listBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
-
 // List calls yield for each entry of the directory, in no order, until yield returns false. kind is
 // the type bits of the entry. It returns nil if ctx ends.
 func (d *Dir) List(ctx context.Context, yield func(name string, kind fs.FileMode) bool) error {
-	if !d.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
-		fd, stat, err := d.open(".", dirFlags, 0)
-		if err != nil {
-			return err
-		}
-		d = d.child(fd, stat)
-		defer d.Close()
+	if d.blocked != nil {
+		return d.blocked
 	}
-	buf := listBuffers.Get().(*[32 << 10]byte)
-	defer listBuffers.Put(buf)
-	for ctx.Err() == nil {
-		var n int
-		err := d.do(".", func(fd int) (err error) {
-			n, err = unix.Getdents(fd, buf[:])
-			return err
-		})
-		if n <= 0 || err != nil {
-			return pathError("getdents", ".", err)
-		}
-		if more, err := d.yieldEntries(string(buf[:n]), yield); !more || err != nil {
-			return err
-		}
+	if d.unread.CompareAndSwap(true, false) { // a descriptor reads a directory once
+		return list(ctx, d.file, yield)
 	}
-	return nil
-}
-
-// yieldEntries yields the entries in the output of getdents, whose memory their names share. more
-// is false once yield returned false.
-func (d *Dir) yieldEntries(
-	dirents string, yield func(string, fs.FileMode) bool,
-) (more bool, err error) {
-	const (
-		lengthAt = int(unsafe.Offsetof(unix.Dirent{}.Reclen))
-		typeAt   = int(unsafe.Offsetof(unix.Dirent{}.Type))
-		nameAt   = int(unsafe.Offsetof(unix.Dirent{}.Name))
-	)
-	for len(dirents) > nameAt {
-		length := int(binary.NativeEndian.Uint16([]byte{dirents[lengthAt], dirents[lengthAt+1]}))
-		if length <= nameAt || length > len(dirents) {
-			return false, unix.EIO
-		}
-		name, _, _ := strings.Cut(dirents[nameAt:length], "\x00")
-		if name != "." && validName(name) {
-			if kind, ok := d.entryType(name, dirents[typeAt]); ok && !yield(name, kind) {
-				return false, nil
-			}
-		}
-		dirents = dirents[length:]
+	again, err := d.OpenFile(".", dirFlags, 0)
+	if err != nil {
+		return err
 	}
-	return true, nil
-}
-
-// entryType returns the type bits of an entry that is listed with the type dt. Not every file
-// system fills it in, so entryType may have to look at the entry. It returns false if the entry has
-// been removed.
-func (d *Dir) entryType(name string, dt byte) (kind fs.FileMode, ok bool) {
-	if dt != unix.DT_UNKNOWN {
-		return typeBits(uint32(dt) << 12), true // the inverse of the C macro IFTODT
-	}
-	now, err := d.Stat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return 0, false
-	case err != nil:
-		return fs.ModeIrregular, true
-	default:
-		return now.kind, true
-	}
+	defer again.Close()
+	return list(ctx, again, yield)
 }
 
 // Readlink returns the target of the link name.
@@ -400,35 +316,9 @@ func inProc(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 // CheckWrite returns an error unless the process may change the content of the file name, which
 // may be replaced although it may not.
 func (d *Dir) CheckWrite(name string) error {
-	path, err := unix.BytePtrFromString(name)
-	if err != nil {
-		return pathError("faccessat2", name, err)
-	}
-	err = d.do(name, func(fd int) error {
-		_, _, errno := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(fd),
-			uintptr(unsafe.Pointer(path)), unix.W_OK,
-			unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW, 0, 0)
-		if errno != 0 {
-			return errno
-		}
-		return nil
-	})
-	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) { // filters refuse it with EPERM
-		return d.tryToWrite(name)
-	}
-	return pathError("faccessat2", name, err)
-}
-
-// tryToWrite is CheckWrite that opens the file for writing.
-func (d *Dir) tryToWrite(name string) error {
-	f, err := d.OpenFile(name, writeFlags, 0)
-	if errors.Is(err, unix.ETXTBSY) {
-		return nil // a program that runs may be replaced
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
+	return pathError("faccessat2", name, d.do(name, func(fd int) error {
+		return unix.Faccessat(fd, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+	}))
 }
 
 // Link gives the file name a second name in the same directory.
@@ -465,20 +355,7 @@ func (d *Dir) doEvenIfBlocked(name string, op func(fd int) error) error {
 	if !validName(name) {
 		return syscall.EINVAL
 	}
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
-		return fs.ErrClosed
-	}
-	d.users++
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		d.users--
-		d.closeUnused()
-		d.mu.Unlock()
-	}()
-	return uninterrupted(func() error { return op(d.fd) })
+	return onDescriptor(d.file, op)
 }
 
 // validName reports whether name can only mean an entry of a directory, or the directory itself.
@@ -596,26 +473,8 @@ func MountPoints() []string {
 	return points
 }
 
-// unescape decodes a path of the mount table, where "\040" is a space.
-func unescape(path string) string {
-	var out strings.Builder
-	for {
-		plain, rest, escaped := strings.Cut(path, `\`)
-		out.WriteString(plain)
-		if !escaped {
-			return out.String()
-		}
-		path = rest
-		if len(rest) >= 3 {
-			if c, err := strconv.ParseUint(rest[:3], 8, 8); err == nil {
-				out.WriteByte(byte(c))
-				path = rest[3:]
-				continue
-			}
-		}
-		out.WriteByte('\\')
-	}
-}
+// unescape decodes a path of the mount table.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace
 
 // lockable reports whether TryLock may lock the file. On SMB a lock would keep others from reading.
 func lockable(fd int) bool {

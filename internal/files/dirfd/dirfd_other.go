@@ -6,16 +6,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"syscall"
 )
-
-// entriesAtOnce is how many entries List reads between two checks of the context.
-const entriesAtOnce = 1024
 
 // Dir is an open directory. It is safe for concurrent use.
 type Dir struct {
@@ -150,21 +146,7 @@ func (d *Dir) List(ctx context.Context, yield func(name string, kind fs.FileMode
 		return err
 	}
 	defer self.Close()
-	for ctx.Err() == nil {
-		entries, err := self.ReadDir(entriesAtOnce)
-		for _, e := range entries {
-			if !yield(e.Name(), e.Type()) {
-				return nil
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return list(ctx, self, yield)
 }
 
 // Readlink returns the target of the link name.

@@ -3,6 +3,7 @@
 package dirfd
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -39,7 +40,7 @@ func onDescriptor(f *os.File, op func(fd int) error) error {
 	controlErr := conn.Control(func(fd uintptr) {
 		err = uninterrupted(func() error { return op(int(fd)) })
 	})
-	return errors.Join(controlErr, err)
+	return cmp.Or(controlErr, err)
 }
 
 // uninterrupted repeats op while a signal interrupts it.
