@@ -248,9 +248,8 @@ func (g Grant) Mark() string {
 // immutable. [NewRoots] and [RootsFrom] construct one, in which everything may be changed. The zero
 // Roots has no directories and cannot be opened.
 type Roots struct {
-	cwd        Dir
-	additional Dirs
-	readOnly   []Dir
+	dirs     Dirs // cwd first
+	readOnly []Dir
 }
 
 // NewRoots parses a root set without touching the file system: it normalises the paths and drops
@@ -278,12 +277,12 @@ func RootsFrom(cwd Dir, additional Dirs) Roots {
 	if cwd.IsZero() {
 		return Roots{}
 	}
-	return Roots{cwd: cwd, additional: additional.Without(cwd)}
+	return Roots{dirs: Dirs{append([]entry{{dir: cwd}}, additional.Without(cwd).list...)}}
 }
 
 // Granting returns the set with the grants that grant returns.
 func (r Roots) Granting(grant func(dir Dir) Grant) Roots {
-	granted := Roots{cwd: r.cwd, additional: r.additional}
+	granted := Roots{dirs: r.dirs}
 	for _, dir := range r.All() {
 		if grant(dir) == ReadOnly {
 			granted.readOnly = append(granted.readOnly, dir)
@@ -328,72 +327,40 @@ func GrantOf(real Dir, roots []Root) (grant Grant, ok bool) {
 }
 
 // Cwd returns the first root.
-func (r Roots) Cwd() Dir { return r.cwd }
+func (r Roots) Cwd() Dir {
+	if r.IsZero() {
+		return Dir{}
+	}
+	return r.At(0)
+}
 
 // Additional returns the roots after cwd.
-func (r Roots) Additional() Dirs { return r.additional }
+func (r Roots) Additional() Dirs { return Dirs{r.dirs.list[min(1, r.Len()):]} }
 
 // IsZero reports whether r is the zero Roots.
-func (r Roots) IsZero() bool { return r.cwd.IsZero() }
+func (r Roots) IsZero() bool { return r.Len() == 0 }
 
 // Len returns the number of roots, cwd included.
-func (r Roots) Len() int {
-	if r.IsZero() {
-		return 0
-	}
-	return 1 + r.additional.Len()
-}
+func (r Roots) Len() int { return r.dirs.Len() }
 
 // At returns root i, cwd for 0. It panics if i is out of range.
-func (r Roots) At(i int) Dir {
-	switch {
-	case r.IsZero():
-		panic("workspace: At of the zero Roots")
-	case i == 0:
-		return r.cwd
-	default:
-		return r.additional.At(i - 1)
-	}
-}
+func (r Roots) At(i int) Dir { return r.dirs.At(i) }
 
 // All yields each root with its position, cwd first.
-func (r Roots) All() iter.Seq2[int, Dir] {
-	return func(yield func(int, Dir) bool) {
-		for i := range r.Len() {
-			if !yield(i, r.At(i)) {
-				return
-			}
-		}
-	}
-}
+func (r Roots) All() iter.Seq2[int, Dir] { return r.dirs.All() }
 
 // Equal reports whether both sets hold the same directories in the same order, whatever their
 // grants.
-func (r Roots) Equal(other Roots) bool {
-	return r.cwd == other.cwd && r.additional.Equal(other.additional)
-}
+func (r Roots) Equal(other Roots) bool { return r.dirs.Equal(other.dirs) }
 
 // String returns the roots in order, for a person.
-func (r Roots) String() string { return "[" + strings.Join(r.paths(), ", ") + "]" }
+func (r Roots) String() string { return "[" + strings.Join(r.dirs.Strings(), ", ") + "]" }
 
 // MarshalJSON encodes the set as an array of strings, cwd first.
-func (r Roots) MarshalJSON() ([]byte, error) { return json.Marshal(r.paths()) }
-
-func (r Roots) paths() []string {
-	paths := make([]string, 0, r.Len())
-	for _, dir := range r.All() {
-		paths = append(paths, dir.path)
-	}
-	return paths
-}
+func (r Roots) MarshalJSON() ([]byte, error) { return r.dirs.MarshalJSON() }
 
 // sent returns the position of root i in the list that the set was parsed from.
-func (r Roots) sent(i int) int {
-	if i == 0 {
-		return 0
-	}
-	return r.additional.list[i-1].sent
-}
+func (r Roots) sent(i int) int { return r.dirs.list[i].sent }
 
 // Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
 // opened or that path is not UTF-8. Each name is as the disk lists it, so all spellings that a disk
