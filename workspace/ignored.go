@@ -73,13 +73,6 @@ func (r *ruleReader) enter(dir *Directory, entries []Entry,
 	}
 }
 
-func kindOf(e Entry) gitignore.Kind {
-	if e.Type.IsDir() {
-		return gitignore.Directory
-	}
-	return gitignore.File
-}
-
 // IgnoredDirs knows which directories of a root git ignores. It is for one goroutine.
 type IgnoredDirs struct {
 	rules *ruleReader
@@ -131,7 +124,7 @@ func (g *IgnoredDirs) look(rel string) gitDir {
 			return parent
 		}
 		outer = parent.rules
-		if outer.Match(path.Base(rel), gitignore.Directory) == gitignore.Ignored {
+		if outer.Ignores(path.Base(rel), true) {
 			return gitDir{ignored: rel}
 		}
 	}
@@ -160,7 +153,7 @@ func onlyIgnored(rules *gitignore.Matcher, entries []Entry) bool {
 		if strings.HasPrefix(e.Name, ".git") { // or a .gitkeep
 			continue
 		}
-		if all = rules.Match(e.Name, kindOf(e)) == gitignore.Ignored; !all {
+		if all = rules.Ignores(e.Name, e.Type.IsDir()); !all {
 			return false
 		}
 	}
@@ -176,7 +169,7 @@ func (r *ruleReader) above(d *Directory) *gitignore.Matcher {
 	}
 	parent := r.dirsOf(d.ref.root.Index).dir(path.Dir(d.ref.rel))
 	if parent.ignored != "" ||
-		parent.rules.Match(path.Base(d.ref.rel), gitignore.Directory) == gitignore.Ignored {
+		parent.rules.Ignores(path.Base(d.ref.rel), true) {
 		return nil
 	}
 	return parent.rules
@@ -214,13 +207,13 @@ func (r *ruleReader) aboveRoot(root int) *gitignore.Matcher {
 		if i == 0 {
 			exclude := filepath.Join(dir, repository, "info", "exclude")
 			rules = gitignore.NewMatcher(own, r.read(openTrusted(exclude, owner)))
-		} else if rules.Match(filepath.Base(dir), gitignore.Directory) == gitignore.Ignored {
+		} else if rules.Ignores(filepath.Base(dir), true) {
 			return nil
 		} else {
 			rules = rules.Enter(filepath.Base(dir), own)
 		}
 	}
-	if rules.Match(filepath.Base(at), gitignore.Directory) == gitignore.Ignored {
+	if rules.Ignores(filepath.Base(at), true) {
 		return nil
 	}
 	return rules

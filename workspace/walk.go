@@ -300,7 +300,7 @@ func (wk *walk) leavesOut(f *Folder, d *walkDir, e Entry) bool {
 		return false
 	case e.Name == repository:
 		return true
-	case d.rules.Match(e.Name, kindOf(e)) == gitignore.Ignored:
+	case d.rules.Ignores(e.Name, e.Type.IsDir()):
 		f.Ignored++
 		return true
 	}

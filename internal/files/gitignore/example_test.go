@@ -11,10 +11,10 @@ func Example() {
 	top := gitignore.NewMatcher(gitignore.Parse([]byte("*.log\n/build/\n")))
 	logs := top.Enter("logs", gitignore.Parse([]byte("!keep.log\n")))
 
-	fmt.Println(top.Match("build", gitignore.Directory) == gitignore.Ignored)
-	fmt.Println(top.Match("main.go", gitignore.File) == gitignore.Ignored)
-	fmt.Println(logs.Match("old.log", gitignore.File) == gitignore.Ignored)
-	fmt.Println(logs.Match("keep.log", gitignore.File) == gitignore.Ignored)
+	fmt.Println(top.Ignores("build", true))
+	fmt.Println(top.Ignores("main.go", false))
+	fmt.Println(logs.Ignores("old.log", false))
+	fmt.Println(logs.Ignores("keep.log", false))
 	// Output:
 	// true
 	// false

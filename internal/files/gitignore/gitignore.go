@@ -6,11 +6,11 @@
 // a time.
 //
 //	top := gitignore.NewMatcher(gitignore.Parse(rules), gitignore.Parse(infoExclude))
-//	if top.Match("build", gitignore.Directory) == gitignore.Ignored {
+//	if top.Ignores("build", true) {
 //		// do not descend
 //	}
 //	sub := top.Enter("src", gitignore.Parse(srcRules))
-//	sub.Match("main.o", gitignore.File)
+//	sub.Ignores("main.o", false)
 //
 // The rules are those of gitignore(5) as git implements them: the last matching rule of a file
 // decides; a deeper file takes precedence over a shallower one, and every .gitignore over
@@ -20,7 +20,7 @@
 //
 // There are three differences. The user's global file (core.excludesFile) is not read; a caller can
 // give its content to NewMatcher as the last source. Names are compared byte by byte, as with
-// core.ignoreCase off. A tracked file that matches a rule is Ignored, since the index is not read.
+// core.ignoreCase off. A tracked file that matches a rule is ignored, since the index is not read.
 //
 // Deciding about an entry takes a few milliseconds at most, whatever the rules are. Rules that
 // would take longer match nothing.
@@ -29,23 +29,6 @@ package gitignore
 import (
 	"bytes"
 	"strings"
-)
-
-// Kind is the type of an entry.
-type Kind uint8
-
-const (
-	File Kind = iota // anything but a directory; a symbolic link is a file to git
-	Directory
-)
-
-// Verdict is the result of matching an entry.
-type Verdict uint8
-
-const (
-	Undecided Verdict = iota // no rule matches; git does not ignore the entry
-	Ignored                  // a rule matches the entry or a directory above it
-	Included                 // the deciding rule is negated; git does not ignore the entry
 )
 
 // Matcher decides about the entries of one directory. It is immutable and safe for concurrent use.
@@ -80,7 +63,7 @@ func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	child := &Matcher{
 		sources: m.sources,
 		path:    m.path + name + "/",
-		ignored: m.Match(name, Directory) == Ignored,
+		ignored: m.Ignores(name, true),
 	}
 	if !rules.empty() && !child.ignored {
 		own := source{rules: rules, base: len(child.path)}
@@ -89,19 +72,20 @@ func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 	return child
 }
 
-// Match returns the verdict on the entry name in m's directory. name is one path component.
-func (m *Matcher) Match(name string, kind Kind) Verdict {
+// Ignores reports whether git ignores the entry name in m's directory. name is one path component.
+// A symbolic link is no directory to git, wherever it leads.
+func (m *Matcher) Ignores(name string, isDir bool) bool {
 	if m.ignored {
-		return Ignored
+		return true
 	}
 	left := maxSteps
 	path := m.path + name
 	for _, s := range m.sources {
-		if v := s.rules.match(path[s.base:], name, kind, &left); v != Undecided {
-			return v
+		if r := s.rules.match(path[s.base:], name, isDir, &left); r != nil {
+			return !r.negated
 		}
 	}
-	return Undecided
+	return false
 }
 
 // Rules are the rules of one file, such as a .gitignore, in its order. They are immutable and safe
@@ -111,8 +95,8 @@ type Rules struct{ all []rule }
 // rule is one line.
 type rule struct {
 	pattern
-	verdict Verdict // Ignored, or Included if the line begins with "!"
-	kind    Kind    // Directory if the line ends with "/": it matches nothing else
+	negated bool // the line begins with "!"
+	ofDir   bool // the line ends with "/": it matches nothing else
 }
 
 // Parse parses a .gitignore. Lines that git does not understand match nothing. It does not keep
@@ -138,13 +122,9 @@ func parseLine(line []byte) (rule, bool) {
 	line, _, _ = bytes.Cut(line, []byte{0})
 	text := string(trimSpaces(line))
 
-	r := rule{verdict: Ignored}
-	if rest, negated := strings.CutPrefix(text, "!"); negated {
-		r.verdict, text = Included, rest
-	}
-	if rest, slash := strings.CutSuffix(text, "/"); slash {
-		r.kind, text = Directory, rest
-	}
+	var r rule
+	text, r.negated = strings.CutPrefix(text, "!")
+	text, r.ofDir = strings.CutSuffix(text, "/")
 	r.pattern = newPattern(text)
 	return r, text != ""
 }
@@ -168,17 +148,17 @@ func trimSpaces(line []byte) []byte {
 
 func (r *Rules) empty() bool { return r == nil || len(r.all) == 0 }
 
-// match returns the verdict of the last rule that matches the entry name, which has this path from
-// the rules' directory. It takes no more than about the steps that are left.
-func (r *Rules) match(path, name string, kind Kind, left *steps) Verdict {
+// match returns the last rule that matches the entry name, which has this path from the rules'
+// directory, or nil. It takes no more than about the steps that are left.
+func (r *Rules) match(path, name string, isDir bool, left *steps) *rule {
 	for i := len(r.all) - 1; i >= 0 && *left > 0; i-- {
 		one, text := &r.all[i], name
 		if one.ofPath {
 			text = path
 		}
-		if (kind == Directory || one.kind != Directory) && one.matches(text, left) {
-			return one.verdict
+		if (isDir || !one.ofDir) && one.matches(text, left) {
+			return one
 		}
 	}
-	return Undecided
+	return nil
 }

@@ -18,14 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// judge walks from the top to path, whose last character tells a directory by a slash. files
+// ignores walks from the top to path, whose last character tells a directory by a slash. files
 // are the .gitignore files by their directory, "" for the top.
-func judge(path string, files map[string]string, exclude string) Verdict {
-	path, isDirectory := strings.CutSuffix(path, "/")
-	kind := File
-	if isDirectory {
-		kind = Directory
-	}
+func ignores(path string, files map[string]string, exclude string) bool {
+	path, isDir := strings.CutSuffix(path, "/")
 	m := NewMatcher(Parse([]byte(files[""])), Parse([]byte(exclude)))
 	parts := strings.Split(path, "/")
 	for i, name := range parts[:len(parts)-1] {
@@ -35,20 +31,20 @@ func judge(path string, files map[string]string, exclude string) Verdict {
 		}
 		m = m.Enter(name, rules)
 	}
-	return m.Match(parts[len(parts)-1], kind)
+	return m.Ignores(parts[len(parts)-1], isDir)
 }
 
 // These are not among what TestAgreesWithGit draws.
 func TestOddFiles(t *testing.T) {
-	for rules, want := range map[string][]Verdict{ // of out and x
-		"\ufeffout":        {Ignored, Undecided},
-		"out\x00x":         {Ignored, Undecided},
-		"out\r\nx\r":       {Ignored, Ignored},
-		"out\\":            {Undecided, Undecided},
-		"!\n/\n//\n!/\n\\": {Undecided, Undecided},
+	for rules, want := range map[string][]bool{ // of out and x
+		"\ufeffout":        {true, false},
+		"out\x00x":         {true, false},
+		"out\r\nx\r":       {true, true},
+		"out\\":            {false, false},
+		"!\n/\n//\n!/\n\\": {false, false},
 	} {
 		files := map[string]string{"": rules}
-		require.Equal(t, want, []Verdict{judge("out", files, ""), judge("x", files, "")}, "%q", rules)
+		require.Equal(t, want, []bool{ignores("out", files, ""), ignores("x", files, "")}, "%q", rules)
 	}
 }
 
@@ -67,14 +63,14 @@ func TestHostileRulesTakeFewSteps(t *testing.T) {
 		"an escaped ending": some("**\\/b\n", 10_000),
 	} {
 		left := maxSteps
-		require.Equal(t, Undecided, Parse([]byte(rules)).match(deep+name, name, File, &left), of)
+		require.Nil(t, Parse([]byte(rules)).match(deep+name, name, false, &left), of)
 		require.Greater(t, left, -maxSteps/4, of)
 	}
 }
 
 func TestNilRules(t *testing.T) {
 	m := NewMatcher(nil).Enter("a", nil)
-	require.Equal(t, Undecided, m.Match("b", File))
+	require.False(t, m.Ignores("b", false))
 }
 
 // TestAgreesWithGit asks git itself about generated trees: every entry of a tree, in one
@@ -104,8 +100,8 @@ func TestAgreesWithGit(t *testing.T) {
 		want, err := askGit(home, top, paths)
 		require.NoError(rt, err)
 		for _, path := range paths {
-			require.Equal(rt, want[path].verdict, judge(path, files, exclude),
-				"%q, which git decides by %q", path, want[path].rule)
+			require.Equal(rt, want[path] != "" && want[path][0] != '!', ignores(path, files, exclude),
+				"%q, which git decides by %q", path, want[path])
 		}
 	})
 }
@@ -190,13 +186,8 @@ func plant(top string, paths []string, files map[string]string, exclude string) 
 	return nil
 }
 
-// answer is what git says of a path.
-type answer struct {
-	verdict Verdict
-	rule    string
-}
-
-func askGit(home, top string, paths []string) (map[string]answer, error) {
+// askGit returns the rules by which git decides about paths.
+func askGit(home, top string, paths []string) (map[string]string, error) {
 	git := exec.Command("git", "-C", top, "check-ignore", "--stdin", "-z", "-v", "-n")
 	git.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CEILING_DIRECTORIES="+home)
@@ -214,17 +205,9 @@ func askGit(home, top string, paths []string) (map[string]answer, error) {
 		return nil, err
 	}
 	fields := strings.Split(string(out), "\x00") // source, line, rule, path
-	answers := make(map[string]answer)
+	rules := make(map[string]string)
 	for i, path := range paths {
-		rule := fields[4*i+2]
-		verdict := Undecided
-		switch {
-		case strings.HasPrefix(rule, "!"):
-			verdict = Included
-		case rule != "":
-			verdict = Ignored
-		}
-		answers[path] = answer{verdict, rule}
+		rules[path] = fields[4*i+2]
 	}
-	return answers, nil
+	return rules, nil
 }
