@@ -145,28 +145,19 @@ func (a aferoFs) Create(name string) (afero.File, error) {
 // Stat describes what is at name; it follows a link at the end.
 func (a aferoFs) Stat(name string) (fs.FileInfo, error) {
 	info, err := a.w.Stat(name)
-	if err != nil {
-		return nil, pathError("stat", name, err)
-	}
-	return info, nil
+	return info, pathError("stat", name, err)
 }
 
 // LstatIfPossible describes what is at name, a link itself. It is always possible.
 func (a aferoFs) LstatIfPossible(name string) (fs.FileInfo, bool, error) {
 	info, err := a.w.Lstat(name)
-	if err != nil {
-		return nil, true, pathError("lstat", name, err)
-	}
-	return info, true, nil
+	return info, true, pathError("lstat", name, err)
 }
 
 // ReadlinkIfPossible returns the target of the link at name. It is always possible.
 func (a aferoFs) ReadlinkIfPossible(name string) (string, error) {
 	target, err := a.w.Readlink(name)
-	if err != nil {
-		return "", pathError("readlink", name, err)
-	}
-	return target, nil
+	return target, pathError("readlink", name, err)
 }
 
 // MkdirAll succeeds if name is a directory already.
@@ -220,15 +211,13 @@ func (f *aferoWriter) Close() error {
 		return failed("close", f.Name(), fs.ErrClosed)
 	}
 	f.closed = true
-	if _, err := f.w.WriteFile(context.Background(), f.Name(), f.data.Bytes(), f.o); err != nil {
-		return pathError("write", f.Name(), err)
-	}
-	return nil
+	_, err := f.w.WriteFile(context.Background(), f.Name(), f.data.Bytes(), f.o)
+	return pathError("write", f.Name(), err)
 }
 
-// pathError returns err in the form that users of afero expect.
+// pathError returns err, unless nil, in the form that users of afero expect.
 func pathError(op, name string, err error) error {
-	if _, ok := err.(*fs.PathError); ok {
+	if _, ok := err.(*fs.PathError); ok || err == nil {
 		return err
 	}
 	return &fs.PathError{Op: op, Path: name, Err: err}

@@ -20,14 +20,19 @@ type Dir struct{ path string }
 // ParseDir checks that path is a non-empty, absolute path of valid UTF-8 without NUL, and
 // normalises it. It does not touch the file system. The error is a [RootErrors] about root 0.
 func ParseDir(path string) (Dir, error) {
-	var errs RootErrors
+	dir, errs := parseDir(path, 0)
+	return dir, errs.err()
+}
+
+// parseDir is ParseDir for the path of a root.
+func parseDir(path string, root int) (dir Dir, errs RootErrors) {
 	for _, reason := range check(native{}, path) {
-		errs = append(errs, RootError{Path: path, Reason: reason})
+		errs = append(errs, RootError{Root: root, Path: path, Reason: reason})
 	}
-	if errs != nil {
-		return Dir{}, errs
+	if errs == nil {
+		dir = Dir{native{}.normalise(path)}
 	}
-	return Dir{native{}.normalise(path)}, nil
+	return dir, errs
 }
 
 // String returns the path, "" for the zero Dir.
@@ -155,14 +160,9 @@ func ParseDirs(paths []string) (Dirs, error) {
 		if len(errs) >= maxRootErrors {
 			break
 		}
-		if wrong := check(native{}, path); len(wrong) > 0 {
-			for _, reason := range wrong {
-				errs = append(errs, RootError{Root: 1 + i, Path: path, Reason: reason})
-			}
-			continue
-		}
-		dir := Dir{native{}.normalise(path)}
-		if !seen[dir] {
+		dir, wrong := parseDir(path, 1+i)
+		errs = append(errs, wrong...)
+		if wrong == nil && !seen[dir] {
 			seen[dir] = true
 			out.list = append(out.list, entry{dir, 1 + i})
 		}

@@ -219,6 +219,10 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.publish(d); err != nil {
 		return err
 	}
+	if d.held {
+		r.lock.hand(d.file)
+		d.file = nil
+	}
 	_ = r.dir.Sync() // the file has its name: an error no longer matters
 	return nil
 }
@@ -358,17 +362,8 @@ func (r replacement) check(name string) error {
 
 // publish gives the draft the name.
 func (r replacement) publish(d *draft) error {
-	err := r.take(d)
-	if err == nil && d.held {
-		r.lock.hand(d.file)
-		d.file = nil
-	}
-	return err
-}
-
-func (r replacement) take(d *draft) error {
 	if r.info == nil {
-		return r.takeNew(d)
+		return r.publishNew(d)
 	}
 	if err := r.nameDraft(d); err != nil {
 		return err
@@ -404,8 +399,8 @@ func (r replacement) nameDraft(d *draft) error {
 	return err
 }
 
-// takeNew gives the draft a name that is free.
-func (r replacement) takeNew(d *draft) error {
+// publishNew gives the draft a name that is free.
+func (r replacement) publishNew(d *draft) error {
 	// Unlike a plain rename, these do not replace a file that was created in the meantime.
 	var err error
 	if d.name == "" {
