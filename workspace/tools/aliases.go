@@ -61,8 +61,8 @@ func rename(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, chang
 	if err != nil || s.Properties == nil {
 		return raw, false
 	}
-	var names []string
-	var values []json.RawMessage
+	const more = 64 // for longer names
+	renamed := make([]byte, 0, len(raw)+more)
 	for name, value := range o.All() {
 		if known := knownAs(s, name); known != "" {
 			if _, both := o.Get(known); both {
@@ -74,16 +74,11 @@ func rename(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, chang
 			inner, differs := rename(property, value)
 			changed, value = changed || differs, inner
 		}
-		names, values = append(names, name), append(values, value)
+		renamed = append(append(renamed, ','), strictjson.Encode(name)...)
+		renamed = append(append(renamed, ':'), value...)
 	}
 	if !changed {
 		return raw, false
-	}
-	const more = 64 // for longer names
-	renamed := make([]byte, 0, len(raw)+more)
-	for i, name := range names {
-		renamed = append(append(renamed, ','), strictjson.Encode(name)...)
-		renamed = append(append(renamed, ':'), values[i]...)
 	}
 	renamed[0] = '{' // in place of the first comma
 	return append(renamed, '}'), true

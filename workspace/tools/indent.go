@@ -99,7 +99,7 @@ func (r replacement) applyLines(ctx context.Context, path, content string,
 		if !ok {
 			continue
 		}
-		size, ok := indents.size(replacement)
+		text, ok := indents.translate(replacement, int(maxSize))
 		if !ok {
 			continue
 		}
@@ -110,21 +110,17 @@ func (r replacement) applyLines(ctx context.Context, path, content string,
 		for _, line := range lines[rest:at] {
 			b.WriteString(line)
 		}
-		if size += int64(b.Len()); size > maxSize {
+		if size := int64(b.Len() + len(text)); size > maxSize {
 			return "", how, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 		}
 		how = how.and(indents.how)
-		written := b.Len()
-		indents.write(&b, replacement)
 		switch _, end := cutEnding(window[len(window)-1]); {
 		case !strings.HasSuffix(r.Old, "\n"):
-			b.WriteString(end)
+			text += end
 		case end == "": // as the file ends
-			all := b.String()
-			kept, _ := cutEnding(all[written:])
-			b.Reset()
-			b.WriteString(all[:written] + kept)
+			text, _ = cutEnding(text)
 		}
+		b.WriteString(text)
 		rest = at + len(old)
 		at = rest - 1
 	}
@@ -183,40 +179,28 @@ func compareLines(old, lines []string) (m indentMap, ok bool) {
 
 func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\r\n" }
 
-// size returns the number of bytes that write writes. ok is false if the indentation of a line
-// cannot be determined.
-func (m *indentMap) size(lines []string) (size int64, ok bool) {
+// translate returns the lines with their indentation translated. It stops after most bytes. ok is
+// false if the indentation of a line cannot be determined.
+func (m *indentMap) translate(lines []string, most int) (text string, ok bool) {
 	if m.same {
-		for _, line := range lines {
-			size += int64(len(line))
-		}
-		return size, true
+		return strings.Join(lines, ""), true
 	}
+	var b strings.Builder
+	to := string(cmp.Or(m.to, m.from))
 	for _, line := range lines {
 		indent, rest := cutIndent(line)
-		width := len(indent)
 		if !isBlank(rest) {
-			if width, ok = m.width(indent); !ok {
-				return 0, false
+			width, ok := m.width(indent)
+			if !ok {
+				return "", false
 			}
+			indent = strings.Repeat(to, min(width, most+1))
 		}
-		size += int64(width) + int64(len(rest))
-	}
-	return size, true
-}
-
-// write writes the lines with their indentation translated. size must have succeeded.
-func (m *indentMap) write(b *strings.Builder, lines []string) {
-	to := cmp.Or(m.to, m.from)
-	for _, line := range lines {
-		indent, rest := cutIndent(line)
-		if !isBlank(rest) && !m.same {
-			width, _ := m.width(indent)
-			indent = strings.Repeat(string(to), width)
+		if b.WriteString(indent + rest); b.Len() > most {
+			break
 		}
-		b.WriteString(indent)
-		b.WriteString(rest)
 	}
+	return b.String(), true
 }
 
 // splitLines returns the lines of s with their line endings.
