@@ -187,7 +187,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		if err != nil {
 			return err
 		}
-		file, err = d.checked(&File{f, d.ref.Child(name)})
+		file, err = d.w.checked(&File{f, d.ref.Child(name)}, d.path(name))
 		return err
 	})
 	if err == dirfd.ErrChanged {
@@ -201,18 +201,10 @@ func (d *Directory) openEntry(e Entry) (*File, error) {
 	if e.Type.IsRegular() && d.checkDenied(e.Name) == nil {
 		f, err := d.handle.OpenRegular(e.Name)
 		if err == nil {
-			return d.checked(&File{f, d.ref.Child(e.Name)})
+			return d.w.checked(&File{f, d.ref.Child(e.Name)}, d.path(e.Name))
 		}
 	}
 	return d.openFile(e.Name)
-}
-
-// checked is [Workspace.checked] for a file of the directory.
-func (d *Directory) checked(f *File) (*File, error) {
-	if d.w.check == nil { // which saves making a path
-		return f, nil
-	}
-	return d.w.checked(f, f.ref.Path())
 }
 
 // openDir opens the directory name. For a link it fails with errIsLink.

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
@@ -106,8 +105,7 @@ func (w *Workspace) write(ctx context.Context, end arrival, data []byte,
 		return err
 	}
 	w.sweep(ctx, end.dir, end.ref)
-	r := replacement{arrival: end, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose,
-		begun: time.Now()}
+	r := replacement{arrival: end, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose}
 	return r.put(ctx, data)
 }
 
@@ -174,16 +172,12 @@ func (end arrival) checkWritable() error {
 	return nil
 }
 
-// writeChunk is how many bytes are written between two checks of the context.
-const writeChunk = 1 << 20
-
 // replacement writes a file where a path led. The info is that of the file to replace, or nil.
 type replacement struct {
 	arrival
 	version Version // that it must have, or zero
 	lock    *FileLock
 	mayLose Losses
-	begun   time.Time // before the first check of the version
 }
 
 // put fails with dirfd.ErrChanged if the info no longer describes the file.
@@ -208,7 +202,7 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err
 	}
-	d, err := r.fill(ctx, data)
+	d, err := r.fill(data)
 	if err != nil {
 		return err
 	}
@@ -274,13 +268,13 @@ func masked(f *os.File) bool {
 }
 
 // fill writes a draft. If it fails, it leaves no file.
-func (r replacement) fill(ctx context.Context, data []byte) (*draft, error) {
+func (r replacement) fill(data []byte) (*draft, error) {
 	d, err := r.create()
 	if err != nil {
 		return nil, err
 	}
 	d.held = r.lock.held && dirfd.TryLock(d.file) == nil
-	err = writeAll(ctx, d.file, data)
+	_, err = d.file.Write(data)
 	if err == nil && r.info != nil {
 		err = r.inherit(d.file)
 	}
@@ -298,20 +292,6 @@ func (r replacement) fill(ctx context.Context, data []byte) (*draft, error) {
 		return nil, err
 	}
 	return d, nil
-}
-
-func writeAll(ctx context.Context, f *os.File, data []byte) error {
-	for len(data) > 0 {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		n, err := f.Write(data[:min(len(data), writeChunk)])
-		if err != nil {
-			return err
-		}
-		data = data[n:]
-	}
-	return nil
 }
 
 // inherit gives f what the old file has. It fails if that loses more than it may.
@@ -444,25 +424,10 @@ func (r replacement) exchange(d *draft) error {
 	if err != nil {
 		return err
 	}
-	if now, err := r.dir.Lstat(d.name); err == nil && r.isUntouched(now) {
-		return nil
-	}
 	if err := r.check(d.name); err != nil {
 		return cmp.Or(r.putBack(d), err)
 	}
 	return nil
-}
-
-// timeResolution is the largest difference of two modification times that a file system does not
-// see.
-const timeResolution = 2 * time.Second
-
-// isUntouched reports whether now describes the old file, and it has certainly not been changed
-// since its version was checked.
-func (r replacement) isUntouched(now os.FileInfo) bool {
-	return os.SameFile(now, r.info) && now.Size() == r.info.Size() &&
-		now.ModTime().Equal(r.info.ModTime()) &&
-		r.info.ModTime().Before(r.begun.Add(-timeResolution))
 }
 
 // putBack gives what the draft was exchanged with its name back. If that name has changed yet
