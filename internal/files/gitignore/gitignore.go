@@ -73,7 +73,7 @@ func (m *Matcher) Enter(name string, rules *Rules) *Matcher {
 }
 
 // Ignores reports whether git ignores the entry name in m's directory. name is one path component.
-// A symbolic link is no directory to git, wherever it leads.
+// To git a symbolic link is not a directory.
 func (m *Matcher) Ignores(name string, isDir bool) bool {
 	if m.ignored {
 		return true
