@@ -88,7 +88,8 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if a.session.servesFiles(method) {
 		return errNoFileMethod(method)
 	}
-	return a.session.viewers.notify(ctx, method, a.addressed(method, params))
+	a.session.viewers.notify(ctx, method, a.addressed(method, params))
+	return nil
 }
 
 // check returns an error if the backend may not send the client this message. Its paths must be in

@@ -66,9 +66,9 @@ func TestMethods(t *testing.T) {
 		require.NotEmpty(t, methodOf(audited).did, audited)
 	}
 	for _, need := range []right{acts, answers, sees} {
-		require.True(t, RoleFull.may(need))
-		require.True(t, Role("").may(need))
-		require.Equal(t, need != acts, RoleAnswer.may(need))
-		require.Equal(t, need == sees, RoleWatch.may(need))
+		require.True(t, RoleFull.has(need))
+		require.True(t, Role("").has(need))
+		require.Equal(t, need != acts, RoleAnswer.has(need))
+		require.Equal(t, need == sees, RoleWatch.has(need))
 	}
 }

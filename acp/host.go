@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -106,7 +105,6 @@ func (s *session) Commit(ctx context.Context, u backend.Update) error {
 // sendOutside buffers an update that belongs to no turn, or sends it once those that were buffered
 // are sent.
 func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) error {
-	u = s.announce(u)
 	if buffered, err := s.gate.Buffer(u); buffered || err != nil {
 		return err
 	}
@@ -140,31 +138,26 @@ func (s *session) storeState(ctx context.Context, state []byte) error {
 }
 
 // announceCommands announces the adapter's commands for a backend that has not announced any
-// commands.
+// commands, now or earlier.
 func (s *session) announceCommands() {
-	if s.gate.Kinds()[sessionstore.AvailableCommandsUpdate] || s.hasStoredCommands() {
+	if s.gate.Kinds()[sessionstore.AvailableCommandsUpdate] {
 		return
-	}
-	_, _ = s.gate.Buffer(
-		s.announce(backend.NewUpdate(
-			sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
-				AvailableCommands: []sdk.AvailableCommand{},
-			}})))
-}
-
-// hasStoredCommands reports whether commands of the backend are stored, or cannot be read.
-func (s *session) hasStoredCommands() bool {
-	if s.params.id == "" { // of session/new
-		return false
 	}
 	states, err := s.agent.options.Store.States(s.agent.base, s.storeID)
 	if err != nil {
 		s.agent.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
+		return
 	}
-	return err != nil || slices.ContainsFunc(states, func(u sessionstore.Update) bool {
-		s.announce(u) // it is in effect
-		return u.Kind == sessionstore.AvailableCommandsUpdate
-	})
+	for _, u := range states {
+		if u.Kind == sessionstore.AvailableCommandsUpdate {
+			s.announce(u) // it is in effect
+			return
+		}
+	}
+	_, _ = s.gate.Buffer(backend.NewUpdate(
+		sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
+			AvailableCommands: []sdk.AvailableCommand{},
+		}}))
 }
 
 // announce adds the adapter's commands to an announcement of the backend, and notes which of their

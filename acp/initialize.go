@@ -87,14 +87,12 @@ func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) j
 		return jsonrpc.Fail(stateError(jsonrpc.CodeInvalidRequest,
 			"initialize was already sent: send it once", reasonData{Reason: "initialized"}))
 	}
-	return func() (result json.RawMessage, err error) {
+	return c.work(ctx, func(ctx context.Context) (result json.RawMessage, err error) {
 		var complete *initialization
 		defer func() { // also after a panic
 			a.known.Store(complete)
 			close(begun.ended)
 		}()
-		ctx, cancel := a.requestContext(ctx)
-		defer cancel(nil)
 		info, err := a.backend.Initialize(ctx, r.Params, sessionless{a})
 		if err != nil {
 			return nil, err
@@ -108,7 +106,7 @@ func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) j
 			complete = &initialization{begun.client, begun.ended, info, transports}
 		}
 		return result, err
-	}
+	})
 }
 
 var initializeShape = shape(shapes{

@@ -25,14 +25,14 @@ func (o *opening) joins(ctx context.Context) (bool, error) {
 	if s == nil {
 		return false, nil
 	}
-	others := s.viewers.Others(o.from) > 0 || !o.from.peer.Role.may(acts)
+	others := s.viewers.Others(o.from) > 0 || !o.from.peer.Role.has(acts)
 	running := o.at.Queue.Runs()
 	isTurnOfNobody := running && !s.viewers.Has(o.from)
 	if !others && !isTurnOfNobody || record.Gone(s.record.Check(ctx)) {
 		return false, nil
 	}
 	same := !o.params.listed || o.rootsIn(s).Equal(s.params.roots)
-	if !same && others && (running || !o.from.peer.Role.may(acts)) {
+	if !same && others && (running || !o.from.peer.Role.has(acts)) {
 		return false, errOpenElsewhere(s.id, &s.params.roots)
 	}
 	return same || others, nil
@@ -72,16 +72,13 @@ func (o *opening) join(
 	if err != nil {
 		return nil, err
 	}
-	for _, u := range c.rest {
-		if err := o.show(ctx, u); err != nil {
-			return nil, err
-		}
+	if err := o.showAll(ctx, c.rest); err != nil {
+		return nil, err
 	}
 	r.AfterResponse(func() {
-		for _, u := range c.states { // they are newer than those in the response
-			if err := o.show(a.base, c.session.announce(u)); err != nil {
-				a.log.Debug("update not sent", "session", c.session.id, "error", err)
-			}
+		// They are newer than those in the response.
+		if err := o.showAll(a.base, c.states); err != nil {
+			a.log.Debug("updates not sent", "session", c.session.id, "error", err)
 		}
 		v.Release(o.from)
 	})
@@ -104,7 +101,7 @@ func (o *opening) showHistory(ctx context.Context) (shown int, err error) {
 			if err != nil {
 				return 0, err
 			}
-			if err := o.show(ctx, u); err != nil {
+			if err := o.show(ctx, u, forAnother); err != nil {
 				return 0, err
 			}
 		}
@@ -182,10 +179,12 @@ func (s *session) states(ctx context.Context, now *shown) ([]backend.Update, err
 	if err != nil {
 		return nil, err
 	}
-	states := slices.DeleteFunc(slices.Clone(stored), func(u backend.Update) bool {
-		_, newer := now.settings[u.Kind]
-		return newer
-	})
+	var states []backend.Update
+	for _, u := range stored {
+		if _, newer := now.settings[u.Kind]; !newer {
+			states = append(states, s.announce(u))
+		}
+	}
 	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
 		states = append(states, now.settings[kind])
 	}
@@ -228,7 +227,7 @@ func (o *opening) reopenForAll(ctx context.Context) error {
 		"Another window opened this session with other folders. They are now: "+
 			strings.Join(paths, ", ")+".")))
 	for _, u := range news {
-		next.viewers.try(ctx, nil, u)
+		next.viewers.show(ctx, nil, u)
 	}
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 // only the backend may know.
 type method struct {
 	shape  *strictjson.Shape // of its params
-	needs  right
-	did    string     // see RequestEvent.Did
-	accept acceptFunc // nil if requests are passed to the backend
+	needs  right             // the zero value is acts
+	did    string            // see RequestEvent.Did
+	accept acceptFunc        // nil if requests are passed to the backend
 }
 
 // acceptFunc accepts a request.
@@ -27,12 +27,21 @@ func atOnce(
 	serve func(c *connection, ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error),
 ) acceptFunc {
 	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		return func() (json.RawMessage, error) {
-			ctx, cancel := c.agent.requestContext(ctx)
-			defer cancel(nil)
-			result, err := serve(c, ctx, r)
-			return result, protocolError(err)
-		}
+		return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
+			return serve(c, ctx, r)
+		})
+	}
+}
+
+// work returns the work for a request with the context ctx, which serve does in a requestContext.
+func (c *connection) work(
+	ctx context.Context, serve func(context.Context) (json.RawMessage, error),
+) jsonrpc.Work {
+	return func() (json.RawMessage, error) {
+		ctx, cancel := c.agent.requestContext(ctx)
+		defer cancel(nil)
+		result, err := serve(ctx)
+		return result, protocolError(err)
 	}
 }
 
@@ -41,35 +50,37 @@ func atOnce(
 func methodOf(name string) method {
 	switch name {
 	case protocol.Initialize:
-		return method{initializeShape, sees, "", (*connection).acceptInitialize}
+		return method{shape: initializeShape, needs: sees, accept: (*connection).acceptInitialize}
 	case protocol.SessionNew:
-		return method{newShape, acts, "", atOnce((*connection).new)}
+		return method{shape: newShape, accept: atOnce((*connection).new)}
 	case protocol.SessionFork:
-		return method{forkShape, acts, "", atOnce((*connection).fork)}
+		return method{shape: forkShape, accept: atOnce((*connection).fork)}
 	case protocol.SessionLoad, protocol.SessionResume:
-		return method{loadShape, sees, "", (*connection).acceptLoad}
+		return method{shape: loadShape, needs: sees, accept: (*connection).acceptLoad}
 	case protocol.SessionPrompt:
-		return method{promptShape, acts, "", (*connection).acceptPrompt}
+		return method{shape: promptShape, accept: (*connection).acceptPrompt}
 	case protocol.SessionList:
-		return method{listShape, sees, "", atOnce((*connection).list)}
+		return method{shape: listShape, needs: sees, accept: atOnce((*connection).list)}
 	case protocol.SessionOptions:
-		return method{loadShape, acts, "", atOnce((*connection).sessionOptions)}
+		return method{shape: loadShape, accept: atOnce((*connection).sessionOptions)}
 	case protocol.SessionClose:
-		return method{idShape, sees, "", queued(turns.Lifecycle, (*connection).close)}
+		return method{shape: idShape, needs: sees,
+			accept: queued(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete
-		return method{idShape, acts, "asked to delete a session",
-			queued(turns.Lifecycle, (*connection).delete)}
+		return method{shape: idShape, did: "asked to delete a session",
+			accept: queued(turns.Lifecycle, (*connection).delete)}
 	case protocol.SessionArchive:
-		return method{idShape, acts, "archived a session",
-			queued(turns.Lifecycle, (*connection).archive)}
+		return method{shape: idShape, did: "archived a session",
+			accept: queued(turns.Lifecycle, (*connection).archive)}
 	case protocol.SessionUnarchive:
-		return method{idShape, acts, "took a session out of the archive",
-			queued(turns.Ordinary, (*connection).unarchive)}
+		return method{shape: idShape, did: "took a session out of the archive",
+			accept: queued(turns.Ordinary, (*connection).unarchive)}
 	case protocol.SessionSetTitle:
-		return method{titleShape, acts, "renamed a session",
-			queued(turns.Ordinary, (*connection).setTitle, "title")}
+		return method{shape: titleShape, did: "renamed a session",
+			accept: queued(turns.Ordinary, (*connection).setTitle, "title")}
 	case protocol.SessionStatus:
-		return method{idShape, sees, "", queued(turns.Ordinary, (*connection).status)}
+		return method{shape: idShape, needs: sees,
+			accept: queued(turns.Ordinary, (*connection).status)}
 
 	case protocol.Authenticate:
 		return method{shape: keys("methodId", "_meta"), did: "signed the agent in"}
@@ -120,8 +131,8 @@ const (
 	sees
 )
 
-// may reports whether a peer with the role has a right.
-func (r Role) may(need right) bool {
+// has reports whether a peer with the role has a right.
+func (r Role) has(need right) bool {
 	switch r {
 	case RoleWatch:
 		return need >= sees
@@ -132,7 +143,7 @@ func (r Role) may(need right) bool {
 }
 
 // May reports whether a peer with the role may send messages with this method.
-func (r Role) May(method string) bool { return r.may(methodOf(method).needs) }
+func (r Role) May(method string) bool { return r.has(methodOf(method).needs) }
 
 // onlyQuestions are the capabilities of a client that may not act.
 const onlyQuestions = `{"elicitation":{"form":{}},"_meta":{"acp-agent":{"turnEnds":true}}}`
@@ -140,7 +151,7 @@ const onlyQuestions = `{"elicitation":{"form":{}},"_meta":{"acp-agent":{"turnEnd
 // narrow leaves in a request of a peer that does not act only what such a peer may say: it offers
 // no files and terminals, and gives a session no other folders and servers.
 func (r Role) narrow(q *jsonrpc.Request) {
-	if r.may(acts) {
+	if r.has(acts) {
 		return
 	}
 	only := func(names ...string) json.RawMessage {

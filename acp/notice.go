@@ -101,10 +101,7 @@ func (s *session) showNotice(ctx context.Context) {
 		}
 	}
 	if notice != "" {
-		if err := s.show(ctx, backend.Warning(backend.Text(notice))); err != nil {
-			s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
-			return
-		}
+		s.viewers.show(ctx, nil, backend.Warning(backend.Text(notice)))
 	}
 	s.notice, s.prompted = "", true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -173,10 +174,10 @@ func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, er
 	a, state := o.agent, s.gate.TakeState()
 	if o.isNew() {
 		return o.storeNew(ctx, sessionstore.Session{ID: s.id, Agent: a.identity(),
-			Keys: s.keys(s.params.roots.Cwd()), State: state,
+			Keys: keysOf(s.workspace, s.params.roots.Cwd()), State: state,
 			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
 	}
-	change := sessionstore.Activation{Keys: s.keys(o.source.Keys.Roots.Cwd()), State: state,
+	change := sessionstore.Activation{Keys: keysOf(s.workspace, o.source.Keys.Roots.Cwd()), State: state,
 		StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	replayed, err := s.replay.take(ctx)
@@ -273,7 +274,8 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 	a := s.agent
 	s.queue, s.record = q, s.newRecord(lease)
-	s.spending = s.newSpending()
+	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
+		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	s.commitServers()
 	s.ownServers(true)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
@@ -359,7 +361,7 @@ func (o *opening) hintMoves(ctx context.Context, err error) error {
 func (o *opening) goOn(r *jsonrpc.Request, s *session) {
 	r.AfterResponse(func() {
 		if o.notice != "" {
-			s.viewers.try(s.agent.base, nil, backend.Warning(backend.Text(o.notice)))
+			s.viewers.show(s.agent.base, nil, backend.Warning(backend.Text(o.notice)))
 		}
 		s.release(s.agent.base)
 		if o.from.HasLeft() { // while it was opening s
@@ -369,11 +371,11 @@ func (o *opening) goOn(r *jsonrpc.Request, s *session) {
 	})
 }
 
-// keys returns the session's roots as the store's two keys, with cwd spelled as the session
+// keysOf returns the roots of a session as the store's two keys, with cwd spelled as the session
 // keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
-func (s *session) keys(cwd workspace.Dir) sessionstore.Keys {
-	k := sessionstore.Keys{Roots: s.workspace.Roots()}
-	for _, root := range s.workspace.Opened() {
+func keysOf(w *workspace.Workspace, cwd workspace.Dir) sessionstore.Keys {
+	k := sessionstore.Keys{Roots: w.Roots()}
+	for _, root := range w.Opened() {
 		k.Real = append(k.Real, root.Recorded())
 	}
 	return k.WithCwd(cwd)

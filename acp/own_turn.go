@@ -34,7 +34,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
 type ownTurn struct {
 	*commands.Reply
-	ctx     context.Context // the turn's
+	ctx     context.Context // of the turn
 	agent   *agent
 	session *session // the active one
 	updates *turnUpdates
@@ -61,9 +61,8 @@ func answerOf(name string) (answer func(*ownTurn, prompts.Command) error, failed
 // answerOwn answers a command of the adapter. An error that the user can correct is part of the
 // answer.
 func (s *session) answerOwn(
-	t *turns.Turn, updates *turnUpdates, c prompts.Command,
+	ctx context.Context, updates *turnUpdates, c prompts.Command,
 ) (backend.Raw, error) {
-	ctx := t.Context()
 	o := &ownTurn{commands.NewReply(ctx, updates, commands.MaxBytes), ctx, s.agent, s, updates}
 	answer, failed := answerOf(c.Name)
 	err := answer(o, c)

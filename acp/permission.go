@@ -88,12 +88,12 @@ func newQuestion(method string, params backend.Raw) question {
 // as returns the question as a client with a role gets it: one that does not act can allow or
 // refuse once at most.
 func (q question) as(r Role) question {
-	if r.may(acts) || q.method != protocol.RequestPermission {
+	if r.has(acts) || q.method != protocol.RequestPermission {
 		return q
 	}
 	options := []permission.Option{}
 	for _, o := range q.Options {
-		if q.err == nil && r.may(answers) && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
+		if q.err == nil && r.has(answers) && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
 			options = append(options, o)
 		}
 	}

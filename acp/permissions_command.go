@@ -119,5 +119,6 @@ func (s *session) checkAsked(ctx context.Context, now *shown, said calls.Update)
 		return nil
 	}
 	now.unruled = true
-	return s.show(ctx, backend.Warning(backend.Text("\n\n"+whyUnruled(b.Info)+"\n\n")))
+	s.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(b.Info)+"\n\n")))
+	return nil
 }

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
@@ -24,15 +25,13 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 	for _, u := range statesIn(s.opened.Result) {
 		learns[u.Kind] = true
 	}
+	var news []backend.Update
 	for _, u := range states {
-		if learns[u.Kind] {
-			continue
-		}
-		if err := s.showTo(ctx, o.from, s.announce(u)); err != nil {
-			return err
+		if !learns[u.Kind] {
+			news = append(news, s.announce(u))
 		}
 	}
-	return nil
+	return o.showAll(ctx, news)
 }
 
 // replayHistory sends the stored history, and then marks the tool calls that have not ended in it
@@ -46,20 +45,28 @@ func (o *opening) replayHistory(ctx context.Context, hasChild func(key string) b
 		}
 		open.Note(u)
 		children.note(u)
-		if err := o.show(ctx, u); err != nil {
+		if err := o.show(ctx, u, forAnother); err != nil {
 			return err
 		}
 	}
-	for _, u := range append(open.Failures(hasChild), children.lost(hasChild)...) {
-		if err := o.show(ctx, u); err != nil {
+	return o.showAll(ctx, append(open.Failures(hasChild), children.lost(hasChild)...))
+}
+
+// showAll shows the client that loads what is stored.
+func (o *opening) showAll(ctx context.Context, updates []backend.Update) error {
+	for _, u := range updates {
+		if err := o.show(ctx, u, forAnother); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// show sends the client that loads what is stored, and waits until it has room.
-func (o *opening) show(ctx context.Context, u backend.Update) error {
+// show sends the client that loads an update, and waits until it has room.
+func (o *opening) show(ctx context.Context, u backend.Update, when occasion) error {
 	o.pace.wait(ctx)
-	return o.from.sendUpdate(ctx, o.address, u, forAnother)
+	return o.from.deliver(o.address, u, o.address.params(u), when,
+		func(method string, params json.RawMessage) error {
+			return o.from.Notify(ctx, method, params)
+		})
 }

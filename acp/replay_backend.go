@@ -99,8 +99,8 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 			}
 		}
 		if r.shown.Load() {
-			r.opening.pace.wait(ctx)
-			if err := s.showTo(ctx, r.opening.from, u); err != nil {
+			o := r.opening
+			if err := o.show(ctx, u, o.from.occasionFrom(s.agent)); err != nil {
 				return err
 			}
 		}

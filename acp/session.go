@@ -127,30 +127,22 @@ func (s *session) Cancel(params backend.Raw) {
 }
 
 // order says whether an update is shown or stored first.
-type order func(s *session, ctx context.Context, u backend.Update) error
+type order bool
 
-// showFirst shows an update and then records it. It does not wait for the record to be stored.
-func showFirst(s *session, ctx context.Context, u backend.Update) error {
-	if err := s.show(ctx, u); err != nil {
-		return err
-	}
-	return s.addToRecord(ctx, u)
-}
+const (
+	// showFirst does not wait for the record to be stored.
+	showFirst order = false
+	// storeFirst shows an update once that and everything before it is stored.
+	storeFirst order = true
+)
 
-// storeFirst shows an update once that and everything before it is stored.
-func storeFirst(s *session, ctx context.Context, u backend.Update) error {
-	if err := s.addToRecord(ctx, u); err != nil {
-		return err
-	}
-	if err := tasks.Insist(ctx, s.record.Flush); err != nil {
-		return err
-	}
-	s.viewers.showStored(ctx, nil, u)
-	return nil
-}
-
-// send shows the viewers an update and records it, in the given order.
+// send shows the viewers an update and records it, in the given order. The adapter's commands are
+// added to those of the backend.
 func (s *session) send(ctx context.Context, u backend.Update, in order) error {
+	if err := checkUpdate(u); err != nil {
+		return err
+	}
+	u = s.announce(u)
 	return s.viewers.shown.With(ctx, func(now *shown) error { return s.sendNow(ctx, now, u, in) })
 }
 
@@ -158,9 +150,6 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 func (s *session) sendNow(
 	ctx context.Context, now *shown, u backend.Update, in order,
 ) error {
-	if err := checkUpdate(u); err != nil {
-		return err
-	}
 	s.charged(s.agent.connection, s.spending.Note(ctx, u))
 	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
 		var more bool
@@ -168,7 +157,16 @@ func (s *session) sendNow(
 			return nil
 		}
 	}
-	if err := in(s, ctx, u); err != nil {
+	if in == showFirst {
+		s.viewers.show(ctx, nil, u)
+	}
+	err := s.addToRecord(ctx, u)
+	if err == nil && in == storeFirst {
+		if err = tasks.Insist(ctx, s.record.Flush); err == nil {
+			s.viewers.show(ctx, nil, u)
+		}
+	}
+	if err != nil {
 		return asFenced(err)
 	}
 	delete(now.settings, u.Kind)
@@ -199,16 +197,6 @@ func checkUpdate(u backend.Update) error {
 			"the agent sent an update that is not an object")
 	}
 	return nil
-}
-
-// show sends the viewers an update without recording it.
-func (s *session) show(ctx context.Context, u backend.Update) error {
-	return s.viewers.update(ctx, nil, u)
-}
-
-// showTo sends one client an update without recording it, and waits until the client has room.
-func (s *session) showTo(ctx context.Context, to *connection, u backend.Update) error {
-	return to.sendUpdate(ctx, s.address, u, to.occasionFrom(s.agent))
 }
 
 // failed handles a failed write to the store. It ends the running turns, and also the session if
@@ -248,7 +236,7 @@ func (s *session) tellGone(ctx context.Context, err error, lost string) {
 	}
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	s.viewers.try(ctx, nil, backend.Warning(backend.Text(what)))
+	s.viewers.show(ctx, nil, backend.Warning(backend.Text(what)))
 }
 
 // retire closes a session that is not the active one of its queue, or was not opened completely.

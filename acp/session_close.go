@@ -36,17 +36,14 @@ func queued(kind turns.RequestKind, do queuedFunc, texts ...string) acceptFunc {
 		}
 		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
 		r.AfterResponse(at.Release)
-		return func() (json.RawMessage, error) {
+		return c.work(ctx, func(serving context.Context) (json.RawMessage, error) {
 			closing, done := c.agent.closingContext(ctx)
 			defer done()
-			ctx, cancel := c.agent.requestContext(ctx)
-			defer cancel(nil)
-			if err := at.Acquire(ctx); err != nil {
+			if err := at.Acquire(serving); err != nil {
 				return nil, err
 			}
-			result, err := do(c, ctx, closing, at, params)
-			return result, protocolError(err)
-		}
+			return do(c, serving, closing, at, params)
+		})
 	}
 }
 
@@ -87,7 +84,7 @@ func (c *connection) close(
 	if !v.Has(c) {
 		return nil, errNotActive(s.id)
 	}
-	if v.OthersAnswer(c) || !c.peer.Role.may(acts) {
+	if v.OthersAnswer(c) || !c.peer.Role.has(acts) {
 		s.leave(c)
 		return nil, nil
 	}

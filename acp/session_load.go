@@ -13,7 +13,7 @@ import (
 // acceptLoad serves session/load and session/resume.
 func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	at := c.home.queues.Ticket(sessionOf(r), turns.Lifecycle, c) // decodeSession checks the id
-	cause, servers, request := backend.Cause(r.Method), required, ctx
+	cause, servers, pace := backend.Cause(r.Method), required, c.pace(ctx)
 	if cause == backend.Resume {
 		servers = optional
 	}
@@ -21,9 +21,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
 		hurried = s.viewers.Hurry()
 	}
-	return atOnce(func(
-		c *connection, ctx context.Context, r *jsonrpc.Request,
-	) (json.RawMessage, error) {
+	return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
 		defer r.AfterResponse(at.Release) // what goOn does comes first
 		defer hurried()
 		p, err := c.decodeSession(ctx, r.Params, loadShape, required, servers)
@@ -35,9 +33,9 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 		}
 		hurried()
 		o := &opening{agent: c.agent, cause: cause, address: newAddress(p.id), params: p,
-			at: at, from: c, pace: c.pace(request)}
+			at: at, from: c, pace: pace}
 		return o.load(ctx, r)
-	})(c, ctx, r)
+	})
 }
 
 // load opens a stored session, makes the client another viewer of the active one, or shows it a
@@ -59,7 +57,7 @@ func (o *opening) load(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessa
 		return nil, err
 	case joins:
 		return o.join(ctx, r)
-	case !o.from.peer.Role.may(acts):
+	case !o.from.peer.Role.has(acts):
 		return json.RawMessage(`{}`), o.view(ctx)
 	}
 	if err := a.chooseFolders(ctx, &o.params, o.cause, &o.source.Session); err != nil {
@@ -102,10 +100,8 @@ func (o *opening) view(ctx context.Context) error {
 		}
 	}
 	states, err := o.agent.options.Store.States(ctx, o.source.ID)
-	for _, u := range states {
-		if err == nil {
-			err = o.show(ctx, u)
-		}
+	if err != nil {
+		return err
 	}
-	return err
+	return o.showAll(ctx, states)
 }

@@ -29,8 +29,9 @@ type prompted struct {
 	leave  context.CancelCauseFunc // ends the context of the request
 	unwait func() bool             // keeps the end of Serve from calling leave
 
-	session *session  // in which the turn has run, or nil
-	over    sync.Once // see conclude
+	session *session     // in which the turn has run, or nil
+	updates *turnUpdates // set with it
+	over    sync.Once    // see conclude
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -127,9 +128,9 @@ func (p *prompted) run() (o outcome) {
 	}
 	p.session = s
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	updates := newTurnUpdates(t, s)
+	p.updates = newTurnUpdates(t, s)
 	o.err = tasks.ErrPanicked
-	defer func() { o = p.finishTurn(updates, o) }() // also after a panic
+	defer func() { o = p.finishTurn(o) }() // also after a panic
 	s.watchLease(t.Context())
 	s.refresh(t.Context())
 	s.showNotice(t.Context())
@@ -137,7 +138,7 @@ func (p *prompted) run() (o outcome) {
 		func() (result backend.Raw, err error) {
 			defer at.Release() // also after a panic
 			err = s.agent.tasks.Guard("prompt", func() (err error) {
-				result, err = s.runTurn(at, t, updates, p.params)
+				result, err = p.runTurn(s)
 				return err
 			})
 			return result, err
@@ -197,34 +198,33 @@ func (p *prompted) storePrompt(s *session, overlaps bool) error {
 		s.failed(err)
 		return err
 	}
-	s.showPrompt(ctx, p.from, p.params)
+	p.showPrompt(s)
 	if p.Title = begun.Title; p.Title != "" {
 		s.setTitle(ctx, p.Title)
 	}
 	return nil
 }
 
-// runTurn answers a command of the adapter, or has the backend answer the prompt. It releases the
-// ticket once the backend has the prompt.
-func (s *session) runTurn(
-	at *ticket, t *turns.Turn, updates *turnUpdates, p promptParams,
-) (backend.Raw, error) {
-	if command, ok := s.ownCommand(p.rest); ok {
-		at.Release()
-		return s.answerOwn(t, updates, command)
+// runTurn answers a command of the adapter, or has the backend of s answer the prompt. It releases
+// the ticket once the backend has the prompt.
+func (p *prompted) runTurn(s *session) (backend.Raw, error) {
+	ctx, params := p.Context(), p.params.rest
+	if command, ok := s.ownCommand(params); ok {
+		p.at.Release()
+		return s.answerOwn(ctx, p.updates, command)
 	}
 	if budgets := s.budgets(); len(budgets) > 0 {
-		at.Release() // the user may take a while
-		if err := s.askToExceed(t.Context(), budgets); errors.Is(err, errBudget) {
-			return s.overBudget(t.Context(), updates)
+		p.at.Release() // the user may take a while
+		if err := s.askToExceed(ctx, budgets); errors.Is(err, errBudget) {
+			return s.overBudget(ctx, p.updates)
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	s.takeSnapshots(t.Context())
+	s.takeSnapshots(ctx)
 	s.spending.BeginTurn()
-	work := t.Start(s, p.rest, updates)
-	at.Release()
+	work := p.Start(s, params, p.updates)
+	p.at.Release()
 	if work == nil {
 		s.spending.DropTurn()
 		return nil, errNotRun
@@ -235,14 +235,13 @@ func (s *session) runTurn(
 // errNotRun is the outcome of a turn that has ended before the backend got it.
 var errNotRun = errors.New("the turn did not run")
 
-// showPrompt shows the other viewers a prompt whose turn begins.
-func (s *session) showPrompt(ctx context.Context, from *connection, p promptParams) {
-	v := s.viewers
-	if v.Others(from) == 0 {
+// showPrompt shows the other viewers of s the prompt, whose turn begins.
+func (p *prompted) showPrompt(s *session) {
+	if s.viewers.Others(p.from) == 0 {
 		return
 	}
-	v.mark(ctx, from, map[string]any{"turn": map[string]bool{"running": true}})
-	for _, u := range p.updates() {
-		v.showStored(ctx, from, u)
+	s.viewers.mark(p.Context(), p.from, "turn", map[string]bool{"running": true})
+	for _, u := range p.params.updates() {
+		s.viewers.show(p.Context(), p.from, u)
 	}
 }

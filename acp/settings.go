@@ -94,7 +94,7 @@ func (s *session) tellSetting(from *connection, set backend.Update) {
 		now.settings[set.Kind] = set
 		now.noteMode(set)
 		if s.viewers.Others(from) > 0 {
-			s.viewers.try(ctx, from, set)
+			s.viewers.show(ctx, from, set)
 		}
 		return nil
 	})

@@ -4,17 +4,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// newSpending returns the spending of s, which is about to be active.
-func (s *session) newSpending() *metering.Spending {
-	a := s.agent
-	return metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
-		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-}
 
 // charged tells the observer of a client what was stored as used.
 func (s *session) charged(by *connection, charges []sessionstore.Charge) {
@@ -23,14 +15,14 @@ func (s *session) charged(by *connection, charges []sessionstore.Charge) {
 	}
 }
 
-// endSpending stores what was used in a turn of s that by has prompted, and tells the user which
-// budgets it has used up. It returns the response of the turn with what the turn and the session
-// have cost.
-func (s *session) endSpending(t *turns.Turn, by *connection, result backend.Raw) backend.Raw {
-	ctx, cancel := tasks.Commit(t.Context())
+// endSpending stores what was used in the turn, and tells the user which budgets it has used up. It
+// returns the response with what the turn and the session have cost.
+func (p *prompted) endSpending(result backend.Raw) backend.Raw {
+	ctx, cancel := tasks.Commit(p.Context())
 	defer cancel()
+	s := p.session
 	charges, session := s.spending.EndTurn(ctx, result)
-	s.charged(by, charges)
+	s.charged(p.from, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
 		s.tellBudgets(ctx, turn)

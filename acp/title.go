@@ -90,5 +90,5 @@ func (s *session) setTitle(ctx context.Context, title string) {
 	if title == "" {
 		info["title"] = nil
 	}
-	s.viewers.showStored(ctx, nil, backend.NewUpdate(info))
+	s.viewers.show(ctx, nil, backend.NewUpdate(info))
 }

@@ -37,7 +37,7 @@ func (s *session) recordRejected(ctx context.Context, id calls.Key, by *connecti
 		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 		s.recordToolCall(ctx, failed)
 		if s.viewers.Others(by) > 0 {
-			s.viewers.try(ctx, by, failed)
+			s.viewers.show(ctx, by, failed)
 		}
 		return nil
 	})
@@ -69,9 +69,7 @@ func (s *session) markNow(ctx context.Context, from asker, q question, mark stri
 	}
 	call := strictjson.Set(strictjson.Find(q.params, "toolCall"), "title", quote(title))
 	u := id.Announce(call)
-	if err := s.show(ctx, u); err != nil {
-		return err
-	}
+	s.viewers.show(ctx, nil, u)
 	s.recordToolCall(ctx, u)
 	s.setMark(id, mark)
 	return nil
@@ -102,8 +100,6 @@ func (s *session) markAgain(ctx context.Context, said calls.Update) error {
 // showTitle changes the title of a tool call. No other update is being shown.
 func (s *session) showTitle(ctx context.Context, id calls.Key, title string) error {
 	u := id.Change(sdk.WithUpdateTitle(title))
-	if err := s.show(ctx, u); err != nil {
-		return err
-	}
+	s.viewers.show(ctx, nil, u)
 	return s.addToRecord(ctx, u)
 }

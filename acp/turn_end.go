@@ -115,7 +115,7 @@ func (p *prompted) showEnd(o outcome) {
 	ctx, cancel := tasks.Commit(s.agent.base)
 	defer cancel()
 	_ = s.viewers.shown.With(ctx, func(*shown) error {
-		s.viewers.mark(ctx, p.from, map[string]any{"turn": ended})
+		s.viewers.mark(ctx, p.from, "turn", ended)
 		return nil
 	})
 }
@@ -136,20 +136,19 @@ func (p *prompted) free() {
 // backend. What is not stored is an error, even if the agent completed the turn: a client may rely
 // on every turn that ended well. Only a cancelled turn stays one, which promises nothing. If
 // another process has opened or deleted the session, the user is also told so.
-func (p *prompted) finishTurn(updates *turnUpdates, o outcome) outcome {
-	t := p.Turn
-	t.Over()
-	s := updates.end() // a command may have opened it again
+func (p *prompted) finishTurn(o outcome) outcome {
+	p.Over()
+	s := p.updates.end() // a command may have opened it again
 	p.session = s
-	if t.StartedIn(s) {
-		o.result = s.endSpending(t, p.from, o.result)
+	if p.StartedIn(s) {
+		o.result = p.endSpending(o.result)
 	}
-	o = s.outcomeOf(t, o)
+	o = p.outcomeOf(o)
 	err := p.storeEnd(o)
 	if record.Gone(err) {
-		s.tellGone(t.Context(), err, "The rest of this turn was not saved.")
+		s.tellGone(p.Context(), err, "The rest of this turn was not saved.")
 	}
-	if err != nil && o.err == nil && !t.IsCancelled() {
+	if err != nil && o.err == nil && !p.IsCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
 	}
 	o.err = protocolError(o.err)
@@ -157,18 +156,18 @@ func (p *prompted) finishTurn(updates *turnUpdates, o outcome) outcome {
 	return o
 }
 
-// outcomeOf returns how a turn ended, whose work had an outcome.
-func (s *session) outcomeOf(t *turns.Turn, o outcome) outcome {
-	reason, cause := o.stopReason(), t.Cause()
+// outcomeOf returns how the turn ended, whose work had an outcome.
+func (p *prompted) outcomeOf(o outcome) outcome {
+	reason, cause := o.stopReason(), p.Cause()
 	if o.err == nil && reason == "" {
 		o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
 	}
 	completed := o.err == nil && reason != stopCancelled
 	switch {
-	case t.IsCancelled():
+	case p.IsCancelled():
 		return outcome{result: turns.Cancelled(o.result)}
 	case !completed && errors.Is(cause, errTurnFull):
-		s.showTurnFull(t)
+		p.showFull()
 		return outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
 	case cause != nil:
 		o.err = cause
@@ -176,10 +175,11 @@ func (s *session) outcomeOf(t *turns.Turn, o outcome) outcome {
 	return o
 }
 
-// showTurnFull tells the user why a turn was stopped that has sent too much.
-func (s *session) showTurnFull(t *turns.Turn) {
-	ctx, cancel := tasks.Commit(t.Context())
+// showFull tells the user why a turn was stopped that has sent too much.
+func (p *prompted) showFull() {
+	ctx, cancel := tasks.Commit(p.Context())
 	defer cancel()
+	s := p.session
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	err := s.send(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
 		limit+" for one turn. Send another message to continue."), showFirst)

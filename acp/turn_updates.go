@@ -59,7 +59,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order)
 		if said.size > limit+afterFull {
 			return errTurnFull
 		}
-		return s.send(ctx, s.announce(update), in)
+		return s.send(ctx, update, in)
 	})
 }
 

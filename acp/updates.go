@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -58,28 +57,18 @@ func (c *clientCapabilities) withoutContent(
 	})
 }
 
-// sendUpdate sends the client an update of a session, if the client takes it. It waits until the
-// client has room.
-func (c *connection) sendUpdate(
-	ctx context.Context, to address, u backend.Update, when occasion,
-) error {
-	return c.deliver(to, u, to.params(u), when, func(params json.RawMessage) error {
-		return c.Notify(ctx, protocol.SessionUpdate, params)
-	})
-}
-
 // deliver sends the client an update of a session with send, if the client takes it. params are
 // those of the update for a client that takes everything.
 func (c *connection) deliver(
 	to address, u backend.Update, params json.RawMessage, when occasion,
-	send func(params json.RawMessage) error,
+	send func(method string, params json.RawMessage) error,
 ) error {
 	if u.Kind == sessionstore.Notice {
 		for _, form := range c.formsOf(u) {
 			if !c.clientCapabilities().takes(form, when) {
 				continue
 			}
-			if err := send(to.params(form)); err != nil {
+			if err := send(protocol.SessionUpdate, to.params(form)); err != nil {
 				return err
 			}
 		}
@@ -91,5 +80,5 @@ func (c *connection) deliver(
 	if kind := kindOf(u); kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate {
 		params = c.clientCapabilities().withoutContent(params, "update", when)
 	}
-	return send(params)
+	return send(protocol.SessionUpdate, params)
 }

@@ -21,11 +21,10 @@ type viewers struct {
 	*turns.Viewers[*connection]
 	agent   *agent // runs the session; its backend knows the client of its connection
 	address address
-	// sequence counts what the viewers are shown and asked.
-	sequence atomic.Int64
-	opened   string               // part of the ids of questions, so that they differ
-	shown    tasks.Guarded[shown] // used while an update is shown, so that all see the same order
-	calls    calls.Calls
+	opened  string               // part of the ids of questions, so that they differ
+	polls   atomic.Int64         // how many questions there were
+	shown   tasks.Guarded[shown] // used while an update is shown, so that all see the same order
+	calls   calls.Calls
 }
 
 // answer is an answer to a question, and whose client gave it.
@@ -54,22 +53,26 @@ func (v *viewers) dropped(c *connection) {
 }
 
 // notify sends the viewers a notification.
-func (v *viewers) notify(ctx context.Context, method string, params backend.Raw) error {
-	return v.Send(ctx, nil, len(params), func(to *connection) error {
+func (v *viewers) notify(ctx context.Context, method string, params backend.Raw) {
+	v.Send(ctx, nil, len(params), func(to *connection) error {
 		return to.TryNotify(method, params)
 	})
 }
 
-// update sends the viewers but except an update of the session, if they take it. It is encoded
-// once.
-func (v *viewers) update(ctx context.Context, except *connection, u backend.Update) error {
-	v.sequence.Add(1)
+// show sends the viewers but except an update of the session, if they take it. It is encoded once,
+// and not recorded.
+func (v *viewers) show(ctx context.Context, except *connection, u backend.Update) {
 	params := v.address.params(u)
-	return v.Send(ctx, except, len(u.Raw), func(to *connection) error {
-		return to.deliver(v.address, u, params, to.occasionFrom(v.agent), func(params json.RawMessage) error {
-			return to.TryNotify(protocol.SessionUpdate, params)
-		})
+	v.Send(ctx, except, len(u.Raw), func(to *connection) error {
+		return to.deliver(v.address, u, params, to.occasionFrom(v.agent), to.TryNotify)
 	})
+}
+
+// mark shows the viewers but except an update that only says something in _meta, for clients that
+// know it.
+func (v *viewers) mark(ctx context.Context, except *connection, name string, value any) {
+	says := json.RawMessage(`{"sessionUpdate":"session_info_update"}`)
+	v.show(ctx, except, backend.NewUpdate(withMeta(says, name, backend.Encode(value))))
 }
 
 // firstTakesNotices reports whether the first viewer shows notices, so that warnings are not part
@@ -114,7 +117,7 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 
 // poll asks all viewers a question. The returned function waits for the answer.
 func (v *viewers) poll(ctx context.Context, asked question) func() answer {
-	id := v.opened + "-" + strconv.FormatInt(v.sequence.Add(1), 10)
+	id := v.opened + "-" + strconv.FormatInt(v.polls.Add(1), 10)
 	asked.params = withMeta(asked.params, "question", quote(id))
 	v.agent.connection.observe(QuestionEvent{v.address.id, true})
 	watching, done := context.WithCancel(ctx)
@@ -187,7 +190,7 @@ func (v *viewers) tellAnswer(ctx context.Context, id string, got answer) {
 	}
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	v.mark(ctx, got.By, map[string]any{"question": outcomeOf(id, got)})
+	v.mark(ctx, got.By, "question", outcomeOf(id, got))
 }
 
 // questionOutcome says how a question was answered.
@@ -208,30 +211,6 @@ func outcomeOf(id string, got answer) questionOutcome {
 	return o
 }
 
-// try is update for one that need not be shown.
-func (v *viewers) try(ctx context.Context, except *connection, u backend.Update) {
-	if err := v.update(ctx, except, u); err != nil {
-		v.agent.log.Debug("update not sent", "session", v.address.id, "error", err)
-	}
-}
-
-// showStored shows the viewers but except what is stored: later, if ctx ends while none of them has
-// room for it.
-func (v *viewers) showStored(ctx context.Context, except *connection, u backend.Update) {
-	if v.update(ctx, except, u) != nil {
-		defer v.Hurry()()
-		v.try(context.WithoutCancel(ctx), except, u)
-	}
-}
-
-// mark sends the viewers but except an update that only says something in _meta, for clients that
-// know it.
-func (v *viewers) mark(ctx context.Context, except *connection, ours map[string]any) {
-	v.try(ctx, except, backend.NewUpdate(map[string]any{
-		"sessionUpdate": sessionstore.SessionInfoUpdate,
-		"_meta":         map[string]any{"acp-agent": ours}}))
-}
-
 // answeredLate tells a client that its answer to a question came too late.
 func (v *viewers) answeredLate(c *connection, asked question, result backend.Raw) {
 	v.agent.tasks.Go(func() {
@@ -247,10 +226,8 @@ func (v *viewers) answeredLate(c *connection, asked question, result backend.Raw
 
 // tell tells the client something about a session, even if much waits for it.
 func (c *connection) tell(session address, message string) {
-	for _, u := range c.formsOf(backend.Warning(backend.Text(message))) {
-		// An error means that the connection has ended.
-		_ = c.ForceNotify(protocol.SessionUpdate, session.params(u))
-	}
+	// An error means that the connection has ended.
+	_ = c.deliver(session, backend.Warning(backend.Text(message)), nil, forAnother, c.ForceNotify)
 }
 
 // withMeta returns an object with a member of _meta.acp-agent.

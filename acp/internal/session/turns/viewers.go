@@ -246,15 +246,10 @@ func (v *Viewers[C]) current() ([]*viewer[C], <-chan struct{}) {
 }
 
 // Send sends the viewers other than except a message of the given size with send, which must not
-// wait. It waits until one of the viewers has room, or all have left, or ctx ends.
-func (v *Viewers[C]) Send(
-	ctx context.Context, except C, size int, send func(to C) error,
-) error {
-	all, err := v.awaitRoom(ctx)
-	if err != nil {
-		return err
-	}
-	for _, w := range all {
+// wait. It waits until one of the viewers has room, or all have left. If ctx ends before, the
+// message is kept for them.
+func (v *Viewers[C]) Send(ctx context.Context, except C, size int, send func(to C) error) {
+	for _, w := range v.awaitRoom(ctx) {
 		if w.client == except {
 			continue
 		}
@@ -265,7 +260,6 @@ func (v *Viewers[C]) Send(
 		}
 		w.sending.Unlock()
 	}
-	return nil
 }
 
 // takes reports whether a viewer is sent messages as they come, and has room.
@@ -367,17 +361,17 @@ func (v *Viewers[C]) drop(w *viewer[C]) {
 	v.options.Slow(w.client)
 }
 
-// awaitRoom returns the viewers once one of those that read has room, or none reads yet.
-func (v *Viewers[C]) awaitRoom(ctx context.Context) ([]*viewer[C], error) {
+// awaitRoom returns the viewers once one of those that read has room, or none reads yet, or ctx
+// ends.
+func (v *Viewers[C]) awaitRoom(ctx context.Context) []*viewer[C] {
 	for {
 		all, changed := v.current()
-		if !v.full(all) {
-			return all, nil
+		if ctx.Err() != nil || !v.full(all) {
+			return all
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
 		}
 	}
 }
