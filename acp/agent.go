@@ -18,7 +18,6 @@ import (
 // opens, which may outlive the connection and have other viewers.
 type agent struct {
 	options    Options
-	owner      *principal
 	home       *home
 	connection *connection // whose capabilities the backend knows
 	remote     bool        // the client is not trusted with this machine
@@ -44,7 +43,7 @@ func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
 	if remote {
 		o, grants = o.forRemote(), o.RemoteRights
 	}
-	a := &agent{options: o, owner: h.owner, home: h, remote: remote, grants: grants,
+	a := &agent{options: o, home: h, remote: remote, grants: grants,
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -75,16 +75,10 @@
 //
 // # What shows an update
 //
-//	session.send         shows all viewers an update and records it, in the order given
-//	session.sendOutside  is send for updates of no turn, which it keeps until the session is active
-//	turnUpdates.send     is send for updates of a turn, until that is over or has sent too much
-//	session.show         shows all viewers an update without recording it
-//	session.showTo       shows one client an update without recording it, as opening.show does
-//	viewers.showStored   shows all but one what is stored already, whatever the context says
-//	viewers.try, mark    show all but one what need not arrive
-//	connection.tell      tells one client something, however much waits for it
-//
-// All but the last end in connection.deliver, which leaves out what the client does not take.
+// session.send shows the viewers what the backend says, and records it. viewers.show shows them
+// what is not recorded, or was recorded before. opening.show shows the client that opens a session
+// what was said so far. connection.deliver, to which all of them come, leaves out what the client
+// does not take.
 //
 // # Locks
 //

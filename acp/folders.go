@@ -62,7 +62,7 @@ const (
 // Every lifecycle request passes through here, so a rule that gives a session other additional
 // roots than the request names belongs here. A rule for all roots, such as a worktree for each,
 // also concerns the client's list, which stays as it is below, and cwd: setFolders must replace
-// that in roots and rest, MatchCwd accept what the client names (session_load.go), and session.keys
+// that in roots and rest, MatchCwd accept what the client names (session_load.go), and keysOf
 // store both.
 func (a *agent) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,

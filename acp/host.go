@@ -69,9 +69,7 @@ func (s *session) rescan(ctx context.Context) error {
 
 // history returns the stored history of the session. Before the session is stored, it returns
 // given, which may be nil.
-func (s *session) history(
-	given iter.Seq2[backend.Update, error],
-) iter.Seq2[backend.Update, error] {
+func (s *session) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		switch {
 		case s.gate.Phase() > gate.Opening:

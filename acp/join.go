@@ -46,9 +46,7 @@ func (o *opening) rootsIn(s *session) workspace.Roots {
 // join makes the client a viewer, and shows it the history of the session up to now. Others need
 // not wait for that: the ticket holds back only this client, and updates that come meanwhile are
 // kept.
-func (o *opening) join(
-	ctx context.Context, r *jsonrpc.Request,
-) (_ json.RawMessage, err error) {
+func (o *opening) join(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessage, err error) {
 	if o.params.listed && !o.rootsIn(o.previous).Equal(o.previous.params.roots) {
 		if err := o.reopenForAll(ctx); err != nil {
 			return nil, err
@@ -86,44 +84,32 @@ func (o *opening) join(
 	return c.result, nil
 }
 
-// maxPasses limits how often a history is read to show what came while it was shown before.
-const maxPasses, fewUpdates = 5, 200
-
 // showHistory shows the client what is stored, if it loads, and returns how many updates those are.
-// What comes while it is shown is shown too, until it is little.
 func (o *opening) showHistory(ctx context.Context) (shown int, err error) {
 	if o.cause == backend.Resume {
 		return 0, nil
 	}
-	for pass := 0; pass < maxPasses; pass++ {
-		before := shown
-		for u, err := range sessionstore.Joined(o.history(ctx, before, &shown)) {
-			if err != nil {
-				return 0, err
-			}
-			if err := o.show(ctx, u, forAnother); err != nil {
-				return 0, err
-			}
+	for u, err := range sessionstore.Joined(o.history(ctx, &shown)) {
+		if err == nil {
+			err = o.show(ctx, u, forAnother)
 		}
-		if shown-before < fewUpdates {
-			break
+		if err != nil {
+			return 0, err
 		}
 	}
 	return shown, nil
 }
 
-// history returns the stored history without its first updates, and sets read to how many were read
-// together with these.
-func (o *opening) history(
-	ctx context.Context, skip int, read *int,
-) iter.Seq2[sessionstore.Update, error] {
+// history returns the stored history without its first updates, as many as shown says. Those that
+// are read are added to shown.
+func (o *opening) history(ctx context.Context, shown *int) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
-		at := 0
+		at, skip := 0, *shown
 		for u, err := range o.agent.options.Store.History(ctx, o.previous.storeID) {
 			if at++; err == nil && at <= skip {
 				continue
 			}
-			*read = at
+			*shown = at
 			if !yield(u, err) {
 				return
 			}
@@ -158,7 +144,7 @@ func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) 
 			return err
 		}
 		if o.cause == backend.Load {
-			for u, err := range sessionstore.Joined(o.history(ctx, alreadyShown, &alreadyShown)) {
+			for u, err := range sessionstore.Joined(o.history(ctx, &alreadyShown)) {
 				if err != nil {
 					return err
 				}
@@ -166,7 +152,10 @@ func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) 
 			}
 		}
 		c.states, err = s.states(ctx, now)
-		c.result = s.joinResult()
+		c.result = withMeta(s.opened.Result, "viewers", backend.Encode(len(s.viewers.Clients())))
+		if len(s.queue.Unanswered()) > 0 {
+			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
+		}
 		s.viewers.Keep(o.from)
 		return err
 	})
@@ -189,15 +178,6 @@ func (s *session) states(ctx context.Context, now *shown) ([]backend.Update, err
 		states = append(states, now.settings[kind])
 	}
 	return states, nil
-}
-
-// joinResult returns the result for a client that joins.
-func (s *session) joinResult() json.RawMessage {
-	result := withMeta(s.opened.Result, "viewers", backend.Encode(len(s.viewers.Clients())))
-	if len(s.queue.Unanswered()) > 0 {
-		result = withMeta(result, "turn", json.RawMessage(`{"running":true}`))
-	}
-	return result
 }
 
 // reopenForAll opens the session again with the roots that the client lists, which becomes one of

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -32,8 +33,7 @@ type opening struct {
 	at       *ticket          // in the session's queue
 	previous *session         // the active session, nil if there is none and after run
 	viewers  *viewers
-	inTurn   bool        // a turn of previous opens it, and goes on
-	from     *connection // of the client that opens it, nil in a turn
+	from     *connection // of the client that opens it, nil if it is reopened for all viewers
 	pace     pace        // of what a load replays
 
 	notice string // for the user, after the response
@@ -68,7 +68,7 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
 	if o.previous == nil {
-		if err := a.owner.take(sessionSlot, a); err != nil {
+		if err := a.home.owner.take(sessionSlot, a); err != nil {
 			return nil, lease, err
 		}
 		s.counted.Store(true)
@@ -87,10 +87,7 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 	if err := o.openBackend(ctx, s); err != nil {
 		return nil, lease, err
 	}
-	err = a.tasks.Guard("session store", func() (err error) {
-		lease, err = o.store(ctx, s)
-		return err
-	})
+	lease, err = o.store(ctx, s)
 	ok = err == nil
 	return s, lease, err
 }
@@ -162,7 +159,7 @@ func (o *opening) activation(ctx context.Context, s *session) backend.Activation
 
 // endTurns ends the turns of the previous session, unless one of them opens the session.
 func (o *opening) endTurns(ctx context.Context) error {
-	if o.inTurn {
+	if o.from == nil {
 		return nil
 	}
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
@@ -273,7 +270,10 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 // has ended, it fails and closes the session, which remains stored.
 func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 	a := s.agent
-	s.queue, s.record = q, s.newRecord(lease)
+	s.queue = q
+	s.record = record.New(record.Options{Store: a.options.Store, Lease: lease,
+		Append: s.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
+		Children: a.newChildLimit(), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	s.commitServers()
@@ -318,7 +318,7 @@ func (o *opening) notify(s *session) {
 	if !o.isNew() {
 		o.notice += s.opened.Notice
 	}
-	if !o.inTurn { // otherwise the user was asked
+	if o.from != nil { // otherwise the user was asked
 		s.notice += s.droppedFolders(o.cause, o.source.Keys) + s.broadRoots(told)
 	}
 }

@@ -58,12 +58,11 @@ func answerOf(name string) (answer func(*ownTurn, prompts.Command) error, failed
 	return (*ownTurn).answerMCP, "This did not work: "
 }
 
-// answerOwn answers a command of the adapter. An error that the user can correct is part of the
-// answer.
-func (s *session) answerOwn(
-	ctx context.Context, updates *turnUpdates, c prompts.Command,
-) (backend.Raw, error) {
-	o := &ownTurn{commands.NewReply(ctx, updates, commands.MaxBytes), ctx, s.agent, s, updates}
+// answerOwn answers a command of the adapter in s. An error that the user can correct is part of
+// the answer.
+func (p *prompted) answerOwn(s *session, c prompts.Command) (backend.Raw, error) {
+	ctx := p.Context()
+	o := &ownTurn{commands.NewReply(ctx, p.updates, commands.MaxBytes), ctx, s.agent, s, p.updates}
 	answer, failed := answerOf(c.Name)
 	err := answer(o, c)
 	// The client may have cancelled a question.
@@ -116,7 +115,7 @@ func (s *session) reopen(
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
 	o := &opening{agent: s.agent, cause: backend.Resume, address: s.address, params: p,
-		source: stored, at: at, previous: s, viewers: s.viewers, inTurn: true}
+		source: stored, at: at, previous: s, viewers: s.viewers}
 	if next, err = o.run(ctx); err != nil {
 		return nil, nil, err
 	}

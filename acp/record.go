@@ -4,18 +4,8 @@ import (
 	"context"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// newRecord returns the record of what is said in s. The session learns at once when the store
-// rejects a segment.
-func (s *session) newRecord(l sessionstore.Lease) *record.Record {
-	o := s.agent.options
-	return record.New(record.Options{Store: o.Store, Lease: l, Append: s.appendSegment,
-		Failed: s.failed, Recorder: o.tuning.Recorder, Children: s.agent.newChildLimit(),
-		Tasks: s.agent.tasks})
-}
 
 // addToRecord records u. A warning is recorded as the message that it is for clients without
 // notices, if the first viewer is one.

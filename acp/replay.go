@@ -64,7 +64,7 @@ func (o *opening) showAll(ctx context.Context, updates []backend.Update) error {
 
 // show sends the client that loads an update, and waits until it has room.
 func (o *opening) show(ctx context.Context, u backend.Update, when occasion) error {
-	o.pace.wait(ctx)
+	o.pace(ctx)
 	return o.from.deliver(o.address, u, o.address.params(u), when,
 		func(method string, params json.RawMessage) error {
 			return o.from.Notify(ctx, method, params)

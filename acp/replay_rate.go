@@ -46,16 +46,9 @@ func isUnlimited(name string) bool {
 	})
 }
 
-// pace limits the rate at which a load replays, nil without a limit. It is not safe for concurrent
-// use.
+// pace returns when the next update of a load may be sent, or ctx has ended. It is not safe for
+// concurrent use.
 type pace func(ctx context.Context)
-
-// wait returns when the next update may be sent, or ctx ended.
-func (p pace) wait(ctx context.Context) {
-	if p != nil {
-		p(ctx)
-	}
-}
 
 // pace returns the pace of a load whose request has the context request. It limits the rate to what
 // clients can handle. A pipe pushes back when a client does not read, but some clients read
@@ -65,7 +58,7 @@ func (p pace) wait(ctx context.Context) {
 func (c *connection) pace(request context.Context) pace {
 	perSecond := c.agent.options.ReplayRate
 	if perSecond < 0 || perSecond == 0 && c.clientCapabilities().unlimited {
-		return nil
+		return func(context.Context) {}
 	}
 	first := replayBurst - replayCatchUp // they do not wait for the limiter
 	limiter := rate.NewLimiter(rate.Limit(cmp.Or(perSecond, defaultReplayRate)), replayCatchUp)

@@ -26,7 +26,7 @@ func paced(request context.Context, chosen int, name string) pace {
 func took(p pace, n int) time.Duration {
 	begun := time.Now()
 	for range n {
-		p.wait(context.Background())
+		p(context.Background())
 	}
 	return time.Since(begun)
 }
@@ -55,12 +55,17 @@ func TestReplayIsLimited(t *testing.T) {
 
 // Clause A27.
 func TestReplayRateOfClient(t *testing.T) {
-	for name, limited := range map[string]bool{
-		`"zed"`: false, `"JetBrains.IntelliJ IDEA"`: false, `"CodeCompanion.nvim"`: false,
-		`"zedlike"`: true, `"JetBrains"`: true, `""`: true, `null`: true, `7`: true,
-	} {
-		require.Equal(t, limited, paced(t.Context(), 0, name) != nil, name)
-		require.Nil(t, paced(t.Context(), -1, name))
-		require.NotNil(t, paced(t.Context(), 100, name))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		isLimited := func(chosen int, name string) bool {
+			return took(paced(t.Context(), chosen, name), replayBurst+10_000) > 0
+		}
+		for name, limited := range map[string]bool{
+			`"zed"`: false, `"JetBrains.IntelliJ IDEA"`: false, `"CodeCompanion.nvim"`: false,
+			`"zedlike"`: true, `"JetBrains"`: true, `""`: true, `null`: true, `7`: true,
+		} {
+			require.Equal(t, limited, isLimited(0, name), name)
+			require.False(t, isLimited(-1, name))
+			require.True(t, isLimited(100, name))
+		}
+	})
 }

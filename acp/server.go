@@ -156,10 +156,10 @@ func (s *Server) finish(a *agent) {
 	if a.home.grace > 0 {
 		select {
 		case <-a.unused:
-		case <-a.owner.ctx.Done():
+		case <-a.home.owner.ctx.Done():
 		}
 	}
-	if a.home.grace == 0 || a.owner.ctx.Err() != nil {
+	if a.home.grace == 0 || a.home.owner.ctx.Err() != nil {
 		a.home.queues.Close()
 	}
 	a.shutdown()

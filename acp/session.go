@@ -108,9 +108,7 @@ func (s *session) WithBackend(do func()) {
 }
 
 // Prompt implements [turns.Session].
-func (s *session) Prompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) backend.Work {
+func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	return s.backend.Prompt(ctx, params, u)
 }
 
@@ -147,9 +145,7 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 }
 
 // sendNow is send while no other update is being shown.
-func (s *session) sendNow(
-	ctx context.Context, now *shown, u backend.Update, in order,
-) error {
+func (s *session) sendNow(ctx context.Context, now *shown, u backend.Update, in order) error {
 	s.charged(s.agent.connection, s.spending.Note(ctx, u))
 	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
 		var more bool
@@ -252,7 +248,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 	s.closed.Do(func() {
 		a, err := s.agent, error(nil)
 		if s.counted.Swap(false) {
-			defer a.owner.release(sessionSlot, a) // last: the agent may end then
+			defer a.home.owner.release(sessionSlot, a) // last: the agent may end then
 		}
 		s.gate.Advance(gate.Closed)
 		if s.record != nil {

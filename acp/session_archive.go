@@ -13,7 +13,7 @@ import (
 func (c *connection) archive(
 	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	s, a, err := c.stored(ctx, at.Queue)
+	s, a, err := c.storedIn(ctx, at.Queue)
 	if err == nil {
 		err = c.remove(ctx, closing, at)
 	}
@@ -30,7 +30,7 @@ func (c *connection) archive(
 func (c *connection) unarchive(
 	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	s, a, err := c.stored(ctx, at.Queue)
+	s, a, err := c.storedIn(ctx, at.Queue)
 	if err == nil {
 		err = a.options.Store.Unarchive(ctx, s.ID)
 	}

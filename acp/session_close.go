@@ -47,9 +47,9 @@ func queued(kind turns.RequestKind, do queuedFunc, texts ...string) acceptFunc {
 	}
 }
 
-// stored returns the stored session of a queue, which must belong to the client's agent, and the
+// storedIn returns the stored session of a queue, which must belong to the client's agent, and the
 // agent that runs it, the client's own if it is not active.
-func (c *connection) stored(
+func (c *connection) storedIn(
 	ctx context.Context, q *queue,
 ) (s sessionstore.Session, runs *agent, err error) {
 	runs = c.agent
@@ -120,7 +120,7 @@ func endActive(
 func (c *connection) delete(
 	ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	s, a, err := c.stored(ctx, at.Queue)
+	s, a, err := c.storedIn(ctx, at.Queue)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
 		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err

@@ -211,7 +211,7 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 	ctx, params := p.Context(), p.params.rest
 	if command, ok := s.ownCommand(params); ok {
 		p.at.Release()
-		return s.answerOwn(ctx, p.updates, command)
+		return p.answerOwn(s, command)
 	}
 	if budgets := s.budgets(); len(budgets) > 0 {
 		p.at.Release() // the user may take a while

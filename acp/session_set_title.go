@@ -16,7 +16,7 @@ var titleShape = keys(protocol.SessionID, "title", "_meta")
 func (c *connection) setTitle(
 	ctx, _ context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error) {
-	stored, a, err := c.stored(ctx, at.Queue)
+	stored, a, err := c.storedIn(ctx, at.Queue)
 	if err != nil {
 		return nil, err
 	}

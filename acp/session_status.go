@@ -11,7 +11,7 @@ import (
 func (c *connection) status(
 	ctx, _ context.Context, at *ticket, _ strictjson.Object,
 ) (json.RawMessage, error) {
-	if _, _, err := c.stored(ctx, at.Queue); err != nil {
+	if _, _, err := c.storedIn(ctx, at.Queue); err != nil {
 		return nil, err
 	}
 	if at.Queue.Active() != nil {

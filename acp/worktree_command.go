@@ -97,9 +97,7 @@ func (o *ownTurn) confirmWorktrees(name string, lines []string) error {
 
 // copySession stores a copy of the session, up to its last finished turn, with the worktrees as its
 // folders.
-func (o *ownTurn) copySession(
-	ctx context.Context, made worktree.Set,
-) (sessionstore.ID, error) {
+func (o *ownTurn) copySession(ctx context.Context, made worktree.Set) (sessionstore.ID, error) {
 	roots, err := made.Roots()
 	if err != nil {
 		return "", err

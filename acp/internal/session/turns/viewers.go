@@ -430,9 +430,7 @@ func (v *Viewers[C]) isBehind(c C) bool {
 var errDetached = errors.New("the session is no longer open in this client")
 
 // during returns a context that also ends with a tenure. The caller calls cancel.
-func during(
-	ctx, tenure context.Context,
-) (limited context.Context, cancel func()) {
+func during(ctx, tenure context.Context) (limited context.Context, cancel func()) {
 	limited, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(tenure, func() { end(errDetached) })
 	return limited, func() {
@@ -449,9 +447,7 @@ type Caller[C Client] func(
 
 // Call sends a request to the first viewer that accepts takes, with send. It fails if there is
 // none, or if that leaves before it answers.
-func (v *Viewers[C]) Call(
-	ctx context.Context, accepts func(C) error, send Caller[C],
-) backend.Work {
+func (v *Viewers[C]) Call(ctx context.Context, accepts func(C) error, send Caller[C]) backend.Work {
 	err := errDetached
 	all, _ := v.current()
 	for _, w := range all {
