@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -18,61 +19,53 @@ import (
 // asker sends the client messages of a session, or of one of its children. It implements
 // [backend.Client].
 type asker struct {
-	session *session
+	questions *questions
 	backend.Sender
 }
 
 // For implements [backend.Host].
-func (s *session) For(from backend.Sender) backend.Client {
-	return asker{session: s, Sender: from}
-}
-
-// unrecorded returns an asker whose questions are not recorded, because they are not about the
-// agent's tool calls.
-func (s *session) unrecorded() asker { return asker{s, backend.Sender{Decided: true}} }
-
-// Ask implements [backend.Asker], without rules.
-func (a asker) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	return q.Ask(ctx, a)
-}
-
-// asker returns the session as one.
-func (s *session) asker() asker { return asker{session: s} }
+func (q *questions) For(from backend.Sender) backend.Client { return asker{q, from} }
 
 // Call implements [backend.Client].
-func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return s.asker().Call(ctx, method, params)
+func (q *questions) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return asker{questions: q}.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].
-func (s *session) Notify(ctx context.Context, method string, params backend.Raw) error {
-	return s.asker().Notify(ctx, method, params)
+func (q *questions) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return asker{questions: q}.Notify(ctx, method, params)
 }
 
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	s := a.session
-	live := s.gate.Phase() == gate.Live
+	q := a.questions
+	live := q.gate.Phase() == gate.Live
 	if err := a.check(ctx, method, params); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
 		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
-			return func() (backend.Raw, error) { return s.readOutside(ctx, params, err) }
+			return func() (backend.Raw, error) {
+				return q.access.ReadOutside(ctx, params, err, func(path, real string) error {
+					return q.askToRead(ctx, path, real, err)
+				})
+			}
 		}
 		return jsonrpc.Fail(err)
 	}
-	action, err := a.checkRules(method, params)
+	action, err := q.access.Check(a.Sender, method, params)
 	send := func() backend.Work {
 		addressed := a.addressed(method, params)
-		if s.servesFiles(method) {
-			return func() (backend.Raw, error) { return s.serveFile(ctx, method, addressed, action) }
+		if q.servesFiles(method) {
+			return func() (backend.Raw, error) {
+				return q.access.Serve(ctx, method, addressed, action)
+			}
 		}
-		return s.viewers.call(ctx, method, addressed)
+		return q.viewers.call(ctx, method, addressed)
 	}
 	switch {
 	case err != nil:
 		return a.ruled(ctx, method, params, err, send)
 	case live && method == protocol.RequestPermission && !a.Decided:
-		return s.requestPermission(ctx, a, params)
+		return a.requestPermission(ctx, params)
 	}
 	return send()
 }
@@ -82,55 +75,61 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := a.check(ctx, method, params); err != nil {
 		return err
 	}
-	if _, err := a.checkRules(method, params); err != nil {
+	if _, err := a.questions.access.Check(a.Sender, method, params); err != nil {
 		return err
 	}
-	if a.session.servesFiles(method) {
-		return errNoFileMethod(method)
+	if a.questions.servesFiles(method) {
+		return access.ErrNotServed(method)
 	}
-	a.session.viewers.notify(ctx, method, a.addressed(method, params))
+	a.questions.viewers.notify(ctx, method, a.addressed(method, params))
 	return nil
+}
+
+// servesFiles reports whether a message of the backend is about files that are served here.
+func (q *questions) servesFiles(method string) bool {
+	return q.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // check returns an error if the backend may not send the client this message. Its paths must be in
 // the session's roots, and in the child's.
 func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
-	s, addressed := a.session, params
-	if s.gate.Phase() == gate.Closed {
+	q, addressed := a.questions, params
+	if q.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
 	if a.Child != "" {
 		addressed = a.addressed(method, params)
 	}
-	if err := s.viewers.offers(method, addressed); err != nil {
+	if err := q.viewers.offers(method, addressed); err != nil {
 		return err
 	}
-	if err := checkPaths(s.guarded, method, params); err != nil || a.Child == "" {
+	if err := access.CheckPaths(q.access.Guarded, method, params); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error {
-		return checkPaths(w, method, params)
+		return access.CheckPaths(w, method, params)
 	})
 }
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
+	session := a.questions.viewers.address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
 	case a.Child == "":
-		return putSessionMember(params, a.session.address.member)
+		return putSessionMember(params, session.member)
 	case method == protocol.RequestPermission:
 		params = protocol.MapToolCallReferences(params, "toolCall",
-			func(text string) string { return external(a.session.id, text) })
+			func(text string) string { return external(session.id, text) })
 	}
-	return putSessionMember(params, sessionMember(childID(a.session.id, a.Child)))
+	return putSessionMember(params, sessionMember(childID(session.id, a.Child)))
 }
 
 // reaches returns an error unless another program that opens a path now reaches a file or directory
 // in the asker's roots.
 func (a asker) reaches(ctx context.Context, path string) error {
-	if err := a.session.workspace.HandOver(path); err != nil || a.Child == "" {
+	if err := a.questions.workspace.HandOver(path); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error { return w.HandOver(path) })
@@ -138,18 +137,19 @@ func (a asker) reaches(ctx context.Context, path string) error {
 
 // inRoots calls do with the asker's roots.
 func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
+	q := a.questions
 	switch {
 	case a.Child == "":
-		return do(a.session.workspace)
-	case a.Roots.IsZero() || a.Roots.Equal(a.session.guarded.Roots()):
-		return do(a.session.guarded)
+		return do(q.workspace)
+	case a.Roots.IsZero() || a.Roots.Equal(q.workspace.Roots()):
+		return do(q.access.Guarded)
 	}
-	known := a.session.workspace.Opened()
+	known := q.workspace.Opened()
 	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
 		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
 		return grant
 	})
-	w, err := workspace.Open(ctx, roots, a.session.agent.options.Workspace)
+	w, err := workspace.Open(ctx, roots, q.agent.options.Workspace)
 	if err != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
 	}

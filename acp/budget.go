@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -81,24 +81,35 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// budgets are those of a session, and which of them the user allows to exceed.
+type budgets struct {
+	agent   *agent
+	storeID sessionstore.ID // of the session
+	cwd     workspace.Dir
+	exceeds sync.Map // the day on which each may be exceeded
+}
+
+// all returns the budgets.
+func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.cwd) }
+
 // spent returns what the sessions that a budget is for have cost in its period.
-func (s *session) spent(ctx context.Context, b Budget) (sum float64, err error) {
+func (b *budgets) spent(ctx context.Context, of Budget) (sum float64, err error) {
 	q := sessionstore.ChargeQuery{Meter: sessionstore.CostMeter}
-	if b.Per == PerSession {
-		q.Session = s.storeID
+	if of.Per == PerSession {
+		q.Session = b.storeID
 	} else {
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
-	sums, err := s.agent.options.Store.Sums(ctx, q)
-	inside := map[sessionstore.ID]bool{s.storeID: true}
+	sums, err := b.agent.options.Store.Sums(ctx, q)
+	inside := map[sessionstore.ID]bool{b.storeID: true}
 	for _, c := range sums {
-		if c.Unit != b.Currency || err != nil {
+		if c.Unit != of.Currency || err != nil {
 			continue
 		}
 		in, known := inside[c.Session]
 		if !known {
-			in, err = s.counts(ctx, b, c.Session)
+			in, err = b.counts(ctx, of, c.Session)
 			inside[c.Session] = in
 		}
 		if in {
@@ -109,69 +120,53 @@ func (s *session) spent(ctx context.Context, b Budget) (sum float64, err error) 
 }
 
 // counts reports whether a budget is for a session.
-func (s *session) counts(ctx context.Context, b Budget, id sessionstore.ID) (bool, error) {
-	if b.Within.IsZero() {
+func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bool, error) {
+	if of.Within.IsZero() {
 		return true, nil
 	}
-	one, err := s.agent.options.Store.Get(ctx, id)
+	one, err := b.agent.options.Store.Get(ctx, id)
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	cwd, within := one.Keys.Real[0], workspace.Real(b.Within)
-	return b.Within.Contains(one.Keys.Roots.Cwd()) || within.Contains(cwd) ||
-		slices.ContainsFunc(s.agent.origins().Of(cwd), within.Contains), nil
+	cwd, within := one.Keys.Real[0], workspace.Real(of.Within)
+	return of.Within.Contains(one.Keys.Roots.Cwd()) || within.Contains(cwd) ||
+		slices.ContainsFunc(b.agent.origins().Of(cwd), within.Contains), nil
 }
-
-// budgets returns the budgets of the session.
-func (s *session) budgets() []Budget { return s.agent.options.Budgets(s.params.roots.Cwd()) }
 
 // errBudget is the outcome of a turn for which the user did not want to exceed a budget.
 var errBudget = errors.New("a budget is used up")
 
-// askToExceed asks the user whether to go on if a budget of the session is used up. It returns
-// errBudget if the user does not want that or cannot be asked. If it is not known what was used,
-// the turn goes on.
-func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
-	for _, b := range budgets {
-		spent, err := s.spent(ctx, b)
+// confirm asks the user whether to go on if a budget is used up. It returns errBudget if the user
+// does not want that or cannot be asked. If it is not known what was used, the turn goes on.
+func (b *budgets) confirm(ctx context.Context, user *questions) error {
+	for _, one := range b.all() {
+		spent, err := b.spent(ctx, one)
 		if err != nil {
-			s.agent.log.Warn("cannot check a budget", "session", s.id, "error", err)
+			b.agent.log.Warn("cannot check a budget", "session", b.storeID, "error", err)
 			continue
 		}
-		today, exceeds := time.Now().Format(time.DateOnly), false
-		s.withState(func() { exceeds = s.exceeds[b] == today })
-		if spent < b.Amount || exceeds {
+		today := time.Now().Format(time.DateOnly)
+		if day, _ := b.exceeds.Load(one); spent < one.Amount || day == today {
 			continue
 		}
-		q := backend.Question{
+		answer, err := user.askBeforeTurn(ctx, backend.Question{
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
-				fmt.Sprintf("The budget of %s is used up", b),
-				text.Money(spent, b.Currency)+" were used, as reported by the agents."),
+				fmt.Sprintf("The budget of %s is used up", one),
+				text.Money(spent, one.Currency)+" were used, as reported by the agents."),
 			Once: "Go on with this prompt", Always: "Go on, and do not ask again in this session " +
 				"today",
 			Reject: "Stop",
-		}
-		const method = protocol.RequestPermission
-		asked := newQuestion(method, s.asker().addressed(method, q.Params()))
-		asked.ofTurn = true
-		got := s.viewers.poll(ctx, asked)()
-		answer, err := q.Answer(ctx, got.Result, got.Err)
-		if ctx.Err() != nil {
+		})
+		switch {
+		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		}
-		if err != nil {
+		case err != nil:
 			return errBudget
-		}
-		if answer.Always {
-			s.withState(func() {
-				if s.exceeds == nil {
-					s.exceeds = map[Budget]string{}
-				}
-				s.exceeds[b] = today
-			})
+		case answer.Always:
+			b.exceeds.Store(one, today)
 		}
 	}
 	return nil
@@ -179,26 +174,26 @@ func (s *session) askToExceed(ctx context.Context, budgets []Budget) error {
 
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:
 // some clients remove a prompt that was refused, with the answer.
-func (s *session) overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
+func overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
 	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, "+
 		"and you did not choose to go on."))
 	return backend.FailedTurn(), err
 }
 
-// tellBudgets tells the user which budgets the turn that has ended, with its cost, has used up.
-func (s *session) tellBudgets(ctx context.Context, cost map[string]float64) {
-	for _, b := range s.budgets() {
-		if cost[b.Currency] == 0 {
+// usedUp returns notes for the user about the budgets that the turn which has ended, with its cost,
+// has used up.
+func (b *budgets) usedUp(ctx context.Context, cost map[string]float64) (notes []backend.Update) {
+	for _, one := range b.all() {
+		if cost[one.Currency] == 0 {
 			continue
 		}
-		spent, err := s.spent(ctx, b)
-		if err != nil || spent < b.Amount || spent-cost[b.Currency] >= b.Amount {
+		spent, err := b.spent(ctx, one)
+		if err != nil || spent < one.Amount || spent-cost[one.Currency] >= one.Amount {
 			continue // not used up, or it was before
 		}
-		note := backend.Note(fmt.Sprintf("\n\nThe budget of %s is used up: %s, as reported by the "+
-			"agents. You will be asked before the next prompt.", b, text.Money(spent, b.Currency)))
-		if err := s.send(ctx, note, showFirst); err != nil {
-			s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
-		}
+		notes = append(notes, backend.Note(fmt.Sprintf("\n\nThe budget of %s is used up: %s, as "+
+			"reported by the agents. You will be asked before the next prompt.", one,
+			text.Money(spent, one.Currency))))
 	}
+	return notes
 }

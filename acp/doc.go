@@ -67,11 +67,12 @@
 // turn_end.go from then on. docs/internals/architecture.md follows both through the files. The
 // parts of a session that need nothing of it are packages below internal/session.
 //
-// A message of the backend to the client: asker.check in asker.go compares its method with
-// the client's capabilities and its paths with the session's roots. A rule of the user may answer a
-// question (permission.go). Deny and ask rules also hold for files and commands that nobody asks
-// about (access.go). A file outside that the backend wants to read is asked about and read in
-// outside_read.go, and so are all files of a restricted backend in restricted_files.go.
+// Whatever a backend sends to the client passes through the questions of its session: asker.check
+// in asker.go compares the method with the client's capabilities and the paths with the session's
+// roots. A rule of the user may answer a question (permission.go), otherwise all viewers are asked
+// (questions.go). Deny and ask rules also hold for files and commands that nobody asks about
+// (access.go). What needs no client, such as which file a request is about, and files that are
+// served here, is in internal/session/access.
 //
 // # What shows an update
 //

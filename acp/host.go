@@ -23,7 +23,7 @@ import (
 var _ backend.Host = (*session)(nil)
 
 // Workspace implements [backend.Host].
-func (s *session) Workspace() *workspace.Workspace { return s.guarded }
+func (s *session) Workspace() *workspace.Workspace { return s.access.Guarded }
 
 // Tools implements [backend.Host].
 func (s *session) Tools() backend.Tools { return s.servers }
@@ -39,7 +39,7 @@ func (s *session) Catalog() *discovery.Catalog {
 // ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
 // scan of a session runs at a time.
 func (s *session) refresh(ctx context.Context) {
-	s.permits.ForgetAsked()
+	s.Permits().ForgetAsked()
 	wait := s.agent.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
@@ -59,7 +59,7 @@ func (s *session) rescan(ctx context.Context) error {
 	}
 	return s.agent.tasks.OnDisk(ctx, func() error {
 		defer func() { <-s.scanning }()
-		catalog, err := discovery.Scan(s.agent.base, s.guarded)
+		catalog, err := discovery.Scan(s.agent.base, s.Workspace())
 		if err == nil {
 			s.withState(func() { s.catalog = catalog })
 		}

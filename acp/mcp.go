@@ -32,7 +32,8 @@ func (s *session) openServers(previous *session) (set *servers.Set, err error) {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		set, s.ownsServers = servers.NewSet(a.starting, o), true
+		set = servers.NewSet(a.starting, o)
+		s.ownsServers.Store(true)
 	}
 	s.serversChange, err = set.Prepare(s.workspace, s.params.servers)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
@@ -46,19 +47,6 @@ func (s *session) openServers(previous *session) (set *servers.Set, err error) {
 func (s *session) commitServers() {
 	model, _ := s.backend.(backend.Sampler)
 	s.servers.Commit(s.serversChange, s, model)
-}
-
-// ownServers notes whether the session closes the set of its servers.
-func (s *session) ownServers(owned bool) { s.withState(func() { s.ownsServers = owned }) }
-
-// closeServers closes the set of the servers, if the session has its own.
-func (s *session) closeServers(ctx context.Context) error {
-	owned := false
-	s.withState(func() { owned = s.ownsServers })
-	if !owned {
-		return nil
-	}
-	return s.servers.Close(ctx)
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
@@ -112,7 +100,7 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 func (s *session) allowServer(
 	ctx context.Context, artifact discovery.Artifact,
 ) (mcpclient.Config, error) {
-	server, err := found.New(artifact, s.guarded.Checked(permission.Confirmed)) // they are asked below
+	server, err := found.New(artifact, s.Workspace().Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return mcpclient.Config{}, err
 	}
@@ -123,11 +111,12 @@ func (s *session) allowServer(
 	if err := s.agent.applyPolicy(&server.Start); err != nil {
 		return mcpclient.Config{}, err
 	}
-	if err := server.Ask(ctx, s.unrecorded(), s.agent.consents(), s.guarded); err != nil {
+	user := s.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
+	if err := server.Ask(ctx, user, s.agent.consents(), s.Workspace()); err != nil {
 		return mcpclient.Config{}, err
 	}
 	// The user may have taken a while.
-	return server.Start, server.CheckDir(s.guarded)
+	return server.Start, server.CheckDir(s.Workspace())
 }
 
 // mcpTransports are the optional transports that initialize advertised.

@@ -96,7 +96,7 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		notice += listed + s.doubt(ctx)
-		if s.permits.Configured != nil && s.agent.info().NeverAsks {
+		if s.Permits().Configured != nil && s.agent.info().NeverAsks {
 			notice += whyUnruled(s.agent.info().Info) + "\n\n"
 		}
 	}

@@ -6,9 +6,6 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
-	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -119,16 +116,4 @@ func (a *agent) observeOpened(s *session) {
 		e.Roots = append(e.Roots, root.Real)
 	}
 	a.connection.observe(e)
-}
-
-// observeRule logs, and tells the observer, that a rule decided about something that an agent does.
-func (s *session) observeRule(title string, v permission.Verdict) {
-	s.agent.log.Info("a rule decided about a request of the agent", "session", s.id,
-		"title", text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
-	choice := permission.AllowOnce
-	if v.Effect == permission.Deny {
-		choice = permission.RejectOnce
-	}
-	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
-		Rule: v.Rule.String()})
 }

@@ -63,7 +63,7 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 	a := o.agent
 	s := &session{agent: a, storeID: o.id, address: o.address, params: o.params,
 		viewers: o.viewers, gate: gate.New(),
-		scanning: make(chan struct{}, 1), outside: make(chan struct{}, 1)}
+		scanning: make(chan struct{}, 1)}
 	if !o.isNew() {
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
@@ -102,15 +102,14 @@ func (s *session) openRoots(ctx context.Context, previous *session) (err error) 
 	if err != nil {
 		return err
 	}
-	s.permits = newPermits(a, s.id, s.workspace, previous)
-	s.guarded = s.permits.Guard(s.workspace)
+	s.questions = newQuestions(s, previous)
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
 	if s.servers, err = s.openServers(previous); err != nil {
 		return err
 	}
-	s.catalog, err = discovery.Scan(ctx, s.guarded)
+	s.catalog, err = discovery.Scan(ctx, s.Workspace())
 	return err
 }
 
@@ -251,7 +250,7 @@ func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.L
 		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
 	if o.previous != nil {
-		o.previous.ownServers(false) // s has the set from now on
+		o.previous.ownsServers.Store(false) // s has the set from now on
 		s.counted.Store(o.previous.counted.Swap(false))
 	}
 	s.titled.Store(o.source.Title != "")
@@ -276,8 +275,9 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 		Children: a.newChildLimit(), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
+	s.budgets = &budgets{agent: a, storeID: s.storeID, cwd: s.params.roots.Cwd()}
 	s.commitServers()
-	s.ownServers(true)
+	s.ownsServers.Store(true)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{} // the agent may not have kept it
 		for _, u := range statesIn(s.opened.Result) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -200,7 +201,7 @@ func TestPaths(t *testing.T) {
 			params, err := json.Marshal(
 				map[string]string{member: outside, "command": "x", "content": ""})
 			require.NoError(t, err)
-			require.ErrorContains(t, checkPaths(w, method, backend.Raw(params)), "outside",
+			require.ErrorContains(t, access.CheckPaths(w, method, backend.Raw(params)), "outside",
 				"%s of %s", member, method)
 		}
 	}

@@ -1,16 +1,10 @@
 package acp
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
-	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -32,7 +26,7 @@ func (o *ownTurn) answerPermissions(c prompts.Command) error {
 
 // showPermissions shows the rules, each with where it comes from.
 func (o *ownTurn) showPermissions() error {
-	permits := o.session.permits
+	permits := o.session.Permits()
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return err
@@ -75,7 +69,7 @@ func (o *ownTurn) showPermissions() error {
 
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
 func (o *ownTurn) revokePermission(command, id string) error {
-	permits := o.session.permits
+	permits := o.session.Permits()
 	rules, err := permits.Rules(o.session.workspace)
 	if err != nil {
 		return err
@@ -92,33 +86,4 @@ func (o *ownTurn) revokePermission(command, id string) error {
 	}
 	return o.Write("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
 		"of your configuration are changed there.\n")
-}
-
-// whyUnruled says what rules are worth for an agent that does not ask.
-func whyUnruled(b backend.Info) string {
-	asks := " asks for no permission: your rules about permissions do not hold for it."
-	if !b.NeverAsks {
-		asks = " changes files and runs commands without asking: your rules about permissions do " +
-			"not hold for that. It asks " + b.AsksLittle + "."
-	}
-	if b.ServerSandbox.Mode != backend.SandboxOff {
-		return text.Name(b.Profile) + asks + " Its sandbox restricts it."
-	}
-	return text.Name(b.Profile) + asks +
-		" Use the sandbox, `--sandbox write`, if it should not do everything."
-}
-
-// checkAsked tells the user, once in a session, that an agent that is known to ask little has done
-// something without asking.
-func (s *session) checkAsked(ctx context.Context, now *shown, said calls.Update) error {
-	call, _ := s.viewers.calls.Get(said.Key)
-	b := s.agent.info()
-	effects := []string{"edit", "delete", "move", "execute"}
-	if b.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
-		now.unruled || s.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
-		return nil
-	}
-	now.unruled = true
-	s.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(b.Info)+"\n\n")))
-	return nil
 }

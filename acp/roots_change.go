@@ -132,7 +132,7 @@ func (o *ownTurn) namedFolders(argument string) (namedFolders, error) {
 			return namedFolders{paths: []string{path},
 				known: " is a folder of this session already.\n"}, nil
 		}
-		file, err := discovery.ReadWorkspaceFile(o.ctx, o.session.guarded, path)
+		file, err := discovery.ReadWorkspaceFile(o.ctx, o.session.Workspace(), path)
 		named := namedFolders{known: " lists no folders that this session does not have.\n",
 			inFile: true}
 		for _, dir := range file.Folders {

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
-	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
@@ -19,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -44,33 +41,31 @@ type session struct {
 	counted atomic.Bool   // against the limit of active sessions
 
 	// The parts:
-	workspace *workspace.Workspace
-	guarded   *workspace.Workspace // workspace, in which the user's rules hold
-	permits   *permission.Permits
-	servers   *servers.Set
-	viewers   *viewers
-	gate      *gate.Gate
-	replay    *agentReplay // nil for a new one and a fork
-	record    *record.Record
-	spending  *metering.Spending
-	backend   backend.Session
-	opened    backend.Opened // the backend's part of the response that opened it
+	*questions // implement what of [backend.Host] reaches the client
+	workspace  *workspace.Workspace
+	servers    *servers.Set
+	viewers    *viewers
+	gate       *gate.Gate
+	replay     *agentReplay // nil for a new one and a fork
+	record     *record.Record
+	spending   *metering.Spending
+	budgets    *budgets
+	backend    backend.Session
+	opened     backend.Opened // the backend's part of the response that opened it
 
+	// ownsServers means that the session closes servers, unlike the one that it replaces or that
+	// replaces it.
+	ownsServers   atomic.Bool
 	serversChange *mcpclient.Change // made when the session is active, because it cannot be undone
 
 	inBackend sync.Mutex // held during methods of the backend's session that must not overlap
 
 	mu       sync.Mutex
 	catalog  *discovery.Catalog
-	agentHas []string          // the adapter's names that the backend's commands have
-	exceeds  map[Budget]string // budgets that the user allows to exceed, with the day
-	// ownsServers means that the session closes servers, unlike the one that it replaces or that
-	// replaces it.
-	ownsServers bool
+	agentHas []string // the adapter's names that the backend's commands have
 
 	// These limit what happens at once, and guard nothing.
 	scanning chan struct{} // holds one value while the roots are scanned
-	outside  chan struct{} // holds one value while a file outside the roots is asked about or read
 
 	notice   string      // for the user, at the next prompt; guarded by the queue
 	prompted bool        // the user was told about workspace files; guarded by the queue
@@ -124,6 +119,13 @@ func (s *session) Cancel(params backend.Raw) {
 	}
 }
 
+// inTurn reports whether a turn is running that was not told to end.
+func (s *session) inTurn() bool {
+	return slices.ContainsFunc(s.queue.Unanswered(), func(t *turns.Turn) bool {
+		return t.RunsIn(s)
+	})
+}
+
 // order says whether an update is shown or stored first.
 type order bool
 
@@ -167,14 +169,7 @@ func (s *session) sendNow(ctx context.Context, now *shown, u backend.Update, in 
 	}
 	delete(now.settings, u.Kind)
 	now.noteMode(u)
-	remembers := s.permits.Decides() || s.agent.home.grace > 0 // others may come
-	if kind := kindOf(u); kind == sessionstore.ToolCall ||
-		kind == sessionstore.ToolCallUpdate && remembers {
-		said := calls.Parse(u)
-		s.viewers.calls.Note(said)
-		return cmp.Or(s.markAgain(ctx, said), s.checkAsked(ctx, now, said))
-	}
-	return nil
+	return s.noteCall(ctx, now, u)
 }
 
 // shown is what the viewers of a session were shown last, as far as later updates depend on it.
@@ -261,7 +256,10 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 				return err
 			}))
 		}
-		err = errors.Join(err, s.closeServers(ctx), s.replay.drop(ctx))
+		if s.ownsServers.Load() {
+			err = errors.Join(err, s.servers.Close(ctx))
+		}
+		err = errors.Join(err, s.replay.drop(ctx))
 		if s.workspace != nil {
 			err = errors.Join(err, s.workspace.Close())
 		}

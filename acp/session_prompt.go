@@ -213,10 +213,10 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 		p.at.Release()
 		return p.answerOwn(s, command)
 	}
-	if budgets := s.budgets(); len(budgets) > 0 {
+	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
-		if err := s.askToExceed(ctx, budgets); errors.Is(err, errBudget) {
-			return s.overBudget(ctx, p.updates)
+		if err := s.budgets.confirm(ctx, s.questions); errors.Is(err, errBudget) {
+			return overBudget(ctx, p.updates)
 		} else if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,11 @@ func (p *prompted) endSpending(result backend.Raw) backend.Raw {
 	s.charged(p.from, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
-		s.tellBudgets(ctx, turn)
+		for _, note := range s.budgets.usedUp(ctx, turn) {
+			if err := s.send(ctx, note, showFirst); err != nil {
+				s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
+			}
+		}
 	}
 	return withCost(result, turn, session)
 }

@@ -12,16 +12,16 @@ import (
 
 // A path that another process opens, such as an editor, an agent or an MCP server, is handed over.
 // The process does not use our handles, so each such path passes HandOverFile or HandOverDir first:
-// those in an agent's requests to the editor (acp/capabilities.go), those of a permission request
-// that is answered without asking (acp/permission.go), and the working directories of MCP servers
-// (acp/mcp.go, acp/proxy/relays.go and internal/mcp/mcpclient) and of a model's commands
+// those in an agent's requests to the editor (acp/internal/session/access), those of a permission
+// request that is answered without asking (acp/permission.go), and the working directories of MCP
+// servers (acp/mcp.go, acp/proxy/relays.go and internal/mcp/mcpclient) and of a model's commands
 // (acp/model/run_child.go). The exceptions are the session's roots themselves, which agents
 // (acp/proxy) and MCP servers (internal/mcp/mcproots) are told as the client gave them, and agents,
 // which are started in our own working directory.
 //
 // A path may lead elsewhere after the check. Where a restricted process could gain from that,
-// nothing is handed over: its files are served by handle (acp/restricted_files.go), and a command
-// is restricted wherever it begins.
+// nothing is handed over: its files are served by handle (acp/internal/session/access), and a
+// command is restricted wherever it begins.
 
 // HandOverFile checks a path before it is given to another process, such as an editor, that opens
 // it as a file. It returns an error unless the other process would reach the same file as this

@@ -33,8 +33,6 @@ type (
 	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
 	// are Configured and Consents.
 	Permits = permission.Permits
-	// Request is a session/request_permission. Its fields are Call, Options and Agent.
-	Request = permission.Request
 )
 
 // Question asks the user whether something may be done.
@@ -66,31 +64,21 @@ func (q Question) Ask(ctx context.Context, c Client) (Answer, error) {
 	return q.Answer(ctx, result, err)
 }
 
-// Request returns what the question is as a request for permission.
-func (q Question) Request() Request {
-	r := Request{
-		Options: []permission.Option{{Kind: permission.AllowOnce, Name: q.Once, ID: onceID}}}
-	r.Call.ID = string(q.Call.ToolCallId)
-	if q.Call.Title != nil {
-		r.Call.Title = *q.Call.Title
-	}
-	if q.Always != "" {
-		r.Options = append(r.Options,
-			permission.Option{Kind: permission.AllowAlways, Name: q.Always, ID: alwaysID})
-	}
-	r.Options = append(r.Options,
-		permission.Option{Kind: permission.RejectOnce, Name: q.Reject, ID: rejectID})
-	return r
-}
-
 // Params returns the params of the session/request_permission that asks a client.
 func (q Question) Params() Raw {
 	call := q.Call
 	call.SessionUpdate, call.Status = "", sdk.Ptr(sdk.ToolCallStatusPending)
+	options := []permission.Option{{Kind: permission.AllowOnce, Name: q.Once, ID: onceID}}
+	if q.Always != "" {
+		options = append(options,
+			permission.Option{Kind: permission.AllowAlways, Name: q.Always, ID: alwaysID})
+	}
+	options = append(options,
+		permission.Option{Kind: permission.RejectOnce, Name: q.Reject, ID: rejectID})
 	return Encode(struct {
 		ToolCall ToolCall            `json:"toolCall"`
 		Options  []permission.Option `json:"options"`
-	}{call, q.Request().Options})
+	}{call, options})
 }
 
 // Answer reads the response of a client, whose request has the context ctx.

@@ -32,8 +32,8 @@
 //	an unlisted resource   modelCall.readResource in server_resources.go
 //	a repeated call        modelTurn.askToGoOn in loops.go
 //
-// Rules may answer questions about files, commands and tools of servers: session.decideOrAsk in
-// acp/permission.go.
+// Rules may answer questions about files, commands and tools of servers: questions.Ask in
+// acp/questions.go.
 //
 // # What survives
 //

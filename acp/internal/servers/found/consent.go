@@ -18,7 +18,7 @@ import (
 // Ask returns nil if they allow it, and remembers the answer "always". If the request was cancelled
 // with the turn, the error is [backend.ErrCancelled].
 func (s *Server) Ask(
-	ctx context.Context, user backend.Asker, known *consent.Store, w *workspace.Workspace,
+	ctx context.Context, user backend.Client, known *consent.Store, w *workspace.Workspace,
 ) error {
 	if err := s.findGaps(w); err != nil {
 		return err
@@ -33,11 +33,12 @@ func (s *Server) Ask(
 		always = "Always start it, unless its configuration changes"
 	}
 	if !allowed {
-		answer, err := user.Ask(ctx, backend.Question{
+		question := backend.Question{
 			Call: backend.NewToolCall("mcp", sdk.ToolKindExecute, "Start MCP server "+
 				text.QuotedName(s.Config.Name)+", found in "+text.Printable(s.File), s.describe()),
 			Once: "Start it for this session", Always: always, Reject: "Do not start it",
-		})
+		}
+		answer, err := question.Ask(ctx, user)
 		if err != nil {
 			return fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
 		}

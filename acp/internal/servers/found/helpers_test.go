@@ -25,10 +25,6 @@ func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.W
 	}
 }
 
-func (c *client) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
-	return q.Ask(ctx, c)
-}
-
 func (*client) Notify(context.Context, string, backend.Raw) error { return nil }
 
 func folder(t testing.TB, files ...string) string {

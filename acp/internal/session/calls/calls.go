@@ -113,16 +113,16 @@ func (c Call) Announced() (said permission.Call) {
 	return said
 }
 
-// Note keeps what an update says about a tool call. An update of one that is not known changes
-// nothing.
-func (c *Calls) Note(said Update) {
+// Note keeps what an update says about a tool call, and returns it with the mark that it had. An
+// update of one that is not known changes nothing.
+func (c *Calls) Note(said Update) (known Call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call := c.known[said.Key]
 	switch {
 	case call != nil:
 	case said.UpdateKind != sessionstore.ToolCall:
-		return
+		return known
 	default:
 		call = &Call{}
 		c.addLocked(said.Key, call)
@@ -131,9 +131,10 @@ func (c *Calls) Note(said Update) {
 		call.Title = text.Truncate(said.Title, MaxTitle)
 	}
 	call.Kind = cmp.Or(said.Kind, call.Kind)
+	known = *call
 	if said.Ended() {
-		call.Shown = nil
-		return
+		call.Shown, call.Mark = nil, ""
+		return known
 	}
 	call.Shown = Merge(call.Shown, said.shown)
 	if len(call.Shown) > maxShown {
@@ -142,6 +143,7 @@ func (c *Calls) Note(said Update) {
 			call.Shown = strictjson.Remove(call.Shown, name)
 		}
 	}
+	return known
 }
 
 func (c *Calls) addLocked(k Key, call *Call) {
