@@ -147,7 +147,7 @@ func (a *agent) declaredFolders(
 func DeclaredFolders(
 	cwd workspace.Dir, session sessionstore.ID, declared []Folder, consentDir string, w Worktrees,
 ) ([]Folder, error) {
-	origins, _ := w.origins() // newPermits warns if some cannot be read
+	origins, _ := w.origins() // agent.origins warns if some cannot be read
 	real := workspace.Real(cwd)
 	folders := slices.Clone(declared)
 	added, err := consent.NewStore(consentDir).Folders(string(session), append(origins.Of(real), real)...)

@@ -17,8 +17,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// What a backend sees of its session: a session implements [backend.Host]. Until the lifecycle
-// response was sent, it buffers what the backend shows.
+// What a backend sees of its session: a session implements [backend.Host], together with the
+// questions that it embeds. Until the lifecycle response was sent, it buffers what the backend
+// shows.
 
 var _ backend.Host = (*session)(nil)
 

@@ -1,18 +1,14 @@
 package acp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
-	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -40,13 +36,6 @@ func (s *session) openServers(previous *session) (set *servers.Set, err error) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
 	return set, err
-}
-
-// commitServers makes the change of the servers. From then on they send their requests to s, and
-// those to the model to the session's backend, if it has one.
-func (s *session) commitServers() {
-	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(s.serversChange, s, model)
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
@@ -93,30 +82,6 @@ func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 		s.Ports, s.Hosts = s.Ports.And(own.Ports), s.Hosts.And(own.Hosts)
 	}
 	c.Policy.Sandbox = s
-}
-
-// allowServer asks the user whether an MCP server of the catalog may start, unless they have
-// allowed it permanently. It returns the configuration to start.
-func (s *session) allowServer(
-	ctx context.Context, artifact discovery.Artifact,
-) (mcpclient.Config, error) {
-	server, err := found.New(artifact, s.Workspace().Checked(permission.Confirmed)) // they are asked below
-	if err != nil {
-		return mcpclient.Config{}, err
-	}
-	why := s.agent.info().transports.refusal(server.Config.Name, server.Config.Transport)
-	if why != "" {
-		return mcpclient.Config{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
-	}
-	if err := s.agent.applyPolicy(&server.Start); err != nil {
-		return mcpclient.Config{}, err
-	}
-	user := s.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	if err := server.Ask(ctx, user, s.agent.consents(), s.Workspace()); err != nil {
-		return mcpclient.Config{}, err
-	}
-	// The user may have taken a while.
-	return server.Start, server.CheckDir(s.Workspace())
 }
 
 // mcpTransports are the optional transports that initialize advertised.

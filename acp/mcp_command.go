@@ -7,10 +7,13 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -23,16 +26,31 @@ func (o *ownTurn) answerMCP(c prompts.Command) error {
 	return m.Answer(o.ctx, c.Arguments)
 }
 
-// startServer starts an MCP server that was found in a root, if the user allows that: the session is
-// opened again with it, in place of one that was found under the same name, as /roots does with
-// folders.
-func (o *ownTurn) startServer(ctx context.Context, found discovery.Artifact) error {
-	config, err := o.session.allowServer(ctx, found)
+// startServer starts an MCP server that was found in a root, if the user allows that now or has
+// allowed it permanently: the session is opened again with it, in place of one that was found under
+// the same name, as /roots does with folders.
+func (o *ownTurn) startServer(ctx context.Context, artifact discovery.Artifact) error {
+	s, w := o.session, o.session.Workspace()
+	server, err := found.New(artifact, w.Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return err
 	}
-	p := o.session.params
-	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == config.Name }, config)
+	c := server.Config
+	if why := o.agent.info().transports.refusal(c.Name, c.Transport); why != "" {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
+	}
+	if err := o.agent.applyPolicy(&server.Start); err != nil {
+		return err
+	}
+	user := s.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
+	if err := server.Ask(ctx, user, o.agent.consents(), w); err != nil {
+		return err
+	}
+	if err := server.CheckDir(w); err != nil { // the user may have taken a while
+		return err
+	}
+	p := s.params
+	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == server.Start.Name }, server.Start)
 	return o.reopen(p)
 }
 

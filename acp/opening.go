@@ -276,7 +276,8 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	s.budgets = &budgets{agent: a, storeID: s.storeID, cwd: s.params.roots.Cwd()}
-	s.commitServers()
+	model, _ := s.backend.(backend.Sampler)
+	s.servers.Commit(s.serversChange, s, model)
 	s.ownsServers.Store(true)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{} // the agent may not have kept it

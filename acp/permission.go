@@ -118,19 +118,15 @@ func (a asker) readAction(
 	return action, err
 }
 
-// serverConfig identifies the configuration of the only server with a name.
+// serverConfig identifies the configuration of the only server with a name, "" if there are several.
 func serverConfig(servers []mcpclient.Config, name string) string {
-	found := ""
-	for _, c := range servers {
-		if c.Name != name {
-			continue
-		}
-		if found != "" {
-			return ""
-		}
-		found = c.Identity()
+	named := slices.DeleteFunc(slices.Clone(servers), func(c mcpclient.Config) bool {
+		return c.Name != name
+	})
+	if len(named) != 1 {
+		return ""
 	}
-	return found
+	return named[0].Identity()
 }
 
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.

@@ -49,8 +49,8 @@ type asking interface {
 	addToRecord(context.Context, backend.Update) error
 }
 
-// newQuestions returns the questions of s, whose roots and servers are open. They inherit what the
-// user has allowed in previous, the session that s replaces, if that is not nil.
+// newQuestions returns the questions of s, whose roots are open. They inherit what the user has
+// allowed in previous, the session that s replaces, if that is not nil.
 func newQuestions(s, previous *session) *questions {
 	a := s.agent
 	permits := permission.NewPermits(string(s.id), s.workspace, a.consents(), a.origins(),
@@ -78,11 +78,8 @@ func (q *questions) Ask(ctx context.Context, asked backend.Question) (backend.An
 		r = q.rule(asked.Action)
 	}
 	got := a.decideOrAsk(ctx, request, r)()
-	switch {
-	case got.denied != nil:
+	if got.denied != nil {
 		return backend.Answer{}, got.denied
-	case got.allows() && got.Result == nil:
-		return backend.Answer{}, nil
 	}
 	result, err := got.result()
 	return asked.Answer(ctx, result, err)

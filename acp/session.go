@@ -41,7 +41,7 @@ type session struct {
 	counted atomic.Bool   // against the limit of active sessions
 
 	// The parts:
-	*questions // implement what of [backend.Host] reaches the client
+	*questions // implement the part of [backend.Host] that reaches the client
 	workspace  *workspace.Workspace
 	servers    *servers.Set
 	viewers    *viewers
@@ -64,8 +64,7 @@ type session struct {
 	catalog  *discovery.Catalog
 	agentHas []string // the adapter's names that the backend's commands have
 
-	// These limit what happens at once, and guard nothing.
-	scanning chan struct{} // holds one value while the roots are scanned
+	scanning chan struct{} // holds one value while the roots are scanned; guards nothing
 
 	notice   string      // for the user, at the next prompt; guarded by the queue
 	prompted bool        // the user was told about workspace files; guarded by the queue
