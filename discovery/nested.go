@@ -111,8 +111,6 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 		complete = complete && err == nil
 		if dirs[i] != "." && mayHold(entries) {
 			list = append(list, c.scanOne(ctx, s, rows, at)...)
-			s.close()
-			clear(s.fixed)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
@@ -179,7 +177,6 @@ func (c *Catalog) scanNested(ctx context.Context, t located, top bool) ([]Artifa
 		return nil, err
 	}
 	s := newScanner(c.ws, t.root, c.limits)
-	defer s.close()
 	at := newDirectory(dir, nil, ".")
 	defer func() {
 		for ; at != nil; at = at.parent {

@@ -78,9 +78,7 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 			unused = append(unused, plugin)
 			continue
 		}
-		m.apart(func() {
-			unused = append(unused, m.scanEntry(ctx, plugin, entry, market.Metadata.PluginRoot)...)
-		})
+		unused = append(unused, m.scanEntry(ctx, plugin, entry, market.Metadata.PluginRoot)...)
 	}
 	return unused
 }

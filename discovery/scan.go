@@ -68,8 +68,7 @@ func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 	return scanners, nil
 }
 
-// scanner scans one root. It is used by one goroutine at a time, and owns the directories in fixed
-// until close.
+// scanner scans one root. It is used by one goroutine at a time.
 type scanner struct {
 	ws     *workspace.Workspace
 	root   workspace.Root
@@ -79,11 +78,9 @@ type scanner struct {
 	reached   []Limit
 
 	top *directory // the root
-	// directories that patterns name literally, by path; nil for one that does not exist
-	fixed map[string]*directory
 	// where matching began; the value is the path by which the directory was found
 	started map[matchStart]string
-	read    map[fileOfKind]bool // files that were added
+	seen    map[fileOfKind]bool // files that were added, and directories that cannot be opened
 	dirs    int                 // directories opened for patterns
 	bytes   int64               // bytes read
 	buffer  []byte              // reused for reading files
@@ -108,15 +105,13 @@ type fileOfKind struct {
 func newScanner(ws *workspace.Workspace, root workspace.Root, l limits) *scanner {
 	return &scanner{
 		ws: ws, root: root, limits: l,
-		fixed: make(map[string]*directory), started: make(map[matchStart]string),
-		read: make(map[fileOfKind]bool),
+		started: make(map[matchStart]string), seen: make(map[fileOfKind]bool),
 	}
 }
 
 // scanRoot scans the root for all rows and sorts the artifacts. The error is the context's or
 // workspace.ErrClosed.
 func (s *scanner) scanRoot(ctx context.Context) error {
-	defer s.close()
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeout)
 	defer cancel()
 	top, err := s.ws.OpenDir(s.root.Dir.String())
@@ -139,15 +134,6 @@ func (s *scanner) scanRoot(ctx context.Context) error {
 	}
 	slices.SortStableFunc(s.artifacts, byRank)
 	return context.Cause(ctx)
-}
-
-// close closes the directories that the scanner has opened and kept.
-func (s *scanner) close() {
-	for _, d := range s.fixed {
-		if d != nil {
-			_ = d.dir.Close()
-		}
-	}
 }
 
 // scanDir looks for the patterns of all rows below the directory at.
@@ -177,10 +163,12 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 	from := at
 	literal := min(r.fixed, len(r.names)-1)
 	for _, name := range r.names[:literal] {
-		from = s.openFixed(ctx, r, from, name)
-		if from == nil {
+		next := s.openNamed(ctx, r, from, name)
+		if next == nil {
 			return
 		}
+		defer next.dir.Close()
+		from = next
 	}
 	rest := r.names[literal:]
 	if from != at && s.scannedBefore(r, from, rest) {
@@ -200,19 +188,7 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 		return
 	}
 	one.hidden = true
-	s.apart(func() { s.scanRow(ctx, one, at, "") })
-}
-
-// apart calls scan, and closes the directories that it has opened and kept: so few are open at a
-// time.
-func (s *scanner) apart(scan func()) {
-	outer := s.fixed
-	s.fixed = make(map[string]*directory)
-	defer func() {
-		s.close()
-		s.fixed = outer
-	}()
-	scan()
+	s.scanRow(ctx, one, at, "")
 }
 
 // scannedBefore reports whether the rest of the pattern was matched in this directory for an
@@ -235,31 +211,31 @@ func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
 	return true
 }
 
-// openFixed opens a directory that a pattern names literally, once for all rows. It returns nil if
-// there is none. The scanner owns the directory.
-func (s *scanner) openFixed(ctx context.Context, r row, at *directory, name string) *directory {
-	rel := join(at.rel, name)
-	if d, known := s.fixed[rel]; known {
-		return d
-	}
-	s.fixed[rel] = nil
+// openNamed opens a directory that the row's pattern names literally. It returns nil if there is
+// none.
+func (s *scanner) openNamed(ctx context.Context, r row, at *directory, name string) *directory {
 	e, err := at.entry(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	dir, err := at.dir.OpenDir(name)
-	switch {
-	case err == nil:
-		d := newDirectory(dir, at, name)
-		_, _ = d.list(ctx)
-		s.fixed[rel] = d
-	case errors.Is(err, syscall.ENOTDIR): // a file with this name is not ours
-	case isGone(e, err):
-	case r.hidden && name == r.names[0]: // it need not have to do with agents
-	default:
+	if err == nil {
+		return newDirectory(dir, at, name)
+	}
+	isOther := r.hidden && name == r.names[0] // it need not have to do with agents
+	isFile := errors.Is(err, syscall.ENOTDIR)
+	if !isOther && !isFile && !isGone(e, err) && s.isNew(r.kind, join(at.rel, name)) {
 		s.addUnreadable(r, at, name, err)
 	}
-	return s.fixed[rel]
+	return nil
+}
+
+// isNew reports whether what is at rel was not added with a kind yet, and marks it as added.
+func (s *scanner) isNew(kind Kind, rel string) bool {
+	key := fileOfKind{kind, rel}
+	isNew := !s.seen[key]
+	s.seen[key] = true
+	return isNew
 }
 
 // add adds an artifact. It does not check the limits.
@@ -305,9 +281,6 @@ func (m *matcher) match(ctx context.Context, at *directory, names []string, dept
 	case name == "**":
 		m.matchBelow(ctx, at, names, depth)
 	case !isGlob(name) && len(names) == 1:
-		if m.row.fixed > 0 { // otherwise at can be any directory, even a large one
-			_, _ = at.list(ctx)
-		}
 		e, err := at.entry(ctx, name)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -424,11 +397,10 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
-	key := fileOfKind{m.row.kind, join(at.rel, e.Name)}
-	if m.read[key] {
+	rel := join(at.rel, e.Name)
+	if !m.isNew(m.row.kind, rel) {
 		return
 	}
-	m.read[key] = true
 	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
 	if err != nil {
 		if !isGone(e, err) {
@@ -439,7 +411,7 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	if cap(content) > cap(m.buffer) {
 		m.buffer = content
 	}
-	file := m.artifact(m.row, key.rel)
+	file := m.artifact(m.row, rel)
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
 	m.addAll(at, m.parse(ctx, file, content)...)
 }
