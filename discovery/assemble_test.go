@@ -46,7 +46,7 @@ func TestCutTextSaysHowToReadTheRest(t *testing.T) {
 	rule := "---\npaths:\n- '**'\n---\n" + strings.Repeat("Write a test first.\n", 20)
 	top := tree(t, map[string]string{".claude/rules/a.md": rule, ".claude/rules/b.md": "Never fits.",
 		"AGENTS.md": "Short."})
-	text := scan(t, limited("Text", 306), top).Instructions(nil).String()
+	text := scan(t, discovery.Options{"Text": 306}, top).Instructions(nil).String()
 	require.Contains(t, text, "\n(truncated: 100 of 400 bytes are shown. Before you go on, read "+
 		strconv.Quote(filepath.Join(top, ".claude", "rules", "a.md"))+" from line 10.)\n")
 	require.Contains(t, text, ": did not fit\n\nBefore you go on, read these files:\n\n"+
@@ -67,7 +67,7 @@ func TestListsAreNotCut(t *testing.T) {
 		files[fmt.Sprintf("c/.cursor/rules/%03d.mdc", i)] = "---\nglobs: '*.c'\n---\n" + long
 	}
 	top := tree(t, files)
-	text := scan(t, limited("Text", 10_000), top+"/a", top+"/b", top+"/c").Instructions(nil).String()
+	text := scan(t, discovery.Options{"Text": 10_000}, top+"/a", top+"/b", top+"/c").Instructions(nil).String()
 	for i := range 10 {
 		require.Contains(t, text, fmt.Sprintf("- .cursor/rules/%d.mdc: Database Migration Safety (for "+
 			"files that match migrations/*.sql)\n", i))
@@ -84,7 +84,7 @@ func TestRootsShareTheSize(t *testing.T) {
 		"large/AGENTS.md": strings.Repeat("l", 5000),
 		"huge/AGENTS.md":  strings.Repeat("h", 50000),
 	})
-	o := limited("Text", 6100)
+	o := discovery.Options{"Text": 6100}
 	for _, order := range [][]string{{"small", "large", "huge"}, {"huge", "large", "small"}} {
 		c := scan(t, o, top+"/"+order[0], top+"/"+order[1], top+"/"+order[2])
 		shown := make(map[string]int)

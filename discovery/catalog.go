@@ -158,8 +158,8 @@ func (c *Catalog) SlashCommands(reserved ...string) (offered, taken []SlashComma
 }
 
 // MarshalJSON encodes the catalog with the members roots (index, path, realPath, readOnly of each),
-// artifacts (in the order of [Catalog.Artifacts]) and cuts (the limits reached: root, place, at,
-// bound and limit of each). All are arrays.
+// artifacts (in the order of [Catalog.Artifacts]) and cuts (the limits reached: root, limit, place
+// and at of each). All are arrays.
 func (c *Catalog) MarshalJSON() ([]byte, error) {
 	type root struct {
 		Index    int    `json:"index"`
@@ -169,10 +169,9 @@ func (c *Catalog) MarshalJSON() ([]byte, error) {
 	}
 	type limit struct {
 		Root  int    `json:"root"`
+		Limit string `json:"limit"`
 		Place string `json:"place"`
 		At    string `json:"at"`
-		Bound string `json:"bound"`
-		Limit int64  `json:"limit"`
 	}
 	w := struct {
 		Roots     []root     `json:"roots"`
@@ -184,7 +183,7 @@ func (c *Catalog) MarshalJSON() ([]byte, error) {
 			r.Grant == workspace.ReadOnly})
 	}
 	for _, l := range c.reached {
-		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.pattern, l.path, l.name, l.value})
+		w.Cuts = append(w.Cuts, limit{l.Root.Index, l.limit, l.pattern, l.path})
 	}
 	return json.Marshal(w)
 }

@@ -27,7 +27,7 @@ func TestOtherDirectoriesAreNotScanned(t *testing.T) {
 		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"
 		files[fmt.Sprintf("node_modules/pkg%d/SKILL.md", i)] = skill("no", "No.")
 	}
-	c := scan(t, limited("MaxDirs", 2), tree(t, files))
+	c := scan(t, discovery.Options{"MaxDirs": 2}, tree(t, files))
 	require.Empty(t, c.LimitsReached(), "the skill's directory and src are all that it looks into")
 	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
 }

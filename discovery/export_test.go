@@ -7,12 +7,22 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Options has what tests change of a scan.
-type Options struct{ limits limits }
+// Options are the limits that tests change, by name.
+type Options map[string]int
 
 // ScanWith is Scan with options.
 func ScanWith(ctx context.Context, ws *workspace.Workspace, o Options) (*Catalog, error) {
-	return scan(ctx, ws, o.limits)
+	l := defaultLimits
+	for name, n := range o {
+		if name == "Timeout" {
+			l.time = time.Duration(n)
+			continue
+		}
+		*map[string]*int{"MaxDepth": &l.depth, "MaxDirs": &l.dirs, "MaxArtifacts": &l.artifacts,
+			"MaxFile": &l.fileSize, "MaxBytes": &l.bytes, "ImportDepth": &l.importDepth,
+			"MaxImports": &l.imports, "Text": &l.text}[name] = n
+	}
+	return scan(ctx, ws, l)
 }
 
 // Row is a row of the table.
@@ -35,32 +45,6 @@ func Table() (all []Row) {
 func CheckPattern(pattern string) error {
 	_, err := row{}.at(pattern)
 	return err
-}
-
-// SetLimit sets a limit of a scan.
-func SetLimit(o *Options, name string, n int) {
-	switch l := &o.limits; name {
-	case "MaxDepth":
-		l.depth = n
-	case "MaxDirs":
-		l.dirs = n
-	case "MaxArtifacts":
-		l.artifacts = n
-	case "MaxFile":
-		l.fileSize = int64(n)
-	case "MaxBytes":
-		l.bytes = int64(n)
-	case "ImportDepth":
-		l.importDepth = n
-	case "MaxImports":
-		l.imports = n
-	case "Text":
-		l.text = n
-	case "Timeout":
-		l.time = time.Duration(n)
-	default:
-		panic("no such limit: " + name)
-	}
 }
 
 // Expand expands a body as that of a command in Markdown.

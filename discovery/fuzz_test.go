@@ -55,7 +55,7 @@ func FuzzServers(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	l := limits{}.withDefaults()
+	l := defaultLimits
 	f.Fuzz(func(t *testing.T, text string) {
 		plain, err := standardJSON([]byte(text))
 		if err == nil && (len(plain) != len(text) || !json.Valid(plain) ||

@@ -77,13 +77,6 @@ func scan(t testing.TB, o discovery.Options, roots ...string) *discovery.Catalog
 	return c
 }
 
-// limited returns options with one limit.
-func limited(name string, n int) discovery.Options {
-	var o discovery.Options
-	discovery.SetLimit(&o, name, n)
-	return o
-}
-
 // skill returns a SKILL.md that breaks no rule.
 func skill(name, description string) string {
 	return "---\nname: " + name + "\ndescription: " + description + "\n---\n\nDo it.\n"

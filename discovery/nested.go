@@ -52,7 +52,7 @@ func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
 // activeFor returns the active instructions and skills of the directories between the root of ws that
 // contains path and path, and the instructions of the root's own directory.
 func activeFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	c := &Catalog{ws: ws, limits: limits{}.withDefaults()}
+	c := &Catalog{ws: ws, limits: defaultLimits}
 	t, err := c.locate(path)
 	if err != nil {
 		return nil, err

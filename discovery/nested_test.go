@@ -40,7 +40,7 @@ func TestForReportsLimits(t *testing.T) {
 		files[fmt.Sprintf("x/.cursor/rules/%d/rule.mdc", i)] = "---\nalwaysApply: true\n---\nx"
 	}
 	top := tree(t, files)
-	c := scan(t, limited("MaxDirs", 2), top)
+	c := scan(t, discovery.Options{"MaxDirs": 2}, top)
 	list, err := c.For(t.Context(), filepath.Join(top, "x", "main.go"))
 	require.NoError(t, err)
 	require.Len(t, list, 4)

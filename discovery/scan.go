@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -19,15 +20,15 @@ import (
 // context's or [workspace.ErrClosed]. The catalog reads files through ws, which must stay open
 // while it is used.
 func Scan(ctx context.Context, ws *workspace.Workspace) (*Catalog, error) {
-	return scan(ctx, ws, limits{})
+	return scan(ctx, ws, defaultLimits)
 }
 
-// scan is Scan with limits, whose zero fields stand for the defaults.
+// scan is Scan with limits.
 func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := &Catalog{ws: ws, limits: l.withDefaults()}
+	c := &Catalog{ws: ws, limits: l}
 	scanners, err := c.scanRoots(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,7 @@ type scanner struct {
 	started map[matchStart]string
 	seen    map[fileOfKind]bool // files that were added, and directories that cannot be opened
 	dirs    int                 // directories opened for patterns
-	bytes   int64               // bytes read
+	bytes   int                 // bytes read
 	buffer  []byte              // reused for reading files
 
 	ignored *workspace.IgnoredDirs // nil until it is needed
@@ -320,7 +321,8 @@ func (m *matcher) matchBelow(ctx context.Context, at *directory, names []string,
 		case depth < m.limits.depth:
 			m.descend(ctx, at, e, names, depth+1)
 		case e.Type.IsDir():
-			m.limitReached(m.row, join(at.rel, e.Name), limitDepth, int64(m.limits.depth))
+			m.limitReached(m.row, join(at.rel, e.Name),
+				text.Count(m.limits.depth, "nested directory", "nested directories"))
 		}
 	})
 	if !last {
@@ -342,7 +344,8 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string,
 	switch {
 	case err == nil:
 	case errors.As(err, &limit):
-		m.limitReached(m.row, at.rel, limitEntries, limit.Limit)
+		m.limitReached(m.row, at.rel,
+			text.Count(int(limit.Limit), "directory entry", "directory entries"))
 	default:
 		if !m.exhausted(ctx, m.row) && at.parent != nil {
 			m.addUnreadable(m.row, at.parent, path.Base(at.rel), err)
@@ -369,7 +372,7 @@ func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry,
 		return
 	}
 	if m.dirs == m.limits.dirs {
-		m.limitReached(m.row, at.rel, limitDirs, int64(m.limits.dirs))
+		m.limitReached(m.row, at.rel, text.Count(m.limits.dirs, "directory", "directories"))
 		return
 	}
 	m.dirs++
@@ -401,7 +404,7 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	if !m.isNew(m.row.kind, rel) {
 		return
 	}
-	content, info, err := at.dir.ReadFile(e, m.buffer, m.limits.fileSize)
+	content, info, err := at.dir.ReadFile(e, m.buffer, int64(m.limits.fileSize))
 	if err != nil {
 		if !isGone(e, err) {
 			m.addUnreadable(m.row, at, e.Name, err)
@@ -413,14 +416,13 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	}
 	file := m.artifact(m.row, rel)
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
-	m.addAll(at, m.parse(ctx, file, content)...)
+	m.addAll(m.parse(ctx, file, content)...)
 }
 
-// addAll adds artifacts found in at, up to the limit.
-func (m *matcher) addAll(at *directory, list ...Artifact) {
+// addAll adds artifacts, up to the limit.
+func (m *matcher) addAll(list ...Artifact) {
 	for _, a := range list {
-		if len(m.artifacts) >= m.limits.artifacts {
-			m.limitReached(m.row, at.rel, limitArtifacts, int64(m.limits.artifacts))
+		if m.isFull(m.row) {
 			return
 		}
 		m.add(a)

@@ -61,7 +61,7 @@ func found(t *testing.T, archive *txtar.Archive) string {
 	for _, f := range archive.Files[:len(archive.Files)-1] {
 		write(t, filepath.Join(top, filepath.FromSlash(f.Name)), string(f.Data))
 	}
-	var o discovery.Options
+	o := discovery.Options{}
 	var roots, touched []string
 	text := false
 	for line := range strings.SplitSeq(string(archive.Comment), "\n") {
@@ -88,7 +88,7 @@ func found(t *testing.T, archive *txtar.Archive) string {
 		case "size":
 			write(t, path, strings.Repeat("x", number(t, word[2])))
 		case "max":
-			discovery.SetLimit(&o, word[1], number(t, word[2]))
+			o[word[1]] = number(t, word[2])
 		case "touch":
 			touched = append(touched, path)
 		case "text":
@@ -161,7 +161,7 @@ func TestLargeDirectory(t *testing.T) {
 // Clause A25.
 func TestTimeout(t *testing.T) {
 	top := tree(t, map[string]string{"a/AGENTS.md": "x", "b/AGENTS.md": "x"})
-	c := scan(t, limited("Timeout", 1), top+"/a", top+"/b")
+	c := scan(t, discovery.Options{"Timeout": 1}, top+"/a", top+"/b")
 	require.Contains(t, c.LimitsReached()[0].String(), "the limit of 1ns was reached")
 	require.Equal(t, 1, c.LimitsReached()[len(c.LimitsReached())-1].Root.Index)
 	_, err := c.For(t.Context(), top+"/a/x")

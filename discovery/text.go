@@ -14,8 +14,8 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 	var b []byte
 	info, err := f.Stat()
 	if err == nil {
-		if a.Size = info.Size(); a.Size <= s.limits.fileSize {
-			b, err = io.ReadAll(io.LimitReader(f, s.limits.fileSize))
+		if a.Size = info.Size(); a.Size <= int64(s.limits.fileSize) {
+			b, err = io.ReadAll(io.LimitReader(f, int64(s.limits.fileSize)))
 		}
 	}
 	if err != nil {
@@ -29,12 +29,12 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 // decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If
 // ok is false, the artifact says why.
 func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
-	if a.Size > s.limits.fileSize {
+	if a.Size > int64(s.limits.fileSize) {
 		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size,
 			s.limits.fileSize)
 		return nil, false
 	}
-	s.bytes += int64(len(b))
+	s.bytes += len(b)
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}):
 		a.invalid("it is UTF-16; save it as UTF-8")
