@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/workspace"
@@ -43,26 +44,6 @@ const (
 	Unused State = "unused"
 )
 
-// The rules of a [Diagnostic]. An artifact that breaks one is still used if possible.
-const (
-	ruleEncoding        = "encoding"           // text is UTF-8
-	ruleDescription     = "description-length" // a description has at most 1024 characters
-	ruleCommandName     = "command/name"       // a command's name can be typed after a slash
-	ruleImport          = "import"             // imported files exist, in the roots and limits
-	ruleGlob            = "glob"               // globs are valid and not too complex
-	ruleServerTransport = "mcp/transport"      // a server has either a command or a URL
-	ruleServerInput     = "mcp/input"          // values do not depend on input from the user
-)
-
-// Diagnostic describes a broken rule.
-type Diagnostic struct {
-	Rule    string `json:"rule"`
-	Message string `json:"message"`
-}
-
-// String returns the message followed by the rule.
-func (d Diagnostic) String() string { return d.Message + " (" + d.Rule + ")" }
-
 // Artifact is something that was found. Artifacts are values, but their pointers and slices refer
 // to shared data, which must not be modified.
 type Artifact struct {
@@ -89,8 +70,8 @@ type Artifact struct {
 	Reason string `json:"reason,omitempty"`
 	// ShadowedBy is the Path of the artifact that takes precedence.
 	ShadowedBy string `json:"shadowedBy,omitempty"`
-	// Diagnostics are the rules that it breaks.
-	Diagnostics []Diagnostic `json:"diagnostics,omitempty"`
+	// Diagnostics say which rules it breaks. It is still used if possible.
+	Diagnostics []string `json:"diagnostics,omitempty"`
 
 	// Hint says what to type after the name of a command or skill.
 	Hint string `json:"hint,omitempty"`
@@ -153,8 +134,8 @@ type Applies struct {
 }
 
 // diagnose adds a diagnostic.
-func (a *Artifact) diagnose(rule, message string) {
-	a.Diagnostics = append(a.Diagnostics, Diagnostic{rule, message})
+func (a *Artifact) diagnose(format string, args ...any) {
+	a.Diagnostics = append(a.Diagnostics, fmt.Sprintf(format, args...))
 }
 
 // invalid marks a as invalid.
@@ -176,9 +157,9 @@ func (a Artifact) clone() Artifact {
 
 // MarshalJSON encodes the artifact with the members kind, name, description, root (its index),
 // place (the pattern), path, realPath, size and state, and if they are not empty reason,
-// shadowedBy, diagnostics (rule and message), hint, applies (mode and globs), imports (written, by,
-// realPath, size) and server (transport, command, args, cwd, envFile, url, inputs, and the names of
-// env and headers). Later versions may add members.
+// shadowedBy, diagnostics, hint, applies (mode and globs), imports (written, by, realPath, size) and
+// server (transport, command, args, cwd, envFile, url, inputs, and the names of env and headers).
+// Later versions may add members.
 func (a Artifact) MarshalJSON() ([]byte, error) {
 	type fields Artifact // without this method
 	w := struct {

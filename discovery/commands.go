@@ -16,8 +16,7 @@ func (a *Artifact) nameCommand(base string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, path.Ext(name)), ".prompt")
 	a.Name = strings.ReplaceAll(name, "/", ":")
 	if typed := typeable(a.Name); typed != a.Name {
-		a.diagnose(ruleCommandName,
-			"the name cannot be typed after a slash; the command is called /"+typed)
+		a.diagnose("the name cannot be typed after a slash; the command is called /%s", typed)
 	}
 }
 

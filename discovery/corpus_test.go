@@ -29,7 +29,7 @@ func copied(t *testing.T, folder, path string) *discovery.Catalog {
 	return scan(t, discovery.Options{}, top)
 }
 
-// counts are how many artifacts of a kind have each state and mode, and how many break each rule.
+// counts are how many artifacts of a kind have each state and mode, and how many rules they break.
 func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 	n := make(map[string]int)
 	for _, a := range c.Of(kind) {
@@ -37,8 +37,8 @@ func counts(c *discovery.Catalog, kind discovery.Kind) map[string]int {
 		if a.Applies.Mode != "" {
 			n["applies/"+string(a.Applies.Mode)]++
 		}
-		for _, d := range a.Diagnostics {
-			n[string(d.Rule)]++
+		for range a.Diagnostics {
+			n["diagnostics"]++
 		}
 	}
 	return n

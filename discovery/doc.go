@@ -17,7 +17,7 @@
 //
 // Nothing is dropped: a [Catalog] also contains artifacts that are shadowed or cannot be read, with
 // the reason, and reports which limits were reached. Files that break a rule are used if possible,
-// with a [Diagnostic].
+// with a diagnostic.
 //
 // Files are read through the [workspace.Workspace], so links work inside the roots only. Scanning
 // starts, runs and changes nothing. Found text is labelled with its root, and never presented as

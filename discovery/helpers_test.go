@@ -122,7 +122,7 @@ func line(a discovery.Artifact, top string) string {
 		s += "\n\twhy: " + relative(a.Reason, top)
 	}
 	for _, d := range a.Diagnostics {
-		s += "\n\trule: " + relative(d.String(), top)
+		s += "\n\trule: " + relative(d, top)
 	}
 	return s + "\n"
 }

@@ -56,8 +56,7 @@ func (in *importer) follow(ctx context.Context, path, content string, depth int)
 
 // refuse adds a diagnostic for an import.
 func (in *importer) refuse(written, why string) {
-	in.a.diagnose(ruleImport, fmt.Sprintf("@%s is not imported: %s", text.Truncate(written, 200),
-		why))
+	in.a.diagnose("@%s is not imported: %s", text.Truncate(written, 200), why)
 }
 
 // importFile reads the file that written names in the file from.

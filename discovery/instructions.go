@@ -149,8 +149,7 @@ func anyDepth(glob string) string {
 func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 	list := globList(v)
 	if len(list) > maxGlobs {
-		a.diagnose(ruleGlob, fmt.Sprintf("it has %d globs; the first %d are used",
-			len(list), maxGlobs))
+		a.diagnose("it has %d globs; the first %d are used", len(list), maxGlobs)
 		list = list[:maxGlobs]
 	}
 	for _, g := range list {
@@ -162,16 +161,14 @@ func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
 		switch {
 		case g == "":
 		case g[0] == '!' && !strings.HasPrefix(g, "!("):
-			a.diagnose(ruleGlob,
-				fmt.Sprintf("the glob %q is not used: it excludes files, which is not supported",
-					text.Truncate(g, 80)))
+			a.diagnose("the glob %q is not used: it excludes files, which is not supported",
+				text.Truncate(g, 80))
 		case isExtended(g):
-			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is not used: patterns such as @(a|b) "+
-				"are not supported; write {a,b}", text.Truncate(g, 80)))
+			a.diagnose("the glob %q is not used: patterns such as @(a|b) are not supported; "+
+				"write {a,b}", text.Truncate(g, 80))
 		case len(g) > maxGlob || text.GlobChoices(g, maxExpansions) > maxExpansions ||
 			!doublestar.ValidatePattern(g):
-			a.diagnose(ruleGlob, fmt.Sprintf("the glob %q is invalid or too complex",
-				text.Truncate(g, 80)))
+			a.diagnose("the glob %q is invalid or too complex", text.Truncate(g, 80))
 		default:
 			globs = append(globs, g)
 		}

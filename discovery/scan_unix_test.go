@@ -25,7 +25,7 @@ func TestSpecialFiles(t *testing.T) {
 	require.Equal(t,
 		"invalid instruction AGENTS.md in AGENTS.md\n\twhy: it is a fifo, not a file\n"+
 			"active instruction CLAUDE.md in CLAUDE.md\n\tdescription: @pipe Found all the same.\n"+
-			"\trule: @pipe is not imported: it is a fifo, not a file (import)\n"+
+			"\trule: @pipe is not imported: it is a fifo, not a file\n"+
 			"invalid instruction GEMINI.md in GEMINI.md\n\twhy: it is a directory, not a file\n"+
 			"invalid mcp_server .mcp.json in .mcp.json\n\twhy: it is a fifo, not a file\n", summary(c,
 			top))

@@ -396,8 +396,7 @@ func readServer(a *Artifact, raw json.RawMessage, r row, file serverFile) {
 		return
 	}
 	if s.Command != "" && w.URL != "" {
-		a.diagnose(ruleServerTransport,
-			"it has a command and a URL; it is treated as "+string(s.Transport))
+		a.diagnose("it has a command and a URL; it is treated as %s", s.Transport)
 	}
 	for _, id := range file.inputs {
 		if bytes.Contains(raw, []byte("${input:"+id+"}")) {
@@ -407,8 +406,8 @@ func readServer(a *Artifact, raw json.RawMessage, r row, file serverFile) {
 	slices.Sort(s.Inputs)
 	s.Inputs = slices.Compact(s.Inputs)
 	if len(s.Inputs) > 0 {
-		a.diagnose(ruleServerInput,
-			"it needs input that an editor would ask for: "+strings.Join(s.Inputs, ", "))
+		a.diagnose("it needs input that an editor would ask for: %s",
+			strings.Join(s.Inputs, ", "))
 	}
 	a.Server, a.Description = s, s.String()
 }

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"path"
 	"path/filepath"
@@ -50,9 +49,7 @@ func readSkill(a *Artifact, content string) {
 func (a *Artifact) describe(description string) {
 	a.Description = oneLine(description, math.MaxInt)
 	if n := utf8.RuneCountInString(a.Description); n > maxDescription {
-		a.diagnose(ruleDescription,
-			fmt.Sprintf("the description has %d characters; the first %d are used", n,
-				maxDescription))
+		a.diagnose("the description has %d characters; the first %d are used", n, maxDescription)
 		a.Description = oneLine(a.Description, maxDescription)
 	}
 }

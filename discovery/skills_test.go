@@ -19,11 +19,8 @@ func TestLongValues(t *testing.T) {
 			", [, ok/*.go, " + strings.Repeat("x,", 70) + "\n---\nx",
 	})
 	c := scan(t, discovery.Options{}, top)
-	var rules []string
-	for _, d := range c.Named(discovery.Skill, name)[0].Diagnostics {
-		rules = append(rules, d.Rule)
-	}
-	require.Equal(t, []string{"description-length"}, rules)
+	require.Equal(t, []string{"the description has 1025 characters; the first 1024 are used"},
+		c.Named(discovery.Skill, name)[0].Diagnostics)
 	require.Equal(t, strings.Repeat("é", 1023)+"…", c.Named(discovery.Skill, name)[0].Description)
 	require.Empty(t, c.Named(discovery.Skill, "fits")[0].Diagnostics)
 	rule := c.Of(discovery.Instruction)[0]

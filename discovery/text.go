@@ -48,7 +48,7 @@ func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
 		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	}
 	if !utf8.Valid(b) {
-		a.diagnose(ruleEncoding, "the file is not valid UTF-8; invalid bytes are shown as \uFFFD")
+		a.diagnose("the file is not valid UTF-8; invalid bytes are shown as \uFFFD")
 		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
 	}
 	return b, true

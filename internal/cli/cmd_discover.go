@@ -256,7 +256,7 @@ func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
 		more("with ", in.Ref.Path())
 	}
 	for _, d := range a.Diagnostics {
-		more("", d.String())
+		more("", d)
 	}
 }
 

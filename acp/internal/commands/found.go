@@ -46,7 +46,7 @@ func (r Root) Describe(a discovery.Artifact, note string) []string {
 	}
 	lines := []string{line, where}
 	for _, d := range a.Diagnostics {
-		lines = append(lines, "  "+text.Printable(d.String()))
+		lines = append(lines, "  "+text.Printable(d))
 	}
 	return lines
 }

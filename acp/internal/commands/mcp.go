@@ -127,7 +127,7 @@ func (m MCP) describeConfigured(r Root, a discovery.Artifact) []string {
 		lines = append(lines, "  with the headers "+text.Printable(a.Server.Headers.String()))
 	}
 	for _, d := range a.Diagnostics {
-		lines = append(lines, "  "+text.Printable(d.String()))
+		lines = append(lines, "  "+text.Printable(d))
 	}
 	switch {
 	case m.isStarted(a):
