@@ -18,23 +18,14 @@ type Expansion struct {
 	// TakesArguments reports whether the text has places for arguments.
 	TakesArguments bool
 
-	parts []string
+	text string
 	// parts that some agents replace by the output of a command or the content of a file; here
 	// they stay text
 	inert []string
 }
 
-// size returns the size of the text in bytes.
-func (e Expansion) size() int {
-	n := 0
-	for _, part := range e.parts {
-		n += len(part)
-	}
-	return n
-}
-
 // String returns the text.
-func (e Expansion) String() string { return strings.Join(e.parts, "") }
+func (e Expansion) String() string { return e.text }
 
 // Note tells the user that the inert parts stay text. It is "" without such parts.
 func (e Expansion) Note() string {
@@ -60,15 +51,14 @@ const maxArgumentNames = 100
 
 // Expand returns the current text of a skill or command, with the arguments filled in.
 func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Expansion, error) {
-	body, err := c.text(ctx, a)
+	body, err := c.body(ctx, a)
 	if err != nil {
 		return Expansion{}, err
 	}
 	e := a.expand(body, arguments)
-	if size := e.size(); size > maxExpansion {
-		return Expansion{},
-			fmt.Errorf("with its arguments the text is %d bytes long; the limit is %d: "+
-				"use shorter arguments", size, maxExpansion)
+	if len(e.text) > maxExpansion {
+		return Expansion{}, fmt.Errorf("with its arguments the text is longer than %d bytes: "+
+			"use shorter arguments", maxExpansion)
 	}
 	return e, nil
 }
@@ -124,59 +114,53 @@ func (a *Artifact) readArguments(f frontmatter) {
 // typed. $ARGUMENTS[0], $ with the first name in the frontmatter, and $1 stand for the first word;
 // if body contains $0, $0 stands for the first word, because some tools count from zero. Quotation
 // marks keep words together. A place for a word that was not typed is left as it is. In a command
-// of Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded.
-func (a Artifact) expand(body, arguments string) Expansion {
+// of Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded. A text that
+// becomes longer than maxExpansion is cut.
+func (a Artifact) expand(body, arguments string) (e Expansion) {
 	p := patterns()
-	if a.isTOML() {
-		e := Expansion{inert: p.geminiInert.FindAllString(body, -1)}
-		from := 0
-		for _, at := range p.geminiPlace.FindAllStringIndex(body, -1) {
-			e.TakesArguments = true
-			e.parts = append(e.parts, body[from:at[0]], arguments)
-			from = at[1]
-		}
-		e.parts = append(e.parts, body[from:])
-		return e
-	}
-	e := Expansion{inert: inert(body)}
-	words, _ := text.Words(arguments) // for an unclosed quote, the words so far
 	place := p.place
-	if len(a.arguments) > 0 {
+	switch {
+	case a.isTOML():
+		place, e.inert = p.geminiPlace, p.geminiInert.FindAllString(body, -1)
+	case len(a.arguments) > 0:
 		place = placesOf(a.arguments)
+		fallthrough
+	default:
+		e.inert = inert(body)
 	}
+	words, _ := text.Words(arguments) // for an unclosed quote, the words so far
 	places := place.FindAllStringSubmatchIndex(body, -1)
 	first := 1 // the number of the first word after $
 	if slices.ContainsFunc(places, func(m []int) bool { return body[m[0]:m[1]] == "$0" }) {
 		first = 0
 	}
+	var b strings.Builder
 	from := 0
 	for _, m := range places {
 		value, ok := "", false
 		switch written := body[m[0]:m[1]]; {
-		case written == "$$" || written == `\$$`:
-			continue
+		case written == "$ARGUMENTS", written == "{{args}}":
+			value, ok, e.TakesArguments = arguments, true, true
+		case written == "$$", written == `\$$`:
 		case written[0] == '\\':
 			value, ok = written[1:], true
 		case m[2] >= 0:
 			e.TakesArguments = true
 			value, ok = word(words, body[m[2]:m[3]], 0)
-		case len(m) > 6 && m[6] >= 0:
-			if n := slices.Index(a.arguments, body[m[6]:m[7]]); n < len(words) {
-				value, ok, e.TakesArguments = words[n], true, true
-			}
 		case m[4] >= 0:
 			value, ok = word(words, body[m[4]:m[5]], first)
 			e.TakesArguments = e.TakesArguments || ok
 		default:
-			e.TakesArguments = true
-			value, ok = arguments, true
+			if n := slices.Index(a.arguments, body[m[6]:m[7]]); n < len(words) {
+				value, ok, e.TakesArguments = words[n], true, true
+			}
 		}
-		if ok {
-			e.parts = append(e.parts, body[from:m[0]], value)
+		if ok && b.Len() <= maxExpansion {
+			b.WriteString(body[from:m[0]] + value)
 			from = m[1]
 		}
 	}
-	e.parts = append(e.parts, body[from:])
+	e.text = b.String() + body[from:]
 	return e
 }
 

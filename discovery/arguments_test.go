@@ -70,7 +70,7 @@ func TestExpand(t *testing.T) {
 			100_000)})
 		c := scan(t, discovery.Options{}, top)
 		_, err := c.Expand(t.Context(), c.Active(discovery.Command)[0], strings.Repeat("x", 1000))
-		require.ErrorContains(t, err, "the limit is 2097152: use shorter arguments")
+		require.ErrorContains(t, err, "longer than 2097152 bytes: use shorter arguments")
 	})
 	t.Run("D4/a command of Gemini CLI", func(t *testing.T) {
 		top := tree(t,

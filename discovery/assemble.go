@@ -79,7 +79,13 @@ func (c *Catalog) assemble(list []Artifact, onlyList bool, max int) Instructions
 		}
 	}
 	var all Instructions
-	for i, share := range shares(byRoot, max) {
+	want := make([]int, len(byRoot))
+	for i, list := range byRoot {
+		for _, s := range list {
+			want[i] += s.size + headingCost
+		}
+	}
+	for i, share := range shares(want, max) {
 		all.Sources = append(all.Sources, fit(byRoot[i], share)...)
 		if text := indexes[i]; text != "" {
 			all.Sources = append(all.Sources, Source{Root: c.Roots()[i],
@@ -168,16 +174,12 @@ func relative(root workspace.Root, file string) string {
 	return file
 }
 
-// shares divides the session's bytes among the roots. Roots that need less than an even share get
+// shares divides the session's bytes among roots that want so many. Roots that need less than an even share get
 // what they need; the others share the rest.
-func shares(byRoot [][]Source, session int) []int {
-	got, wanting := make([]int, len(byRoot)), 0
-	want := make([]int, len(byRoot))
-	for i, list := range byRoot {
-		for _, s := range list {
-			want[i] += s.size + headingCost
-		}
-		if want[i] > 0 {
+func shares(want []int, session int) []int {
+	got, wanting := make([]int, len(want)), 0
+	for _, n := range want {
+		if n > 0 {
 			wanting++
 		}
 	}

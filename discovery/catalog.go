@@ -3,7 +3,6 @@ package discovery
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -85,30 +84,17 @@ func (c *Catalog) LimitsReached() []Limit { return slices.Clone(c.reached) }
 // Roots returns the roots that were scanned.
 func (c *Catalog) Roots() []workspace.Root { return c.ws.Opened() }
 
-// text returns the text of an instruction as it was scanned, or of a skill or command as the file
-// is now, without frontmatter. It fails for MCP servers, whose configuration may contain secrets.
-func (c *Catalog) text(ctx context.Context, a Artifact) (string, error) {
+// body returns the text of a skill or command as the file is now, without frontmatter.
+func (c *Catalog) body(ctx context.Context, a Artifact) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	switch a.Kind {
-	case Instruction:
-		return a.text, nil
-	case Skill, Command:
-	case MCPServer:
-		return "",
-			errors.New("MCP servers are not shown because their configuration may contain secrets")
-	default:
-		return "", fmt.Errorf("%s is not used", a.Path)
+	if a.Kind != Skill && a.Kind != Command { // the configuration of servers may contain secrets
+		return "", fmt.Errorf("%s is neither a skill nor a command", a.Path)
 	}
-	f, err := c.ws.Open(a.Path)
+	content, err := newScanner(c.ws, a.Root, c.limits).readPath(a.Path)
 	if err != nil {
 		return "", err
-	}
-	defer f.Close()
-	content, ok := newScanner(c.ws, a.Root, c.limits).readText(&a, f)
-	if !ok {
-		return "", fmt.Errorf("%s: %s", a.Path, a.Reason)
 	}
 	if a.isTOML() {
 		values, err := readTOML(content)

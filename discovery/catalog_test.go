@@ -65,25 +65,21 @@ func TestSampleWorkspaceInEveryOrder(t *testing.T) {
 }
 
 // Clause A25.
-func TestText(t *testing.T) {
+func TestOnlySkillsAndCommandsAreExpanded(t *testing.T) {
 	top := tree(t, map[string]string{
-		"AGENTS.md":                   "Be brief.",
 		".agents/skills/one/SKILL.md": skill("one", "One."),
 		".mcp.json":                   `{"mcpServers": {"x": {"command": "x", "env": {"KEY": "s3cret"}}}}`,
 	})
 	c := scan(t, discovery.Options{}, top)
-	text := func(k discovery.Kind) (string,
-		error) {
-		return discovery.TextOf(t.Context(), c, c.Of(k)[0])
+	text := func(k discovery.Kind) (string, error) {
+		e, err := c.Expand(t.Context(), c.Of(k)[0], "")
+		return e.String(), err
 	}
-	got, err := text(discovery.Instruction)
-	require.NoError(t, err)
-	require.Equal(t, "Be brief.", got)
-	got, err = text(discovery.Skill)
+	got, err := text(discovery.Skill)
 	require.NoError(t, err)
 	require.Equal(t, "\nDo it.\n", got)
 	_, err = text(discovery.MCPServer)
-	require.ErrorContains(t, err, "secrets")
+	require.ErrorContains(t, err, "neither a skill nor a command")
 	require.NoError(t, os.RemoveAll(filepath.Join(top, ".agents")))
 	_, err = text(discovery.Skill)
 	require.ErrorIs(t, err, os.ErrNotExist)

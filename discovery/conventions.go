@@ -39,10 +39,15 @@ type row struct {
 	fixed           int      // how many of names, from the first, are literal
 	orDir           bool     // other rows look into a directory of this name
 	hidden          bool     // the first of names was found by a glob
+	words           []string // which the table explains
+}
 
-	// Each of these is set by the word of its name, which the table explains.
-	text, imports, asked, anchored, mode, settings, list, gemini bool
-	plugin, below, inside, one                                   bool
+// has reports whether the row has a word.
+func (r row) has(word string) bool { return slices.Contains(r.words, word) }
+
+// rowsWith returns the rows of the table that have a word.
+func rowsWith(word string) []row {
+	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !r.has(word) })
 }
 
 // rows returns the table. Callers must not change it.
@@ -67,19 +72,14 @@ var rows = sync.OnceValue(func() (all []row) {
 
 // set sets what the words of a row say.
 func (r *row) set(words []string) error {
-	flags := map[string]*bool{"text": &r.text, "imports": &r.imports, "asked": &r.asked,
-		"anchored": &r.anchored, "mode": &r.mode, "settings": &r.settings, "list": &r.list,
-		"gemini": &r.gemini, "plugin": &r.plugin, "below": &r.below, "inside": &r.inside,
-		"one": &r.one}
+	known := []string{"imports", "asked", "anchored", "mode", "list", "gemini", "below", "inside",
+		"one"}
 	words[0], r.member, _ = strings.Cut(words[0], "=")
-	r.kind = kinds[words[0]]
+	r.kind, r.words = kinds[words[0]], words
 	for _, word := range words {
-		switch flag, variable := flags[word], variables()[word]; {
-		case flag != nil:
-			*flag = true
-		case variable != nil:
-			r.variable = variable
-		case kinds[word] == "":
+		variable := variables()[word]
+		r.variable = cmp.Or(r.variable, variable)
+		if kinds[word] == "" && variable == nil && !slices.Contains(known, word) {
 			return fmt.Errorf("%q is not a word of the table", word)
 		}
 	}

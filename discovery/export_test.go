@@ -36,7 +36,7 @@ type Row struct {
 func Table() (all []Row) {
 	for _, r := range rows() {
 		all = append(all, Row{r.pattern, r.source, r.member, r.kind,
-			r.list, r.variable == variables()["opencode"], r.plugin, r.inside})
+			r.has("list"), r.has("opencode"), r.has("plugin"), r.has("inside")})
 	}
 	return all
 }
@@ -52,9 +52,6 @@ func Expand(body, arguments string) Expansion { return Artifact{}.expand(body, a
 
 // Inert returns the parts of an expansion that are not run or inserted.
 func Inert(e Expansion) []string { return e.inert }
-
-// TextOf returns the text of an artifact without its frontmatter.
-func TextOf(ctx context.Context, c *Catalog, a Artifact) (string, error) { return c.text(ctx, a) }
 
 // Shown returns how many bytes of a source are in the assembled text.
 func Shown(s Source) int { return len(s.text) }

@@ -19,8 +19,9 @@ func FuzzFrontmatter(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		for _, r := range []row{{anchored: true, asked: true}, {anchored: true}, {}, {text: true}} {
-			a := Artifact{State: Active, anchored: r.anchored}
+		for _, words := range [][]string{{"anchored", "asked"}, {"anchored"}, nil, {"text"}} {
+			r := row{words: words}
+			a := Artifact{State: Active, anchored: r.has("anchored")}
 			readInstruction(&a, text, r)
 			check(t, a)
 			a.matches("src/deep/file.ts")

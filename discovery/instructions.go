@@ -19,7 +19,7 @@ func readInstruction(a *Artifact, content string, r row) {
 		a.invalid("it is empty")
 		return
 	}
-	if r.text {
+	if r.has("text") {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
@@ -39,7 +39,7 @@ func readInstruction(a *Artifact, content string, r row) {
 	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
-	if r.mode {
+	if r.has("mode") {
 		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
@@ -66,7 +66,7 @@ func (a *Artifact) readApplies(r row, values map[string]value) {
 		func(g string) bool { return g == "**" || g == "**/*" })
 	always := values["alwaysApply"]
 	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
-	unsaid := !given && !r.asked && !always.is("false") &&
+	unsaid := !given && !r.has("asked") && !always.is("false") &&
 		values["regex"].text == "" && values["triggers"].text == ""
 	a.Applies.Globs = globs
 	switch wish {

@@ -41,7 +41,8 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 		if path == "" {
 			continue
 		}
-		list, err := activeFor(ctx, ws, path)
+		here := &Catalog{ws: ws, limits: defaultLimits}
+		list, err := here.leadingTo(ctx, path, true)
 		if err != nil {
 			continue // after a move, for example
 		}
@@ -50,7 +51,7 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 			known := a.dir == "." && a.Applies.Mode != ByPath && !m.Roots
 			read := err == nil && info.Ref() == a.Ref
 			switch {
-			case known || !m.isNew(a.Ref) || read:
+			case a.State != Active || known || !m.isNew(a.Ref) || read:
 			case a.Kind == Skill && !a.UserOnly:
 				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
 					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))

@@ -22,47 +22,60 @@ import (
 // [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx
 // ends, or the scan takes too long.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
-	t, err := c.locate(path)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
-	defer cancel()
-	nested, err := c.scanNested(ctx, t, false)
-	if err != nil {
-		return nil, err
-	}
-	var list []Artifact
-	for _, a := range c.Of(Instruction) {
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if a.Root.Index == t.root.Index && a.Applies.Mode == ByPath && a.appliesTo(t) {
-			list = append(list, a)
-		}
-	}
-	for _, a := range nested {
-		if a.Kind == Instruction && (a.Applies.Mode != ByPath || a.appliesTo(t)) {
-			list = append(list, a)
-		}
-	}
-	return list, nil
+	list, err := c.leadingTo(ctx, path, false)
+	return slices.DeleteFunc(list, func(a Artifact) bool { return a.Kind != Instruction }), err
 }
 
-// activeFor returns the active instructions and skills of the directories between the root of ws that
-// contains path and path, and the instructions of the root's own directory.
-func activeFor(ctx context.Context, ws *workspace.Workspace, path string) ([]Artifact, error) {
-	c := &Catalog{ws: ws, limits: defaultLimits}
+// leadingTo returns what applies to path: the artifacts of the directories between the root that
+// contains path and path, before them the rules of the root, or if scanRoot is set all instructions
+// that its directory has now.
+func (c *Catalog) leadingTo(ctx context.Context, path string, scanRoot bool) ([]Artifact, error) {
 	t, err := c.locate(path)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
 	defer cancel()
-	list, err := c.scanNested(ctx, t, true)
-	return slices.DeleteFunc(list, func(a Artifact) bool {
-		return a.State != Active || a.Applies.Mode == ByPath && !a.appliesTo(t)
-	}), err
+	dir, err := c.ws.OpenDir(t.root.Dir.String())
+	if err != nil {
+		return nil, err
+	}
+	s := newScanner(c.ws, t.root, c.limits)
+	at := newDirectory(dir, nil, ".")
+	defer func() {
+		for ; at != nil; at = at.parent {
+			_ = at.dir.Close()
+		}
+	}()
+	var list []Artifact
+	if scanRoot {
+		instructions := slices.DeleteFunc(slices.Clone(rows()),
+			func(r row) bool { return r.kind != Instruction })
+		list = c.scanOne(ctx, s, instructions, at)
+	} else {
+		list = c.filter(func(a *Artifact) bool {
+			return a.Root.Index == t.root.Index && a.Applies.Mode == ByPath
+		})
+	}
+	below := rowsWith("below")
+	for _, name := range t.dirs {
+		dir, err := at.dir.OpenDir(name)
+		if err != nil {
+			break // it has been removed
+		}
+		at = newDirectory(dir, at, name)
+		list = append(list, c.scanOne(ctx, s, below, at)...)
+	}
+	for _, l := range s.reached {
+		a := s.artifact(row{kind: Instruction, pattern: l.pattern}, ".")
+		a.Name, a.Path = l.pattern, l.path
+		a.invalid(l.String())
+		list = append(list, a)
+	}
+	list = slices.DeleteFunc(list, func(a Artifact) bool {
+		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(t)
+	})
+	return list, context.Cause(ctx)
 }
 
 // maxNestedDirs is the most directories of one root that Catalog.Below examines.
@@ -93,12 +106,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 // nestedIn is Below for one root.
 func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
 	complete bool) {
-	rows := rowsWith(func(r row) bool { return r.below })
-	mayHold := func(entries []workspace.Entry) bool {
-		return slices.ContainsFunc(entries, func(e workspace.Entry) bool {
-			return slices.ContainsFunc(rows, func(r row) bool { return r.names[0] == e.Name })
-		})
-	}
+	rows := rowsWith("below")
 	s := newScanner(c.ws, root, c.limits)
 	dirs, complete := []string{"."}, true
 	for i := 0; i < len(dirs); i++ {
@@ -109,7 +117,7 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 		at := newDirectory(dir, nil, dirs[i])
 		entries, err := at.list(ctx)
 		complete = complete && err == nil
-		if dirs[i] != "." && mayHold(entries) {
+		if dirs[i] != "." {
 			list = append(list, c.scanOne(ctx, s, rows, at)...)
 		}
 		for _, e := range entries {
@@ -124,11 +132,6 @@ func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Art
 		_ = dir.Close()
 	}
 	return list, complete && len(s.reached) == 0
-}
-
-// rowsWith returns some rows of the table.
-func rowsWith(has func(row) bool) []row {
-	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !has(r) })
 }
 
 // Dir returns the directory that an instruction is for, as the client spells the root.
@@ -167,42 +170,6 @@ func (c *Catalog) locate(path string) (located, error) {
 		missing = "/" + filepath.Base(path) + missing
 		path = parent
 	}
-}
-
-// scanNested scans the directories between the root and the path and, if top is set, the root's own
-// for instructions.
-func (c *Catalog) scanNested(ctx context.Context, t located, top bool) ([]Artifact, error) {
-	dir, err := c.ws.OpenDir(t.root.Dir.String())
-	if err != nil {
-		return nil, err
-	}
-	s := newScanner(c.ws, t.root, c.limits)
-	at := newDirectory(dir, nil, ".")
-	defer func() {
-		for ; at != nil; at = at.parent {
-			_ = at.dir.Close()
-		}
-	}()
-	var all []Artifact
-	if top {
-		all = c.scanOne(ctx, s, rowsWith(func(r row) bool { return r.kind == Instruction }), at)
-	}
-	below := rowsWith(func(r row) bool { return r.below })
-	for _, name := range t.dirs {
-		dir, err := at.dir.OpenDir(name)
-		if err != nil {
-			break // it has been removed
-		}
-		at = newDirectory(dir, at, name)
-		all = append(all, c.scanOne(ctx, s, below, at)...)
-	}
-	for _, l := range s.reached {
-		a := s.artifact(row{kind: Instruction, pattern: l.pattern}, ".")
-		a.Name, a.Path = l.pattern, l.path
-		a.invalid(l.String())
-		all = append(all, a)
-	}
-	return all, context.Cause(ctx)
 }
 
 // scanOne scans a directory, and resolves conflicts between what is found there, and with the

@@ -47,7 +47,7 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 // readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
 // artifacts for plugins that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
-	if m.row.plugin {
+	if m.row.has("plugin") {
 		manifest, err := parseManifest(content)
 		if err != nil {
 			a.invalid(err.Error())
@@ -112,15 +112,9 @@ func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifes
 	if len(entry.Skills) > 0 { // which are all that it has
 		return m.scanPlugin(ctx, a, at, entry)
 	}
-	name, content, err := m.manifestIn(at)
-	manifest := entry
-	if err == nil && name != "" {
-		manifest, err = parseManifest([]byte(content))
-		manifest.Name = cmp.Or(manifest.Name, entry.Name)
-		manifest.Commands = append(manifest.Commands, entry.Commands...)
-	}
+	manifest, err := m.manifestIn(at, entry)
 	if err != nil {
-		a.invalid(name + ": " + err.Error())
+		a.invalid(err.Error())
 		return []Artifact{a}
 	}
 	return m.scanPlugin(ctx, a, at, manifest)
@@ -155,26 +149,27 @@ func localSource(source json.RawMessage, base string) (string, error) {
 }
 
 // manifestIn reads the manifest of the plugin in a directory, which has one of the names in the
-// table. It returns "" if there is none.
-func (m *matcher) manifestIn(at *directory) (rel, content string, err error) {
-	manifests := rowsWith(func(r row) bool { return r.plugin })
-	for _, r := range append(manifests, row{pattern: "plugin.json"}) {
-		rel = join(at.rel, r.pattern)
-		f, err := m.ws.Open(m.path(rel))
+// table, and adds what the entry of the plugin in a marketplace says. It returns the entry if there
+// is no manifest.
+func (m *matcher) manifestIn(at *directory, entry pluginManifest) (pluginManifest, error) {
+	for _, r := range append(rowsWith("plugin"), row{pattern: "plugin.json"}) {
+		rel := join(at.rel, r.pattern)
+		content, err := m.readPath(m.path(rel))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return rel, "", errors.New(reasonOf(err))
+			return entry, err
 		}
-		defer f.Close()
-		var file Artifact
-		if content, ok := m.readText(&file, f); ok {
-			return rel, content, nil
+		manifest, err := parseManifest([]byte(content))
+		if err != nil {
+			return entry, fmt.Errorf("%s: %w", rel, err)
 		}
-		return rel, "", errors.New(file.Reason)
+		manifest.Name = cmp.Or(manifest.Name, entry.Name)
+		manifest.Commands = append(manifest.Commands, entry.Commands...)
+		return manifest, nil
 	}
-	return "", "", nil
+	return entry, nil
 }
 
 // scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its
@@ -183,7 +178,7 @@ func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
 	manifest pluginManifest) []Artifact {
 	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
-	for _, r := range rowsWith(func(r row) bool { return r.inside }) {
+	for _, r := range rowsWith("inside") {
 		var paths []string // in addition to the pattern
 		onlyPaths := false
 		switch {

@@ -141,7 +141,7 @@ func (s *scanner) scanRoot(ctx context.Context) error {
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
-		if !r.inside {
+		if !r.has("inside") {
 			s.scanRow(ctx, r, at, "")
 		}
 	}
@@ -254,7 +254,7 @@ func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
 		Kind: r.kind, Name: rel, Root: s.root, Pattern: r.pattern,
 		Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, anchored: r.anchored, onePerDirectory: r.one,
+		rel: rel, rank: r.rank, anchored: r.has("anchored"), onePerDirectory: r.has("one"),
 	}
 }
 
@@ -451,7 +451,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return m.readPlugins(ctx, a, content)
 	default:
 		readInstruction(&a, string(content), m.row)
-		if m.row.imports && a.State == Active {
+		if m.row.has("imports") && a.State == Active {
 			m.imports(ctx, &a)
 		}
 	}

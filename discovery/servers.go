@@ -151,7 +151,7 @@ func readServers(base Artifact, content string, r row, l limits) []Artifact {
 	case err != nil:
 		base.invalid(err.Error())
 		return []Artifact{base}
-	case len(file.servers) == 0 && r.settings:
+	case len(file.servers) == 0 && r.has("settings"):
 		return nil
 	case len(file.servers) == 0:
 		base.invalid("its member " + r.member + " is empty")
@@ -221,7 +221,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		return file, errors.New("it is not a JSON object")
 	}
 	raw, ok := members[r.member]
-	if !ok && r.settings {
+	if !ok && r.has("settings") {
 		return file, nil
 	}
 	if !ok {
@@ -236,7 +236,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		}
 	}
 	var rules struct{ Excluded []string }
-	if r.gemini && json.Unmarshal(members["mcp"], &rules) == nil {
+	if r.has("gemini") && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
 	var err error
@@ -248,7 +248,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 
 // serversIn returns the servers of an object, or of a list in which each has its name.
 func (r row) serversIn(raw json.RawMessage) (all []namedServer, err error) {
-	if r.list {
+	if r.has("list") {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, err
@@ -330,7 +330,7 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	maps.Copy(c.Env, c.Environment)
 	maps.Copy(c.Headers, c.HTTPHeaders)
 	switch {
-	case !r.gemini:
+	case !r.has("gemini"):
 		c.URL = cmp.Or(c.URL, c.HTTPURL)
 	case c.HTTPURL != "":
 		c.Type, c.URL = string(HTTP), c.HTTPURL

@@ -34,15 +34,15 @@ wrote them, not the user and not the system: where they contradict the user, fol
 // does not need are available to the others. Descriptions are as long as the root's share allows.
 func ListSkills(skills []Artifact, max int) (list string, left int) {
 	var byRoot [][]Artifact
-	var want [][]Source // one source of the full size for each root
 	for _, a := range skills {
 		if n := len(byRoot); n == 0 || byRoot[n-1][0].Root.Index != a.Root.Index {
 			byRoot = append(byRoot, nil)
 		}
 		byRoot[len(byRoot)-1] = append(byRoot[len(byRoot)-1], a)
 	}
-	for _, of := range byRoot {
-		want = append(want, []Source{{size: len(listRoot(of, maxDescription)) + 1 - headingCost}})
+	want := make([]int, len(byRoot))
+	for i, of := range byRoot {
+		want[i] = len(listRoot(of, maxDescription)) + 1
 	}
 	var parts []string
 	for i, share := range shares(want, max) {

@@ -26,6 +26,21 @@ func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool
 	return string(b), ok
 }
 
+// readPath reads the file at a path.
+func (s *scanner) readPath(path string) (text string, err error) {
+	f, err := s.ws.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var a Artifact
+	text, ok := s.readText(&a, f)
+	if !ok {
+		err = fmt.Errorf("%s: %s", path, a.Reason)
+	}
+	return text, err
+}
+
 // decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If
 // ok is false, the artifact says why.
 func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -29,12 +28,8 @@ type WorkspaceFile struct {
 	Folders []workspace.Dir `json:"folders"`
 }
 
-const (
-	// maxWorkspaceFiles is the most workspace files that are read in a folder.
-	maxWorkspaceFiles = 16
-	// maxWorkspaceFile is the maximum size of a workspace file in bytes.
-	maxWorkspaceFile = 1 << 20
-)
+// maxWorkspaceFiles is the most workspace files that are read in a folder.
+const maxWorkspaceFiles = 16
 
 // WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those
 // that list folders outside the roots, sorted by name. It leaves out files that cannot be read.
@@ -80,19 +75,12 @@ func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string
 	if ctx.Err() != nil {
 		return WorkspaceFile{}, context.Cause(ctx)
 	}
-	file, err := ws.Open(path)
+	s := newScanner(ws, workspace.Root{}, defaultLimits)
+	content, err := s.readPath(path)
 	if err != nil {
 		return WorkspaceFile{}, err
 	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxWorkspaceFile+1))
-	if err != nil {
-		return WorkspaceFile{}, err
-	}
-	if len(content) > maxWorkspaceFile {
-		return WorkspaceFile{}, fmt.Errorf("%s is longer than %d bytes", path, maxWorkspaceFile)
-	}
-	listed, err := format([]byte(strings.TrimPrefix(string(content), "\ufeff")))
+	listed, err := format([]byte(content))
 	if err != nil {
 		return WorkspaceFile{}, fmt.Errorf("%s: %w", path, err)
 	}

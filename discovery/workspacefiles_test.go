@@ -110,7 +110,7 @@ func TestWorkspaceFilesAreBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 16)
 	_, err = discovery.ReadWorkspaceFile(t.Context(), ws, "go.work")
-	require.ErrorContains(t, err, "longer than 1048576 bytes")
+	require.ErrorContains(t, err, "the limit is 1048576")
 }
 
 func FuzzWorkspaceFile(f *testing.F) {
