@@ -17,8 +17,6 @@ type Catalog struct {
 	limits    limits
 	artifacts []Artifact // by root and rank
 	reached   []Limit
-
-	workspaceFiles []string // names of workspace files at the top of cwd
 }
 
 // Artifacts returns all artifacts by root, then by convention, then by path, whatever their state.
@@ -55,10 +53,9 @@ func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
 	return list
 }
 
-// Share returns the artifacts of a list that fit into a limit, in their order. It calls fits for
-// the first artifact of each root, then for the second of each, and so on, until fits returns
-// false. So each root gets its share.
-func Share(list []Artifact, fits func(Artifact) bool) []Artifact {
+// Share returns the first artifacts of each root, at most so many in all, in their order. It takes
+// the first of each root, then the second of each, and so on.
+func Share(list []Artifact, most int) []Artifact {
 	turn, order := make([]int, len(list)), make([]int, len(list))
 	seen := make(map[int]int) // artifacts of each root
 	for i, a := range list {
@@ -66,13 +63,9 @@ func Share(list []Artifact, fits func(Artifact) bool) []Artifact {
 		seen[a.Root.Index]++
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
-	n := 0
-	for n < len(order) && fits(list[order[n]]) {
-		n++
-	}
-	slices.Sort(order[:n])
-	some := make([]Artifact, n)
-	for i, at := range order[:n] {
+	order = slices.Sorted(slices.Values(order[:min(most, len(order))]))
+	some := make([]Artifact, len(order))
+	for i, at := range order {
 		some[i] = list[at]
 	}
 	return some

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +26,7 @@ func TestFor(t *testing.T) {
 	require.Empty(t, found("main.go").Sources)
 	require.Len(t, found("x/a.go").Sources, 1)
 	require.Len(t, found("x/y/b.go").Sources, 3)
+	require.Len(t, found("x/y/new/b.go").Sources, 3)
 	write(t, top+"/x/y/more.md", "changed")
 	require.Contains(t, found("x/y/b.go").String(), "changed", "files are read when For is called")
 }
@@ -93,30 +93,6 @@ func active(list []discovery.Artifact) []discovery.Artifact {
 	return slices.DeleteFunc(list, func(a discovery.Artifact) bool {
 		return a.State != discovery.Active
 	})
-}
-
-// Clause D2.
-func TestNestedWithoutAScan(t *testing.T) {
-	top := tree(t, map[string]string{"AGENTS.md": "Of the root.", "x/AGENTS.md": "Of x.",
-		"x/CLAUDE.md":            "Not used.",
-		"x/.cursor/rules/go.mdc": "---\nglobs: '*.go'\n---\nOf Go.", "x/y/GEMINI.md": "Of y."})
-	dir, err := workspace.ParseDir(top)
-	require.NoError(t, err)
-	ws, err := workspace.Open(t.Context(), workspace.RootsFrom(dir, workspace.Dirs{}),
-		workspace.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, ws.Close()) })
-	for path, expected := range map[string][]string{
-		"main.go": nil, "x/a.txt": {"x/AGENTS.md"}, "x/a.go": {"x/AGENTS.md",
-			"x/.cursor/rules/go.mdc"}, "x/y/new/a.txt": {"x/AGENTS.md", "x/y/GEMINI.md"},
-	} {
-		said := new(discovery.Mentions).Lines(t.Context(), ws, filepath.Join(top, path))
-		require.Equal(t, len(expected), strings.Count(said, "\n"), said)
-		for _, name := range expected {
-			require.Contains(t, said, strconv.Quote(filepath.Join(top, name)))
-		}
-	}
-	require.Empty(t, new(discovery.Mentions).Lines(t.Context(), ws, filepath.Dir(top)))
 }
 
 // Nothing speaks for a folder from a directory of dependencies, or one that git ignores. A root

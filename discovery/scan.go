@@ -39,7 +39,6 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 		}
 		c.reached = append(c.reached, s.reached...)
 	}
-	c.workspaceFiles = workspaceFileNames(scanners[0].top)
 	resolveConflicts(c.artifacts)
 	return c, nil
 }
@@ -78,7 +77,6 @@ type scanner struct {
 	artifacts []*Artifact
 	reached   []Limit
 
-	top *directory // the root
 	// where matching began; the value is the path by which the directory was found
 	started map[matchStart]string
 	seen    map[fileOfKind]bool // files that were added, and directories that cannot be opened
@@ -126,8 +124,7 @@ func (s *scanner) scanRoot(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	defer top.Close()
-	s.top = newDirectory(top, nil, ".")
-	s.scanDir(limited, rows(), s.top)
+	s.scanDir(limited, rows(), newDirectory(top, nil, "."))
 	for _, a := range s.artifacts {
 		if dir := path.Dir(a.rel); a.rel[0] != '.' && dir != "." && a.Kind != Plugin {
 			s.checkOwner(a, dir)

@@ -31,35 +31,30 @@ type WorkspaceFile struct {
 // maxWorkspaceFiles is the most workspace files that are read in a folder.
 const maxWorkspaceFiles = 16
 
-// WorkspaceFiles reads the workspace files that were found at the top of cwd, and returns those
-// that list folders outside the roots, sorted by name. It leaves out files that cannot be read.
-// The error is the context's or [workspace.ErrClosed].
-func (c *Catalog) WorkspaceFiles(ctx context.Context) ([]WorkspaceFile, error) {
-	var files []WorkspaceFile
-	for _, name := range c.workspaceFiles {
-		f, err := ReadWorkspaceFile(ctx, c.ws, filepath.Join(c.ws.Roots().Cwd().String(), name))
-		if errors.Is(err, workspace.ErrClosed) {
-			return nil, err
-		}
+// WorkspaceFiles reads the workspace files at the top of cwd, and returns those that list folders
+// outside the roots, sorted by name. It leaves out files that cannot be read. The error is the
+// context's or [workspace.ErrClosed].
+func (c *Catalog) WorkspaceFiles(ctx context.Context) (files []WorkspaceFile, err error) {
+	cwd := c.ws.Roots().Cwd().String()
+	dir, err := c.ws.OpenDir(cwd)
+	if errors.Is(err, workspace.ErrClosed) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, context.Cause(ctx)
+	}
+	defer dir.Close()
+	entries, _ := dir.Entries(ctx)
+	entries = slices.DeleteFunc(entries, func(e workspace.Entry) bool {
+		return e.Type.IsDir() || workspaceFormat(e.Name) == nil
+	})
+	for _, e := range entries[:min(len(entries), maxWorkspaceFiles)] {
+		f, err := ReadWorkspaceFile(ctx, c.ws, filepath.Join(cwd, e.Name))
 		if err == nil && len(f.Folders) > 0 {
 			files = append(files, f)
 		}
 	}
 	return files, context.Cause(ctx)
-}
-
-// workspaceFileNames returns the names of the workspace files in a directory that was listed, which
-// is nil if it cannot be opened.
-func workspaceFileNames(at *directory) (names []string) {
-	if at == nil {
-		return nil
-	}
-	for _, e := range at.entries {
-		if len(names) < maxWorkspaceFiles && !e.Type.IsDir() && workspaceFormat(e.Name) != nil {
-			names = append(names, e.Name)
-		}
-	}
-	return names
 }
 
 // ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must

@@ -122,9 +122,7 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 	var b strings.Builder
 	b.WriteString("# Instructions of directories\n\nBefore you read or change something in one " +
 		"of these directories, read the file with the instructions for it.\n\n")
-	left := maxNested
-	for _, a := range discovery.Share(list,
-		func(discovery.Artifact) bool { left--; return left >= 0 }) {
+	for _, a := range discovery.Share(list, maxNested) {
 		fmt.Fprintf(&b, "- %q: %q\n", a.Dir(), a.Path)
 	}
 	switch more := len(list) - maxNested; {
