@@ -4,27 +4,25 @@ import (
 	"archive/tar"
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
-	"slices"
-	"time"
+	"testing/fstest"
 )
-
-// A file is part of an archive.
-type file struct {
-	name    string // with slashes
-	content []byte
-	mode    fs.FileMode
-}
 
 // The modes of files in archives.
 const (
 	plain      fs.FileMode = 0o644
 	executable fs.FileMode = 0o755
 )
+
+// file returns a file of an archive. All of them have the commit's date.
+func (r *release) file(content []byte, mode fs.FileMode) *fstest.MapFile {
+	return &fstest.MapFile{Data: content, Mode: mode, ModTime: r.version.Date}
+}
 
 // writeArchives writes the archive of each program: a zip file for Windows and a compressed tar
 // file for the others.
@@ -34,12 +32,13 @@ func (r *release) writeArchives() error {
 		if err != nil {
 			return err
 		}
-		files := append(slices.Clone(r.files), file{p.executable(), content, executable})
+		files := maps.Clone(r.files)
+		files[p.executable()] = r.file(content, executable)
 		pack := tarball
 		if p.os == "windows" {
 			pack = zipped
 		}
-		archive, err := pack(files, r.version.Date)
+		archive, err := pack(files)
 		if err != nil {
 			return err
 		}
@@ -59,45 +58,19 @@ func (r *release) archiveName(t target) string {
 	return fmt.Sprintf("acp-agent_%s_%s_%s%s", r.version.Number, t.os, t.arch, ending)
 }
 
-// tarball returns a compressed tar file of files, which all have the same date.
-func tarball(files []file, date time.Time) ([]byte, error) {
+// tarball returns a compressed tar file of files.
+func tarball(files fs.FS) ([]byte, error) {
 	var b bytes.Buffer
 	compressed := gzip.NewWriter(&b)
 	archive := tar.NewWriter(compressed)
-	for _, f := range files {
-		err := archive.WriteHeader(&tar.Header{
-			Name: f.name, Mode: int64(f.mode), Size: int64(len(f.content)), ModTime: date,
-			Format: tar.FormatUSTAR,
-		})
-		if err != nil {
-			return nil, err
-		}
-		if _, err := archive.Write(f.content); err != nil {
-			return nil, err
-		}
-	}
-	if err := archive.Close(); err != nil {
-		return nil, err
-	}
-	err := compressed.Close()
+	err := cmp.Or(archive.AddFS(files), archive.Close(), compressed.Close())
 	return b.Bytes(), err
 }
 
-// zipped returns a zip file of files, which all have the same date.
-func zipped(files []file, date time.Time) ([]byte, error) {
+// zipped returns a zip file of files.
+func zipped(files fs.FS) ([]byte, error) {
 	var b bytes.Buffer
 	archive := zip.NewWriter(&b)
-	for _, f := range files {
-		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: date}
-		header.SetMode(f.mode)
-		w, err := archive.CreateHeader(header)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := io.Copy(w, bytes.NewReader(f.content)); err != nil {
-			return nil, err
-		}
-	}
-	err := archive.Close()
+	err := cmp.Or(archive.AddFS(files), archive.Close())
 	return b.Bytes(), err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"errors"
@@ -9,17 +10,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing/fstest"
 
 	"github.com/acp-agent/acp-agent/internal/version"
 )
 
-// A target is a platform in Go's terms.
-type target struct{ os, arch string }
+// A target is a platform in the words of Go, of Node.js, and of the ACP registry.
+type target struct{ os, arch, nodeOS, nodeCPU, registry string }
 
 var allTargets = []target{
-	{"darwin", "amd64"}, {"darwin", "arm64"},
-	{"linux", "amd64"}, {"linux", "arm64"},
-	{"windows", "amd64"}, {"windows", "arm64"},
+	{"darwin", "amd64", "darwin", "x64", "darwin-x86_64"},
+	{"darwin", "arm64", "darwin", "arm64", "darwin-aarch64"},
+	{"linux", "amd64", "linux", "x64", "linux-x86_64"},
+	{"linux", "arm64", "linux", "arm64", "linux-aarch64"},
+	{"windows", "amd64", "win32", "x64", "windows-x86_64"},
+	{"windows", "arm64", "win32", "arm64", "windows-aarch64"},
 }
 
 // executable returns the file name of the program.
@@ -74,14 +79,12 @@ func (r *release) run(
 
 // collect collects the documents that each archive contains besides the program.
 func (r *release) collect(ctx context.Context) error {
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		content, err := os.ReadFile(filepath.Join(r.checkout, name))
-		if err != nil {
-			return err
-		}
-		r.files = append(r.files, file{name, content, plain})
-	}
 	licences, err := r.licences(ctx)
-	r.files = append(r.files, file{"LICENSES-OF-MODULES.txt", licences, plain})
+	r.files = fstest.MapFS{"LICENSES-OF-MODULES.txt": r.file(licences, plain)}
+	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
+		content, failed := os.ReadFile(filepath.Join(r.checkout, name))
+		err = cmp.Or(err, failed)
+		r.files[name] = r.file(content, plain)
+	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"testing/fstest"
 
 	"github.com/acp-agent/acp-agent/internal/version"
 )
@@ -54,7 +55,7 @@ type release struct {
 	version  version.Version
 	programs []program
 	// files go into each archive beside the program.
-	files []file
+	files fstest.MapFS
 }
 
 // build builds everything for the given targets into out, which it replaces.

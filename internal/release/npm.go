@@ -3,9 +3,12 @@ package main
 import (
 	_ "embed"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"strings"
+	"testing/fstest"
 )
 
 const (
@@ -18,23 +21,6 @@ const (
 //go:embed launcher.js
 var launcher []byte
 
-// npmPlatform returns the names that Node.js has for a platform.
-func (t target) npmPlatform() (os, cpu string) {
-	os, cpu = t.os, t.arch
-	if os == "windows" {
-		os = "win32"
-	}
-	if cpu == "amd64" {
-		cpu = "x64"
-	}
-	return os, cpu
-}
-
-func (t target) npmName() string {
-	os, cpu := t.npmPlatform()
-	return fmt.Sprintf("@acp-agent/%s-%s", os, cpu)
-}
-
 // writeNPM writes a package for each program, and the package acp-agent, which depends on all of
 // them: npm installs the one for its platform.
 func (r *release) writeNPM() error {
@@ -44,33 +30,39 @@ func (r *release) writeNPM() error {
 		if err != nil {
 			return err
 		}
-		os, cpu := p.npmPlatform()
-		all[p.npmName()] = r.version.Number
+		name := fmt.Sprintf("@acp-agent/%s-%s", p.nodeOS, p.nodeCPU)
+		all[name] = r.version.Number
 		// Yarn must unpack the package: a program in a zip file cannot be started.
-		err = r.writePackage(p.npmName(), file{"bin/" + p.executable(), content, executable},
-			object{"os": []string{os}, "cpu": []string{cpu}, "preferUnplugged": true})
+		err = r.writePackage(name, "bin/"+p.executable(), content,
+			object{"os": []string{p.nodeOS}, "cpu": []string{p.nodeCPU}, "preferUnplugged": true})
 		if err != nil {
 			return err
 		}
 	}
-	return r.writePackage("acp-agent", file{"launcher.js", launcher, executable},
+	return r.writePackage("acp-agent", "launcher.js", launcher,
 		object{"bin": object{"acp-agent": "launcher.js"}, "engines": object{"node": ">=18"},
 			"optionalDependencies": all})
 }
 
-// writePackage writes a package with the given file, as npm pack would. manifest has the members of
-// its package.json that not all packages have.
-func (r *release) writePackage(name string, f file, manifest object) error {
+// writePackage writes a package with the given program, as npm pack would. manifest has the members
+// of its package.json that not all packages have.
+func (r *release) writePackage(name, programPath string, program []byte, manifest object) error {
 	maps.Copy(manifest, object{
 		"name": name, "version": r.version.Number, "description": description, "license": licence,
 		// npm compares it with the provenance of the package.
 		"repository": object{"type": "git", "url": "git+" + repository + ".git"},
 	})
-	files := append([]file{{"package.json", encoded(manifest), plain}, f}, r.files...)
-	for i := range files {
-		files[i].name = "package/" + files[i].name
+	at := "package/" + programPath
+	files := fstest.MapFS{
+		"package":              r.file(nil, fs.ModeDir|executable),
+		path.Dir(at):           r.file(nil, fs.ModeDir|executable),
+		at:                     r.file(program, executable),
+		"package/package.json": r.file(encoded(manifest), plain),
 	}
-	archive, err := tarball(files, r.version.Date)
+	for name, f := range r.files {
+		files["package/"+name] = f
+	}
+	archive, err := tarball(files)
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,6 @@ import (
 //go:embed icon.svg
 var icon []byte
 
-// registryPlatform returns the registry's name for a platform.
-func (t target) registryPlatform() string {
-	arch := map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[t.arch]
-	return t.os + "-" + arch
-}
-
 // writeRegistryEntry writes the folder that the registry expects, with an agent.json. The registry
 // accepts only versions of three numbers, so the entry of a development version leaves out the
 // rest.
@@ -30,7 +24,7 @@ func (r *release) writeRegistryEntry() error {
 		if err != nil {
 			return err
 		}
-		binaries[p.registryPlatform()] = object{
+		binaries[p.registry] = object{
 			"archive": fmt.Sprintf("%s/releases/download/v%s/%s",
 				repository, r.version.Number, name),
 			"sha256": fmt.Sprintf("%x", sha256.Sum256(archive)),

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,11 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func hostTarget() target { return target{runtime.GOOS, runtime.GOARCH} }
+func hostTarget() target {
+	return allTargets[slices.IndexFunc(allTargets, func(t target) bool {
+		return t.os == runtime.GOOS && t.arch == runtime.GOARCH
+	})]
+}
 
 // tagged is the version of the releases that tests build.
 const tagged = "1.2.3"

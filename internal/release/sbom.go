@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
-
-	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+	"time"
 )
 
 // writeBillOfMaterials writes the modules that the programs contain, in CycloneDX's JSON.
@@ -15,28 +13,24 @@ func (r *release) writeBillOfMaterials() error {
 	if err != nil {
 		return err
 	}
-	components := make([]cyclonedx.Component, 0, len(modules))
+	var components []object
 	for _, path := range slices.Sorted(maps.Keys(modules)) {
-		m := modules[path]
-		url := fmt.Sprintf("pkg:golang/%s@%s", path, m.Version)
-		components = append(components, cyclonedx.Component{
-			Type: cyclonedx.ComponentTypeLibrary, BOMRef: url, PackageURL: url,
-			Name: path, Version: m.Version,
+		version := modules[path].Version
+		url := fmt.Sprintf("pkg:golang/%s@%s", path, version)
+		components = append(components, object{
+			"type": "library", "bom-ref": url, "purl": url, "name": path, "version": version,
 		})
 	}
-	bom := cyclonedx.NewBOM()
-	bom.Metadata = &cyclonedx.Metadata{
-		Timestamp: r.version.Date.Format("2006-01-02T15:04:05Z"),
-		Component: &cyclonedx.Component{
-			Type: cyclonedx.ComponentTypeApplication, Name: "acp-agent", Version: r.version.Number,
-			Licenses: &cyclonedx.Licenses{{License: &cyclonedx.License{ID: licence}}},
+	return r.write(fmt.Sprintf("acp-agent_%s.cdx.json", r.version.Number), encoded(object{
+		"$schema":   "http://cyclonedx.org/schema/bom-1.7.schema.json",
+		"bomFormat": "CycloneDX", "specVersion": "1.7", "version": 1,
+		"metadata": object{
+			"timestamp": r.version.Date.Format(time.RFC3339),
+			"component": object{
+				"type": "application", "name": "acp-agent", "version": r.version.Number,
+				"licenses": []object{{"license": object{"id": licence}}},
+			},
 		},
-	}
-	bom.Components = &components
-	var b bytes.Buffer
-	encoder := cyclonedx.NewBOMEncoder(&b, cyclonedx.BOMFileFormatJSON)
-	if err := encoder.SetPretty(true).Encode(bom); err != nil {
-		return err
-	}
-	return r.write(fmt.Sprintf("acp-agent_%s.cdx.json", r.version.Number), b.Bytes())
+		"components": components,
+	}))
 }
