@@ -3,11 +3,13 @@
 package sse
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // ErrTooLong is the error of a stream with a line or an event over the limit.
@@ -22,20 +24,20 @@ type Event struct {
 // Reader reads server-sent events as they arrive: an event is returned as soon as the end of its
 // empty line was read. It must not be used concurrently.
 type Reader struct {
-	from       io.Reader
-	max        int // bytes of a line, and of the data of an event
-	buffer     []byte
-	start, end int   // of what was read and not yet used
-	err        error // of from, returned when everything before it was used
-	afterCR    bool  // the last line ended in a carriage return; a line feed may belong to it
-	begun      bool  // the first line was read
-	data       []byte
-	lastID     string
-	retry      time.Duration
+	from    *bufio.Reader
+	max     int    // bytes of a line, and of the data of an event
+	text    []byte // the line that is being read
+	afterCR bool   // the last line ended in a carriage return; a line feed may belong to it
+	begun   bool   // the first line was read
+	data    []byte
+	lastID  string
+	retry   time.Duration
 }
 
 // NewReader returns a Reader of from, for lines and events of at most max bytes.
-func NewReader(from io.Reader, max int) *Reader { return &Reader{from: from, max: max} }
+func NewReader(from io.Reader, max int) *Reader {
+	return &Reader{from: bufio.NewReaderSize(from, 16<<10), max: max}
+}
 
 // LastID returns the last id that the stream has set, or "".
 func (s *Reader) LastID() string { return s.lastID }
@@ -88,62 +90,43 @@ func (s *Reader) Next() (Event, error) {
 
 // line returns the next complete line without its end. It is valid until the next call.
 func (s *Reader) line() ([]byte, error) {
-	searched := 0
-	for {
-		if s.afterCR && s.start < s.end {
-			if s.afterCR = false; s.buffer[s.start] == '\n' {
-				s.start++
-			}
-		}
-		unread := s.buffer[s.start:s.end]
-		if i := bytes.IndexAny(unread[searched:], "\r\n"); i >= 0 {
-			line := unread[:searched+i]
-			s.start += len(line) + 1
-			s.afterCR = unread[len(line)] == '\r'
-			if !s.begun {
-				s.begun = true
-				line = bytes.TrimPrefix(line, []byte("\ufeff"))
-			}
-			return line, nil
-		}
-		searched = len(unread)
-		if err := s.fill(); err != nil {
+	for s.text = s.text[:0]; len(s.text) <= s.max; {
+		if _, err := s.from.Peek(1); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// fill reads more.
-func (s *Reader) fill() error {
-	if s.err != nil {
-		return s.err
-	}
-	switch {
-	case s.start == s.end:
-		s.start, s.end = 0, 0
-	case s.end == len(s.buffer) && s.start > 0:
-		s.end = copy(s.buffer, s.buffer[s.start:s.end])
-		s.start = 0
-	}
-	if s.end == len(s.buffer) {
-		if s.end > s.max {
-			return ErrTooLong
+		unread, _ := s.from.Peek(s.from.Buffered())
+		if s.afterCR && unread[0] == '\n' {
+			unread = unread[1:]
+			_, _ = s.from.Discard(1)
 		}
-		s.buffer = append(s.buffer, make([]byte, max(len(s.buffer), 16<<10))...)
+		s.afterCR = false
+		end := bytes.IndexAny(unread, "\r\n")
+		if end < 0 {
+			s.text = append(s.text, unread...)
+			_, _ = s.from.Discard(len(unread))
+			continue
+		}
+		s.text = append(s.text, unread[:end]...)
+		s.afterCR = unread[end] == '\r'
+		_, _ = s.from.Discard(end + 1)
+		if !s.begun {
+			s.begun = true
+			return bytes.TrimPrefix(s.text, []byte("\ufeff")), nil
+		}
+		return s.text, nil
 	}
-	var n int
-	n, s.err = s.from.Read(s.buffer[s.end:])
-	s.end += n
-	return nil
+	return nil, ErrTooLong
 }
 
 // Peek returns the first byte that is not white space, without using it.
 func (s *Reader) Peek() (byte, error) {
-	for {
-		if unread := bytes.TrimLeft(s.buffer[s.start:s.end], "\ufeff \t\r\n"); len(unread) > 0 {
-			return unread[0], nil
+	for n := 1; ; n++ {
+		unread, err := s.from.Peek(n)
+		text := bytes.TrimLeft(unread, "\ufeff \t\r\n")
+		if len(text) > 0 && utf8.FullRune(text) {
+			return text[0], nil
 		}
-		if err := s.fill(); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -151,12 +134,12 @@ func (s *Reader) Peek() (byte, error) {
 
 // Rest returns everything that was not read as events.
 func (s *Reader) Rest() ([]byte, error) {
-	for s.end-s.start <= s.max {
-		if err := s.fill(); err == io.EOF {
-			return s.buffer[s.start:s.end], nil
-		} else if err != nil {
-			return nil, err
-		}
+	rest, err := io.ReadAll(io.LimitReader(s.from, int64(s.max)+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > s.max:
+		return nil, ErrTooLong
 	}
-	return nil, ErrTooLong
+	return rest, nil
 }
