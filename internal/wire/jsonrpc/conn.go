@@ -381,7 +381,7 @@ func (c *Conn) handleNotification(ctx context.Context, m message) {
 	case c.inflight.acquire(ctx):
 		go t.run(work)
 	default:
-		_, _ = t.call(work)
+		t.try(func() { _, _ = work() })
 	}
 }
 

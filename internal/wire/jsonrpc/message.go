@@ -188,7 +188,7 @@ func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Erro
 	case failed && result.Present() && !result.IsNull():
 		m.response.err = errMalformedResponse
 	case failed:
-		m.response.err = decodeError(failure)
+		m.response.err = decodeError(failure.Raw())
 	case result.Present():
 		m.response.result = detach(result.Raw(), line)
 	default:
@@ -199,22 +199,16 @@ func decodeResponse(m message, o strictjson.Object, line []byte) (message, *Erro
 	return m, nil
 }
 
-func decodeError(f strictjson.Field) error {
-	o, invalid := f.Object()
-	if invalid != nil {
+func decodeError(raw json.RawMessage) error {
+	var e struct {
+		Code    *int            `json:"code"`
+		Message *string         `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	}
+	if strictjson.Decode(raw, &e) != nil || e.Code == nil || e.Message == nil {
 		return errMalformedResponse
 	}
-	var e Error
-	code, present := o.Get("code")
-	if !present || json.Unmarshal(code, &e.Code) != nil || string(code) == "null" {
-		return errMalformedResponse
-	}
-	text, present := o.Get("message")
-	if !present || json.Unmarshal(text, &e.Message) != nil || string(text) == "null" {
-		return errMalformedResponse
-	}
-	e.Data, _ = o.Get("data")
-	return &e
+	return &Error{Code: *e.Code, Message: *e.Message, Data: e.Data}
 }
 
 // outgoing is a message to send: with a method it is a request, or a notification if id is empty;

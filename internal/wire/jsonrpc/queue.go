@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"cmp"
 	"context"
+	"math"
 	"sync"
 )
 
@@ -21,7 +22,7 @@ type queue struct {
 	spare   *Messages     // the buffer for those after them; nil if there is none
 	writing int           // bytes taken by the writer
 	room    chan struct{} // closed when there may be room again; nil if nothing waits
-	closed  bool          // put fails
+	closed  bool          // try fails
 	ready   sync.Cond     // signals the writer: a message or closed
 }
 
@@ -35,15 +36,19 @@ func newQueue(limit int) *queue {
 func (q *queue) try(m outgoing, limit int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.put(&m, limit)
+	switch {
+	case q.closed:
+		return ErrClosed
+	case q.size() >= limit:
+		return ErrQueueFull
+	}
+	q.next.add(&m)
+	q.ready.Signal()
+	return nil
 }
 
 // force queues m even over the limit.
-func (q *queue) force(m outgoing) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.put(&m, q.limit+q.size())
-}
+func (q *queue) force(m outgoing) error { return q.try(m, math.MaxInt) }
 
 // wait queues m once fewer than limit bytes are queued. It returns ctx's cause if ctx ends first.
 func (q *queue) wait(ctx context.Context, m outgoing, limit int) error {
@@ -87,19 +92,7 @@ func (q *queue) full(limit int) <-chan struct{} {
 // size returns the number of queued bytes.
 func (q *queue) size() int { return q.next.size + q.writing }
 
-func (q *queue) put(m *outgoing, limit int) error {
-	switch {
-	case q.closed:
-		return ErrClosed
-	case q.size() >= limit:
-		return ErrQueueFull
-	}
-	q.next.add(m)
-	q.ready.Signal()
-	return nil
-}
-
-// close makes put fail and wakes all waiters. The writer continues until the queue is empty.
+// close makes try fail and wakes all waiters. The writer continues until the queue is empty.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

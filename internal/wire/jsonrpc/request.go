@@ -99,10 +99,10 @@ type task struct {
 
 // accept calls the handler. It returns Work that fails for a panic and for an unknown method.
 func (t *task) accept() (work Work) {
-	defer t.recover(func() { work = Fail(errPanic) })
 	r := t.request
-	if r.Method != "" && r.Method != cancelMethod {
-		work = t.conn.handler.Accept(t.ctx, r)
+	if r.Method != "" && r.Method != cancelMethod &&
+		!t.try(func() { work = t.conn.handler.Accept(t.ctx, r) }) {
+		return Fail(errPanic)
 	}
 	if work == nil && !r.IsNotification() {
 		work = Fail(MethodNotFound(shorten(r.Method)))
@@ -119,12 +119,7 @@ func (t *task) run(work Work) {
 		result, err = nil, nil // only finish keeps them while the response waits
 		t.finish(r, e)
 	}()
-	result, err = t.call(work)
-}
-
-func (t *task) call(work Work) (result json.RawMessage, err error) {
-	defer t.recover(func() { result, err = nil, errPanic })
-	return work()
+	t.try(func() { result, err = work() })
 }
 
 // finish sends the response and calls the functions that follow it.
@@ -141,7 +136,9 @@ func (t *task) finish(result json.RawMessage, err error) {
 	send := t.conn.send
 	if r.before != nil {
 		_ = t.conn.queue.await(context.Background(), t.conn.queue.limit)
-		result, err = t.callBefore(result, err)
+		if !t.try(func() { result, err = r.before(result, err) }) {
+			err = errPanic
+		}
 		// Others may have taken the room, so the queue may exceed its limit by one response for
 		// each goroutine that waited.
 		send = func(m outgoing) { _ = t.conn.queue.force(m) }
@@ -155,18 +152,8 @@ func (t *task) finish(result json.RawMessage, err error) {
 	}
 	close(t.answered)
 	for _, f := range r.after {
-		t.callAfter(f)
+		t.try(f)
 	}
-}
-
-func (t *task) callBefore(result json.RawMessage, err error) (_ json.RawMessage, decided error) {
-	defer t.recover(func() { decided = errPanic })
-	return t.request.before(result, err)
-}
-
-func (t *task) callAfter(f func()) {
-	defer t.recover(func() {})
-	f()
 }
 
 // asError converts err to the error of the response. Whatever the error, a request that the peer
@@ -183,15 +170,15 @@ func (t *task) asError(err error) *Error {
 	}
 }
 
-// recover is deferred around calls to the handler's code. If the code panics, it logs the panic and
-// calls then.
-func (t *task) recover(then func()) {
-	value := recover()
-	if value == nil {
-		return
-	}
-	LogPanic(t.conn.log, value, "method", shorten(t.request.Method))
-	then()
+// try calls a function of the handler. If it panics, that is logged, and try returns false.
+func (t *task) try(f func()) (ok bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			LogPanic(t.conn.log, value, "method", shorten(t.request.Method))
+		}
+	}()
+	f()
+	return true
 }
 
 // Budget limits the bytes that several connections keep together.

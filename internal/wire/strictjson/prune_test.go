@@ -15,7 +15,7 @@ func TestPrune(t *testing.T) {
 		"list": {Items: inner}, "texts": {Items: nil}}}
 	for raw, want := range map[string]string{
 		`{}`:                                  `{}`,
-		` { "id" : 1 } `:                      ` { "id" : 1 } `,
+		` { "id" : 1 } `:                      `{"id":1}`,
 		`{"_meta":{}}`:                        `{}`,
 		`{"id":1,"_meta":1,"x":2}`:            `{"id":1}`,
 		`{"_\u006deta":1, "id": 1}`:           `{"id":1}`,
