@@ -20,10 +20,12 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	_, wrong := o.Field("cwd").Text()
-	fmt.Println(wrong[0])
-	_, wrong = o.Field("dirs").Texts()
-	fmt.Println(wrong[0])
+	var wrong strictjson.Violations
+	wrong.Text(o.Field("cwd"))
+	wrong.Texts(o.Field("dirs"))
+	for _, v := range strictjson.ViolationsOf(wrong.Err()) {
+		fmt.Println(v)
+	}
 	// Output:
 	// CWD is spelled in the wrong case: write cwd
 	// cwd is missing: it is required

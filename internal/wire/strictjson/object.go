@@ -275,24 +275,6 @@ func (f Field) Items() ([]Field, []Violation) {
 	return items, nil
 }
 
-// Texts reads an array of strings. It returns a violation with the index for each entry that is not
-// a string, up to [MaxViolations].
-func (f Field) Texts() ([]string, []Violation) {
-	var texts []string
-	items, wrong := f.Items()
-	for _, item := range items {
-		text, bad := item.Text()
-		if len(wrong) < MaxViolations {
-			wrong = append(wrong, bad...)
-		}
-		texts = append(texts, text)
-	}
-	if wrong != nil {
-		return nil, wrong
-	}
-	return texts, nil
-}
-
 // want checks that the value begins with a byte. kind describes the wanted value.
 func (f Field) want(first byte, kind string) []Violation {
 	switch {

@@ -241,10 +241,11 @@ func (v *Violations) OptionalText(f Field) (text string, given bool) {
 	return text, wrong == nil
 }
 
-// Texts reads an array of strings with [Field.Texts].
-func (v *Violations) Texts(f Field) []string {
-	texts, found := f.Texts()
-	v.Add(found...)
+// Texts reads an array of strings. Those that are not strings are "".
+func (v *Violations) Texts(f Field) (texts []string) {
+	for _, item := range v.Items(f) {
+		texts = append(texts, v.Text(item))
+	}
 	return texts
 }
 

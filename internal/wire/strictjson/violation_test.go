@@ -82,7 +82,7 @@ func TestViolations(t *testing.T) {
 	require.Equal(t, "/a", v.Text(o.Field("cwd")))
 	require.NoError(t, v.Err())
 	require.True(t, v.Empty())
-	require.Nil(t, v.Texts(o.Field("dirs")))
+	require.Equal(t, []string{"/b", ""}, v.Texts(o.Field("dirs")))
 	for _, item := range v.Items(o.Field("servers")) {
 		if server, ok := v.Object(item); ok {
 			v.Text(server.Field("name"))

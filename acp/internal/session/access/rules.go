@@ -97,9 +97,9 @@ func commandOf(params backend.Raw) (line, dir string, err error) {
 	if err != nil || !field.Present() || field.IsNull() {
 		return line, dir, err
 	}
-	args, wrong := field.Texts()
-	for _, arg := range args {
+	var wrong strictjson.Violations
+	for _, arg := range wrong.Texts(field) {
 		line += " " + text.ShellWord(arg)
 	}
-	return line, dir, strictjson.Refuse(wrong...)
+	return line, dir, wrong.Err()
 }
