@@ -226,7 +226,7 @@ func (s *modelSession) choose(id sdk.SessionConfigId, field strictjson.Field) er
 		}
 		var v strictjson.Violations
 		value := v.Text(field)
-		if v.Empty() && !slices.Contains(o.values(), value) {
+		if v.Err() == nil && !slices.Contains(o.values(), value) {
 			v.Add(field.Refuse(strictjson.Unsupported).Expecting(use(o.values())))
 		}
 		if err := v.Err(); err != nil {

@@ -5,7 +5,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -20,15 +19,12 @@ import (
 	"strings"
 	"testing"
 
-	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/module"
 	modzip "golang.org/x/mod/zip"
 
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func hostTarget() target {
@@ -266,7 +262,6 @@ func testArchive(t *testing.T, dist, dir string) {
 	require.NoError(t, err)
 	require.Regexp(t, `^acp-agent 1\.2\.3 \S+ go\S+ commit [0-9a-f]{40} of 2026-01-02\n$`,
 		string(out))
-	testSetup(t, filepath.Join(dir, "acp-agent"))
 	for name, content := range map[string]string{
 		"LICENSE":                 "Apache License",
 		"README.md":               "# acp-agent",
@@ -364,63 +359,6 @@ func testInitialize(t *testing.T, agent *exec.Cmd) {
 	require.Empty(t, stderr.String())
 }
 
-// testSetup configures three folders and an agent with the program at path, in an empty home
-// directory, and opens a session with the command in the snippet for an editor.
-func testSetup(t *testing.T, path string) {
-	t.Helper()
-	home := t.TempDir()
-	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-	folders := filepath.Join(home, "src")
-	for _, name := range []string{"app", "shared", "skills"} {
-		require.NoError(t, os.MkdirAll(filepath.Join(folders, name), 0o755))
-	}
-	setup := exec.Command(path, "setup", "--yes", "--editor", "zed", "--cwd", "app",
-		"--dir", "shared", "--dir", "skills", "--", path, "--state-dir", filepath.Join(home, "agent"))
-	setup.Dir, setup.Env = folders, env
-	printed, err := setup.CombinedOutput()
-	require.NoError(t, err, string(printed))
-	_, snippet, found := strings.Cut(string(printed), "for Zed:\n")
-	require.True(t, found, string(printed))
-	var settings struct {
-		Servers map[string]struct {
-			Command string
-			Args    []string
-		} `json:"agent_servers"`
-	}
-	require.NoError(t, json.NewDecoder(strings.NewReader(snippet)).Decode(&settings), snippet)
-	server := settings.Servers["acp-agent"]
-
-	agent := exec.Command(server.Command, server.Args...)
-	agent.Dir, agent.Env = t.TempDir(), env
-	in, err := agent.StdinPipe()
-	require.NoError(t, err)
-	out, err := agent.StdoutPipe()
-	require.NoError(t, err)
-	var stderr bytes.Buffer
-	agent.Stderr = &stderr
-	require.NoError(t, agent.Start())
-	var said strings.Builder
-	c := client.New(out, in, client.Options{
-		Updates: func(_ context.Context, u client.Update) { said.Write(u.Update) },
-	})
-	served := make(chan error, 1)
-	go func() { served <- c.Serve(t.Context()) }()
-	_, err = c.Initialize(t.Context())
-	require.NoError(t, err, stderr.String())
-	roots, err := workspace.NewRoots(filepath.Join(folders, "app"), nil)
-	require.NoError(t, err)
-	session, err := c.NewSession(t.Context(), client.Setup{Roots: roots, OmitAdditional: true})
-	require.NoError(t, err, stderr.String())
-	_, err = c.Prompt(t.Context(), session.ID, sdk.TextBlock("/roots"))
-	require.NoError(t, err)
-	require.NoError(t, in.Close())
-	<-served
-	require.NoError(t, agent.Wait(), stderr.String())
-	require.Contains(t, said.String(), filepath.Join(folders, "shared"))
-	require.Contains(t, said.String(), filepath.Join(folders, "skills"))
-	require.DirExists(t, filepath.Join(home, "agent"), "the agent was started")
-}
-
 // testNPM installs the packages from their files and starts the program with npx.
 func testNPM(t *testing.T, dist string) {
 	npm := needs.Programs(t, "npm")[0]
@@ -441,5 +379,4 @@ func testNPM(t *testing.T, dist string) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(string(out), "acp-agent "+tagged+" "), string(out))
 	testInitialize(t, exec.Command(filepath.Join(project, "node_modules", ".bin", "acp-agent")))
-	testSetup(t, filepath.Join(project, "node_modules", ".bin", "acp-agent"))
 }

@@ -104,7 +104,6 @@ type Conn struct {
 	queue    *queue
 	calls    *calls
 	inflight *inflight
-	serving  atomic.Bool
 	ended    atomic.Bool
 }
 
@@ -132,9 +131,6 @@ func NewConn(t Transport, h Handler, o Options) *Conn {
 // when ctx or the output ended first, or when the peer does not take the output in time. It leaves
 // no goroutine behind, unless a Read or Write does not return even then.
 func (c *Conn) Serve(ctx context.Context) error {
-	if c.serving.Swap(true) {
-		return errors.New("jsonrpc: Serve called twice")
-	}
 	base, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(ErrClosed)
 	output, endOutput := context.WithCancel(context.WithoutCancel(ctx))

@@ -22,22 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
-// Clause W9.
-func TestEndOfInput(t *testing.T) {
-	lines := serveAll(t, strings.NewReader(strings.Join([]string{
-		`{"jsonrpc":"2.0","id":1,"method":"wait"}`,
-		`{"jsonrpc":"2.0","id":2,"method":"finish"}`,
-		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`,
-		`{"jsonrpc":"2.0","id":4`,
-	}, "\n")), &responder{}, jsonrpc.Options{})
-	require.ElementsMatch(t, []string{
-		`{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"the connection closed"}}`,
-		`{"jsonrpc":"2.0","id":2,"result":{"cause":"connection closed"}}`,
-		`{"jsonrpc":"2.0","id":3,"error":{"code":-32601,"message":"method not found: no/such"}}`,
-		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"malformed JSON at byte 23"}}`,
-	}, lines)
-}
-
 // Valid JSON that we do not read is not called malformed, and who sent a request learns that it was
 // his.
 //
@@ -117,7 +101,6 @@ func TestCallsEndWithTheConnection(t *testing.T) {
 	require.ErrorIs(t, err, jsonrpc.ErrClosed)
 	require.ErrorIs(t, p.conn.Notify(t.Context(), "note", nil), jsonrpc.ErrClosed)
 	require.ErrorIs(t, p.conn.TryNotify("note", nil), jsonrpc.ErrClosed)
-	require.Error(t, p.conn.Serve(t.Context()), "twice")
 }
 
 // Clause W9.

@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 	"time"
 )
 
@@ -18,5 +17,5 @@ func Refuse(ctx context.Context, t Transport, reason *Error) {
 		r.AfterResponse(stop)
 		return func() (json.RawMessage, error) { return nil, reason }
 	}
-	_ = NewConn(t, HandlerFunc(handler), Options{Logger: slog.New(slog.DiscardHandler)}).Serve(ctx)
+	_ = NewConn(t, HandlerFunc(handler), Options{}).Serve(ctx)
 }

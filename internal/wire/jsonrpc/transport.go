@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 )
 
 // Transport is a connection made of messages: each is one JSON text. [NewLines] makes one from two
@@ -79,12 +80,12 @@ func (m *Messages) add(message *outgoing) {
 	last := len(m.pieces) - 1
 	before := len(m.pieces[last])
 	if len(message.payload) < keepPayload || hasLineBreak(message.payload) {
-		b := grow(m.pieces[last], message.size())
+		b := slices.Grow(m.pieces[last], message.size())
 		m.pieces[last] = append(message.appendTo(b), '\n')
 		m.size += len(m.pieces[last]) - before
 		return
 	}
-	head := message.appendHead(grow(m.pieces[last], message.size()-len(message.payload)))
+	head := message.appendHead(slices.Grow(m.pieces[last], message.size()-len(message.payload)))
 	m.pieces[last] = head
 	m.pieces = append(m.pieces, message.payload, []byte("}\n"))
 	m.size += len(head) - before + len(message.payload) + len("}\n")
@@ -103,14 +104,6 @@ const keepPayload = 64 << 10
 // hasLineBreak reports whether JSON has line breaks between its tokens.
 func hasLineBreak(raw []byte) bool {
 	return bytes.IndexByte(raw, '\n') >= 0 || bytes.IndexByte(raw, '\r') >= 0
-}
-
-// grow makes room for n more bytes in one step.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) >= n {
-		return b
-	}
-	return append(make([]byte, 0, max(2*cap(b), len(b)+n)), b...)
 }
 
 // lines is the Transport of one message per line.

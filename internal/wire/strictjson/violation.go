@@ -218,9 +218,6 @@ func (v *Violations) Add(found ...Violation) {
 	v.found = append(v.found, found[:min(len(found), room)]...)
 }
 
-// Empty reports whether there are no violations.
-func (v *Violations) Empty() bool { return len(v.found) == 0 }
-
 // Err returns an [*Error] with the violations, or nil.
 func (v *Violations) Err() error { return Refuse(v.found...) }
 
