@@ -30,7 +30,8 @@ func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessa
 	}
 	id, done := c.calls.add(onResponse)
 	if err := c.queue.try(outgoing{id: id, method: method, payload: params}, c.queue.limit); err != nil {
-		c.calls.fail(id, err)
+		c.calls.take(id)
+		return Fail(err)
 	}
 	return func() (json.RawMessage, error) {
 		select {
@@ -106,13 +107,6 @@ func (c *calls) resolve(id string, r response) bool {
 		resolved.done <- r
 	}
 	return resolved.done != nil
-}
-
-// fail completes a call with an error that did not come from the peer.
-func (c *calls) fail(id string, err error) {
-	if failed := c.take(id); failed != nil {
-		failed.done <- response{err: err}
-	}
 }
 
 // abandon records that Work no longer waits, and reports whether the call was unanswered. A call

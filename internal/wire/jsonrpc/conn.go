@@ -187,8 +187,7 @@ func (c *Conn) stopRead(read <-chan error) bool {
 // finishRequests waits until all running requests are answered, and shortly before the deadline
 // answers the rest.
 func (c *Conn) finishRequests(deadline time.Time) {
-	idle := c.inflight.end()
-	if await(idle, time.Until(deadline)-c.options.Grace/4) {
+	if await(c.inflight.end(), time.Until(deadline)-c.options.Grace/4) {
 		return
 	}
 	late := c.inflight.claimAll()
@@ -249,7 +248,7 @@ func (c *Conn) readLoop(ctx context.Context) error {
 		} else {
 			c.receive(ctx, m)
 		}
-		c.inflight.release()
+		c.inflight.holds.Done()
 	}
 }
 

@@ -203,9 +203,8 @@ type inflight struct {
 	mu       sync.Mutex
 	requests map[string]*pendingRequest // unanswered, by key of their id
 	bytes    int                        // of the requests and of what reserve added
-	holds    int
-	ending   bool
-	idle     chan struct{} // closed once ending and nothing is held
+	ending   bool                       // hold fails
+	holds    sync.WaitGroup
 }
 
 type pendingRequest struct {
@@ -223,28 +222,18 @@ func newInflight(limit, maxBytes int, b Budget) *inflight {
 		maxBytes: maxBytes,
 		budget:   b,
 		requests: make(map[string]*pendingRequest),
-		idle:     make(chan struct{}),
 	}
 }
 
-// hold keeps idle open until release. It returns false if the connection is ending.
+// hold adds to holds. It returns false if the connection is ending.
 func (r *inflight) hold() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending {
 		return false
 	}
-	r.holds++
+	r.holds.Add(1)
 	return true
-}
-
-func (r *inflight) release() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.holds--
-	if r.ending && r.holds == 0 {
-		close(r.idle)
-	}
 }
 
 // acquire waits for a slot and holds. It returns false if the connection is ending, which also ends
@@ -265,7 +254,7 @@ func (r *inflight) acquire(ctx context.Context) bool {
 // free undoes acquire.
 func (r *inflight) free() {
 	<-r.slots
-	r.release()
+	r.holds.Done()
 }
 
 // add records a request. It returns an error if the request must be rejected.
@@ -360,11 +349,11 @@ func (r *inflight) cancel(id ID) bool {
 func (r *inflight) end() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.ending {
-		r.ending = true
-		if r.holds == 0 {
-			close(r.idle)
-		}
-	}
-	return r.idle
+	r.ending = true
+	idle := make(chan struct{})
+	go func() {
+		r.holds.Wait()
+		close(idle)
+	}()
+	return idle
 }
