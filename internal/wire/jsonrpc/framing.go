@@ -110,11 +110,9 @@ func trimNewline(line []byte) []byte {
 // its context. It is safe for concurrent use.
 type Writer struct {
 	out     io.Writer
-	onEnd   func()
 	lines   chan queuedLine
-	once    sync.Once
-	ended   chan struct{}
-	err     error // set before ended is closed
+	ended   context.Context // its cause is the reason
+	end     context.CancelCauseFunc
 	writing sync.WaitGroup
 }
 
@@ -126,7 +124,11 @@ type queuedLine struct {
 // NewWriter returns a Writer that writes to out until End is called or a write fails. Then it calls
 // onEnd once, unless that is nil; closing out there unblocks a pending write.
 func NewWriter(out io.Writer, onEnd func()) *Writer {
-	w := &Writer{out: out, onEnd: onEnd, lines: make(chan queuedLine), ended: make(chan struct{})}
+	w := &Writer{out: out, lines: make(chan queuedLine)}
+	w.ended, w.end = context.WithCancelCause(context.Background())
+	if onEnd != nil {
+		context.AfterFunc(w.ended, onEnd)
+	}
 	w.writing.Go(w.run)
 	return w
 }
@@ -140,7 +142,7 @@ func (w *Writer) run() {
 				return
 			}
 			close(l.written)
-		case <-w.ended:
+		case <-w.ended.Done():
 			return
 		}
 	}
@@ -153,16 +155,16 @@ func (w *Writer) Write(ctx context.Context, message []byte) error {
 	l := queuedLine{append(message, '\n'), make(chan struct{})}
 	select {
 	case w.lines <- l:
-	case <-w.ended:
-		return w.err
+	case <-w.ended.Done():
+		return w.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	select {
 	case <-l.written:
 		return nil
-	case <-w.ended:
-		return w.err
+	case <-w.ended.Done():
+		return w.Err()
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -170,28 +172,13 @@ func (w *Writer) Write(ctx context.Context, message []byte) error {
 
 // End makes every Write fail with err from now on, unless the writer has already ended. It does not
 // wait.
-func (w *Writer) End(err error) {
-	w.once.Do(func() {
-		w.err = err
-		close(w.ended)
-		if w.onEnd != nil {
-			w.onEnd()
-		}
-	})
-}
+func (w *Writer) End(err error) { w.end(err) }
 
 // Ended returns a channel that is closed when the writer has ended.
-func (w *Writer) Ended() <-chan struct{} { return w.ended }
+func (w *Writer) Ended() <-chan struct{} { return w.ended.Done() }
 
 // Err returns the reason why the writer has ended, or nil.
-func (w *Writer) Err() error {
-	select {
-	case <-w.ended:
-		return w.err
-	default:
-		return nil
-	}
-}
+func (w *Writer) Err() error { return context.Cause(w.ended) }
 
 // Wait waits until the writer's goroutine has returned, which happens after End once out does not
 // block.

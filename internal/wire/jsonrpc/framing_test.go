@@ -116,9 +116,9 @@ func TestWriter(t *testing.T) {
 
 func TestWriter_slowPeer(t *testing.T) {
 	in, out := io.Pipe() // nobody reads
-	ended := 0
+	ended := make(chan struct{})
 	w := jsonrpc.NewWriter(out, func() {
-		ended++
+		close(ended)
 		_ = out.Close()
 	})
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -139,7 +139,7 @@ func TestWriter_slowPeer(t *testing.T) {
 	require.Equal(t, over, w.Err())
 	require.Equal(t, over, w.Write(t.Context(), nil))
 	w.Wait()
-	require.Equal(t, 1, ended)
+	<-ended
 	_, err := in.Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
 }
