@@ -2,14 +2,13 @@ package acp
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -55,10 +54,8 @@ func firstLine(s string) string {
 }
 
 // beforeWords matches elements that a program put in front of a text, and the mark of a code block.
-var beforeWords = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("^(?s:\\s*<([a-z]+[-_][a-z_-]+)>.*?</[a-z]+[-_][a-z_-]+>)*" +
-		"(?:\\s*(?:```|~~~)[^\n]*\n)?")
-})
+var beforeWords = text.Pattern("^(?s:\\s*<([a-z]+[-_][a-z_-]+)>.*?</[a-z]+[-_][a-z_-]+>)*" +
+	"(?:\\s*(?:```|~~~)[^\n]*\n)?")
 
 // latestTitle returns the title that the last of the updates sets that changes it, "" if it removes
 // the title, and nil if none does.

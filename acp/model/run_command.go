@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -218,18 +216,13 @@ func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []process
 	return s.backend.given.Sandbox(s.snapshot().Model), roots
 }
 
-// escapes matches the sequences that control a terminal. It is compiled on first use to keep the
-// start of the program fast.
-var escapes = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]" +
-		"|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
-})
+// escapes matches the sequences that control a terminal.
+var escapes = text.Pattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]" +
+	"|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 
 // drawnOver matches what a program prints before it goes back to the beginning of the line, and the
 // first character that it prints there.
-var drawnOver = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("[^\n]*\r([^\r\n])")
-})
+var drawnOver = text.Pattern("[^\n]*\r([^\r\n])")
 
 // plainOutput returns what a command has printed as text, with a line break after it unless it is
 // empty.

@@ -2,11 +2,11 @@ package prompts
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // unwrapped returns blocks. If avante sent them, it returns only the newest message, without its
@@ -41,9 +41,7 @@ const (
 
 // repeated matches the last block of avante's prompts. The group says that the messages before it
 // are oldest first.
-var repeated = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^<system_context>Continuing from previous (ACP )?session with `)
-})
+var repeated = text.Pattern(`^<system_context>Continuing from previous (ACP )?session with `)
 
 // textBlock has the members of a content block that show who wrote it.
 type textBlock struct {
@@ -54,12 +52,10 @@ type textBlock struct {
 // editorBlocks matches text blocks that editors add and the user did not type: files and selections
 // as XML elements (several Neovim plugins), rules and files of CodeCompanion, and the hint of
 // agentic.nvim about its selections.
-var editorBlocks = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
-		"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
-		"|Sharing the following file as context: [^\n]+$" +
-		"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
-})
+var editorBlocks = text.Pattern("^(?s:<([A-Za-z][\\w.-]*)[\\s>].*</([A-Za-z][\\w.-]*)>$" +
+	"|Sharing `[^`\n]+`:\n\n---\n.*---$" +
+	"|Sharing the following file as context: [^\n]+$" +
+	"|IMPORTANT: Focus and respect the line numbers provided in the <line_start> )")
 
 // fromEditor reports whether the editor wrote the block, not the user.
 func (b textBlock) fromEditor() bool {

@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -56,9 +54,7 @@ func Typed(params json.RawMessage) ([]Block, error) {
 
 // laterCommand matches a block that is a slash command even after another block that the user may
 // have typed. It does not match a path, a comment, or a text that continues a line after a mention.
-var laterCommand = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
-})
+var laterCommand = text.Pattern(`^(?:\s*\n)?/[\pL\pN_][^\s/]*(?:\s|$)`)
 
 // IsCommandName reports whether a name after a slash is that of a command, and not the rest of a
 // path or a comment.

@@ -3,13 +3,12 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"strings"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -80,10 +79,8 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 	return u, after != ""
 }
 
-// markedBlock is compiled on first use.
-var markedBlock = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("(?s)" + contextBegin + ".*?" + contextEnd + "\n?")
-})
+// markedBlock matches a block with its marks.
+var markedBlock = text.Pattern("(?s)" + contextBegin + ".*?" + contextEnd + "\n?")
 
 // withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was
 // not written here.

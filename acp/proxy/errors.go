@@ -3,9 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -74,13 +72,13 @@ func responseError(err error) *jsonrpc.Error {
 }
 
 // unknownSession matches how agents say that they do not know a session, and not what else they may
-// not find. It is compiled on first use.
-var unknownSession = sync.OnceValue(func() *regexp.Regexp {
-	const session, id = `(session|conversation|thread|rollout)s?`, `\W*(id\W+)?([\w-]*\d[\w-]*\W+)?`
-	return regexp.MustCompile(`(?i)\b(unknown|no such) ` + session + `|\binvalid session ?id` +
-		`|\bno (\w+ )?` + session + ` (found|with id)|\b` + session + id +
-		`((was )?not found|(is )?unknown|does not exist|doesn't exist|(was )?deleted)`)
-})
+// not find.
+var unknownSession = text.Pattern(`(?i)\b(unknown|no such) ` + anySession +
+	`|\binvalid session ?id|\bno (\w+ )?` + anySession + ` (found|with id)|\b` + anySession +
+	`\W*(id\W+)?([\w-]*\d[\w-]*\W+)?` +
+	`((was )?not found|(is )?unknown|does not exist|doesn't exist|(was )?deleted)`)
+
+const anySession = `(session|conversation|thread|rollout)s?`
 
 // saysUnknown reports whether the child has answered that it does not know a session.
 func saysUnknown(e *jsonrpc.Error) bool {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -54,11 +54,8 @@ func (t traceFunc) of(peer string) func(sent bool, line []byte) {
 }
 
 // mayHoldSecrets matches messages that may have members called env, headers, url, args or
-// mcpServers, perhaps spelled with escapes. It is compiled on first use to keep the start of the
-// program fast.
-var mayHoldSecrets = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)env|headers|url|args|mcpservers|\\u`)
-})
+// mcpServers, perhaps spelled with escapes.
+var mayHoldSecrets = text.Pattern(`(?i)env|headers|url|args|mcpservers|\\u`)
 
 // masked returns a message without the values of environment variables and headers, and with no
 // more than the hosts of URLs.

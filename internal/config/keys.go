@@ -8,13 +8,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -185,9 +184,7 @@ func (m Model) checkHeaders() error {
 	return nil
 }
 
-var headerName = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-})
+var headerName = text.Pattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 func isHeaderValue(value string) bool {
 	return !strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })

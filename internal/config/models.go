@@ -7,10 +7,8 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
@@ -76,7 +74,7 @@ func (p *pricesConfig) check() error {
 }
 
 // currency matches codes of ISO 4217.
-var currency = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
+var currency = text.Pattern(`^[A-Z]{3}$`)
 
 // Check checks what decoding does not. Its errors do not quote values, because a user may have put
 // a secret key there by mistake.
@@ -156,9 +154,7 @@ func (m Model) checkURL(hasKey bool) error {
 }
 
 // endpointPath matches the paths that a client adds to the address of a server.
-var endpointPath = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`/(chat/completions|responses|messages)/?$`)
-})
+var endpointPath = text.Pattern(`/(chat/completions|responses|messages)/?$`)
 
 // ModelIDs returns the IDs of the configured models, sorted.
 func (c Config) ModelIDs() []string { return slices.Sorted(maps.Keys(c.Models)) }

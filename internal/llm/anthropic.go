@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/sse"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -111,11 +110,8 @@ func asksToThink(body object) bool {
 // ephemeral marks the end of a part of the request that the server should cache.
 var ephemeral = object{"type": "ephemeral"}
 
-// claude matches the names of Anthropic's models. It is compiled on first use to keep the start of
-// the program fast.
-var claude = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
-})
+// claude matches the names of Anthropic's models.
+var claude = text.Pattern(`(?i)claude\D*(?:(\d{1,2})(?:[-.](\d{1,2}))?(?:\D|$))?`)
 
 // claudeVersion returns the version of one of Anthropic's models, such as 406 for "claude-opus-4-6"
 // and 400 for "claude-opus-4-20250514". It is 0 for models of other companies, and high for names

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // roundly returns a duration of more than a minute, rounded up: "90 minutes", "5 hours" or
@@ -34,18 +34,12 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 
 // What responses say about when to send a request again: members, durations, and times.
 var (
-	delayMembers = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|` +
-			`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
-	})
-	aboutDelay = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?` +
-			`(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
-	})
-	aboutReset = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
-			`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
-	})
+	delayMembers = text.Pattern(`(?i)"(?:retry_?delay|retry_?after(?:_seconds)?|` +
+		`resets?_in_seconds|resets?_at|x-ratelimit-reset)"\s*:\s*"?([^",}\s]+)`)
+	aboutDelay = text.Pattern(`(?i)` + delayVerbs + `((?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?) ?` +
+		`(ms|[smhd])(?:econds?|inutes?|ours?|ays?)?\b`)
+	aboutReset = text.Pattern(`(?i)` + delayVerbs + `(\d{4}-\d\d-\d\d)(?:T| at | )` +
+		`(\d\d:\d\d)(:\d\d)?(?:\.\d+)? ?(Z|UTC|GMT|[+-]\d\d:\d\d)?`)
 )
 
 const delayVerbs = `(?:try again|retry|resets?|regain access|wait)\D{0,20}?\b`

@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // quirk is a way in which a server differs from the format that it speaks.
@@ -178,10 +179,8 @@ func (v *variant) refuse(messages []Message, said string) {
 	}
 }
 
-var aboutLimit = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`max_(?:completion_|output_)?tokens\D{0,60}?\d*\D{0,40}?` +
-		`(?:>|at most|maximum|up to|less than or equal to|\[1,|<=|limit)[^\d(]{0,12}?(\d{3,7})\b`)
-})
+var aboutLimit = text.Pattern(`max_(?:completion_|output_)?tokens\D{0,60}?\d*\D{0,40}?` +
+	`(?:>|at most|maximum|up to|less than or equal to|\[1,|<=|limit)[^\d(]{0,12}?(\d{3,7})\b`)
 
 // acceptedLimit returns how many tokens an answer may have, as an error about the limit says in
 // small letters, or 0.

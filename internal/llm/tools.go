@@ -2,11 +2,11 @@ package llm
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Offer separates tools into those that the model gets and the names of the others: tools beyond
@@ -32,15 +32,9 @@ func (c *Client) Offer(tools []Tool) (offered []Tool, left []string) {
 
 // The messages of servers about tools that they do not accept.
 var (
-	aboutSchemas = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)schema|unknown name|function_declarations|tools[.\[]`)
-	})
-	aboutPlace = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`function_declarations\[(\d+)|tools[.\[](\d+)`)
-	})
-	aboutNumber = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)(?:maximum|at most|limit|up to)\D{0,40}?(\d{2,4})\b`)
-	})
+	aboutSchemas = text.Pattern(`(?i)schema|unknown name|function_declarations|tools[.\[]`)
+	aboutPlace   = text.Pattern(`function_declarations\[(\d+)|tools[.\[](\d+)`)
+	aboutNumber  = text.Pattern(`(?i)(?:maximum|at most|limit|up to)\D{0,40}?(\d{2,4})\b`)
 )
 
 // learnTools remembers what the server does not accept, according to its response to a rejected

@@ -7,13 +7,13 @@ import (
 	"io"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -92,9 +92,7 @@ type toldWindow struct {
 	}
 }
 
-var aboutContext = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^num_ctx\s+(\d+)`)
-})
+var aboutContext = text.Pattern(`(?m)^num_ctx\s+(\d+)`)
 
 // tokens returns the context of the model with a name, 0 if it is not known.
 func (t toldWindow) tokens(name string) int {

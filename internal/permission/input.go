@@ -3,10 +3,8 @@ package permission
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -136,9 +134,7 @@ func filesOfPatch(patch string) (files, named []string) {
 // header matches the beginning of a line of a patch with names of files, and changing are those
 // with the name of one that is changed.
 var (
-	header = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(\+\+\+ |--- |\*\*\* .*?: |Index: |diff |(rename|copy) (from|to) )`)
-	})
+	header   = text.Pattern(`^(\+\+\+ |--- |\*\*\* .*?: |Index: |diff |(rename|copy) (from|to) )`)
 	changing = []string{"+++ ", "*** Add File: ", "*** Update File: ", "*** Delete File: ",
 		"*** Move to: ", "rename to "}
 )

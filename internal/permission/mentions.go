@@ -5,14 +5,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 const (
@@ -160,6 +159,4 @@ func (p Place) named(word, dir string) File {
 }
 
 // ownFolder matches a path that leads to the folder in which the program runs that opens it.
-var ownFolder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/+proc/+[^/]+/+(?:task/+[^/]+/+)?cwd(?:/|$)`)
-})
+var ownFolder = text.Pattern(`^/+proc/+[^/]+/+(?:task/+[^/]+/+)?cwd(?:/|$)`)

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -97,8 +96,6 @@ func (g grants) allowText(path string) (content string, ok bool) {
 
 // plainSecret matches settings of git and of shells that have credentials, besides what
 // [secret.Mask] finds.
-var plainSecret = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?im)(pass|extraheader)[ \t]*=|https?://[^/\s@"]{20,}@|` +
-		`^machine[ \t]|\blogin[ \t]+\S+[ \t\n]+password|BEGIN [A-Z ]*PRIVATE KEY|\bglpat-|\bnpm_|` +
-		`(^|\s)(-u|--user)[ =]?["']?[^\s:]+:\S`)
-})
+var plainSecret = text.Pattern(`(?im)(pass|extraheader)[ \t]*=|https?://[^/\s@"]{20,}@|` +
+	`^machine[ \t]|\blogin[ \t]+\S+[ \t\n]+password|BEGIN [A-Z ]*PRIVATE KEY|\bglpat-|\bnpm_|` +
+	`(^|\s)(-u|--user)[ =]?["']?[^\s:]+:\S`)

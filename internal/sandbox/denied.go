@@ -3,10 +3,10 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Denial is a path that a process could not access by its own report, and that its policy denies.
@@ -20,21 +20,15 @@ type Denial struct {
 }
 
 // refusal matches a line about an error of permission.
-var refusal = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b`)
-})
+var refusal = text.Pattern(`(?i)permission denied|operation not permitted|\bEACCES\b|\bEPERM\b`)
 
 // continuation matches the break before a line that goes on with an error, as npm and cargo write
 // it.
-var continuation = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\s*\n\s*(?:npm \S+ )?(?:(syscall|path|dest|errno)\b|Caused by:\s*)`)
-})
+var continuation = text.Pattern(`\s*\n\s*(?:npm \S+ )?(?:(syscall|path|dest|errno)\b|Caused by:\s*)`)
 
 // absolutePath matches an absolute path in a line, in quotation marks or without white space.
-var absolutePath = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`'(/[^']+)'|"(/[^"]+)"|‘(/[^’]+)’|“(/[^”]+)”|` + "`(/[^`]+)`" +
-		`|(?:^|[\s:=(\[])(/[^\s:,;'"()\[\]]+)`)
-})
+var absolutePath = text.Pattern(`'(/[^']+)'|"(/[^"]+)"|‘(/[^’]+)’|“(/[^”]+)”|` + "`(/[^`]+)`" +
+	`|(?:^|[\s:=(\[])(/[^\s:,;'"()\[\]]+)`)
 
 // Refused reports whether a message is about an error of permission.
 func Refused(message string) bool { return refusal().MatchString(message) }

@@ -8,9 +8,11 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -345,4 +347,10 @@ func Amounts(byUnit map[string]float64) (list []string) {
 // Money returns an amount with its currency or unit.
 func Money(amount float64, unit string) string {
 	return fmt.Sprintf("%.4f %s", amount, strings.TrimSpace(Plain(unit)))
+}
+
+// Pattern returns a function that returns a compiled regular expression. It is compiled when it is
+// needed, to keep the start of the program fast.
+func Pattern(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }

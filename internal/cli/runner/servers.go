@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -93,9 +91,7 @@ func parseServers(content []byte) ([]sdk.McpServer, error) {
 
 // envReference matches a reference to an environment variable: ${NAME}, ${NAME:-default} or
 // ${env:NAME}. It does not match the templates of MCP servers with a colon, such as ${root:0}.
-var envReference = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
-})
+var envReference = text.Pattern(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
 // expandServer returns a server with the references to environment variables replaced. It fails for
 // one that is not set.

@@ -9,10 +9,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -84,9 +82,7 @@ func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 }
 
 // aboutSession matches what servers say of a session that they do not know.
-var aboutSession = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
-})
+var aboutSession = text.Pattern(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
 
 // describeRefusal returns what the body of a refusal says, in one line, and if it is an error of
 // JSON-RPC its code, and whether it answers a request. The body can be read again.

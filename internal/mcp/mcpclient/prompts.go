@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -86,9 +84,7 @@ func argumentsHint(p *mcp.Prompt) string {
 }
 
 // namedArgument matches NAME=VALUE at the beginning of a text. The value may be in double quotes.
-var namedArgument = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^\s*([^\s="]+)=("[^"]*"|\S*)(\s|$)`)
-})
+var namedArgument = text.Pattern(`^\s*([^\s="]+)=("[^"]*"|\S*)(\s|$)`)
 
 // promptArguments parses the arguments of a prompt from the text that the user typed: NAME=VALUE
 // for each, or the values in order, where the last value is the rest of the text.

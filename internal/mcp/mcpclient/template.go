@@ -3,10 +3,8 @@ package mcpclient
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -15,9 +13,7 @@ import (
 
 // rootTemplate matches what expandTemplates replaces. Anything else, such as ${HOME}, is left as it
 // is.
-var rootTemplate = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\$\{(cwd|roots|root:[0-9]{1,4}|roots:json|roots:uris)\}`)
-})
+var rootTemplate = text.Pattern(`\$\{(cwd|roots|root:[0-9]{1,4}|roots:json|roots:uris)\}`)
 
 // expandTemplates returns a server's arguments and environment with templates replaced by the real
 // paths of the roots.

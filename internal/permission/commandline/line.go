@@ -1,13 +1,13 @@
 package commandline
 
 import (
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Line says what command lines do, as far as that can be told before a shell runs them. A shell
@@ -200,29 +200,21 @@ func isBuilt(t token) bool {
 
 // oddWord matches the home of another user, the pattern **, braces with a range or a path, and
 // classes of characters.
-var oddWord = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^~[^/]|\*\*|\{[^{}]*(/|\.\.)|\[[^]]*\[[:.=]`)
-})
+var oddWord = text.Pattern(`^~[^/]|\*\*|\{[^{}]*(/|\.\.)|\[[^]]*\[[:.=]`)
 
 // oddCommand matches a command, of which each word is a line, that gets names besides its words, or
 // is about a place that they do not name.
-var oddCommand = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)` + strings.Join([]string{
-		`^--?(exec|ok)`, `(^|/)fd\n(.*\n)*-[xX]`, // run a command for each file
-		`^--.*(file.*from|from.*file)`, `(^|/)(bsd)?tar\n(.*\n)*-?\w*T\w*$`, // read names
-		`(?i:work.tree)`, `^HOME=`, `^cd(\n-$|\z)`, // choose another place
-		`^(.*/)?(alias|emulate|eval|setopt|shopt|watch)$`, // change what words mean
-		`(?i)dot_?glob|glob_?dots|^globignore=`,           // change what patterns match
-	}, "|"))
-})
+var oddCommand = text.Pattern(`(?m)` + strings.Join([]string{
+	`^--?(exec|ok)`, `(^|/)fd\n(.*\n)*-[xX]`, // run a command for each file
+	`^--.*(file.*from|from.*file)`, `(^|/)(bsd)?tar\n(.*\n)*-?\w*T\w*$`, // read names
+	`(?i:work.tree)`, `^HOME=`, `^cd(\n-$|\z)`, // choose another place
+	`^(.*/)?(alias|emulate|eval|setopt|shopt|watch)$`, // change what words mean
+	`(?i)dot_?glob|glob_?dots|^globignore=`,           // change what patterns match
+}, "|"))
 
 // escape matches a character that is written as a number, and expansion what may be empty when a
 // shell has expanded it.
 var (
-	escape = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3})`)
-	})
-	expansion = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("\\$\\(\\s*\\)|``|\\$\\{[^{}]*\\}|\\$[A-Za-z_][A-Za-z0-9_]*|\\$[-@*#?!$0-9]")
-	})
+	escape    = text.Pattern(`\\(?:x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|[0-7]{1,3})`)
+	expansion = text.Pattern("\\$\\(\\s*\\)|``|\\$\\{[^{}]*\\}|\\$[A-Za-z_][A-Za-z0-9_]*|\\$[-@*#?!$0-9]")
 )

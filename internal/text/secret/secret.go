@@ -9,13 +9,13 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -175,9 +175,7 @@ func isWord(s string) bool {
 
 // numbers matches a number, a version or a date in the path of a URL, such as "12", "v1" and
 // "2025-11-25".
-var numbers = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
-})
+var numbers = text.Pattern(`^(v?[0-9]{1,4}([.][0-9]{1,3}){0,2}|[0-9]{4}-[0-9]{2}-[0-9]{2})$`)
 
 // isPlainSegment reports whether a part of the path of a URL is not a secret: it is a number, or up
 // to four words of limited total length. A token of a few small letters cannot be distinguished
@@ -297,21 +295,16 @@ func (s *Scrubber) json(value any) (clean any, changed bool) {
 
 // credentials matches the names of credentials. It does not match exported shell functions, such as
 // BASH_FUNC_x%%, or PWD, LESSKEY and GIT_CONFIG_KEY_0.
-var credentials = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|` +
-		`(api|access|secret|private)key|cookie|authorization)$` +
-		`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
-})
+var credentials = text.Pattern(`(?i)^[a-z0-9_-]*(token|secret|password|passwd|passphrase|` +
+	`(api|access|secret|private)key|cookie|authorization)$` +
+	`|(?i)^([a-z0-9_-]*[_-])?(key|auth|pat|pass)$|(?i)^[a-z0-9_-]+[_-]pwd$`)
 
 // IsCredential reports whether an environment variable or header with this name usually holds a
 // credential.
 func IsCredential(name string) bool { return credentials().MatchString(name) }
 
-// urls matches URLs in text, without the punctuation of a sentence behind them. It is compiled on
-// first use to keep the start of the program fast.
-var urls = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]*[^\\s\"'<>`.,:;!?)]")
-})
+// urls matches URLs in text, without the punctuation of a sentence behind them.
+var urls = text.Pattern("[A-Za-z][A-Za-z0-9+.-]*://[^\\s\"'<>`]*[^\\s\"'<>`.,:;!?)]")
 
 // HideURLs returns text with each URL in it hidden by [HideURL].
 func HideURLs(text string) string { return urls().ReplaceAllStringFunc(text, HideURL) }

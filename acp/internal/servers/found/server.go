@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -204,7 +202,7 @@ func origin(address string) string {
 }
 
 // userInfo matches a URL with a user or password.
-var userInfo = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/\s]*@`) })
+var userInfo = text.Pattern(`://[^/\s]*@`)
 
 // reference is a reference in a configuration file that is resolved when the server starts:
 // ${NAME}, ${NAME:-default}, ${env:NAME} or ${workspaceFolder}.
@@ -213,7 +211,7 @@ type reference struct {
 	hasFallback    bool
 }
 
-var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{[^}]*\}`) })
+var variable = text.Pattern(`\$\{[^}]*\}`)
 
 func parseReference(written string) reference {
 	name := strings.TrimPrefix(written[len("${"):len(written)-len("}")], "env:")
