@@ -211,6 +211,8 @@ func TestPartsOfScripts(t *testing.T) {
 	} {
 		call := `{"kind":"edit","content":[` + strings.Join(c.parts, ",") + `]}`
 		require.Equal(t, c.want, Decide(g.ask(t, "", call), g.rules(t, "allow edit")).Effect, call)
+		relative := strings.ReplaceAll(call, "{root}/", "")
+		require.Equal(t, Ask, Decide(g.ask(t, "", relative), g.rules(t, "allow edit")).Effect, relative)
 	}
 }
 

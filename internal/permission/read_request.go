@@ -26,7 +26,7 @@ var errManyFiles = errors.New("the request names too many files")
 // Action returns what a request says that the agent will do. announced is what its earlier updates
 // said about the call.
 func (r Request) Action(ctx context.Context, announced Call, p Place) Action {
-	q := reader{ctx: ctx, place: p, agent: r.Agent, added: make(map[string]bool)}
+	q := reader{ctx: ctx, place: p, agent: r.Agent, added: make(map[string]int)}
 	q.Where.Root = p.Workspace.Root(0).Real.String()
 	if err := q.read(r.Call, announced); err != nil {
 		q.Unclear = err.Error()
@@ -45,7 +45,7 @@ type reader struct {
 	agent string
 	call  Call
 	input map[string]any
-	added map[string]bool // the names of files
+	added map[string]int // where in Files the file of a name is
 	// titled means that nothing but the title says what a command is.
 	titled bool
 }
@@ -251,17 +251,17 @@ func (q *reader) addFiles() (first error) {
 
 // addFile adds a file of the action, once. Many files are known by name only.
 func (q *reader) addFile(name string, text, old *string) error {
+	i, added := q.added[name]
 	switch {
-	case q.added[name]: // but this may be another change of it
+	case added: // but this may be another change of it
 		if text != nil && isScript(*text) || old != nil && isScript(*old) {
-			i := slices.IndexFunc(q.Files, func(f File) bool { return f.Path == name })
 			q.Files[i].Risk = cmp.Or(q.Files[i].Risk, isProgram)
 		}
 		return nil
 	case len(q.Files) >= maxMentions:
 		return errManyFiles
 	}
-	q.added[name] = true
+	q.added[name] = len(q.Files)
 	if len(q.Files) >= maxFiles {
 		q.Files = append(q.Files, q.place.named(name, ""))
 		return errManyFiles
