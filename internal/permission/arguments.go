@@ -72,28 +72,40 @@ func (p Place) Carry(a *Action, params json.RawMessage) error {
 
 // arguments fills in what the arguments of a tool may mean, and returns the folders that they name.
 func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
-	var t told
-	t.read("", input)
-	lines := t.lines[:min(len(t.lines), maxMentions)]
+	var texts, lines []string
+	strictjson.Walk("", input, func(name string, value any) {
+		if strings.ContainsAny(name, "/.") { // and not a word that happens to be a folder
+			texts = append(texts, name)
+		}
+		switch v := value.(type) {
+		case string:
+			texts = append(texts, v)
+		case map[string]any:
+			if line := lineOf(v); line != "" {
+				lines = append(lines, line)
+			}
+		}
+	})
+	many := max(len(texts), len(lines)) > maxMentions
+	lines = lines[:min(len(lines), maxMentions)]
 	said := commandline.Read(lines...)
 	words := said.Words()
 	if len(lines) > 0 {
 		a.Command.Line, a.Hints.Texts = lines[0], append(a.Hints.Texts, lines[1:]...)
 	}
-	size := 0
-	some := slices.IndexFunc(t.texts, func(s string) bool {
-		size += len(s)
-		return size > commandline.MaxLine
-	})
-	if some < 0 {
-		some = len(t.texts)
+	size, some := 0, 0
+	for _, s := range texts {
+		if size += len(s); size > commandline.MaxLine {
+			break
+		}
+		some++
 	}
-	a.Hints.Words = commandline.Read(t.texts[:some]...).Words()
+	a.Hints.Words = commandline.Read(texts[:some]...).Words()
 	a.Hints.More = said.Built || size > commandline.MaxLine ||
-		max(len(t.texts), len(t.lines), len(words), len(a.Hints.Words)) > maxMentions
+		many || max(len(words), len(a.Hints.Words)) > maxMentions
 	for _, root := range p.Workspace.Opened() {
 		dir := root.Dir.String()
-		named := p.mentions(dir, slices.Concat(t.texts, words), said)
+		named := p.mentions(dir, slices.Concat(texts, words), said)
 		passed := p.mentions(dir, a.Hints.Words, commandline.Line{})
 		a.Files = append(a.Files, named.files...)
 		a.Hints.Reads = append(a.Hints.Reads, p.searched(said, named.dirs)...)
@@ -103,33 +115,15 @@ func (p Place) arguments(a *Action, input map[string]any) (folders []string) {
 	return folders
 }
 
-// told are the texts in arguments, and the command lines among them.
-type told struct{ texts, lines []string }
-
-// read reads the value of a member.
-func (t *told) read(name string, value any) {
-	switch v := value.(type) {
-	case string:
-		t.texts = append(t.texts, v)
-	case []any:
-		for _, item := range v {
-			t.read(name, item)
-		}
-	case map[string]any:
-		var line []string
-		for _, name := range slices.SortedFunc(maps.Keys(v), programFirst) {
-			if strings.ContainsAny(name, "/.") { // and not a word that happens to be a folder
-				t.texts = append(t.texts, name)
-			}
-			t.read(name, v[name])
-			if namesCommand(name) {
-				line = append(line, wordsOf(v[name])...)
-			}
-		}
-		if len(line) > 0 {
-			t.lines = append(t.lines, strings.Join(line, " "))
+// lineOf returns the command line that an object has, "" if none of its members may hold a command.
+func lineOf(object map[string]any) string {
+	var words []string
+	for _, name := range slices.SortedFunc(maps.Keys(object), programFirst) {
+		if namesCommand(name) {
+			words = append(words, wordsOf(object[name])...)
 		}
 	}
+	return strings.Join(words, " ")
 }
 
 // programFirst orders the names of members: those of arguments come after that of their program.

@@ -71,9 +71,7 @@ func (g ground) request(t testing.TB, agent, params string, announced ...string)
 	r.Agent = agent
 	var before Call
 	for _, update := range announced {
-		var c Call
-		require.NoError(t, json.Unmarshal([]byte(g.expand(update)), &c), update)
-		before = before.With(c)
+		require.NoError(t, json.Unmarshal([]byte(g.expand(update)), &before), update)
 	}
 	return r.Action(context.Background(), before, g.place)
 }

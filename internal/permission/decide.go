@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -95,13 +94,19 @@ func spelledNames(names []string) (all []string) {
 		if len(name) > maxPath {
 			continue
 		}
-		for _, s := range []string{name, strings.ToLower(name), path.Join(namesOf(name)...)} {
+		for _, s := range spellings(name, fold) {
 			if !slices.Contains(all, s) {
 				all = append(all, s)
 			}
 		}
 	}
 	return all
+}
+
+// spellings returns a path as it is, in lower case, and with its names as fold returns them.
+func spellings(name string, fold func(string) string) []string {
+	return slices.Compact(
+		[]string{name, strings.ToLower(name), path.Join(namesIn(name, fold)...)})
 }
 
 const (
@@ -151,10 +156,10 @@ type spelled struct {
 	names []string
 }
 
-// saying is a text in which rules look for words. It is read once for all rules.
+// saying is a text in which rules look for words.
 type saying struct {
 	text string
-	line func() commandline.Line
+	line commandline.Line
 }
 
 // prepare returns an action with what rules compare. Of a text that is too long it has the
@@ -175,8 +180,7 @@ func prepare(a Action) *prepared {
 	for _, s := range texts[:min(len(texts), maxMentions)] {
 		p.complete = p.complete && len(s) <= commandline.MaxLine
 		s = s[:min(len(s), commandline.MaxLine)]
-		line := sync.OnceValue(func() commandline.Line { return commandline.Read(s) })
-		p.said = append(p.said, saying{s, line})
+		p.said = append(p.said, saying{s, commandline.Read(s)})
 	}
 	return p
 }

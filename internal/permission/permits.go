@@ -17,9 +17,8 @@ type Permits struct {
 
 	session string // its id
 	origins worktree.Origins
-	rules   Rules  // Configured, and the grants of the roots
-	kept    []Rule // the grants
-	err     error  // why they cannot be read
+	rules   Rules // Configured, and the grants of the roots
+	err     error // why they cannot be read
 
 	mu    sync.Mutex
 	given []Rule   // until the session is closed
@@ -53,8 +52,7 @@ func NewPermits(
 	if s.Configured != nil {
 		s.rules, s.err = s.Configured.Rules()
 	}
-	s.kept = ReadOnlyRules(w)
-	s.rules.Deny = slices.Concat(s.kept, s.rules.Deny)
+	s.rules.Deny = slices.Concat(ReadOnlyRules(w), s.rules.Deny)
 	return s
 }
 
@@ -103,7 +101,7 @@ func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, err
 
 // Decides reports whether there are rules about actions: those of the user, or only the grants of
 // roots that may only be read.
-func (p *Permits) Decides() bool { return p.Configured != nil || p.kept != nil }
+func (p *Permits) Decides() bool { return p.Configured != nil || len(p.rules.Deny) > 0 }
 
 // Restrictions returns the deny and ask rules, which hold as long as the session.
 func (p *Permits) Restrictions() (Rules, error) {

@@ -51,8 +51,8 @@ type reader struct {
 }
 
 func (q *reader) read(asked, announced Call) error {
-	q.call = announced.With(asked)
-	q.Hints.Texts = []string{q.call.Title}
+	q.call = asked
+	q.Hints.Texts = []string{cmp.Or(asked.Title, announced.Title)}
 	if q.agent == "goose" && announced.Kind == "" {
 		announced.Kind = gooseKind(announced.Meta)
 	}
@@ -279,7 +279,7 @@ func (q *reader) readCommand() error {
 	q.Verb = Run
 	line, err := commandOf(q.input)
 	if q.titled && q.agent == "gemini" { // whose requests have nothing else
-		line, err = q.call.Title, nil
+		line, err = q.Hints.Texts[0], nil
 	}
 	dir := ""
 	for _, name := range dirMembers {

@@ -31,25 +31,6 @@ type Content struct {
 	New  string  `json:"newText"`
 }
 
-// With returns what is known of a call after an update that says other.
-func (c Call) With(other Call) Call {
-	c.ID = cmp.Or(other.ID, c.ID)
-	c.Title, c.Kind = cmp.Or(other.Title, c.Title), cmp.Or(other.Kind, c.Kind)
-	if other.Locations != nil {
-		c.Locations = other.Locations
-	}
-	if other.Content != nil {
-		c.Content = other.Content
-	}
-	if other.RawInput != nil {
-		c.RawInput = other.RawInput
-	}
-	if other.Meta != nil {
-		c.Meta = other.Meta
-	}
-	return c
-}
-
 // Option is an answer that a request offers. It is encoded as it was read.
 type Option struct {
 	Kind string          `json:"kind"`

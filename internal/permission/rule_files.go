@@ -69,8 +69,7 @@ func spelledGlobs(glob string) []string {
 	if !strings.ContainsAny(path.Base(glob), "*?[") {
 		glob += "/**"
 	}
-	return slices.Compact([]string{glob, strings.ToLower(glob),
-		path.Join(namesIn(glob, spelling)...)})
+	return spellings(glob, spelling)
 }
 
 func (r fileRule) String() string {

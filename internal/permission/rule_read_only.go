@@ -44,7 +44,7 @@ func (r readOnlyRule) touches(a *prepared) bool {
 		return slices.ContainsFunc(a.Files, r.has)
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
-		return slices.ContainsFunc(s.line().Any, func(words []string) bool { return r.changes(a, words) })
+		return slices.ContainsFunc(s.line.Any, func(words []string) bool { return r.changes(a, words) })
 	})
 }
 
@@ -120,7 +120,7 @@ func (a *prepared) readsOnly() bool {
 	if a.Command.Known != nil && a.Command.Known[0] != "find" && a.Hints.Reads != nil {
 		return true
 	}
-	for _, command := range a.said[0].line().Commands {
+	for _, command := range a.said[0].line.Commands {
 		program, rest := programOf(command)
 		known := commandline.In("@reading", program) ||
 			a.Command.Known != nil && slices.Contains([]string{"find", "git", "sed", "sort"}, program)

@@ -80,7 +80,7 @@ func (r runRule) touches(a *prepared) bool {
 		return a.Verb != Tool || a.Command.Line != "" // it says a command
 	}
 	return slices.ContainsFunc(a.said, func(s saying) bool {
-		return slices.ContainsFunc(s.line().Any, r.follows)
+		return slices.ContainsFunc(s.line.Any, r.follows)
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -146,11 +145,11 @@ func checkGitConfig(top string) (hooks bool, err error) {
 }
 
 func isGitConfig(key, value string) bool {
-	const bools = `(?i)^(true|false|yes|no|on|off|1|0|)$`
+	bools := []string{"true", "false", "yes", "no", "on", "off", "1", "0", ""}
 	for item := range strings.FieldsSeq(set("@git-config")) {
 		pattern, isBool := strings.CutSuffix(item, "=BOOL")
 		if matches, _ := path.Match(pattern, key); matches {
-			return !isBool || regexp.MustCompile(bools).MatchString(value)
+			return !isBool || slices.Contains(bools, strings.ToLower(value))
 		}
 	}
 	return false
