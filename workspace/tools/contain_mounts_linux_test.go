@@ -33,6 +33,6 @@ func TestMountedFile(t *testing.T) {
 		require.ErrorIs(t, err, unix.EBUSY, tool)
 		require.ErrorContains(t, err, "mounted", tool)
 	}
-	require.Equal(t, "mounted\n", do[fileText](h, "read_file", args{"path": "config"}).Content)
+	require.Equal(t, "mounted\n", h.read(args{"path": "config"}).Content)
 	require.Equal(t, fileTree{"config": "mounted\n"}, planted(t, filepath.Join(top, "app")))
 }

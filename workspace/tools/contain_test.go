@@ -105,13 +105,11 @@ func TestUnusualNames(t *testing.T) {
 			0o600); err != nil {
 			continue // this file system does not have it
 		}
-		require.Equal(t, "here "+name+"\n", do[fileText](h, "read_file",
-			args{"path": name}).Content)
-		do[changedFile](h, "edit_file", args{"path": name, "old_text": "here", "new_text": "there"})
-		found := do[searchResult](h, "search", args{"path": name, "pattern": "^there"})
-		require.Len(t, found.Files, 1)
-		require.Equal(t, filepath.Join(top, "app", name), found.Files[0].Path)
-		require.Len(t, do[foundFiles](h, "find_files", args{"path": name}).Files, 1)
+		require.Equal(t, "here "+name+"\n", h.read(args{"path": name}).Content)
+		h.said("edit_file", args{"path": name, "old_text": "here", "new_text": "there"})
+		path := filepath.Join(top, "app", name)
+		require.Equal(t, path, h.found("search", args{"path": name, "pattern": "^there"})[0].Path)
+		require.Equal(t, []FoundAt{{Path: path}}, h.found("find_files", args{"path": name}))
 		require.NoError(t, os.Remove(filepath.Join(top, "app", name)))
 	}
 	_, err := h.set.Call(t.Context(), "read_file", []byte("{\"path\":\"\xff\"}"))
@@ -164,16 +162,17 @@ func TestLinksBetweenRoots(t *testing.T) {
 		"../lib/in":     {filepath.Join(lib, "in"), lib},
 		"chain0":        {filepath.Join(app, "in"), app},
 	} {
-		require.Equal(t, want, locate(do[fileText](h, "read_file", args{"path": path}).Ref), path)
+		require.Equal(t, want, locate(h.read(args{"path": path}).Ref), path)
 		require.Contains(t, h.said("file_info", args{"path": path}), want.String(), path)
-		require.Equal(t, []location{want}, do[foundFiles](h, "find_files",
-			args{"path": path}).Files, path)
-		require.Equal(t, want, do[searchResult](h, "search",
-			args{"path": path, "pattern": "fine"}).Files[0].location, path)
-		require.Equal(t, want, do[changedFile](h, "edit_file",
-			args{"path": path, "old_text": "fine", "new_text": "FINE"}).location, path)
-		require.Equal(t, want, do[changedFile](h, "write_file",
-			args{"path": path, "content": "fine\n"}).location, path)
+		require.Equal(t, []FoundAt{{Path: want.Path}}, h.found("find_files", args{"path": path}))
+		for name, a := range map[string]args{
+			"search":     {"pattern": "fine"},
+			"edit_file":  {"old_text": "fine", "new_text": "fine"},
+			"write_file": {"content": "fine\n"},
+		} {
+			a["path"] = path
+			require.True(t, strings.HasPrefix(h.said(name, a), want.String()), "%s %s", name, path)
+		}
 	}
 	require.Contains(t, h.said("list_directory", args{"path": "tolib"}), location{lib, lib}.String())
 }
@@ -216,9 +215,8 @@ func TestDeniedDirectories(t *testing.T) {
 		var denied *workspace.DeniedError
 		require.True(t, errors.As(err, &denied), "%s %v", label, err)
 	}
-	require.Empty(t, do[searchResult](h, "search",
-		args{"pattern": "secret", "ignored": "include"}).Files)
-	require.Len(t, do[foundFiles](h, "find_files", args{"ignored": "include"}).Files, 1)
+	require.Empty(t, h.found("search", args{"pattern": "secret", "ignored": "include"}))
+	require.Len(t, h.found("find_files", args{"ignored": "include"}), 1)
 }
 
 // Clause C8.
@@ -230,13 +228,12 @@ func TestReplacedRoot(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(top, "out/in"), []byte("secret\n"), 0o600))
 	before := planted(t, filepath.Join(top, "out"))
 	for _, path := range []string{"in", filepath.Join(app, "in")} {
-		require.Equal(t, "fine\n", do[fileText](h, "read_file", args{"path": path}).Content)
-		require.Len(t, do[searchResult](h, "search", args{"path": path, "pattern": "fine"}).Files,
-			1)
+		require.Equal(t, "fine\n", h.read(args{"path": path}).Content)
+		require.Len(t, h.found("search", args{"path": path, "pattern": "fine"}), 1)
 	}
 	require.Contains(t, h.said("list_directory", args{}), "2 entries")
-	require.Empty(t, do[searchResult](h, "search", args{"pattern": "secret"}).Files)
-	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
+	require.Empty(t, h.found("search", args{"pattern": "secret"}))
+	h.said("write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, before, planted(t, filepath.Join(top, "out")))
 	require.FileExists(t, filepath.Join(away, "new"))
 	require.Contains(t, h.said("list_roots", args{}), "[replaced]")

@@ -8,15 +8,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func (s *Set) createDirectory(ctx context.Context, in pathInput) (plain, error) {
+func (s *Set) createDirectory(ctx context.Context, in pathInput) (Result, error) {
 	c, err := planDirectory(s.ws, in.Path)
-	if err == nil {
-		c, err = s.apply(ctx, c)
-	}
-	if err != nil {
-		return "", err
-	}
-	return plain(locate(c.Ref).String() + " was created\n" + createdAbove(c.Parents)), nil
+	return s.applyPlanned(ctx, c, err)
 }
 
 // createdAbove returns the line about directories that were created above a file or directory, or

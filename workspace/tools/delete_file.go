@@ -1,17 +1,8 @@
 package tools
 
-import (
-	"context"
-	"fmt"
-)
+import "context"
 
-func (s *Set) deleteFile(ctx context.Context, in pathInput) (plain, error) {
+func (s *Set) deleteFile(ctx context.Context, in pathInput) (Result, error) {
 	c, err := planDelete(ctx, s.ws, in.Path)
-	if err == nil {
-		c, err = s.apply(ctx, c)
-	}
-	if err != nil {
-		return "", err
-	}
-	return plain(fmt.Sprintf("%s was deleted (%s)\n", locate(c.Ref), c.What)), nil
+	return s.applyPlanned(ctx, c, err)
 }

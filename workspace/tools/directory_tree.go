@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -17,55 +16,40 @@ type directoryTreeInput struct {
 
 const defaultTreeDepth = 3
 
-// treeLine is a file or directory of a tree.
-type treeLine struct {
-	text  string
-	files int // for a directory whose content is not shown: the number of files below it
-}
-
-func (s *Set) tree(ctx context.Context, in directoryTreeInput) (plain, error) {
+func (s *Set) tree(ctx context.Context, in directoryTreeInput) (Result, error) {
 	if in.Path != "" {
 		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
 		if err != nil {
-			return "", err
+			return Result{}, err
 		}
 		_ = dir.Close()
 	}
-	p := treePrinter{limits: s.limits, depth: cmp.Or(in.Depth, defaultTreeDepth)}
-	w, err := s.walk(ctx, in.Path, "", in.fileFilter, nil, p.add)
-	if w.Cut != nil {
-		w.Cut.How = "Use a path, a smaller depth, or exclude."
-	}
-	var b strings.Builder
-	for _, l := range p.lines {
-		b.WriteString(l.text)
-		if l.files > 0 {
-			b.WriteString(" (" + text.Count(l.files, "file", "files") + ")")
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s\n%s", text.Count(w.Visited, "file", "files"), w.notes())
-	return plain(b.String()), err
+	p := treePrinter{page: page{limits: s.limits, unit: "entries"},
+		depth: cmp.Or(in.Depth, defaultTreeDepth)}
+	w, err := s.walk(ctx, in.Path, "", in.fileFilter, nil, p.file)
+	p.endLine()
+	return Result{Text: p.String() + text.Count(w.Visited, "file", "files") + "\n" +
+		w.notes("", "Use a path, a smaller depth, or exclude.")}, err
 }
 
-// treePrinter makes the lines of a tree from the files of a walk, in whose order a directory's
-// files come before its subdirectories.
+// treePrinter prints a tree of the files of a walk, in whose order a directory's files come before
+// its subdirectories.
 type treePrinter struct {
-	limits limits
-	depth  int
+	page
+	depth int
 
-	lines []treeLine
-	bytes int         // of the lines
-	full  *truncation // the limit that was reached, nil for none
-	top   string      // of the last file
-	open  []string    // the names of the directories that the last file is in, from the top
+	top    string   // of the last file
+	open   []string // the names of the directories that the last file is in, from the top
+	hidden int      // the number of files below the directory of the last line
 }
 
-// add adds a file, and the directories it is in. It returns the limit that is reached, or nil.
-func (p *treePrinter) add(f found) *truncation {
+// file prints a file, and the directories it is in. It returns the limit that is reached, or nil.
+func (p *treePrinter) file(f found) *truncation {
 	if p.top != f.in.top {
 		p.top, p.open = f.in.top, nil
-		p.line(0, p.top, "/")
+		if cut := p.line(0, p.top+"/"); cut != nil {
+			return cut
+		}
 	}
 	var dirs []string
 	if f.in.Below != "" {
@@ -75,31 +59,33 @@ func (p *treePrinter) add(f found) *truncation {
 	for same < min(len(dirs), len(p.open), p.depth) && dirs[same] == p.open[same] {
 		same++
 	}
+	p.open = dirs
 	for _, name := range dirs[same:min(len(dirs), p.depth)] {
 		same++
-		p.line(same, name, "/")
+		if cut := p.line(same, name+"/"); cut != nil {
+			return cut
+		}
 	}
-	p.open = dirs
 	if len(dirs) < p.depth {
-		p.line(len(dirs)+1, f.name, "")
-	} else if p.full == nil {
-		p.lines[len(p.lines)-1].files++
+		return p.line(len(dirs)+1, f.name)
 	}
-	return p.full
+	p.hidden++
+	return nil
 }
 
-// line adds a line for a name, with its sign, if the limits allow. depth is 0 for the directory at
-// the top.
-func (p *treePrinter) line(depth int, name, sign string) {
-	l := treeLine{text: strings.Repeat("  ", depth) + text.Printable(name) + sign}
-	p.bytes += len(l.text) + len("\n")
-	switch {
-	case p.full != nil:
-	case len(p.lines) == p.limits.entries:
-		p.full = p.limits.reached("entries")
-	case p.bytes > p.limits.bytes:
-		p.full = p.limits.reached("bytes")
-	default:
-		p.lines = append(p.lines, l)
+// line begins a line with a name. depth is 0 for the directory at the top.
+func (p *treePrinter) line(depth int, name string) *truncation {
+	p.endLine()
+	return p.add(1, "", strings.Repeat("  ", depth)+text.Printable(name))
+}
+
+// endLine ends the last line.
+func (p *treePrinter) endLine() {
+	if p.hidden > 0 {
+		p.WriteString(" (" + text.Count(p.hidden, "file", "files") + ")")
+		p.hidden = 0
+	}
+	if p.Len() > 0 && !strings.HasSuffix(p.String(), "\n") {
+		p.WriteString("\n")
 	}
 }

@@ -47,10 +47,10 @@ func (in editFileInput) replacements() ([]replacement, error) {
 	}
 }
 
-func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
+func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
 	replacements, err := in.replacements()
 	if err != nil {
-		return changedFile{}, err
+		return Result{}, err
 	}
 	var adapted adaptation
 	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
@@ -78,21 +78,13 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (changedFile, error) {
 		return edited, workspace.CheckText(in.Path, []byte(edited))
 	})
 	if err != nil {
-		return changedFile{}, err
+		return Result{}, err
+	}
+	if in.DryRun && !c.Unchanged() {
+		return s.written(c, "would be changed", versionOf(*c.Old), adapted.notes(), math.MaxInt), nil
 	}
 	c.partial = true
-	var out changedFile
-	if in.DryRun {
-		out = s.changed(c, math.MaxInt)
-		out.Version = versionOf(*c.Old)
-		if !c.Unchanged() {
-			out.Outcome = "would be changed"
-		}
-	} else {
-		out, err = s.rewrite(ctx, c, editDiffLines)
-	}
-	out.Notes = append(adapted.notes(), out.Notes...)
-	return out, err
+	return s.rewrite(ctx, c, &adapted, editDiffLines)
 }
 
 // replacement replaces one text with another, exactly as they are. Only line endings are adapted,

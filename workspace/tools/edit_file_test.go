@@ -38,7 +38,7 @@ func TestEditFile(t *testing.T) {
 		path := filepath.Join(app, c.args["path"].(string))
 		before, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.NotEmpty(t, do[changedFile](h, "edit_file", c.args).Diff)
+		require.Contains(t, h.said("edit_file", c.args), "\n@@ -1")
 		after, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, c.want, string(after), c.args)
@@ -69,11 +69,11 @@ func TestEditFileMakesSeveralReplacements(t *testing.T) {
 		}
 		return all
 	}
-	got := do[changedFile](h, "edit_file", args{"path": "a",
+	said := h.said("edit_file", args{"path": "a",
 		"edits": append(edits("one", "1", "1\n", "zero\n"),
 			args{"old_text": "two", "new_text": "2", "replace_all": true})})
 	require.Equal(t, fileTree{"a": "zero\n2\n2\n"}, planted(t, app))
-	require.Equal(t, 3, got.Lines)
+	require.Contains(t, said, ", 3 lines, ")
 	require.Len(t, h.asked, 1, "they are one change")
 
 	require.ErrorContains(t, h.refused("edit_file",
@@ -164,17 +164,15 @@ func allocates(f func()) uint64 {
 
 func TestEditFileDryRun(t *testing.T) {
 	app, h := servePlanted(t, fileTree{"a": "one\n"})
-	version := do[fileText](h, "read_file", args{"path": "a"}).Version
+	version := h.read(args{"path": "a"}).Version
 	edit := args{"path": "a", "old_text": "one", "new_text": "two", "dry_run": true}
-	got := do[changedFile](h, "edit_file", edit)
-	require.Equal(t, "would be changed", got.Outcome)
-	require.Contains(t, got.Diff, "-one\n+two\n")
-	require.Equal(t, version, got.Version)
+	require.Equal(t, location{filepath.Join(app, "a"), app}.String()+" would be changed, 1 line, "+
+		"version "+version+"\n@@ -1 +1 @@\n-one\n+two\n", h.said("edit_file", edit))
 	require.Empty(t, h.asked)
 	require.Equal(t, fileTree{"a": "one\n"}, planted(t, app))
 	delete(edit, "dry_run")
-	edit["if_version"] = got.Version
-	do[changedFile](h, "edit_file", edit)
+	edit["if_version"] = version
+	h.said("edit_file", edit)
 	require.Equal(t, fileTree{"a": "two\n"}, planted(t, app))
 }
 
@@ -247,13 +245,13 @@ func TestEditFileAdaptsIndentation(t *testing.T) {
 	}
 	t.Run("an exact match is preferred", func(t *testing.T) {
 		app, h := servePlanted(t, fileTree{"a": "\ta\n  a\n"})
-		require.Empty(t, do[changedFile](h, "edit_file",
-			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}).Notes)
+		require.NotContains(t, h.said("edit_file",
+			args{"path": "a", "old_text": "  a\n", "new_text": "b\n"}), "differs from the file")
 		require.Equal(t, fileTree{"a": "\ta\nb\n"}, planted(t, app))
 	})
 	t.Run("all", func(t *testing.T) {
 		app, h := servePlanted(t, fileTree{"a": "\ta\nb\n  a\n"})
-		do[changedFile](h, "edit_file", args{"path": "a", "old_text": "    a\n",
+		h.said("edit_file", args{"path": "a", "old_text": "    a\n",
 			"new_text": "    c\n", "replace_all": true})
 		require.Equal(t, fileTree{"a": "\tc\nb\n  c\n"}, planted(t, app))
 	})

@@ -24,14 +24,12 @@ func TestOtherEncodings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, h := servePlanted(t, fileTree{"f": c.before})
-			read := do[fileText](h, "read_file", args{"path": "f"})
+			read := h.read(args{"path": "f"})
 			require.Contains(t, read.Content, "café")
 			require.Equal(t, c.stored, read.Stored)
 			require.Contains(t, read.String(), ", stored as "+string(c.stored)+"\n")
 			require.Contains(t, h.said("read_file", args{"path": "f", "tail": 2}), "naïve")
-			found := do[searchResult](h, "search", args{"pattern": "na.ve"})
-			require.Equal(t, 1, found.Matches)
-			require.Contains(t, found.Files[0].Lines[0].text, "naïve")
+			require.Contains(t, h.said("search", args{"pattern": "na.ve"}), "\n2:naïve")
 
 			made := h.said("edit_file", args{"path": "f", "old_text": "café", "new_text": "cafés",
 				"if_version": read.Version})
@@ -63,11 +61,10 @@ func TestBrokenUTF8(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, h := servePlanted(t, fileTree{"f": c.before + "\nold\n"})
-			read := do[fileText](h, "read_file", args{"path": "f"})
+			read := h.read(args{"path": "f"})
 			require.Contains(t, read.Content, c.shown)
 			require.Contains(t, read.String(), "bytes that are not")
-			found := do[searchResult](h, "search", args{"pattern": "^old$"})
-			require.Equal(t, 1, found.Matches)
+			require.Len(t, h.found("search", args{"pattern": "^old$"}), 1)
 			made := h.said("edit_file", args{"path": "f", "old_text": "old", "new_text": "neü"})
 			require.Contains(t, made, "bytes that are not")
 			got, err := os.ReadFile(filepath.Join(app, "f"))
@@ -95,7 +92,5 @@ func TestOtherFilesAreBinary(t *testing.T) {
 // A byte order mark is not a part of the first line.
 func TestSearchAfterAByteOrderMark(t *testing.T) {
 	_, h := servePlanted(t, fileTree{"f": bom + "first\nfirst\n"})
-	found := do[searchResult](h, "search", args{"pattern": "^first$"})
-	require.Equal(t, 2, found.Matches)
-	require.Equal(t, "first", found.Files[0].Lines[0].text)
+	require.Contains(t, h.said("search", args{"pattern": "^first$"}), "\n1:first\n2:first\n")
 }

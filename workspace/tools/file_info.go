@@ -9,10 +9,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-func (s *Set) info(_ context.Context, in pathInput) (plain, error) {
+func (s *Set) info(_ context.Context, in pathInput) (Result, error) {
 	info, err := s.ws.Stat(in.Path)
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
 	out := fmt.Sprintf("%s\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
 		locate(info.Ref()), typeName(info.Mode()), text.Count(int(info.Size()), "byte", "bytes"),
@@ -21,9 +21,9 @@ func (s *Set) info(_ context.Context, in pathInput) (plain, error) {
 	if err == nil && itself.Mode()&fs.ModeSymlink != 0 {
 		target, err := s.ws.Readlink(in.Path)
 		if err != nil {
-			return "", err
+			return Result{}, err
 		}
 		out += "link to: " + text.Printable(representable(target)) + "\n"
 	}
-	return plain(out), nil
+	return Result{Text: out}, nil
 }

@@ -24,48 +24,43 @@ type fileFilter struct {
 	Ignored string   `json:"ignored,omitempty" jsonschema:"IGNORED" enum:"leave_out,include"`
 }
 
-type foundFiles struct {
-	Glob  string
-	Files []location
-	walked
-}
-
-func (s *Set) find(ctx context.Context, in findFilesInput) (foundFiles, error) {
-	out := foundFiles{Glob: in.Glob, Files: []location{}}
-	room := s.limits.bytes
-	var err error
-	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
-		location, root := locate(f.ref()), ""
-		if n := len(out.Files); n > 0 {
-			root = out.Files[n-1].Root
+func (s *Set) find(ctx context.Context, in findFilesInput) (Result, error) {
+	p, root := page{limits: s.limits, unit: "entries"}, ""
+	var out Result
+	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
+		at := locate(f.ref())
+		line := text.Printable(at.below()) + "\n"
+		if at.Root != root {
+			line = fmt.Sprintf("in folder %s:\n%s", text.Printable(at.Root), line)
 		}
-		if room -= len(location.below()); location.Root != root {
-			room -= len(location.Root)
+		cut := p.add(1, at.Path, line)
+		if cut == nil {
+			out.Found, root = append(out.Found, FoundAt{Path: at.Path}), at.Root
 		}
-		switch {
-		case len(out.Files) == s.limits.entries:
-			return s.limits.reached("entries")
-		case room < 0:
-			return s.limits.reached("bytes")
-		}
-		out.Files = append(out.Files, location)
-		return nil
+		return cut
 	})
-	if out.Cut != nil {
-		out.Cut.How = "Use a narrower glob, or a path."
-		if n := len(out.Files); n > 0 {
-			out.Cut.After = out.Files[n-1].Path
-		}
+	notes := w.notes(p.last, "Use a narrower glob, or a path.")
+	if len(out.Found) == 0 {
+		out.Text = "No file matches; " + w.none(in.Glob) + notes
+		return out, err
 	}
+	out.Text = fmt.Sprintf("%sfound %s, visited %d\n%s", p.String(),
+		text.Count(p.count, "file", "files"), w.Visited, notes)
 	return out, err
 }
 
-// notes tells a model about what is missing.
-func (w walked) notes() string { return w.LeftOut.note() + w.Cut.note() }
+// notes tells a model about what is missing: after which part the result was cut, and how to see
+// more.
+func (w walked) notes(after, how string) string {
+	if w.Cut != nil {
+		w.Cut.After, w.Cut.How = after, how
+	}
+	return w.LeftOut.note() + w.Cut.note()
+}
 
 // none says what was visited by a walk that found nothing.
 func (w walked) none(glob string) string {
-	return text.Count(w.Visited, "file", "files") + " visited\n" + globHint(glob) + w.notes()
+	return text.Count(w.Visited, "file", "files") + " visited\n" + globHint(glob)
 }
 
 var errTimeLimit = errors.New("the time limit was reached")
@@ -73,8 +68,10 @@ var errTimeLimit = errors.New("the time limit was reached")
 // walk calls each with the files that the arguments of a tool describe, or if q is not nil with
 // those that have matches, until it returns a limit, or the limit of time is reached. It leaves out
 // names that are not Unicode text.
-func (s *Set) walk(ctx context.Context, path, only string, filter fileFilter, q *query,
-	each func(found) *truncation) (_ walked, err error) {
+func (s *Set) walk(
+	ctx context.Context, path, only string, filter fileFilter, q *query,
+	each func(found) *truncation,
+) (_ walked, err error) {
 	w := walk{ws: s.walked, path: path, leaveIgnored: filter.Ignored != "include", query: q}
 	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore
@@ -125,21 +122,4 @@ func globHint(glob string) string {
 	set := glob[open : open+text.GlobSetEnd(glob[open:])+1]
 	return fmt.Sprintf("[%s stands for one of these characters: write \\%s\\] for a name with "+
 		"brackets]\n", text.Printable(set), text.Printable(strings.TrimSuffix(set, "]")))
-}
-
-func (f foundFiles) String() string {
-	if len(f.Files) == 0 {
-		return "No file matches; " + f.none(f.Glob)
-	}
-	var b strings.Builder
-	root := ""
-	for _, file := range f.Files {
-		if file.Root != root {
-			root = file.Root
-			fmt.Fprintf(&b, "in folder %s:\n", text.Printable(root))
-		}
-		b.WriteString(text.Printable(file.below()) + "\n")
-	}
-	fmt.Fprintf(&b, "found %s, visited %d\n", text.Count(len(f.Files), "file", "files"), f.Visited)
-	return b.String() + f.notes()
 }

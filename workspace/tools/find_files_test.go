@@ -2,6 +2,7 @@ package tools
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +16,10 @@ func TestFindFiles(t *testing.T) {
 	symlink(t, filepath.Join(lib, "lib.go"), filepath.Join(app, "link.go"))
 	h := serve(t, openRoots(t, app, lib), Options{})
 	find := func(a args) (names []string) {
-		for _, f := range do[foundFiles](h, "find_files", a).Files {
-			rel, err := filepath.Rel(f.Root, f.Path)
-			require.NoError(t, err)
-			if f.Root == lib {
-				rel = "lib:" + rel
+		for _, f := range h.found("find_files", a) {
+			rel, ok := strings.CutPrefix(f.Path, app+string(filepath.Separator))
+			if !ok {
+				rel = "lib:" + strings.TrimPrefix(rel, lib+string(filepath.Separator))
 			}
 			names = append(names, filepath.ToSlash(rel))
 		}
@@ -57,15 +57,15 @@ func TestFindFiles(t *testing.T) {
 		`invalid glob "[a"`)
 
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{entries: 3}})
-	cut := do[foundFiles](h, "find_files", args{})
-	require.Len(t, cut.Files, 3)
-	require.Equal(t, truncation{Limit: "entries", Bound: 3, After: filepath.Join(app, "x/util.go"),
-		How: cut.Cut.How, Roots: []string{app, lib}}, *cut.Cut)
+	require.Len(t, h.found("find_files", args{}), 3)
+	require.Contains(t, h.said("find_files", args{}), "\n[truncated after "+
+		filepath.Join(app, "x/util.go")+": the limit of 3 entries was reached. Not searched "+
+		"completely: "+app+", "+lib+". Use a narrower glob, or a path.]\n")
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{bytes: len(app) + 20}})
-	require.Equal(t, "bytes", do[foundFiles](h, "find_files", args{}).Cut.Limit)
+	require.Contains(t, h.said("find_files", args{}), " bytes was reached")
 	h = serve(t, openRoots(t, app, lib), Options{limits: limits{time: time.Nanosecond}})
-	require.Equal(t, "time", do[foundFiles](h, "find_files", args{}).Cut.Limit)
-	require.Equal(t, "time", do[searchResult](h, "search", args{"pattern": "x"}).Cut.Limit)
+	require.Contains(t, h.said("find_files", args{}), "the limit of 0 ms was reached")
+	require.Contains(t, h.said("search", args{"pattern": "x"}), "the limit of 0 ms was reached")
 }
 
 // The root is named once, and not on every line.

@@ -17,14 +17,15 @@ type findSkillsInput struct {
 const maxSkills = 20
 
 // findSkills lists the skills that fit best, with their files.
-func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error) {
+func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (Result, error) {
 	catalog, err := discovery.Scan(ctx, s.walked)
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
 	found := catalog.FindSkills(in.Query)
 	if len(found) == 0 {
-		return "No skill in the folders has one of these words in its name or description.\n", nil
+		return Result{Text: "No skill in the folders has one of these words in its name or " +
+			"description.\n"}, nil
 	}
 	var b strings.Builder
 	for _, a := range found[:min(len(found), maxSkills)] {
@@ -34,5 +35,5 @@ func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (plain, error)
 	if left := len(found) - maxSkills; left > 0 {
 		fmt.Fprintf(&b, "[%d more: use words that fit fewer skills]\n", left)
 	}
-	return plain(b.String()), nil
+	return Result{Text: b.String()}, nil
 }

@@ -30,9 +30,9 @@ func TestFindSkills(t *testing.T) {
   `+in("other/.claude/skills/pdf-forms/SKILL.md")+`
 tables: Reads a table of a PDF.
   `+in("cwd/.agents/skills/tables/SKILL.md")+`
-`, string(do[plain](h, "find_skills", args{"query": "PDF form"})))
-	require.Contains(t, string(do[plain](h, "find_skills", args{"query": "thing"})),
+`, h.said("find_skills", args{"query": "PDF form"}))
+	require.Contains(t, h.said("find_skills", args{"query": "thing"}),
 		in("large/skills/l019/SKILL.md")+"\n[159 more: use words that fit fewer skills]\n")
 	require.Equal(t, "No skill in the folders has one of these words in its name or description.\n",
-		string(do[plain](h, "find_skills", args{"query": "absent"})))
+		h.said("find_skills", args{"query": "absent"}))
 }

@@ -134,21 +134,23 @@ func (h *host) said(name string, a args) string {
 	return result.Text
 }
 
-// do calls a tool, which must succeed, and returns its result.
-func do[T output](h *host, name string, a args) T {
+// read calls read_file, which must succeed, and returns what it has read.
+func (h *host) read(a args) fileText {
 	h.tb.Helper()
-	raw := h.encode(name, a)
-	for _, tool := range h.set.Tools() {
-		if tool.Name == name {
-			out, note, err := tool.call(h.tb.Context(), raw)
-			require.Empty(h.tb, note)
-			require.NoError(h.tb, err, "%s %v", name, a)
-			require.IsType(h.tb, *new(T), out)
-			return out.(T)
-		}
-	}
-	require.Fail(h.tb, "there is no such tool", name)
-	return *new(T)
+	var in readFileInput
+	_, err := newSchema[readFileInput]().decode("read_file", h.encode("read_file", a), &in)
+	require.NoError(h.tb, err)
+	read, err := h.set.read(h.tb.Context(), in)
+	require.NoError(h.tb, err, a)
+	return read
+}
+
+// found calls a search, which must succeed, and returns where it found something.
+func (h *host) found(name string, a args) []FoundAt {
+	h.tb.Helper()
+	result, err := h.try(name, a)
+	require.NoError(h.tb, err, "%s %v", name, a)
+	return result.Found
 }
 
 // refused calls a tool, which must fail, and returns the error.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -16,46 +15,31 @@ type listDirectoryInput struct {
 	Path string `json:"path,omitempty" jsonschema:"PATH (default)"`
 }
 
-func (s *Set) list(ctx context.Context, in listDirectoryInput) (plain, error) {
+func (s *Set) list(ctx context.Context, in listDirectoryInput) (Result, error) {
 	dir, err := s.ws.OpenDir(cmp.Or(in.Path, "."))
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
 	defer dir.Close()
 	entries, err := dir.Entries(ctx)
 	if err != nil {
-		return "", err
+		return Result{}, err
 	}
-	var (
-		lines   strings.Builder
-		shown   []string // names
-		leftOut skipped
-		cut     *truncation
-	)
+	p := page{limits: s.limits, unit: "entries"}
+	var leftOut skipped
+	var cut *truncation
 	for _, e := range entries {
 		if !utf8.ValidString(e.Name) {
 			leftOut.unnameable++
 			continue
 		}
-		line := text.Printable(e.Name) + typeOf(dir, e) + "\n"
-		switch {
-		case len(shown) == s.limits.entries:
-			cut = s.limits.reached("entries")
-		case lines.Len()+len(line) > s.limits.bytes:
-			cut = s.limits.reached("bytes")
-		}
-		if cut != nil {
-			cut.How = "Use find_files with a glob to find the other names."
-			if len(shown) > 0 {
-				cut.After = shown[len(shown)-1]
-			}
+		if cut = p.add(1, e.Name, text.Printable(e.Name)+typeOf(dir, e)+"\n"); cut != nil {
+			cut.After, cut.How = p.last, "Use find_files with a glob to find the other names."
 			break
 		}
-		lines.WriteString(line)
-		shown = append(shown, e.Name)
 	}
-	return plain(fmt.Sprintf("%s, %s\n", locate(dir.Ref()), text.Count(len(shown), "entry",
-		"entries")) + lines.String() + leftOut.note() + cut.note()), nil
+	return Result{Text: fmt.Sprintf("%s, %s\n%s", locate(dir.Ref()),
+		text.Count(p.count, "entry", "entries"), p.String()) + leftOut.note() + cut.note()}, nil
 }
 
 // typeOf returns what the list says behind a name.

@@ -9,12 +9,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func (s *Set) listRoots(context.Context, struct{}) (plain, error) {
+func (s *Set) listRoots(context.Context, struct{}) (Result, error) {
 	var b strings.Builder
 	for i, r := range s.ws.Opened() {
 		state, err := s.ws.State(i)
 		if err != nil {
-			return "", err
+			return Result{}, err
 		}
 		path, real := r.Dir.String(), representable(r.Real.String())
 		fmt.Fprintf(&b, "%d: %s", i, text.Printable(path))
@@ -32,5 +32,5 @@ func (s *Set) listRoots(context.Context, struct{}) (plain, error) {
 		}
 		b.WriteString("\n")
 	}
-	return plain(b.String()), nil
+	return Result{Text: b.String()}, nil
 }

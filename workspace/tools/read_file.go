@@ -35,6 +35,15 @@ type fileText struct {
 	Cut     *truncation
 }
 
+func (s *Set) readFile(ctx context.Context, in readFileInput) (Result, error) {
+	read, err := s.read(ctx, in)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Text: read.String()}, nil
+}
+
+// read reads the lines that a call asks for.
 func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 	if in.Tail > 0 {
 		if in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0 {
@@ -78,8 +87,9 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 
 // readText reads lines of a file, which may be stored as something else than UTF-8. If the editor
 // has it open with unsaved changes, it reads the editor's text.
-func (s *Set) readText(ctx context.Context, path string,
-	o workspace.TextOptions) (out fileText, err error) {
+func (s *Set) readText(
+	ctx context.Context, path string, o workspace.TextOptions,
+) (out fileText, err error) {
 	file, err := s.ws.Open(path)
 	if err != nil {
 		return out, err

@@ -36,7 +36,7 @@ func TestReadFile(t *testing.T) {
 		{args{"path": "no end", "tail": 1}, "two", 2, 1, 2},
 		{args{"path": "empty", "tail": 1}, "", 1, 0, 0},
 	} {
-		got := do[fileText](h, "read_file", c.args)
+		got := h.read(c.args)
 		require.Equal(t, []any{c.content, c.first, c.lines, c.total},
 			[]any{got.Content, got.First, got.Lines, got.Total}, c.args)
 		require.Nil(t, got.Cut)
@@ -59,32 +59,32 @@ func TestReadFileIsBounded(t *testing.T) {
 	app := plant(t, fileTree{"a.txt": strings.Repeat("1234567\n", 100),
 		"long": strings.Repeat("é", 100) + "\nend\n", "one": "one"})
 	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
-	got := do[fileText](h, "read_file", args{"path": "a.txt", "offset": 3})
+	got := h.read(args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
 	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4",
 		How: "Continue with offset 5."}, *got.Cut)
-	got = do[fileText](h, "read_file", args{"path": "long"})
+	got = h.read(args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
 	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "the beginning of line 1",
 		How: "Continue in it with offset 1 and line_offset 20, or after it with offset 2."}, *got.Cut)
 	require.NotContains(t, got.String(), "no newline")
-	said := do[fileText](h, "read_file", args{"path": "long", "offset": 1, "line_offset": 20}).String()
+	said := h.read(args{"path": "long", "offset": 1, "line_offset": 20}).String()
 	require.Contains(t, said, "lines 1 to 1 of 2, without the first 20 bytes\n"+
 		strings.Repeat("é", 10)+"\n[truncated")
 	require.Contains(t, said, "line_offset 40")
-	last := do[fileText](h, "read_file", args{"path": "long", "line_offset": 190})
+	last := h.read(args{"path": "long", "line_offset": 190})
 	require.Equal(t, strings.Repeat("é", 5)+"\nend\n", last.Content)
 	require.Empty(t, last.Version, "it is not all of the file")
-	require.Contains(t, do[fileText](h, "read_file", args{"path": "one", "line_offset": 7}).String(),
+	require.Contains(t, h.read(args{"path": "one", "line_offset": 7}).String(),
 		"line 1 has only 3 bytes")
 	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
-	got = do[fileText](h, "read_file", args{"path": "a.txt"})
+	got = h.read(args{"path": "a.txt"})
 	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10",
 		How: "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
-	require.Nil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 9}).Cut,
+	require.Nil(t, h.read(args{"path": "a.txt", "limit": 9}).Cut,
 		"the limit of the call is not a truncation")
-	require.NotNil(t, do[fileText](h, "read_file", args{"path": "a.txt", "limit": 11}).Cut)
+	require.NotNil(t, h.read(args{"path": "a.txt", "limit": 11}).Cut)
 }
 
 // A few lines of a large file are read without the rest of it.
@@ -94,12 +94,12 @@ func TestReadFileReadsOnlyWhatItNeeds(t *testing.T) {
 	h := serve(t, openRoots(t, app), Options{})
 	said := h.said("read_file", args{"path": "medium", "limit": 1})
 	require.Contains(t, said, ", lines 1 to 1 and more follow\nline\n")
-	require.Equal(t, 100_000, do[fileText](h, "read_file", args{"path": "medium"}).Total)
-	got := do[fileText](h, "read_file", args{"path": "medium", "tail": 3000})
+	require.Equal(t, 100_000, h.read(args{"path": "medium"}).Total)
+	got := h.read(args{"path": "medium", "tail": 3000})
 	require.Equal(t, []int{98_001, 2000, 100_000}, []int{got.First, got.Lines, got.Total})
 	var no *workspace.NotTextError
 	require.ErrorAs(t, h.refused("read_file", args{"path": "nul", "tail": 4}), &no)
-	require.Equal(t, "a\n", do[fileText](h, "read_file", args{"path": "nul", "limit": 1}).Content)
+	require.Equal(t, "a\n", h.read(args{"path": "nul", "limit": 1}).Content)
 }
 
 // Clause A20.
@@ -107,7 +107,7 @@ func TestRelativePathsStartAtCwd(t *testing.T) {
 	app, lib := plant(t, fileTree{"both": "app\n"}), plant(t,
 		fileTree{"both": "lib\n", "only": "lib\n", "sub/x": ""})
 	h := serve(t, openRoots(t, app, lib), Options{})
-	require.Equal(t, "app\n", do[fileText](h, "read_file", args{"path": "both"}).Content)
+	require.Equal(t, "app\n", h.read(args{"path": "both"}).Content)
 	for name, a := range map[string]args{
 		"read_file": {"path": "only"}, "file_info": {"path": "only"}, "list_directory": {"path": "sub"}, "find_files": {"path": "sub"},
 		"directory_tree": {"path": "sub"}, "read_files": {"paths": []string{
@@ -119,7 +119,7 @@ func TestRelativePathsStartAtCwd(t *testing.T) {
 		require.ErrorContains(t, err, "Relative paths start at "+app, name)
 		require.ErrorContains(t, err, "did you mean "+filepath.Join(lib, pathIn(encode(a))), name)
 	}
-	do[changedFile](h, "write_file", args{"path": "new", "content": "x\n"})
+	h.said("write_file", args{"path": "new", "content": "x\n"})
 	require.Equal(t, fileTree{"both": "app\n", "new": "x\n"}, planted(t, app))
 	labelled := filepath.Join(filepath.Base(lib), "only") // as answers name it
 	require.ErrorContains(t, h.refused("read_file", args{"path": labelled}),

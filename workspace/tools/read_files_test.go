@@ -38,24 +38,24 @@ func TestReadFilesIsBounded(t *testing.T) {
 	app := plant(t, fileTree{"a": "12345\n", "b": "12345\n", "c": "12\n",
 		"long": strings.Repeat("12345\n", 10), "empty": ""})
 	place := len(filepath.Join(app, "a")) + len(app) // what locating a file takes
-	read := func(l limits, paths ...string) readFiles {
+	read := func(l limits, paths ...string) (said string, files int) {
 		h := serve(t, openRoots(t, app), Options{limits: l})
-		return do[readFiles](h, "read_files", args{"paths": paths})
+		said = h.said("read_files", args{"paths": paths})
+		return said, strings.Count(said, " (folder ")
 	}
 	room := limits{bytes: 3*place + 15}
-	got := read(room, "a", "b", "c", "a")
-	require.Len(t, got.Files, 3)
-	require.Equal(t, []string{"a"}, got.Unread)
-	require.Contains(t, got.String(),
+	said, files := read(room, "a", "b", "c", "a")
+	require.Equal(t, 3, files)
+	require.Contains(t, said,
 		fmt.Sprintf("[truncated: the limit of %d bytes was reached. Read the others in another call: a]", room.bytes))
-	got = read(limits{bytes: place + 15}, "a", "long", "c")
-	require.Len(t, got.Files, 1)
-	require.Equal(t, []string{"long", "c"}, got.Unread, "they are read whole or not at all")
-	got = read(limits{bytes: 15}, "long")
-	require.Contains(t, got.Files[0].Cut.How, "offset 3", "one that never fits is cut")
-	got = read(limits{}, slices.Repeat([]string{"empty"}, 10_000)...)
-	require.Less(t, len(got.Files), 2000, "naming a file takes room too")
-	got = read(limits{time: time.Nanosecond}, "a", "b")
-	require.Equal(t, []string{"a", "b"}, got.Unread)
-	require.Contains(t, got.String(), "the limit of 0 ms was reached")
+	said, files = read(limits{bytes: place + 15}, "a", "long", "c")
+	require.Equal(t, 1, files)
+	require.Contains(t, said, ": long, c]", "they are read whole or not at all")
+	said, _ = read(limits{bytes: 15}, "long")
+	require.Contains(t, said, "Continue with offset 3.", "one that never fits is cut")
+	_, files = read(limits{}, slices.Repeat([]string{"empty"}, 10_000)...)
+	require.Less(t, files, 2000, "naming a file takes room too")
+	said, _ = read(limits{time: time.Nanosecond}, "a", "b")
+	require.Equal(t, "[truncated: the limit of 0 ms was reached. Read the others in another call: "+
+		"a, b]\n", said)
 }

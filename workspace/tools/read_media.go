@@ -20,39 +20,35 @@ type Media struct {
 	Data []byte
 }
 
-type mediaFile struct {
-	location
-	Media
-}
-
-func (s *Set) readMedia(_ context.Context, in pathInput) (mediaFile, error) {
+func (s *Set) readMedia(_ context.Context, in pathInput) (Result, error) {
 	file, err := s.ws.Open(in.Path)
 	if err != nil {
-		return mediaFile{}, err
+		return Result{}, err
 	}
 	defer file.Close()
 	if err := showable(in.Path, file.Ref()); err != nil {
-		return mediaFile{}, err
+		return Result{}, err
 	}
 	limit := s.limits.fileSize
 	content, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
-		return mediaFile{}, err
+		return Result{}, err
 	}
-	out := mediaFile{location: locate(file.Ref()),
-		Media: Media{Type: mediaType(content), Data: content}}
+	kind := mediaType(content)
 	switch info, err := file.Stat(); {
-	case out.Type == "":
-		return mediaFile{}, &fs.PathError{Op: "read", Path: in.Path, Err: errNotMedia}
+	case kind == "":
+		return Result{}, &fs.PathError{Op: "read", Path: in.Path, Err: errNotMedia}
 	case err != nil:
-		return mediaFile{}, err
+		return Result{}, err
 	case int64(len(content)) > limit:
-		return mediaFile{}, &workspace.TooLargeError{Path: in.Path,
+		return Result{}, &workspace.TooLargeError{Path: in.Path,
 			Size: max(info.Size(), int64(len(content))), Limit: limit}
 	}
 	at, err := workspace.ParseDir(file.Ref().Path())
-	out.URI = at.URI()
-	return out, err
+	return Result{
+		Text:  fmt.Sprintf("%s, %s, %d bytes\n", locate(file.Ref()), kind, len(content)),
+		Media: &Media{Type: kind, URI: at.URI(), Data: content},
+	}, err
 }
 
 var errNotMedia = errors.New("it is not an image, sound or PDF that can be shown")
@@ -68,8 +64,4 @@ func mediaType(content []byte) string {
 		return "audio/ogg"
 	}
 	return ""
-}
-
-func (m mediaFile) String() string {
-	return fmt.Sprintf("%s, %s, %d bytes\n", m.location, m.Type, len(m.Data))
 }

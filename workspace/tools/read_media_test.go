@@ -34,8 +34,9 @@ func TestReadMedia(t *testing.T) {
 		require.Contains(t, result.Text, filepath.Join(app, name))
 		require.Contains(t, result.Text, name+", ")
 	}
-	require.Equal(t, "file://"+app+"/a%20b/image",
-		do[mediaFile](h, "read_media", args{"path": "a b/image"}).URI)
+	spaced, err := h.try("read_media", args{"path": "a b/image"})
+	require.NoError(t, err)
+	require.Equal(t, "file://"+app+"/a%20b/image", spaced.Media.URI)
 	for _, name := range []string{"text", "RIFF", "empty"} {
 		require.ErrorIs(t, h.refused("read_media", args{"path": name}), errNotMedia)
 	}

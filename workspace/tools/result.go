@@ -68,11 +68,37 @@ type truncation struct {
 
 // reached returns the truncation by a limit.
 func (l limits) reached(limit string) *truncation {
-	bounds := map[string]int64{
+	return &truncation{Limit: limit, Bound: l.of(limit)}
+}
+
+// of returns the value of a limit.
+func (l limits) of(limit string) int64 {
+	return map[string]int64{
 		"bytes": int64(l.bytes), "lines": int64(l.lines), "entries": int64(l.entries),
 		"matches": int64(l.matches), "time": l.time.Milliseconds(),
+	}[limit]
+}
+
+// page is the text of a result that is made of many parts, up to the limits.
+type page struct {
+	strings.Builder
+	limits limits
+	unit   string // what is counted: entries or matches
+	count  int
+	last   string // the name of the last part
+}
+
+// add adds a part, which counts as n, or returns the limit that it would exceed.
+func (p *page) add(n int, name, part string) *truncation {
+	switch {
+	case int64(p.count+n) > p.limits.of(p.unit):
+		return p.limits.reached(p.unit)
+	case p.Len()+len(part) > p.limits.bytes:
+		return p.limits.reached("bytes")
 	}
-	return &truncation{Limit: limit, Bound: bounds[limit]}
+	p.WriteString(part)
+	p.count, p.last = p.count+n, name
+	return nil
 }
 
 // note returns the line that tells a model about the truncation, "" for a nil cut.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,99 +20,51 @@ type searchInput struct {
 	fileFilter
 }
 
-type searchResult struct {
-	Glob    string
-	Files   []matchedFile
-	Matches int // number of matching lines shown
-	walked
-}
-
-type matchedFile struct {
-	location
-	// Lines have no line endings; of a long line they have the part around the match.
-	Lines []line
-}
-
-func (s *Set) search(ctx context.Context, in searchInput) (searchResult, error) {
-	out := searchResult{Glob: in.Glob, Files: []matchedFile{}}
+func (s *Set) search(ctx context.Context, in searchInput) (Result, error) {
 	pattern, err := newPattern(in.Pattern, in.Literal, in.IgnoreCase)
 	if err != nil {
+		return Result{}, err
+	}
+	p, files := page{limits: s.limits, unit: "matches"}, 0
+	var out Result
+	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter,
+		&query{pattern, in.Context, s.limits}, func(f found) *truncation {
+			at, last := locate(f.ref()), 0
+			for _, line := range f.lines {
+				n, sign := 0, "-"
+				if line.match {
+					n, sign = 1, ":"
+				}
+				part := fmt.Sprintf("%d%s%s\n", line.number, sign, line.text)
+				switch {
+				case last == 0 && files > 0:
+					part = fmt.Sprintf("\n%s\n%s", at, part)
+				case last == 0:
+					part = fmt.Sprintf("%s\n%s", at, part)
+				case in.Context > 0 && line.number > last+1:
+					part = "--\n" + part
+				}
+				cut := p.add(n, fmt.Sprintf("%s:%d", at.Path, line.number), part)
+				if cut != nil {
+					return cut
+				}
+				if last == 0 {
+					files++
+				}
+				last = line.number
+				out.Found = append(out.Found, FoundAt{at.Path, line.number})
+			}
+			return nil
+		})
+	notes := w.notes(p.last, "Use a narrower pattern, a glob, or a path.")
+	if files == 0 {
+		out.Text = "No line matches; " + w.none(in.Glob) + notes
 		return out, err
 	}
-	room := s.limits.bytes
-	out.walked, err = s.walk(ctx, in.Path, in.Glob, in.fileFilter,
-		&query{pattern, in.Context, s.limits},
-		func(f found) *truncation { return s.add(&out, f, &room) })
-	if out.Cut != nil {
-		out.Cut.How, out.Cut.After = "Use a narrower pattern, a glob, or a path.", out.last()
-	}
+	out.Text = fmt.Sprintf("%s\n%s in %s, visited %d\n%s", p.String(),
+		text.Count(p.count, "matching line", "matching lines"),
+		text.Count(files, "file", "files"), w.Visited, notes)
 	return out, err
-}
-
-// add adds the lines of a file to the result, as far as the limits allow. It returns the limit that
-// was reached, or nil.
-func (s *Set) add(out *searchResult, f found, room *int) (reached *truncation) {
-	file := matchedFile{location: locate(f.ref()), Lines: []line{}}
-	*room -= len(file.Path) + len(file.Root)
-	for _, line := range f.lines {
-		*room -= len(line.text)
-		switch {
-		case *room < 0:
-			reached = s.limits.reached("bytes")
-		case line.match && out.Matches == s.limits.matches:
-			reached = s.limits.reached("matches")
-		}
-		if reached != nil {
-			break
-		}
-		if line.match {
-			out.Matches++
-		}
-		file.Lines = append(file.Lines, line)
-	}
-	if len(file.Lines) > 0 {
-		out.Files = append(out.Files, file)
-	}
-	return reached
-}
-
-// last returns the position of the last line shown, or "".
-func (r searchResult) last() string {
-	if len(r.Files) == 0 {
-		return ""
-	}
-	file := r.Files[len(r.Files)-1]
-	return fmt.Sprintf("%s:%d", file.Path, file.Lines[len(file.Lines)-1].number)
-}
-
-func (r searchResult) String() string {
-	if len(r.Files) == 0 {
-		return "No line matches; " + r.none(r.Glob)
-	}
-	context := slices.ContainsFunc(r.Files, func(f matchedFile) bool {
-		return slices.ContainsFunc(f.Lines, func(l line) bool { return !l.match })
-	})
-	var b strings.Builder
-	for _, f := range r.Files {
-		fmt.Fprintf(&b, "%s\n", f.location)
-		last := 0
-		for _, line := range f.Lines {
-			if context && last > 0 && line.number > last+1 {
-				b.WriteString("--\n")
-			}
-			sign := "-"
-			if line.match {
-				sign = ":"
-			}
-			fmt.Fprintf(&b, "%d%s%s\n", line.number, sign, line.text)
-			last = line.number
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s in %s, visited %d\n",
-		text.Count(r.Matches, "matching line", "matching lines"), text.Count(len(r.Files), "file",
-			"files"), r.Visited)
-	return b.String() + r.notes()
 }
 
 // match is a line that a pattern matches.

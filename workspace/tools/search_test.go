@@ -1,13 +1,14 @@
 package tools
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 func TestSearch(t *testing.T) {
@@ -16,17 +17,17 @@ func TestSearch(t *testing.T) {
 	})
 	lib := plant(t, fileTree{"d.txt": "Needle\n"})
 	h := serve(t, openRoots(t, app, lib), Options{})
-	lines := func(r searchResult) (all []string) {
-		for _, f := range r.Files {
-			rel, err := filepath.Rel(f.Root, f.Path)
-			require.NoError(t, err)
-			for _, line := range f.Lines {
-				sign := "-"
-				if line.match {
-					sign = ":"
-				}
-				all = append(all, fmt.Sprintf("%s%s%d%s%s", filepath.ToSlash(rel), sign, line.number,
-					sign, line.text))
+	// lines returns what is shown of files, each line with the name of its file.
+	lines := func(said string) (all []string) {
+		file := ""
+		for line := range strings.Lines(said) {
+			line = strings.TrimSuffix(line, "\n")
+			path, _, isFile := strings.Cut(line, " (folder ")
+			switch {
+			case isFile:
+				file = filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, app), lib))[1:]
+			case file != "" && line != "" && line[0] <= '9' && strings.ContainsAny(line[1:2], ":-"):
+				all = append(all, file+line[1:2]+line)
 			}
 		}
 		return all
@@ -56,12 +57,13 @@ func TestSearch(t *testing.T) {
 		{args{"pattern": "(?i)needle", "path": lib, "glob": "*.txt"}, []string{"d.txt:1:Needle"},
 			1},
 	} {
-		got := do[searchResult](h, "search", c.args)
-		require.Equal(t, c.want, lines(got), c.args)
-		require.Equal(t, c.matches, got.Matches)
-		require.Nil(t, got.Cut)
+		said := h.said("search", c.args)
+		require.Equal(t, c.want, lines(said), c.args)
+		if c.matches > 0 {
+			require.Contains(t, said, text.Count(c.matches, "matching line", "matching lines")+" in ")
+		}
+		require.NotContains(t, said, "[truncated")
 	}
-	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.binary)
 	require.ErrorContains(t, h.refused("search", args{"pattern": "("}), `invalid pattern "("`)
 
 	none := args{"pattern": "absent"}
@@ -89,18 +91,16 @@ func TestSearchOfIgnoredFolders(t *testing.T) {
 	} {
 		files[".gitignore"], files["main.go"] = rules, "package main\n"
 		h := serve(t, openRoots(t, plant(t, files)), Options{})
-		got := do[searchResult](h, "search", args{"pattern": "needle", "path": "scripts"})
-		require.Equal(t, 1, got.Matches, rules)
-		got = do[searchResult](h, "search", args{"pattern": "needle"})
-		require.Zero(t, got.Matches, rules)
-		require.Contains(t, got.String(), "that git ignores", rules)
-		require.Contains(t, do[foundFiles](h, "find_files", args{}).String(), "that git ignores")
+		require.Len(t, h.found("search", args{"pattern": "needle", "path": "scripts"}), 1, rules)
+		require.Regexp(t, "^No line matches.*\n.*that git ignores", h.said("search",
+			args{"pattern": "needle"}), rules)
+		require.Contains(t, h.said("find_files", args{}), "that git ignores")
 	}
 	h := serve(t, openRoots(t, plant(t, fileTree{".gitignore": "scripts/*\n!scripts/keep\n",
 		"scripts/keep": "needle\n", "scripts/x.sh": "needle\n"})), Options{})
-	got := do[searchResult](h, "search", args{"pattern": "needle", "path": "scripts"})
-	require.Equal(t, 1, got.Matches, "not everything is ignored")
-	require.Equal(t, 1, got.LeftOut.ignored)
+	said := h.said("search", args{"pattern": "needle", "path": "scripts"})
+	require.Contains(t, said, "1 matching line in", "not everything is ignored")
+	require.Contains(t, said, "1 that git ignores")
 }
 
 func TestSearchIsBounded(t *testing.T) {
@@ -108,22 +108,21 @@ func TestSearchIsBounded(t *testing.T) {
 		"éneedleé" + strings.Repeat("y", 1000) + "\n"})
 	a := filepath.Join(app, "a")
 	h := serve(t, openRoots(t, app), Options{limits: limits{matches: 3, line: 40}})
-	got := do[searchResult](h, "search", args{"pattern": "needle"})
-	require.Equal(t, 3, got.Matches)
-	require.Equal(t, truncation{Limit: "matches", Bound: 3, After: a + ":3", How: got.Cut.How,
-		Roots: []string{app}}, *got.Cut)
-	long := do[searchResult](h, "search", args{"pattern": "needle",
-		"path": "b"}).Files[0].Lines[0].text
+	said := h.said("search", args{"pattern": "needle"})
+	require.Contains(t, said, "\n3 matching lines in 1 file, visited 2\n[truncated after "+a+
+		":3: the limit of 3 matches was reached. Not searched completely: "+app+". Use a narrower "+
+		"pattern, a glob, or a path.]\n")
+	long := strings.Split(h.said("search", args{"pattern": "needle", "path": "b"}), "\n")[1]
 	require.Contains(t, long, "éneedleé")
-	require.LessOrEqual(t, len(long), 40+len("……")+1)
+	require.LessOrEqual(t, len(long), len("1:")+40+len("……")+1)
 
 	h = serve(t, openRoots(t, app), Options{limits: limits{matches: 5}})
-	require.Nil(t, do[searchResult](h, "search", args{"pattern": "needle", "path": "a"}).Cut,
+	require.NotContains(t, h.said("search", args{"pattern": "needle", "path": "a"}), "truncated",
 		"it just fits")
-	h = serve(t, openRoots(t, app), Options{limits: limits{bytes: len(a+app) + 14}})
-	got = do[searchResult](h, "search", args{"pattern": "needle"})
-	require.Equal(t, 2, got.Matches)
-	require.Equal(t, "bytes", got.Cut.Limit)
+	h = serve(t, openRoots(t, app), Options{limits: limits{bytes: len(a+app) + 30}})
+	said = h.said("search", args{"pattern": "needle"})
+	require.Contains(t, said, "\n2 matching lines in 1 file")
+	require.Contains(t, said, " bytes was reached")
 }
 
 // Clause C9.
@@ -134,8 +133,9 @@ func TestNamesThatAreNotUnicode(t *testing.T) {
 	}
 	h := serve(t, openRoots(t, app), Options{})
 	require.Contains(t, h.said("list_directory", args{}), "[left out: 1 with names that are not")
-	require.Equal(t, 1, do[foundFiles](h, "find_files", args{}).LeftOut.unnameable)
-	require.Equal(t, 1, do[searchResult](h, "search", args{"pattern": "needle"}).LeftOut.unnameable)
+	require.Contains(t, h.said("find_files", args{}), "[left out: 1 with names that are not")
+	require.Contains(t, h.said("search", args{"pattern": "needle"}),
+		"[left out: 1 with names that are not")
 
 	require.NoError(t, os.Mkdir(filepath.Join(app, "d\xff"), 0o700))
 	symlink(t, "\xff", filepath.Join(app, "file"))
@@ -175,7 +175,7 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	require.Less(t, kept["a.txt"], 7000)
 
 	h := serve(t, openRoots(t, app), Options{limits: limits{bytes: 5000}})
-	found := do[searchResult](h, "search", args{"pattern": "hit", "context": 20})
-	require.Equal(t, "bytes", found.Cut.Limit, "it is said")
-	require.Len(t, found.Files, 1)
+	said := h.said("search", args{"pattern": "hit", "context": 20})
+	require.Contains(t, said, "the limit of 5000 bytes was reached")
+	require.Contains(t, said, " in 1 file, ")
 }

@@ -59,7 +59,7 @@ var definitions = sync.OnceValue(func() []definition {
 		define(Tool{Name: "read_file", Kind: KindRead, Annotations: reads,
 			Description: fmt.Sprintf("Read a text file, or lines of it: at most %d lines and %d "+
 				"bytes at once.", most.lines, most.bytes),
-		}, func(in readFileInput) string { return about("Read", in.Path, "a file") }, (*Set).read),
+		}, func(in readFileInput) string { return about("Read", in.Path, "a file") }, (*Set).readFile),
 
 		define(Tool{Name: "read_files", Kind: KindRead, Annotations: reads,
 			Description: "Read several small text files at once.",

@@ -28,7 +28,7 @@ type Tool struct {
 	// permitting returns the same tool of a set with another permit, nil for a host's tool.
 	permitting func(Permit, func(Change), Check) Tool
 	// call returns the result, and a note about the arguments, "" for none.
-	call func(context.Context, json.RawMessage) (output, string, error)
+	call func(context.Context, json.RawMessage) (Result, string, error)
 }
 
 // Kind is the kind of a tool, in the terms of ACP.
@@ -81,30 +81,14 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
 	}
-	out, note, err := t.call(ctx, arguments)
+	result, note, err := t.call(ctx, arguments)
 	switch {
 	case err != nil && note != "" && ctx.Err() == nil:
 		return Result{}, fmt.Errorf("%w. Also, %s", err, note)
 	case err != nil:
 		return Result{}, err
-	}
-	result := Result{Text: out.String()}
-	if note != "" {
+	case note != "":
 		result.Text = strings.TrimSuffix(result.Text, "\n") + "\n[ignored: " + note + "]\n"
-	}
-	switch out := out.(type) {
-	case mediaFile:
-		result.Media = &out.Media
-	case foundFiles:
-		for _, f := range out.Files {
-			result.Found = append(result.Found, FoundAt{Path: f.Path})
-		}
-	case searchResult:
-		for _, f := range out.Files {
-			for _, line := range f.Lines {
-				result.Found = append(result.Found, FoundAt{f.Path, line.number})
-			}
-		}
 	}
 	return result, nil
 }
@@ -125,29 +109,28 @@ func (t Tool) Permitting(permit Permit, made func(Change), check Check) Tool {
 	return t.permitting(permit, made, check)
 }
 
-// output is the result of a tool. String returns it as text for a model.
-type output interface{ String() string }
-
 // definition returns a tool of a set.
 type definition func(*Set) Tool
 
 // define completes t with the schema of In and the function that serves its calls. title describes
 // a call to a person.
-func define[In any, Out output](t Tool, title func(In) string,
-	run func(*Set, context.Context, In) (Out, error)) definition {
-	return bind(t, title, func(s *Set, ctx context.Context, in In,
-		arguments json.RawMessage) (output, error) {
+func define[In any](
+	t Tool, title func(In) string, run func(*Set, context.Context, In) (Result, error),
+) definition {
+	return bind(t, title, func(
+		s *Set, ctx context.Context, in In, arguments json.RawMessage,
+	) (Result, error) {
 		if s.ws == nil {
-			return nil, s.explain(t.Name, "", workspace.ErrClosed)
+			return Result{}, s.explain(t.Name, "", workspace.ErrClosed)
 		}
-		out, err := run(s.during(ctx), ctx, in)
+		result, err := run(s.during(ctx), ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
-			return out, nil
+			return result, nil
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return Result{}, context.Cause(ctx)
 		default:
-			return nil, s.explain(t.Name, pathIn(arguments), err)
+			return Result{}, s.explain(t.Name, pathIn(arguments), err)
 		}
 	}, true)
 }
@@ -157,12 +140,14 @@ func define[In any, Out output](t Tool, title func(In) string,
 // schema of In, whose fields may have a description as their jsonschema tag. Its arguments are
 // checked like those of the other tools, with one exception: a tool that is not read-only rejects
 // unknown arguments, because without them it might do something else.
-func Define[Host, In any](t Tool, title func(In) string,
-	run func(Host, context.Context, In) (string, error)) func(Host) Tool {
-	return bind(t, title, func(h Host, ctx context.Context, in In,
-		_ json.RawMessage) (output, error) {
-		result, err := run(h, ctx, in)
-		return plain(result), err
+func Define[Host, In any](
+	t Tool, title func(In) string, run func(Host, context.Context, In) (string, error),
+) func(Host) Tool {
+	return bind(t, title, func(
+		h Host, ctx context.Context, in In, _ json.RawMessage,
+	) (Result, error) {
+		said, err := run(h, ctx, in)
+		return Result{Text: said}, err
 	}, t.Annotations.ReadOnly)
 }
 
@@ -171,9 +156,10 @@ func Define[Host, In any](t Tool, title func(In) string,
 const maxReadArguments = 1 << 20
 
 // bind returns a function that binds t to its host. The schema is made only once.
-func bind[Host, In any](t Tool, title func(In) string,
-	run func(Host, context.Context, In, json.RawMessage) (output, error),
-	ignoreUnknown bool) func(Host) Tool {
+func bind[Host, In any](
+	t Tool, title func(In) string,
+	run func(Host, context.Context, In, json.RawMessage) (Result, error), ignoreUnknown bool,
+) func(Host) Tool {
 	input := newSchema[In]()
 	t.InputSchema, t.schema = input.encode(), input
 	t.title = func(arguments json.RawMessage) string {
@@ -183,9 +169,9 @@ func bind[Host, In any](t Tool, title func(In) string,
 	}
 	return func(h Host) Tool {
 		bound := t
-		bound.call = func(ctx context.Context, arguments json.RawMessage) (output, string, error) {
+		bound.call = func(ctx context.Context, arguments json.RawMessage) (Result, string, error) {
 			if t.Annotations.ReadOnly && len(arguments) > maxReadArguments {
-				return nil, "", &argumentError{tool: t.Name, problems: []string{
+				return Result{}, "", &argumentError{tool: t.Name, problems: []string{
 					fmt.Sprintf("the arguments have more than %d bytes", maxReadArguments)}}
 			}
 			var in In
@@ -193,21 +179,16 @@ func bind[Host, In any](t Tool, title func(In) string,
 			note, err := input.decode(t.Name, arguments, &in)
 			switch {
 			case err != nil:
-				return nil, "", err
+				return Result{}, "", err
 			case note != "" && !ignoreUnknown:
-				return nil, "", &argumentError{tool: t.Name, problems: []string{note}}
+				return Result{}, "", &argumentError{tool: t.Name, problems: []string{note}}
 			}
-			out, err := run(h, ctx, in, arguments)
-			return out, note, err
+			result, err := run(h, ctx, in, arguments)
+			return result, note, err
 		}
 		return bound
 	}
 }
-
-// plain is a text as the output of a tool.
-type plain string
-
-func (p plain) String() string { return string(p) }
 
 // pathIn returns the argument path, or the only path of several, or "".
 func pathIn(arguments json.RawMessage) string {

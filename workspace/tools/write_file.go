@@ -18,17 +18,6 @@ type writeFileInput struct {
 	IfVersion string `json:"if_version,omitempty" jsonschema:"VERSION"`
 }
 
-type changedFile struct {
-	location
-	Outcome string          // what happened to the file, such as "was created"
-	Parents []workspace.Ref // the directories that were created above it
-	Lines   int             // number of lines of the file
-	Version string          // version of the file, for if_version of a later change
-	Diff    string          // the change as the hunks of a unified diff, or their beginning
-	More    int             // number of lines of the diff that are left out
-	Notes   []string        // how an edit was adapted to the file
-}
-
 // Limits on the difference that a result shows. They are low because the model knows what it wrote,
 // and gets the result again in each of the following requests.
 const (
@@ -36,7 +25,7 @@ const (
 	editDiffLines  = 40
 )
 
-func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error) {
+func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
 	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old != nil && in.IfExists == "fail" {
 			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
@@ -44,14 +33,15 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (changedFile, error)
 		return in.Content, workspace.CheckText(in.Path, []byte(in.Content))
 	})
 	if err != nil {
-		return changedFile{}, err
+		return Result{}, err
 	}
-	return s.rewrite(ctx, c, writeDiffLines)
+	return s.rewrite(ctx, c, new(adaptation), writeDiffLines)
 }
 
 // planText plans to write a file, which must have the given version unless that is "".
-func (s *Set) planText(ctx context.Context, path, version string,
-	newText func(old *string) (string, error)) (Change, error) {
+func (s *Set) planText(
+	ctx context.Context, path, version string, newText func(old *string) (string, error),
+) (Change, error) {
 	return plan(ctx, s.ws, s.editor, path, s.limits.fileSize, func(old *string) (string, error) {
 		if version != "" && (old == nil || strings.TrimSpace(version) != versionOf(*old)) {
 			return "", &workspace.ChangedError{Path: path}
@@ -60,23 +50,29 @@ func (s *Set) planText(ctx context.Context, path, version string,
 	})
 }
 
-// rewrite asks for permission to write a file, and writes it. The result shows at most that many
-// lines of the difference.
-func (s *Set) rewrite(ctx context.Context, c Change, lines int) (changedFile, error) {
-	if !c.Unchanged() {
-		var err error
-		if c, err = s.apply(ctx, c); err != nil {
-			return changedFile{}, err
-		}
+// rewrite asks for permission to write a file, and writes it. The result says how an edit was
+// adapted to the file, and shows at most that many lines of the difference.
+func (s *Set) rewrite(
+	ctx context.Context, c Change, how *adaptation, lines int,
+) (Result, error) {
+	if c.Unchanged() {
+		return s.written(c, "already had this content", versionOf(c.New), how.notes(), lines), nil
 	}
-	out := s.changed(c, lines)
-	if c.edited.editor != nil && !c.Unchanged() {
+	c, err := s.apply(ctx, c)
+	if err != nil {
+		return Result{}, err
+	}
+	outcome, version, notes := "was changed", versionOf(c.New), how.notes()
+	if c.Old == nil {
+		outcome = "was created"
+	}
+	if c.edited.editor != nil {
 		var note string
-		if out.Version, note = s.afterwards(ctx, c); note != "" {
-			out.Notes = append(out.Notes, note)
+		if version, note = s.afterwards(ctx, c); note != "" {
+			notes = append(notes, note)
 		}
 	}
-	return out, nil
+	return s.written(c, outcome, version, notes, lines), nil
 }
 
 // maxPlans is how often an edit is planned because others keep changing the same lines. Each time,
@@ -104,6 +100,26 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 	}
 }
 
+// applyPlanned makes a change that was planned, unless planning failed, and says what was done.
+func (s *Set) applyPlanned(ctx context.Context, c Change, err error) (Result, error) {
+	if err == nil {
+		c, err = s.apply(ctx, c)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	said := locate(c.Ref).String()
+	switch c.Kind {
+	case CreateDirectory:
+		said += " was created\n" + createdAbove(c.Parents)
+	case Delete:
+		said += " was deleted (" + c.What + ")\n"
+	default:
+		said += fmt.Sprintf(" was moved to %s (%s)\n", locate(c.To), c.What)
+	}
+	return Result{Text: said}, nil
+}
+
 // after returns the change to try after apply has failed with an error, if there is one. A change
 // of a part of a file is planned again.
 func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
@@ -119,33 +135,31 @@ func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 	return next, err == nil && !next.Unchanged()
 }
 
-// changed returns the result of writing a file.
-func (s *Set) changed(c Change, lines int) changedFile {
-	out := changedFile{
-		location: locate(c.Ref), Outcome: "was changed", Parents: c.Parents,
-		Lines: countLines(c.New), Version: versionOf(c.New),
-	}
+// written returns the result of writing a file: what happened to it, its version, notes, and at most
+// that many lines of the difference.
+func (s *Set) written(c Change, outcome, version string, notes []string, lines int) Result {
 	if c.Loses != 0 && !c.Unchanged() {
-		out.Notes = append(out.Notes, "the file "+c.Loses.String())
+		notes = append(notes, "the file "+c.Loses.String())
 	}
 	if stored := c.edited.stored; stored != utf8Text {
-		out.Notes = append(out.Notes, "the file is still "+string(stored)+" text")
+		notes = append(notes, "the file is still "+string(stored)+" text")
 	}
-	switch {
-	case c.Unchanged():
-		out.Outcome = "already had this content"
-	case c.Old == nil:
-		out.Outcome = "was created" // the model has just sent all of it
-	default:
-		out.Diff, out.More = s.beginning(hunks(c.Diff()), lines)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s, %s, version %s\n%s", locate(c.Ref), outcome,
+		text.Count(countLines(c.New), "line", "lines"), version, createdAbove(c.Parents))
+	for _, note := range notes {
+		b.WriteString(note + "\n")
 	}
-	return out
+	if c.Old != nil { // otherwise the model has just sent all of it
+		b.WriteString(s.beginning(hunks(c.Diff()), lines))
+	}
+	return Result{Text: b.String()}
 }
 
-// beginning returns the first lines of a diff within the limits, and the number of those that it
-// leaves out.
-func (s *Set) beginning(diff string, lines int) (shown string, more int) {
+// beginning returns the first lines of a diff within the limits, and says how many it leaves out.
+func (s *Set) beginning(diff string, lines int) string {
 	var b strings.Builder
+	more := 0
 	for line := range strings.Lines(diff) {
 		if len(line) > s.limits.line {
 			line = text.Prefix(line, s.limits.line) + "…\n"
@@ -158,19 +172,8 @@ func (s *Set) beginning(diff string, lines int) (shown string, more int) {
 		b.WriteString(line)
 		lines--
 	}
-	return b.String(), more
-}
-
-func (c changedFile) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %s, version %s\n%s", c.location, c.Outcome,
-		text.Count(c.Lines, "line", "lines"), c.Version, createdAbove(c.Parents))
-	for _, note := range c.Notes {
-		b.WriteString(note + "\n")
-	}
-	b.WriteString(c.Diff)
-	if c.More > 0 {
-		fmt.Fprintf(&b, "[%s of the difference not shown]\n", text.Count(c.More, "line", "lines"))
+	if more > 0 {
+		fmt.Fprintf(&b, "[%s of the difference not shown]\n", text.Count(more, "line", "lines"))
 	}
 	return b.String()
 }

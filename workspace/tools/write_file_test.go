@@ -17,17 +17,15 @@ func TestWriteFile(t *testing.T) {
 	app, lib := plant(t, fileTree{"a": "one\ntwo\n"}), plant(t, nil)
 	symlink(t, filepath.Join(lib, "b"), filepath.Join(app, "link"))
 	h := serve(t, openRoots(t, app, lib), Options{})
-	got := do[changedFile](h, "write_file", args{"path": "a", "content": "one\n2\n"})
-	a := filepath.Join(app, "a")
-	require.Equal(t, changedFile{location: location{a, app}, Outcome: "was changed", Lines: 2,
-		Version: got.Version, Diff: "@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}, got)
-	require.Equal(t, do[fileText](h, "read_file", args{"path": "a"}).Version, got.Version)
-	require.Equal(t, "already had this content", do[changedFile](h, "write_file",
-		args{"path": "a", "content": "one\n2\n"}).Outcome)
-	got = do[changedFile](h, "write_file", args{"path": "link", "content": "x"})
-	require.Equal(t, location{filepath.Join(lib, "b"), lib}, got.location,
+	said := h.said("write_file", args{"path": "a", "content": "one\n2\n"})
+	a, version := location{filepath.Join(app, "a"), app}.String(), h.read(args{"path": "a"}).Version
+	require.Equal(t, a+" was changed, 2 lines, version "+version+
+		"\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n", said)
+	require.Equal(t, a+" already had this content, 2 lines, version "+version+"\n",
+		h.said("write_file", args{"path": "a", "content": "one\n2\n"}))
+	require.Equal(t, location{filepath.Join(lib, "b"), lib}.String()+" was created, 1 line, version "+
+		versionOf("x")+"\n", h.said("write_file", args{"path": "link", "content": "x"}),
 		"a link is written through")
-	require.Equal(t, "was created", got.Outcome)
 	require.Len(t, h.asked, 2, "no permission is asked if nothing changes")
 
 	require.ErrorIs(t, h.refused("write_file", args{"path": "a", "content": "",
@@ -71,7 +69,7 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 	require.Len(t, h.asked, 1)
 	require.Equal(t, "create file "+filepath.Join(app, "new/sub/a")+" and its directories "+above,
 		h.asked[0].String())
-	do[changedFile](h, "write_file", args{"path": "link/new/a", "content": "x\n"})
+	h.said("write_file", args{"path": "link/new/a", "content": "x\n"})
 	require.Len(t, h.asked[1].Parents, 1)
 	require.Equal(t, filepath.Join(lib, "d/new"), h.asked[1].Parents[0].Path())
 	require.Equal(t, fileTree{"d/x": "", "d/new/a": "x\n"}, planted(t, lib))
@@ -92,15 +90,14 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 func TestDirectoryCreatedWhileTheUserIsAsked(t *testing.T) {
 	app, h := servePlanted(t, nil)
 	h.decide = func(Change) error { return os.MkdirAll(filepath.Join(app, "new"), 0o700) }
-	do[changedFile](h, "write_file", args{"path": "new/a", "content": "x\n"})
+	h.said("write_file", args{"path": "new/a", "content": "x\n"})
 	require.Equal(t, fileTree{"new/a": "x\n"}, planted(t, app))
 }
 
 func TestStaleVersionIsRejected(t *testing.T) {
 	app, h := servePlanted(t, fileTree{"a": "one\n"})
-	read := do[fileText](h, "read_file", args{"path": "a"}).Version
-	wrote := do[changedFile](h, "write_file", args{"path": "a", "content": "two\n",
-		"if_version": read}).Version
+	read := h.read(args{"path": "a"}).Version
+	h.said("write_file", args{"path": "a", "content": "two\n", "if_version": read})
 	var changed *workspace.ChangedError
 	require.ErrorAs(t, h.refused("write_file", args{"path": "a", "content": "3\n",
 		"if_version": read}), &changed)
@@ -108,8 +105,8 @@ func TestStaleVersionIsRejected(t *testing.T) {
 		"if_version": read}), &changed)
 	require.ErrorAs(t, h.refused("write_file", args{"path": "new", "content": "3\n",
 		"if_version": read}), &changed)
-	do[changedFile](h, "edit_file", args{"path": "a", "old_text": "two", "new_text": "3",
-		"if_version": wrote})
+	h.said("edit_file", args{"path": "a", "old_text": "two", "new_text": "3",
+		"if_version": versionOf("two\n")})
 	require.Equal(t, fileTree{"a": "3\n"}, planted(t, app))
 }
 
@@ -142,7 +139,7 @@ func TestPermitSeesTheResolvedPathAndItsRoot(t *testing.T) {
 	symlink(t, filepath.Join(top, "lib"), lib)
 	symlink(t, filepath.Join(top, "lib/b"), filepath.Join(top, "app/link"))
 	h := serve(t, openRoots(t, filepath.Join(top, "app"), lib), Options{})
-	do[changedFile](h, "edit_file", args{"path": "link", "old_text": "two", "new_text": "2"})
+	h.said("edit_file", args{"path": "link", "old_text": "two", "new_text": "2"})
 	c := h.asked[0]
 	require.Equal(t, "link", c.Asked)
 	require.Equal(t, location{filepath.Join(lib, "b"), lib}, locate(c.Ref))
