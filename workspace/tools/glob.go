@@ -27,8 +27,6 @@ type glob struct {
 	text string
 	// byName reports whether only the last name of a path is matched.
 	byName bool
-	// suffix is the end of names, if the glob asks for nothing else; "" for other globs.
-	suffix string
 }
 
 // newGlob compiles a glob.
@@ -55,17 +53,7 @@ func newGlob(given string) (*glob, error) {
 			"it ends with a slash, but only files are found: add ** for those in a directory")
 	}
 	rest, atTop := strings.CutPrefix(given, "./")
-	g := &glob{text: inside(rest)}
-	if rest, ok := strings.CutPrefix(g.text, "**/"); ok && !strings.Contains(rest, "/") &&
-		!strings.Contains(rest, "**") && rest != "" {
-		g.text, atTop = rest, false // the same, because only the last name is matched
-	}
-	g.byName = !atTop && !strings.Contains(g.text, "/")
-	if rest, ok := strings.CutPrefix(g.text, "*"); ok && g.byName &&
-		!strings.ContainsAny(rest, `*?[{\`) {
-		g.suffix = rest // which is compared faster
-	}
-	return g, nil
+	return &glob{text: inside(rest), byName: !atTop && !strings.Contains(rest, "/")}, nil
 }
 
 // inside lets a final "/**", also of an alternative, match what is in a directory, but not the
@@ -87,9 +75,6 @@ func inside(glob string) string {
 // match reports whether g matches the path of name in dir, a slash-separated directory, "" for the
 // top.
 func (g *glob) match(dir, name string) bool {
-	if g.suffix != "" {
-		return strings.HasSuffix(name, g.suffix)
-	}
 	if !g.byName && dir != "" {
 		name = dir + "/" + name
 	}

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 func TestGlob(t *testing.T) {
@@ -44,29 +42,6 @@ func TestGlob(t *testing.T) {
 func split(p string) (dir, name string) {
 	dir, name = path.Split(p)
 	return strings.TrimSuffix(dir, "/"), name
-}
-
-// The fast forms match the same names as doublestar.
-func TestGlobEqualsDoublestar(t *testing.T) {
-	piece := rapid.SampledFrom([]string{"a", "b", ".go", "*", "**", "?", "/", "[ab]", "{a,b}",
-		`\*`})
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOfN(piece, 1, 5).Draw(t, "glob"), "")
-		g, err := newGlob(text)
-		if err != nil || strings.HasPrefix(text, "./") {
-			return
-		}
-		at := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "a.go", "*", "ab"}),
-			1, 3).Draw(t, "path"), "/")
-		if inside(text) != text {
-			return
-		}
-		want := doublestar.MatchUnvalidated(text, at)
-		if !strings.Contains(text, "/") {
-			want = doublestar.MatchUnvalidated(text, path.Base(at))
-		}
-		require.Equal(t, want, g.match(split(at)), "%q %q", text, at)
-	})
 }
 
 func TestInvalidGlobs(t *testing.T) {

@@ -177,8 +177,6 @@ func compareLines(old, lines []string) (m indentMap, ok bool) {
 	return m, told && (m.same || !m.mixed)
 }
 
-func isBlank(rest string) bool { return rest == "" || rest == "\n" || rest == "\r\n" }
-
 // translate returns the lines with their indentation translated. It stops after most bytes. ok is
 // false if the indentation of a line cannot be determined.
 func (m *indentMap) translate(lines []string, most int) (text string, ok bool) {
@@ -189,7 +187,7 @@ func (m *indentMap) translate(lines []string, most int) (text string, ok bool) {
 	to := string(cmp.Or(m.to, m.from))
 	for _, line := range lines {
 		indent, rest := cutIndent(line)
-		if !isBlank(rest) {
+		if !isBlankLine(rest) {
 			width, ok := m.width(indent)
 			if !ok {
 				return "", false

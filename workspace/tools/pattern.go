@@ -9,7 +9,6 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -78,7 +77,7 @@ func newPattern(given string, literal, ignoreCase bool) (*pattern, error) {
 	for _, literal := range required(parsed) {
 		text := []byte(literal)
 		if p.folds {
-			text = small(text, nil)
+			text = small(text)
 		}
 		p.literals = append(p.literals, text)
 	}
@@ -143,22 +142,13 @@ func folds(e *syntax.Regexp) bool {
 		slices.ContainsFunc(e.Sub, folds)
 }
 
-// smallLetters maps the letters of ASCII to small ones.
-var smallLetters = func() (to [256]byte) {
-	for c := range to {
-		to[c] = byte(c)
+// small returns a copy of a text with small letters of ASCII.
+func small(text []byte) []byte {
+	to := bytes.Clone(text)
+	for i, c := range to {
 		if 'A' <= c && c <= 'Z' {
-			to[c] += 'a' - 'A'
+			to[i] += 'a' - 'A'
 		}
-	}
-	return to
-}()
-
-// small returns a copy of a text with small letters, in the memory of to if it suffices.
-func small(text, to []byte) []byte {
-	to = slices.Grow(to[:0], len(text))[:len(text)]
-	for i, c := range text {
-		to[i] = smallLetters[c]
 	}
 	return to
 }
@@ -166,7 +156,6 @@ func small(text, to []byte) []byte {
 // candidates finds the lines that may match, because they have one of the literals.
 type candidates struct {
 	text     []byte
-	small    *[]byte // the copy that text is, to be released, or nil
 	literals [][]byte
 	next     []int // offset of the next occurrence of each, or the length of text
 }
@@ -180,25 +169,12 @@ func (p *pattern) candidates(text []byte) candidates {
 	}
 	c := candidates{text: text, literals: p.literals, next: make([]int, len(p.literals))}
 	if p.folds {
-		c.small = smallTexts.Get().(*[]byte)
-		*c.small = small(text, *c.small)
-		c.text = *c.small
+		c.text = small(text)
 	}
 	for i := range c.next {
 		c.next[i] = -1
 	}
 	return c
-}
-
-// smallTexts are reused, because most files are so short that making room for a copy takes longer
-// than searching it.
-var smallTexts = sync.Pool{New: func() any { return new([]byte) }}
-
-// release ends the use of c.
-func (c candidates) release() {
-	if c.small != nil {
-		smallTexts.Put(c.small)
-	}
 }
 
 // line returns the start of the next line at or after from that may match, or -1. from is the start
@@ -259,7 +235,6 @@ func steps(e *syntax.Regexp) int {
 // is that of ctx.
 func (p *pattern) find(ctx context.Context, text []byte, found func(match) bool) error {
 	next := p.candidates(text)
-	defer next.release()
 	number, start, unchecked := 1, 0, 0
 	for start < len(text) {
 		line := next.line(start)

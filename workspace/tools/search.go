@@ -89,18 +89,17 @@ type query struct {
 	limits
 }
 
-// matches returns the matches of a text; they are valid until the next use of b. The error is that
-// of ctx, or errBinary for a text with matches that is not UTF-8.
-func (q *query) matches(ctx context.Context, content []byte, b *buffers) ([]match, error) {
-	b.hits = b.hits[:0]
-	err := q.pattern.find(ctx, content, func(m match) bool {
-		b.hits = append(b.hits, m)
-		return len(b.hits) <= q.limits.matches // one more than is shown: are there others?
+// matches returns the matches of a text. The error is that of ctx, or errBinary for a text with
+// matches that is not UTF-8.
+func (q *query) matches(ctx context.Context, content []byte) (hits []match, err error) {
+	err = q.pattern.find(ctx, content, func(m match) bool {
+		hits = append(hits, m)
+		return len(hits) <= q.limits.matches // one more than is shown: are there others?
 	})
-	if err == nil && len(b.hits) > 0 && !utf8.Valid(content) {
+	if err == nil && len(hits) > 0 && !utf8.Valid(content) {
 		err = errBinary
 	}
-	return b.hits, err
+	return hits, err
 }
 
 // lines returns the lines of matches with their context, as far as there is room for them.

@@ -119,13 +119,8 @@ func (w *walk) run(ctx context.Context) error {
 	return nil
 }
 
-// buffers are what searching one file needs.
-type buffers struct {
-	text []byte
-	hits []match
-}
-
-var searchBuffers = sync.Pool{New: func() any { return new(buffers) }}
+// texts are the memory of files that are searched.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
 
 // folder is the result of visiting a directory, or part of a large one.
 type folder struct {
@@ -236,24 +231,24 @@ func (w *walk) search(ctx context.Context, open func() (*workspace.File, error))
 		return nil, err
 	}
 	defer file.Close()
-	b := searchBuffers.Get().(*buffers)
-	defer searchBuffers.Put(b)
-	b.text, err = readAll(ctx, file, 2*w.query.fileSize, b.text) // logs are longer than sources
+	memory := texts.Get().(*[]byte)
+	defer texts.Put(memory)
+	*memory, err = readAll(ctx, file, 2*w.query.fileSize, *memory) // logs are longer than sources
 	if err != nil {
 		return nil, err
 	}
-	text := bytes.TrimPrefix(b.text, []byte(bom))
+	text := bytes.TrimPrefix(*memory, []byte(bom))
 	if markOf(text) != utf8Text { // others may be searched as they are
 		var ok bool
 		if text, _, ok = decode(text); !ok {
 			return nil, errBinary
 		}
 	}
-	hits, err := w.query.matches(ctx, text, b)
+	hits, err := w.query.matches(ctx, text)
 	if errors.Is(err, errBinary) {
 		if decoded, _, ok := decode(text); ok {
 			text = decoded
-			hits, err = w.query.matches(ctx, text, b)
+			hits, err = w.query.matches(ctx, text)
 		}
 	}
 	if err != nil || len(hits) == 0 {
