@@ -69,18 +69,19 @@ const (
 type Permit func(ctx context.Context, c Change) error
 
 // plan plans to write the file at path without changing anything, also if it is open in an editor.
-// It calls rewrite with the current text, or nil for a new file, to get the new text. maxSize
-// bounds the size of the file before and after, in bytes.
+// It calls rewrite with the current text, or nil for a new file, to get the new text. The file must
+// have the given version unless that is "".
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
 // workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
 // *[workspace.TooLargeError]. With an error, the returned change has what was known so far.
-func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path string, maxSize int64,
-	rewrite func(old *string) (string, error)) (Change, error) {
+func (s *Set) plan(
+	ctx context.Context, path, version string, rewrite func(old *string) (string, error),
+) (Change, error) {
 	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
-		return plan(ctx, ws, editor, path, maxSize, rewrite)
+		return s.plan(ctx, path, version, rewrite)
 	}}
-	ref, parents, err := target(ws, Write, path)
+	ref, parents, err := s.target(Write, path)
 	if err != nil {
 		return c, err
 	}
@@ -88,23 +89,25 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 		return c, err
 	}
 	c.Ref, c.Parents = ref, parents
-	now, err := currentText(ctx, ws, editor, path, ref, maxSize)
+	now, err := s.currentText(ctx, s.editor, path, ref)
 	if err != nil {
 		return c, err
 	}
 	if now == nil {
-		c.Alike = lookAlike(ws, path, looksExactly)
-	}
-	if now != nil {
+		c.Alike = lookAlike(s.ws, path, looksExactly)
+	} else {
 		c.Old, c.edited = new(now.text()), *now
 		if now.editor == nil { // which would not replace it
-			if c.Loses, err = ws.WriteLosses(path); err != nil {
+			if c.Loses, err = s.ws.WriteLosses(path); err != nil {
 				return c, err
 			}
 		}
 	}
+	if version != "" && (c.Old == nil || strings.TrimSpace(version) != versionOf(*c.Old)) {
+		return c, &workspace.ChangedError{Path: path}
+	}
 	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
-		_, why := ws.Stat(path)
+		_, why := s.ws.Stat(path)
 		if _, replaced := errors.AsType[*workspace.ReplacedError](why); replaced {
 			return c, why
 		}
@@ -112,8 +115,8 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 	if err != nil {
 		return c, err
 	}
-	if size := int64(len(c.New)); size > maxSize {
-		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+	if size := int64(len(c.New)); size > s.limits.fileSize {
+		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: s.limits.fileSize}
 	}
 	if _, err := c.edited.stored.encode(c.New); err != nil {
 		return c, err
@@ -122,36 +125,37 @@ func plan(ctx context.Context, ws *workspace.Workspace, editor Editor, path stri
 }
 
 // planDirectory plans to create a directory.
-func planDirectory(ws *workspace.Workspace, path string) (Change, error) {
-	ref, parents, err := target(ws, CreateDirectory, path)
+func (s *Set) planDirectory(path string) (Change, error) {
+	ref, parents, err := s.target(CreateDirectory, path)
 	if err == nil {
 		err = showable(path, ref)
 	}
 	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, Parents: parents,
-		What: "directory", Alike: lookAlike(ws, path, looksExactly)}, err
+		What: "directory", Alike: lookAlike(s.ws, path, looksExactly)}, err
 }
 
 // target returns where a change that creates something at path leads, and the missing directories
 // above it.
-func target(ws *workspace.Workspace, kind ChangeKind,
-	path string) (ref workspace.Ref, parents []workspace.Ref, err error) {
-	if err := notElsewhere(ws, "create", path); err != nil {
-		return ref, nil, err
+func (s *Set) target(
+	kind ChangeKind, path string,
+) (ref workspace.Ref, parents []workspace.Ref, err error) {
+	if labelled(s.ws, path) != "" { // it seems to be meant for another root
+		return ref, nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrNotExist}
 	}
 	if kind == Write {
-		ref, err = ws.WriteTarget(path)
+		ref, err = s.ws.WriteTarget(path)
 	} else {
-		ref, err = ws.MkdirTarget(path)
+		ref, err = s.ws.MkdirTarget(path)
 	}
 	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*workspace.ReplacedError)) {
 		return ref, nil, err
 	}
-	return ws.MissingParents(path, kind == CreateDirectory)
+	return s.ws.MissingParents(path, kind == CreateDirectory)
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
-func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Change, error) {
-	info, err := ws.RemoveTarget(path)
+func (s *Set) planDelete(ctx context.Context, path string) (Change, error) {
+	info, err := s.ws.RemoveTarget(path)
 	if err != nil {
 		return Change{}, err
 	}
@@ -161,10 +165,10 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Chan
 	}
 	switch c.What {
 	case "directory":
-		return c, requireEmpty(ctx, ws, path)
+		return c, s.requireEmpty(ctx, path)
 	case "file":
 		var now *edited
-		if now, err = currentText(ctx, ws, nil, path, c.Ref, defaultMaxFileSize); now != nil {
+		if now, err = s.currentText(ctx, nil, path, c.Ref); now != nil {
 			c.Old, c.edited = &now.disk, *now
 		}
 		if errors.As(err, new(*workspace.NotTextError)) ||
@@ -176,8 +180,8 @@ func planDelete(ctx context.Context, ws *workspace.Workspace, path string) (Chan
 }
 
 // requireEmpty returns an error unless the directory at path is empty.
-func requireEmpty(ctx context.Context, ws *workspace.Workspace, path string) error {
-	dir, err := ws.OpenDir(path)
+func (s *Set) requireEmpty(ctx context.Context, path string) error {
+	dir, err := s.ws.OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -190,14 +194,14 @@ func requireEmpty(ctx context.Context, ws *workspace.Workspace, path string) err
 }
 
 // planMove plans to give a file, link or directory a new path.
-func planMove(ws *workspace.Workspace, from, to string) (Change, error) {
-	info, target, err := ws.RenameTarget(from, to)
+func (s *Set) planMove(from, to string) (Change, error) {
+	info, target, err := s.ws.RenameTarget(from, to)
 	if err != nil {
 		return Change{}, err
 	}
 	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target,
 		What: typeName(info.Mode())}
-	if alike := lookAlike(ws, to, looksExactly); alike != c.Ref.Path() {
+	if alike := lookAlike(s.ws, to, looksExactly); alike != c.Ref.Path() {
 		c.Alike = alike
 	}
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
@@ -222,9 +226,10 @@ func showable(path string, ref workspace.Ref) error {
 
 // currentText returns the text of the file at path, which must be at ref, on the disk and in the
 // editor, or nil without a file.
-func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, path string,
-	ref workspace.Ref, maxSize int64) (*edited, error) {
-	file, err := ws.Open(path)
+func (s *Set) currentText(
+	ctx context.Context, editor Editor, path string, ref workspace.Ref,
+) (*edited, error) {
+	file, err := s.ws.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -235,13 +240,13 @@ func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, pa
 	if file.Ref() != ref {
 		return nil, &workspace.MovedError{Path: path, Was: ref, Now: file.Ref()}
 	}
-	content, err := readAll(ctx, file, maxSize, nil)
+	content, err := readAll(ctx, file, s.limits.fileSize, nil)
 	if errors.Is(err, errLarge) {
-		size := maxSize + 1
+		size := s.limits.fileSize + 1
 		if info, err := file.Stat(); err == nil {
 			size = info.Size()
 		}
-		return nil, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
+		return nil, &workspace.TooLargeError{Path: path, Size: size, Limit: s.limits.fileSize}
 	}
 	text, stored, ok := decode(content)
 	if errors.Is(err, errBinary) || err == nil && !ok {
@@ -250,7 +255,7 @@ func currentText(ctx context.Context, ws *workspace.Workspace, editor Editor, pa
 	if err != nil {
 		return nil, err
 	}
-	e := openIn(ctx, editor, file, string(text), maxSize)
+	e := s.openIn(ctx, editor, file, string(text))
 	e.stored = stored
 	return &e, nil
 }
@@ -329,48 +334,48 @@ func (c Change) Diff() string {
 	return unified(from, to, old, c.New)
 }
 
-// apply makes the change and returns it as it was made, unless something has changed since it was
+// change makes a change and returns it as it was made, unless something has changed since it was
 // planned. The error is then a *[workspace.MovedError] for a path that leads elsewhere, a
 // *[workspace.ChangedError] for a file with another text, or [fs.ErrExist] for a file or directory
 // that was created in the meantime, and nothing is changed. Files are replaced as a whole.
 //
 // If a planned write still replaces the same lines by the same lines in the text that the file has
 // now, it is made there.
-func (c Change) apply(ctx context.Context, ws *workspace.Workspace) (Change, error) {
-	made, err := c.makeParents(ws)
+func (s *Set) change(ctx context.Context, c Change) (Change, error) {
+	made, err := s.makeParents(c)
 	if err == nil {
-		c, err = c.changeEntry(ctx, ws)
+		c, err = s.changeEntry(ctx, c)
 	}
 	if err != nil {
-		removeMade(ws, made)
+		s.removeMade(made)
 	}
 	return c, err
 }
 
 // removeMade removes directories that makeParents made, unless they are no longer empty.
-func removeMade(ws *workspace.Workspace, made []workspace.Info) {
+func (s *Set) removeMade(made []workspace.Info) {
 	for _, dir := range slices.Backward(made) {
 		at := dir.Ref()
-		_ = ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
+		_ = s.ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
 	}
 }
 
-// makeParents creates the missing directories above the path, and returns those that it created. It
+// makeParents creates the missing directories of a change, and returns those that it created. It
 // accepts a directory that somebody else has created in the meantime.
-func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err error) {
+func (s *Set) makeParents(c Change) (made []workspace.Info, err error) {
 	if len(c.Parents) == 0 {
 		return nil, nil
 	}
-	switch now, _, err := target(ws, c.Kind, c.Asked); {
+	switch now, _, err := s.target(c.Kind, c.Asked); {
 	case err != nil:
 		return nil, err
 	case now != c.Ref:
 		return nil, &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now}
 	}
 	for _, dir := range c.Parents {
-		err := ws.Mkdir(dir.Path(), dir)
+		err := s.ws.Mkdir(dir.Path(), dir)
 		if errors.Is(err, fs.ErrExist) {
-			info, statErr := ws.Stat(dir.Path())
+			info, statErr := s.ws.Stat(dir.Path())
 			if statErr == nil && info.IsDir() && info.Ref() == dir {
 				continue
 			}
@@ -378,7 +383,7 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err
 		if err != nil {
 			return made, err
 		}
-		info, err := ws.Lstat(dir.Path())
+		info, err := s.ws.Lstat(dir.Path())
 		if err != nil {
 			return made, err
 		}
@@ -387,24 +392,24 @@ func (c Change) makeParents(ws *workspace.Workspace) (made []workspace.Info, err
 	return made, nil
 }
 
-// changeEntry makes the change in directories that exist.
-func (c Change) changeEntry(ctx context.Context, ws *workspace.Workspace) (Change, error) {
+// changeEntry makes a change in directories that exist.
+func (s *Set) changeEntry(ctx context.Context, c Change) (Change, error) {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
-		err = ws.Mkdir(c.Asked, c.Ref)
+		err = s.ws.Mkdir(c.Asked, c.Ref)
 	case Delete:
 		o := workspace.RemoveOptions{At: c.Ref, Same: c.shown}
 		if c.Old != nil {
 			o.IfUnchanged, err = c.oldVersion()
 		}
 		if err == nil {
-			err = ws.Remove(c.Asked, o)
+			err = s.ws.Remove(c.Asked, o)
 		}
 	case Move:
-		err = ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
+		err = s.ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
 	default:
-		return c.write(ctx, ws)
+		return s.writeText(ctx, c)
 	}
 	return c, err
 }
@@ -412,15 +417,15 @@ func (c Change) changeEntry(ctx context.Context, ws *workspace.Workspace) (Chang
 // maxRenewals is how often a write is planned again because some program keeps changing the file.
 const maxRenewals = 16
 
-// write writes the file while no other [Change] can.
-func (c Change) write(ctx context.Context, ws *workspace.Workspace) (Change, error) {
-	lock, err := ws.LockFile(ctx, c.Asked)
+// writeText writes a file while no other [Change] can.
+func (s *Set) writeText(ctx context.Context, c Change) (Change, error) {
+	lock, err := s.ws.LockFile(ctx, c.Asked)
 	if err != nil {
 		return c, err
 	}
 	defer lock.Unlock()
 	for range maxRenewals {
-		err = c.tryToWrite(ctx, ws, lock)
+		err = s.tryToWrite(ctx, c, lock)
 		if _, changed := errors.AsType[*workspace.ChangedError](err); !changed {
 			break
 		}
@@ -433,10 +438,9 @@ func (c Change) write(ctx context.Context, ws *workspace.Workspace) (Change, err
 	return c, err
 }
 
-// tryToWrite writes the file if it is as it was when the write was planned.
-func (c Change) tryToWrite(ctx context.Context, ws *workspace.Workspace,
-	lock *workspace.FileLock) error {
-	if done, err := c.edited.write(ctx, ws, c); done || err != nil {
+// tryToWrite writes a file if it is as it was when the write was planned.
+func (s *Set) tryToWrite(ctx context.Context, c Change, lock *workspace.FileLock) error {
+	if done, err := s.writeInEditor(ctx, c); done || err != nil {
 		return err
 	}
 	o := workspace.WriteOptions{At: c.Ref, Create: workspace.CreateOnly, Lock: lock,
@@ -450,7 +454,7 @@ func (c Change) tryToWrite(ctx context.Context, ws *workspace.Workspace,
 	}
 	stored, err := c.edited.stored.encode(c.New)
 	if err == nil {
-		_, err = ws.WriteFile(ctx, c.Asked, stored, o)
+		_, err = s.ws.WriteFile(ctx, c.Asked, stored, o)
 	}
 	return err
 }

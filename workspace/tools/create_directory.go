@@ -9,7 +9,7 @@ import (
 )
 
 func (s *Set) createDirectory(ctx context.Context, in pathInput) (Result, error) {
-	c, err := planDirectory(s.ws, in.Path)
+	c, err := s.planDirectory(in.Path)
 	return s.applyPlanned(ctx, c, err)
 }
 

@@ -3,6 +3,6 @@ package tools
 import "context"
 
 func (s *Set) deleteFile(ctx context.Context, in pathInput) (Result, error) {
-	c, err := planDelete(ctx, s.ws, in.Path)
+	c, err := s.planDelete(ctx, in.Path)
 	return s.applyPlanned(ctx, c, err)
 }

@@ -53,7 +53,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
 		return Result{}, err
 	}
 	var adapted adaptation
-	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	c, err := s.plan(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old == nil {
 			return "", &fs.PathError{Op: "open", Path: in.Path, Err: syscall.ENOENT}
 		}

@@ -56,16 +56,16 @@ func (e edited) text() string {
 }
 
 // openIn returns what the editor has of an open file with this text on the disk. It ignores an
-// editor's content that is not text, or has more than max bytes.
-func openIn(
-	ctx context.Context, editor Editor, file *workspace.File, disk string, max int64,
+// editor's content that is not text, or is too large.
+func (s *Set) openIn(
+	ctx context.Context, editor Editor, file *workspace.File, disk string,
 ) edited {
 	e := edited{disk: disk}
 	if editor == nil || len(disk) > maxOpen {
 		return e
 	}
 	shown, err := editor.ReadTextFile(ctx, file.Ref())
-	if err == nil && int64(len(shown)) <= max && isText([]byte(shown)) {
+	if err == nil && int64(len(shown)) <= s.limits.fileSize && isText([]byte(shown)) {
 		e.editor, e.shown = editor, shown
 	}
 	return e
@@ -80,19 +80,18 @@ func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, o
 	if err != nil || !isText(disk) {
 		return "", false
 	}
-	e := openIn(ctx, s.editor, file, string(disk), s.limits.fileSize)
+	e := s.openIn(ctx, s.editor, file, string(disk))
 	return e.shown, e.isUnsaved()
 }
 
-// write lets the editor write the change, unless something has changed since it was planned. It
-// returns false if the file must be written on the disk instead.
-func (e edited) write(
-	ctx context.Context, ws *workspace.Workspace, c Change,
-) (done bool, err error) {
+// writeInEditor lets the editor write a change, unless something has changed since it was planned.
+// It returns false if the file must be written on the disk instead.
+func (s *Set) writeInEditor(ctx context.Context, c Change) (done bool, err error) {
+	e := c.edited
 	if e.editor == nil {
 		return false, nil
 	}
-	now, err := currentText(ctx, ws, e.editor, c.Asked, c.Ref, defaultMaxFileSize)
+	now, err := s.currentText(ctx, e.editor, c.Asked, c.Ref)
 	switch {
 	case err != nil:
 		return false, err
@@ -103,7 +102,7 @@ func (e edited) write(
 	case now.editor == nil:
 		return false, nil
 	}
-	if info, err := ws.Stat(c.Asked); err != nil || info.Mode().Perm()&0o200 == 0 {
+	if info, err := s.ws.Stat(c.Asked); err != nil || info.Mode().Perm()&0o200 == 0 {
 		refused := &fs.PathError{Op: "write", Path: c.Asked, Err: fs.ErrPermission}
 		return false, cmp.Or(err, error(refused))
 	}
@@ -142,7 +141,7 @@ func (e edited) adapt(s string) string {
 // afterwards describes how the text of a file differs from the one that the editor was given to
 // write, and returns its version.
 func (s *Set) afterwards(ctx context.Context, c Change) (version, note string) {
-	now, err := currentText(ctx, s.ws, s.editor, c.Asked, c.Ref, s.limits.fileSize)
+	now, err := s.currentText(ctx, s.editor, c.Asked, c.Ref)
 	switch {
 	case err != nil || now == nil:
 		return "", "the file cannot be read any more"

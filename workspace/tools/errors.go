@@ -201,14 +201,6 @@ func labelled(ws *workspace.Workspace, path string) string {
 	return ""
 }
 
-// notElsewhere returns an error for a new path that seems to be meant for another root.
-func notElsewhere(ws *workspace.Workspace, op, path string) error {
-	if labelled(ws, path) == "" {
-		return nil
-	}
-	return &fs.PathError{Op: op, Path: path, Err: fs.ErrNotExist}
-}
-
 // Elsewhere returns what a relative path that does not exist may mean: a file or directory that has
 // this path in another root, also if the path begins with the label of that root. It returns "" if
 // no root has one.

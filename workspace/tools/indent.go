@@ -37,8 +37,9 @@ func (a adaptation) notes() (notes []string) {
 // applyLoosely is [replacement.apply], but if the text to replace does not occur exactly, it also
 // finds whole lines that differ from it only in their indentation or in white space at their ends,
 // and gives the new text the indentation of those lines.
-func (r replacement) applyLoosely(ctx context.Context, path, content string,
-	maxSize int64) (edited string, how adaptation, err error) {
+func (r replacement) applyLoosely(
+	ctx context.Context, path, content string, maxSize int64,
+) (edited string, how adaptation, err error) {
 	edited, err = r.apply(path, content, maxSize)
 	if failed, ok := errors.AsType[*matchError](err); !ok || failed.Count > 0 {
 		return edited, how, err
@@ -78,8 +79,9 @@ func (r replacement) withoutLastBlank() (shorter replacement, ok bool) {
 func isBlankLine(line string) bool { return strings.TrimSpace(line) == "" }
 
 // applyLines replaces whole lines that are loosely like the old text.
-func (r replacement) applyLines(ctx context.Context, path, content string,
-	maxSize int64) (edited string, how adaptation, err error) {
+func (r replacement) applyLines(
+	ctx context.Context, path, content string, maxSize int64,
+) (edited string, how adaptation, err error) {
 	none := &matchError{Path: path}
 	old, replacement := splitLines(r.Old), splitLines(r.New)
 	if count := strings.Count(content, "\n"); len(old) == 0 || count > maxLines ||

@@ -8,6 +8,6 @@ type moveFileInput struct {
 }
 
 func (s *Set) moveFile(ctx context.Context, in moveFileInput) (Result, error) {
-	c, err := planMove(s.ws, in.Path, in.To)
+	c, err := s.planMove(in.Path, in.To)
 	return s.applyPlanned(ctx, c, err)
 }

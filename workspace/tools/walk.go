@@ -208,8 +208,9 @@ func (w *walk) excludes(in *workspace.Folder, e workspace.Entry) bool {
 }
 
 // file visits a file of a folder.
-func (w *walk) file(ctx context.Context, f *folder, name string,
-	open func() (*workspace.File, error)) {
+func (w *walk) file(
+	ctx context.Context, f *folder, name string, open func() (*workspace.File, error),
+) {
 	r := found{in: f, name: name}
 	f.files++
 	if w.only != nil && !w.only.match(f.Below, name) {
@@ -313,8 +314,9 @@ var (
 // readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is
 // errLarge, errBinary, the context's, or a read error. The caller must check that the text is
 // UTF-8.
-func readAll(ctx context.Context, file *workspace.File, limit int64,
-	buffer []byte) ([]byte, error) {
+func readAll(
+	ctx context.Context, file *workspace.File, limit int64, buffer []byte,
+) ([]byte, error) {
 	buffer = slices.Grow(buffer[:0], firstRead)[:firstRead]
 	for n := 0; ; {
 		if ctx.Err() != nil {

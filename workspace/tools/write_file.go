@@ -26,7 +26,7 @@ const (
 )
 
 func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
-	c, err := s.planText(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
+	c, err := s.plan(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old != nil && in.IfExists == "fail" {
 			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
 		}
@@ -36,18 +36,6 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
 		return Result{}, err
 	}
 	return s.rewrite(ctx, c, new(adaptation), writeDiffLines)
-}
-
-// planText plans to write a file, which must have the given version unless that is "".
-func (s *Set) planText(
-	ctx context.Context, path, version string, newText func(old *string) (string, error),
-) (Change, error) {
-	return plan(ctx, s.ws, s.editor, path, s.limits.fileSize, func(old *string) (string, error) {
-		if version != "" && (old == nil || strings.TrimSpace(version) != versionOf(*old)) {
-			return "", &workspace.ChangedError{Path: path}
-		}
-		return newText(old)
-	})
 }
 
 // rewrite asks for permission to write a file, and writes it. The result says how an edit was
@@ -85,7 +73,7 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 		if err := s.permit(ctx, c); err != nil {
 			return c, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
 		}
-		made, err := c.apply(ctx, s.ws)
+		made, err := s.change(ctx, c)
 		if err == nil && s.made != nil {
 			s.made(made)
 		}
@@ -120,7 +108,7 @@ func (s *Set) applyPlanned(ctx context.Context, c Change, err error) (Result, er
 	return Result{Text: said}, nil
 }
 
-// after returns the change to try after apply has failed with an error, if there is one. A change
+// after returns the change to try after one has failed with an error, if there is one. A change
 // of a part of a file is planned again.
 func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 	if loss, ok := errors.AsType[*workspace.LossError](err); ok { // more than was predicted
