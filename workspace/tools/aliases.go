@@ -47,55 +47,42 @@ func (t Tool) Canonical(arguments json.RawMessage) json.RawMessage {
 	if t.schema == nil {
 		return arguments
 	}
-	renamed, _ := rename(t.schema.Schema, arguments)
-	return renamed
+	return rename(t.schema.Schema, arguments)
 }
 
-// rename returns a JSON object, or a list of objects, with the names of a schema, and whether that
-// differs. It returns anything else unchanged, and an object that has an argument under both names.
-func rename(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, changed bool) {
+// rename returns a JSON object, or a list of objects, with the names of a schema. It returns
+// anything else unchanged, and an object that has an argument under both names.
+func rename(s *jsonschema.Schema, raw json.RawMessage) json.RawMessage {
 	if s.Items != nil && s.Items.Properties != nil {
-		return renameItems(s.Items, raw)
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) != nil {
+			return raw
+		}
+		for i := range items {
+			items[i] = rename(s.Items, items[i])
+		}
+		return strictjson.Encode(items)
 	}
 	o, err := strictjson.ParseObject(raw)
 	if err != nil || s.Properties == nil {
-		return raw, false
+		return raw
 	}
-	const more = 64 // for longer names
-	renamed := make([]byte, 0, len(raw)+more)
+	renamed := []byte{'{'}
 	for name, value := range o.All() {
 		if known := knownAs(s, name); known != "" {
 			if _, both := o.Get(known); both {
-				return raw, false
+				return raw
 			}
-			name, changed = known, true
+			name = known
 		}
 		if property := s.Properties[name]; property != nil && property.Items != nil {
-			inner, differs := rename(property, value)
-			changed, value = changed || differs, inner
+			value = rename(property, value)
 		}
-		renamed = append(append(renamed, ','), strictjson.Encode(name)...)
-		renamed = append(append(renamed, ':'), value...)
+		if len(renamed) > 1 {
+			renamed = append(renamed, ',')
+		}
+		renamed = append(append(renamed, strictjson.Encode(name)...), ':')
+		renamed = append(renamed, value...)
 	}
-	if !changed {
-		return raw, false
-	}
-	renamed[0] = '{' // in place of the first comma
-	return append(renamed, '}'), true
-}
-
-// renameItems renames the arguments of each object in a list.
-func renameItems(s *jsonschema.Schema, raw json.RawMessage) (_ json.RawMessage, changed bool) {
-	var items []json.RawMessage
-	if json.Unmarshal(raw, &items) != nil {
-		return raw, false
-	}
-	for i := range items {
-		inner, differs := rename(s, items[i])
-		items[i], changed = inner, changed || differs
-	}
-	if !changed {
-		return raw, false
-	}
-	return strictjson.Encode(items), true
+	return append(renamed, '}')
 }

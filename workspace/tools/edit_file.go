@@ -13,19 +13,13 @@ import (
 )
 
 type editFileInput struct {
-	Path       string     `json:"path"`
-	OldText    string     `json:"old_text,omitempty" jsonschema:"OLD" min:"1"`
-	NewText    *string    `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
-	ReplaceAll bool       `json:"replace_all,omitempty" jsonschema:"every occurrence"`
-	Edits      []editText `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"`
-	DryRun     bool       `json:"dry_run,omitempty" jsonschema:"only show the difference"`
-	IfVersion  string     `json:"if_version,omitempty" jsonschema:"as for write_file"`
-}
-
-type editText struct {
-	OldText    string `json:"old_text" min:"1"`
-	NewText    string `json:"new_text"`
-	ReplaceAll bool   `json:"replace_all,omitempty"`
+	Path       string        `json:"path"`
+	OldText    string        `json:"old_text,omitempty" jsonschema:"OLD" min:"1"`
+	NewText    *string       `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
+	ReplaceAll bool          `json:"replace_all,omitempty" jsonschema:"every occurrence"`
+	Edits      []replacement `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"`
+	DryRun     bool          `json:"dry_run,omitempty" jsonschema:"only show the difference"`
+	IfVersion  string        `json:"if_version,omitempty" jsonschema:"as for write_file"`
 }
 
 // replacements returns the replacements to make.
@@ -35,11 +29,7 @@ func (in editFileInput) replacements() ([]replacement, error) {
 	case single && len(in.Edits) > 0:
 		return nil, errors.New("give old_text and new_text, or edits, but not both")
 	case len(in.Edits) > 0:
-		var all []replacement
-		for _, e := range in.Edits {
-			all = append(all, replacement{Old: e.OldText, New: e.NewText, All: e.ReplaceAll})
-		}
-		return all, nil
+		return in.Edits, nil
 	case in.OldText == "" || in.NewText == nil:
 		return nil, errors.New("give old_text and new_text, or edits")
 	default:
@@ -60,7 +50,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
 		limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 		defer cancel()
 		edited := *old
-		adapted = adaptation{}
+		adapted = 0
 		for i, r := range replacements {
 			if limited.Err() != nil {
 				return "", context.Cause(limited)
@@ -73,7 +63,7 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
 			if err != nil {
 				return "", err
 			}
-			edited, adapted = after, adapted.and(how)
+			edited, adapted = after, adapted|how
 		}
 		return edited, workspace.CheckText(in.Path, []byte(edited))
 	})
@@ -92,9 +82,10 @@ func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
 // one that has both, a "\n" in the old text stands for either, and the lines of the new text end
 // like those of the old one.
 type replacement struct {
-	Old, New string
+	Old string `json:"old_text" min:"1"`
+	New string `json:"new_text"`
 	// All replaces every occurrence of Old. Otherwise Old must occur exactly once.
-	All bool
+	All bool `json:"replace_all,omitempty"`
 }
 
 // matchError is returned if the text to replace does not occur in the file as often as it must.

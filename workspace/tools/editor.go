@@ -57,9 +57,7 @@ func (e edited) text() string {
 
 // openIn returns what the editor has of an open file with this text on the disk. It ignores an
 // editor's content that is not text, or is too large.
-func (s *Set) openIn(
-	ctx context.Context, editor Editor, file *workspace.File, disk string,
-) edited {
+func (s *Set) openIn(ctx context.Context, editor Editor, file *workspace.File, disk string) edited {
 	e := edited{disk: disk}
 	if editor == nil || len(disk) > maxOpen {
 		return e

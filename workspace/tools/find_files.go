@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -72,7 +71,8 @@ func (s *Set) walk(
 	ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation,
 ) (_ walked, err error) {
-	w := walk{ws: s.walked, path: path, leaveIgnored: filter.Ignored != "include", query: q}
+	w := walk{ws: s.walked, path: path, leaveIgnored: filter.Ignored != "include", query: q,
+		each: each}
 	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore
 		excluded, err := newGlob(strings.TrimSuffix(given, "/"))
@@ -88,14 +88,6 @@ func (s *Set) walk(
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	w.each = func(f found) bool {
-		if !utf8.ValidString(f.ref().Path()) {
-			w.LeftOut.unnameable++
-			return true
-		}
-		w.Cut = each(f)
-		return w.Cut == nil
-	}
 	err = w.run(limited)
 	if err != nil && !errors.Is(context.Cause(limited), errTimeLimit) {
 		return w.walked, err

@@ -12,22 +12,20 @@ import (
 )
 
 // adaptation says how the text to replace differed from the file.
-type adaptation struct {
-	indentation bool
-	trailing    bool // white space at the ends of lines, or empty lines at its end
-}
+type adaptation int
 
-func (a adaptation) and(b adaptation) adaptation {
-	return adaptation{a.indentation || b.indentation, a.trailing || b.trailing}
-}
+const (
+	indentation adaptation = 1 << iota
+	trailing               // white space at the ends of lines, or empty lines at its end
+)
 
 // notes tell a model about the adaptation.
 func (a adaptation) notes() (notes []string) {
-	if a.indentation {
+	if a&indentation != 0 {
 		notes = append(notes, "old_text differs from the file in its indentation; new_text is "+
 			"indented like the file")
 	}
-	if a.trailing {
+	if a&trailing != 0 {
 		notes = append(notes, "old_text differs from the file in white space at the end of a line "+
 			"or of the text; this was ignored")
 	}
@@ -51,7 +49,7 @@ func (r replacement) applyLoosely(
 	}
 	if shorter, ok := r.withoutLastBlank(); ok {
 		edited, how, err = shorter.applyLines(ctx, path, content, maxSize)
-		how.trailing = true
+		how |= trailing
 	}
 	return edited, how, err
 }
@@ -115,7 +113,7 @@ func (r replacement) applyLines(
 		if size := int64(b.Len() + len(text)); size > maxSize {
 			return "", how, &workspace.TooLargeError{Path: path, Size: size, Limit: maxSize}
 		}
-		how = how.and(indents.how)
+		how |= indents.how
 		switch _, end := cutEnding(window[len(window)-1]); {
 		case !strings.HasSuffix(r.Old, "\n"):
 			text += end
@@ -127,7 +125,7 @@ func (r replacement) applyLines(
 		at = rest - 1
 	}
 	if len(found) == 0 || len(found) > 1 && !r.All {
-		return "", adaptation{}, &matchError{Path: path, Count: len(found), Lines: found}
+		return "", 0, &matchError{Path: path, Count: len(found), Lines: found}
 	}
 	for _, line := range lines[rest:] {
 		b.WriteString(line)
@@ -171,11 +169,15 @@ func compareLines(old, lines []string) (m indentMap, ok bool) {
 			continue
 		}
 		told = true
-		m.how.trailing = m.how.trailing || was != is || isEnd == "" && wasEnd != ""
+		if was != is || isEnd == "" && wasEnd != "" {
+			m.how |= trailing
+		}
 		m.same = m.same && from == to
 		m.mixed = m.mixed || !m.add(from, to)
 	}
-	m.how.indentation = !m.same
+	if !m.same {
+		m.how |= indentation
+	}
 	return m, told && (m.same || !m.mixed)
 }
 

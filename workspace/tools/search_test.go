@@ -163,11 +163,11 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 	kept := map[string]int{}
 	w := walkOf(openRoots(t, app))
 	w.query = &query{p, 20, limits{bytes: 5000}.withDefaults()}
-	w.each = func(f found) bool {
+	w.each = func(f found) *truncation {
 		for _, line := range f.lines {
 			kept[f.ref().Rel()] += len(line.text)
 		}
-		return true
+		return nil
 	}
 	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, 3, kept["b.txt"])

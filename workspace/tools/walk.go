@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -36,8 +37,8 @@ type walk struct {
 	exclude []*glob
 	// query, if not nil, leaves out files without matches.
 	query *query
-	// each is called with every file, one at a time, until it returns false.
-	each func(found) bool
+	// each is called with every file, one at a time, until it returns a limit.
+	each func(found) *truncation
 
 	roots map[string]bool // the real paths of all roots, if they are walked
 
@@ -283,9 +284,12 @@ func (w *walk) deliver(ctx context.Context, f *folder) error {
 // deliverFile delivers a file, or counts why it was left out.
 func (w *walk) deliverFile(f found) error {
 	switch {
-	case f.err == nil && !w.each(f):
-		return errStop
+	case f.err == nil && !utf8.ValidString(f.ref().Path()):
+		w.LeftOut.unnameable++
 	case f.err == nil:
+		if w.Cut = w.each(f); w.Cut != nil {
+			return errStop
+		}
 	case errors.Is(f.err, errBinary):
 		w.LeftOut.binary++
 	case errors.Is(f.err, errLarge):

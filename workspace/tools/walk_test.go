@@ -23,9 +23,9 @@ func walkOf(ws *workspace.Workspace) walk { return walk{ws: ws} }
 // rels returns the files that a walk visits, each as "root index:path".
 func rels(tb testing.TB, w walk) (all []string, after walk) {
 	tb.Helper()
-	w.each = func(f found) bool {
+	w.each = func(f found) *truncation {
 		all = append(all, fmt.Sprint(f.ref().Root().Index, ":", f.ref().Rel()))
-		return true
+		return nil
 	}
 	require.NoError(tb, w.run(tb.Context()))
 	return all, w
@@ -108,9 +108,9 @@ func TestWalkOverlappingRoots(t *testing.T) {
 	t.Run("the owner is the deepest root", func(t *testing.T) {
 		var owners []string
 		w := walkOf(openRoots(t, src, lib))
-		w.path, w.each = src, func(f found) bool {
+		w.path, w.each = src, func(f found) *truncation {
 			owners = append(owners, f.ref().Root().Dir.String())
-			return true
+			return nil
 		}
 		require.NoError(t, w.run(t.Context()))
 		require.Equal(t, []string{src, src, src, lib}, owners)
@@ -119,7 +119,12 @@ func TestWalkOverlappingRoots(t *testing.T) {
 
 func TestWalkLimits(t *testing.T) {
 	w := walkOf(openRoots(t, plant(t, fileTree{"a": ""}), plant(t, fileTree{"b": ""})))
-	w.each = func(f found) bool { return f.ref().Root().Index == 0 }
+	w.each = func(f found) *truncation {
+		if f.ref().Root().Index == 0 {
+			return nil
+		}
+		return new(truncation)
+	}
 	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, []bool{true, false}, w.finished)
 	deep := strings.Repeat("d/", maxDepth)
@@ -137,13 +142,13 @@ func TestWalkStops(t *testing.T) {
 	ws := openRoots(t, plant(t, files))
 	w := walkOf(ws)
 	n := 0
-	w.each = func(found) bool { n++; return false }
+	w.each = func(found) *truncation { n++; return new(truncation) }
 	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, 1, n)
 
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	w.each = func(found) bool { cancel(broken); return true }
+	w.each = func(found) *truncation { cancel(broken); return nil }
 	require.ErrorIs(t, w.run(ctx), broken)
 
 	w.query = &query{pattern: &pattern{}, limits: limits{}.withDefaults()} // a defect
@@ -162,9 +167,9 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 	var names []string
 	w := walkOf(openRoots(t, cwd))
 	w.query = &query{pattern: p, limits: limits{fileSize: 50}.withDefaults()}
-	w.each = func(f found) bool {
+	w.each = func(f found) *truncation {
 		names = append(names, f.ref().Rel())
-		return true
+		return nil
 	}
 	require.NoError(t, w.run(t.Context()))
 	require.Equal(t, []string{"fits", "latin"}, names)
@@ -212,12 +217,12 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 		var got []string
 		w := walkOf(ws)
 		w.query = &query{p, around, limits{}.withDefaults()}
-		w.each = func(f found) bool {
+		w.each = func(f found) *truncation {
 			for _, line := range f.lines {
 				got = append(got, fmt.Sprintf("%s:%d:%t:%q", f.ref().Path(), line.number, line.match,
 					line.text))
 			}
-			return true
+			return nil
 		}
 		require.NoError(t, w.run(t.Context()))
 		require.Equal(t, naive(t, tops, p, around), got)

@@ -40,9 +40,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
 
 // rewrite asks for permission to write a file, and writes it. The result says how an edit was
 // adapted to the file, and shows at most that many lines of the difference.
-func (s *Set) rewrite(
-	ctx context.Context, c Change, how *adaptation, lines int,
-) (Result, error) {
+func (s *Set) rewrite(ctx context.Context, c Change, how *adaptation, lines int) (Result, error) {
 	if c.Unchanged() {
 		return s.written(c, "already had this content", versionOf(c.New), how.notes(), lines), nil
 	}
