@@ -93,8 +93,6 @@ func bound(s *jsonschema.Schema, given string, number **float64, text, list **in
 	}
 }
 
-func (s *schema) encode() json.RawMessage { return strictjson.Encode(s.Schema) }
-
 // decode decodes the arguments of a tool into a struct. Because models are imprecise, it accepts
 // null for an optional argument, a number in a string, and arguments that do not exist. note names
 // the latter, or is "". The error is an *argumentError that lists everything that is wrong, so that

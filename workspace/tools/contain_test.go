@@ -14,43 +14,40 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// pathCalls returns a call of each tool with a path.
-var pathCalls = map[string]func(path string) (tool string, a args){
-	"list_directory": func(path string) (string, args) {
-		return "list_directory", args{"path": path}
-	}, "file_info": func(path string) (string, args) { return "file_info", args{"path": path} },
-	"read_file": func(path string) (string, args) { return "read_file", args{"path": path} },
-	"directory_tree": func(path string) (string, args) {
-		return "directory_tree", args{"path": path, "ignored": "include"}
-	}, "read_file tail": func(path string) (string, args) {
-		return "read_file", args{"path": path, "tail": 5}
-	}, "read_files": func(path string) (string, args) {
-		return "read_files", args{"paths": []string{path}}
-	}, "read_media": func(path string) (string, args) { return "read_media", args{"path": path} },
-	"find_files": func(path string) (string, args) {
-		return "find_files", args{"path": path, "ignored": "include"}
-	}, "search": func(path string) (string, args) {
-		return "search", args{"path": path, "pattern": "."}
-	}, "write_file": func(path string) (string, args) {
-		return "write_file", args{"path": path, "content": "intruder\n"}
-	},
-	"edit_file": func(path string) (string, args) {
-		return "edit_file", args{"path": path, "old_text": "secret", "new_text": "intruder"}
-	},
-	"edit_file dry run": func(path string) (string, args) {
-		return "edit_file", args{"path": path, "edits": []args{{"old_text": "secret",
-			"new_text": "intruder"}}, "dry_run": true}
-	},
+// pathCalls has a call of each tool with a path, after the name of the tool.
+var pathCalls = map[string]args{
+	"list_directory":    {"path": "PATH"},
+	"file_info":         {"path": "PATH"},
+	"read_file":         {"path": "PATH"},
+	"directory_tree":    {"path": "PATH", "ignored": "include"},
+	"read_file tail":    {"path": "PATH", "tail": 5},
+	"read_files":        {"paths": "PATH"},
+	"read_media":        {"path": "PATH"},
+	"find_files":        {"path": "PATH", "ignored": "include"},
+	"search":            {"path": "PATH", "pattern": "."},
+	"write_file":        {"path": "PATH", "content": "intruder\n"},
+	"edit_file":         {"path": "PATH", "old_text": "secret", "new_text": "intruder"},
+	"edit_file dry run": {"path": "PATH", "old_text": "secret", "new_text": "", "dry_run": true},
 	// These act on a name itself, so they are given one below the path.
-	"create_directory": func(path string) (string, args) {
-		return "create_directory", args{"path": path + "/new"}
-	}, "delete_file": func(path string) (string, args) {
-		return "delete_file", args{"path": path + "/secret"}
-	}, "move_file": func(path string) (string, args) {
-		return "move_file", args{"path": path + "/secret", "to": "moved"}
-	}, "move_file to": func(path string) (string, args) {
-		return "move_file", args{"path": "in", "to": path + "/new"}
-	},
+	"create_directory": {"path": "PATH/new"},
+	"delete_file":      {"path": "PATH/secret"},
+	"move_file":        {"path": "PATH/secret", "to": "moved"},
+	"move_file to":     {"path": "in", "to": "PATH/new"},
+}
+
+// callAt returns one of the pathCalls with a path.
+func callAt(label, path string) (tool string, a args) {
+	a = args{}
+	for name, value := range pathCalls[label] {
+		if s, ok := value.(string); ok {
+			value = strings.Replace(s, "PATH", path, 1)
+		}
+		if a[name] = value; name == "paths" {
+			a[name] = []any{value}
+		}
+	}
+	tool, _, _ = strings.Cut(label, " ")
+	return tool, a
 }
 
 // twoRoots serves the roots top/app and top/lib. Outside are top/out and siblings whose names begin
@@ -71,8 +68,8 @@ func requireRefused(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	before := planted(t, top)
 	for _, path := range paths {
-		for label, call := range pathCalls {
-			result, err := h.try(call(path))
+		for label := range pathCalls {
+			result, err := h.try(callAt(label, path))
 			require.Error(t, err, "%s %q gives %s", label, path, result.Text)
 			require.NotContains(t, err.Error(), "secret\n")
 		}
@@ -85,8 +82,8 @@ func requireOutside(t *testing.T, h *host, top string, paths ...string) {
 	t.Helper()
 	requireRefused(t, h, top, paths...)
 	for _, path := range paths {
-		for label, call := range pathCalls {
-			_, err := h.try(call(path))
+		for label := range pathCalls {
+			_, err := h.try(callAt(label, path))
 			var outside *workspace.OutsideError
 			require.ErrorAs(t, err, &outside, "%s %q", label, path)
 			require.ErrorContains(t, err, ". list_roots shows all folders")
@@ -182,8 +179,8 @@ func TestNoArgumentWidensTheScope(t *testing.T) {
 	top, h := twoRoots(t)
 	before := h.set.ws.Roots()
 	for _, name := range []string{"roots", "root", "cwd", "additionalDirectories", "_meta"} {
-		for label, call := range pathCalls {
-			tool, a := call(filepath.Join(top, "out"))
+		for label := range pathCalls {
+			tool, a := callAt(label, filepath.Join(top, "out"))
 			a[name] = top
 			_, err := h.set.Call(t.Context(), tool, encode(a))
 			var outside *workspace.OutsideError
@@ -210,8 +207,8 @@ func TestDeniedDirectories(t *testing.T) {
 	o := workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{deny}}}
 	h := serve(t, roottest.OpenWith(t, o, filepath.Join(top, "app")), Options{})
 	requireRefused(t, h, top, "private", "private/secret")
-	for label, call := range pathCalls {
-		_, err := h.try(call("private/secret"))
+	for label := range pathCalls {
+		_, err := h.try(callAt(label, "private/secret"))
 		var denied *workspace.DeniedError
 		require.True(t, errors.As(err, &denied), "%s %v", label, err)
 	}

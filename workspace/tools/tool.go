@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -161,7 +162,7 @@ func bind[Host, In any](
 	run func(Host, context.Context, In, json.RawMessage) (Result, error), ignoreUnknown bool,
 ) func(Host) Tool {
 	input := newSchema[In]()
-	t.InputSchema, t.schema = input.encode(), input
+	t.InputSchema, t.schema = strictjson.Encode(input.Schema), input
 	t.title = func(arguments json.RawMessage) string {
 		var in In
 		_ = json.Unmarshal(arguments, &in) // as far as they can be decoded
