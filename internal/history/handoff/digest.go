@@ -38,21 +38,14 @@ func Digest(history iter.Seq2[sessionstore.Update, error], o Options) (string, e
 	if history == nil {
 		return "", nil
 	}
-	r, err := read(history, o.From, o.Unsent)
-	if err != nil {
+	turns, err := read(history, o.From, o.Unsent)
+	if err != nil || len(turns) == 0 {
 		return "", err
 	}
-	r.finish()
-	if len(r.turns) == 0 {
-		return "", nil
-	}
-	w := writer{Options: o, record: r, agent: speaker(o.From)}
+	w := writer{Options: o, turns: turns, agent: speaker(o.From)}
 	share := func(percent int) int { return o.Limit * percent / 100 }
-	task := ""
-	if r.first != "" {
-		task = "\nTask, the user's first message:\n" + quote(r.first, share(10))
-	}
-	before := w.head() + task + w.plan(share(5)) + w.files(share(15)) + w.calls(share(20))
+	before := w.head() + w.task(share(10)) + w.plan(share(5)) + w.files(share(15)) +
+		w.calls(share(20))
 	state := w.state()
 	last := w.lastTurns(o.Limit - len(before) - len(state) - share(10))
 	return before + w.earlier(share(10)) + last + state + foot, nil
@@ -63,9 +56,9 @@ const foot = "End of the record. The message before this block is the request.\n
 // writer writes the parts of a digest.
 type writer struct {
 	Options
-	record record
-	agent  string // what stands before a message of the agent
-	whole  int    // the number of turns that are quoted as a whole
+	turns []turn
+	agent string // what stands before a message of the agent
+	whole int    // the number of turns that are quoted as a whole
 }
 
 // head returns the text before the parts.
@@ -80,43 +73,66 @@ func (w *writer) head() string {
 		"here.\n"
 }
 
+// task returns the first prompt that has a text.
+func (w *writer) task(most int) string {
+	for _, t := range w.turns {
+		if t.said != "" {
+			return "\nTask, the user's first message:\n" + quote(t.said, most)
+		}
+	}
+	return ""
+}
+
+// entries returns the entries of all turns that have a kind.
+func (w *writer) entries(kind conversation.Kind) (all []conversation.Entry) {
+	for _, t := range w.turns {
+		for _, e := range t.entries {
+			if e.Kind == kind {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
+}
+
 // plan returns the last plan with its states.
 func (w *writer) plan(most int) string {
-	p := w.record.plan
-	if p == nil {
+	plans := w.entries(conversation.Plan)
+	if len(plans) == 0 {
 		return ""
 	}
-	lines := []string{}
-	if p.Text != "" {
-		lines = append(lines, quote(p.Text, most))
+	last, lines := plans[len(plans)-1], []string{}
+	if last.Text != "" {
+		lines = append(lines, quote(last.Text, most))
 	}
-	for _, step := range p.Steps {
+	for _, step := range last.Steps {
 		lines = append(lines, quoteLine("["+cmp.Or(step.Status, "pending")+"] "+step.Content,
 			maxTitle))
 	}
-	return within("\nLast plan:\n", lines, most, "step", "steps")
+	return part("\nLast plan:\n", fitting(lines, most), len(lines), "step is", "steps are")
 }
 
 // files returns the files that were changed.
 func (w *writer) files(most int) string {
 	var lines []string
-	for _, f := range w.record.changedFiles() {
+	for _, f := range changedFiles(w.turns) {
 		line := string(f.Kind) + " " + f.Path
 		if f.Added+f.Removed > 0 {
 			line += fmt.Sprintf(" +%d -%d", f.Added, f.Removed)
 		}
 		lines = append(lines, quoteLine(line, maxTitle))
 	}
-	return within("\nChanged files, the newest first (M changed, D deleted, R moved):\n",
-		lines, most, "file", "files")
+	return part("\nChanged files, the newest first (M changed, D deleted, R moved):\n",
+		fitting(lines, most), len(lines), "file is", "files are")
 }
 
 // calls returns the last tool calls, the newest last, with the ends of the results of the last ones
 // and of those that failed.
 func (w *writer) calls(most int) string {
-	all := w.record.calls()
+	all := w.entries(conversation.ToolCall)
 	var lines []string
-	for i, c := range slices.Backward(all) {
+	for i, e := range slices.Backward(all) {
+		c := e.Call
 		line := w.call(c)
 		if len(lines) == listedCalls || len(line) > most {
 			break
@@ -131,21 +147,31 @@ func (w *writer) calls(most int) string {
 		}
 		lines, most = append(lines, line), most-len(line)
 	}
-	return oldestFirst("\nTool calls, the oldest first:\n", lines, len(all), "call is", "calls are")
+	slices.Reverse(lines)
+	return part("\nTool calls, the oldest first:\n", lines, len(all),
+		"earlier call is", "earlier calls are")
 }
 
-// oldestFirst returns a heading and lines, of which the newest come first. It counts the earlier
-// ones that are missing of the total, and returns "" if all are.
-func oldestFirst(heading string, lines []string, total int, one, many string) string {
+// part returns a heading and lines. It counts those that are missing of the total, and returns "" if
+// all are.
+func part(heading string, lines []string, total int, one, many string) string {
 	if len(lines) == 0 {
 		return ""
 	}
 	if left := total - len(lines); left > 0 {
-		heading += fmt.Sprintf("(%s not shown)\n",
-			text.Count(left, "earlier "+one, "earlier "+many))
+		heading += fmt.Sprintf("(%s not shown)\n", text.Count(left, one, many))
 	}
-	slices.Reverse(lines)
 	return heading + strings.Join(lines, "")
+}
+
+// fitting returns the first lines, which have at most the given number of bytes.
+func fitting(lines []string, most int) []string {
+	for i, line := range lines {
+		if most -= len(line); most < 0 {
+			return lines[:i]
+		}
+	}
+	return lines
 }
 
 // call returns what is said of a tool call, without its result.
@@ -171,7 +197,7 @@ func kindOf(kind string) string {
 
 // earlier returns a line for each turn before those that are quoted as a whole.
 func (w *writer) earlier(most int) string {
-	turns := w.record.turns[:len(w.record.turns)-w.whole]
+	turns := w.turns[:len(w.turns)-w.whole]
 	var lines []string
 	for _, t := range slices.Backward(turns) {
 		line := quoteLine(t.said, 120)
@@ -180,15 +206,16 @@ func (w *writer) earlier(most int) string {
 		}
 		lines = append(lines, line)
 	}
-	return oldestFirst("\nWhat the user asked before, a line for each turn:\n", lines, len(turns),
-		"turn is", "turns are")
+	slices.Reverse(lines)
+	return part("\nWhat the user asked before, a line for each turn:\n", lines, len(turns),
+		"earlier turn is", "earlier turns are")
 }
 
 // lastTurns returns the messages of the last turns, the newest of which are kept.
 func (w *writer) lastTurns(most int) string {
 	var kept []string
 	left, full := most, true
-	for _, t := range slices.Backward(w.record.turns) {
+	for _, t := range slices.Backward(w.turns) {
 		messages := w.messages(t, max(most/messageShare, 200))
 		for _, m := range slices.Backward(messages) {
 			if full = len(m) <= left; !full {
@@ -196,7 +223,7 @@ func (w *writer) lastTurns(most int) string {
 			}
 			kept, left = append(kept, m), left-len(m)
 		}
-		if !full || t.entries == nil {
+		if !full {
 			break
 		}
 		w.whole++
@@ -232,7 +259,7 @@ func (w *writer) messages(t turn, most int) (messages []string) {
 
 // state returns how the last turn ended.
 func (w *writer) state() string {
-	turns := w.record.turns
+	turns := w.turns
 	answered, open := false, 0
 	for _, e := range turns[len(turns)-1].entries {
 		answered = answered || e.Kind == conversation.Answer
@@ -248,24 +275,4 @@ func (w *writer) state() string {
 		return "\nThe last turn has no answer.\n"
 	}
 	return "\n"
-}
-
-// within returns a heading and the lines that fit, and counts the others. It returns "" if none
-// fits.
-func within(heading string, lines []string, most int, one, many string) string {
-	var b strings.Builder
-	for i, line := range lines {
-		if b.Len()+len(line) > most {
-			if i == 0 {
-				return ""
-			}
-			fmt.Fprintf(&b, "(%s not shown)\n", text.Count(len(lines)-i, one+" is", many+" are"))
-			break
-		}
-		b.WriteString(line)
-	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return heading + b.String()
 }

@@ -11,143 +11,81 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// maxTurns is how many turns are kept in full while a history is read. Of earlier ones only the
-// beginning of the prompt and the changed files are kept.
-const maxTurns = 50
-
-// turn is a prompt and what followed it.
+// turn is a prompt and what followed it, without thoughts and notes.
 type turn struct {
-	entries []conversation.Entry // nil for an early turn
-	said    string               // the beginning of the prompt
-	files   []changes.Edit
+	entries []conversation.Entry
+	said    string // the beginning of the prompt
+	undoes  bool   // the prompt undid the one before it
 }
 
-// isCommand reports whether the prompt of a turn is a command of acp-agent, which no model has
-// seen.
-func (r *record) isCommand(t turn) bool {
-	return backend.IsOwnCommand(t.said, backend.OwnCommands(r.from))
+// isCommand reports whether the prompt of a turn is a command that acp-agent took for the agent
+// from, and which no model has seen.
+func (t turn) isCommand(from string) bool {
+	return backend.IsOwnCommand(t.said, backend.OwnCommands(from))
 }
 
-// record is a history as far as a digest needs it.
-type record struct {
-	from  string // the agent that has led it
-	first string // the first prompt that is not a command
-	turns []turn
-	plan  *conversation.Entry
-}
-
-// read reads a history without the last unsent content blocks of the user, which are about to be
-// sent.
+// read returns the turns of a history that an agent has led, without commands and what was undone.
+// The last unsent content blocks of the user, which are about to be sent, are left out.
 func read(
 	history iter.Seq2[sessionstore.Update, error], from string, unsent int,
-) (record, error) {
-	r := record{from: from}
-	var updates []sessionstore.Update // of the current turn
-	var blocks []sessionstore.Update  // of the user, perhaps unsent
-	var turns sessionstore.TurnCounter
-	take := func(u sessionstore.Update) {
-		if _, begins := turns.Next(u); begins {
-			r.endTurn(updates)
-			updates = nil
-		}
-		updates = append(updates, u)
-	}
+) ([]turn, error) {
+	reader := conversation.NewReader()
+	var held []sessionstore.Update // the last blocks of the user, perhaps unsent
 	for u, err := range history {
 		if err != nil {
-			return record{}, err
+			return nil, err
 		}
-		if u.Kind != sessionstore.UserMessageChunk {
-			for _, b := range blocks {
-				take(b)
-			}
-			blocks = nil
-			take(u)
+		held = append(held, u)
+		for len(held) > 0 && (u.Kind != sessionstore.UserMessageChunk || len(held) > unsent) {
+			reader.Add(held[0])
+			held = held[1:]
+		}
+	}
+	var turns []turn
+	for _, t := range split(reader.Entries()) {
+		if !t.undoes {
+			turns = append(turns, t)
 			continue
 		}
-		if blocks = append(blocks, u); len(blocks) > unsent {
-			take(blocks[0])
-			blocks = blocks[1:]
-		}
-	}
-	r.endTurn(updates)
-	return r, nil
-}
-
-// endTurn adds a turn with these updates.
-func (r *record) endTurn(updates []sessionstore.Update) {
-	reader := conversation.NewReader()
-	for _, u := range updates {
-		reader.Add(u)
-	}
-	var t turn
-	undone := false
-	for _, e := range reader.Entries() {
-		undone = undone || e.Undone
-		switch e.Kind {
-		case conversation.Note, conversation.Thought:
-			continue
-		case conversation.Prompt:
-			const longest = 4 << 10
-			t.said = text.Prefix(visible(text.Prefix(e.Text, 16*longest)), longest)
-		}
-		t.entries = append(t.entries, e)
-	}
-	if len(t.entries) == 0 && !undone {
-		return
-	}
-	t.files = changes.Edits(t.entries)
-	if r.turns = append(r.turns, t); undone {
-		r.undo()
-	}
-	if n := len(r.turns) - maxTurns; n > 0 {
-		r.turns[n-1].entries = nil
-	}
-}
-
-// undo removes the last turn, which undoes, and the turn that it undoes: the last one that is not a
-// command, with the commands after it.
-func (r *record) undo() {
-	for i, t := range slices.Backward(r.turns[:len(r.turns)-1]) {
-		if !r.isCommand(t) {
-			r.turns = r.turns[:i]
-			return
-		}
-	}
-	r.turns = r.turns[:len(r.turns)-1]
-}
-
-// finish removes commands, and notes the first prompt and the last plan.
-func (r *record) finish() {
-	r.turns = slices.DeleteFunc(r.turns, r.isCommand)
-	for _, t := range r.turns {
-		if r.first == "" {
-			r.first = t.said
-		}
-		for _, e := range t.entries {
-			if e.Kind == conversation.Plan {
-				r.plan = &e
+		// With the last prompt that is not a command, the commands after it are undone.
+		for len(turns) > 0 {
+			last := turns[len(turns)-1]
+			turns = turns[:len(turns)-1]
+			if !last.isCommand(from) {
+				break
 			}
 		}
 	}
+	return slices.DeleteFunc(turns, func(t turn) bool {
+		return t.isCommand(from) || len(t.entries) == 0
+	}), nil
 }
 
-// calls returns the tool calls of all turns that were kept, the oldest first.
-func (r *record) calls() (calls []*conversation.Call) {
-	for _, t := range r.turns {
-		for _, e := range t.entries {
-			if e.Kind == conversation.ToolCall {
-				calls = append(calls, e.Call)
-			}
+// split returns the turns of a conversation.
+func split(entries []conversation.Entry) (turns []turn) {
+	for _, e := range entries {
+		const longest = 4 << 10
+		switch {
+		case e.Kind == conversation.Prompt:
+			said := text.Prefix(visible(text.Prefix(e.Text, 16*longest)), longest)
+			turns = append(turns, turn{said: said})
+		case len(turns) == 0:
+			turns = append(turns, turn{})
+		}
+		now := &turns[len(turns)-1]
+		now.undoes = now.undoes || e.Undone
+		if e.Kind != conversation.Note && e.Kind != conversation.Thought {
+			now.entries = append(now.entries, e)
 		}
 	}
-	return calls
+	return turns
 }
 
-// changedFiles returns the last state of each changed file, the newest first.
-func (r *record) changedFiles() (files []changes.Edit) {
+// changedFiles returns the last state of each file that turns changed, the newest first.
+func changedFiles(turns []turn) (files []changes.Edit) {
 	at := make(map[string]int)
-	for _, t := range r.turns {
-		for _, c := range t.files {
+	for _, t := range turns {
+		for _, c := range changes.Edits(t.entries) {
 			if i, known := at[c.Path]; known {
 				c.Added, c.Removed = c.Added+files[i].Added, c.Removed+files[i].Removed
 				files[i].Path = "" // it moves to the end
