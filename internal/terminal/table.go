@@ -95,19 +95,13 @@ func (t *Table) widths(width int) []int {
 				widest = i
 			}
 		}
-		if sum <= room || widest == 0 {
+		switch {
+		case sum <= room || widest == 0:
 			return widths
-		}
-		second := least
-		for i, w := range widths {
-			if i > 0 && i != widest {
-				second = max(second, min(w, widths[widest]-1))
-			}
-		}
-		if widths[widest] <= second { // none can be narrower
+		case widths[widest] <= least: // none can be narrower
 			widths = widths[:len(widths)-1]
-			continue
+		default:
+			widths[widest]--
 		}
-		widths[widest] = max(second, widths[widest]-(sum-room))
 	}
 }

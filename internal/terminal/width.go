@@ -51,16 +51,14 @@ func Columns(s string) int {
 }
 
 // prefixColumns returns the length in bytes of the longest prefix of s that takes at most n
-// columns, and at least one character.
+// columns.
 func prefixColumns(s string, n int) int {
-	end := 0
 	for i, r := range s {
-		if n -= columnsOf(r); n < 0 && i > 0 {
-			break
+		if n -= columnsOf(r); n < 0 {
+			return i
 		}
-		end = i + utf8.RuneLen(r)
 	}
-	return end
+	return len(s)
 }
 
 // columnsOf returns how many columns r takes: two for the characters of East Asia and for emoji,
@@ -84,13 +82,7 @@ func Cut(s string, max int) string {
 	if Columns(s) <= max {
 		return s
 	}
-	n := 0
-	for i, r := range s {
-		if n += columnsOf(r); n > max-1 {
-			return s[:i] + "…"
-		}
-	}
-	return s
+	return s[:prefixColumns(s, max-1)] + "…"
 }
 
 // OneLine returns a part of a line as it can be shown.
@@ -98,10 +90,12 @@ func OneLine(s string) string {
 	return strings.NewReplacer("\t", " ", "\n", " ").Replace(text.Plain(s))
 }
 
-// wrapped returns a line as lines of at most width columns, so that a command can be copied.
+// wrapped returns a line as lines of at most width columns, so that a command can be copied. They
+// have room for a wide character.
 func wrapped(line string, width int) (lines []string) {
-	for Columns(line) > width {
-		n := prefixColumns(line, max(width, 1))
+	const widest = 2
+	for width = max(width, widest); Columns(line) > width; {
+		n := prefixColumns(line, width)
 		if end := strings.LastIndexByte(line[:n], ' '); end > 0 {
 			n = end + 1
 		} else if end := strings.LastIndexAny(line[:n], "/:,"); end > 0 {

@@ -101,30 +101,26 @@ func ServePage(w http.ResponseWriter, r *http.Request) {
 // serveAsset answers with a file of a page, whose first one is start, and reports whether there is
 // such a file.
 func serveAsset(w http.ResponseWriter, r *http.Request, start string) bool {
-	name := cmp.Or(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), start)
+	return sendAsset(w, http.StatusOK, cmp.Or(strings.TrimPrefix(path.Clean(r.URL.Path), "/"), start))
+}
+
+// noPage answers for an address that was mistyped.
+func noPage(w http.ResponseWriter) { sendAsset(w, http.StatusNotFound, "none.html") }
+
+// sendAsset answers with a status and a file, and reports whether there is such a file.
+func sendAsset(w http.ResponseWriter, status int, name string) bool {
 	content, err := assets.ReadFile("assets/" + name)
 	if name == "conversation.css" {
 		content, err = []byte(conversation.Style), nil
 	}
-	if err == nil {
-		w.Header().Set("Content-Type", contentType(name))
-		_, _ = w.Write(content) // fails only if the browser has left
+	if err != nil {
+		return false
 	}
-	return err == nil
-}
-
-// noPage answers for an address that was mistyped.
-func noPage(w http.ResponseWriter) {
-	content, _ := assets.ReadFile("assets/none.html")
-	w.Header().Set("Content-Type", contentType(".html"))
-	w.WriteHeader(http.StatusNotFound)
-	_, _ = w.Write(content) // fails only if the browser has left
-}
-
-// contentType returns the media type of a file of a page, by its name.
-func contentType(name string) string {
 	kind := map[string]string{".html": "html", ".css": "css", ".js": "javascript"}[path.Ext(name)]
-	return "text/" + kind + "; charset=utf-8"
+	w.Header().Set("Content-Type", "text/"+kind+"; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(content) // fails only if the browser has left
+	return true
 }
 
 // policy lets the page load its own files, and images that are part of a message.

@@ -24,22 +24,19 @@ type trace struct {
 	path string
 }
 
-// traces returns the files with traces, the newest first.
-func (o Options) traces(context.Context, url.Values) (any, error) { return o.traceFiles("") }
+// traces answers with the files with traces.
+func (o Options) traces(context.Context, url.Values) (any, error) { return o.traceFiles() }
 
-// traceFiles returns the files with traces, or only the one with a name.
-func (o Options) traceFiles(name string) ([]trace, error) {
+// traceFiles returns the files with traces, the newest first.
+func (o Options) traceFiles() ([]trace, error) {
 	found := []trace{}
-	sought := func(path string) bool { return name == "" || text.Printable(path) == name }
 	for _, path := range o.Traces {
 		info, err := os.Stat(path)
 		if err != nil {
 			continue // it was there at the start
 		}
 		if !info.IsDir() {
-			if sought(path) {
-				found = append(found, newTrace(path, info))
-			}
+			found = append(found, newTrace(path, info))
 			continue
 		}
 		files, err := os.ReadDir(path)
@@ -48,9 +45,6 @@ func (o Options) traceFiles(name string) ([]trace, error) {
 		}
 		for _, file := range files {
 			path := filepath.Join(path, file.Name())
-			if !sought(path) {
-				continue
-			}
 			info, err := file.Info()
 			if err == nil && info.Mode().IsRegular() && isTrace(path) {
 				found = append(found, newTrace(path, info))
@@ -82,17 +76,15 @@ func isTrace(path string) bool {
 
 // openTrace opens the trace that a request names.
 func (o Options) openTrace(q url.Values) (*os.File, error) {
-	if q.Get("name") == "" {
-		return nil, fmt.Errorf("%w: name", errParameter)
-	}
-	named, err := o.traceFiles(q.Get("name"))
+	all, err := o.traceFiles()
 	if err != nil {
 		return nil, err
 	}
-	if len(named) == 0 {
+	i := slices.IndexFunc(all, func(t trace) bool { return t.Name == q.Get("name") })
+	if i < 0 {
 		return nil, fmt.Errorf("%w: there is no such trace", os.ErrNotExist)
 	}
-	return os.Open(named[0].path)
+	return os.Open(all[i].path)
 }
 
 // serveTrace answers with a trace, or the part of it that the page asks for.

@@ -41,13 +41,6 @@ func editBy(d conversation.Diff) Edit {
 	if len(d.Old)+len(d.New) > maxDiff {
 		return e
 	}
-	for _, line := range d.Lines() {
-		switch line[0] {
-		case '+':
-			e.Added++
-		case '-':
-			e.Removed++
-		}
-	}
+	e.Added, e.Removed = conversation.Changed(d.Lines())
 	return e
 }

@@ -41,6 +41,19 @@ func (d Diff) Lines() []string {
 	return slices.Collect(strings.Lines(hunks))
 }
 
+// Changed returns how many lines of a diff were added and removed.
+func Changed(lines []string) (added, removed int) {
+	for _, line := range lines {
+		switch line[0] {
+		case '+':
+			added++
+		case '-':
+			removed++
+		}
+	}
+	return added, removed
+}
+
 // mark returns a character for the status of a call or a step.
 func mark(status string) string { return cmp.Or(marks[status], "·") }
 

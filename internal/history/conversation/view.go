@@ -105,13 +105,15 @@ func (v view) call(c *Call) Node {
 	heading := element("summary", "", sign(c.Status),
 		element("span", "title", words(cmp.Or(c.Heading(), "Tool call"))))
 	n := element("details", "call "+c.Status)
-	lines := map[string]int{}
+	var all []string
 	for _, d := range c.Diffs {
 		d.Old, d.New = v.cut(d.Old), v.cut(d.New)
-		n.add(changed(d.Path, d.Lines(), lines))
+		lines := d.Lines()
+		n.add(changed(d.Path, lines))
+		all = append(all, lines...)
 	}
 	if len(c.Diffs) > 0 {
-		heading.add(counts(lines["ins"], lines["del"])...)
+		heading.add(counts(Changed(all))...)
 	}
 	heading.add(element("span", state, words(" "+spaced(c.Status))))
 	for _, r := range c.Results() {
@@ -124,8 +126,8 @@ func (v view) call(c *Call) Node {
 	return n
 }
 
-// changed returns the lines of a diff of a file, and counts them by their tags.
-func changed(path string, lines []string, count map[string]int) Node {
+// changed returns the lines of a diff of a file.
+func changed(path string, lines []string) Node {
 	shown := element("pre", "diff")
 	for _, line := range lines {
 		tag, class := "span", ""
@@ -137,7 +139,6 @@ func changed(path string, lines []string, count map[string]int) Node {
 		case strings.HasPrefix(line, "@@"):
 			class = "place"
 		}
-		count[tag]++
 		shown.add(element(tag, class, words(line)))
 	}
 	return element("figure", "", element("figcaption", "", words(path)), shown)
@@ -159,7 +160,7 @@ func ChangedFile(path string, added, removed int, note string, lines []string) N
 	if len(lines) == 0 {
 		return element("p", "call", heading.Children...)
 	}
-	return element("details", "call", heading, changed(path, lines, map[string]int{}))
+	return element("details", "call", heading, changed(path, lines))
 }
 
 func (v view) attachment(a Attachment) Node {

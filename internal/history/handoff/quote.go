@@ -48,15 +48,8 @@ func quoted(s string) string {
 
 // speaker returns a name that can stand in a line of our own.
 func speaker(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if r == '-' || r == '_' || r == '.' || r >= '0' && r <= '9' ||
-			r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
-			return r
-		}
-		return -1
-	}, text.Prefix(name, 40))
 	if name == "" || strings.EqualFold(name, "user") {
 		return "agent"
 	}
-	return name
+	return text.Identifier(text.Prefix(name, 40))
 }

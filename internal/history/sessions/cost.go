@@ -3,7 +3,6 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -51,64 +50,60 @@ func ReadCosts(ctx context.Context, store sessionstore.Store) (Costs, error) {
 	if err != nil {
 		return Costs{}, err
 	}
-	r := costReader{store: store, folders: map[sessionstore.ID]string{},
-		lines: map[string]*CostLine{}, total: newCostLine(""), early: map[sessionstore.ID]bool{}}
-	for _, c := range charges {
-		if err := r.add(ctx, c); err != nil {
+	folders := make(map[sessionstore.ID]string)
+	for one, err := range All(ctx, store, sessionstore.Query{}) {
+		if err != nil {
 			return Costs{}, err
 		}
+		folders[one.ID] = one.Keys.Roots.Cwd().String()
 	}
-	return r.costs(), nil
+	lines, total := make(map[string]*CostLine), newCostLine("")
+	early := make(map[sessionstore.ID]bool) // used before they were counted
+	for _, c := range charges {
+		folder, known := folders[c.Session]
+		if !known {
+			continue // it was deleted since
+		}
+		if lines[folder] == nil {
+			lines[folder] = newCostLine(folder)
+		}
+		lines[folder].add(c)
+		total.add(c)
+		if isEarly(c) {
+			early[c.Session] = true
+		}
+	}
+	total.finish()
+	costs := Costs{Lines: []CostLine{}, Total: *total, Notes: total.notes(len(early))}
+	for _, line := range lines {
+		line.finish()
+		costs.Lines = append(costs.Lines, *line)
+	}
+	costs.sort()
+	return costs, nil
 }
 
-// costReader is a run of [ReadCosts].
-type costReader struct {
-	store   sessionstore.Sessions
-	folders map[sessionstore.ID]string // "" for those that were deleted since
-	lines   map[string]*CostLine
-	total   *CostLine
-	early   map[sessionstore.ID]bool // used before they were counted
+// isEarly reports whether a session had used more than a charge says before it was counted.
+func isEarly(c sessionstore.Charge) bool {
+	return c.Mark == sessionstore.BeforeMark || c.Mark == sessionstore.PartialMark
+}
+
+// sort orders the lines by what they cost.
+func (c *Costs) sort() {
+	units := slices.Sorted(maps.Keys(c.Total.Cost))
+	slices.SortFunc(c.Lines, func(a, b CostLine) int {
+		for _, unit := range units {
+			if by := cmp.Compare(b.Cost[unit], a.Cost[unit]); by != 0 {
+				return by
+			}
+		}
+		return cmp.Or(cmp.Compare(b.Turns, a.Turns), cmp.Compare(a.Name, b.Name))
+	})
 }
 
 func newCostLine(name string) *CostLine {
 	return &CostLine{Name: name, Cost: map[string]float64{},
 		Tokens: map[sessionstore.Meter]float64{}, agents: map[sessionstore.Agent]*reported{}}
-}
-
-// add adds a charge to its line and to the total.
-func (r *costReader) add(ctx context.Context, c sessionstore.Charge) error {
-	folder, err := r.folder(ctx, c.Session)
-	if err != nil || folder == "" {
-		return err
-	}
-	line := r.lines[folder]
-	if line == nil {
-		line = newCostLine(folder)
-		r.lines[folder] = line
-	}
-	line.add(c)
-	r.total.add(c)
-	if c.Mark == sessionstore.BeforeMark || c.Mark == sessionstore.PartialMark {
-		r.early[c.Session] = true
-	}
-	return nil
-}
-
-// folder returns the working directory of a session, "" if it was deleted since.
-func (r *costReader) folder(ctx context.Context, id sessionstore.ID) (string, error) {
-	folder, known := r.folders[id]
-	if known {
-		return folder, nil
-	}
-	one, err := r.store.Get(ctx, id)
-	switch {
-	case err == nil:
-		folder = one.Keys.Roots.Cwd().String()
-	case !errors.As(err, new(*sessionstore.NotFoundError)):
-		return "", err
-	}
-	r.folders[id] = folder
-	return folder, nil
 }
 
 // add adds a charge.
@@ -131,9 +126,7 @@ func (l *CostLine) add(c sessionstore.Charge) {
 		l.Tokens[c.Meter] += c.Amount
 		from.tokens = true
 	}
-	if c.Mark == sessionstore.BeforeMark || c.Mark == sessionstore.PartialMark {
-		l.CostIncomplete = true
-	}
+	l.CostIncomplete = l.CostIncomplete || isEarly(c)
 }
 
 // finish determines what is incomplete because agents did not report it.
@@ -146,34 +139,15 @@ func (l *CostLine) finish() {
 	}
 }
 
-// costs returns the result.
-func (r *costReader) costs() Costs {
-	r.total.finish()
-	c := Costs{Lines: []CostLine{}, Total: *r.total, Notes: r.notes()}
-	for _, line := range r.lines {
-		line.finish()
-		c.Lines = append(c.Lines, *line)
-	}
-	units := slices.Sorted(maps.Keys(r.total.Cost))
-	slices.SortFunc(c.Lines, func(a, b CostLine) int {
-		for _, unit := range units {
-			if by := cmp.Compare(b.Cost[unit], a.Cost[unit]); by != 0 {
-				return by
-			}
-		}
-		return cmp.Or(cmp.Compare(b.Turns, a.Turns), cmp.Compare(a.Name, b.Name))
-	})
-	return c
-}
-
-// notes say why sums are incomplete.
-func (r *costReader) notes() []string {
+// notes say why the total is incomplete. early is the number of sessions that were used before they
+// were counted.
+func (l *CostLine) notes(early int) []string {
 	notes := []string{}
-	if n := len(r.early); n > 0 {
-		notes = append(notes, text.Count(n, "session", "sessions")+
+	if early > 0 {
+		notes = append(notes, text.Count(early, "session", "sessions")+
 			" had been used before acp-agent could count")
 	}
-	for agent, from := range r.total.agents {
+	for agent, from := range l.agents {
 		if from.turns == 0 || agent.Kind == explore.Kind {
 			continue
 		}
