@@ -127,13 +127,7 @@ func (p *picker) listAll(ctx context.Context) error {
 
 // matches reports whether a row has all words of a filter.
 func (r Row) matches(filter string) bool {
-	whole := strings.ToLower(r.Title + " " + r.Agent + " " + r.Detail + " " + r.ID)
-	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
-		if !strings.Contains(whole, word) {
-			return false
-		}
-	}
-	return true
+	return text.HasWords(r.Title+" "+r.Agent+" "+r.Detail+" "+r.ID, filter)
 }
 
 // refilter shows the sessions that match a filter.

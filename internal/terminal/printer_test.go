@@ -52,15 +52,8 @@ func TestMarkdown(t *testing.T) {
 func TestRetriesAndThoughts(t *testing.T) {
 	var out strings.Builder
 	p := NewPrinter(&out)
-	for _, update := range []string{
-		`{"content":{"type":"text","text":"I think"}}`,
-		`{"content":{"type":"text","text":"Busy. Trying again in 2s.\n\n"},
-			"_meta":{"acp-agent":{"note":true}}}`,
-	} {
-		p.Update(t.Context(), client.Update{
-			Kind: "agent_thought_chunk", Update: json.RawMessage(update),
-		})
-	}
+	show(t, p, "agent_thought_chunk", `{"content":{"type":"text","text":"I think"}}`,
+		`{"content":{"type":"text","text":"Busy. Trying again in 2s.\n\n"},"_meta":{"acp-agent":{"note":true}}}`)
 	require.Equal(t, "· Busy. Trying again in 2s.\n", out.String())
 }
 
@@ -104,8 +97,7 @@ func TestUpdatesWaitForTheAnswer(t *testing.T) {
 	p := NewPrinter(&out)
 	title := "Write f"
 	p.Permission(sdk.ToolCallUpdate{Title: &title})
-	p.Update(t.Context(), client.Update{Kind: "agent_message_chunk",
-		Update: json.RawMessage(`{"content":{"type":"text","text":"? Read g"}}`)})
+	show(t, p, "agent_message_chunk", `{"content":{"type":"text","text":"? Read g"}}`)
 	p.Ask("[y] Allow:")
 	require.NotContains(t, out.String(), "Read g")
 	p.Answered("Allow")
@@ -156,8 +148,7 @@ func TestTabsInQuestionsAndProgress(t *testing.T) {
 	require.Contains(t, out.String(), "\n  +"+strings.Repeat(" ", 24)+"? \n  Read\n")
 	out.Reset()
 	p.asking = false
-	p.Update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(
-		`{"toolCallId":"1","title":"Test","content":[{"content":{"text":"ok\tpackage\t0.1s"}}]}`)})
+	show(t, p, "tool_call", `{"toolCallId":"1","title":"Test","content":[{"content":{"text":"ok\tpackage\t0.1s"}}]}`)
 	require.Equal(t, "· Test  ok package 0.1s", out.String())
 }
 
@@ -165,16 +156,13 @@ func TestTabsInQuestionsAndProgress(t *testing.T) {
 func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 	var out strings.Builder
 	p := NewPrinter(&out)
-	for _, raw := range []string{
+	show(t, p, "tool_call",
 		`{"toolCallId":"1","title":"Edit","status":"pending"}`,
 		`{"toolCallId":"2","title":"Read","status":"pending"}`,
 		`{"toolCallId":"1","title":"Edit a.txt"}`,
 		`{"toolCallId":"2","title":"Read b.txt","status":"failed"}`,
 		`{"toolCallId":"1","status":"completed"}`,
-		`{"toolCallId":"3","title":"Search"}`,
-	} {
-		p.Update(t.Context(), client.Update{Kind: "tool_call", Update: json.RawMessage(raw)})
-	}
+		`{"toolCallId":"3","title":"Search"}`)
 	p.End()
 	require.Equal(t, "· failed: Read b.txt\n· Edit a.txt\n· Search\n", out.String())
 }

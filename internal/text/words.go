@@ -44,6 +44,17 @@ func Words(line string) (words []string, err error) {
 	return words, err
 }
 
+// HasWords reports whether s contains each word of a filter. Upper case does not matter.
+func HasWords(s, filter string) bool {
+	s = strings.ToLower(s)
+	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
+		if !strings.Contains(s, word) {
+			return false
+		}
+	}
+	return true
+}
+
 // JoinWords returns a line that [Words] splits into these words.
 func JoinWords(words []string) string {
 	quoted := make([]string, len(words))

@@ -184,22 +184,34 @@ func TestSessionsAreFilteredAndListedInParts(t *testing.T) {
 	require.Empty(t, part.Sessions)
 }
 
-// A session that an editor has opened and nobody has used is not listed, and agents have names for
-// people.
+// A session that an editor has opened and nobody has used is not listed, agents have names for
+// people, and what one has cost is shown.
+//
+// Clause K1.
 func TestSessionsWithoutContentAreHidden(t *testing.T) {
 	store := memstore.New(t)
 	dir := t.TempDir()
 	used := sessionstore.Session{ID: "used", Agent: sessionstore.Agent{Kind: "proxy"}, Keys: keys(t, dir, "a")}
-	conversation(t, store, used, "hi")
+	lease := conversation(t, store, used, "hi")
+	require.NoError(t, store.Charge(t.Context(), lease, []sessionstore.Charge{
+		{Meter: sessionstore.CostMeter, Unit: "USD", Amount: 1.5}, {Meter: sessionstore.CostMeter, Unit: "EUR", Amount: 2},
+		{Meter: sessionstore.CostMeter, Unit: "GBP"}, {Meter: sessionstore.TurnMeter, Amount: 1},
+	}))
 	_, err := store.Create(t.Context(), sessionstore.Session{
 		ID: "empty", Agent: used.Agent, Keys: keys(t, dir, "b")})
 	require.NoError(t, err)
 	c := enter(t, serve(t, web.Options{Store: store}))
-	var list struct{ Sessions []struct{ ID, Agent string } }
+	type shown struct {
+		ID, Agent string
+		Cost      []string
+	}
+	var list struct{ Sessions []shown }
 	c.get(&list, "sessions")
-	require.Len(t, list.Sessions, 1)
-	require.Equal(t, "used", list.Sessions[0].ID)
-	require.Equal(t, "agent without a name", list.Sessions[0].Agent)
+	want := shown{"used", "agent without a name", []string{"2.0000 EUR", "1.5000 USD"}}
+	require.Equal(t, []shown{want}, list.Sessions)
+	var one shown
+	c.get(&one, "session", "id", "used")
+	require.Equal(t, want, one)
 	var facets struct{ Total int }
 	c.get(&facets, "facets")
 	require.Equal(t, 1, facets.Total)
@@ -363,33 +375,6 @@ func TestMemoryDoesNotGrowWithTheHistory(t *testing.T) {
 	}
 	short, long := used("short", 10_000), used("long", 40_000)
 	require.Less(t, long, 2*short)
-}
-
-// BenchmarkFirstView measures what the page loads until it shows the beginning of a session of
-// 100,000 updates, and until it can go to the end.
-func BenchmarkFirstView(b *testing.B) {
-	store := memstore.New(b)
-	long(b, store, sessionstore.Session{ID: "long", Agent: sessionstore.Agent{Kind: "explore"}, Keys: keys(b, b.TempDir(), "a")}, 100_000)
-	c := enter(b, serve(b, web.Options{Store: store}))
-	b.Run("beginning", func(b *testing.B) {
-		for b.Loop() {
-			var answer struct{ Pages []part }
-			var session struct{ ID string }
-			var v view
-			c.get(&session, "session", "id", "long")
-			c.get(&answer, "pages", "id", "long", "from", 0)
-			c.get(&v, "entries", "id", "long", "from", answer.Pages[0].From, "to", answer.Pages[0].To)
-			require.NotEmpty(b, v.Entries)
-		}
-	})
-	b.Run("end", func(b *testing.B) {
-		for b.Loop() {
-			list := c.allPages("long")
-			var v view
-			c.get(&v, "entries", "id", "long", "from", list[len(list)-1].From, "to", list[len(list)-1].To)
-			require.NotEmpty(b, v.Entries)
-		}
-	})
 }
 
 func TestTracesAreServedInParts(t *testing.T) {

@@ -65,14 +65,8 @@ func (r record) matches(filter url.Values) bool {
 	if folder != "" && !slices.Contains(r.Folders, folder) || agent != "" && r.Agent != agent {
 		return false
 	}
-	all := strings.ToLower(strings.Join(append(r.Folders, r.ID, r.Title, r.Agent), "\n"))
-	words := strings.ReplaceAll(strings.ToLower(filter.Get("text")), `"`, " ")
-	for word := range strings.FieldsSeq(words) {
-		if !strings.Contains(all, word) {
-			return false
-		}
-	}
-	return true
+	all := strings.Join(append(r.Folders, r.ID, r.Title, r.Agent), "\n")
+	return text.HasWords(all, strings.ReplaceAll(filter.Get("text"), `"`, " "))
 }
 
 // list is a part of the list of sessions.
