@@ -100,7 +100,7 @@ func TestChildRunsInTheSandbox(t *testing.T) {
 func TestChildHasAListOfHosts(t *testing.T) {
 	needShell(t)
 	needs.Programs(t, "curl")
-	settings := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
+	settings := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts.Hosts{Limited: true}}
 	e := open(t, setup{options: Options{Sandbox: func(string) sandbox.Settings { return settings }}})
 	e.answer(allowOnce)
 	e.prompt("Run.", run("curl -s -o /dev/null http://a.example/; echo ran"))

@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
@@ -207,7 +206,7 @@ func TestDenialsInPromptsAreExplained(t *testing.T) {
 //
 // Clause X7.
 func TestRefusedHostsAreExplained(t *testing.T) {
-	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}}
 	h := sandboxed(t, s)
 	needs.Programs(t, "curl")
 	h.command.Args[1] = `for host in a.example b.example a.example; do
@@ -227,7 +226,7 @@ func TestRefusedHostsAreExplained(t *testing.T) {
 // Many hosts in one turn use up no hint about paths, and every one of them is explained.
 func TestManyHostsLeaveHintsForPaths(t *testing.T) {
 	out := dirtest.New(t)
-	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}, Network: sandbox.Ports}
+	s := backend.Sandbox{Mode: backend.SandboxWrite, Hosts: hosts.Hosts{Limited: true}}
 	h := sandboxed(t, s)
 	needs.Programs(t, "curl")
 	h.command.Args[1] = `for n in 1 2 3 4 5 6 7; do

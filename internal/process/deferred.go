@@ -44,13 +44,9 @@ type deferred struct {
 // Path may be a command line for a shell, as it may in the editor. Defer fails if the sandbox lets
 // programs replace ours.
 func (c Command) Defer(self []string) (Command, error) {
-	program, err := filepath.EvalSymlinks(self[0])
+	program, err := ownProgram(self[0], c.Sandbox)
 	if err != nil {
-		return Command{}, fmt.Errorf("cannot find acp-agent's own program: %w", err)
-	}
-	if c.Sandbox.Writes(program) {
-		return Command{}, fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets "+
-			"programs write: install it elsewhere", program)
+		return Command{}, err
 	}
 	text, err := json.Marshal(deferred{Policy: c.Sandbox, Path: c.Path, Args: c.Args, Env: c.Env})
 	if err != nil {
@@ -58,6 +54,20 @@ func (c Command) Defer(self []string) (Command, error) {
 	}
 	return Command{Path: program, Args: append(slices.Clone(self[1:]), "--", c.shown()),
 		Env: []string{deferredVariable + "=" + string(text)}}, nil
+}
+
+// ownProgram returns the path of our program without links. It fails if a process that is
+// restricted by p could replace it.
+func ownProgram(path string, p sandbox.Policy) (string, error) {
+	program, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot find acp-agent's own program: %w", err)
+	}
+	if p.Writes(program) {
+		return "", fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs "+
+			"write: install it elsewhere", program)
+	}
+	return program, nil
 }
 
 // shown returns the command line for a person, without characters that a shell could obey.

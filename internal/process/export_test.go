@@ -11,9 +11,6 @@ func (o Options) WithTermGrace(d time.Duration) Options {
 	return o
 }
 
-// NetworkLevel returns how a list of hosts is enforced.
-var NetworkLevel = networkLevel
-
 // Later is a line that stands for a pause.
 const Later = "-- later --"
 

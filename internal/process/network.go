@@ -32,21 +32,6 @@ type network struct {
 // maxLocals limits the ports of this machine in a list.
 const maxLocals = 64
 
-// networkLevel returns how a list of hosts is enforced on commands, if it should be as asked.
-func networkLevel(asked sandbox.Network, helper []string) (sandbox.Network, error) {
-	if asked == sandbox.Ports {
-		return sandbox.Ports, nil
-	}
-	err := namespaceAvailable(helper)
-	switch {
-	case err == nil:
-		return sandbox.Namespace, nil
-	case asked == sandbox.Namespace:
-		return "", err
-	}
-	return sandbox.Ports, nil
-}
-
 // InEffect describes what restricts a command with the settings s.
 func InEffect(s sandbox.Settings) string {
 	text := s.Mode.String()
@@ -56,10 +41,6 @@ func InEffect(s sandbox.Settings) string {
 	case s.Mode == sandbox.Off || !s.Hosts.Limited:
 		return text
 	}
-	level, err := networkLevel(s.Network, s.Helper)
-	if err != nil {
-		return text + "; it does not start: " + err.Error()
-	}
 	names := "no hosts"
 	if len(s.Hosts.List) > 0 {
 		names = "only the hosts " + s.Hosts.String()
@@ -67,7 +48,7 @@ func InEffect(s sandbox.Settings) string {
 	text += "; " + names + map[sandbox.Network]string{
 		sandbox.Namespace: ", in a network of its own",
 		sandbox.Ports:     ", but other machines at the port of acp-agent's proxy, too",
-	}[level]
+	}[networkLevel(s.Helper)]
 	example := &http.Request{URL: &url.URL{Scheme: "https", Host: "example.com"}}
 	if via, err := upstream(example); len(s.Hosts.List) > 0 && err == nil && via != nil {
 		text += ", by way of the proxy " + via.Host + ", which may lead their names anywhere"
@@ -86,16 +67,13 @@ func openNetwork(
 	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
 	}
-	level, err := networkLevel(p.Network, p.Helper)
-	if err != nil {
-		return nil, err
-	}
-	n := &network{outlet: sandbox.Outlet{Level: level}, locals: p.Ports.Of(p.Hosts.LocalPorts())}
+	n := &network{outlet: sandbox.Outlet{Level: networkLevel(p.Helper)},
+		locals: p.Ports.Of(p.Hosts.LocalPorts())}
 	if len(n.locals) > maxLocals {
 		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
 	}
 	o := hosts.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
-	if level == sandbox.Namespace {
+	if n.outlet.Level == sandbox.Namespace {
 		n.prepareInside(o, base)
 		return n, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,32 +32,38 @@ const helperDescriptor = 3
 // session was told must not change because a child has used up the user's namespaces.
 var namespaces sync.Map
 
-// namespaceState says whether commands can have a network namespace.
-type namespaceState struct {
-	direct bool // without the helper
-	err    error
-}
+// namespaceState says how commands get a network namespace.
+type namespaceState int
+
+const (
+	unavailable namespaceState = iota
+	byHelper
+	direct // from our own process
+)
 
 func stateOfNamespaces(helper []string) namespaceState {
 	key := strings.Join(helper, "\x00")
 	if known, ok := namespaces.Load(key); ok {
 		return known.(namespaceState)
 	}
-	direct := inNamespace(func(sandbox.Launch) error { return nil })
-	state := namespaceState{direct: direct == nil, err: direct}
+	state := unavailable
 	switch {
-	case direct == nil:
-	case len(helper) > 0:
-		state.err = probeHelper(helper)
-	default:
-		state.err = fmt.Errorf("%w; an ordinary user needs the program acp-agent for one", direct)
+	case inNamespace(func(sandbox.Launch) error { return nil }) == nil:
+		state = direct
+	case len(helper) > 0 && probeHelper(helper) == nil:
+		state = byHelper
 	}
 	known, _ := namespaces.LoadOrStore(key, state)
 	return known.(namespaceState)
 }
 
-// namespaceAvailable returns nil if commands can have a network namespace.
-func namespaceAvailable(helper []string) error { return stateOfNamespaces(helper).err }
+// networkLevel returns how a list of hosts is enforced on commands.
+func networkLevel(helper []string) sandbox.Network {
+	if stateOfNamespaces(helper) == unavailable {
+		return sandbox.Ports
+	}
+	return sandbox.Namespace
+}
 
 // inNamespace calls start on a thread in a network namespace.
 func inNamespace(start func(sandbox.Launch) error) error {
@@ -80,15 +85,10 @@ func probeHelper(helper []string) error {
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
-	if n == nil || n.outlet.Level != sandbox.Namespace || stateOfNamespaces(p.Helper).direct {
+	if n == nil || n.outlet.Level != sandbox.Namespace || stateOfNamespaces(p.Helper) == direct {
 		return n.launchHere(cmd, p)
 	}
-	program, err := filepath.EvalSymlinks(p.Helper[0])
-	if err == nil && p.Writes(program) {
-		err = fmt.Errorf("acp-agent's own program, %s, lies where the sandbox lets programs "+
-			"write: install it elsewhere", program)
-	}
-	if err != nil {
+	if _, err := ownProgram(p.Helper[0], p); err != nil {
 		return err
 	}
 	return n.startHelper(cmd, p)

@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// namespaceAvailable returns an error: only Linux has network namespaces.
-func namespaceAvailable([]string) error { return errors.New("only Linux has network namespaces") }
+// networkLevel returns how a list of hosts is enforced: only Linux has network namespaces.
+func networkLevel([]string) sandbox.Network { return sandbox.Ports }
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error { return n.launchHere(cmd, p) }

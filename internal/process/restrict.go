@@ -33,8 +33,8 @@ func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
 }
 
 func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
-	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Network: s.Network,
-		Helper: s.Helper, Own: s.Own}
+	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Helper: s.Helper,
+		Own: s.Own}
 	g := newGrants(s.Records, &p)
 	if err := g.addRoots(roots); err != nil {
 		return c, &StartError{c, "its sandbox needs the session's folders", err}

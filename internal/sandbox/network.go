@@ -6,8 +6,6 @@ import "os"
 type Network string
 
 const (
-	// Auto is Namespace where that is available, and Ports otherwise.
-	Auto Network = ""
 	// Namespace gives the process its own network, which has only this process's own loopback
 	// and the proxy. Nothing else can be reached, whatever the protocol.
 	Namespace Network = "namespace"

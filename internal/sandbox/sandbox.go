@@ -85,8 +85,6 @@ type Settings struct {
 	// Hosts are the hosts to which it may connect. If they are limited, it does so through a proxy
 	// of ours.
 	Hosts hosts.Hosts
-	// Network is how Hosts is enforced.
-	Network Network
 	// Helper is the command line of our program that calls RunDeferred of internal/process, with
 	// which an ordinary user gets a namespace. Nil means that only root gets one.
 	Helper []string
@@ -108,11 +106,7 @@ type Settings struct {
 // Available returns nil if the system can restrict processes as s says, and otherwise an
 // [ErrUnavailable] with an explanation.
 func (s Settings) Available() error {
-	p := Policy{Mode: Write, Ports: s.Ports}
-	if s.Hosts.Limited && s.Network == Ports {
-		p.Outlet = &Outlet{Level: Ports}
-	}
-	return p.available()
+	return Policy{Mode: Write, Ports: s.Ports}.available()
 }
 
 // Unprotected returns why a command runs without a sandbox although it should have one if possible,
@@ -143,12 +137,11 @@ type Policy struct {
 	// Hidden are directories that it cannot read, where the system lets us hide them. They contain
 	// no links.
 	Hidden []string `json:",omitempty"`
-	// Ports, Hosts, Network and Helper are those of [Settings]. A process with limited Hosts is
-	// started only with an Outlet, which internal/process makes.
-	Ports   hosts.Ports
-	Hosts   hosts.Hosts
-	Network Network  `json:",omitempty"`
-	Helper  []string `json:",omitempty"`
+	// Ports, Hosts and Helper are those of [Settings]. A process with limited Hosts is started only
+	// with an Outlet, which internal/process makes.
+	Ports  hosts.Ports
+	Hosts  hosts.Hosts
+	Helper []string `json:",omitempty"`
 	// Own is that of [Settings].
 	Own []string `json:"-"`
 	// Outlet is its only way into the network, or nil if the network is not restricted by hosts.
