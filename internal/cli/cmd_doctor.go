@@ -245,12 +245,12 @@ func findingOf(r inventory.Model) finding {
 	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
 	switch {
 	case r.Error != "":
-		f.State, f.Text = broken, fmt.Sprintf("%s cannot be asked: %s", r.BaseURL, r.Error)
+		f.State, f.Text = broken, fmt.Sprintf("%s %v", r.BaseURL, r.Answer)
 	case r.Unlisted:
 		f.State = doubtful
-		f.Text = fmt.Sprintf("%s does not list its models, so %q could not be checked; to try it: "+
-			"acp-agent run --model %s hello", r.BaseURL, r.Name, r.ID)
-	case !r.Offered():
+		f.Text = fmt.Sprintf("%s %v, so %q could not be checked; to try it: acp-agent run "+
+			"--model %s hello", r.BaseURL, r.Answer, r.Name, r.ID)
+	case r.Lacking():
 		f.State = broken
 		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
 			r.BaseURL, r.Name, r.ID)

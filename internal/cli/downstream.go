@@ -258,7 +258,7 @@ func explainAdapter(set *settings, err error, command []string) error {
 	}
 	list, _ := set.agents() // those of a broken registry do not matter
 	for _, p := range list {
-		if inventory.LacksAdapter(p, profiles.ProgramName(command[0])) {
+		if inventory.WithoutAdapter(p) == profiles.ProgramName(command[0]) {
 			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", command[0],
 				p.Start.Install, p.Name)
 		}

@@ -97,10 +97,13 @@ func UnknownAgent(name string, list []profiles.Profile) error {
 			"add one"))
 }
 
-// LacksAdapter reports whether program is that of an agent which speaks ACP only with another
-// program, such as claude.
-func LacksAdapter(p profiles.Profile, program string) bool {
+// WithoutAdapter returns the program of an agent which speaks ACP only with another program, such
+// as claude, or "".
+func WithoutAdapter(p profiles.Profile) string {
 	own, _, _ := strings.Cut(p.Start.Login, " ")
-	return strings.TrimSuffix(own, ",") == program && program != p.Start.Command &&
-		p.Identity == "" && p.Start.Install != ""
+	if own = strings.TrimSuffix(own, ","); own == p.Start.Command || p.Identity != "" ||
+		p.Start.Install == "" {
+		return ""
+	}
+	return own
 }

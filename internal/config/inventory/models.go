@@ -30,12 +30,32 @@ type Model struct {
 	// Key says where the key comes from: "none", "from a command", "from VARIABLE" or "from
 	// VARIABLE, which is not set".
 	Key string `json:"key"`
-	// Offers are the models that the server offers, nil if it was not asked. Error says why the
-	// server did not list them.
+
+	Answer
+}
+
+// Answer is what a server says about its models. It is zero if the server was not asked.
+type Answer struct {
+	// Offers are the models that the server offers. Error says why the server did not list them.
 	Offers []string `json:"offers,omitempty"`
 	Error  string   `json:"error,omitempty"`
 	// Unlisted is set if the server was asked and answers, but does not list its models.
 	Unlisted bool `json:"unlisted,omitempty"`
+}
+
+// String describes the answer as the end of a sentence about the server, "" if it was not asked.
+func (a Answer) String() string {
+	switch {
+	case a.Error != "":
+		return "cannot be asked: " + a.Error
+	case a.Unlisted:
+		return "does not list its models"
+	case a.Offers == nil:
+		return ""
+	case len(a.Offers) == 0:
+		return "offers no models"
+	}
+	return "offers " + text.Line(strings.Join(a.Offers, ", "), maxOffers)
 }
 
 // Models describes the model with the given name, or all. Servers are asked if they are on
@@ -59,12 +79,10 @@ func Models(ctx context.Context, c config.Config, names []string) ([]Model, erro
 		}
 		same := slices.IndexFunc(reports[:i],
 			func(r Model) bool { return r.API == m.API && r.BaseURL == m.BaseURL })
-		switch u, err := url.Parse(m.BaseURL); {
+		switch {
 		case same >= 0:
-			known := reports[same]
-			reports[i].Offers, reports[i].Error, reports[i].Unlisted = known.Offers, known.Error,
-				known.Unlisted
-		case len(names) > 0, err == nil && secret.IsLoopback(u.Hostname()):
+			reports[i].Answer = reports[same].Answer
+		case len(names) > 0, IsLocal(m.BaseURL):
 			reports[i].Ask(ctx, client)
 		}
 	}
@@ -86,18 +104,20 @@ func (r *Model) Ask(ctx context.Context, client *llm.Client) {
 	case err != nil:
 		r.Error = err.Error()
 		return
+	default:
+		r.Offers = append([]string{}, offers...) // none is an answer, too
+		slices.Sort(r.Offers)
 	}
-	slices.Sort(offers)
 	client.AskWindow(ctx)
-	if r.Offers = offers; client.KnowsWindow() {
+	if client.KnowsWindow() {
 		r.ContextTokens = client.Model().ContextTokens
 	}
 }
 
-// Offered reports whether the server offers the model, as far as it tells.
-func (r *Model) Offered() bool {
-	return r.Unlisted || slices.Contains(r.Offers, r.Name) ||
-		slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
+// Lacking reports whether the server lists its models, without this one.
+func (r *Model) Lacking() bool {
+	return r.Offers != nil && !slices.Contains(r.Offers, r.Name) &&
+		!slices.Contains(r.Offers, r.Name+":latest") // as Ollama calls it
 }
 
 // Unusable returns an error that names the models whose servers did not answer, or do not offer
@@ -108,7 +128,7 @@ func Unusable(reports []Model) error {
 		switch {
 		case r.Error != "":
 			silent = append(silent, text.Plain(r.ID))
-		case r.Offers != nil && !r.Offered():
+		case r.Lacking():
 			without = append(without, text.Plain(r.ID))
 		}
 	}
@@ -143,26 +163,14 @@ func PrintModels(w io.Writer, reports []Model) error {
 	}
 	var told []string
 	for _, r := range reports {
-		if r.Offers == nil && r.Error == "" && !r.Unlisted {
-			continue
-		}
-		if !slices.Contains(told, r.BaseURL) {
+		if said := r.String(); said != "" && !slices.Contains(told, r.BaseURL) {
 			told = append(told, r.BaseURL)
-			said := "offers " + text.Line(strings.Join(r.Offers, ", "), maxOffers)
-			switch {
-			case r.Error != "":
-				said = "cannot be asked: " + r.Error
-			case r.Unlisted:
-				said = "does not list its models"
-			case len(r.Offers) == 0:
-				said = "offers no models"
-			}
 			err := terminal.Say(w, "\n%s %s", text.Plain(r.BaseURL), text.Plain(said))
 			if err != nil {
 				return err
 			}
 		}
-		if r.Error == "" && !r.Offered() {
+		if r.Lacking() {
 			err := terminal.Say(w, "It does not offer %q, the model of %s.",
 				r.Name, text.Plain(r.ID))
 			if err != nil {

@@ -19,7 +19,7 @@ func TestHostileOffers(t *testing.T) {
 	var out bytes.Buffer
 	offers := []string{"a", "b\n\nhttp://elsewhere offers c\x1b[2J", strings.Repeat("x", 1<<20)}
 	require.NoError(t, PrintModels(&out,
-		[]Model{{ID: "m", BaseURL: "http://127.0.0.1", Name: "a", Offers: offers}}))
+		[]Model{{ID: "m", BaseURL: "http://127.0.0.1", Name: "a", Answer: Answer{Offers: offers}}}))
 	require.Equal(t, 4, strings.Count(out.String(), "\n"), out.String()[:200])
 	require.NotContains(t, out.String(), "\x1b")
 	require.Less(t, out.Len(), 2*maxOffers)
@@ -71,4 +71,19 @@ func TestServersWithoutLists(t *testing.T) {
 		require.Contains(t, out.String(), "/v1 does not list its models\n")
 		require.NotContains(t, out.String(), "does not offer")
 	}
+}
+
+// A server can be without models.
+func TestServersWithoutModels(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":null}`)) }))
+	defer server.Close()
+	c, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":"`+server.URL+`/v1"}}}`))
+	require.NoError(t, err)
+	reports, err := Models(t.Context(), c, []string{"m"})
+	require.NoError(t, err)
+	require.ErrorContains(t, Unusable(reports), "the server does not offer: m")
+	var out bytes.Buffer
+	require.NoError(t, PrintModels(&out, reports))
+	require.Contains(t, out.String(), "/v1 offers no models\n")
 }

@@ -182,7 +182,7 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 
 // askAnswer lets the user choose among the agents and models that were found.
 func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
-	var all, halves []answerer
+	var all, halves []answerer // halves lack the program that makes them speak ACP
 	list, err := o.Agents()
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 	for _, p := range list {
 		if inventory.ReportAgent(p, o.config).Found != "" {
 			all = append(all, o.answererOf(p))
-		} else if lacksAdapter(p) {
+		} else if _, err := exec.LookPath(inventory.WithoutAdapter(p)); err == nil {
 			halves = append(halves, o.answererOf(p))
 		}
 	}
@@ -225,15 +225,6 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 		return ""
 	})
 	return &all[i], err
-}
-
-// lacksAdapter reports whether the program of an agent is here, but not the one that makes it speak
-// ACP.
-func lacksAdapter(p profiles.Profile) bool {
-	program, _, _ := strings.Cut(p.Start.Login, " ")
-	program = strings.TrimSuffix(program, ",")
-	_, err := exec.LookPath(program)
-	return err == nil && inventory.LacksAdapter(p, program)
 }
 
 // answererOf returns a known agent. If editors started from a desktop may not find its program, its
