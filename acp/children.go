@@ -96,50 +96,6 @@ func (s *session) hasChild(key string) bool {
 	return ok && parent.HasChild(key)
 }
 
-// openChildren collects the children in a history that may be working, in order.
-type openChildren struct {
-	order   []string
-	working map[string]string // the key of the parent, by key
-}
-
-// note notes what u says about children.
-func (o *openChildren) note(u sessionstore.Update) {
-	parent, of, _ := u.Child()
-	if of.Kind != sessionstore.SubagentUpdate {
-		return
-	}
-	var said struct {
-		Key          string          `json:"sessionId"`
-		Capabilities json.RawMessage `json:"capabilities"`
-		State        json.RawMessage `json:"state"`
-	}
-	if strictjson.Decode(strictjson.Find(of.Raw, "update"), &said) != nil {
-		return
-	}
-	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-	if !given(said.Capabilities) && !given(said.State) {
-		return
-	}
-	if o.working == nil {
-		o.working = make(map[string]string)
-	}
-	if _, known := o.working[said.Key]; !known {
-		o.order = append(o.order, said.Key)
-	}
-	o.working[said.Key] = parent
-}
-
-// lost returns updates for the children that has does not know: nothing is known of their work, and
-// nothing can be done to them.
-func (o *openChildren) lost(has func(key string) bool) (updates []backend.Update) {
-	for _, key := range o.order {
-		if !has(key) {
-			updates = append(updates, backend.LostChild(o.working[key], key))
-		}
-	}
-	return updates
-}
-
 func (a *agent) newChildLimit() *record.ChildLimit {
 	return record.NewChildLimit(a.options.tuning.ChildBytes, a.log)
 }

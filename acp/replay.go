@@ -34,22 +34,21 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 	return o.showAll(ctx, news)
 }
 
-// replayHistory sends the stored history, and then marks the tool calls that have not ended in it
-// as failed, except those of children that the backend has.
+// replayHistory sends the stored history, and then ends the tool calls and children that have not
+// ended in it, except those children that the backend has.
 func (o *opening) replayHistory(ctx context.Context, hasChild func(key string) bool) error {
-	open, children := calls.Open{}, openChildren{}
+	var open calls.Open
 	history := o.agent.options.Store.History(ctx, o.source.ID)
 	for u, err := range sessionstore.Joined(history) {
 		if err != nil {
 			return protocolError(err)
 		}
 		open.Note(u)
-		children.note(u)
 		if err := o.show(ctx, u, forAnother); err != nil {
 			return err
 		}
 	}
-	return o.showAll(ctx, append(open.Failures(hasChild), children.lost(hasChild)...))
+	return o.showAll(ctx, open.Ends(hasChild))
 }
 
 // showAll shows the client that loads what is stored.

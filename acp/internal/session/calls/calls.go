@@ -4,6 +4,8 @@ package calls
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -176,36 +178,70 @@ func (c *Calls) Change(k Key, change func(*Call)) {
 	}
 }
 
-// Open collects the tool calls of a history that have not ended, in order. The zero value has none.
+// Open collects what has begun in a history and may not have ended: tool calls, and children that
+// may be working. The zero value has none.
 type Open struct {
-	order []Key
-	open  map[Key]bool
+	begun map[begun]int // in which order
+	count int           // how many have begun
 }
 
-// Note notes what u says about tool calls.
+// begun is a tool call, or a child of the session Key.Child.
+type begun struct {
+	Key
+	isChild bool // whose key is the ID
+}
+
+// Note notes what u says about tool calls and children.
 func (o *Open) Note(u sessionstore.Update) {
+	if child, works := workingChild(u); works {
+		o.begin(begun{child, true})
+		return
+	}
 	said := Parse(u)
 	switch {
 	case said.Ended():
-		delete(o.open, said.Key)
+		delete(o.begun, begun{Key: said.Key})
 	case said.UpdateKind == sessionstore.ToolCall || said.Status != "":
-		if o.open == nil {
-			o.open = make(map[Key]bool)
-		}
-		if !o.open[said.Key] {
-			o.open[said.Key] = true
-			o.order = append(o.order, said.Key)
-		}
+		o.begin(begun{Key: said.Key})
 	}
 }
 
-// Failures returns updates that fail the calls, except those of children that the backend has: they
-// may still be running.
-func (o *Open) Failures(has func(child string) bool) (updates []sessionstore.Update) {
-	for _, k := range o.order {
-		if o.open[k] && (k.Child == "" || !has(k.Child)) {
-			delete(o.open, k)
-			updates = append(updates, k.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
+func (o *Open) begin(one begun) {
+	if o.begun == nil {
+		o.begun = make(map[begun]int)
+	}
+	if _, known := o.begun[one]; !known {
+		o.begun[one] = o.count
+		o.count++
+	}
+}
+
+// workingChild returns the child that an update is about, if it says what that does or can do.
+func workingChild(u sessionstore.Update) (child Key, works bool) {
+	parent, u, _ := u.Child()
+	var said struct {
+		Key          string          `json:"sessionId"`
+		Capabilities json.RawMessage `json:"capabilities"`
+		State        json.RawMessage `json:"state"`
+	}
+	if u.Kind != sessionstore.SubagentUpdate ||
+		strictjson.Decode(strictjson.Find(u.Raw, "update"), &said) != nil {
+		return child, false
+	}
+	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+	return Key{parent, said.Key}, given(said.Capabilities) || given(said.State)
+}
+
+// Ends returns updates that end all of it, the latest first: calls fail, and nothing is known any
+// more of a child. It leaves out the children that the backend has and their calls.
+func (o *Open) Ends(has func(child string) bool) (updates []sessionstore.Update) {
+	later := func(a, b begun) int { return o.begun[b] - o.begun[a] }
+	for _, one := range slices.SortedFunc(maps.Keys(o.begun), later) {
+		switch {
+		case one.isChild && !has(one.ID):
+			updates = append(updates, backend.LostChild(one.Child, one.ID))
+		case !one.isChild && (one.Child == "" || !has(one.Child)):
+			updates = append(updates, one.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
 		}
 	}
 	return updates
