@@ -74,15 +74,15 @@ func TestCall(t *testing.T) {
 
 func TestCallTruncatesResults(t *testing.T) {
 	f := &fakeTools{result: backend.ToolResult{
-		Content: []backend.Raw{blockOf(strings.Repeat("x", 500)), blockOf("later")}}}
-	c := open(t, limits{bytes: 100}, plant(t, nil))
+		Content: []backend.Raw{blockOf(strings.Repeat("x", 500<<10)), blockOf("later")}}}
+	c := open(t, plant(t, nil))
 	c.client.tools = f
 	a := c.ask("/call e.t")
-	require.Equal(t, []string{strings.Repeat("x", 100)}, a.lines())
+	require.Equal(t, []string{strings.Repeat("x", maxBytes)}, a.lines())
 	require.Contains(t, a.text(),
-		"Truncated: this text is 500 bytes long; the limit for an answer is 100 bytes.")
+		"Truncated: this text is 500 KiB long; the limit for an answer is 128 KiB.")
 	require.Contains(t, a.text(),
-		"Truncated: this text is 5 bytes long; the limit for an answer is 100 bytes.")
+		"Truncated: this text is 5 bytes long; the limit for an answer is 128 KiB.")
 }
 
 func TestCallErrors(t *testing.T) {

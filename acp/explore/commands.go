@@ -33,9 +33,13 @@ func builtins() []command {
 		{"instructions", "[PATH]", "Show the instructions found in the folders, or those that " +
 			"apply to a path", (*commandTurn).instructions},
 		{"skills", "", "List the skills found in the folders, with their state",
-			(*commandTurn).listSkills},
+			func(t *commandTurn, _ context.Context, _ prompt) error {
+				return t.listArtifacts(discovery.Skill)
+			}},
 		{"commands", "", "List the commands found in the folders, with their state",
-			(*commandTurn).listCommands},
+			func(t *commandTurn, _ context.Context, _ prompt) error {
+				return t.listArtifacts(discovery.Command)
+			}},
 		{"call", "SERVER.TOOL [JSON]", "Call a tool of an MCP server; asks first",
 			(*commandTurn).call},
 		{"help", "", "Show this list", (*commandTurn).help},
@@ -128,5 +132,5 @@ func (s *explorerSession) announceCommands(ctx context.Context, to backend.Updat
 	for _, c := range builtins() {
 		own = append(own, backend.NewCommand(c.name, c.description, c.input))
 	}
-	return s.announced.Announce(ctx, s.host, to, own, s.limits.commands)
+	return s.announced.Announce(ctx, s.host, to, own, maxCommands)
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 func TestAnnouncedCommands(t *testing.T) {
-	c := open(t, limits{}, plant(t, nil))
+	c := open(t, plant(t, nil))
 	require.Len(t, c.client.updates, 1)
 	u := c.client.updates[0]
 	require.Equal(t, "available_commands_update", u.Kind)
@@ -30,7 +31,7 @@ func TestAnnouncedCommands(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	c := open(t, limits{}, plant(t, nil))
+	c := open(t, plant(t, nil))
 	for _, text := range []string{"/help", "", "/", " /help me "} {
 		a := c.ask(text)
 		require.Equal(t, "end_turn", a.stop)
@@ -42,12 +43,12 @@ func TestHelp(t *testing.T) {
 }
 
 func TestUnknownCommand(t *testing.T) {
-	a := open(t, limits{}, plant(t, nil)).ask("/fly away")
+	a := open(t, plant(t, nil)).ask("/fly away")
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "There is no command `/fly`")
 	require.Contains(t, a.text(), "/search REGEXP")
 
-	c := open(t, limits{}, plant(t, fileTree{
+	c := open(t, plant(t, fileTree{
 		".agents/skills/quiet/SKILL.md": "---\nname: quiet\ndescription: For models.\n" +
 			"user-invocable: false\n---\nDo it.\n",
 		".agents/skills/vague/SKILL.md": "---\nname: vague\n---\nDo it.\n",
@@ -60,7 +61,7 @@ func TestUnknownCommand(t *testing.T) {
 }
 
 func TestMissingInput(t *testing.T) {
-	c := open(t, limits{}, plant(t, nil))
+	c := open(t, plant(t, nil))
 	for text, usage := range map[string]string{
 		"/find": "/find GLOB", "/search ": "/search REGEXP", "/read\n": "/read PATH[:FIRST-LAST]",
 	} {
@@ -76,7 +77,7 @@ func TestOtherMethods(t *testing.T) {
 	require.Nil(t, r.Call(t.Context(), "authenticate", nil))
 	r.Notify(t.Context(), "anything", nil)
 
-	s := open(t, limits{}, plant(t, nil)).session
+	s := open(t, plant(t, nil)).session
 	require.Nil(t, s.Call(t.Context(), "session/set_mode", nil))
 	s.Notify(t.Context(), "anything", nil)
 	s.Cancel(nil)
@@ -96,7 +97,7 @@ func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 		".claude/commands/find.md":       "Not our find.\n",
 		".agents/skills/tidy/SKILL.md":   skillOf("tidy"),
 	})
-	c := open(t, limits{}, first, second)
+	c := open(t, first, second)
 	all := announced(c.client.updates)
 	require.Equal(t, "Command of "+filepath.Base(first)+": Commits.",
 		all["git:commit"]["description"], "A30: labelled with its root")
@@ -115,7 +116,7 @@ func TestCommandsOfRootsAreAnnounced(t *testing.T) {
 
 // Clause D4.
 func TestArguments(t *testing.T) {
-	c := open(t, limits{}, plant(t, fileTree{
+	c := open(t, plant(t, fileTree{
 		".claude/commands/fix.md":      "Fix $1 in $ARGUMENTS[1].\n",
 		".claude/commands/show.md":     "Show !`git diff` and @a.md.\n",
 		".agents/skills/tidy/SKILL.md": skillOf("tidy"),
@@ -131,7 +132,7 @@ func TestArguments(t *testing.T) {
 
 func TestChangedCommandsAreAnnounced(t *testing.T) {
 	cwd := plant(t, nil)
-	c := open(t, limits{}, cwd)
+	c := open(t, cwd)
 	require.Len(t, announced(c.client.updates), len(builtins()))
 	require.Nil(t, announced(c.ask("/roots").updates), "nothing has changed")
 
@@ -147,12 +148,13 @@ func TestChangedCommandsAreAnnounced(t *testing.T) {
 
 func TestMaxCommands(t *testing.T) {
 	tree := fileTree{}
-	for _, name := range []string{"a", "b", "c"} {
+	for i := range maxCommands + 1 {
+		name := fmt.Sprintf("skill-%03d", i)
 		tree[".agents/skills/"+name+"/SKILL.md"] = skillOf(name)
 	}
-	c := open(t, limits{commands: 2}, plant(t, tree))
-	require.Len(t, announced(c.client.updates), len(builtins())+2)
-	require.Equal(t, []string{"Do c."}, c.ask("/c").lines(), "it is a command nevertheless")
+	c := open(t, plant(t, tree))
+	require.Len(t, announced(c.client.updates), len(builtins())+maxCommands)
+	require.Equal(t, []string{"Do skill-500."}, c.ask("/skill-500").lines(), "it is a command nevertheless")
 	require.Contains(t, c.ask("/skills").text(),
-		"Only the first 2 of 3 skills and commands are announced")
+		"Only the first 500 of 501 skills and commands are announced")
 }

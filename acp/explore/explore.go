@@ -8,22 +8,20 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
-// limits bound the answers.
-type limits struct {
-	bytes    int // bytes of found text in an answer
-	commands int // slash commands of the roots that are announced
-}
-
-// An answer has room for the largest result of a tool.
-var defaultLimits = limits{bytes: 2 * commands.MaxBytes, commands: 500}
+const (
+	// maxBytes is how many bytes of found text an answer has: room for the largest result of a tool.
+	maxBytes = 2 * commands.MaxBytes
+	// maxCommands is how many slash commands of the roots are announced.
+	maxCommands = 500
+)
 
 // Kind is the backend.Info.Kind.
 const Kind = "explore"
 
 // New returns the backend. It is safe for concurrent use and keeps nothing between calls.
-func New() backend.Backend { return explorer{defaultLimits} }
+func New() backend.Backend { return explorer{} }
 
-type explorer struct{ limits limits }
+type explorer struct{}
 
 func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{
@@ -34,10 +32,10 @@ func (explorer) Initialize(context.Context, backend.Raw, backend.Client) (backen
 }
 
 // Open opens a session and announces its commands.
-func (e explorer) Open(
+func (explorer) Open(
 	ctx context.Context, _ backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	s := &explorerSession{limits: e.limits, host: h, roots: commands.LabelRoots(h.Workspace())}
+	s := &explorerSession{host: h, roots: commands.LabelRoots(h.Workspace())}
 	if err := s.announceCommands(ctx, h); err != nil {
 		return nil, backend.Opened{}, err
 	}
@@ -51,7 +49,6 @@ func (explorer) Close(context.Context) error                            { return
 
 // explorerSession is one activation. Its turns do not overlap, so its fields need no lock.
 type explorerSession struct {
-	limits    limits
 	host      backend.Host
 	roots     []commands.Root
 	announced backend.Commands
@@ -67,7 +64,7 @@ func (s *explorerSession) Prompt(
 		if err != nil {
 			return nil, err
 		}
-		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, s.limits.bytes)}
+		t := &commandTurn{explorerSession: s, Reply: commands.NewReply(ctx, u, maxBytes)}
 		return t.Finish(t.answer(ctx, p))
 	}
 }

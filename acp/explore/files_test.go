@@ -18,7 +18,7 @@ func TestRead(t *testing.T) {
 		"latin.txt": "caf\xe9\n",
 		"sub/b.txt": "b\n",
 	})
-	c := open(t, limits{}, cwd)
+	c := open(t, cwd)
 	label := c.session.(*explorerSession).roots[0].Label
 	for _, test := range []struct {
 		argument string
@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 // Clause A20.
 func TestRelativePaths(t *testing.T) {
 	app, shared, skills := example(t)
-	c := open(t, limits{}, app, shared, skills)
+	c := open(t, app, shared, skills)
 	require.Contains(t, c.ask("/read README.md").text(), "# Orders", "of all the roots' it is cwd's")
 	require.Contains(t, c.ask("/read ../shared/README.md").text(), "# Shared")
 	a := c.ask("/read shared/retry/retry.go")
@@ -68,7 +68,7 @@ func TestPathsOutsideTheRoots(t *testing.T) {
 	symlink(t, filepath.Join(outside, "secret"), cwd, "file")
 	symlink(t, outside, cwd, "dir")
 	symlink(t, filepath.Join(other, "c"), cwd, "good")
-	c := open(t, limits{}, cwd, other)
+	c := open(t, cwd, other)
 	for _, path := range []string{"file", "dir/secret", "a/../dir/secret",
 		filepath.Join(outside, "secret"), "../" + filepath.Base(outside) + "/secret"} {
 		a := c.ask("/read " + path)
@@ -83,7 +83,7 @@ func TestPathsOutsideTheRoots(t *testing.T) {
 
 func TestReplacedFolder(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "old\n"})
-	c := open(t, limits{}, cwd)
+	c := open(t, cwd)
 	require.NoError(t, os.RemoveAll(cwd))
 	fileTree{"a.txt": "new\n"}.PlantIn(t, cwd)
 	require.Contains(t, c.ask("/read a.txt").text(), "was replaced after the session started")
@@ -93,7 +93,7 @@ func TestReplacedFolder(t *testing.T) {
 func TestAllRootsAreSearchedInOrder(t *testing.T) {
 	app, shared, skills := example(t)
 	for _, roots := range [][]string{{app, shared, skills}, {skills, app, shared}} {
-		c := open(t, limits{}, roots...)
+		c := open(t, roots...)
 		for _, question := range []string{"retry", "/search (?i)retry", "/find *.md"} {
 			a := c.ask(question)
 			require.Equal(t, "end_turn", a.stop)
@@ -112,7 +112,7 @@ func TestAllRootsAreSearchedInOrder(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	c := open(t, limits{}, plant(t, fileTree{
+	c := open(t, plant(t, fileTree{
 		"a.txt": "The Payment is retried (later).\nA payment fails.\nÉTÉ\nneedle \x1b[31m\n"}))
 	for text, want := range map[string]string{
 		"payment RETR": "1:The Payment is retried (later).", "payment (later)": "1:The Payment",
@@ -131,7 +131,7 @@ func TestLocations(t *testing.T) {
 	symlink(t, filepath.Join(top, "real"), top, "spelled")
 	spelled := filepath.Join(top, "spelled")
 	want := filepath.Join(spelled, "sub", "a.txt")
-	c := open(t, limits{}, spelled)
+	c := open(t, spelled)
 	for question, line := range map[string]int{
 		"needle": 2, "/search needle": 2, "/find a.txt": 0, "/read sub/a.txt:2": 2,
 	} {
@@ -140,7 +140,7 @@ func TestLocations(t *testing.T) {
 }
 
 func TestRejectedPatterns(t *testing.T) {
-	c := open(t, limits{}, plant(t, nil))
+	c := open(t, plant(t, nil))
 	for question, why := range map[string]string{"/search (": "missing closing )", "/find [": "glob"} {
 		a := c.ask(question)
 		require.Contains(t, a.text(), why)

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -110,18 +109,15 @@ type conversation struct {
 	session backend.Session
 }
 
-// open starts a session on roots, cwd first. Zero limits are the default ones.
-func open(t testing.TB, l limits, roots ...string) *conversation {
+// open starts a session on roots, cwd first.
+func open(t testing.TB, roots ...string) *conversation {
 	t.Helper()
 	ws := roottest.Open(t, roots[0], roots[1:]...)
 
 	catalog, err := discovery.Scan(t.Context(), ws)
 	require.NoError(t, err)
 	c := &client{workspace: ws, catalog: catalog, tools: &fakeTools{}}
-	r := explorer{limits{
-		bytes:    cmp.Or(l.bytes, defaultLimits.bytes),
-		commands: cmp.Or(l.commands, defaultLimits.commands),
-	}}
+	r := New()
 	_, err = r.Initialize(t.Context(), backend.Raw(`{}`), c)
 	require.NoError(t, err)
 	session, _, err := r.Open(t.Context(), backend.Activation{Cause: backend.New}, c)

@@ -14,16 +14,16 @@ import (
 // Clause A25.
 func TestInstructions(t *testing.T) {
 	app, shared, skills := example(t)
-	c := open(t, limits{}, skills, app, shared)
+	c := open(t, skills, app, shared)
 	text := c.ask("/instructions").text()
 	require.Equal(t, c.client.catalog.Instructions(nil).String()+"\n", text)
 	require.Less(t, strings.Index(text, "# How we work"),
 		strings.Index(text, "# Working on the order service"))
 	require.Contains(t, text, "not by the user", "A30")
-	require.Contains(t, open(t, limits{}, plant(t, nil)).ask("/instructions").text(),
+	require.Contains(t, open(t, plant(t, nil)).ask("/instructions").text(),
 		"The folders contain no instructions.")
 	both := plant(t, fileTree{"AGENTS.md": "Use tabs.", "CLAUDE.md": "Use spaces."})
-	text = open(t, limits{}, both).ask("/instructions").text()
+	text = open(t, both).ask("/instructions").text()
 	require.Contains(t, text[strings.Index(text, "\nFiles that are not used"):], "CLAUDE.md: shadowed")
 }
 
@@ -31,7 +31,7 @@ func TestInstructionsForAPath(t *testing.T) {
 	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "web/CLAUDE.md": "Of the web.\n",
 		"web/AGENTS.md": "First.\n", "web/a.ts": ""})
 	other := plant(t, fileTree{"lib/a.go": ""})
-	c := open(t, limits{}, cwd, other)
+	c := open(t, cwd, other)
 	label := filepath.Base(cwd)
 	text := c.ask("/instructions web/a.ts").text()
 	require.Contains(t, text, "Of all.")
@@ -52,7 +52,7 @@ func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 	cwd := plant(t, fileTree{"AGENTS.md": "Of all.\n", "main.go": "package main\n"})
 	other := plant(t, fileTree{"web/AGENTS.md": "Of the web.\n",
 		"web/deep/CLAUDE.md": "Of the depths.\n", "web/deep/a.ts": "a\n", "web/deep/c.ts": "c\n", "web/b.ts": "b\n"})
-	c := open(t, limits{}, cwd, other)
+	c := open(t, cwd, other)
 	require.NotContains(t, c.ask("/read main.go").text(), "has instructions",
 		"those of roots are in /instructions")
 	require.Contains(t, c.ask("/read "+filepath.Join(other, "web", "b.ts")).text(),
@@ -67,7 +67,7 @@ func TestInstructionsOfDirectoriesAreMentioned(t *testing.T) {
 //
 // Clause D2.
 func TestRejectedReadingMentionsNothing(t *testing.T) {
-	c := open(t, limits{}, plant(t, fileTree{"web/AGENTS.md": "Of the web.\n", "web/a.ts": "a\n"}))
+	c := open(t, plant(t, fileTree{"web/AGENTS.md": "Of the web.\n", "web/a.ts": "a\n"}))
 	c.client.workspace = c.client.workspace.Checked(func(a workspace.Access, _ error) error {
 		if strings.HasSuffix(a.At.Path(), "a.ts") {
 			return errors.New("not yours")

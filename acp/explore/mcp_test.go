@@ -39,7 +39,7 @@ func blockOf(text string) backend.Raw { return backend.Encode(sdk.TextBlock(text
 
 // withTools is a session whose MCP servers are f.
 func withTools(t testing.TB, f *fakeTools, roots ...string) *conversation {
-	c := open(t, limits{}, roots...)
+	c := open(t, roots...)
 	c.client.tools = f
 	return c
 }

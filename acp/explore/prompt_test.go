@@ -48,7 +48,7 @@ func TestInvalidPrompt(t *testing.T) {
 }
 
 func TestOtherBlocks(t *testing.T) {
-	c := open(t, limits{}, plant(t, fileTree{"a.txt": "needle\n"}))
+	c := open(t, plant(t, fileTree{"a.txt": "needle\n"}))
 	a := c.prompt(t.Context(), []map[string]any{
 		{"type": "image", "data": "", "mimeType": "image/png"},
 		{"type": "text", "text": "needle"},
@@ -64,7 +64,7 @@ func TestOtherBlocks(t *testing.T) {
 func TestLinks(t *testing.T) {
 	cwd := plant(t, fileTree{"a b.txt": "one\ntwo\nthree\n"})
 	uri := dir(t, cwd).URI()
-	c := open(t, limits{}, cwd)
+	c := open(t, cwd)
 
 	a := c.ask("", uri+"/a%20b.txt")
 	require.Equal(t, []string{"one", "two", "three"}, a.lines()[1:])
@@ -86,7 +86,7 @@ func TestLinks(t *testing.T) {
 // Clause A24.
 func TestLinkOutsideTheRoots(t *testing.T) {
 	outside := plant(t, fileTree{"secret": "hidden\n"})
-	a := open(t, limits{}, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
+	a := open(t, plant(t, nil)).ask("", dir(t, outside).URI()+"/secret")
 	require.Equal(t, "end_turn", a.stop)
 	require.Contains(t, a.text(), "outside the session's folders")
 	require.NotContains(t, a.text(), "hidden")

@@ -28,7 +28,7 @@ func TestEachChunkIsWholeMarkdown(t *testing.T) {
 	cwd, other := plant(t, files), plant(t, fileTree{"last.txt": "needle\n"})
 	questions := []string{"needle", "/search needle", "/find *", "/find last.txt", "/read long.md",
 		"/skills", "/help"}
-	c := open(t, limits{}, cwd, other)
+	c := open(t, cwd, other)
 	for _, question := range questions {
 		for _, u := range c.ask(question).updates {
 			if u.Kind == "agent_message_chunk" {
@@ -62,7 +62,7 @@ func TestCancelledTurn(t *testing.T) {
 		"/search nothing"} {
 		for _, kind := range []string{"tool_call", "agent_message_chunk", "tool_call_update"} {
 			t.Run(question+" at "+kind, func(t *testing.T) {
-				c := open(t, limits{}, cwd)
+				c := open(t, cwd)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				c.client.onUpdate = func(u update) error {
@@ -81,7 +81,7 @@ func TestCancelledTurn(t *testing.T) {
 
 // Clause W6.
 func TestTurnCancelledBeforehand(t *testing.T) {
-	c := open(t, limits{}, plant(t, many(1)))
+	c := open(t, plant(t, many(1)))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, question := range []string{"needle", "/search needle", "/find *", "/read 00/000.txt",
@@ -94,7 +94,7 @@ func TestTurnCancelledBeforehand(t *testing.T) {
 
 // What the client does not take is the turn's end, and no worker stays behind.
 func TestFailedUpdate(t *testing.T) {
-	c := open(t, limits{}, plant(t, many(300)))
+	c := open(t, plant(t, many(300)))
 	broken := errors.New("broken")
 	c.client.onUpdate = func(u update) error {
 		if u.Kind == "agent_message_chunk" {
@@ -114,7 +114,7 @@ func TestToolCallIDs(t *testing.T) {
 	cwd := plant(t, fileTree{"a.txt": "x\n"})
 	seen := make(map[string]bool)
 	for range 3 { // as after restarts
-		id := open(t, limits{}, cwd).ask("x").call(t).ID
+		id := open(t, cwd).ask("x").call(t).ID
 		require.False(t, seen[id])
 		seen[id] = true
 	}

@@ -12,19 +12,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// listSkills answers /skills.
-func (t *commandTurn) listSkills(context.Context, prompt) error {
-	return t.listArtifacts(discovery.Skill, "skill", "skills")
-}
-
-// listCommands answers /commands.
-func (t *commandTurn) listCommands(context.Context, prompt) error {
-	return t.listArtifacts(discovery.Command, "command", "commands")
-}
-
-// listArtifacts lists all skills or commands by root, with the reason for those that are not
-// active.
-func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) error {
+// listArtifacts answers /skills and /commands: it lists them by root, with the reason for those that
+// are not active.
+func (t *commandTurn) listArtifacts(kind discovery.Kind) error {
 	all := t.host.Catalog().Of(kind)
 	offered, taken := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
 	called := make(map[string]string)
@@ -48,11 +38,11 @@ func (t *commandTurn) listArtifacts(kind discovery.Kind, noun, plural string) er
 		}
 		t.WriteGroup(r, append(lines, r.LimitsReached(t.host.Catalog())...))
 	}
-	summary := text.Count(len(all), noun, plural) + "."
-	if len(offered) > t.limits.commands {
+	summary := text.Count(len(all), string(kind), string(kind)+"s") + "."
+	if len(offered) > maxCommands {
 		summary += fmt.Sprintf(" Only the first %d of %d skills and commands are announced; you "+
 			"can type the others too.",
-			t.limits.commands, len(offered))
+			maxCommands, len(offered))
 	}
 	return t.Write(summary + "\n")
 }
