@@ -34,18 +34,19 @@ type Options struct {
 type Spending struct {
 	options Options
 
-	mu       sync.Mutex
-	meters   *Meters            // nil until something was reported
-	source   string             // of readings
-	total    map[string]float64 // what the session has cost, by currency, once meters is set
-	turns    int                // that are running
-	prompted bool               // the agent was given a prompt
-	stored   time.Time          // when charges were last stored
-	warned   bool               // the user was told that they cannot be stored
+	mu     sync.Mutex
+	meters *Meters
+	source string             // of readings
+	total  map[string]float64 // what the session has cost, by currency, nil until that is needed
+	turns  int                // that are running
+	stored time.Time          // when charges were last stored
+	warned bool               // the user was told that they cannot be stored
 }
 
 // NewSpending returns the spending of a session for which nothing was reported yet.
-func NewSpending(o Options) *Spending { return &Spending{options: o} }
+func NewSpending(o Options) *Spending {
+	return &Spending{options: o, meters: New(sessionstore.Account{}, o.Usage)}
+}
 
 // chargeEvery is how often charges are stored that are not of a turn.
 const chargeEvery = time.Second
@@ -84,7 +85,7 @@ func (p *Spending) Note(ctx context.Context, u sessionstore.Update) []sessionsto
 
 // loadLocked prepares to count, with what is known of the session from before.
 func (p *Spending) loadLocked(ctx context.Context) error {
-	if p.meters != nil {
+	if p.total != nil {
 		return nil
 	}
 	o := p.options
@@ -104,8 +105,9 @@ func (p *Spending) loadLocked(ctx context.Context) error {
 		}
 		p.total = Sum(sums, sessionstore.CostMeter)
 		p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
+		prompted := p.meters.prompted
 		p.meters = New(account, o.Usage)
-		p.meters.prompted = p.prompted
+		p.meters.prompted = prompted
 		return nil
 	})
 	if err != nil {
@@ -128,10 +130,7 @@ func (p *Spending) BeginTurn() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns++
-	p.prompted = true
-	if p.meters != nil {
-		p.meters.prompted = true
-	}
+	p.meters.prompted = true
 }
 
 // DropTurn notes that the agent was not given the prompt after all.
@@ -161,9 +160,6 @@ func (p *Spending) EndTurn(
 func (p *Spending) Store(ctx context.Context) []sessionstore.Charge {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.meters == nil {
-		return nil
-	}
 	return p.storeLocked(ctx)
 }
 
