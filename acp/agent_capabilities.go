@@ -27,7 +27,7 @@ func agentCapabilities(
 	given = g.capabilities(given, "")
 	mcp := strictjson.Find(given, mcpCapabilities)
 	switch {
-	case info.MCP == backend.AdapterConnects:
+	case !info.ConnectsServers:
 		mcp = json.RawMessage(`{"http":true,"sse":false}`)
 	case mcp == nil:
 		mcp = json.RawMessage(`{"http":false,"sse":false}`)

@@ -17,13 +17,13 @@ import (
 type offering struct {
 	scripted
 	capabilities string
-	mcp          backend.MCPOwner
+	connects     bool
 }
 
 func (o *offering) Initialize(
 	context.Context, backend.Raw, backend.Client,
 ) (backend.Info, error) {
-	return backend.Info{Kind: "offering", MCP: o.mcp,
+	return backend.Info{Kind: "offering", ConnectsServers: o.connects,
 		Initialize: backend.Raw(`{"agentCapabilities":` + o.capabilities + `}`)}, nil
 }
 
@@ -34,21 +34,21 @@ const offeredAlways = `"additionalDirectories":{},"close":{},"delete":{},"list":
 // Clauses A1, A37.
 func TestAgentCapabilities(t *testing.T) {
 	for name, tc := range map[string]struct {
-		given string
-		mcp   backend.MCPOwner
-		want  string
+		given    string
+		connects bool
+		want     string
 	}{
-		"A1/nothing": {`{}`, backend.AdapterConnects,
+		"A1/nothing": {`{}`, false,
 			`{"loadSession":true,"mcpCapabilities":{"http":true,"sse":false},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
-		"A1/not an object": {`[]`, backend.BackendConnects,
+		"A1/not an object": {`[]`, true,
 			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
 		"A37/everything": {`{"loadSession":false,"mcpCapabilities":{"http":true,"acp":true,` +
 			`"later":true,"_meta":{"a":1.0}},"sessionCapabilities":{"list":null,"subagents":{},"later":{},` +
 			`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},"_meta":{"b":1.0}},` +
 			`"promptCapabilities":{"image":true,"video":true},"auth":{"logout":{},"later":{}},` +
-			`"providers":{},"later":{"x":1.0},"_meta":{"c":1.0}}`, backend.BackendConnects,
+			`"providers":{},"later":{"x":1.0},"_meta":{"c":1.0}}`, true,
 			`{"loadSession":true,"mcpCapabilities":{"http":true,"_meta":{"a":1.0}},` +
 				`"sessionCapabilities":{` + offeredAlways + `,` +
 				`"systemPrompt":{"mode":{"override":{},"later":{}}},"options":{},"subagents":{},` +
@@ -56,17 +56,17 @@ func TestAgentCapabilities(t *testing.T) {
 				`"auth":{"logout":{},"later":{}},"providers":{},"later":{"x":1.0},` +
 				`"_meta":{"c":1.0}}`},
 		"A1/of other types": {`{"mcpCapabilities":true,"sessionCapabilities":[],"auth":null}`,
-			backend.BackendConnects,
+			true,
 			`{"loadSession":true,"mcpCapabilities":{"http":false,"sse":false},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
 		"A37/twice": {`{"mcpCapabilities":{"acp":true,"acp":false,"http":true}}`,
-			backend.BackendConnects,
+			true,
 			`{"loadSession":true,"mcpCapabilities":{"http":true},` +
 				`"sessionCapabilities":{` + offeredAlways + `}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := connect(t, acp.Options{
-				Backend: using(&offering{capabilities: tc.given, mcp: tc.mcp})})
+				Backend: using(&offering{capabilities: tc.given, connects: tc.connects})})
 			var result struct{ AgentCapabilities json.RawMessage }
 			require.NoError(t, json.Unmarshal(c.initialize(), &result))
 			require.JSONEq(t, tc.want, string(result.AgentCapabilities))

@@ -573,8 +573,8 @@ type scripted struct {
 	refuse  error         // of Open
 	hold    chan struct{} // if set, a load or resume opens once it is closed
 
-	mcp     backend.MCPOwner
-	sandbox backend.Sandbox // of servers
+	connects bool
+	sandbox  backend.Sandbox // of servers
 	// restricted is that of the backend.
 	restricted bool
 	prompts    backend.SystemPrompts
@@ -611,8 +611,8 @@ func (r *scripted) Initialize(context.Context, backend.Raw, backend.Client) (bac
 	if r.kind == "" {
 		r.kind = "scripted"
 	}
-	return backend.Info{Kind: r.kind, MCP: r.mcp, ServerSandbox: r.sandbox, Restricted: r.restricted,
-		SystemPrompts: r.prompts, OverlappingTurns: r.overlaps,
+	return backend.Info{Kind: r.kind, ConnectsServers: r.connects, ServerSandbox: r.sandbox,
+		Restricted: r.restricted, SystemPrompts: r.prompts, OverlappingTurns: r.overlaps,
 		Usage: r.usage, NeverAsks: r.neverAsks, AsksLittle: r.asksLittle, Doubt: r.doubt,
 		Initialize: backend.Raw(`{"agentCapabilities":{"promptCapabilities":{"image":true},` +
 			`"sessionCapabilities":{"fork":{},"x":{}}},"x":1}`)}, nil
@@ -987,7 +987,7 @@ type advertising struct {
 func (r *advertising) Initialize(
 	context.Context, backend.Raw, backend.Client,
 ) (backend.Info, error) {
-	return backend.Info{Kind: "advertising", MCP: backend.BackendConnects,
+	return backend.Info{Kind: "advertising", ConnectsServers: true,
 		Initialize: backend.Raw(r.initialize)}, nil
 }
 

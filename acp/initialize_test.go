@@ -205,7 +205,7 @@ func (r *connecting) Initialize(
 ) (backend.Info, error) {
 	<-r.asked
 	return backend.Info{
-		Kind: "connecting", MCP: backend.BackendConnects,
+		Kind: "connecting", ConnectsServers: true,
 		Initialize: backend.Raw(
 			`{"agentCapabilities":{"mcpCapabilities":{"http":true,"sse":false}}}`),
 	}, nil

@@ -72,7 +72,7 @@ func checkRemote(p mcp.Policy, c mcpclient.Config) error {
 // more if its policy says so.
 func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
 	s, own := a.info().ServerSandbox, c.Policy.Sandbox
-	if a.info().MCP != backend.BackendConnects || s.Mode == backend.SandboxOff {
+	if !a.info().ConnectsServers || s.Mode == backend.SandboxOff {
 		return
 	}
 	if own.Mode == backend.SandboxStrict {

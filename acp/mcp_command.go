@@ -22,7 +22,7 @@ import (
 // second time when the command needs them.
 func (o *ownTurn) answerMCP(c prompts.Command) error {
 	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer,
-		PassedOn: o.agent.info().MCP == backend.BackendConnects}
+		PassedOn: o.agent.info().ConnectsServers}
 	return m.Answer(o.ctx, c.Arguments)
 }
 

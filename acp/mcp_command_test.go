@@ -49,7 +49,7 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 	notOverRemote(t, namesServers)
 	var mu sync.Mutex
 	var activations []backend.Activation
-	r := &scripted{mcp: backend.BackendConnects, opened: func(a backend.Activation, _ backend.Host) {
+	r := &scripted{connects: true, opened: func(a backend.Activation, _ backend.Host) {
 		mu.Lock()
 		defer mu.Unlock()
 		activations = append(activations, a)
@@ -107,8 +107,8 @@ func TestMCPCommandPassesFoundServersOn(t *testing.T) {
 // Clause A24.
 func TestFoundServerGoesWithItsFolder(t *testing.T) {
 	notOverRemote(t, namesServers)
-	for _, who := range []backend.MCPOwner{backend.AdapterConnects, backend.BackendConnects} {
-		c := served(t, acp.Options{Backend: using(&scripted{mcp: who})})
+	for _, connects := range []bool{false, true} {
+		c := served(t, acp.Options{Backend: using(&scripted{connects: connects})})
 		a, b := folder(t), folder(t)
 		declare(t, b, "found", "files", nil, nil)
 		id := c.serve([]string{a, b}, server("ours", "files"))
@@ -179,7 +179,7 @@ func TestCommandsOfTheAgent(t *testing.T) {
 func TestMCPCommandWhenTheAgentRefuses(t *testing.T) {
 	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
-	r := &scripted{mcp: backend.BackendConnects}
+	r := &scripted{connects: true}
 	c := served(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)

@@ -27,7 +27,7 @@ func TestMCPCommandStartsServersInTheAgentsSandbox(t *testing.T) {
 	s := server("ours", "files")
 	s["command"] = script
 	for _, own := range []backend.SandboxMode{backend.SandboxOff, backend.SandboxWrite} {
-		r := &scripted{mcp: backend.BackendConnects, sandbox: backend.Sandbox{Mode: backend.SandboxWrite}}
+		r := &scripted{connects: true, sandbox: backend.Sandbox{Mode: backend.SandboxWrite}}
 		c := served(t, acp.Options{Backend: using(r), MCPPolicy: func(string) mcp.Policy {
 			return mcp.Policy{Sandbox: backend.Sandbox{Mode: own, Write: []string{out}}}
 		}})

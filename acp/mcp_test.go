@@ -296,7 +296,7 @@ func TestServersEndWithSession(t *testing.T) {
 func TestBackendConnects(t *testing.T) {
 	notOverRemote(t, namesServers)
 	h := proctest.Watch(t)
-	r := &scripted{mcp: backend.BackendConnects}
+	r := &scripted{connects: true}
 	c := served(t, acp.Options{Backend: func() backend.Backend { return r }})
 	a := folder(t)
 	id := c.serve([]string{a}, server("one", "files", h.Env()), server("two", "files", h.Env()))

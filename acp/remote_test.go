@@ -92,7 +92,7 @@ func (k *talking) Initialize(
 	_ context.Context, _ backend.Raw, c backend.Client,
 ) (backend.Info, error) {
 	k.client = c
-	return backend.Info{Kind: "talking", MCP: backend.BackendConnects, Initialize: backend.Raw(
+	return backend.Info{Kind: "talking", ConnectsServers: true, Initialize: backend.Raw(
 		`{"authMethods":[{"id":"key"}],"_meta":{"ext":1},"agentInfo":{"name":"talking"},` +
 			`"agentCapabilities":{"auth":{"logout":{}},"providers":{},"nes":{},"_meta":{"x":{}},` +
 			`"promptCapabilities":{"image":true},"sessionCapabilities":{"options":{},"x":{}}}}`)}, nil

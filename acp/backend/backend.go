@@ -140,8 +140,11 @@ type Info struct {
 	// Doubt tells the user why the agent may have other sessions than these, "" if nothing is in
 	// doubt. The adapter shows it until the user has used one of them.
 	Doubt string
-	// MCP says who connects the sessions' MCP servers.
-	MCP MCPOwner
+	// ConnectsServers says that the backend connects the mcpServers in the params of an activation,
+	// of which those with a [FoundDir] come from files in roots. Its mcpCapabilities in Initialize
+	// state the transports that it supports. Otherwise the adapter connects the servers and offers
+	// their tools as [Host.Tools].
+	ConnectsServers bool
 	// Sandbox says how the agent's processes are restricted, for the answer to /roots: "off",
 	// "write" or "strict", and what holds for the client's terminals. It is "" for a backend
 	// without processes.
@@ -206,19 +209,6 @@ const (
 	SystemPromptsServed
 	// SystemPromptsRefused means that the adapter refuses them.
 	SystemPromptsRefused
-)
-
-// MCPOwner says who connects the MCP servers that a client configures for a session.
-type MCPOwner int
-
-const (
-	// AdapterConnects means that the adapter connects the servers and offers their tools as
-	// [Host.Tools].
-	AdapterConnects MCPOwner = iota
-	// BackendConnects means that the backend connects the mcpServers in the params of an
-	// activation, of which those with a [FoundDir] come from files in roots. Its mcpCapabilities in
-	// Info.Initialize state the transports that it supports.
-	BackendConnects
 )
 
 // Cause is the method of the request that activates a session. When a command of the adapter opens

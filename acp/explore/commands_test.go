@@ -85,7 +85,7 @@ func TestOtherMethods(t *testing.T) {
 	info, err := r.Initialize(t.Context(), nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "explore", info.Kind)
-	require.Equal(t, backend.AdapterConnects, info.MCP)
+	require.False(t, info.ConnectsServers)
 }
 
 // Clause A25.

@@ -110,7 +110,7 @@ func (e *dialogue) act(line string) {
 		e.closed, e.backend = false, proxy.New(e.command, e.options.WithProcessGrace(patience))
 		e.info, err = e.backend.Initialize(ctx, backend.Raw(rest), e.client)
 		if err == nil {
-			result = fmt.Sprintln(e.info.Kind, e.info.MCP == backend.BackendConnects) +
+			result = fmt.Sprintln(e.info.Kind, e.info.ConnectsServers) +
 				string(e.info.Initialize)
 		}
 	case "open":

@@ -77,12 +77,12 @@ func (p *proxy) Initialize(
 		doubt = "The agent " + doubt + "."
 	}
 	return backend.Info{
-		Kind:       Kind,
-		Doubt:      doubt,
-		Profile:    profile.Identity,
-		Initialize: p.confineLogins(p.agentInfo().Raw),
-		MCP:        backend.BackendConnects,
-		Sandbox:    process.InEffect(p.options.Profile.Sandbox) + terminals,
+		Kind:            Kind,
+		Doubt:           doubt,
+		Profile:         profile.Identity,
+		Initialize:      p.confineLogins(p.agentInfo().Raw),
+		ConnectsServers: true,
+		Sandbox:         process.InEffect(p.options.Profile.Sandbox) + terminals,
 
 		Restricted:    p.isRestricted(),
 		ServerSandbox: p.options.Profile.Restriction(),
