@@ -154,7 +154,8 @@ func TestMaxCommands(t *testing.T) {
 	}
 	c := open(t, plant(t, tree))
 	require.Len(t, announced(c.client.updates), len(builtins())+maxCommands)
-	require.Equal(t, []string{"Do skill-500."}, c.ask("/skill-500").lines(), "it is a command nevertheless")
+	require.Equal(t, []string{"Do skill-500."}, c.ask("/skill-500").lines(),
+		"it is a command nevertheless")
 	require.Contains(t, c.ask("/skills").text(),
 		"Only the first 500 of 501 skills and commands are announced")
 }

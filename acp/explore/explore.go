@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxBytes is how many bytes of found text an answer has: room for the largest result of a tool.
+	// maxBytes bounds the found text in an answer. The largest result of a tool fits.
 	maxBytes = 2 * commands.MaxBytes
 	// maxCommands is how many slash commands of the roots are announced.
 	maxCommands = 500

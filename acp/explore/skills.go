@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// listArtifacts answers /skills and /commands: it lists them by root, with the reason for those that
-// are not active.
+// listArtifacts answers /skills and /commands. It lists them by root, with the reason for those
+// that are not active.
 func (t *commandTurn) listArtifacts(kind discovery.Kind) error {
 	all := t.host.Catalog().Of(kind)
 	offered, taken := t.host.Catalog().SlashCommands(backend.OwnCommands(Kind)...)
