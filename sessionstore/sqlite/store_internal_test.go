@@ -174,7 +174,8 @@ func TestFileIsGone(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			s := New(Options{Dir: dir})
 			lease := made(t, s, "one")
-			require.NoError(t, move(dir))
+			meanwhile := func(core.Tx) error { return move(dir) }
+			require.ErrorIs(t, s.file.Transact(t.Context(), "", core.Write, meanwhile), errReplaced)
 			_, began := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
 			_, created := s.Create(t.Context(), sessionstore.Session{ID: "two", Keys: manyKeys(t, 1)})
 			for _, err := range []error{began, created, listAll(s),

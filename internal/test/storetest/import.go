@@ -238,6 +238,8 @@ func retain(t *testing.T, s store) {
 		all = append(all, listedByAgent(t, name))
 	}
 	importSessions(t, s, all...)
+	meanwhile := sessionstore.Listed{Asked: get(t, s, "id of kept").Listed}
+	require.Zero(t, retained(t, s, explore(), meanwhile), "they were listed when the agent was asked")
 	opened(t, s, "id of opened")
 	opened(t, s, "id of opened and archived")
 	require.NoError(t, s.Rename(t.Context(), "id of renamed", "chosen"))

@@ -216,7 +216,8 @@ func (m *model) activate(t *rapid.T) {
 	}
 	if rapid.Bool().Draw(t, "held") {
 		a.Held = s.lease.Generation
-	} else if rapid.Bool().Draw(t, "extended") {
+	}
+	if rarely(t, "extended") {
 		a.History = newDraft(t, m.store, string(m.id(name)), m.updates(t, s)...)
 	}
 	lease, err := m.store.Activate(t.Context(), m.id(name), a)
@@ -224,7 +225,7 @@ func (m *model) activate(t *rapid.T) {
 	require.Greater(t, lease.Generation, s.lease.Generation)
 	m.stale = append(m.stale, s.lease)
 	s.lease, s.keys, s.opened = lease, a.Keys.WithCwd(s.keys.Roots.Cwd()), true
-	if a.Held == 0 { // no turn goes on
+	if a.Held == 0 || a.History != nil { // no turn goes on
 		s.open, s.running = -1, nil
 	}
 	if a.State != nil {
@@ -259,23 +260,29 @@ func (m *model) move(t *rapid.T) {
 }
 
 func (m *model) delete(t *rapid.T) {
-	name := rapid.SampledFrom([]string{"a", "b", "c", "any", "unused"}).Draw(t, "gone")
+	name := rapid.SampledFrom([]string{"a", "b", "c", "any", "unused", "all"}).Draw(t, "gone")
+	future := time.Now().Add(24 * time.Hour)
 	switch name {
 	case "any":
 		name, _ = m.pick(t)
 	case "unused":
-		m.prune(t)
+		m.prune(t, sessionstore.PruneQuery{UnusedBefore: future}, (*modelSession).isUnused)
+		return
+	case "all":
+		m.prune(t, sessionstore.PruneQuery{Before: future}, func(*modelSession) bool { return true })
 		return
 	}
 	require.NoError(t, m.store.Delete(t.Context(), m.id(name)))
 	m.remember(name)
 }
 
-func (m *model) prune(t *rapid.T) {
-	_, err := m.store.Prune(t.Context(), sessionstore.PruneQuery{UnusedBefore: time.Now().Add(24 * time.Hour)})
+func (m *model) prune(
+	t *rapid.T, q sessionstore.PruneQuery, matches func(*modelSession) bool,
+) {
+	_, err := m.store.Prune(t.Context(), q)
 	require.NoError(t, err)
 	for name, s := range m.sessions {
-		if s.isUnused() {
+		if matches(s) {
 			m.remember(name)
 		}
 	}

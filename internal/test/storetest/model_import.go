@@ -128,6 +128,9 @@ func (m *model) importList(t *rapid.T) {
 			n.Keys = s.keys
 		}
 		list = append(list, n)
+		if rarely(t, "twice") {
+			list = append(list, n)
+		}
 	}
 	added, err := m.store.Import(t.Context(), m.agent, list, onlyKnown)
 	require.NoError(t, err)
