@@ -56,6 +56,14 @@ func leaveOutUnused(t *testing.T, s store) {
 }
 
 func usedElsewhere(t *testing.T, s store) {
+	lease := createAs(t, s, sessionstore.Session{ID: "used", State: []byte("x"), StateKey: "b"})
+	record(t, s, lease, "hello")
+	b := listedByAgent(t, "b")
+	b.Updated = time.Now().Add(sessionstore.UnusedGrace + time.Hour)
+	require.Zero(t, importSessions(t, s, b))
+	require.False(t, accountOf(t, s, "used").Before, "it was used here first")
+	require.NoError(t, s.Delete(t.Context(), "used"))
+
 	createAs(t, s, sessionstore.Session{ID: "one", State: []byte("x"), StateKey: "a"})
 	a := listedByAgent(t, "a")
 	shown := func() []string {

@@ -3,6 +3,7 @@ package turns_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -76,11 +77,42 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	running.Over()
 	_, err = running.Decide(nil, nil)
 	require.NoError(t, err)
+	running.End(backend.ErrCancelled)
+	require.NoError(t, running.Cause(), "its response is decided")
 	at.Queue.Answered(queued)
 	require.False(t, at.Queue.Runs(), "its response is on the way")
 	running.Answered()
 	require.NoError(t, <-begun)
 	require.Equal(t, []string{"prompt"}, s.told)
+}
+
+// Prompts that wait for an exclusive turn run in their order, although they could overlap.
+//
+// Clause A32.
+func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queues turns.Queues[*session]
+		var begun []int
+		all := make([]*turns.Turn, 3)
+		for i := range all {
+			all[i] = turns.New(t.Context(), nil)
+			all[i].Exclusive = i == 0
+			at, err := queues.PromptTicket("s", all[i], 0)
+			require.NoError(t, err)
+			go func() {
+				if _, err := at.AwaitTurn(0); err == nil {
+					begun = append(begun, i)
+				}
+				at.Release()
+			}()
+			synctest.Wait()
+		}
+		for i, one := range all {
+			require.Equal(t, []int{0, 1, 2}[:i+1], begun)
+			one.Answered()
+			synctest.Wait()
+		}
+	})
 }
 
 // A prompt that was cancelled before the backend had it is never given to it.
