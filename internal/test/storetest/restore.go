@@ -129,9 +129,11 @@ func restoreInvalid(t *testing.T, s store) {
 
 func restoreDeleted(t *testing.T, s store) {
 	imported := func(name string) sessionstore.Session { return listedByAgent(t, name) }
-	require.Equal(t, 3, importSessions(t, s, imported("here"), imported("used"), imported("unused")))
+	require.Equal(t, 4, importSessions(t, s,
+		imported("here"), imported("used"), imported("unused"), imported("renamed")))
 	require.NoError(t, s.Delete(t.Context(), imported("here").ID))
 	opened(t, s, imported("used").ID)
+	require.NoError(t, s.Rename(t.Context(), imported("renamed").ID, "chosen"))
 
 	named := func(names ...string) (hashes [][]byte) {
 		for _, name := range names {
@@ -140,13 +142,14 @@ func restoreDeleted(t *testing.T, s store) {
 		}
 		return hashes
 	}
-	there := named("here", "there", "used", "unused")
+	there := named("here", "there", "used", "unused", "renamed")
 	for range 2 {
 		require.NoError(t, s.RestoreDeleted(t.Context(), explore(), there))
 	}
 	require.NoError(t, s.RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "other"}, there[:1]))
 	require.Error(t, s.RestoreDeleted(t.Context(), sessionstore.Agent{Kind: "\xff"}, there))
-	require.Equal(t, []string{string(imported("used").ID)}, ids(listAll(t, s, sessionstore.Query{})))
+	require.ElementsMatch(t, []string{string(imported("used").ID), string(imported("renamed").ID)},
+		ids(listAll(t, s, sessionstore.Query{})))
 
 	all, err := s.Deleted(t.Context())
 	require.NoError(t, err)

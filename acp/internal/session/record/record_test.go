@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,8 @@ func TestRestart(t *testing.T) {
 	full := errors.New("disk full")
 	failing, failed := full, make(chan error, 1)
 	var stored []string
-	log := slog.New(slog.DiscardHandler)
+	var warnings strings.Builder
+	log := slog.New(slog.NewTextHandler(&warnings, nil))
 	r := record.New(record.Options{
 		Append: func(_ context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
 			for _, u := range segment {
@@ -39,7 +41,11 @@ func TestRestart(t *testing.T) {
 	require.ErrorIs(t, <-failed, full)
 	failing = nil
 	r.Restart(t.Context())
-	require.NoError(t, r.Add(t.Context(), sessionstore.InChild("sub-1", backend.Text("too much"))))
+	for range 2 {
+		tooMuch := sessionstore.InChild("sub-1", backend.Text("too much"))
+		require.NoError(t, r.Add(t.Context(), tooMuch))
+	}
+	require.Equal(t, 1, strings.Count(warnings.String(), "the subagents of a session say too much"))
 	require.NoError(t, r.Add(t.Context(), backend.Text("kept")))
 	require.NoError(t, r.Close(t.Context()))
 	require.Equal(t, []string{"kept"}, stored)
