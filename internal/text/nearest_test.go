@@ -13,7 +13,7 @@ func TestMeant(t *testing.T) {
 	for word, want := range map[string]string{
 		"docter": "doctor", "setpu": "setup", "Session": "sessions", "keepdirs": "keep-dirs",
 		"apiKeyEnv": "keyEnv", "claude-code": "claude", "neovim": "codecompanion", "rnu": "run", "ad": "add",
-		"tcsh": "", "frobnicate": "", "nope": "", "": "", "x": "", "set": "setup",
+		"tcsh": "", "rau": "", "frobnicate": "", "nope": "", "": "", "x": "", "set": "setup",
 		"log": "log-file", "file": "", "move": "",
 	} {
 		if want != "" {

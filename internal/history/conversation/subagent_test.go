@@ -41,6 +41,7 @@ var family = [][2]string{
 	{"", said("agent_message_chunk", "I have asked.")},
 	{"sub_a", `{"sessionUpdate":"session_message","messageId":"m","senderSessionId":"sub_parent",` +
 		`"recipientSessionId":"sub_a","content":[{"type":"text","text":"Look"}]}`},
+	{"", `{"sessionUpdate":"session_message","content":[{"type":"text","text":"to nobody"}]}`},
 	{"sub_a", said("agent_message_chunk", "I ")},
 	{"sub_b", said("agent_message_chunk", "headless")},
 	{"sub_a", said("agent_message_chunk", "look.")},
