@@ -169,6 +169,7 @@ func TestHTMLShowsTextAsText(t *testing.T) {
 
 func TestLists(t *testing.T) {
 	for message, want := range map[string]string{
+		"- a\n   - b\n - c":               `<ul dir="auto"><li>a<ul dir="auto"><li>b</li></ul></li><li>c</li></ul>`,
 		"- a\n  - b\n    continued\n- c":  `<ul dir="auto"><li>a<ul dir="auto"><li>b` + "\n" + `continued</li></ul></li><li>c</li></ul>`,
 		"3. a\n\n4) b\n   * c":            `<ol start="3" dir="auto"><li>a</li><li>b<ul dir="auto"><li>c</li></ul></li></ol>`,
 		"- [ ] a\n- [x] ~~b~~":            `<ul dir="auto"><li class="task">☐ a</li><li class="task">☑ <del>b</del></li></ul>`,
