@@ -20,9 +20,7 @@ type offering struct {
 	connects     bool
 }
 
-func (o *offering) Initialize(
-	context.Context, backend.Raw, backend.Client,
-) (backend.Info, error) {
+func (o *offering) Initialize(context.Context, backend.Raw, backend.Client) (backend.Info, error) {
 	return backend.Info{Kind: "offering", ConnectsServers: o.connects,
 		Initialize: backend.Raw(`{"agentCapabilities":` + o.capabilities + `}`)}, nil
 }

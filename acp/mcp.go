@@ -144,9 +144,7 @@ func decodeServer(
 }
 
 // refuseOthers reports the members of a server that its transport does not have.
-func refuseOthers(
-	v *strictjson.Violations, object strictjson.Object, transport mcp.Transport,
-) {
+func refuseOthers(v *strictjson.Violations, object strictjson.Object, transport mcp.Transport) {
 	known := []string{"name", "type", "url", "headers"}
 	if transport == mcp.Stdio {
 		known = []string{"name", "type", "command", "args", "env"}

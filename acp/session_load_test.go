@@ -492,9 +492,7 @@ type hooked struct {
 	appending  error  // of the next Append
 }
 
-func (h *hooked) Create(
-	ctx context.Context, n sessionstore.Session,
-) (sessionstore.Lease, error) {
+func (h *hooked) Create(ctx context.Context, n sessionstore.Session) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.creating); step != nil {
 		step()
 	}

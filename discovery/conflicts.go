@@ -34,8 +34,10 @@ func resolveConflicts(all []Artifact) {
 
 // keepFirst keeps the first active artifact of those with the same key. why says why the winner
 // shadows another one.
-func keepFirst(all []Artifact, keyOf func(*Artifact) (key [2]string, ok bool),
-	why func(winner, a *Artifact) string) {
+func keepFirst(
+	all []Artifact, keyOf func(*Artifact) (key [2]string, ok bool),
+	why func(winner, a *Artifact) string,
+) {
 	first := make(map[[2]string]*Artifact)
 	for i := range all {
 		a := &all[i]

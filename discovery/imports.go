@@ -108,8 +108,9 @@ func targetOf(from, written string) string {
 
 // open opens the file that written names in the file from. It removes punctuation from the end of
 // written, and the name of a section, until it finds a file.
-func (in *importer) open(from string, written *string) (target string, f *workspace.File,
-	err error) {
+func (in *importer) open(
+	from string, written *string,
+) (target string, f *workspace.File, err error) {
 	for {
 		target = targetOf(from, *written)
 		f, err = in.ws.Open(target)

@@ -104,8 +104,9 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 }
 
 // nestedIn is Below for one root.
-func (c *Catalog) nestedIn(ctx context.Context, root workspace.Root) (list []Artifact,
-	complete bool) {
+func (c *Catalog) nestedIn(
+	ctx context.Context, root workspace.Root,
+) (list []Artifact, complete bool) {
 	rows := rowsWith("below")
 	s := newScanner(c.ws, root, c.limits)
 	dirs, complete := []string{"."}, true

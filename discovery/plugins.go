@@ -91,8 +91,9 @@ func parseManifest(content []byte) (pluginManifest, error) {
 }
 
 // scanEntry scans the plugin of an entry of a marketplace in the root.
-func (m *matcher) scanEntry(ctx context.Context, a Artifact, entry pluginManifest,
-	base string) []Artifact {
+func (m *matcher) scanEntry(
+	ctx context.Context, a Artifact, entry pluginManifest, base string,
+) []Artifact {
 	dir, err := localSource(entry.Source, base)
 	if err != nil {
 		a.unused(err.Error())
@@ -174,8 +175,9 @@ func (m *matcher) manifestIn(at *directory, entry pluginManifest) (pluginManifes
 
 // scanPlugin scans the plugin in a directory. It returns artifacts based on a for the paths in its
 // manifest that are not used.
-func (m *matcher) scanPlugin(ctx context.Context, a Artifact, at *directory,
-	manifest pluginManifest) []Artifact {
+func (m *matcher) scanPlugin(
+	ctx context.Context, a Artifact, at *directory, manifest pluginManifest,
+) []Artifact {
 	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
 	for _, r := range rowsWith("inside") {

@@ -334,8 +334,9 @@ func matches(pattern, name string) bool {
 }
 
 // each calls visit with the entries of at that a glob can match.
-func (m *matcher) each(ctx context.Context, at *directory, glob string,
-	visit func(workspace.Entry)) {
+func (m *matcher) each(
+	ctx context.Context, at *directory, glob string, visit func(workspace.Entry),
+) {
 	entries, err := at.list(ctx)
 	var limit *workspace.LimitError
 	switch {
@@ -362,8 +363,9 @@ func (m *matcher) each(ctx context.Context, at *directory, glob string,
 }
 
 // descend matches the remaining names in the entry e of at, if e is a directory or a link to one.
-func (m *matcher) descend(ctx context.Context, at *directory, e workspace.Entry, names []string,
-	depth int) {
+func (m *matcher) descend(
+	ctx context.Context, at *directory, e workspace.Entry, names []string, depth int,
+) {
 	link := e.Type&fs.ModeSymlink != 0
 	if !link && !e.Type.IsDir() {
 		return

@@ -59,8 +59,9 @@ func (c *Catalog) WorkspaceFiles(ctx context.Context) (files []WorkspaceFile, er
 
 // ReadWorkspaceFile reads the workspace file at path, which is absolute or relative to cwd and must
 // be in the roots.
-func ReadWorkspaceFile(ctx context.Context, ws *workspace.Workspace, path string) (WorkspaceFile,
-	error) {
+func ReadWorkspaceFile(
+	ctx context.Context, ws *workspace.Workspace, path string,
+) (WorkspaceFile, error) {
 	format := workspaceFormat(filepath.Base(path))
 	if format == nil {
 		return WorkspaceFile{},

@@ -31,9 +31,7 @@ func Joined(history iter.Seq2[Update, error]) iter.Seq2[Update, error] {
 }
 
 // joined is [Joined] with limits of a chunk.
-func joined(
-	history iter.Seq2[Update, error], maxCount, maxBytes int,
-) iter.Seq2[Update, error] {
+func joined(history iter.Seq2[Update, error], maxCount, maxBytes int) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		j := joiner{maxCount: maxCount, maxBytes: maxBytes}
 		for u, err := range history {

@@ -196,8 +196,9 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 }
 
 // change calls use with where path leads, and returns that. With orMissing it is the path of a file.
-func (w *Workspace) change(path string, last lastLink,
-	use func(arrival) error) (ref Ref, err error) {
+func (w *Workspace) change(
+	path string, last lastLink, use func(arrival) error,
+) (ref Ref, err error) {
 	err = w.resolvePath(path, last, func(end arrival) error {
 		if last == orMissing && end.info != nil && !end.info.Mode().IsRegular() {
 			return notRegular(path, end.info.Mode())

@@ -47,8 +47,9 @@ func (r *ruleReader) read(file io.ReadCloser, err error) *gitignore.Rules {
 
 // enter returns the matcher of dir, which has these entries. outer is that of the parent, or for
 // the start of a walk that of all directories above, nil for none.
-func (r *ruleReader) enter(dir *Directory, entries []Entry,
-	outer *gitignore.Matcher) *gitignore.Matcher {
+func (r *ruleReader) enter(
+	dir *Directory, entries []Entry, outer *gitignore.Matcher,
+) *gitignore.Matcher {
 	named := func(name string) (Entry, bool) {
 		i, ok := slices.BinarySearchFunc(entries, name,
 			func(e Entry, name string) int { return strings.Compare(e.Name, name) })

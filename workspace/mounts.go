@@ -82,8 +82,9 @@ var (
 // newGuard returns the guard of the root with the real path at. It grants the root's own mount and,
 // if the policy says so, the mounts at the mount points below. It returns nil if everything may be
 // reached.
-func (w *Workspace) newGuard(root *dirfd.Dir, at location, policy Mounts,
-	points []location) (dirfd.Guard, error) {
+func (w *Workspace) newGuard(
+	root *dirfd.Dir, at location, policy Mounts, points []location,
+) (dirfd.Guard, error) {
 	if policy == AnyMounts && len(w.denied) == 0 {
 		return nil, nil
 	}

@@ -95,8 +95,9 @@ func (f *Folder) Open(e Entry) (*File, error) {
 // It leaves out /proc, /sys and /dev unless it starts there or below, and the temporary files of
 // [Workspace.WriteFile]. It buffers a bounded number of folders ahead of their turn, and holds some
 // hundreds of directories open at most.
-func (w *Workspace) Walk(ctx context.Context, start string, o WalkOptions,
-	look func(*Folder) (deliver func() error)) error {
+func (w *Workspace) Walk(
+	ctx context.Context, start string, o WalkOptions, look func(*Folder) (deliver func() error),
+) error {
 	a, err := w.beginAt(start)
 	if err != nil {
 		return err

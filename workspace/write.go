@@ -73,8 +73,9 @@ func (w *Workspace) WriteTarget(path string) (Ref, error) {
 //
 // In addition to the errors of [Workspace] it returns *[TooLargeError] for more than 64 MiB,
 // *[MovedError], *[ChangedError], *[LossError], and the context's.
-func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
-	o WriteOptions) (Ref, error) {
+func (w *Workspace) WriteFile(
+	ctx context.Context, path string, data []byte, o WriteOptions,
+) (Ref, error) {
 	if err := checkSize(path, len(data)); err != nil {
 		return Ref{}, err
 	}
@@ -82,8 +83,9 @@ func (w *Workspace) WriteFile(ctx context.Context, path string, data []byte,
 }
 
 // write is WriteFile for a place where the path led.
-func (w *Workspace) write(ctx context.Context, end arrival, data []byte,
-	o WriteOptions) (err error) {
+func (w *Workspace) write(
+	ctx context.Context, end arrival, data []byte, o WriteOptions,
+) (err error) {
 	if err := end.expect(o.At); err != nil {
 		return err
 	}

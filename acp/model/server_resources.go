@@ -74,9 +74,7 @@ const maxUnlistedURI = 2 << 10
 
 // readResource reads a resource. It asks the user about one that the server does not list, because
 // its URI may reveal something to the server, and about one that a rule is about.
-func (c *modelCall) readResource(
-	ctx context.Context, l mcp.Listing, uri string,
-) (string, error) {
+func (c *modelCall) readResource(ctx context.Context, l mcp.Listing, uri string) (string, error) {
 	isListed := slices.ContainsFunc(l.Resources, func(r mcp.Resource) bool { return r.URI == uri })
 	action := permission.At(c.turn.host.Workspace()).ToolCall(
 		permission.ServerTool{Server: l.Name, ReadOnly: true},

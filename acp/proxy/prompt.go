@@ -175,9 +175,7 @@ func (s *session) Cancel(params backend.Raw) {
 
 // extend returns a context that lives on after ctx for a grace period and then ends with
 // errNoAnswer. The returned function ends it earlier.
-func extend(
-	ctx context.Context, grace time.Duration,
-) (context.Context, context.CancelCauseFunc) {
+func extend(ctx context.Context, grace time.Duration) (context.Context, context.CancelCauseFunc) {
 	extended, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		time.AfterFunc(grace, func() { end(fmt.Errorf("%w within %v", errNoAnswer, grace)) })

@@ -195,9 +195,7 @@ func (r *router) findOrHold(id string, m message) (recipient, error) {
 
 // announce routes an id to the subagent sub, unless it is routed to that already. It returns the
 // one it is routed to, and the messages held for it. The caller must hold the session's order.
-func (r *router) announce(
-	sub *subagent, max int,
-) (known *subagent, held []message, err error) {
+func (r *router) announce(sub *subagent, max int) (known *subagent, held []message, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to, taken := r.routes[sub.id]

@@ -280,9 +280,7 @@ func (s *session) drop(ctx context.Context, cs *childSession) {
 
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
-func (s *session) plan(
-	o openResult, w way,
-) (saved state, pendingHistory string, err error) {
+func (s *session) plan(o openResult, w way) (saved state, pendingHistory string, err error) {
 	if w.method != backend.New {
 		saved = w.state
 	}

@@ -87,9 +87,7 @@ func (s *session) lifecycleParams(w way) (params backend.Raw, err error) {
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
-func (s *session) create(
-	ctx context.Context, w way, params backend.Raw,
-) (o openResult, err error) {
+func (s *session) create(ctx context.Context, w way, params backend.Raw) (o openResult, err error) {
 	if w.Stop != nil { // the new session would lack the running turn
 		if err := w.Stop(ctx); err != nil {
 			return o, err
@@ -160,9 +158,7 @@ func (c *child) discard(id backend.Raw) {
 }
 
 // reopen loads or resumes the child session that was saved.
-func (s *session) reopen(
-	ctx context.Context, w way, params backend.Raw,
-) (o openResult, err error) {
+func (s *session) reopen(ctx context.Context, w way, params backend.Raw) (o openResult, err error) {
 	cs, err := s.joinSaved(ctx, w)
 	if err != nil {
 		return o, err

@@ -48,9 +48,7 @@ func newMCPRelay(set *settings) *cobra.Command {
 }
 
 // relayMCP relays until the server or the client ends.
-func relayMCP(
-	ctx context.Context, set *settings, socket string, server process.Command,
-) error {
+func relayMCP(ctx context.Context, set *settings, socket string, server process.Command) error {
 	secret := os.Getenv(mcprelay.SecretVariable)
 	if secret == "" && socket != "" {
 		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help",

@@ -95,7 +95,8 @@ func takesSessions(most int) cobra.PositionalArgs {
 }
 
 // changeCommand returns the command that applies change to the sessions that it is given.
-func changeCommand(set *settings, name string,
+func changeCommand(
+	set *settings, name string,
 	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
 	cmd := sessionCommand(set, &cobra.Command{Use: name},

@@ -23,9 +23,7 @@ const keyTimeout = time.Minute
 // key returns the function that gives a model its key, or nil if it needs none. The function gets
 // the key that the server has rejected, or "". Its errors must not contain a key. dir is the folder
 // of the configuration file. A keyCommand does not get the withheld variables.
-func (m Model) key(
-	dir string, withheld []string,
-) func(context.Context, string) (string, error) {
+func (m Model) key(dir string, withheld []string) func(context.Context, string) (string, error) {
 	switch {
 	case m.KeyCommand != nil:
 		c := keyCommand{command: command(m.KeyCommand, dir, withheld), free: make(chan struct{}, 1)}

@@ -23,8 +23,9 @@ import (
 // Such programs are git, agents, shells, CI, and editors with their language servers. For other
 // changes it returns "". Files that only a command runs, such as a justfile, do not count, because
 // commands are asked about.
-func WhyAsk(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
-	c tools.Change) string {
+func WhyAsk(
+	ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog, c tools.Change,
+) string {
 	// The path of the root itself counts too, as the user spells it and as its real path.
 	spelled, real := namesOf(c.Ref.Path()), namesOf(c.Ref.Real())
 	whole := namesIn(c.Ref.Path(), spelling) // on most file systems a colon does not begin a stream
@@ -173,8 +174,9 @@ func surroundings(ws *workspace.Workspace, ref workspace.Ref) (isRepository, isE
 // isImported reports whether the catalog, or an instruction of a directory, uses the file under
 // another name: because a CLAUDE.md imports it, even if it does not exist yet, or because a link
 // leads to it.
-func isImported(ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog,
-	ref workspace.Ref) bool {
+func isImported(
+	ctx context.Context, ws *workspace.Workspace, catalog *discovery.Catalog, ref workspace.Ref,
+) bool {
 	real := namesOf(ref.Real())
 	is := func(r workspace.Ref) bool {
 		return r != (workspace.Ref{}) && slices.Equal(namesOf(r.Real()), real)

@@ -32,9 +32,7 @@ func ExplainRefusal(r hosts.Refusal, who, owner string) string {
 // returns a text in Markdown that tells the user which setting would permit the access, or why it
 // suggests none, and the path that this is about. Both are "" without such an error. who names the
 // child, and owner the section of the configuration file with its settings.
-func ExplainDenial(
-	p sandbox.Policy, message, who, owner string,
-) (explanation, path string) {
+func ExplainDenial(p sandbox.Policy, message, who, owner string) (explanation, path string) {
 	d, denied := p.Denied(message)
 	if !denied {
 		return "", ""

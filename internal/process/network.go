@@ -61,9 +61,7 @@ func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironm
 
 // openNetwork starts the proxy of a command with a list of hosts. base is the command's
 // environment.
-func openNetwork(
-	p sandbox.Policy, base []string, refused func(hosts.Refusal),
-) (*network, error) {
+func openNetwork(p sandbox.Policy, base []string, refused func(hosts.Refusal)) (*network, error) {
 	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
 	}

@@ -97,9 +97,7 @@ func bound(s *jsonschema.Schema, given string, number **float64, text, list **in
 // null for an optional argument, a number in a string, and arguments that do not exist. note names
 // the latter, or is "". The error is an *argumentError that lists everything that is wrong, so that
 // a model can correct all of it at once.
-func (s *schema) decode(
-	tool string, arguments json.RawMessage, into any,
-) (note string, err error) {
+func (s *schema) decode(tool string, arguments json.RawMessage, into any) (note string, err error) {
 	rejected := &argumentError{tool: tool}
 	if !utf8.Valid(arguments) {
 		rejected.add("they are not valid UTF-8")

@@ -33,8 +33,9 @@ func (h *serverHost) HasModel() bool { return h.model != nil }
 
 // Sample implements [mcpclient.Host]. The user is asked before the model gets the request, and
 // again before the server gets the answer.
-func (h *serverHost) Sample(ctx context.Context, s mcpclient.ServerID,
-	p *mcp.CreateMessageWithToolsParams) (*mcp.CreateMessageWithToolsResult, error) {
+func (h *serverHost) Sample(
+	ctx context.Context, s mcpclient.ServerID, p *mcp.CreateMessageWithToolsParams,
+) (*mcp.CreateMessageWithToolsResult, error) {
 	one := &sampling{
 		host: h, server: s, request: sampleRequest(p), include: p.IncludeContext,
 	}
@@ -179,9 +180,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 }
 
 // ask shows the user what would be sent, and returns nil if they allow it.
-func (s *sampling) ask(
-	ctx context.Context, content []any, allow, reject string,
-) error {
+func (s *sampling) ask(ctx context.Context, content []any, allow, reject string) error {
 	_, err := s.host.Ask(ctx, backend.Question{
 		Call: backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: s.ID,
 			Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther)}, Content: content},

@@ -14,9 +14,7 @@ import (
 // Matcher returns a function that reports whether the agent finds an instruction or a skill of the
 // catalog itself, because of its path or because it finds a file that links to it or imports it.
 // mode is how the agent learns of additional directories.
-func (f Finds) Matcher(
-	catalog *discovery.Catalog, mode RootsMode,
-) func(discovery.Artifact) bool {
+func (f Finds) Matcher(catalog *discovery.Catalog, mode RootsMode) func(discovery.Artifact) bool {
 	inCwd, inRoots := f.InCwd, f.InRoots
 	if inCwd == nil {
 		inCwd = []string{"**"}

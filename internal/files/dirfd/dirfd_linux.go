@@ -330,8 +330,9 @@ func (d *Dir) Link(name, newname string) error {
 }
 
 // doBoth is do for an operation on name in d and newname in to. opName is for the error.
-func (d *Dir) doBoth(name string, to *Dir, newname, opName string,
-	op func(int, string, int, string) error) error {
+func (d *Dir) doBoth(
+	name string, to *Dir, newname, opName string, op func(int, string, int, string) error,
+) error {
 	err := d.do(name, func(fd int) error {
 		return to.do(newname, func(tofd int) error { return op(fd, name, tofd, newname) })
 	})

@@ -124,7 +124,8 @@ func OfTask(ctx context.Context, task worktree.Set) ([]Folder, error) {
 }
 
 // OfSession returns what was changed in the folders of a session since its first turn.
-func OfSession(ctx context.Context, id sessionstore.ID, roots []workspace.Root,
+func OfSession(
+	ctx context.Context, id sessionstore.ID, roots []workspace.Root,
 	history iter.Seq2[sessionstore.Update, error], snapshots worktree.Snapshots,
 ) ([]Folder, error) {
 	entries, err := conversation.Read(history)

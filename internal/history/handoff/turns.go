@@ -26,9 +26,7 @@ func (t turn) isCommand(from string) bool {
 
 // read returns the turns of a history that an agent has led, without commands and what was undone.
 // The last unsent content blocks of the user, which are about to be sent, are left out.
-func read(
-	history iter.Seq2[sessionstore.Update, error], from string, unsent int,
-) ([]turn, error) {
+func read(history iter.Seq2[sessionstore.Update, error], from string, unsent int) ([]turn, error) {
 	reader := conversation.NewReader()
 	var held []sessionstore.Update // the last blocks of the user, perhaps unsent
 	for u, err := range history {

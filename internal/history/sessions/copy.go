@@ -212,9 +212,7 @@ func checkContinues(prompts, older iter.Seq2[sessionstore.Update, error]) error 
 }
 
 // prompts yields the blocks of the prompts in a history.
-func prompts(
-	history iter.Seq2[sessionstore.Update, error],
-) iter.Seq2[sessionstore.Update, error] {
+func prompts(history iter.Seq2[sessionstore.Update, error]) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
 		for u, err := range history {
 			if (err != nil || u.Kind == sessionstore.UserMessageChunk) && !yield(u, err) {

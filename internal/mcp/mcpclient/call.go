@@ -57,8 +57,9 @@ func (t Tool) mayRepeat(err error) bool {
 }
 
 // callTool calls a tool and reports its progress.
-func (c *connection) callTool(ctx context.Context, t Tool, arguments json.RawMessage,
-	progress ProgressFunc) (*mcp.CallToolResult, error) {
+func (c *connection) callTool(
+	ctx context.Context, t Tool, arguments json.RawMessage, progress ProgressFunc,
+) (*mcp.CallToolResult, error) {
 	timeout := cmp.Or(c.server.config.Policy.CallTimeout, c.server.set.options.limits.CallTimeout)
 	late := &lateError{
 		timeoutError(t.Server, "answered the call or reported progress", timeout), timeout}
@@ -195,8 +196,9 @@ type activeCall struct {
 
 // begin records a call, whose context ends with the connection, and after a timeout with the cause
 // late. It returns false if the connection has ended. report gets the progress of the call.
-func (s *activeCalls) begin(ctx context.Context, timeout time.Duration, late error,
-	report ProgressFunc) (context.Context, *activeCall, bool) {
+func (s *activeCalls) begin(
+	ctx context.Context, timeout time.Duration, late error, report ProgressFunc,
+) (context.Context, *activeCall, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

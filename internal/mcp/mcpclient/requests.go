@@ -138,8 +138,9 @@ func (c *connection) probeTimeout() time.Duration {
 }
 
 // complete repeats a request, with the input that each result asks for, until it is complete.
-func (c *connection) complete(ctx context.Context, method string, req mcp.Request,
-	next mcp.MethodHandler) (mcp.Result, error) {
+func (c *connection) complete(
+	ctx context.Context, method string, req mcp.Request, next mcp.MethodHandler,
+) (mcp.Result, error) {
 	for n := 1; ; n++ {
 		result, err := next(ctx, method, req)
 		if err != nil {

@@ -21,11 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
-	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
-
-// patience is how long tests wait for what must happen.
-const patience = volume.Patience
 
 // served is a server of the SDK and a client's session with it.
 type served struct {

@@ -202,9 +202,7 @@ type tokenTransport struct {
 	direct, proxied *http.Transport // with proxied, the proxy connects
 }
 
-func newTokenTransport(
-	a *authorizer, proxy func(*http.Request) (*url.URL, error),
-) *tokenTransport {
+func newTokenTransport(a *authorizer, proxy func(*http.Request) (*url.URL, error)) *tokenTransport {
 	direct := &http.Transport{
 		DisableKeepAlives: true, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
 	}

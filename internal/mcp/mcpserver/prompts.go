@@ -89,8 +89,9 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 }
 
 // getPrompt returns the current text of a command or skill.
-func (c *client) getPrompt(ctx context.Context,
-	r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+func (c *client) getPrompt(
+	ctx context.Context, r *mcp.GetPromptRequest,
+) (*mcp.GetPromptResult, error) {
 	name, _ := ctx.Value(promptNameKey{}).(string)
 	identity := []string{"prompts/get", name, string(strictjson.Encode(r.Params.Arguments))}
 	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, true}
@@ -127,8 +128,9 @@ func typedArguments(names []string, given map[string]string) string {
 
 // prompt returns a command or skill with its arguments, labelled with the file and root it comes
 // from.
-func (sc *scope) prompt(ctx context.Context, name string,
-	given map[string]string) (*mcp.GetPromptResult, error) {
+func (sc *scope) prompt(
+	ctx context.Context, name string, given map[string]string,
+) (*mcp.GetPromptResult, error) {
 	catalog, err := sc.catalog(ctx)
 	if err != nil {
 		return nil, err

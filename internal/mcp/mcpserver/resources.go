@@ -67,8 +67,9 @@ func readInstructions(ctx context.Context, sc *scope) (string, error) {
 }
 
 // resourceHandler returns the handler of resources/read for one resource.
-func (c *client) resourceHandler(mimeType string,
-	read func(context.Context, *scope) (string, error)) mcp.ResourceHandler {
+func (c *client) resourceHandler(
+	mimeType string, read func(context.Context, *scope) (string, error),
+) mcp.ResourceHandler {
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState,
 			[]string{"resources/read", r.Params.URI}, false}

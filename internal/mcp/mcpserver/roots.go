@@ -208,8 +208,9 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 }
 
 // withModernScope is withScope for a modern client.
-func (c *client) withModernScope(ctx context.Context, r scopedRequest,
-	use func(*scope) error) error {
+func (c *client) withModernScope(
+	ctx context.Context, r scopedRequest, use func(*scope) error,
+) error {
 	s := c.server
 	if has := r.ClientCapabilities(); has == nil || has.RootsV2 == nil {
 		if r.needsFiles {

@@ -82,8 +82,9 @@ func (sc *scope) gone(r workspace.Root) bool {
 }
 
 // openConfigured opens all the roots that the user named, or none.
-func (s *Server) openConfigured(ctx context.Context, from source,
-	roots workspace.Roots) (*scope, error) {
+func (s *Server) openConfigured(
+	ctx context.Context, from source, roots workspace.Roots,
+) (*scope, error) {
 	ws, err := workspace.Open(ctx, roots, s.options.Workspace)
 	if err != nil {
 		return nil, err

@@ -94,8 +94,10 @@ func mediaContent(m *tools.Media) mcp.Content {
 }
 
 // callTool calls call with the scope of a tools/call, or asks the client for its roots.
-func (c *client) callTool(ctx context.Context, r *mcp.CallToolRequest, needsFiles bool,
-	call func(*scope) (*mcp.CallToolResult, error)) (*mcp.CallToolResult, error) {
+func (c *client) callTool(
+	ctx context.Context, r *mcp.CallToolRequest, needsFiles bool,
+	call func(*scope) (*mcp.CallToolResult, error),
+) (*mcp.CallToolResult, error) {
 	identity := []string{"tools/call", r.Params.Name, string(r.Params.Arguments)}
 	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, needsFiles}
 	var result *mcp.CallToolResult
@@ -157,8 +159,9 @@ type leftOutRoot struct {
 const maxLeftOut = 100
 
 // listRoots handles list_roots, which always has a result.
-func (c *client) listRoots(ctx context.Context,
-	r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+func (c *client) listRoots(
+	ctx context.Context, r *mcp.CallToolRequest,
+) (*mcp.CallToolResult, error) {
 	return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
 		list := sc.list()
 		structured, err := json.Marshal(list)

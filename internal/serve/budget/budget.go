@@ -112,9 +112,7 @@ type Large struct {
 // Begin makes room for a large message of user. It waits until there is room, and calls waiting
 // regularly until then. It fails if ctx ends. end is called, perhaps several times, if the message
 // makes no progress while others need its room; it makes the message fail.
-func (b *Budget) Begin(
-	ctx context.Context, user string, end, waiting func(),
-) (*Large, error) {
+func (b *Budget) Begin(ctx context.Context, user string, end, waiting func()) (*Large, error) {
 	if b == nil {
 		return nil, nil
 	}

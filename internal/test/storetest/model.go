@@ -276,9 +276,7 @@ func (m *model) delete(t *rapid.T) {
 	m.remember(name)
 }
 
-func (m *model) prune(
-	t *rapid.T, q sessionstore.PruneQuery, matches func(*modelSession) bool,
-) {
+func (m *model) prune(t *rapid.T, q sessionstore.PruneQuery, matches func(*modelSession) bool) {
 	_, err := m.store.Prune(t.Context(), q)
 	require.NoError(t, err)
 	for name, s := range m.sessions {

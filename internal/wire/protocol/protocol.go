@@ -84,9 +84,7 @@ const (
 // "" if params is not an object, or has no id that is a string; the rest is all of params then. The
 // function may be called once; it uses the memory of params, which must not be used afterwards. The
 // error is that of [strictjson.Take], but params that begin with the id must be valid.
-func TakeSessionID(
-	params json.RawMessage,
-) (id string, rest func() json.RawMessage, err error) {
+func TakeSessionID(params json.RawMessage) (id string, rest func() json.RawMessage, err error) {
 	if id, others := leadingSessionID(params); id != "" {
 		return id, func() json.RawMessage {
 			others[0] = '{' // instead of a comma

@@ -113,9 +113,7 @@ func editToolCallContent(
 }
 
 // mapID replaces an id in an object.
-func mapID(
-	object json.RawMessage, name string, replace func(id string) string,
-) json.RawMessage {
+func mapID(object json.RawMessage, name string, replace func(id string) string) json.RawMessage {
 	var id string
 	if json.Unmarshal(strictjson.Last(object, name), &id) != nil {
 		return object

@@ -91,9 +91,7 @@ func (tx *transaction) news(
 }
 
 // beginning returns the first updates of a session's history if importing n needs them.
-func (tx *transaction) beginning(
-	r *row, n sessionstore.Session,
-) (updates []sessionstore.Update) {
+func (tx *transaction) beginning(r *row, n sessionstore.Session) (updates []sessionstore.Update) {
 	if r.mayRetitle(n) {
 		for _, body := range tx.part(r, 0, min(r.last, 1)) {
 			updates = slices.Collect(sessionstore.Unpack(body))

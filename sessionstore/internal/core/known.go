@@ -114,9 +114,7 @@ func tombstone(stateKey string) []byte {
 // the agent gave the session a better one. A title that the agent took from the first prompt is not
 // better, because it may contain text that the user did not type. Nor is a placeholder. first are
 // the first updates of the session's history.
-func importedTitle(
-	n sessionstore.Session, present string, first []sessionstore.Update,
-) string {
+func importedTitle(n sessionstore.Session, present string, first []sessionstore.Update) string {
 	title := folded(strings.TrimRight(n.Title, ". …"))
 	switch {
 	case title == "", present != "" && isPlaceholder(title):

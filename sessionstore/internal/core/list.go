@@ -26,9 +26,7 @@ func (s *Store) List(
 
 // page returns the sessions of q's list after from. It leaves out those whose rows are damaged, so
 // that the others are still listed.
-func (tx *transaction) page(
-	q sessionstore.Query, from sessionstore.Position,
-) sessionstore.Page {
+func (tx *transaction) page(q sessionstore.Query, from sessionstore.Position) sessionstore.Page {
 	page := sessionstore.Page{Sessions: make([]sessionstore.Session, 0, q.Size())}
 	var found []entry
 	for agents := range slices.Chunk(tx.agents(q.Agent), maxAgents) {

@@ -226,9 +226,7 @@ const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
 	read_only, title, created, s.updated, generation, turns, archived, renamed, meta, listed`
 
 // scanRecord reads a session, and further columns.
-func scanRecord(
-	rows Rows, parsed parsedKeys, more ...any,
-) (s sessionstore.Session, err error) {
+func scanRecord(rows Rows, parsed parsedKeys, more ...any) (s sessionstore.Session, err error) {
 	var (
 		texts            keyTexts
 		created, updated int64
