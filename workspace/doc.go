@@ -24,7 +24,7 @@
 // A change resolves its path in the same way, and then works on a name in the directory that it
 // holds. A file is only ever written as a whole: a new file takes its name (write.go), while others
 // that want to change it wait (lock.go). A draft that a killed process leaves is removed by a
-// later write (sweep.go).
+// later write.
 //
 // A [Ref] says where something really is: the root that owns it and the path inside that root. Of
 // nested roots the innermost owns a path.

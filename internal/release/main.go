@@ -6,10 +6,8 @@
 //	main.go      what is built, in order
 //	build.go     the programs, and the documents in every archive
 //	archive.go   archives, the same bytes in every run
-//	licences.go  the licences of linked modules
-//	sbom.go      the bill of materials
-//	npm.go       npm packages: acp-agent, and one for each platform
-//	registry.go  the entry of the ACP registry
+//	licences.go  the licences of linked modules, and the bill of materials
+//	npm.go       npm packages: acp-agent, and one for each platform; the ACP registry's entry
 //
 // Two runs from the same commit and Go version make the same bytes.
 package main

@@ -3,8 +3,8 @@
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
 //   - table.go: the tables that commands print; Say and Item in width.go print their paragraphs.
-//   - printer.go, markdown.go, calls.go, plan.go: the updates of a turn, as they arrive.
-//   - waiting.go, progress.go: how long nothing has arrived; what a command does now.
+//   - printer.go, markdown.go, calls.go: the updates of a turn, as they arrive.
+//   - progress.go: what a command does now.
 //   - question.go: requests for permission.
 //   - prompt.go, reader.go: lines that the user types, and what is piped.
 //   - qr.go: a link to scan.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -277,3 +279,79 @@ func Sentences(raw json.RawMessage) string {
 
 // maxDescription is the maximum length of a description, in bytes.
 const maxDescription = 4 << 10
+
+// showPlan shows a plan. If only the status of some entries has changed, it shows these.
+func (p *Printer) showPlan(plan []conversation.Step) {
+	if slices.Equal(plan, p.plan) {
+		return
+	}
+	before := p.plan
+	p.plan = plan
+	known := slices.EqualFunc(before, p.plan,
+		func(a, b conversation.Step) bool { return a.Content == b.Content })
+	p.tellCalls()
+	if !known {
+		p.Note("Plan:")
+	}
+	for i, e := range p.plan {
+		if known && e == before[i] {
+			continue
+		}
+		mark := "○ "
+		switch e.Status {
+		case "completed":
+			mark = p.styled("✓ ", Style{green})
+		case "in_progress":
+			mark = "→ "
+		}
+		p.noteWrapped("  "+mark, text.Line(text.Plain(e.Content), 500), Style{})
+	}
+}
+
+// eraseLine erases the last line of a terminal.
+const eraseLine = "\r\x1b[K"
+
+// quiet is how long nothing is printed before a terminal shows that the agent still works.
+const quiet = 3 * time.Second
+
+// Watch shows on a terminal how long nothing has been printed, until ctx ends.
+func (p *Printer) Watch(ctx context.Context) {
+	if p.width == 0 {
+		return
+	}
+	p.mu.Lock()
+	p.printed = time.Now()
+	p.mu.Unlock()
+	for now := range pause.Every(ctx, time.Second) {
+		p.tick(now)
+	}
+}
+
+// tick shows how long nothing has been printed: behind the call that runs, or on its own line
+// that the next text replaces.
+func (p *Printer) tick(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waited := now.Sub(p.printed)
+	if p.asking || waited < quiet || p.inLine && p.live == nil {
+		return
+	}
+	line, since := "", p.printed
+	if p.live != nil {
+		line = p.line
+	}
+	said := fmt.Sprintf("  (%d s)", waited/time.Second)
+	if line == "" {
+		said = fmt.Sprintf("… %d s", waited/time.Second)
+	}
+	const long = 10 * time.Second
+	if p.silent && waited >= long {
+		said = Cut(said+"; npx and uvx install an agent first. Ctrl-C stops", p.width-1)
+	}
+	if room := p.width - 1 - Columns(withoutStyles(line)); room < Columns(said) {
+		return
+	}
+	silent := p.silent
+	p.Print(eraseLine + line + p.styled(said, Style{dim}))
+	p.printed, p.waiting, p.inLine, p.silent = since, p.live == nil, p.live != nil, silent
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -237,4 +238,24 @@ func ExplainLogin(agent client.Agent, err error, login string) error {
 	said, _, _ := strings.Cut(refused.Message, " (if your editor") // what acp-agent says to editors
 	return fmt.Errorf("the agent wants you to sign in: %s%s; run %s in a terminal, then try again",
 		strings.TrimRight(said, "."), ways, login)
+}
+
+// Connect returns a client of an agent that serve runs in this process. end closes the connection,
+// and returns why serve or the client has failed.
+func Connect(
+	ctx context.Context, o client.Options,
+	serve func(ctx context.Context, in io.Reader, out io.Writer) error,
+) (c *client.Client, end func() error) {
+	agentIn, out := io.Pipe()
+	in, agentOut := io.Pipe()
+	c = client.New(in, out, o)
+	ended := make(chan error, 2)
+	go func() {
+		err := serve(ctx, agentIn, agentOut)
+		ended <- errors.Join(err, agentIn.Close(), agentOut.Close())
+	}()
+	go func() { ended <- c.Serve(ctx) }()
+	return c, func() error {
+		return errors.Join(out.Close(), <-ended, <-ended)
+	}
 }

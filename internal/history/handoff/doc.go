@@ -7,5 +7,4 @@
 //
 //	turns.go     reads the history into turns, without those that were undone
 //	digest.go    the parts and their shares
-//	quote.go     how foreign text is quoted, so that nothing in it passes for something else
 package handoff

@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"context"
 	"iter"
 	"strings"
 	"time"
@@ -76,4 +77,27 @@ func Named[T any](
 		err = usage.Errorf("%d session ids begin with %q: give more of the id", matches, name)
 	}
 	return found, matches == 1, err
+}
+
+// All yields the sessions that q selects, most recently active first. It stops after an error.
+func All(
+	ctx context.Context, store sessionstore.Sessions, q sessionstore.Query,
+) iter.Seq2[sessionstore.Session, error] {
+	return func(yield func(sessionstore.Session, error) bool) {
+		for q.Limit = sessionstore.MaxPageSize; ; {
+			page, err := store.List(ctx, q)
+			if err != nil {
+				yield(sessionstore.Session{}, err)
+				return
+			}
+			for _, session := range page.Sessions {
+				if !yield(session, nil) {
+					return
+				}
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				return
+			}
+		}
+	}
 }

@@ -3,12 +3,19 @@ package mcpclient
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -119,3 +126,81 @@ func (c Config) GoString() string { return c.String() }
 
 // MarshalText returns String, also for JSON and logs.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// BasicVariables returns the names of the environment variables that every server gets, even one
+// that a file in a root configures without naming them. Other variables may be secrets, or change
+// what the configured command does.
+func BasicVariables() []string {
+	if runtime.GOOS == "windows" { // where programs do not start without some of them
+		return []string{
+			"APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PATHEXT",
+			"PROCESSOR_ARCHITECTURE", "PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP",
+			"USERNAME", "USERPROFILE", "WINDIR",
+		}
+	}
+	return []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
+}
+
+// BasicEnvironment returns the basic variables that are set, as NAME=VALUE. It is not nil.
+func BasicEnvironment() []string {
+	env := []string{}
+	for _, name := range BasicVariables() {
+		if value, set := os.LookupEnv(name); set {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// rootTemplate matches what expandTemplates replaces. Anything else, such as ${HOME}, is left as it
+// is.
+var rootTemplate = text.Pattern(`\$\{(cwd|roots|root:[0-9]{1,4}|roots:json|roots:uris)\}`)
+
+// expandTemplates returns a server's arguments and environment with templates replaced by the real
+// paths of the roots.
+func expandTemplates(c Config, roots mcproots.Snapshot) (args []string, env []Pair, err error) {
+	if !c.Policy.Templates {
+		return c.Args, c.Env, nil
+	}
+	paths := make([]string, 0, roots.Len())
+	for _, r := range roots.All() {
+		paths = append(paths, r.Real.String())
+	}
+	expand := func(s string) string {
+		return rootTemplate().ReplaceAllStringFunc(s, func(template string) string {
+			switch name := rootTemplate().FindStringSubmatch(template)[1]; name {
+			case "roots":
+				return strings.Join(paths, string(os.PathListSeparator))
+			case "roots:json":
+				return string(strictjson.Encode(paths))
+			case "roots:uris":
+				return string(strictjson.Encode(roots.URIs()))
+			default: // cwd or root:N
+				n, _ := strconv.Atoi(strings.TrimPrefix(name, "root:"))
+				if n >= len(paths) {
+					err = fmt.Errorf("%s: %w: the session has %s, counted from 0",
+						template, errNoSuchRoot, text.Count(len(paths), "root", "roots"))
+					return ""
+				}
+				return paths[n]
+			}
+		})
+	}
+	for i, arg := range c.Args {
+		if arg == "${roots}" { // replaced by one argument for each root
+			args = append(args, paths...)
+		} else {
+			args = append(args, expand(arg))
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("argument %d: %w", i+1, err)
+		}
+	}
+	for _, p := range c.Env {
+		env = append(env, Pair{p.Name, expand(p.Value)})
+		if err != nil {
+			return nil, nil, fmt.Errorf("variable %s: %w", text.Name(p.Name), err)
+		}
+	}
+	return args, env, nil
+}

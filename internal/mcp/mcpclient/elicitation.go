@@ -6,10 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -193,4 +198,106 @@ func (c *connection) visitURLs(ctx context.Context, err error) error {
 		}
 	}
 	return fmt.Errorf("%w: call it again after you have finished in the browser", err)
+}
+
+// maxPage is the most bytes of the address of a page.
+const maxPage = 8 << 10
+
+// parsePage parses the address of a page that a server wants the user to open. It rejects an
+// address that could mislead the user: it must be http or https, in the characters that RFC 3986
+// allows, with a plain host and without a user name, which could be mistaken for the host.
+func parsePage(address string) (*url.URL, error) {
+	if len(address) > maxPage {
+		return nil, errors.New("it is too long")
+	}
+	odd := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("<>\"`\\", r) }
+	if strings.ContainsFunc(address, odd) {
+		return nil, errors.New("it has characters that must be written as %XX, or in its host as " +
+			"xn--")
+	}
+	u, err := url.Parse(address)
+	switch {
+	case err != nil:
+		return nil, errors.New("it cannot be parsed")
+	case u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("its scheme is another")
+	case u.User != nil:
+		return nil, errors.New("it has a user name")
+	case !isPlainHost(u.Hostname()):
+		return nil, errors.New("its host is not a plain name or IP address")
+	}
+	return u, nil
+}
+
+// isPlainHost reports whether a host is an IP address in its usual form, or a name of ASCII
+// letters, digits, hyphens and underscores that no browser interprets as an address.
+func isPlainHost(host string) bool {
+	if net.ParseIP(host) != nil {
+		return true
+	}
+	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
+	for _, label := range labels {
+		other := func(r rune) bool {
+			letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+			return !letter && (r < '0' || r > '9') && r != '-' && r != '_'
+		}
+		if label == "" || strings.ContainsFunc(label, other) {
+			return false
+		}
+	}
+	last := strings.ToLower(labels[len(labels)-1])
+	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
+}
+
+// resolveSchema returns a schema, and what to validate with. Both are nil if that is not possible,
+// for example because the schema refers to another document: then nothing can be said of a value.
+func resolveSchema(schema any) (*jsonschema.Schema, *jsonschema.Resolved) {
+	raw, err := json.Marshal(schema)
+	if err != nil || string(raw) == "null" {
+		return nil, nil
+	}
+	var s jsonschema.Schema
+	if json.Unmarshal(raw, &s) != nil {
+		return nil, nil
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, nil
+	}
+	return &s, resolved
+}
+
+// checkAnswer fills the defaults of a form into the answer to it. It returns an error for the
+// server if the answer does not fit the form's schema. The error names the fields, not what the
+// user typed.
+func checkAnswer(schema any, answer *mcp.ElicitResult) error {
+	described, form := resolveSchema(schema)
+	if answer.Action != "accept" || form == nil {
+		return nil
+	}
+	content := maps.Clone(answer.Content)
+	if content == nil {
+		content = map[string]any{}
+	}
+	_ = form.ApplyDefaults(&content) // fails only for defaults that are no JSON
+	if form.Validate(content) == nil {
+		answer.Content = content
+		return nil
+	}
+	var wrong []string
+	for name, property := range described.Properties {
+		value, given := answer.Content[name]
+		switch _, field := resolveSchema(property); {
+		case !given && slices.Contains(described.Required, name),
+			given && field != nil && field.Validate(value) != nil:
+			wrong = append(wrong, text.Quote(text.Truncate(name, maxLabel)))
+		}
+	}
+	slices.Sort(wrong)
+	if len(wrong) == 0 {
+		return rpcError(mcpjsonrpc.CodeInvalidParams,
+			"the user's answer does not fit requestedSchema")
+	}
+	return rpcError(mcpjsonrpc.CodeInvalidParams, "the user's answer does not fit "+
+		"requestedSchema: a value is missing or not allowed for %s", strings.Join(wrong, ", "))
 }

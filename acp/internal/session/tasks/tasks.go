@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -123,6 +124,58 @@ func (g *Group) OnDiskOrUndo(ctx context.Context, do func() error, undo func()) 
 			undo()
 		}
 		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// CommitTimeout limits the work that must still be done after a request, a turn or a connection has
+// ended, such as storing the end of a turn.
+const CommitTimeout = 10 * time.Second
+
+// errNotStored is the cause of a context whose CommitTimeout has passed.
+var errNotStored = errors.New("the session could not be stored in time, because too much is " +
+	"stored at once or the disk is slow; try again")
+
+// Commit returns a context for what must be done within CommitTimeout, even if ctx has ended.
+func Commit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), CommitTimeout, errNotStored)
+}
+
+// Insist calls do, which may be called again, until it is done or the context of a [Commit] ends
+// after ctx.
+func Insist(ctx context.Context, do func(context.Context) error) error {
+	err := do(ctx)
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	ctx, cancel := Commit(ctx)
+	defer cancel()
+	return do(ctx)
+}
+
+// Guarded has a value that one goroutine at a time uses. Unlike for a mutex, waiting for it ends
+// with a context.
+type Guarded[T any] struct {
+	free chan *T // holds the value while nobody uses it
+}
+
+// Guard returns the zero value, guarded.
+func Guard[T any]() Guarded[T] {
+	g := Guarded[T]{make(chan *T, 1)}
+	g.free <- new(T)
+	return g
+}
+
+// With calls do with the value once nobody else uses it, unless ctx ends before.
+func (g Guarded[T]) With(ctx context.Context, do func(*T) error) error {
+	select {
+	case value := <-g.free:
+		defer func() { g.free <- value }()
+		if ctx.Err() != nil { // even if the value was free
+			return context.Cause(ctx)
+		}
+		return do(value)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

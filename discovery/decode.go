@@ -1,0 +1,137 @@
+package discovery
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/tailscale/hujson"
+
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// readText reads an open file. If ok is false, the artifact says why.
+func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool) {
+	var b []byte
+	info, err := f.Stat()
+	if err == nil {
+		if a.Size = info.Size(); a.Size <= int64(s.limits.fileSize) {
+			b, err = io.ReadAll(io.LimitReader(f, int64(s.limits.fileSize)))
+		}
+	}
+	if err != nil {
+		a.invalid(reasonOf(err))
+		return "", false
+	}
+	b, ok = s.decode(a, b)
+	return string(b), ok
+}
+
+// readPath reads the file at a path.
+func (s *scanner) readPath(path string) (text string, err error) {
+	f, err := s.ws.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var a Artifact
+	text, ok := s.readText(&a, f)
+	if !ok {
+		err = fmt.Errorf("%s: %s", path, a.Reason)
+	}
+	return text, err
+}
+
+// decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If
+// ok is false, the artifact says why.
+func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
+	if a.Size > int64(s.limits.fileSize) {
+		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size,
+			s.limits.fileSize)
+		return nil, false
+	}
+	s.bytes += len(b)
+	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		a.invalid("it is UTF-16; save it as UTF-8")
+		return nil, false
+	case bytes.IndexByte(b, 0) >= 0:
+		a.invalid("it is not text: it contains NUL bytes")
+		return nil, false
+	}
+	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if bytes.IndexByte(b, '\r') >= 0 {
+		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
+	}
+	if !utf8.Valid(b) {
+		a.diagnose("the file is not valid UTF-8; invalid bytes are shown as \uFFFD")
+		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	}
+	return b, true
+}
+
+// maxJSONBrackets is the most arrays and objects in a file with comments. The library needs a
+// kilobyte of stack for each level of nesting.
+const maxJSONBrackets = 50_000
+
+// standardJSON replaces comments and trailing commas by spaces. Errors quote no values, which can
+// be secrets.
+func standardJSON(content []byte) ([]byte, error) {
+	if json.Valid(content) {
+		return content, nil
+	}
+	if bytes.Count(content, []byte("["))+bytes.Count(content, []byte("{")) > maxJSONBrackets {
+		return nil, fmt.Errorf("it has more than %d arrays and objects", maxJSONBrackets)
+	}
+	// The library needs a line feed after a comment, even at the end of the file.
+	plain, err := hujson.Standardize(append(bytes.Clone(content), '\n'))
+	if err != nil {
+		problem := strings.TrimPrefix(err.Error(), "hujson: ")
+		problem, _, _ = strings.Cut(problem, ": invalid literal: ")
+		return nil, errors.New("it is not valid JSON: " + problem)
+	}
+	return plain[:len(content)], nil
+}
+
+// parseMembers decodes JSON, which can have comments, into file. The error is mismatch if the JSON
+// is valid but has values of the wrong types.
+func parseMembers(content []byte, file any, mismatch string) error {
+	plain, err := standardJSON(content)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(plain, file) != nil {
+		return errors.New(mismatch)
+	}
+	return nil
+}
+
+// Limits of a TOML document. The library needs memory in proportion to the square of the number of
+// tables in each other and of names in a key.
+const (
+	maxTOML       = 64 << 10 // bytes
+	maxTOMLTables = 500      // braces, also in texts
+	maxTOMLDots   = 300      // in a line
+)
+
+// readTOML reads a TOML document. Errors quote no values, which can be secrets.
+func readTOML(text string) (map[string]any, error) {
+	complex := len(text) > maxTOML || strings.Count(text, "{") > maxTOMLTables
+	for line := range strings.Lines(text) {
+		complex = complex || strings.Count(line, ".") > maxTOMLDots
+	}
+	if complex {
+		return nil, errors.New("it is too long, or has too many braces, or dots in a line")
+	}
+	values := make(map[string]any)
+	_, err := toml.Decode(text, &values)
+	if wrong, ok := errors.AsType[toml.ParseError](err); ok {
+		return nil, fmt.Errorf("it is not valid TOML: line %d has an error", wrong.Position.Line)
+	}
+	return values, err
+}
