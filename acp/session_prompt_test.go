@@ -2,11 +2,13 @@ package acp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,9 +17,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
 // Clause W5.
@@ -639,4 +644,128 @@ func TestRefusedPromptDuringATurn(t *testing.T) {
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(first).stopReason(t))
 	require.Contains(t, storedTexts(t, store, id), "refuse")
+}
+
+// A cancel does not stand in the line of its session: it reaches the prompts that stand there.
+//
+// Clause A32.
+func TestCancelDoesNotQueue(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := start(t, acp.Options{Backend: using(r)})
+	a := folder(t)
+	id := c.open(a)
+	load, loading := c.request("session/load", rootsParams(id, a))
+	prompt, line := c.request("session/prompt", promptParams(id, "say waited"))
+	c.send(loading, line, notification("session/cancel", idParams(id)))
+	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "while the load is at work")
+	next := c.post("session/prompt", promptParams(id, "say next"))
+	for _, m := range c.messages() {
+		require.False(t, isResponse(load)(m))
+	}
+	close(r.hold)
+	require.Nil(t, c.response(load).Error, "which it leaves alone")
+	require.Equal(t, "end_turn", c.response(next).stopReason(t))
+	require.Equal(t, []string{"next"}, texts(c.messages(), id))
+}
+
+// A prompt behind a load that fails, and so ends no turn, is rejected like one that arrives later.
+//
+// Clause A32.
+func TestPromptBehindAFailedLoad(t *testing.T) {
+	r := &scripted{hold: make(chan struct{})}
+	c := start(t, acp.Options{Backend: using(r)})
+	a := folder(t)
+	id := c.open(a)
+	running := c.post("session/prompt", promptParams(id, "wait"))
+	queued, rejected := c.busy(id)
+	require.NotNil(t, rejected.Error)
+
+	load, line := c.request("session/load", rootsParams(id, a))
+	behind, prompt := c.request("session/prompt", promptParams(id, "say behind"))
+	c.send(line, prompt)
+	c.list(`{}`) // the prompt has been read
+	r.refuse = errors.New("not today")
+	close(r.hold)
+	require.NotNil(t, c.response(load).Error)
+	require.Equal(t, rejected.Error.Code, c.response(behind).Error.Code)
+	c.send(notification("session/cancel", idParams(id)))
+	for _, prompt := range []string{running, queued} {
+		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
+	}
+}
+
+// Two clients take a session from each other while both prompt in it. Whoever is told that a turn
+// has ended well finds it in the history.
+//
+// Clauses S1, S3, S8.
+func TestCompletedTurnsAreStored(t *testing.T) {
+	var database pgtest.Server
+	t.Cleanup(database.Stop)
+	closed := func(t *testing.T, s interface {
+		sessionstore.Store
+		Close() error
+	}) sessionstore.Store {
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	for name, stores := range map[string]func(t *testing.T) (one, other sessionstore.Store){
+		"one server": func(t *testing.T) (one, other sessionstore.Store) {
+			s := closed(t, sqlite.New(sqlite.Options{Dir: t.TempDir()}))
+			return s, s
+		},
+		"two with SQLite": func(t *testing.T) (one, other sessionstore.Store) {
+			dir := t.TempDir()
+			return closed(t, sqlite.New(sqlite.Options{Dir: dir})),
+				closed(t, sqlite.New(sqlite.Options{Dir: dir}))
+		},
+		"two with PostgreSQL": func(t *testing.T) (one, other sessionstore.Store) {
+			address := database.Address(t)
+			open := func() sessionstore.Store {
+				s, err := postgres.New(postgres.Options{Address: address})
+				require.NoError(t, err)
+				return closed(t, s)
+			}
+			return open(), open()
+		},
+	} {
+		t.Run("S8/"+name, func(t *testing.T) {
+			one, other := stores(t)
+			raceTurns(t, one, connect(t, acp.Options{Store: one}), connect(t, acp.Options{Store: other}))
+		})
+	}
+}
+
+// raceTurns lets clients load and prompt one session at once, and compares what they were answered
+// with the history in store.
+func raceTurns(t *testing.T, store sessionstore.Store, clients ...*client) {
+	dir := folder(t)
+	for _, c := range clients {
+		c.initialize()
+	}
+	id := clients[0].open(dir)
+	var mu sync.Mutex
+	completed := 0
+	for round := range volume.Of(10, 100) {
+		var both sync.WaitGroup
+		for i, c := range clients {
+			both.Go(func() {
+				_, load := c.request("session/load", rootsParams(id, dir))
+				said := fmt.Sprintf("words %d of %d", round, i)
+				prompt, line := c.request("session/prompt", promptParams(id, "say "+said))
+				c.send(load, line)
+				m := c.response(prompt)
+				if m.Error != nil {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				completed++
+				if storedChunks(t, store, id, said) != 1 {
+					t.Errorf("answered with %s, and not stored: %s", m.Result, said)
+				}
+			})
+		}
+		both.Wait()
+	}
+	require.NotZero(t, completed)
 }

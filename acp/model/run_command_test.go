@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -14,10 +15,12 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 type requests = map[string]func(context.Context, json.RawMessage) (json.RawMessage, error)
@@ -271,4 +274,145 @@ func TestCommandRunsInTheSandbox(t *testing.T) {
 	require.NotContains(t, string(r.calls()[0].Content), "terminalId")
 	require.FileExists(t, filepath.Join(other, "in"))
 	require.NoFileExists(t, filepath.Join(outside, "out"))
+}
+
+// A rule holds for a root, in all sessions, until it is revoked.
+//
+// Clause B2.
+func TestCommandRules(t *testing.T) {
+	needShell(t)
+	root, other := dirtest.New(t, "Makefile", "check:\n\t@echo checked $(X)\n", "sub/Makefile", "check:\n"),
+		dirtest.New(t, "Makefile", "check:\n")
+	state := filepath.Join(t.TempDir(), "consents")
+	e := open(t, setup{roots: []string{root, other}, consents: state})
+	e.answer(allowAlways)
+	asked := e.prompt("Run.", run("make check")).asked
+	require.Len(t, asked, 1)
+	require.Equal(t, "Always: run `make check ...` in "+filepath.Base(root), asked[0].Options[1].Name)
+	require.Contains(t, string(asked[0].Call.Content), "not asked for again with these options: `-k ")
+	require.Empty(t, e.prompt("Run.", run("make check -s -j 2")).asked)
+	require.Empty(t, e.prompt("Run.", run("make  check", "cwd", "sub")).asked)
+	e.restart()
+	require.Empty(t, e.prompt("Run.", run("make check")).asked)
+
+	e.answer(rejectOnce)
+	for _, line := range []string{"make check; echo x", "make check $(echo x)", "make", "make clean",
+		"make check clean", "make check X=1", "make check -f /x"} {
+		require.Len(t, e.prompt("Run.", run(line)).asked, 1, line)
+	}
+	require.Len(t, e.prompt("Run.", run("make check", "cwd", other)).asked, 1)
+
+	store := consent.NewStore(state)
+	all, err := store.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "run make check ...", all[0].Rule)
+	require.NoError(t, store.Forget(all[0].ID))
+	require.Len(t, e.prompt("Run.", run("make check")).asked, 1)
+}
+
+// A rule for git holds for the shown options and for files in the roots, and nothing that the
+// repository configures runs.
+//
+// Clause R3.
+func TestRulesOfGit(t *testing.T) {
+	needShell(t)
+	for name, requests := range map[string]requests{"child": nil, "terminal": offered(t)} {
+		t.Run(name, func(t *testing.T) {
+			root := dirtest.New(t, "a.txt", "needle\n", "hooks/post-index-change", "#!/bin/sh\ntouch ran\n",
+				"x", "touch ran\n")
+			require.NoError(t, os.Chmod(filepath.Join(root, "hooks", "post-index-change"), 0o755))
+			for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"config", "core.hooksPath", "hooks"}} {
+				require.NoError(t, exec.Command("git", append([]string{"-C", root}, args...)...).Run())
+			}
+			changed := time.Now().Add(time.Hour)
+			require.NoError(t, os.Chtimes(filepath.Join(root, "a.txt"), changed, changed))
+			state := filepath.Join(t.TempDir(), "consents")
+			e := open(t, setup{roots: []string{root}, requests: requests, consents: state})
+			e.answer(allowAlways)
+			require.Len(t, e.prompt("Run.", run("git grep needle")).asked, 1)
+			require.Len(t, e.prompt("Run.", run("git status")).asked, 1)
+			require.Empty(t, e.prompt("Run.", run("git grep -n needle a.txt"), run("git status -sb")).asked)
+
+			// Earlier versions offered this.
+			dir, err := workspace.ParseDir(root)
+			require.NoError(t, err)
+			require.NoError(t, consent.NewStore(state).Allow(consent.ForRule(dir, "run git commit ...", "")))
+			e.answer(rejectOnce)
+			for _, line := range []string{"git grep --open=sh needle", "git grep -Osh needle", "git commit -m x",
+				"git grep --no-index needle /etc", "git grep needle -- /etc", "git status -- .."} {
+				require.Len(t, e.prompt("Run.", run(line)).asked, 1, line)
+			}
+			require.NoFileExists(t, filepath.Join(root, "ran"))
+		})
+	}
+}
+
+// Commands that would open an editor or a pager, as a child and in a terminal of the client. The
+// user's own editors and pagers would wait for a long time.
+func TestCommandsWaitForNobody(t *testing.T) {
+	needShell(t)
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git")
+	}
+	const waits = "sleep 1000; #"
+	home := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(
+		"[user]\nname = A\nemail = a@example.com\n[core]\neditor = "+`"`+waits+`"`+
+			"\npager = "+`"`+waits+`"`+"\n[sequence]\neditor = "+`"`+waits+`"`+"\n"), 0o600))
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", home)
+	for _, name := range []string{"EDITOR", "VISUAL", "PAGER", "GIT_EDITOR", "GIT_PAGER"} {
+		t.Setenv(name, waits)
+	}
+	const advice = "Nobody can use an editor here"
+	commands := []struct{ line, want, not string }{
+		{"cd x && git commit --allow-empty", advice, "exit code 0"},
+		{"cd x && git commit --amend", advice, "exit code 0"},
+		{"cd x && git tag -a v1", advice, "exit code 0"},
+		{"cd x && git rebase -i HEAD~1", advice, "exit code 0"},
+		{`sh -c "$EDITOR file"`, advice, "exit code 0"},
+		{`sh -c "$VISUAL file"`, advice, "exit code 0"},
+		{"cd x && git log", "second\n", advice},
+		{"cd x && git -p log --oneline", "[exit code 0]", advice},
+		{"cd x && echo paged | sh -c $PAGER", "paged\n[exit code 0]", advice},
+		{"cd x && git commit --allow-empty -m third", "[exit code 0]", advice},
+		{"cd x && git commit --amend --no-edit --allow-empty", "[exit code 0]", advice},
+		{"cd x && git -c core.editor=true commit --amend --allow-empty", advice, "exit code 0"},
+		{"cd x && GIT_EDITOR=true git commit --amend --allow-empty", "[exit code 0]", advice},
+		{"cd x && EDITOR=true git commit --amend --allow-empty", "[exit code 0]", advice},
+		{"cd x && GIT_EDITOR=true git rebase -i HEAD~1", "[exit code 0]", advice},
+		{"cd x && GIT_SEQUENCE_EDITOR=: git rebase -i HEAD~1", "[exit code 0]", advice},
+		{`cd x && printf 'echo edited > "$1"' > "../e d" && GIT_EDITOR="sh '../e d'" ` +
+			"git commit --amend --allow-empty && git log -1 --format=%s", "edited\n", advice},
+	}
+	if runtime.GOOS == "linux" { // where script(1) takes a command, in a terminal of its own
+		if _, err := exec.LookPath("script"); err == nil {
+			commands = append(commands, struct{ line, want, not string }{
+				"cd x && script -qec 'git log --format=%s' /dev/null", "first\n[exit code 0]", advice})
+		}
+	}
+	for name, offered := range map[string]requests{"child": nil, "terminal": offered(t)} {
+		t.Run(name, func(t *testing.T) {
+			root := dirtest.New(t, "x/file", "")
+			git := func(args ...string) {
+				out, err := exec.Command("git", append([]string{"-C", filepath.Join(root, "x")},
+					args...)...).CombinedOutput()
+				require.NoError(t, err, string(out))
+			}
+			git("init", "-q")
+			git("commit", "-q", "--allow-empty", "-m", "first")
+			git("add", "file")
+			git("commit", "-q", "-m", "second")
+			e := open(t, setup{roots: []string{root}, requests: offered})
+			e.answer(allowOnce)
+			for _, c := range commands {
+				e.prompt("Run.", run(c.line, "timeout_seconds", 60))
+				got := lastResult(e)
+				require.Contains(t, got, c.want, c.line)
+				require.NotContains(t, got, c.not, c.line)
+				require.False(t, strings.Contains(got, "killed"), c.line)
+			}
+		})
+	}
 }

@@ -1,7 +1,12 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -9,6 +14,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // pages returns the documents by their paths, which start at the top of the repository.
@@ -148,4 +157,73 @@ func TestDocsHaveShortParagraphs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDeploymentsUseFlagsOfServe checks the examples in docs/operating/deploy, which no test runs.
+func TestDeploymentsUseFlagsOfServe(t *testing.T) {
+	files, err := filepath.Glob("../../docs/operating/deploy/*")
+	require.NoError(t, err)
+	require.Len(t, files, 6)
+	root := newCommands(streams{})
+	serve, _, err := root.Find([]string{"serve"})
+	require.NoError(t, err)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		if strings.HasSuffix(name, ".yaml") {
+			decoder := yaml.NewDecoder(bytes.NewReader(text))
+			for err = error(nil); err == nil; {
+				var document map[string]any
+				err = decoder.Decode(&document)
+			}
+			require.True(t, errors.Is(err, io.EOF), "%s: %v", name, err)
+		}
+		commands := regexp.MustCompile(`\[?"?serve"?[ ,].*--.*`).FindAllString(string(text), -1)
+		require.True(t, len(commands) > 0 || strings.HasSuffix(name, ".sql"), name)
+		for _, command := range commands {
+			for _, flag := range regexp.MustCompile(`--[a-z-]+`).FindAllString(command, -1) {
+				require.NotNil(t, serve.Flags().Lookup(flag[2:]), "%s: %s", name, flag)
+			}
+		}
+		for _, variable := range regexp.MustCompile(`ACP_AGENT_[A-Z_]+`).FindAllString(string(text), -1) {
+			flag := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(variable, "ACP_AGENT_"), "_", "-"))
+			require.NotNil(t, serve.Flags().Lookup(flag), "%s: %s", name, variable)
+		}
+	}
+}
+
+// console matches a console block of the README: a command and its output.
+var console = regexp.MustCompile(
+	"(?sm)^````console\n\\$ ([^\n]+)\n(.*?)^````$|^```console\n\\$ ([^\n]+)\n(.*?)^```$")
+
+// TestReadme runs the commands in the README and compares their output.
+func TestReadme(t *testing.T) {
+	needs.Programs(t, "sh")
+	top, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
+	require.NoError(t, err)
+	binary := built(t)
+
+	ran, tests := 0, false
+	for _, block := range console.FindAllStringSubmatch(string(readme), -1) {
+		command, shown := block[1]+block[3], block[2]+block[4]
+		line, ours := strings.CutPrefix(command, "go run ./cmd/acp-agent ")
+		if !ours {
+			tests = tests || command == "go test ./..."
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), volume.Patience)
+		defer cancel()
+		run := exec.CommandContext(ctx, "sh", "-c", `"$0" `+line, binary)
+		run.Dir = top
+		run.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(),
+			"XDG_CONFIG_HOME="+t.TempDir())
+		printed, err := run.Output()
+		require.NoError(t, err, command)
+		require.Equal(t, shown, strings.ReplaceAll(string(printed), top, "/src/acp-agent"), command)
+		ran++
+	}
+	require.Positive(t, ran, "the README has an example")
+	require.True(t, tests, "the README explains how to run the tests")
 }

@@ -1,10 +1,16 @@
 package postgres_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,11 +19,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/sessionstore/postgres"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 var server pgtest.Server
@@ -165,4 +174,138 @@ func TestRowsOfOtherOwners(t *testing.T) {
 	var refused *pgconn.PgError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "42501", refused.Code)
+}
+
+// A role that is no superuser reads everything, as pg_dump does, and other roles as much as before.
+func TestBackupRole(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address)
+	create(t, s, "one")
+	create(t, s.For("ana"), "two")
+
+	schema := schemaOf(t, address)
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, "CREATE ROLE acp_backup LOGIN")
+	script := dirtest.Read(t, "../../docs/operating/deploy/backup.sql")
+	owner := connect(t, address)
+	for range 2 {
+		execute(t, owner, strings.ReplaceAll(script, "acp_agent", schema))
+	}
+
+	count := func(user, table string) (n int) {
+		c := connectAs(t, address, user)
+		require.NoError(t, c.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+		return n
+	}
+	for _, table := range []string{"sessions", "agents"} {
+		require.Equal(t, count("admin", table), count("acp_backup", table), table)
+		require.Zero(t, count("acp", table), table)
+	}
+	require.Equal(t, 2, count("acp_backup", "sessions"))
+	_, err := connectAs(t, address, "acp_backup").Exec(t.Context(), "DELETE FROM sessions")
+	require.Error(t, err)
+	h, err := s.Check(t.Context())
+	require.NoError(t, err)
+	require.True(t, h.RowSecurity)
+}
+
+// The test binary acts as other processes, which get an address and a name.
+const (
+	addressVariable = "SESSIONSTORE_TEST_ADDRESS"
+	nameVariable    = "SESSIONSTORE_TEST_NAME"
+)
+
+// play makes random changes forever.
+func play(string) int {
+	s, err := postgres.New(postgres.Options{Address: os.Getenv(addressVariable)})
+	if err == nil {
+		err = errors.Join(storetest.Work(context.Background(), s, os.Getenv(nameVariable), math.MaxInt, os.Stdout), s.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// Clauses S1, S2, S3, N3.
+func TestShared(t *testing.T) {
+	address := server.Address(t)
+	var n atomic.Int64
+	storetest.TestShared(t,
+		func(t *testing.T) sessionstore.Shared { return open(t, address) },
+		func(t *testing.T, lines int) ([]byte, error) {
+			cmd := exec.CommandContext(t.Context(), proctest.Executable())
+			cmd.Env = append(os.Environ(), proctest.Env("worker", addressVariable+"="+address,
+				nameVariable+fmt.Sprint("=process ", n.Add(1)))...)
+			return proctest.KillAfter(cmd, lines)
+		})
+	require.Zero(t, server.Deadlocks(t), "transactions lock in one order")
+}
+
+// Lists and names are found by indexes, which row-level security must not prevent.
+//
+// Clause S7.
+func TestFewRowsAreRead(t *testing.T) {
+	address := server.Address(t)
+	first := open(t, address)
+	for i := range 50 {
+		_, err := first.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(strconv.Itoa(i)),
+			Agent: sessionstore.Agent{Kind: "x"}, Keys: folderKeys(t, i)})
+		require.NoError(t, err)
+	}
+	admin := connectAs(t, address, "admin")
+	execute(t, admin, `
+		INSERT INTO sessions (owner, id, agent, cwd, dirs, real_cwd, real_dirs, cwd_hash, dirs_hash, real_cwd_hash,
+			real_dirs_hash, title, created, updated, generation, key, strand, turns, listing, meta, name, state_key)
+		SELECT '', n, agent, cwd, dirs, cwd, dirs, cwd_hash, dirs_hash, cwd_hash, dirs_hash, '', n, n, n, n, n, 1, 0, '',
+			sha256(n::text::bytea), n::text::bytea
+		FROM generate_series(100, 20000) AS n JOIN sessions ON id = (n % 50)::text`)
+	k := folderKeys(t, 7)
+	cwd := &sessionstore.DirFilter{Spelling: k.Roots.Cwd(), Real: k.Real[0]}
+	additional := &sessionstore.DirsFilter{Spelling: k.Roots.Additional(), Real: k.Real[1:]}
+	// read returns the number of rows and of pages of indexes that were read.
+	read := func() (n int) {
+		// What admin did itself, such as the rows that it added, is reported first.
+		for _, refresh := range []string{"SELECT pg_stat_force_next_flush()", "SELECT pg_stat_clear_snapshot()"} {
+			execute(t, admin, refresh)
+		}
+		err := admin.QueryRow(t.Context(), "SELECT seq_tup_read + sum(idx_blks_read + idx_blks_hit) FROM pg_stat_user_tables t "+
+			"JOIN pg_statio_user_indexes USING (relid) WHERE relid = 'sessions'::regclass GROUP BY seq_tup_read").Scan(&n)
+		require.NoError(t, err)
+		return n
+	}
+	for _, prepare := range []string{"SELECT 'without statistics'", "ANALYZE sessions"} {
+		execute(t, admin, prepare)
+		require.Eventually(t, func() bool { return read() >= 0 }, time.Minute, time.Millisecond)
+		before := read()
+		s, err := postgres.New(postgres.Options{Address: address})
+		require.NoError(t, err)
+		for _, q := range []sessionstore.Query{{}, {Cwd: cwd}, {Additional: additional}, {Cwd: cwd, Additional: additional}} {
+			q.Limit = 10
+			for range 8 { // plans change after a few
+				page, err := s.List(t.Context(), q)
+				require.NoError(t, err)
+				require.Len(t, page.Sessions, 10)
+				q.Cursor = page.Next
+			}
+		}
+		for _, name := range []string{"700", "no session"} {
+			_, _ = s.Named(t.Context(), sessionstore.Agent{Kind: "x"}, name)
+			_, _ = s.Get(t.Context(), sessionstore.ID(name))
+		}
+		require.NoError(t, s.Close()) // its connections then report what they did
+		require.Eventually(t, func() bool { return read() > before }, time.Minute, time.Millisecond)
+		time.Sleep(time.Second / 10)
+		t.Log(prepare, read()-before)
+		require.Less(t, read()-before, 5_000, prepare)
+	}
+}
+
+// folderKeys returns the keys of a session in one of many folders.
+func folderKeys(t *testing.T, i int) sessionstore.Keys {
+	t.Helper()
+	roots, err := workspace.NewRoots(fmt.Sprint("/src/", i), []string{fmt.Sprint("/lib/", i)})
+	require.NoError(t, err)
+	return sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd(), roots.Additional().At(0)}}
 }

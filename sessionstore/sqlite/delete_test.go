@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -173,4 +175,12 @@ func TestSpaceIsGivenBack(t *testing.T) {
 	require.NotContains(t, string(files), "LARGE")
 	require.Less(t, len(files), 1<<20)
 	require.Equal(t, "ok", integrity(t, s.Dir()))
+}
+
+// Clause S10.
+func TestRetentionOfUnusedStore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, sqlite.New(sqlite.Options{Dir: dir, Retention: time.Hour}).Close())
+	_, err := os.Stat(dir)
+	require.ErrorIs(t, err, os.ErrNotExist)
 }

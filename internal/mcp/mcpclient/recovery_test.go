@@ -334,8 +334,8 @@ func TestNotificationStreamIsContinued(t *testing.T) {
 	f := r.fixture()
 	f.call("r.echo", "{}")
 	require.Eventually(t, func() bool { return cut.Load() > 2 }, patience, 5*time.Millisecond)
-	f.call("r.change", "{}")
 	require.Eventually(t, func() bool {
+		f.call("r.change", "{}") // the server may not have the new stream yet
 		tools, err := f.list(t.Context())
 		require.NoError(t, err)
 		for _, tool := range tools {

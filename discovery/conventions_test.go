@@ -14,6 +14,77 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 )
 
+func TestPatterns(t *testing.T) {
+	for _, pattern := range []string{"", "/x", "a//b", "../x", "**/x.md", "a/**", "a/[", `a\b`, "c:x"} {
+		require.Error(t, discovery.CheckPattern(pattern), pattern)
+	}
+	for _, r := range discovery.Table() {
+		require.NotEmpty(t, r.Kind, r.Pattern)
+		require.NotEmpty(t, r.Source, r.Pattern)
+		require.Equal(t, r.Kind == discovery.MCPServer, r.Member != "", r.Pattern)
+	}
+}
+
+// Clause A25.
+func TestOtherDirectoriesAreNotScanned(t *testing.T) {
+	files := map[string]string{".agents/skills/one/SKILL.md": skill("one", "One.")}
+	for i := range 100 {
+		files[fmt.Sprintf("src/pkg%d/deep/file.go", i)] = "package x"
+		files[fmt.Sprintf("node_modules/pkg%d/SKILL.md", i)] = skill("no", "No.")
+	}
+	c := scan(t, discovery.Options{"MaxDirs": 2}, tree(t, files))
+	require.Empty(t, c.LimitsReached(), "the skill's directory and src are all that it looks into")
+	require.Equal(t, []string{"one"}, names(c.Of(discovery.Skill)))
+}
+
+// The same globs in every way that people write them.
+//
+// Clause A25.
+func TestGlobsAsTheyAreWritten(t *testing.T) {
+	globs := []string{"src/**/*.js", "src/**/*.{ts,tsx}"}
+	ways := map[string]string{
+		"plain":               `KEY: src/**/*.js, src/**/*.{ts,tsx}`,
+		"quoted":              `KEY: "src/**/*.js, src/**/*.{ts,tsx}"`,
+		"quoted each":         `KEY: "src/**/*.js", "src/**/*.{ts,tsx}"`,
+		"single quotes":       `KEY: 'src/**/*.js', 'src/**/*.{ts,tsx}'`,
+		"both quotes":         `KEY: 'src/**/*.js', "src/**/*.{ts,tsx}"`,
+		"comment":             `KEY: src/**/*.js, src/**/*.{ts,tsx} # both`,
+		"quoted and comment":  `KEY: "src/**/*.js", "src/**/*.{ts,tsx}" # "both", too`,
+		"flow list":           `KEY: ["src/**/*.js", "src/**/*.{ts,tsx}"] # both`,
+		"plain flow list":     `KEY: [src/**/*.js, "src/**/*.{ts,tsx}"]`,
+		"long flow list":      "KEY: [\n  \"src/**/*.js\",\n  'src/**/*.{ts,tsx}',\n]",
+		"list":                "KEY:\n  - src/**/*.js # one\n  - \"src/**/*.{ts,tsx}\" # two",
+		"list without indent": "KEY:\n- 'src/**/*.js'\n- 'src/**/*.{ts,tsx}'",
+		"commas in a list":    "KEY:\n  - src/**/*.js,src/**/*.{ts,tsx}",
+		"commas in brackets":  `KEY: ["src/**/*.js, src/**/*.{ts,tsx}"]`,
+		"folded":              "KEY: >-\n  src/**/*.js,\n  src/**/*.{ts,tsx}",
+		"no space":            `KEY: src/**/*.js,src/**/*.{ts,tsx}`,
+		"another fault":       "description: a: b\nKEY: \"src/**/*.js\", \"src/**/*.{ts,tsx}\"",
+	}
+	for name, f := range map[string]struct{ path, keys, glob string }{
+		"Claude":   {".claude/rules/a.md", "", "paths"},
+		"Copilot":  {".github/instructions/a.instructions.md", "", "applyTo"},
+		"Cursor":   {".cursor/rules/a.mdc", "alwaysApply: false # c\n", "globs"},
+		"Windsurf": {".windsurf/rules/a.md", "trigger: glob # c\n", "globs"},
+		"Continue": {".continue/rules/a.md", "", "globs"},
+		"Kiro":     {".kiro/steering/a.md", "inclusion: fileMatch\n", "fileMatchPattern"},
+	} {
+		for way, text := range ways {
+			t.Run(name+"/"+way, func(t *testing.T) {
+				keys := f.keys + strings.Replace(text, "KEY", f.glob, 1)
+				top := tree(t, map[string]string{f.path: "---\n" + keys + "\n---\nBe brief.\n"})
+				c := scan(t, discovery.Options{}, top)
+				rule := c.Of(discovery.Instruction)[0]
+				require.Equal(t, discovery.ByPath, rule.Applies.Mode, keys)
+				require.Equal(t, globs, rule.Applies.Globs, keys)
+				list, err := c.For(t.Context(), filepath.Join(top, "src/x/y.tsx"))
+				require.NoError(t, err)
+				require.Len(t, list, 1)
+			})
+		}
+	}
+}
+
 // source is a line of testdata/sources.txt.
 type source struct {
 	kind, path, page string
