@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,13 +11,18 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/process"
 	columns "github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
 // layoutRuns has command lines that print as much as possible and end, at least one of each
@@ -88,4 +95,64 @@ func TestCommandsFitTheTerminal(t *testing.T) {
 	root := newCommands(streams{})
 	root.InitDefaultCompletionCmd("bash")
 	every(root)
+}
+
+// withoutLandlock is a command of the scripts: it runs another one as on a kernel without Landlock.
+func withoutLandlock() {
+	path, err := exec.LookPath(os.Args[1])
+	if err == nil {
+		err = proctest.Deny(unix.SYS_LANDLOCK_CREATE_RULESET, unix.ENOSYS)
+	}
+	if err == nil {
+		err = unix.Exec(path, os.Args[1:], os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// An agent that doctor stops because it is silent is not said to have ended by itself.
+func TestSilentAgent(t *testing.T) {
+	silent := errors.New("it has not answered")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Millisecond, silent)
+	defer cancel()
+	_, err := tryAgent(ctx, downstream{
+		command: process.Command{Path: "sleep", Args: []string{"1000"}},
+	})
+	require.ErrorContains(t, err, silent.Error())
+}
+
+// The list names the level at which hosts are enforced, for ordinary users too.
+//
+// Clause X7.
+func TestAgentsNameTheLevel(t *testing.T) {
+	const nobody = 65534
+	dir, err := os.MkdirTemp("/tmp", "agents") // accessible to all users
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	text, err := os.ReadFile(built(t))
+	require.NoError(t, err)
+	program, config := filepath.Join(dir, "acp-agent"), filepath.Join(dir, "config.json")
+	require.NoError(t, os.WriteFile(program, text, 0o755))
+	home := filepath.Join(dir, "home")
+	require.NoError(t, os.Mkdir(home, 0o700))
+	attributes := &syscall.SysProcAttr{}
+	if os.Getuid() == 0 {
+		require.NoError(t, os.Chown(home, nobody, nobody))
+		attributes.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	const agent = `{"agents":{"x":{"command":"true","sandbox":"write","sandboxHosts":[]}}}`
+	require.NoError(t, os.WriteFile(config, []byte(agent), 0o644))
+	say := func(args ...string) string {
+		cmd := exec.Command(program, args...)
+		cmd.Dir, cmd.SysProcAttr = dir, attributes
+		cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + home, "TMPDIR=" + home}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	proxy := say("sandbox", "--hosts=", "--", "sh", "-c", "echo $HTTP_PROXY")
+	own := !strings.Contains(proxy, "@") // no other program reaches it, so it asks for no password
+	listed := say("agents", "--config", config)
+	require.Equal(t, own, strings.Contains(listed, "no hosts, in a network of its own"), listed)
 }

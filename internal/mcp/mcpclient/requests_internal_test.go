@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -269,4 +271,86 @@ func TestInputRequestsAreLimited(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(again), &m))
 	p.write(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
 	require.NoError(t, <-failed)
+}
+
+func TestPromptArguments(t *testing.T) {
+	p := &mcp.Prompt{Arguments: []*mcp.PromptArgument{{Name: "city", Required: true}, nil,
+		{Name: "state"}}}
+	require.Equal(t, "city [state]", argumentsHint(p))
+	for typed, want := range map[string]map[string]string{
+		"Bern":                             {"city": "Bern"},
+		" Bern  canton of Bern ":           {"city": "Bern", "state": "canton of Bern"},
+		"city=Bern":                        {"city": "Bern"},
+		`state="canton of Bern" city=Bern`: {"city": "Bern", "state": "canton of Bern"},
+		"country=CH":                       {"city": "country=CH"},
+		`city=Bern a state`:                {"city": "city=Bern", "state": "a state"},
+		`city="a=b" state=c=d`:             {"city": "a=b", "state": "c=d"},
+	} {
+		given, err := promptArguments(p, typed)
+		require.NoError(t, err, typed)
+		require.Equal(t, want, given, typed)
+	}
+	for _, typed := range []string{"", " ", "state=Bern"} {
+		_, err := promptArguments(p, typed)
+		require.ErrorContains(t, err, `needs the argument "city"`, typed)
+	}
+	given, err := promptArguments(&mcp.Prompt{}, " ")
+	require.NoError(t, err)
+	require.Empty(t, given)
+	_, err = promptArguments(&mcp.Prompt{}, "x")
+	require.ErrorContains(t, err, "takes no arguments")
+}
+
+// While a server is started again, its status says why it failed before.
+func TestStatusAfterFailure(t *testing.T) {
+	s := &server{changed: make(chan struct{})}
+	for _, state := range []acpmcp.State{acpmcp.Waiting, acpmcp.Failed} {
+		s.setState(state, errors.New("it exited"))
+		s.setStarting("it has not answered yet")
+		s.setStarting("it is given time")
+		const expected = "it is given time; the last attempt failed: "
+		require.Equal(t, expected+"`it exited`", s.status().Waiting)
+		require.NoError(t, s.status().Err)
+		require.EqualError(t, s.explain(errors.New("too late")), "too late: "+expected+"it exited")
+
+		s.failure = nil // as a connection makes it
+		s.setStarting("it is being restarted")
+		require.Equal(t, "it is being restarted", s.status().Waiting)
+		require.EqualError(t, s.explain(errors.New("too late")), "too late: it is being restarted")
+	}
+}
+
+func TestIsServed(t *testing.T) {
+	var answer func(w http.ResponseWriter, r *http.Request)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	defer server.Close()
+	address := server.URL + "/client.json"
+	document := fmt.Sprintf(`{"client_id": %q}`, address)
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter, r *http.Request)
+		served bool
+	}{
+		"served":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, document) }, true},
+		"missing":   {http.NotFound, false},
+		"of others": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"client_id": "x"}`) }, false},
+		"a page":    {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }, false},
+		"error": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, document)
+		}, false},
+		"redirect": {func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/moved" {
+				http.Redirect(w, r, "/moved", http.StatusFound)
+				return
+			}
+			fmt.Fprint(w, document)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer = c.answer
+			require.Equal(t, c.served, isServed(t.Context(), server.Client(), address))
+		})
+	}
+	server.Close()
+	require.False(t, isServed(t.Context(), server.Client(), address))
 }

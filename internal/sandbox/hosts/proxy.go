@@ -188,12 +188,19 @@ func (p *Proxy) Close() {
 	p.working.Wait()
 }
 
-// hold has Close close c, which the returned function closes too.
+// hold has Close close c, which the returned function closes too. It is called once, and waits if
+// Close has just begun to do so.
 func (p *Proxy) hold(c io.Closer) (drop func()) {
-	stop := context.AfterFunc(p.life, func() { _ = c.Close() })
-	return func() {
-		stop()
+	closed := make(chan struct{})
+	stop := context.AfterFunc(p.life, func() {
 		_ = c.Close()
+		close(closed)
+	})
+	return func() {
+		_ = c.Close()
+		if !stop() {
+			<-closed
+		}
 	}
 }
 

@@ -1,9 +1,15 @@
 package conformance
 
 import (
+	"go/ast"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // floors are the folders of the module from top to bottom. A package may import packages of its own
@@ -61,5 +67,83 @@ func TestReservedModules(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Every package in which goroutines are started is tested with the race detector, except those that
+// are listed here. The lists of the Makefile name packages that exist.
+func TestConcurrentPackagesAreRaced(t *testing.T) {
+	elsewhere := []string{
+		"internal/cli", // make kills runs its scripts with the race detector
+		"internal/web", // a browser walks through large pages
+		"internal/release", "internal/test/*", "internal/test/*/*", "internal/test/*/*/*",
+	}
+	text, err := os.ReadFile(filepath.Join(repository, "Makefile"))
+	require.NoError(t, err)
+	listed := make(map[string][]string)
+	for _, m := range regexp.MustCompile(`(?m)^(\w+) *:= \$\(addprefix \./,([^)]*)\)$`).FindAllSubmatch(text, -1) {
+		listed[string(m[1])] = strings.Fields(strings.ReplaceAll(string(m[2]), `\`, ""))
+		for _, dir := range listed[string(m[1])] {
+			require.DirExists(t, filepath.Join(repository, dir), "%s in the Makefile", m[1])
+		}
+	}
+	require.Len(t, listed, 3, "LONGEST, RACED and RACEDLONG")
+	raced := slices.Concat(listed["RACED"], listed["RACEDLONG"], elsewhere)
+	for _, s := range sources(t) {
+		if s.test || slices.ContainsFunc(raced, func(pattern string) bool { return matches(pattern, s.dir()) }) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if startsGoroutine(n) {
+				t.Errorf("%s starts a goroutine: add %s to RACED in the Makefile, or to RACEDLONG if its tests take minutes with the race detector",
+					s.at(n), s.dir())
+			}
+			return true
+		})
+	}
+}
+
+// startsGoroutine reports whether n is a go statement, or a call of the method Go of a group.
+func startsGoroutine(n ast.Node) bool {
+	switch n := n.(type) {
+	case *ast.GoStmt:
+		return true
+	case *ast.CallExpr:
+		f, ok := n.Fun.(*ast.SelectorExpr)
+		return ok && f.Sel.Name == "Go"
+	}
+	return false
+}
+
+// reasons match the reasons in errors' data, which programs of others read.
+var reasons = []*regexp.Regexp{
+	regexp.MustCompile(`reasonData\{Reason: "(\w+)"`),
+	regexp.MustCompile(`"reason": ?"(\w+)"`),
+	regexp.MustCompile(`storeUnavailable = "(\w+)"`),
+	regexp.MustCompile(`Slot: \{"[^"]*", "(\w+)"`),
+	regexp.MustCompile(`\bReason = "(\w+)"`),
+}
+
+func TestReasonsOfErrorsAreDocumented(t *testing.T) {
+	document, err := os.ReadFile(filepath.Join(repository, "docs", "protocol.md"))
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for _, s := range sources(t) {
+		dir := s.dir()
+		if s.test || !strings.HasPrefix(dir+"/", "acp/") && dir != "internal/serve" &&
+			dir != "internal/wire/strictjson" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(repository, s.path))
+		require.NoError(t, err)
+		for _, pattern := range reasons {
+			for _, match := range pattern.FindAllSubmatch(text, -1) {
+				found[string(match[1])] = true
+				require.Contains(t, string(document), "`"+string(match[1])+"`", s.path)
+			}
+		}
+	}
+	for _, one := range []string{"fenced", "store_unavailable", "too_many_turns", "too_many_processes", "nul"} {
+		require.True(t, found[one], "%s: the patterns find too little", one)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/interop/program"
 	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -258,4 +259,75 @@ func chunks(said, kind string) string {
 		all.WriteString(m.Params.Update.Content.Text)
 	}
 	return all.String()
+}
+
+// acp-factory names no folders, so its sessions and their forks have the declared ones. The fork of
+// its README names no directory either: the error says what to send.
+func TestFactoryForks(t *testing.T) {
+	t.Parallel()
+	packages := filepath.Dir(npmtest.File(t, "testdata/node-clients", "acp-factory"))
+	state, cwd, lib := filepath.Join(t.TempDir(), "state"), folder(t, "a.txt", "tangerine\n"), folder(t)
+	cmd := exec.CommandContext(within(t), npmtest.Node(t), filepath.Join(filepath.Dir(packages), "factory.mjs"),
+		cwd, program.Path(), "--state-dir", state, "--dir", lib)
+	out, err := cmd.Output()
+	require.NoError(t, err)
+	var found struct {
+		Session, Refused, Loaded string
+		Forks                    []string
+	}
+	require.NoError(t, json.Unmarshal(out, &found), "%s", out)
+	require.Equal(t, found.Session, found.Loaded)
+	require.Equal(t, "cwd is missing: give an absolute path", found.Refused)
+
+	a := startIn(t, state).initialize()
+	ids, made := append(found.Forks, found.Session), []listed{}
+	for _, id := range ids {
+		made = append(made, listed{SessionID: id, Cwd: cwd, AdditionalDirectories: []string{lib}})
+	}
+	require.ElementsMatch(t, made, a.list(nil))
+	for _, id := range ids {
+		from := a.Count()
+		a.call("session/load", map[string]any{"sessionId": id, "cwd": cwd, "mcpServers": []any{}}, nil)
+		require.Contains(t, a.updates(from, id), "/search tangerine", "A14: a fork has the conversation")
+	}
+}
+
+// The agent may read in the session's folders without a question if a flag, a file or the
+// configuration says so.
+//
+// Clause A30.
+func TestAllowRead(t *testing.T) {
+	cwd, lib, outside := folder(t), folder(t, "b.txt", "b"), folder(t, "c.txt", "c")
+	config := file(t, "config.json", `{"permissions":{"allow":["read"]}}`)
+	only, none := file(t, "only.json", "{\"allow\": [\"read\"], // comments\n}"), file(t, "none.json", `{}`)
+	request := func(kind, path string) string {
+		return `ask session/request_permission {"toolCall":{"toolCallId":"t","title":"Look","kind":"` + kind + `","locations":[{"path":` + quoted(path) + `}]},` +
+			`"options":[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"no","kind":"reject_once","name":"No"}]}`
+	}
+	inside := filepath.Join(lib, "b.txt")
+	for name, c := range map[string]struct {
+		args    []string
+		allowed bool
+	}{
+		"by default":                {nil, false},
+		"flag":                      {[]string{"--allow", "read"}, true},
+		"configuration":             {[]string{"--config", config}, true},
+		"another file":              {[]string{"--permissions", only}, true},
+		"no rules but those of one": {[]string{"--config", config, "--permissions", none}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := start(t, append(c.args, behind()...)...).initialize()
+			id := a.open(cwd, lib)
+			turn := a.ask(id, request("read", inside), "reject_once")
+			if c.allowed {
+				require.Empty(t, turn.questions)
+				require.Contains(t, turn.updates, "Look (allowed by the rule `read`)")
+			} else {
+				require.Len(t, turn.questions, 1)
+				require.NotContains(t, turn.updates, "allowed by")
+			}
+			require.Len(t, a.ask(id, request("read", filepath.Join(outside, "c.txt")), "reject_once").questions, 1)
+			require.Len(t, a.ask(id, request("edit", inside), "reject_once").questions, 1)
+		})
+	}
 }

@@ -1,0 +1,421 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
+	"github.com/acp-agent/acp-agent/internal/test/npmtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// The requests that the backend answers have the keys of the schema as well.
+//
+// Clause W2.
+func TestCallShapes(t *testing.T) {
+	all := readDefinitions(t)
+	names := map[string]string{
+		"authenticate": "AuthenticateRequest", "logout": "LogoutRequest",
+		"session/set_mode":          "SetSessionModeRequest",
+		"session/set_config_option": "SetSessionConfigOptionRequest",
+	}
+	for method, name := range names {
+		t.Run("W2/"+method, func(t *testing.T) {
+			require.True(t, methodOf(method).isPassed())
+			all.compare(t, method, methodOf(method).shape, all[name], nil)
+		})
+	}
+}
+
+// published is the schema that the shapes are read off.
+const published = "@agentclientprotocol/sdk/schema/v1/schema.json"
+
+// definitions are the schema's $defs by name.
+type definitions map[string]*jsonschema.Schema
+
+func readDefinitions(t *testing.T) definitions {
+	t.Helper()
+	text, err := os.ReadFile(npmtest.File(t, "testdata/node", published))
+	require.NoError(t, err)
+	var document jsonschema.Schema
+	require.NoError(t, json.Unmarshal(text, &document))
+	return document.Defs
+}
+
+// flatten is d with what it refers to and all of its variants joined, as a shape joins them.
+func (all definitions) flatten(d *jsonschema.Schema) *jsonschema.Schema {
+	const local = "#/$defs/"
+	joined := &jsonschema.Schema{Properties: maps.Clone(d.Properties), Items: d.Items}
+	if joined.Properties == nil {
+		joined.Properties = definitions{}
+	}
+	parts := slices.Concat(d.AllOf, d.AnyOf, d.OneOf)
+	if d.Ref != "" {
+		parts = append(parts, all[d.Ref[len(local):]])
+	}
+	for _, part := range parts {
+		part = all.flatten(part)
+		maps.Copy(joined.Properties, part.Properties)
+		if part.Items != nil {
+			joined.Items = part.Items
+		}
+	}
+	return joined
+}
+
+// compare holds a shape against a definition, as deep as the shape goes. The shape also has ours,
+// by place.
+func (all definitions) compare(
+	t *testing.T, place string, s *strictjson.Shape, d *jsonschema.Schema, ours map[string][]string,
+) {
+	t.Helper()
+	d = all.flatten(d)
+	if s.Fields == nil {
+		require.NotNil(t, d.Items, "%s is not an array", place)
+		if s.Items == nil {
+			return
+		}
+		all.compare(t, place+"[]", s.Items, d.Items, ours)
+		return
+	}
+	want := slices.Sorted(maps.Keys(d.Properties))
+	want = slices.Compact(slices.Sorted(slices.Values(append(want, ours[place]...))))
+	require.Equal(t, want, slices.Sorted(maps.Keys(s.Fields)), "members of %s", place)
+	for name, member := range s.Fields {
+		if member != nil && d.Properties[name] != nil {
+			all.compare(t, place+"."+name, member, d.Properties[name], ours)
+		}
+	}
+}
+
+// The keys whose case is checked are those of the schema, so that none is forgotten when it grows.
+//
+// Clause W2.
+func TestShapes(t *testing.T) {
+	all := readDefinitions(t)
+	// It is stable, but not yet in the newest published schema.
+	prompts := func(cause string) map[string][]string {
+		return map[string][]string{cause + "SessionRequest": {protocol.SystemPrompt}}
+	}
+	for _, c := range []struct {
+		name, request string
+		shape         *strictjson.Shape
+		ours          map[string][]string // what drafts add
+	}{
+		{"W2/initialize", "InitializeRequest", initializeShape, map[string][]string{
+			"InitializeRequest.clientCapabilities":                    {"plan", "subagents"},
+			"InitializeRequest.clientCapabilities.session":            {"promptSuggestions"},
+			"InitializeRequest.clientCapabilities.session.compaction": {"_meta"},
+			"InitializeRequest.clientCapabilities.session.notices":    {"_meta"},
+		}},
+		{"W2/session new", "NewSessionRequest", newShape, prompts("New")},
+		{"W2/session load", "LoadSessionRequest", loadShape, prompts("Load")},
+		{"W2/session resume", "ResumeSessionRequest", loadShape, prompts("Resume")},
+		{"W2/session prompt", "PromptRequest", promptShape, nil},
+		{"W2/session list", "ListSessionsRequest", listShape,
+			map[string][]string{
+				"ListSessionsRequest": {"additionalDirectories", protocol.Archived}}},
+		{"W2/session close", "CloseSessionRequest", idShape, nil},
+		{"W2/session delete", "DeleteSessionRequest", idShape, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Contains(t, all, c.request)
+			all.compare(t, c.request, c.shape, all[c.request], c.ours)
+		})
+	}
+}
+
+// deep fails where the schema has members below a place, and the shape none.
+func (all definitions) deep(t *testing.T, place string, s *strictjson.Shape, d *jsonschema.Schema) {
+	t.Helper()
+	d = all.flatten(d)
+	if d.Items != nil && len(all.flatten(d.Items).Properties) > 0 {
+		require.NotNil(t, s, "%s has no shape", place)
+		all.deep(t, place+"[]", s.Items, d.Items)
+	}
+	if len(d.Properties) == 0 {
+		return
+	}
+	require.NotNil(t, s, "%s has no shape", place)
+	for name, member := range d.Properties {
+		if name != "_meta" {
+			require.Contains(t, s.Fields, name, place)
+			all.deep(t, place+"."+name, s.Fields[name], member)
+		}
+	}
+}
+
+// Keys are checked as deep as the schema names them.
+//
+// Clause W2.
+func TestShapeDepth(t *testing.T) {
+	all := readDefinitions(t)
+	for request, shape := range map[string]*strictjson.Shape{
+		"InitializeRequest": initializeShape, "NewSessionRequest": newShape,
+		"LoadSessionRequest":   loadShape,
+		"ResumeSessionRequest": loadShape, "PromptRequest": promptShape,
+		"ListSessionsRequest": listShape,
+		"CloseSessionRequest": idShape, "DeleteSessionRequest": idShape,
+		"AuthenticateRequest":           methodOf("authenticate").shape,
+		"LogoutRequest":                 methodOf("logout").shape,
+		"SetSessionModeRequest":         methodOf("session/set_mode").shape,
+		"SetSessionConfigOptionRequest": methodOf("session/set_config_option").shape,
+	} {
+		t.Run("W2/"+request, func(t *testing.T) { all.deep(t, request, shape, all[request]) })
+	}
+}
+
+// namesAPath is how the schema describes a member that holds a path.
+var namesAPath = regexp.MustCompile(`(?i)\b(path|directory)\b`)
+
+// Of every request by which an agent reaches files or commands of the client, every member that the
+// schema calls a path is checked.
+//
+// Clause P4.
+func TestPaths(t *testing.T) {
+	w := roottest.Open(t, t.TempDir())
+	outside := t.TempDir()
+	var paths []string
+	for name, d := range readDefinitions(t) {
+		method, _ := d.Extra["x-method"].(string)
+		if d.Extra["x-side"] != "client" || !strings.HasSuffix(name, "Request") ||
+			!strings.HasPrefix(method, "fs/") && !strings.HasPrefix(method, "terminal/") {
+			continue
+		}
+		for member, p := range d.Properties {
+			if member == "_meta" || !namesAPath.MatchString(p.Description) {
+				continue
+			}
+			paths = append(paths, method+" "+member)
+			params, err := json.Marshal(
+				map[string]string{member: outside, "command": "x", "content": ""})
+			require.NoError(t, err)
+			require.ErrorContains(t, access.CheckPaths(w, method, backend.Raw(params)), "outside",
+				"%s of %s", member, method)
+		}
+	}
+	slices.Sort(paths)
+	require.Equal(t,
+		[]string{"fs/read_text_file path", "fs/write_text_file path", "terminal/create cwd"}, paths)
+}
+
+// The table of methods says what is served, and what roles may send. Whatever else there is needs
+// every right.
+//
+// Clauses A37, N4.
+func TestMethods(t *testing.T) {
+	rights := map[string]right{
+		protocol.Initialize: sees, protocol.SessionList: sees, protocol.SessionLoad: sees,
+		protocol.SessionResume: sees, protocol.SessionClose: sees, protocol.SessionStatus: sees,
+		protocol.CancelRequest: sees, protocol.SessionCancel: answers,
+	}
+	for _, m := range protocol.Methods() {
+		row := methodOf(m.Name)
+		require.Equal(t, rights[m.Name], row.needs, m.Name)
+		if m.Side != protocol.AgentSide {
+			continue
+		}
+		served := row.accept != nil || m.Name == protocol.SessionCancel
+		require.Equal(t, m.Handling == protocol.Served, served, m.Name)
+		require.Equal(t, m.Handling == protocol.Served, m.Why == "", m.Name)
+		if strings.HasPrefix(m.Name, protocol.SessionPrefix) {
+			require.NotNil(t, row.shape, "%s has no row", m.Name)
+		}
+	}
+	for _, audited := range []string{protocol.SessionDelete, protocol.SessionArchive,
+		protocol.SessionUnarchive, protocol.SessionSetTitle, protocol.Authenticate,
+		protocol.Logout} {
+		require.NotEmpty(t, methodOf(audited).did, audited)
+	}
+	for _, need := range []right{acts, answers, sees} {
+		require.True(t, RoleFull.has(need))
+		require.True(t, Role("").has(need))
+		require.Equal(t, need != acts, RoleAnswer.has(need))
+		require.Equal(t, need == sees, RoleWatch.has(need))
+	}
+}
+
+// The title of a notice is never empty, and can stand alone.
+//
+// Clause A37.
+func TestNewNotice(t *testing.T) {
+	long := strings.Repeat("word ", 100)
+	for said, want := range map[string]string{
+		"Gone.":            `"title":"Gone."`,
+		"Gone. Go on.":     `"title":"Gone.","description":"Go on."`,
+		"Gone\nGo on. Ok.": `"title":"Gone","description":"Go on. Ok."`,
+		long:               `"description":"` + long + `"`,
+	} {
+		raw := newNotice(said).String()
+		require.Contains(t, raw, want)
+		require.NotContains(t, raw, `"title":""`)
+		require.Equal(t, strings.Contains(want, "description"),
+			strings.Contains(raw, "description"), raw)
+	}
+}
+
+const severalWays = `{"sessionId":"s","toolCall":{"toolCallId":"t","title":"Run rm"},"options":[` +
+	`{"optionId":"once","kind":"allow_once","name":"Allow"},` +
+	`{"optionId":"always","kind":"allow_always","name":"Always"},` +
+	`{"optionId":"no","kind":"reject_once","name":"No"},` +
+	`{"optionId":"never","kind":"reject_always","name":"Never"}]}`
+
+// A client that does not act allows or refuses once, or not at all.
+//
+// Clause N8.
+func TestAnswersOfRoles(t *testing.T) {
+	q := newQuestion(protocol.RequestPermission, json.RawMessage(severalWays))
+	require.JSONEq(t, severalWays, string(q.as(RoleFull).params))
+	require.NotContains(t, string(q.as(RoleAnswer).params), "ways")
+	require.Contains(t, string(q.as(RoleWatch).params), `"options":[]`)
+	chosen := func(id string) string {
+		return `{"outcome":{"outcome":"selected","optionId":"` + id + `"}}`
+	}
+	for result, decides := range map[string]bool{
+		chosen("once"): true, chosen("no"): true, chosen("always"): false, chosen("never"): false,
+		chosen("other"): false, chosen(""): false, `{}`: false, `7`: false, `null`: false,
+		`{"outcome":{"outcome":"cancelled","optionId":"once"}}`: false,
+	} {
+		require.Equal(t, decides, q.as(RoleAnswer).decides(json.RawMessage(result)), result)
+		require.False(t, q.as(RoleWatch).decides(json.RawMessage(result)), result)
+	}
+	require.True(t, q.as(RoleFull).decides(json.RawMessage(chosen("always"))))
+}
+
+// Whatever a question contains, a client that may only answer gets all of it but the options that
+// it must not choose.
+func FuzzQuestionsOfRoles(f *testing.F) {
+	for _, params := range []string{
+		severalWays,
+		`{"sessionId":"s","toolCall":{"title":"\u202e<b>","rawInput":{"command":"a\u200b",` +
+			`"options":[{"kind":"allow_always"}]}},"options":[{"optionId":"a","kind":"allow_once"},` +
+			`{"optionId":"b","kind":"allow_always"}]}`,
+		`{"options":{"kind":"allow_always"}}`, `{"options":[[{"kind":"allow_always"}],null,7]}`,
+		`{"options":[{"kind":"allow_always"}],"options":[{"kind":"allow_once"}]}`,
+		`{"OPTIONS":[{"kind":"allow_always"}]}`,
+		`{"options":[{"optionId":"a","optionId":"b","kind":"reject_always","kind":"allow_once"}]}`,
+		`{"options":[{"optionId":"c","kind":"allow_always","KIND":"allow_once"}]}`,
+		`{"options":[{"kind":"allow_once"},{"optionId":7,"kind":"allow_once"},` +
+			`{"optionId":"c","KIND":"allow_once","kind":"allow_always"}]}`,
+		`{}`, `[]`, `null`,
+	} {
+		f.Add(params)
+	}
+	f.Fuzz(func(t *testing.T, params string) {
+		var before, after map[string]any
+		if json.Unmarshal([]byte(params), &before) != nil || before == nil {
+			return // it is not an object, which is sent to nobody
+		}
+		q := newQuestion(protocol.RequestPermission, json.RawMessage(params)).as(RoleAnswer)
+		require.NoError(t, json.Unmarshal(q.params, &after), string(q.params))
+		options, _ := after["options"].([]any)
+		require.Len(t, options, len(q.Options), string(q.params))
+		for i, o := range options {
+			option, _ := o.(map[string]any) // with the exact names, as browsers read it
+			require.Regexp(t, "_once$", option["kind"], string(q.params))
+			require.Equal(t, q.Options[i].ID, option["optionId"])
+		}
+		delete(before, "options")
+		delete(after, "options")
+		require.Equal(t, before, after)
+	})
+}
+
+// What a client that does not act says of itself and of sessions is left out, however it is
+// spelled.
+func TestRequestsOfRoles(t *testing.T) {
+	for _, name := range []string{"clientCapabilities", "CLIENTCAPABILITIES", "clientcapabilities"} {
+		r := &jsonrpc.Request{Method: protocol.Initialize, Params: fmt.Appendf(nil,
+			`{"protocolVersion":1,"%s":{"fs":{"readTextFile":true},"terminal":true},"_meta":{}}`, name)}
+		RoleFull.narrow(r)
+		require.Contains(t, string(r.Params), "terminal")
+		RoleAnswer.narrow(r)
+		require.JSONEq(t, `{"protocolVersion":1,"clientCapabilities":`+onlyQuestions+`}`, string(r.Params))
+	}
+	for _, method := range []string{protocol.SessionLoad, protocol.SessionResume} {
+		r := &jsonrpc.Request{Method: method, Params: json.RawMessage(`{"sessionId":"s","cwd":"/a",` +
+			`"additionalDirectories":["/b"],"ADDITIONALDIRECTORIES":["/c"],"mcpServers":[{"name":"x"}],` +
+			`"systemPrompt":{},"_meta":{"a":1}}`)}
+		RoleWatch.narrow(r)
+		require.JSONEq(t, `{"sessionId":"s","cwd":"/a","mcpServers":[]}`, string(r.Params))
+		for _, params := range []string{`[]`, `7`, `{`, ``} {
+			r.Params = json.RawMessage(params)
+			RoleWatch.narrow(r)
+			require.True(t, strictjson.IsObject(r.Params), params)
+		}
+	}
+}
+
+// The clock of these tests moves only while all wait.
+
+// paced returns the pace of a load of a client with a name.
+func paced(request context.Context, chosen int, name string) pace {
+	c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
+	c.agent.known.Store(&initialization{client: readClientCapabilities(
+		json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
+	return c.pace(request)
+}
+
+// took returns how long n updates take.
+func took(p pace, n int) time.Duration {
+	begun := time.Now()
+	for range n {
+		p(context.Background())
+	}
+	return time.Since(begun)
+}
+
+// Clauses A27, W9.
+func TestReplayIsLimited(t *testing.T) {
+	const accuracy = float64(10 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		p := paced(t.Context(), 1000, `"x"`)
+		require.Zero(t, took(p, replayBurst), "the first are sent at once")
+		require.InDelta(t, 5*time.Second, took(p, 5000), accuracy)
+		time.Sleep(time.Hour) // the client did not read
+		require.InDelta(t, time.Second, took(p, replayCatchUp+1000), accuracy)
+
+		request, leave := context.WithCancelCause(t.Context())
+		p = paced(request, 1, `"x"`)
+		took(p, replayBurst)
+		time.AfterFunc(10*time.Second, func() { leave(jsonrpc.ErrClosed) })
+		require.InDelta(t, 10*time.Second, took(p, 1000), float64(time.Second))
+
+		request, cancel := context.WithCancelCause(t.Context())
+		cancel(jsonrpc.ErrRequestCancelled)
+		require.InDelta(t, time.Second, took(paced(request, 1000, `"x"`), replayBurst+1000), accuracy)
+	})
+}
+
+// Clause A27.
+func TestReplayRateOfClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		isLimited := func(chosen int, name string) bool {
+			return took(paced(t.Context(), chosen, name), replayBurst+10_000) > 0
+		}
+		for name, limited := range map[string]bool{
+			`"zed"`: false, `"JetBrains.IntelliJ IDEA"`: false, `"CodeCompanion.nvim"`: false,
+			`"zedlike"`: true, `"JetBrains"`: true, `""`: true, `null`: true, `7`: true,
+		} {
+			require.Equal(t, limited, isLimited(0, name), name)
+			require.False(t, isLimited(-1, name))
+			require.True(t, isLimited(100, name))
+		}
+	})
+}
