@@ -57,7 +57,7 @@ const (
 //   - openRoots opens the roots: it resolves links, applies the limits of workspace.Policy, such as
 //     what a user of a server may open, and leaves out kept folders that are gone.
 //   - checkShown refuses a folder that leads elsewhere than when the user allowed it.
-//   - droppedFolders says what the session has lost, and movedRoots what was renamed.
+//   - droppedFolders says what the session has lost, and listing.MovedRoots what was renamed.
 //
 // Every lifecycle request passes through here, so a rule that gives a session other additional
 // roots than the request names belongs here. A rule for all roots, such as a worktree for each,

@@ -225,7 +225,7 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}, flags{"message,m": &message}, "state-dir")
+	}, flags{"message,m": (*textValue)(&message)}, "state-dir")
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {

@@ -62,6 +62,20 @@ func newSettings(s streams) *settings {
 // set: see define. The help file of the command describes them.
 type flags map[string]any
 
+// textValue is the value of a flag that can be any text. In that of a string, "~" is the user's home
+// directory.
+type textValue string
+
+// String, Set and Type implement [pflag.Value].
+func (v *textValue) String() string { return string(*v) }
+
+func (v *textValue) Set(text string) error {
+	*v = textValue(text)
+	return nil
+}
+
+func (v *textValue) Type() string { return "text" }
+
 // define adds a flag that sets what to points to, which has the default.
 func define(f *pflag.FlagSet, name string, to any) {
 	name, letter, _ := strings.Cut(name, ",")
