@@ -210,7 +210,7 @@ func TestWalkStops(t *testing.T) {
 			})
 		require.ErrorIs(t, err, broken)
 	})
-	require.Equal(t, before, openFiles(t), "nothing stays open")
+	require.LessOrEqual(t, openFiles(t), before, "nothing stays open")
 }
 
 func TestWalkSlowFirst(t *testing.T) {
