@@ -210,7 +210,7 @@ func TestWalkStops(t *testing.T) {
 			})
 		require.ErrorIs(t, err, broken)
 	})
-	require.LessOrEqual(t, openFiles(t), before, "nothing stays open")
+	require.Equal(t, before, openFiles(t), "nothing stays open")
 }
 
 func TestWalkSlowFirst(t *testing.T) {

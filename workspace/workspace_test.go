@@ -255,6 +255,16 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
+func TestRealLeavesNothingOpen(t *testing.T) {
+	before := openFiles(t)
+	for _, path := range []string{"/", realDir(t)} {
+		dir, err := workspace.ParseDir(path)
+		require.NoError(t, err)
+		require.Equal(t, path, workspace.Real(dir).String())
+	}
+	require.Equal(t, before, openFiles(t))
+}
+
 func TestOpenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the client is gone"))

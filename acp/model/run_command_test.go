@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 	"github.com/acp-agent/acp-agent/internal/test/interop/terminals"
+	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -352,9 +353,7 @@ func TestRulesOfGit(t *testing.T) {
 // user's own editors and pagers would wait for a long time.
 func TestCommandsWaitForNobody(t *testing.T) {
 	needShell(t)
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
-	}
+	needs.Programs(t, "git")
 	const waits = "sleep 1000; #"
 	home := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(home, ".gitconfig"), []byte(

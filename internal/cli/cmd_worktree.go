@@ -145,22 +145,23 @@ func newWorktreeList(set *settings) *cobra.Command {
 		Use:  "list",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, err := set.worktrees().List()
-			if err != nil {
-				return err
-			}
+			found, failed := set.worktrees().List()
 			all := []taskReport{}
 			for _, listed := range found {
 				task, err := set.worktrees().Find(listed.Name)
-				if errors.Is(err, worktree.ErrNone) {
-					continue // just removed
+				switch {
+				case errors.Is(err, worktree.ErrNone): // just removed
+				case err != nil:
+					failed = cmp.Or(failed, err)
+				default:
+					all = append(all, reportTask(cmd.Context(), task))
 				}
-				if err != nil {
-					return err
-				}
-				all = append(all, reportTask(cmd.Context(), task))
 			}
-			return set.print(all, func() error { return printTasks(set, all) })
+			if failed != nil && len(all) == 0 {
+				return failed
+			}
+			err := set.print(all, func() error { return printTasks(set, all) })
+			return cmp.Or(err, failed)
 		},
 	}, flags{"json": &set.json}, "state-dir")
 }

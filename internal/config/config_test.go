@@ -100,6 +100,9 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 		`{"workspaces": [{"cwd": "/a", "budget": "5"}]}`:   `"5" is not a budget such as`,
 		`{"agents": {"a b": {"command": "x"}}}`:            "agents.a b",
 		`{"models": {"m": {"keyEnv": "sk-secret value"}}}`: "keyEnv must be the name of an environment variable",
+		`{"workspaces": [{"cwd": "/a"}, {"cwd": "/a"}]}`:   "workspaces[0] has the same cwd",
+		`{"models": {"m": {"api": "openai", "name": "x", ` +
+			`"baseURL": "http://127.0.0.1:1", "fallback": "m"}}}`: `"m" is not another model of this file`,
 	} {
 		_, err := Parse("c.json", []byte(text))
 		require.ErrorContains(t, err, want, text)

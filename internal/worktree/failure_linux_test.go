@@ -177,6 +177,9 @@ func TestKilledWhileMaking(t *testing.T) {
 		require.ErrorContains(t, err, "run acp-agent worktree remove x")
 		_, err = s.registry.Remove(t.Context(), "x")
 		require.NoError(t, err, "killed before command %d", n)
+		if lock := s.path("second/.git/refs/heads/x.lock"); half != "" {
+			_ = os.Remove(lock) // git may be killed while it has it, and then names it to the user
+		}
 		require.Empty(t, s.changed(before, "^bin/"))
 		s.make("x", folders...) // the branches are gone
 	}

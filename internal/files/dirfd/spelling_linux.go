@@ -15,8 +15,11 @@ import (
 // lists it. So a directory has one path also where a file system ignores case or the normal form of
 // names.
 func listedPath(path string) string {
+	if path == "/" {
+		return path
+	}
 	dir, err := Open("/")
-	if err != nil || path == "/" {
+	if err != nil {
 		return path
 	}
 	names := strings.Split(path[1:], "/")
