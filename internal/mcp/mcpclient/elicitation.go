@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -295,9 +294,9 @@ func checkAnswer(schema any, answer *mcp.ElicitResult) error {
 	}
 	slices.Sort(wrong)
 	if len(wrong) == 0 {
-		return rpcError(mcpjsonrpc.CodeInvalidParams,
+		return rpcError(jsonrpc.CodeInvalidParams,
 			"the user's answer does not fit requestedSchema")
 	}
-	return rpcError(mcpjsonrpc.CodeInvalidParams, "the user's answer does not fit "+
+	return rpcError(jsonrpc.CodeInvalidParams, "the user's answer does not fit "+
 		"requestedSchema: a value is missing or not allowed for %s", strings.Join(wrong, ", "))
 }
