@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/sse"
 )
 
 // Limits on answers, because servers and models do not always stop.
@@ -29,18 +26,9 @@ const (
 	maxTokenCount = 1 << 30
 )
 
-// answer is an answer as it is read from the body of a response. A [decoder] says what each event
-// of the stream means by its methods, which make the events for the caller.
+// answer is what has arrived of an answer. A [decoder] says by its methods what the events of a
+// stream mean, and they make the events for the caller.
 type answer struct {
-	origin  string // of the model
-	most    int    // bytes
-	stream  *sse.Reader
-	decoder decoder
-	yield   func(Event) bool
-	// progress is called when a part of the answer has arrived.
-	progress func()
-	words    string // the last data that was not JSON: a sign of life, or why there is no answer
-
 	events []Event // that have not been yielded
 	// began is set when something has arrived, and done when the server has said that the answer is
 	// complete. reason says why, in the server's words.
@@ -245,165 +233,4 @@ func (a *answer) check(most int) error {
 // tooMuch returns the error for an answer that exceeds a limit.
 func tooMuch(why string) *Error {
 	return &Error{Kind: Malformed, Message: "the model's answer was stopped, because " + why}
-}
-
-// checkNesting returns an error if the arguments of a tool call are nested too deeply.
-func checkNesting(c ToolCall) error {
-	level := 0
-	for d := json.NewDecoder(strings.NewReader(c.Arguments)); ; {
-		token, err := d.Token()
-		if err != nil {
-			return nil // at the end, or not JSON
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			level++
-		case json.Delim('}'), json.Delim(']'):
-			level--
-		}
-		if level > maxNesting {
-			why := fmt.Sprintf("the arguments of a tool call have more than %d levels", maxNesting)
-			return tooMuch(why)
-		}
-	}
-}
-
-// decodedArguments returns the arguments of a tool call. Some models and servers encode the object
-// twice: as a JSON string with JSON.
-func decodedArguments(arguments string) string {
-	const most = 3 // times
-	inner := arguments
-	for range most {
-		if json.Unmarshal([]byte(inner), &inner) != nil {
-			break
-		}
-	}
-	if inner = strings.TrimSpace(inner); strings.HasPrefix(inner, "{") &&
-		json.Valid([]byte(inner)) {
-		return inner
-	}
-	return arguments
-}
-
-// errStopped means that the caller wants no further events.
-var errStopped = errors.New("stopped")
-
-// read yields the events of an answer. It returns errStopped if yield returns false.
-func (c *Client) read(body io.Reader, v variant, yield func(Event) bool) error {
-	a := &answer{origin: c.model.Origin(), most: c.longest, stream: sse.NewReader(body, maxEvent),
-		yield: yield, progress: func() {}}
-	a.decoder = c.format.decoder(v, a)
-	if watched, ok := body.(*watchedBody); ok {
-		a.progress = watched.progress
-	}
-	switch first, _ := a.stream.Peek(); first {
-	case '<':
-		page, _ := a.stream.Rest()
-		return webPage(page)
-	case '{', '[': // an error
-		return a.refuseWhole()
-	}
-	for {
-		event, failed := a.stream.Next()
-		if failed == nil {
-			if err := a.decode(event); err != nil {
-				return err
-			} else if !a.done {
-				continue
-			}
-		}
-		a.decoder.flush()
-		switch err := a.end(); {
-		case err == nil:
-			return a.give()
-		case failed != nil && failed != io.EOF:
-			return lost(failed)
-		case err == errEmpty && a.words != "":
-			return malformed(errors.New(a.words))
-		default:
-			return err
-		}
-	}
-}
-
-// refuseWhole returns the error in a body that is not a stream.
-func (a *answer) refuseWhole() error {
-	whole, err := a.stream.Rest()
-	if err != nil {
-		return lost(err)
-	}
-	if failed := reported(sse.Event{Data: whole}); failed != nil {
-		return failed
-	}
-	return malformed(errors.New("JSON instead of a stream; check the model's baseURL"))
-}
-
-// decode yields the events that an event of the stream stands for.
-func (a *answer) decode(e sse.Event) error {
-	if failed := reported(e); failed != nil {
-		return failed
-	}
-	if isEnd(e) {
-		a.done = a.marked
-		return nil
-	}
-	if words := bytes.TrimSpace(e.Data); bytes.IndexAny(words, "{[") != 0 {
-		if len(words) > 0 && words[0] != ':' {
-			a.words = string(words)
-		}
-		return nil
-	}
-	before := a.news + len(a.calls)
-	if err := a.decoder.decode(e); err != nil {
-		return err
-	}
-	if a.news+len(a.calls) > before {
-		a.progress()
-	}
-	if err := a.check(a.most); err != nil {
-		return err
-	}
-	return a.give()
-}
-
-// isEnd reports whether an event says that the stream ends, as servers do in all formats.
-func isEnd(e sse.Event) bool { return string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" }
-
-// decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it
-// may be in an unknown event, or in a member without meaning here.
-func decodeEvent(e sse.Event, into any) error {
-	if err := json.Unmarshal(e.Data, into); err != nil &&
-		!errors.As(err, new(*json.UnmarshalTypeError)) {
-		return malformed(err)
-	}
-	return nil
-}
-
-// give yields the events that are new.
-func (a *answer) give() error {
-	events := a.events
-	a.events = nil
-	for _, e := range events {
-		switch event := e.(type) {
-		case ToolCall:
-			if err := checkNesting(event); err != nil {
-				return err
-			}
-			event.From, event.Arguments = a.origin, decodedArguments(event.Arguments)
-			e = event
-		case Thinking:
-			event.From = a.origin
-			e = event
-		case Finish:
-			u := &event.Usage
-			for _, tokens := range []*int{&u.Input, &u.Cached, &u.Output} {
-				*tokens = min(max(*tokens, 0), maxTokenCount)
-			}
-			e = event
-		}
-		if !a.yield(e) {
-			return errStopped
-		}
-	}
-	return nil
 }

@@ -5,11 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"iter"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -118,7 +115,7 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 		r.Messages = c.model.returned(c.model.Readable(r.Messages))
 		for attempt := 0; ; attempt++ {
 			stopped := false
-			failed := c.try(ctx, r, func(e Event) bool {
+			failed := c.adapted(ctx, r, func(e Event) bool {
 				stopped = !yield(e, nil)
 				return !stopped
 			})
@@ -129,12 +126,12 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 				yield(nil, context.Cause(ctx))
 				return
 			case !failed.retry || attempt >= c.attempts(failed)-1:
-				yield(nil, failed.Error)
+				yield(nil, failed.why)
 				return
 			}
 			delay := c.delay << attempt
 			wait := cmp.Or(failed.after, delay) + rand.N(delay/4+1)
-			if !yield(Retry{Err: failed.Error, After: wait}, nil) {
+			if !yield(Retry{Err: failed.why, After: wait}, nil) {
 				return
 			}
 			if err := pause.For(ctx, wait); err != nil {
@@ -145,8 +142,9 @@ func (c *Client) Stream(ctx context.Context, r Request) iter.Seq2[Event, error] 
 	}
 }
 
-// try sends a request once. If the server rejects it and says what to send instead, try sends that.
-func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *failure {
+// adapted sends a request as the server wants it: if it rejects the request and says what to send
+// instead, adapted sends that.
+func (c *Client) adapted(ctx context.Context, r Request, yield func(Event) bool) *failure {
 	var sent []byte
 	var failed *failure
 	for all := r.Tools; ; {
@@ -156,8 +154,8 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 		if bytes.Equal(body, sent) {
 			return failed
 		}
-		read := func(answer io.Reader) error { return c.read(answer, variant, yield) }
-		failed = c.do(ctx, c.model.BaseURL+c.format.answers, body, read)
+		read := func(answer *watchedBody) error { return c.read(answer, variant, yield) }
+		failed = c.authorized(ctx, c.model.BaseURL+c.format.answers, body, read)
 		if failed == nil || failed.rejection == nil {
 			return failed
 		}
@@ -170,7 +168,7 @@ func (c *Client) try(ctx context.Context, r Request, yield func(Event) bool) *fa
 func (c *Client) List(ctx context.Context) ([]string, error) {
 	var names []string
 	address := c.model.BaseURL + c.format.models
-	failed := c.do(ctx, address, nil, func(body io.Reader) error {
+	failed := c.authorized(ctx, address, nil, func(body *watchedBody) error {
 		var list struct{ Data, Models []struct{ ID, Name string } }
 		raw, err := sse.NewReader(body, maxEvent).Rest()
 		if err != nil {
@@ -200,27 +198,18 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	default:
-		return nil, failed.Error
+		return nil, failed.why
 	}
 }
 
-// failure is the result of an attempt that failed.
-type failure struct {
-	*Error
-	means wording // the zero value if no row fits
-	retry bool
-	after time.Duration // see retryAfter
-	// rejection is the response, if the server does not accept the request.
-	rejection []byte
-	begun     bool // a part of the answer has arrived
-}
-
-// do sends a request once, or twice if the key is replaced, and lets use read the response. body is
-// nil for a GET.
-func (c *Client) do(
-	ctx context.Context, address string, body []byte, use func(io.Reader) error,
+// authorized sends a request with the key and the configured headers, and lets use read the
+// response.
+// If the server rejects the key and there is another now, it is sent again with that. body is nil
+// for a GET.
+func (c *Client) authorized(
+	ctx context.Context, address string, body []byte, use func(*watchedBody) error,
 ) *failure {
-	e, missing := exchange{address: address, body: body}, "there is no key for"
+	e, missing := exchange{address: address, body: body, use: use}, "there is no key for"
 	var err error
 	if e.key, err = c.key(ctx, ""); err == nil {
 		missing = "a header is missing for"
@@ -228,10 +217,12 @@ func (c *Client) do(
 	}
 	if err != nil {
 		message := missing + " the model " + c.model.Name + ": " + err.Error()
-		return &failure{Error: &Error{Kind: KeyRejected, Message: scrubbed(message, []string{e.key})}}
+		return &failure{why: &Error{Kind: KeyRejected,
+			Message: scrubbed(message, []string{e.key})}}
 	}
-	f := c.attempt(ctx, e, use)
-	if f == nil || e.key == "" || f.begun || f.Kind != KeyRejected && !rejectsKey(f.Status) {
+	f := c.exchange(ctx, e)
+	if f == nil || e.key == "" || f.begun ||
+		f.why.Kind != KeyRejected && !rejectsKey(f.why.Status) {
 		return f
 	}
 	other, err := c.key(ctx, e.key)
@@ -239,57 +230,7 @@ func (c *Client) do(
 		return f
 	}
 	e.key = other
-	return c.attempt(ctx, e, use)
-}
-
-// exchange is an HTTP request, as far as it differs from others.
-type exchange struct {
-	address, key string
-	headers      map[string]string
-	body         []byte // nil for a GET
-}
-
-// attempt sends a request once, lets use read the response, and explains a failure to the user.
-func (c *Client) attempt(ctx context.Context, e exchange, use func(io.Reader) error) *failure {
-	f := c.once(ctx, e, use)
-	if f != nil {
-		f.Error = c.explain(f, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
-		f.bound()
-	}
-	return f
-}
-
-// once sends a request once, and lets use read the response.
-func (c *Client) once(ctx context.Context, e exchange, use func(io.Reader) error) *failure {
-	response, err := c.send(ctx, e)
-	if err != nil {
-		return &failure{Error: c.unreachable(err), retry: isTemporary(err)}
-	}
-	defer response.Body.Close()
-	if response.StatusCode/100 != 2 {
-		return rejected(response)
-	}
-	watched := response.Body.(*watchedBody)
-	if compression := response.Header.Get("Content-Encoding"); compression != "" {
-		err = &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
-			compression +
-			"), which it was not asked for; check the server and what is in front of it"}
-	} else {
-		err = use(watched)
-	}
-	if err == nil {
-		watched.drain()
-		return nil
-	}
-	said, _ := errors.AsType[reportedError](err)
-	if why, ok := errors.AsType[*Error](err); ok {
-		said.failed = why
-	} else {
-		said.failed = malformed(err)
-	}
-	f := failed(said, nil)
-	f.retry, f.begun = f.retry || f.Error == errCut || f.Error == errEmpty, watched.begun
-	return f
+	return c.exchange(ctx, e)
 }
 
 // key returns the key for the server, "" if it needs none.
@@ -307,140 +248,6 @@ func (c *Client) headers() (map[string]string, error) {
 		return nil, nil
 	}
 	return c.model.Headers()
-}
-
-// send sends a request once. The body of the response is a [*watchedBody].
-func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	address := e.address
-	if c.query != "" {
-		joint := "?"
-		if strings.Contains(address, "?") {
-			joint = "&"
-		}
-		address += joint + c.query
-	}
-	method, body := http.MethodGet, io.Reader(nil)
-	if e.body != nil {
-		method, body = http.MethodPost, bytes.NewReader(e.body)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, address, body)
-	if err != nil {
-		cancel(nil)
-		return nil, err
-	}
-	if c.format.version != "" {
-		request.Header.Set("Anthropic-Version", c.format.version)
-	}
-	if e.key != "" {
-		request.Header.Set(c.format.keyHeader, c.format.keyPrefix+e.key)
-	}
-	request.Header.Set("Accept", "text/event-stream, application/json")
-	request.Header.Set("User-Agent", "acp-agent")
-	if e.body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	for name, value := range e.headers {
-		request.Header.Set(name, value)
-	}
-	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
-	response, err := c.http.Do(request)
-	timer.Stop()
-	if err != nil {
-		if context.Cause(ctx) == errSilent {
-			err = errSilent
-		}
-		cancel(nil)
-		return nil, err
-	}
-	response.Body = &watchedBody{
-		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
-		idle: c.idle, patience: c.silence, room: c.idle,
-	}
-	return response, nil
-}
-
-// maxIdle limits what a server may send without a part of an answer, in bytes: an event of the
-// maximum size, and the bytes between events.
-const maxIdle = 2 * maxEvent
-
-// watchedBody is the body of a response. While somebody reads, it fails with errSilent if there is
-// no progress for too long, and with errIdle if too many bytes arrive without progress.
-type watchedBody struct {
-	io.ReadCloser
-	ctx     context.Context
-	cancel  context.CancelCauseFunc // ends the request
-	timer   *time.Timer             // calls cancel with errSilent
-	silence time.Duration
-
-	patience time.Duration // what is left of silence
-	idle     int
-	room     int  // what is left of idle
-	begun    bool // a piece of an answer has arrived
-}
-
-// progress records that a piece of an answer has arrived.
-func (b *watchedBody) progress() { b.patience, b.room, b.begun = b.silence, b.idle, true }
-
-func (b *watchedBody) Read(p []byte) (int, error) {
-	if b.room <= 0 {
-		return 0, errIdle
-	}
-	begin := time.Now()
-	b.timer.Reset(b.patience)
-	n, err := b.ReadCloser.Read(p)
-	b.timer.Stop()
-	b.patience -= time.Since(begin)
-	b.room -= n
-	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSilent {
-		err = errSilent
-	}
-	return n, err
-}
-
-func (b *watchedBody) Close() error {
-	b.timer.Stop()
-	b.cancel(nil)
-	return b.ReadCloser.Close()
-}
-
-// drain reads the few bytes after the last event, so that the connection can be used again.
-func (b *watchedBody) drain() {
-	defer time.AfterFunc(100*time.Millisecond, func() { b.cancel(nil) }).Stop()
-	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
-}
-
-// rejected returns the failure of a response with an error status.
-func rejected(response *http.Response) *failure {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
-	if compression := response.Header.Get("Content-Encoding"); compression != "" {
-		body = []byte("compressed (" + compression + ")")
-	}
-	f := failed(describe(response.StatusCode, body), response.Header)
-	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
-		f.Message = "the server redirects to " + address(to) +
-			", and redirects are not followed; set the model's baseURL to where the API is"
-		f.Kind = Misconfigured
-	}
-	switch response.StatusCode {
-	case http.StatusBadRequest, http.StatusUnprocessableEntity:
-		f.rejection = body
-	case http.StatusInternalServerError:
-		if f.Kind == Rejected {
-			f.rejection = body
-		}
-	}
-	return f
-}
-
-// failed returns the failure for an error that the server reports in a response, in a stream or in
-// place of an answer, with these headers.
-func failed(r reportedError, h http.Header) *failure {
-	now := time.Now()
-	return &failure{Error: r.failed, means: r.means,
-		after: cmp.Or(retryAfter(h, now), askedDelay(r.said, now), limitReset(h, now)),
-		retry: (r.failed.Kind == Overloaded || r.failed.Kind == Slipped) &&
-			h.Get("X-Should-Retry") != "false"}
 }
 
 // unreachable returns the error for a request that was not answered.

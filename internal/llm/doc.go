@@ -7,6 +7,12 @@
 //
 // No conversation is kept between requests, and nothing but the request is sent to the server.
 //
+// # What repeats a request
+//
+// [Client.Stream] repeats it after temporary failures, adapted in the form that the server accepts,
+// and authorized with a new key. An exchange is one request and its response. A stream is the body
+// of the latter, and a decoder adds what it says to an answer.
+//
 // # A further wire format
 //
 // It needs a constant of type [API], a row of formats in format.go, and a file next to openai.go

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -121,10 +122,10 @@ func isTemporary(err error) bool {
 	}
 }
 
-// describe returns the error in the body of a response with this status, or in an event of a
+// describe returns the failure in the body of a response with this status, or in an event of a
 // stream, with status 0. All formats put errors into JSON in the same places. Its message is as
 // long as the server's.
-func describe(status int, body []byte) reportedError {
+func describe(status int, body []byte) *failure {
 	var decoded any
 	body = body[:min(len(body), errorSize)]
 	_ = json.Unmarshal(body, &decoded)
@@ -143,22 +144,15 @@ func describe(status int, body []byte) reportedError {
 		}
 	}
 	means := said.meaning(cmp.Or(status, said.status))
-	failed := &Error{Kind: means.Kind, Status: status, Message: message}
-	return reportedError{failed, means, body}
+	return &failure{
+		why: &Error{Kind: means.Kind, Status: status, Message: message}, means: means,
+		retry: means.Kind == Overloaded || means.Kind == Slipped,
+		after: askedDelay(body, time.Now()),
+	}
 }
 
-// reportedError is an error in an event or a body, with what it means and all that it says.
-type reportedError struct {
-	failed *Error
-	means  wording
-	said   []byte
-}
-
-func (r reportedError) Error() string { return r.failed.Error() }
-func (r reportedError) Unwrap() error { return r.failed }
-
-// reported returns the error in an event or a whole body of any format, or nil.
-func reported(e sse.Event) error {
+// reported returns the failure in an event or a whole body of any format, or nil.
+func reported(e sse.Event) *failure {
 	var said struct {
 		Type, Object         string
 		Error, Code          complaint
@@ -303,26 +297,27 @@ func scrubbed(message string, secrets []string) string {
 }
 
 // explain returns the error of a failure as the user sees it, with advice.
-func (c *Client) explain(e *failure, secrets []string) *Error {
+func (c *Client) explain(f *failure, secrets []string) *Error {
+	e := f.why
 	message := scrubbed(e.Message, secrets)
 	if e.Status != 0 && strings.HasPrefix(c.model.BaseURL, "http:") { // it may be the proxy's
 		message += c.through()
 	}
-	kind, message := c.advise(e, message)
+	kind, message := c.advise(f, message)
 	return &Error{Kind: kind, Status: e.Status, Message: text.Line(message, 300)}
 }
 
 // advise returns the kind of a failure and its message with what to do, as far as both depend on
 // the words of the server and the configuration.
-func (c *Client) advise(e *failure, message string) (Kind, string) {
-	words := strings.ToLower(message)
+func (c *Client) advise(f *failure, message string) (Kind, string) {
+	e, words := f.why, strings.ToLower(message)
 	says := func(parts ...string) bool { return containsAny(words, parts...) }
 	model := "the model " + text.Printable(c.model.Name)
 	notFound := e.Status == http.StatusNotFound
 	badKey := e.Kind == KeyRejected
 	switch {
 	case e.Kind == Filtered, e.Kind == Forbidden, e.Kind == Slipped, e.Kind == Unpaid:
-	case e.Error == errSilent:
+	case e == errSilent:
 		return e.Kind, fmt.Sprintf("the model's server has sent nothing of an answer for %g "+
 			"minutes; if it needs longer, set the model's silenceMinutes", c.silence.Minutes())
 	case badKey && c.model.Key == nil && c.model.Headers == nil:
@@ -331,8 +326,8 @@ func (c *Client) advise(e *failure, message string) (Kind, string) {
 	case badKey:
 		return e.Kind, "the server rejected the key for " + model + ": " + message +
 			"; check the key"
-	case e.means.Advice != "":
-		return e.Kind, message + "; " + e.means.Advice
+	case f.means.Advice != "":
+		return e.Kind, message + "; " + f.means.Advice
 	case notFound && says("model"), e.Status == http.StatusBadRequest &&
 		says("model not exist", "not a valid model", "invalid model", "unknown model"):
 		return Misconfigured, "the server does not know " + model + ": " + message +

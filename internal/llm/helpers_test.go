@@ -149,3 +149,10 @@ func records(t *testing.T, file string) (all [][]string) {
 	}
 	return all
 }
+
+// bodyOf returns a body that is never too slow.
+func bodyOf(r io.Reader) *watchedBody {
+	return &watchedBody{ReadCloser: io.NopCloser(r), ctx: context.Background(),
+		timer: time.NewTimer(time.Hour), silence: time.Hour, patience: time.Hour,
+		idle: maxIdle, room: maxIdle}
+}

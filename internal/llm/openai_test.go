@@ -115,7 +115,8 @@ func TestOpenAIThinkTags(t *testing.T) {
 				rest = rest[n:]
 			}
 			thought, said := "", ""
-			require.NoError(t, New(Model{}).read(strings.NewReader(strings.Join(stream, "")+finished), variant{},
+			body := bodyOf(strings.NewReader(strings.Join(stream, "") + finished))
+			require.NoError(t, New(Model{}).read(body, variant{},
 				func(e Event) bool {
 					switch e := e.(type) {
 					case ThinkingDelta:

@@ -122,7 +122,7 @@ func (f *failure) bound() {
 	if f.retry && f.after > longestDelay {
 		f.retry = false
 		if f.after < someday {
-			f.Message += "; try again in " + roundly(f.after)
+			f.why.Message += "; try again in " + roundly(f.after)
 		}
 	}
 }

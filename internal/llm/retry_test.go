@@ -168,7 +168,7 @@ func TestDelays(t *testing.T) {
 		h.Set("anthropic-ratelimit-input-tokens-reset", reset)
 		require.Equal(t, want, limitReset(h, now), reset)
 	}
-	require.Equal(t, Unpaid, describe(429, []byte(`{"error":{"message":"Insufficient balance"}}`)).failed.Kind)
+	require.Equal(t, Unpaid, describe(429, []byte(`{"error":{"message":"Insufficient balance"}}`)).why.Kind)
 }
 
 // A limit that is not reset soon ends the request, and the user reads when that is, wherever the

@@ -109,7 +109,7 @@ func replay(stream []byte, from io.Reader) string {
 		m.API = Anthropic
 	}
 	var b strings.Builder
-	err := New(m).read(from, variant{}, func(e Event) bool {
+	err := New(m).read(bodyOf(from), variant{}, func(e Event) bool {
 		switch e := e.(type) {
 		case TextDelta:
 			fmt.Fprintf(&b, "text %q\n", string(e))
@@ -166,7 +166,7 @@ func FuzzStreams(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		for _, api := range []API{OpenAI, Responses, Anthropic} {
 			finished := 0
-			err := New(Model{API: api}).read(bytes.NewReader(stream), variant{}, func(e Event) bool {
+			err := New(Model{API: api}).read(bodyOf(bytes.NewReader(stream)), variant{}, func(e Event) bool {
 				switch e := e.(type) {
 				case Finish:
 					finished++

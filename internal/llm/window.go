@@ -61,7 +61,7 @@ func (c *Client) AskWindow(ctx context.Context) {
 		{"/v1/models", nil},     // vLLM, max_model_len
 	} {
 		var told toldWindow
-		_ = c.do(ctx, root+q.path, q.body, func(answer io.Reader) error {
+		_ = c.authorized(ctx, root+q.path, q.body, func(answer *watchedBody) error {
 			text, err := io.ReadAll(io.LimitReader(answer, windowSize))
 			_ = json.Unmarshal(text, &told) // as far as it can be decoded
 			return err

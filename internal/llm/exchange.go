@@ -1,0 +1,209 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// exchange is a request and what reads its response.
+type exchange struct {
+	address, key string
+	headers      map[string]string
+	body         []byte // nil for a GET
+	use          func(*watchedBody) error
+}
+
+// failure is the result of an exchange that failed. It is also an error inside one.
+type failure struct {
+	why   *Error
+	means wording // the zero value if no row fits
+	retry bool
+	after time.Duration // see retryAfter
+	// rejection is the response, if the server does not accept the request.
+	rejection []byte
+	begun     bool // a part of the answer has arrived
+}
+
+func (f *failure) Error() string { return f.why.Error() }
+func (f *failure) Unwrap() error { return f.why }
+
+// exchange sends a request once, has its response read, and explains a failure to the user.
+func (c *Client) exchange(ctx context.Context, e exchange) *failure {
+	response, err := c.send(ctx, e)
+	var f *failure
+	if err != nil {
+		f = &failure{why: c.unreachable(err), retry: isTemporary(err)}
+	} else {
+		f = received(response, e.use)
+		response.Body.Close()
+	}
+	if f != nil {
+		f.why = c.explain(f, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
+		f.bound()
+	}
+	return f
+}
+
+// send sends a request once. The body of the response is a [*watchedBody].
+func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	address := e.address
+	if c.query != "" {
+		joint := "?"
+		if strings.Contains(address, "?") {
+			joint = "&"
+		}
+		address += joint + c.query
+	}
+	method, body := http.MethodGet, io.Reader(nil)
+	if e.body != nil {
+		method, body = http.MethodPost, bytes.NewReader(e.body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	if c.format.version != "" {
+		request.Header.Set("Anthropic-Version", c.format.version)
+	}
+	if e.key != "" {
+		request.Header.Set(c.format.keyHeader, c.format.keyPrefix+e.key)
+	}
+	request.Header.Set("Accept", "text/event-stream, application/json")
+	request.Header.Set("User-Agent", "acp-agent")
+	if e.body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range e.headers {
+		request.Header.Set(name, value)
+	}
+	timer := time.AfterFunc(c.silence, func() { cancel(errSilent) })
+	response, err := c.http.Do(request)
+	timer.Stop()
+	if err != nil {
+		if context.Cause(ctx) == errSilent {
+			err = errSilent
+		}
+		cancel(nil)
+		return nil, err
+	}
+	response.Body = &watchedBody{
+		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
+		idle: c.idle, patience: c.silence, room: c.idle,
+	}
+	return response, nil
+}
+
+// received lets use read a response of [Client.send].
+func received(response *http.Response, use func(*watchedBody) error) *failure {
+	if response.StatusCode/100 != 2 {
+		return rejected(response)
+	}
+	var err error
+	body := response.Body.(*watchedBody)
+	if compression := response.Header.Get("Content-Encoding"); compression != "" {
+		err = &Error{Kind: Malformed, Message: "the server sent a compressed answer (" +
+			compression +
+			"), which it was not asked for; check the server and what is in front of it"}
+	} else {
+		err = use(body)
+	}
+	if err == nil {
+		body.drain()
+		return nil
+	}
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
+		why, ok := errors.AsType[*Error](err)
+		if !ok {
+			why = malformed(err)
+		}
+		f = &failure{why: why, retry: why == errCut || why == errEmpty}
+	}
+	f.begun = body.begun
+	return f
+}
+
+// rejected returns the failure of a response with an error status.
+func rejected(response *http.Response) *failure {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, errorSize))
+	if compression := response.Header.Get("Content-Encoding"); compression != "" {
+		body = []byte("compressed (" + compression + ")")
+	}
+	f, h, now := describe(response.StatusCode, body), response.Header, time.Now()
+	f.after = cmp.Or(retryAfter(h, now), f.after, limitReset(h, now))
+	f.retry = f.retry && h.Get("X-Should-Retry") != "false"
+	if to, err := response.Location(); err == nil && response.StatusCode < 400 {
+		f.why.Message = "the server redirects to " + address(to) +
+			", and redirects are not followed; set the model's baseURL to where the API is"
+		f.why.Kind = Misconfigured
+	}
+	switch response.StatusCode {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		f.rejection = body
+	case http.StatusInternalServerError:
+		if f.why.Kind == Rejected {
+			f.rejection = body
+		}
+	}
+	return f
+}
+
+// maxIdle limits what a server may send without a part of an answer, in bytes: an event of the
+// maximum size, and the bytes between events.
+const maxIdle = 2 * maxEvent
+
+// watchedBody is the body of a response. While somebody reads, it fails with errSilent if there is
+// no progress for too long, and with errIdle if too many bytes arrive without progress.
+type watchedBody struct {
+	io.ReadCloser
+	ctx     context.Context
+	cancel  context.CancelCauseFunc // ends the request
+	timer   *time.Timer             // calls cancel with errSilent
+	silence time.Duration
+
+	patience time.Duration // what is left of silence
+	idle     int
+	room     int  // what is left of idle
+	begun    bool // a piece of an answer has arrived
+}
+
+// progress records that a piece of an answer has arrived.
+func (b *watchedBody) progress() { b.patience, b.room, b.begun = b.silence, b.idle, true }
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	if b.room <= 0 {
+		return 0, errIdle
+	}
+	begin := time.Now()
+	b.timer.Reset(b.patience)
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Stop()
+	b.patience -= time.Since(begin)
+	b.room -= n
+	if err != nil && err != io.EOF && context.Cause(b.ctx) == errSilent {
+		err = errSilent
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	b.timer.Stop()
+	b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// drain reads the few bytes after the last event, so that the connection can be used again.
+func (b *watchedBody) drain() {
+	defer time.AfterFunc(100*time.Millisecond, func() { b.cancel(nil) }).Stop()
+	_, _ = io.CopyN(io.Discard, b.ReadCloser, 4<<10)
+}
