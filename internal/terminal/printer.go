@@ -20,7 +20,8 @@ import (
 )
 
 // Printer prints the updates of a turn as they arrive. On a terminal it renders Markdown and shows
-// the progress of tool calls in place, elsewhere it prints plain text.
+// the progress of tool calls in place, elsewhere it prints plain text. Print, EndLine, Note, Say,
+// Item and Diff take no lock: they are for programs that show no turn, and for other methods.
 type Printer struct {
 	mu       sync.Mutex
 	out      io.Writer
