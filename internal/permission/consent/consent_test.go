@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -92,4 +95,68 @@ func TestFolders(t *testing.T) {
 	all, err := store.List()
 	require.NoError(t, err)
 	require.Len(t, all, 3, "it can be forgotten")
+}
+
+// Clause A25.
+func TestDamagedRecords(t *testing.T) {
+	state := t.TempDir()
+	consents := consent.NewStore(state)
+	x := consent.Consent{ID: consent.NewID([]string{"server"}), Server: "db", Root: dir(t)}
+	require.NoError(t, consents.Allow(x))
+	path := filepath.Join(state, string(x.ID))
+	for name, content := range map[string]string{
+		"empty": "", "no JSON": "{", "no root": `{"server":"db"}`, "relative": `{"server":"db","root":"a"}`, "types": `{"server":7}`,
+		"time": `{"server":"db","root":"/a","allowedAt":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		allowed, err := consents.Has(x.ID)
+		require.NoError(t, err)
+		require.True(t, allowed, name)
+		all, err := consents.List()
+		require.NoError(t, err)
+		require.Len(t, all, 1, name)
+		require.Equal(t, x.ID, all[0].ID)
+		require.Empty(t, all[0].Server, name)
+		require.False(t, all[0].Allowed.IsZero())
+	}
+	// As it was written at first, without the time.
+	require.NoError(t, os.WriteFile(path, []byte(`{"root":`+strconv.Quote(filepath.ToSlash(x.Root.String()))+`,"server":"db"}`+"\n"), 0o600))
+	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	require.NoError(t, os.Chtimes(path, when, when))
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Equal(t, []consent.Consent{{ID: x.ID, Server: "db", Root: x.Root, Allowed: when}}, all)
+
+	for _, name := range []string{".new-1", "notes", strings.Repeat("A", 64)} {
+		require.NoError(t, os.WriteFile(filepath.Join(state, name), []byte(`{}`), 0o600))
+	}
+	require.NoError(t, os.Mkdir(filepath.Join(state, strings.Repeat("a", 64)), 0o700))
+	all, err = consents.List()
+	require.NoError(t, err)
+	require.Len(t, all, 1, "what is no record is none")
+}
+
+// Clause A25.
+func TestForget(t *testing.T) {
+	state := t.TempDir()
+	consents := consent.NewStore(state)
+	one := consent.ID(strings.Repeat("a", 64))
+	require.NoError(t, os.WriteFile(filepath.Join(state, string(one)), nil, 0o600))
+	outside := filepath.Join(state, "..", "outside")
+	require.NoError(t, os.WriteFile(outside, nil, 0o600))
+	for _, id := range []consent.ID{one, one, "../outside"} {
+		require.NoError(t, consents.Forget(id))
+	}
+	require.FileExists(t, outside)
+	all, err := consents.List()
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+// Clause A25.
+func TestUnreadableDirectory(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := consent.NewStore(file).List()
+	require.ErrorContains(t, err, "cannot list")
 }

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -241,70 +240,6 @@ func TestListConsents(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(content), "hunter2")
 	}
-}
-
-// Clause A25.
-func TestDamagedRecords(t *testing.T) {
-	dir := t.TempDir()
-	consents := consent.NewStore(dir)
-	x := server(t, nil)
-	require.NoError(t, consents.Allow(found.Consent(x)))
-	path := filepath.Join(dir, string(x.ID()))
-	for name, content := range map[string]string{
-		"empty": "", "no JSON": "{", "no root": `{"server":"db"}`, "relative": `{"server":"db","root":"a"}`, "types": `{"server":7}`,
-		"time": `{"server":"db","root":"/a","allowedAt":"yesterday"}`, "huge": `{"server":"` + strings.Repeat("x", 1<<20) + `"}`,
-	} {
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		allowed, err := consents.Has(x.ID())
-		require.NoError(t, err)
-		require.True(t, allowed, name)
-		all, err := consents.List()
-		require.NoError(t, err)
-		require.Len(t, all, 1, name)
-		require.Equal(t, x.ID(), all[0].ID)
-		require.Empty(t, all[0].Server, name)
-		require.False(t, all[0].Allowed.IsZero())
-	}
-	// As it was written at first, without the time.
-	require.NoError(t, os.WriteFile(path, []byte(`{"root":`+strconv.Quote(filepath.ToSlash(x.Root.String()))+`,"server":"db"}`+"\n"), 0o600))
-	when := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	require.NoError(t, os.Chtimes(path, when, when))
-	all, err := consents.List()
-	require.NoError(t, err)
-	require.Equal(t, []consent.Consent{{ID: x.ID(), Server: "db", Root: x.Root, Allowed: when}}, all)
-
-	for _, name := range []string{".new-1", "notes", strings.Repeat("A", 64)} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(`{}`), 0o600))
-	}
-	require.NoError(t, os.Mkdir(filepath.Join(dir, strings.Repeat("a", 64)), 0o700))
-	all, err = consents.List()
-	require.NoError(t, err)
-	require.Len(t, all, 1, "what is no record is none")
-}
-
-// Clause A25.
-func TestForget(t *testing.T) {
-	dir := t.TempDir()
-	consents := consent.NewStore(dir)
-	one := consent.ID(strings.Repeat("a", 64))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, string(one)), nil, 0o600))
-	outside := filepath.Join(dir, "..", "outside")
-	require.NoError(t, os.WriteFile(outside, nil, 0o600))
-	for _, id := range []consent.ID{one, one, "../outside"} {
-		require.NoError(t, consents.Forget(id))
-	}
-	require.FileExists(t, outside)
-	all, err := consents.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
-}
-
-// Clause A25.
-func TestUnreadableDirectory(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := consent.NewStore(file).List()
-	require.ErrorContains(t, err, "cannot list")
 }
 
 // asked returns the text of the permission request for a server.
