@@ -121,7 +121,7 @@ func newTokensAdd(set *settings) *cobra.Command {
 		},
 	}
 	rights.add(set, cmd)
-	return set.accept(cmd, flags{"label": (*textValue)(&label), "expires": &expires}, "state-dir")
+	return set.accept(cmd, flags{"label": verbatim(&label), "expires": &expires}, "state-dir")
 }
 
 // create creates an account if there are flags for it.
@@ -183,7 +183,7 @@ func newTokensPair(set *settings) *cobra.Command {
 				link, picture, int(serve.CodeLife.Minutes()))
 			return err
 		},
-	}, flags{"role": &role, "label": (*textValue)(&label), "server": &server}, "state-dir")
+	}, flags{"role": &role, "label": verbatim(&label), "server": &server}, "state-dir")
 }
 
 // checkPageAddress checks that a browser can be paired at an address.

@@ -226,7 +226,7 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}, flags{"message,m": (*textValue)(&message)}, "state-dir")
+	}, flags{"message,m": verbatim(&message)}, "state-dir")
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {

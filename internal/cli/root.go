@@ -32,7 +32,8 @@ func newRoot(s streams) (*cobra.Command, *settings) {
 			return serveEditor(cmd.Context(), set, args)
 		},
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			set.invalid = cmp.Or(set.mark(cmd), set.load())
+			set.mark(cmd)
+			set.invalid = set.load()
 			switch {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)

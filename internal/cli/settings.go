@@ -32,7 +32,7 @@ type settings struct {
 	streams
 	storeSettings
 
-	logLevel   slog.Level
+	logLevel   levelValue
 	logFile    string
 	trace      string
 	maxLine    int
@@ -51,7 +51,6 @@ type settings struct {
 	flags       *pflag.FlagSet
 	configPath  string // --config
 	logJSON     bool   // --log-json of serve
-	logAsked    bool   // a level of the log was chosen
 	json        bool   // --json
 	invalid     error  // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
@@ -78,32 +77,25 @@ func tolerate(set *settings, cmd *cobra.Command) {
 	})
 }
 
-// mark marks the settings whose flags the command line of cmd has, of which some are copies. It
-// expands "~" in paths.
-func (set *settings) mark(cmd *cobra.Command) (failed error) {
+// mark marks the settings whose flags the command line of cmd has, of which some are copies.
+func (set *settings) mark(cmd *cobra.Command) {
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if f := set.flags.Lookup(given.Name); f != nil && f.Value == given.Value {
 			f.Changed = true
 		}
-		if given.Value.Type() == "string" {
-			path, err := namedfile.ExpandHome(given.Value.String())
-			failed = errors.Join(failed, err, given.Value.Set(path))
-		}
 	})
-	return failed
 }
 
 // load reads the configuration file, and sets what was not given on the command line from the
-// environment or the file. The agent, the model and the folders depend on more than one place: see
-// answering and folders.
+// environment or the file.
 func (set *settings) load() (err error) {
 	set.config, err = config.Read(cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG")))
 	if err != nil {
 		return usage.Errorf("%v", err)
 	}
-	for _, s := range set.table() {
+	for _, s := range set.loaded() {
 		flag := set.flags.Lookup(s.flag)
-		if s.key == "" || s.variable == "" || flag.Changed {
+		if flag.Changed {
 			continue
 		}
 		if value := set.config.Value(s.key); value != "" {
@@ -112,10 +104,7 @@ func (set *settings) load() (err error) {
 			}
 		}
 		if value := os.Getenv(s.variable); value != "" {
-			path, err := namedfile.ExpandHome(value)
-			if err == nil {
-				err = flag.Value.Set(path)
-			}
+			err := flag.Value.Set(value)
 			if flag.Value.Type() == "bool" && err != nil {
 				err = errors.New("must be true or false")
 			}
@@ -124,8 +113,6 @@ func (set *settings) load() (err error) {
 			}
 		}
 	}
-	set.logAsked = set.flags.Changed("log-level") || set.config.LogLevel != "" ||
-		os.Getenv("ACP_AGENT_LOG_LEVEL") != ""
 	if !set.isQuiet(set.err) {
 		set.log = slog.New(slog.NewTextHandler(set.err, nil))
 	}
@@ -243,7 +230,7 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 		}
 		out, closeFile = file, file.close
 	}
-	options := &slog.HandlerOptions{Level: set.logLevel}
+	options := &slog.HandlerOptions{Level: set.logLevel.level}
 	logger := slog.New(slog.NewTextHandler(out, options))
 	switch {
 	case set.logJSON:
@@ -257,7 +244,7 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 
 // isQuiet reports whether nothing is logged: a person at a terminal did not ask for a log.
 func (set *settings) isQuiet(stderr io.Writer) bool {
-	return set.logFile == "" && !set.logAsked && terminal.Is(stderr)
+	return set.logFile == "" && !set.logLevel.chosen && terminal.Is(stderr)
 }
 
 // checkState fails if cmd needs a state directory and there is none. Without one, agents lists none
@@ -293,21 +280,37 @@ func (v intValue) Set(text string) error {
 }
 
 // levelValue is a pflag.Value for a log level.
-type levelValue struct{ value *slog.Level }
+type levelValue struct {
+	level  slog.Level
+	chosen bool // it is not the default
+}
 
-func (v levelValue) String() string { return strings.ToLower(v.value.String()) }
+func (v *levelValue) String() string { return strings.ToLower(v.level.String()) }
 
-func (levelValue) Type() string { return "level" }
+func (*levelValue) Type() string { return "level" }
 
-func (v levelValue) Set(text string) error {
+func (v *levelValue) Set(text string) error {
 	for _, known := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn,
 		slog.LevelError} {
 		if strings.EqualFold(text, known.String()) {
-			*v.value = known
+			v.level, v.chosen = known, true
 			return nil
 		}
 	}
 	return errors.New("must be debug, info, warn or error")
+}
+
+// pathValue is a pflag.Value for a path or a word. In it, "~" is the user's home directory.
+type pathValue string
+
+func (v *pathValue) String() string { return string(*v) }
+
+func (*pathValue) Type() string { return "string" }
+
+func (v *pathValue) Set(text string) error {
+	path, err := namedfile.ExpandHome(text)
+	*v = pathValue(path)
+	return err
 }
 
 // listValue is a pflag.Value for a flag that can be repeated. Unlike pflag's own, it does not

@@ -19,19 +19,29 @@ type setting struct {
 	complete cobra.CompletionFunc // what a shell offers as its value, nil for files
 }
 
-// table returns all settings. The flags, [settings.load] and the completion are made from it, and
-// so is a table in docs/reference.md.
-func (set *settings) table() []setting {
+// table returns all settings. The flags and the completion are made from it, and so is a table in
+// docs/reference.md.
+func (set *settings) table() []setting { return append(set.combined(), set.loaded()...) }
+
+// combined returns the settings that depend on more than one place: see [settings.answering] and
+// [settings.folders].
+func (set *settings) combined() []setting {
 	return []setting{
 		{"agent", "", "agent", &set.agent, set.completeAgents},
 		{"model", "", "model", &set.model, set.completeModels},
 		{"sandbox", "", "", &set.sandbox, oneOf("off", "write", "strict")},
 		{"dir", dirsVariable, "", &set.dirs, directories},
 		{"read-dir", "", "", &set.readDirs, directories},
+	}
+}
+
+// loaded returns the settings that [settings.load] sets.
+func (set *settings) loaded() []setting {
+	return []setting{
 		{"keep-dirs", "ACP_AGENT_KEEP_DIRS", "whenOmitted", &set.keepDirs, nil},
 		{"state-dir", "ACP_AGENT_STATE_DIR", "stateDir", &set.stateDir, directories},
 		{"store", storeVariable, "store", &set.store, nil},
-		{"log-level", "ACP_AGENT_LOG_LEVEL", "logLevel", levelValue{&set.logLevel},
+		{"log-level", "ACP_AGENT_LOG_LEVEL", "logLevel", &set.logLevel,
 			oneOf("debug", "info", "warn", "error")},
 		{"log-file", "ACP_AGENT_LOG_FILE", "logFile", &set.logFile, nil},
 		{"trace", "ACP_AGENT_TRACE", "trace", &set.trace, nil},
@@ -49,8 +59,9 @@ func (set *settings) table() []setting {
 func newSettings(s streams) *settings {
 	set := &settings{
 		streams:  s,
-		logLevel: slog.LevelWarn, maxLine: 64 << 20, mounts: workspace.ExistingMounts,
-		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
+		logLevel: levelValue{level: slog.LevelWarn}, maxLine: 64 << 20,
+		mounts: workspace.ExistingMounts,
+		flags:  pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	for _, s := range set.table() {
 		define(set.flags, s.flag, s.to)
@@ -62,26 +73,12 @@ func newSettings(s streams) *settings {
 // set: see define. The help file of the command describes them.
 type flags map[string]any
 
-// textValue is the value of a flag that can be any text. In that of a string, "~" is the user's home
-// directory.
-type textValue string
-
-// String, Set and Type implement [pflag.Value].
-func (v *textValue) String() string { return string(*v) }
-
-func (v *textValue) Set(text string) error {
-	*v = textValue(text)
-	return nil
-}
-
-func (v *textValue) Type() string { return "text" }
-
 // define adds a flag that sets what to points to, which has the default.
 func define(f *pflag.FlagSet, name string, to any) {
 	name, letter, _ := strings.Cut(name, ",")
 	switch to := to.(type) {
 	case *string:
-		f.StringVarP(to, name, letter, *to, "")
+		f.VarP((*pathValue)(to), name, letter, "")
 	case *bool:
 		f.BoolVarP(to, name, letter, *to, "")
 	case *[]string:
@@ -92,6 +89,14 @@ func define(f *pflag.FlagSet, name string, to any) {
 		f.FuncP(name, letter, "", to)
 	default:
 		f.VarP(to.(pflag.Value), name, letter, "")
+	}
+}
+
+// verbatim sets to to the text of a flag in which "~" means nothing.
+func verbatim(to *string) func(string) error {
+	return func(text string) error {
+		*to = text
+		return nil
 	}
 }
 

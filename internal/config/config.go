@@ -28,7 +28,7 @@ type Config struct {
 	Models      map[string]Model        `json:"models"`     // by ID
 	Notify      []string                `json:"notify"`     // a command with its arguments
 
-	Path string
+	Path string `json:"-"`
 }
 
 // whenOmitted says whether a session that is loaded by a request without additionalDirectories

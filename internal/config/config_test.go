@@ -86,6 +86,7 @@ func TestErrorsNameTheKeyOrTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\"agent\": }":                                  "c.json:2: not a JSON object",
 		`{"agent": "x", "agent": "y"}`:                     "c.json: agent is given twice",
+		`{"Path": "elsewhere/c.json"}`:                     "unknown key Path",
 		`{"agents": {"x": {"cmd": "y"}}}`:                  "unknown key agents.x.cmd; known keys: command, args",
 		`{"models": {"m": {"apiKey": "sk-secret"}}}`:       "the key itself does not belong in this file",
 		`{"maxLine": "1"}`:                                 "c.json: maxLine: must be a whole number",
