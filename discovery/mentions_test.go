@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,6 +52,7 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 		".cursor/rules/sql.mdc":                  "---\ndescription: Safety\nglobs: '*.sql'\n---\nAsk first.\n",
 		".claude/rules/go.md":                    "---\npaths: ['**/*.go']\n---\nUse gofmt.\n",
 		".github/instructions/x.instructions.md": "---\napplyTo: 'x/*'\n---\nOf x.\n",
+		"x/.cursor/rules/go.mdc":                 "---\nglobs: 'y/*.go'\n---\nOf x.\n",
 		".claude/rules/always.md":                "Be brief.", "AGENTS.md": "Be kind.",
 		"db/a.sql": "", "db/b.sql": "", "x/a.go": "", "x/y/AGENTS.md": "Of y.", "x/y/z.txt": "",
 	})
@@ -59,8 +61,9 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 	defer ws.Close()
 	var m discovery.Mentions
 	rule := func(globs, path string) string {
+		dir, _, _ := strings.Cut(path, ".")
 		return fmt.Sprintf("[Files in %q that match %s have instructions: read %q before you go on.]\n",
-			top, globs, filepath.Join(top, filepath.FromSlash(path)))
+			filepath.Join(top, dir), globs, filepath.Join(top, filepath.FromSlash(path)))
 	}
 	for _, step := range [][2]string{
 		{"README.md", ""}, {"db/a.sql", rule("*.sql", ".cursor/rules/sql.mdc")}, {"db/b.sql", ""},
@@ -68,7 +71,7 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 			rule("**/*.go", ".claude/rules/go.md")},
 		{"x/y/z.txt", fmt.Sprintf("[What is in %q has instructions: read %q before you go on.]\n",
 			filepath.Join(top, "x", "y"), filepath.Join(top, "x", "y", "AGENTS.md"))},
-		{"linked/z.txt", ""},
+		{"linked/z.txt", ""}, {"x/y/a.go", rule("y/*.go", "x/.cursor/rules/go.mdc")},
 	} {
 		require.Equal(t, step[1], m.Lines(t.Context(), ws, filepath.Join(top, filepath.FromSlash(step[0]))), step[0])
 	}

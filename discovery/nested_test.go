@@ -50,6 +50,8 @@ func TestForReportsLimits(t *testing.T) {
 	require.Contains(t, cut.Reason,
 		"was not scanned completely: the limit of 2 directories was reached at "+cut.Path)
 	require.Len(t, c.Assemble(list).Sources, 3)
+	_, complete := c.Below(t.Context())
+	require.False(t, complete)
 }
 
 // Clause A23.
@@ -140,6 +142,9 @@ func TestOthersDoNotSpeak(t *testing.T) {
 		}
 	}
 	require.Equal(t, "git ignores build", c.Of(discovery.Skill)[0].Reason)
+	both := scan(t, discovery.Options{}, top, filepath.Join(top, "build"))
+	require.Equal(t, filepath.Join(top, "build", "SKILL.md"), both.Named(discovery.Skill, "build")[0].Path)
+	require.Equal(t, discovery.Active, both.Named(discovery.Skill, "build")[0].State)
 	list, err := c.For(t.Context(), filepath.Join(top, "vendor", "y", "x"))
 	require.NoError(t, err)
 	require.NotEmpty(t, list, "why they are not used")

@@ -239,8 +239,8 @@ func TestReadOnlyRoots(t *testing.T) {
 	link(t, "../dep/new", filepath.Join(app, "to-new"))
 	link(t, "../dep", filepath.Join(app, "to-dep"))
 	require.NoError(t, os.Link(filepath.Join(dep, "f"), filepath.Join(app, "hard")))
-	// The client names the folder in another spelling, too.
-	roots := mustRoots(t, app, dep, alias, inner).Granting(func(dir workspace.Dir) workspace.Grant {
+	// The client names the folder in other spellings, too.
+	roots := mustRoots(t, app, alias, dep, inner+"/..", inner).Granting(func(dir workspace.Dir) workspace.Grant {
 		if dir.String() == dep {
 			return workspace.ReadOnly
 		}
@@ -251,7 +251,7 @@ func TestReadOnlyRoots(t *testing.T) {
 	require.NoError(t, err)
 	defer ws.Close()
 	for i, want := range []workspace.Grant{workspace.ReadWrite, workspace.ReadOnly, workspace.ReadOnly,
-		workspace.ReadWrite} {
+		workspace.ReadOnly, workspace.ReadWrite} {
 		require.Equal(t, want, ws.Root(i).Grant)
 	}
 	before := dirtest.Planted(t, dep)
