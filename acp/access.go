@@ -26,7 +26,7 @@ func (a asker) ruled(
 	live := q.gate.Phase() == gate.Live
 	if !byRule || refused.Effect == permission.Deny || !live {
 		if byRule && live {
-			q.observeRule(method, permission.Verdict{Effect: refused.Effect, Rule: refused.Rule})
+			q.observeRule(method, refused.Verdict)
 		}
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
 			method, refusal))
@@ -68,7 +68,7 @@ func (q *questions) askByRule(
 	}
 	err := q.askOnce(ctx, refused.Action, backend.NewToolCall("rule", kind,
 		verb+text.Code(text.Line(what, text.MaxArgument)),
-		refused.Why()+":\n\n"+text.Block("", shown)))
+		refused.Reason()+":\n\n"+text.Block("", shown)))
 	if errors.Is(err, backend.ErrRejected) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", method)
 	}

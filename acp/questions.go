@@ -157,7 +157,7 @@ func (q *questions) decided(ctx context.Context, asked question, r ruling) func(
 		o.option, o.chosen = asked.Once()
 	} else {
 		o.option, o.chosen = asked.Refusal()
-		o.denied = &permission.RuleError{Action: r.action, Rule: r.Rule, Effect: permission.Deny}
+		o.denied = &permission.RuleError{Verdict: r.Verdict, Action: r.action}
 	}
 	if !r.Rule.Preset {
 		q.observeRule(asked.Call.Title, r.Verdict)

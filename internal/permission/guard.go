@@ -15,12 +15,10 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// RuleError says that a deny or ask rule is about an action.
+// RuleError is the verdict of a deny or ask rule about an action.
 type RuleError struct {
+	Verdict
 	Action Action
-	Rule   Rule
-	Effect Effect // Deny or Ask
-	May    bool   // the rule may be about the action, and so the user is asked
 }
 
 // ErrRejected says that the user, or a rule, does not allow an action.
@@ -34,13 +32,13 @@ func (e *RuleError) Error() string {
 		return "the mode of the session denies it"
 	}
 	if e.Rule.isGrant() {
-		return "t" + strings.TrimPrefix(e.Why(), "T")
+		return "t" + strings.TrimPrefix(e.Reason(), "T")
 	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())
 	switch {
 	case e.Effect == Deny:
 		return rule + " denies it"
-	case e.May:
+	case e.Again:
 		return rule + " may apply to it, and acp-agent cannot ask the user here: name each file, " +
 			"without variables, patterns and searches, or leave it to the user"
 	}
@@ -48,16 +46,16 @@ func (e *RuleError) Error() string {
 		"let them change the rule"
 }
 
-// Why says in a sentence without a stop why the user is asked, or an action is denied.
-func (e *RuleError) Why() string {
+// Reason says in a sentence without a stop why the user is asked, or an action is denied.
+func (e *RuleError) Reason() string {
 	kept, isGrant := e.Rule.matcher.(readOnlyRule)
 	rule := "Your rule " + text.Code(e.Rule.String())
 	switch {
-	case isGrant && e.May:
+	case isGrant && e.Again:
 		return "The folder " + kept.root.Dir.String() + " is read-only, and this may change it"
 	case isGrant:
 		return "The folder " + kept.root.Dir.String() + " is read-only"
-	case e.May:
+	case e.Again:
 		return rule + " may apply to this"
 	}
 	return rule + " asks about this"
@@ -84,7 +82,7 @@ func (r Rules) Check(a Action) error {
 	if v.Rule.matcher == nil {
 		return nil
 	}
-	return &RuleError{Action: a, Rule: v.Rule, Effect: v.Effect, May: v.Again}
+	return &RuleError{v, a}
 }
 
 // Guard returns w for somebody for whom the deny and ask rules hold: the files that they are about
