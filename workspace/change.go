@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -195,15 +196,13 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	return info, ref, err
 }
 
-// change calls use with where path leads, and returns that. With orMissing it is the path of a file.
+// change calls use with where path leads, and returns that. It refuses what is read-only before use
+// asks anybody.
 func (w *Workspace) change(
-	path string, last lastLink, use func(arrival) error,
+	path string, last ending, use func(arrival) error,
 ) (ref Ref, err error) {
 	err = w.resolvePath(path, last, func(end arrival) error {
-		if last == orMissing && end.info != nil && !end.info.Mode().IsRegular() {
-			return notRegular(path, end.info.Mode())
-		}
-		if err := end.ref.checkGrant(); err != nil { // before anybody is asked
+		if err := cmp.Or(last.checkKind(end), end.ref.checkGrant()); err != nil {
 			return err
 		}
 		ref = end.ref

@@ -162,12 +162,10 @@ func (d *Directory) lstat(name string) (os.FileInfo, error) {
 
 // checkDenied returns a *DeniedError if the policy denies name.
 func (d *Directory) checkDenied(name string) error {
-	for _, denied := range d.w.denied {
-		if denied.at.below(d.at) || d.at.below(denied.at) {
-			return d.w.checkLocation(d.path(name), d.at.child(name))
-		}
+	if len(d.w.denied) == 0 {
+		return nil
 	}
-	return nil
+	return d.w.checkLocation(d.path(name), d.at.child(name))
 }
 
 func (d *Directory) openFile(name string) (file *File, err error) {

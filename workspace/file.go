@@ -102,7 +102,7 @@ func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, follow
 // Lstat is like [Workspace.Stat], but describes a link at the end itself, wherever it points.
 func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
-func (w *Workspace) stat(path string, last lastLink) (info Info, err error) {
+func (w *Workspace) stat(path string, last ending) (info Info, err error) {
 	err = w.resolvePath(path, last, func(end arrival) error {
 		info = Info{end.info, end.ref, end.asked.name(end.ref)}
 		return nil

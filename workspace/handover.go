@@ -33,9 +33,6 @@ import (
 // unnoticed.
 func (w *Workspace) HandOverFile(path string) error {
 	return w.handOver(path, orMissing, func(end arrival) error {
-		if end.info != nil && !end.info.Mode().IsRegular() {
-			return notRegular(path, end.info.Mode())
-		}
 		if end.info != nil && dirfd.Links(end.info) > 1 {
 			return failed("open", path, errHardLinks)
 		}
@@ -84,13 +81,16 @@ func (w *Workspace) HandOver(path string) error {
 var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 
-func (w *Workspace) handOver(path string, last lastLink, check func(arrival) error) error {
+func (w *Workspace) handOver(path string, last ending, check func(arrival) error) error {
 	return w.resolvePath(path, last, func(end arrival) error {
 		switch root := end.ref.root; {
 		case !filepath.IsAbs(path):
 			return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
 		case w.state(root.Index) != OK:
 			return &ReplacedError{path, root.Dir}
+		}
+		if err := last.checkKind(end); err != nil {
+			return err
 		}
 		return check(end)
 	})

@@ -59,12 +59,11 @@ func (g *guard) CheckMount(id dirfd.MountID) error {
 	}
 }
 
-// CheckDir returns a *denialError for a denied directory, whatever name it was reached by: another
-// case on a file system that ignores case, or a second mount.
+// CheckDir returns a *DeniedError without a path for a denied directory.
 func (g *guard) CheckDir(stat dirfd.FileStat) error {
 	for _, d := range g.denied {
 		if d.info != nil && stat.SameFile(d.info) {
-			return &denialError{d.dir}
+			return &DeniedError{By: d.dir}
 		}
 	}
 	return nil

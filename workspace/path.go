@@ -63,8 +63,8 @@ func parseName(name string) error {
 // failed returns err as an error about path, without the name that was passed to the system.
 // errors.Is still finds the cause.
 func failed(op, path string, err error) error {
-	if denial, ok := errors.AsType[*denialError](err); ok {
-		return &DeniedError{Path: path, By: denial.by}
+	if denied, ok := errors.AsType[*DeniedError](err); ok {
+		return &DeniedError{Path: path, By: denied.By}
 	}
 	return &fs.PathError{Op: op, Path: path, Err: cause(err)}
 }

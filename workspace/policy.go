@@ -119,6 +119,22 @@ func listed(at location) location {
 	return listed(at.parent()).child(at.names[len(at.names)-1])
 }
 
+// A directory is denied by its location, so that what does not exist yet is denied too, and by its
+// identity, whatever name it was reached by: another case on a file system that ignores case, or a
+// second mount. These are the checks:
+//
+//   - checkPolicy and newGuard refuse a root that lies in a denied directory, or is one.
+//   - guard.CheckDir is asked about each directory that is opened below a root. A path may lead
+//     through a denied one and out again, but nothing in it can be touched by its handle.
+//   - checkArrival refuses the end of each path, before anything is done there.
+//   - resolveOnce refuses a path that failed in a denied directory, so that its error does not tell
+//     what is in there.
+//   - checkDenied and openDir of a [Directory] refuse its entries, whose paths are not resolved.
+//   - checkHoldsNone refuses to move or remove a denied directory or one above it: elsewhere it would
+//     not be denied by its location.
+//
+// The error is a *[DeniedError]. That of a guard has no path before failed adds it.
+
 // denies returns the denied directory that at lies in, if any.
 func (w *Workspace) denies(at location) (Dir, bool) {
 	for _, d := range w.denied {
@@ -152,8 +168,3 @@ func (w *Workspace) checkArrival(end arrival) error {
 	}
 	return nil
 }
-
-// denialError is a guard's error for a denied directory. Users see a [DeniedError].
-type denialError struct{ by Dir }
-
-func (e *denialError) Error() string { return e.by.path + " is denied" }

@@ -23,20 +23,6 @@ const (
 	maxAttempts = 64
 )
 
-// lastLink says what to do at the end of a path.
-type lastLink int
-
-const (
-	followLast lastLink = iota // follow a link
-	keepLast                   // do not follow a link
-	orMissing                  // follow a link; the end of the path need not exist
-	toChange                   // do not follow a link, even as "link/"; its name may be missing
-	// follow a link; leave info nil, since the caller opens what is there
-	toOpen
-	// follow a link; what the path leads to may be missing, with the directories above it
-	missingParents
-)
-
 // arrival is where a path led: the entry name in the directory dir, or dir itself if name is "".
 //
 // What is done there uses the handle of the directory and the name, so that later changes to the
@@ -46,11 +32,11 @@ type arrival struct {
 	dir   *dirfd.Dir // valid until the resolver closes it
 	name  string
 	stat  dirfd.FileStat // zero for dir itself
-	info  os.FileInfo    // nil without such an entry, and with toOpen
+	info  os.FileInfo    // nil without such an entry, and if the ending has opened
 	at    location
 	ref   Ref // the same as at
 
-	missing int // with missingParents: how many of at's last names do not exist
+	missing int // if the ending has parentsMayMiss: how many of at's last names do not exist
 }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
@@ -60,7 +46,7 @@ type arrival struct {
 type resolver struct {
 	w     *Workspace
 	asked parsedPath
-	last  lastLink
+	last  ending
 
 	root  int          // the root that the resolver is in, or above
 	at    location     // the real path reached, without links and ".."; the resolver owns its names
@@ -74,7 +60,7 @@ type resolver struct {
 }
 
 // resolvePath finds out where a path leads, as resolve does, during an operation of its own.
-func (w *Workspace) resolvePath(path string, last lastLink, use func(arrival) error) error {
+func (w *Workspace) resolvePath(path string, last ending, use func(arrival) error) error {
 	a, err := w.beginAt(path)
 	if err != nil {
 		return err
@@ -85,7 +71,7 @@ func (w *Workspace) resolvePath(path string, last lastLink, use func(arrival) er
 
 // resolve finds out where a path leads and calls use with the result. It does both again if
 // something changes in between.
-func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error) error {
+func (w *Workspace) resolve(a parsedPath, last ending, use func(arrival) error) error {
 	err := retry(func() error { return w.resolveOnce(a, last, use) })
 	if err == dirfd.ErrChanged {
 		return failed("open", a.path, err)
@@ -93,10 +79,13 @@ func (w *Workspace) resolve(a parsedPath, last lastLink, use func(arrival) error
 	return err
 }
 
-func (w *Workspace) resolveOnce(a parsedPath, last lastLink, use func(arrival) error) error {
+func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) error) error {
 	r := &resolver{w: w, asked: a, last: last, root: above, at: location{top: a.at.top},
 		rest: a.at.names}
 	defer r.leave()
+	if a.dir {
+		r.last = last.asDirectory()
+	}
 	if a.at.top == "" {
 		r.enter(w.entries[0].root)
 	}
@@ -199,7 +188,7 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 // isMissing reports whether err means that the next name does not exist, in a place where that is
 // allowed. The target of a link must exist.
 func (r *resolver) isMissing(err error) bool {
-	return r.last == missingParents && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)
+	return r.last.parentsMayMiss && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)
 }
 
 // notDirectory reports whether err means that an entry is not a directory; it may be a link to one.
@@ -209,11 +198,9 @@ func notDirectory(err error) bool {
 
 // lastStep resolves the last name of the path, whose location is at.
 func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool, err error) {
-	mayMiss := r.last == toChange || r.last == orMissing && !r.asked.dir
-	keep := r.last == toChange || r.last == keepLast && !r.asked.dir
 	seen, err := r.here().Stat(name)
 	switch {
-	case mayMiss && errors.Is(err, fs.ErrNotExist):
+	case r.last.mayMiss && errors.Is(err, fs.ErrNotExist):
 		return r.arrival(name, at), true, nil
 	case r.isMissing(err):
 		end, err = r.arriveMissing()
@@ -222,10 +209,10 @@ func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool
 		return arrival{}, false, r.failed(err)
 	}
 	switch {
-	case seen.IsLink() && !keep:
+	case seen.IsLink() && r.last.follow:
 		r.rest = r.rest[1:]
 		return arrival{}, false, r.follow(name, at)
-	case r.asked.dir && r.last != toChange && !seen.IsDir():
+	case r.last.directory && !seen.IsDir():
 		return arrival{}, false, r.failed(syscall.ENOTDIR)
 	}
 	end, err = r.arrive(name, at)
@@ -239,7 +226,7 @@ func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool
 // arrive ends the path at the entry name, or at the current directory if name is "".
 func (r *resolver) arrive(name string, at location) (arrival, error) {
 	end := r.arrival(name, at)
-	if r.last == toOpen {
+	if r.last.opened {
 		return end, nil
 	}
 	if name == "" {
@@ -320,7 +307,7 @@ func (r *resolver) follow(name string, at location) error {
 	}
 	top, names, dir := native{}.split(target)
 	if len(r.rest) == 0 && dir {
-		r.asked.dir = true
+		r.last = r.last.asDirectory()
 	}
 	r.ends = append(r.ends, len(r.rest))
 	r.links = append(r.links, link)

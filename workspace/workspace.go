@@ -249,8 +249,8 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 	for i, handle := range w.handles {
 		w.opening.Store(int32(i))
 		guard, err := w.newGuard(handle, w.real[i], policy, points)
-		if denied, ok := errors.AsType[*denialError](err); ok {
-			errs = append(errs, w.rootError(i, ReasonDenied, denied.by.path))
+		if denied, ok := errors.AsType[*DeniedError](err); ok {
+			errs = append(errs, w.rootError(i, ReasonDenied, denied.By.path))
 			continue
 		}
 		if err != nil {

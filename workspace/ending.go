@@ -1,0 +1,40 @@
+package workspace
+
+// ending says what to do at the end of a path. The zero ending is an entry that must exist, a link
+// itself.
+type ending struct {
+	follow         bool // follow a link
+	mayMiss        bool // nothing need be there, nor where a link there leads
+	parentsMayMiss bool // nor need the directories above, unless a link leads to them
+	file           bool // the caller allows only a regular file there, with checkKind
+	entry          bool // a separator after the last name means nothing
+	opened         bool // leave info nil, since the caller opens what is there
+	directory      bool // it must be a directory; only asDirectory sets it
+}
+
+var (
+	followLast     = ending{follow: true}
+	keepLast       = ending{}
+	toOpen         = ending{follow: true, opened: true}
+	orMissing      = ending{follow: true, mayMiss: true, file: true}
+	missingParents = ending{follow: true, parentsMayMiss: true}
+	toChange       = ending{mayMiss: true, entry: true}
+)
+
+// asDirectory returns e for a path with a separator after its last name, as in "d/": that leads to a
+// directory, through a link too. Only missingParents lets this directory be missing, and a change
+// is one of the entry itself.
+func (e ending) asDirectory() ending {
+	if !e.entry {
+		e.follow, e.mayMiss, e.directory = true, false, true
+	}
+	return e
+}
+
+// checkKind returns an error if something is where a path led that must not be there.
+func (e ending) checkKind(end arrival) error {
+	if !e.file || end.info == nil || end.info.Mode().IsRegular() {
+		return nil
+	}
+	return notRegular(end.asked.path, end.info.Mode())
+}
