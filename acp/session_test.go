@@ -86,28 +86,6 @@ func TestUpdatesAroundResponse(t *testing.T) {
 	require.Equal(t, all, texts(c.messages()[:at+1], id))
 }
 
-// Clause W11.
-func TestBufferLimit(t *testing.T) {
-	r := &scripted{}
-	c := start(t, acp.Options{Backend: using(r)})
-	fit := func(text string) (n int) {
-		r.opened = func(_ backend.Activation, h backend.Host) {
-			for n = 0; n < 2000; n++ {
-				if err := h.Update(t.Context(), apart(text)); err != nil {
-					require.ErrorIs(t, err, backend.ErrTooManyUpdates)
-					require.ErrorContains(t, err, "1,000")
-					require.ErrorContains(t, err, "4 MiB")
-					return
-				}
-			}
-		}
-		c.try("session/new", rootsParams("", folder(t)))
-		return n
-	}
-	require.Equal(t, 1000, fit("x"))
-	require.Less(t, fit(strings.Repeat("x", 1<<20)), 5)
-}
-
 // Clause W6.
 func TestBlockedUpdate(t *testing.T) {
 	r := &scripted{}
