@@ -133,6 +133,7 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	f, err := os.Open(filepath.Join(g.a, "f"))
 	require.NoError(t, err)
 	require.NoError(t, dirfd.TryLock(f))
+	before := openFiles(t)
 	written := make(chan error)
 	go func() {
 		_, err := put(g.ws, "f", "new")
@@ -140,9 +141,11 @@ func TestLockOfAnotherProcess(t *testing.T) {
 	}()
 	require.ErrorIs(t, dirfd.TryLock(reopen(t, f)), dirfd.ErrLocked)
 	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
+	time.Sleep(20 * time.Millisecond) // in which it tries again
 	require.NoError(t, f.Close())
 	require.NoError(t, <-written)
 	require.Equal(t, "new", picture(t, g.dir)["A/f"])
+	require.Equal(t, before, openFiles(t), "one was closed, and one opened again")
 }
 
 func reopen(t *testing.T, f *os.File) *os.File {

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // A rule is about the file that was opened, whatever led there, and about the name that led there.
@@ -53,6 +54,10 @@ func TestGuardedFiles(t *testing.T) {
 				require.ErrorContains(t, rule.Unwrap(), `the user's rule "`+c.rule+`" `, path)
 				_, asks := permission.Asks(err)
 				require.Equal(t, effect == permission.Ask, asks, path)
+			}
+			if c.rule == "read **/*.pem" {
+				err := guarded.Rename("Keys", "moved", workspace.Ref{}, workspace.Ref{})
+				require.ErrorContains(t, err, c.rule, "with what is in it")
 			}
 			for _, path := range strings.Fields(c.allowed) {
 				f, err := guarded.Open(path)

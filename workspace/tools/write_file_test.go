@@ -73,6 +73,7 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 	require.Len(t, h.asked[1].Parents, 1)
 	require.Equal(t, filepath.Join(lib, "d/new"), h.asked[1].Parents[0].Path())
 	require.Equal(t, fileTree{"d/x": "", "d/new/a": "x\n"}, planted(t, lib))
+	h.said("write_file", args{"path": strings.Repeat("many/", 16) + "a", "content": "x\n"})
 
 	h.decide = func(Change) error { return errors.New("no") }
 	h.refused("write_file", args{"path": "other/sub/a", "content": ""})
@@ -80,7 +81,7 @@ func TestWriteFileCreatesMissingDirectories(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(app, "other"))
 	asked := len(h.asked)
 	for _, path := range []string{"other/../b", "other/b/", "a/b/c", "../x/y/z",
-		strings.Repeat("d/", 20) + "f", "other/" + strings.Repeat("n", 300)} {
+		strings.Repeat("d/", 17) + "f", "other/" + strings.Repeat("n", 300)} {
 		h.refused("write_file", args{"path": path, "content": ""})
 	}
 	require.Len(t, h.asked, asked)

@@ -135,8 +135,8 @@ func TestCallFunc_lateResponse(t *testing.T) {
 
 // Clause W11.
 func TestAbandonedCallsAreBounded(t *testing.T) {
-	for name, c := range map[string]struct{ limit, kept int }{"as set": {3, 3}, "by default": {0, 1000}} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct{ limit, kept int }{{3, 3}, {0, 1000}} { // as set, and by default
+		synctest.Test(t, func(t *testing.T) {
 			l := log{make(chan string, 2*c.kept+10)}
 			p := serve(t, l, jsonrpc.Options{}.WithLimits(0, 0, c.limit))
 			give := func(method string) {
