@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
@@ -75,7 +76,7 @@ func (c *connection) callTool(
 	}
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
 	result, err := c.session.Load().CallTool(with, params)
-	if err != nil && ctx.Err() != nil && c.stdio != nil {
+	if err != nil && ctx.Err() != nil && c.server.config.Transport == acpmcp.Stdio {
 		awaitCancellation(cancelled, c.ended)
 	}
 	if err != nil {
@@ -87,7 +88,7 @@ func (c *connection) callTool(
 	}
 	c.used.Store(true)
 	if result.IsError {
-		c.explainDenial(resultText(result))
+		c.link.failed(resultText(result))
 	}
 	return result, nil
 }

@@ -3,25 +3,17 @@ package mcpclient
 //lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577)
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // connection is one connection to a server, with a client of the MCP SDK. A reconnected server has
@@ -31,10 +23,7 @@ type connection struct {
 	client       *mcp.Client
 	capabilities *mcp.ClientCapabilities           // of the client
 	session      atomic.Pointer[mcp.ClientSession] // nil before it is connected
-	process      *process.Process                  // nil for http
-	sandbox      sandbox.Policy                    // of the process
-	stdio        *stdioTransport                   // nil for http
-	http         *httpTransport                    // nil for stdio
+	link         link                              // to the server
 	cancel       context.CancelCauseFunc
 	readiness    *readiness
 	ended        chan struct{}                     // closed when the connection has ended
@@ -88,30 +77,28 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	c := s.newConnection()
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	c.cancel = cancel
-	transport, err := c.open(ctx, life)
-	if err == nil {
-		// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be
-		// passed.
-		connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-		var session *mcp.ClientSession
-		session, err = c.client.Connect(life, transport,
-			&mcp.ClientSessionOptions{ProtocolVersion: revision})
-		connected()
-		if err == nil {
-			c.session.Store(session)
-		}
+	if err := c.open(ctx, life); err != nil {
+		cancel(errStopped)
+		return nil, err
 	}
+	// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be passed.
+	connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	session, err := c.client.Connect(life, c.link,
+		&mcp.ClientSessionOptions{ProtocolVersion: revision})
+	connected()
 	if err != nil {
 		if life.Err() != nil {
 			err = context.Cause(life)
 		} else if c.unauthorized.Load() {
 			err = errNeedsAuthorization
 		}
-		return nil, c.abandon(err)
+		cancel(errStopped)
+		err = c.link.explainEnd(err)
+		c.link.wait()
+		return nil, err
 	}
-	if c.http != nil {
-		c.http.connected.Store(true)
-	}
+	c.session.Store(session)
+	c.link.connected()
 	go func() {
 		_ = c.session.Load().Wait()
 		c.calls.close()
@@ -124,35 +111,36 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	return c, nil
 }
 
-// open starts the process, if any, and returns the transport.
-func (c *connection) open(ctx, life context.Context) (mcp.Transport, error) {
-	s := c.server
-	if s.config.Transport != acpmcp.Stdio {
-		return c.openHTTP(life)
-	}
-	command, err := s.command()
-	if err != nil {
-		return nil, err
-	}
-	c.sandbox = command.Sandbox
-	c.process, err = process.Start(ctx, command,
-		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: c.explainRefusal})
-	if err != nil {
-		return nil, err
-	}
-	c.stdio = newStdioTransport(c.process.Stdout(), c.process.Stdin(), s.set.options.limits, s.log)
-	c.stdio.secrets = s.redactor.Scrubber
-	return c.stdio, nil
+// link is a transport to a server. The server ends with it if it is a process, and goes on if it is
+// reached over HTTP.
+type link interface {
+	mcp.Transport
+	// connected is called once the server has answered initialize.
+	connected()
+	// failed is called with what the server says of a call that has failed.
+	failed(message string)
+	// cause returns why the link has ended, nil while it has not.
+	cause() error
+	// explainEnd returns the most helpful error for the end of the link, given that of the SDK.
+	explainEnd(err error) error
+	// stop ends a process and waits for it.
+	stop()
+	// wait waits until nothing of a link that has ended is running.
+	wait()
 }
 
-// openHTTP returns the transport of a server that is reached over HTTP.
-func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
+// open opens the link: it starts the process, or prepares a transport over HTTP that ends with life.
+func (c *connection) open(ctx, life context.Context) (err error) {
 	s := c.server
+	if s.config.Transport == acpmcp.Stdio {
+		c.link, err = s.startProcess(ctx)
+		return err
+	}
 	t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.http, t.lost = t, c.retire
+	c.link, t.lost = t, c.retire
 	t.fail = func(err error) {
 		c.cancel(err)
 		c.disconnected(err)
@@ -160,52 +148,7 @@ func (c *connection) openHTTP(life context.Context) (mcp.Transport, error) {
 	if s.authorizer != nil {
 		t.token, t.authorize = s.authorizer.token, c.authorize
 	}
-	return t, nil
-}
-
-// command returns the command that starts the server, in its sandbox.
-func (s *server) command() (command process.Command, err error) {
-	s.set.mu.Lock()
-	ws, roots := s.set.ws, s.set.roots
-	s.set.mu.Unlock()
-	args, env, err := expandTemplates(s.config, roots)
-	if err != nil {
-		return command, err
-	}
-	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
-	if err := ws.HandOverDir(dir); err != nil {
-		return command, fmt.Errorf("%w: %w", errDirectory, err)
-	}
-	command = process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
-	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
-	switch {
-	case s.set.options.Environment != nil:
-		command.Base = s.set.options.Environment
-	case s.config.File != "":
-		command.Base = BasicEnvironment()
-	}
-	for _, p := range env {
-		command.Env = append(command.Env, p.Name+"="+p.Value)
-	}
-	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
-		return command, err
-	}
-	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
-		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you "+
-			"can: %v.", text.Name(s.config.Name), err))
-	}
-	return command, nil
-}
-
-// sandboxRoots returns the roots that exist, for a server in the sandbox.
-func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
-	for _, root := range roots.Existing().All() {
-		for _, dir := range root.Dirs {
-			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String(),
-				ReadOnly: root.Grant == workspace.ReadOnly})
-		}
-	}
-	return all
+	return nil
 }
 
 // modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots
@@ -257,7 +200,7 @@ func (c *connection) retire(err error) {
 // a process is noticed by itself, and then it is known how it ended.
 func (c *connection) disconnected(err error) {
 	c.calls.close()
-	if c.http != nil {
+	if c.server.config.Transport != acpmcp.Stdio {
 		c.retire(err)
 	}
 }
@@ -328,104 +271,23 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	}
 }
 
-// close ends the connection and its process group and waits for them.
+// close ends the connection, and the process group of the server, and waits for them.
 func (c *connection) close() {
 	c.calls.close()
-	if c.process != nil {
-		c.stopProcess()
-	}
+	c.link.stop()
 	late := time.AfterFunc(notifyTimeout, func() { c.cancel(errStopped) })
 	_ = c.session.Load().Close()
 	late.Stop()
 	c.cancel(errStopped)
 	<-c.ended
-	if c.http != nil {
-		c.http.wait()
-	}
-}
-
-// stopProcess ends the process group, kills it if it does not end in time, and waits for it.
-func (c *connection) stopProcess() {
-	ctx, cancel := c.server.set.stopContext()
-	defer cancel()
-	_ = c.stdio.Close()
-	if err := c.process.Stop(ctx); err != nil {
-		c.server.log.Error("MCP server does not stop", "error", err)
-	}
-	c.stdio.writer.Wait()
-}
-
-// abandon undoes a failed connect and returns why it failed, given the error of the SDK.
-func (c *connection) abandon(err error) error {
-	defer c.cancel(errStopped)
-	if c.http != nil {
-		c.cancel(errStopped)
-		c.http.wait()
-	}
-	return c.endError(err)
+	c.link.wait()
 }
 
 // limitExceeded returns the error for the limit that the server exceeded, nil if the connection has
 // not ended because of one.
 func (c *connection) limitExceeded() error {
-	var cause error
-	if c.stdio != nil {
-		cause = c.stdio.writer.Err()
-	} else {
-		cause = context.Cause(c.http.ctx)
-	}
-	if exceeded, ok := errors.AsType[*limitError](cause); ok {
+	if exceeded, ok := errors.AsType[*limitError](c.link.cause()); ok {
 		return exceeded
 	}
 	return nil
-}
-
-// explainDenial tells the user, once for each path, which setting would permit an access that the
-// sandbox has denied the server, if that is known.
-func (c *connection) explainDenial(message string) {
-	if c.process == nil {
-		return
-	}
-	s := c.server
-	explanation, _ := process.ExplainDenial(c.sandbox, message,
-		"MCP server "+text.Name(s.config.Name), text.Code("mcpServers."+s.config.Name))
-	if explanation != "" {
-		s.tellOnce(explanation)
-	}
-}
-
-// explainRefusal tells the user, once for each host, which setting would let the server connect.
-func (c *connection) explainRefusal(r hosts.Refusal) {
-	name := c.server.config.Name
-	c.server.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(name),
-		text.Code("mcpServers."+name)))
-}
-
-// endError returns the most helpful error for the end of the connection, given that of the SDK. It
-// stops the process, if there is one, to learn how it ended.
-func (c *connection) endError(sdkErr error) error {
-	if c.process == nil {
-		return sdkErr
-	}
-	err := c.stdio.writer.Err()
-	c.stopProcess()
-	if errors.As(err, new(*limitError)) {
-		return err
-	}
-	serverClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, os.ErrClosed)
-	if errors.Is(err, errClosedByUs) || !serverClosed {
-		return sdkErr
-	}
-	if err := c.process.Wait(context.Background()); err != nil {
-		c.explainDenial(err.Error())
-		exit, ok := errors.AsType[*process.ExitError](err)
-		if ok && len(exit.Stderr) == 0 {
-			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why",
-				err)
-		}
-		return err
-	}
-	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, "+
-		"under child=%s", c.process.Name())
 }

@@ -182,7 +182,7 @@ func (s *server) run() {
 			authorizations = 0
 			began := time.Now()
 			err = s.serve(c)
-			served := c.http != nil && c.used.Load()
+			served := s.config.Transport != acpmcp.Stdio && c.used.Load()
 			if served || time.Since(began) >= stableAfter {
 				failures = 0
 			}
@@ -320,7 +320,7 @@ func (s *server) serve(c *connection) error {
 	select {
 	case <-c.ended:
 		err := cmp.Or(c.session.Load().Wait(), errors.New("it closed the connection"))
-		err = c.endError(err)
+		err = c.link.explainEnd(err)
 		s.disconnect(c)
 		return err
 	case err := <-c.over:

@@ -41,7 +41,7 @@ type httpTransport struct {
 	lost     func(error)     // reports that no more requests should be sent
 	incoming chan mcpjsonrpc.Message
 
-	connected atomic.Bool // the server has answered initialize
+	initialized atomic.Bool // the server has answered initialize
 
 	// They are nil if the user cannot sign in: token returns the value of the header, and authorize
 	// obtains what a response asks for.
@@ -254,7 +254,7 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 		case !isUnsent(err):
 			t.base.CloseIdleConnections() // the server has probably closed these too
 			return nil, newLostAnswer(err)
-		case !t.connected.Load():
+		case !t.initialized.Load():
 			return nil, newUnreachable(err)
 		case time.Now().Add(wait).After(deadline):
 			err = newUnreachable(err)
@@ -375,7 +375,22 @@ func (t *httpTransport) Close() error {
 	return nil
 }
 
-// wait waits until nothing is read any longer, after ctx has ended, and closes idle connections.
+// connected implements [link].
+func (t *httpTransport) connected() { t.initialized.Store(true) }
+
+// failed implements [link].
+func (t *httpTransport) failed(string) {}
+
+// cause implements [link].
+func (t *httpTransport) cause() error { return context.Cause(t.ctx) }
+
+// explainEnd implements [link].
+func (t *httpTransport) explainEnd(err error) error { return err }
+
+// stop implements [link].
+func (t *httpTransport) stop() {}
+
+// wait implements [link]. It closes idle connections.
 func (t *httpTransport) wait() {
 	_ = t.Close()
 	t.reading.Wait()

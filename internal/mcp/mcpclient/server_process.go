@@ -1,0 +1,149 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// serverProcess is a server that runs as a process, and the link to it.
+type serverProcess struct {
+	*stdioTransport
+	server  *server
+	process *process.Process
+	sandbox sandbox.Policy
+}
+
+// startProcess starts the server.
+func (s *server) startProcess(ctx context.Context) (*serverProcess, error) {
+	command, err := s.command()
+	if err != nil {
+		return nil, err
+	}
+	started, err := process.Start(ctx, command,
+		process.Options{Logger: s.log, Secrets: s.redactor.Scrubber, Refused: s.explainRefusal})
+	if err != nil {
+		return nil, err
+	}
+	t := newStdioTransport(started.Stdout(), started.Stdin(), s.set.options.limits, s.log)
+	t.secrets = s.redactor.Scrubber
+	return &serverProcess{t, s, started, command.Sandbox}, nil
+}
+
+// command returns the command that starts the server, in its sandbox.
+func (s *server) command() (command process.Command, err error) {
+	s.set.mu.Lock()
+	ws, roots := s.set.ws, s.set.roots
+	s.set.mu.Unlock()
+	args, env, err := expandTemplates(s.config, roots)
+	if err != nil {
+		return command, err
+	}
+	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
+	if err := ws.HandOverDir(dir); err != nil {
+		return command, fmt.Errorf("%w: %w", errDirectory, err)
+	}
+	command = process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
+	command.Base = process.EnvironmentWithout(s.set.options.Withheld)
+	switch {
+	case s.set.options.Environment != nil:
+		command.Base = s.set.options.Environment
+	case s.config.File != "":
+		command.Base = BasicEnvironment()
+	}
+	for _, p := range env {
+		command.Env = append(command.Env, p.Name+"="+p.Value)
+	}
+	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
+		return command, err
+	}
+	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
+		s.tellOnce(fmt.Sprintf("MCP server %s runs without a sandbox and can write wherever you "+
+			"can: %v.", text.Name(s.config.Name), err))
+	}
+	return command, nil
+}
+
+// sandboxRoots returns the roots that exist, for a server in the sandbox.
+func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
+	for _, root := range roots.Existing().All() {
+		for _, dir := range root.Dirs {
+			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String(),
+				ReadOnly: root.Grant == workspace.ReadOnly})
+		}
+	}
+	return all
+}
+
+// explainRefusal tells the user, once for each host, which setting would let the server connect.
+func (s *server) explainRefusal(r hosts.Refusal) {
+	s.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(s.config.Name),
+		text.Code("mcpServers."+s.config.Name)))
+}
+
+// connected implements [link].
+func (p *serverProcess) connected() {}
+
+// failed implements [link]. It tells the user, once for each path, which setting would permit an
+// access that the sandbox has denied the server, if that is known.
+func (p *serverProcess) failed(message string) {
+	name := p.server.config.Name
+	explanation, _ := process.ExplainDenial(p.sandbox, message, "MCP server "+text.Name(name),
+		text.Code("mcpServers."+name))
+	if explanation != "" {
+		p.server.tellOnce(explanation)
+	}
+}
+
+// cause implements [link].
+func (p *serverProcess) cause() error { return p.writer.Err() }
+
+// stop implements [link]. It kills the process group if it does not end in time.
+func (p *serverProcess) stop() {
+	ctx, cancel := p.server.set.stopContext()
+	defer cancel()
+	_ = p.Close()
+	if err := p.process.Stop(ctx); err != nil {
+		p.server.log.Error("MCP server does not stop", "error", err)
+	}
+	p.writer.Wait()
+}
+
+// wait implements [link].
+func (p *serverProcess) wait() {}
+
+// explainEnd implements [link]. It stops the process to learn how it ended.
+func (p *serverProcess) explainEnd(sdkErr error) error {
+	err := p.writer.Err()
+	p.stop()
+	if errors.As(err, new(*limitError)) {
+		return err
+	}
+	serverClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, os.ErrClosed)
+	if errors.Is(err, errClosedByUs) || !serverClosed {
+		return sdkErr
+	}
+	if err := p.process.Wait(context.Background()); err != nil {
+		p.failed(err.Error())
+		exit, ok := errors.AsType[*process.ExitError](err)
+		if ok && len(exit.Stderr) == 0 {
+			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why",
+				err)
+		}
+		return err
+	}
+	return fmt.Errorf("it exited with status 0; its stderr is in the log at level info, "+
+		"under child=%s", p.process.Name())
+}
