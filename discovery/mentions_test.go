@@ -55,6 +55,7 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 		"x/.cursor/rules/go.mdc":                 "---\nglobs: 'y/*.go'\n---\nOf x.\n",
 		".claude/rules/always.md":                "Be brief.", "AGENTS.md": "Be kind.",
 		"db/a.sql": "", "db/b.sql": "", "x/a.go": "", "x/y/AGENTS.md": "Of y.", "x/y/z.txt": "",
+		"w/AGENTS.md": "Of w.", "w/a.txt": "",
 	})
 	require.NoError(t, os.Symlink(filepath.Join(top, "x", "y"), filepath.Join(top, "linked")))
 	ws := open(t, top)
@@ -71,7 +72,8 @@ func TestRulesForFilesAreMentioned(t *testing.T) {
 			rule("**/*.go", ".claude/rules/go.md")},
 		{"x/y/z.txt", fmt.Sprintf("[What is in %q has instructions: read %q before you go on.]\n",
 			filepath.Join(top, "x", "y"), filepath.Join(top, "x", "y", "AGENTS.md"))},
-		{"linked/z.txt", ""}, {"x/y/a.go", rule("y/*.go", "x/.cursor/rules/go.mdc")},
+		{"linked/z.txt", ""}, {"w/AGENTS.md", ""}, {"w/a.txt", ""},
+		{"x/y/a.go", rule("y/*.go", "x/.cursor/rules/go.mdc")},
 	} {
 		require.Equal(t, step[1], m.Lines(t.Context(), ws, filepath.Join(top, filepath.FromSlash(step[0]))), step[0])
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -211,6 +212,25 @@ func TestNextServerResumesAndServes(t *testing.T) {
 	require.Empty(t, e.open("/cwd").Error)
 	require.Empty(t, e.call("session/prompt", map[string]any{"sessionId": "s"}).Error)
 	require.JSONEq(t, `{"sessionId":"s","cwd":"/cwd","mcpServers":[],"additionalDirectories":["/added"]}`, resumed)
+}
+
+// A request that a server has not read is served by the next one, and answered once.
+func TestRequestThatWasNotRead(t *testing.T) {
+	sent := make(chan struct{})
+	url := scripted(t, func(connection int, message []byte) []byte {
+		if strings.Contains(string(message), `"turn"`) {
+			<-sent
+			return nil
+		}
+		return strictjson.Set([]byte(`{"jsonrpc":"2.0","result":{}}`), "id", strictjson.Find(message, "id"))
+	})
+	e := connect(t, url, "ana.x").initialize()
+	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
+	e.send(`{"jsonrpc":"2.0","id":3,"method":"next"}`)
+	time.Sleep(50 * time.Millisecond) // until it has arrived
+	close(sent)
+	require.Contains(t, e.line(), "send the message again")
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":3,"result":{}}`, e.line())
 }
 
 // A server that accepts connections and ends them at once is not asked for ever.

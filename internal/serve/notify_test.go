@@ -24,6 +24,7 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 	ended := acp.TurnEvent{Session: "s", StopReason: "end_turn"}
 	status := acp.RequestEvent{Session: "s", Method: "session/status"}
 	prompt := acp.RequestEvent{Session: "s", Method: "session/prompt", Duration: 5 * time.Minute}
+	slow := acp.RequestEvent{Session: "s", Method: "session/status", Duration: 5 * time.Minute}
 	resumed := acp.RequestEvent{Session: "s", Method: "session/resume"}
 	// Each step is an event, a time that passes, or what a user is told then.
 	for name, steps := range map[string][]any{
@@ -33,6 +34,7 @@ func TestUsersWhoDoNotLookAreNotified(t *testing.T) {
 		"several":                {begun, question, question, time.Hour, "question", answered, time.Hour, "", answered, question, "question"},
 		"who looks":              {begun, question, 2 * time.Minute, status, 2 * time.Minute, "", time.Minute, "question", status, time.Hour, ""},
 		"who looks in the turn":  {begun, time.Hour, "", status, time.Minute, question, "", 2 * time.Minute, "question"},
+		"who looked before":      {begun, 5 * time.Minute, ended, slow, "turn_ended"},
 		"a program reconnects":   {begun, question, 2 * time.Minute, resumed, time.Minute, "question"},
 		"a turn":                 {begun, 5 * time.Minute, ended, prompt, "turn_ended", time.Hour, ""},
 		"a short turn":           {begun, time.Minute, ended, "", 2 * time.Minute, "turn_ended"},

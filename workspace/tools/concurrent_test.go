@@ -393,9 +393,10 @@ func TestEditOfChangedLinesIsAskedAgain(t *testing.T) {
 		asked     int
 		want      string // "" if the edit is refused
 	}{
-		"another line": {"one two\nnew\n", 1, "one 2\nnew\n"},
-		"the line":     {"1 two\nthree\n", 2, "1 2\nthree\n"},
-		"the text":     {"one 2\nthree\n", 1, ""},
+		"another line":      {"one two\nnew\n", 1, "one 2\nnew\n"},
+		"the line":          {"1 two\nthree\n", 2, "1 2\nthree\n"},
+		"the text":          {"one 2\nthree\n", 1, ""},
+		"what will be lost": {"one two\nnew\n", 2, "one 2\nnew\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			app, h := servePlanted(t, fileTree{"f": "one two\nthree\n"})
@@ -403,7 +404,11 @@ func TestEditOfChangedLinesIsAskedAgain(t *testing.T) {
 				if len(h.asked) > 1 {
 					return nil
 				}
-				return os.WriteFile(filepath.Join(app, "f"), []byte(c.meanwhile), 0o600)
+				f := filepath.Join(app, "f")
+				if name == "what will be lost" {
+					require.NoError(t, os.Link(f, f+" too"))
+				}
+				return os.WriteFile(f, []byte(c.meanwhile), 0o600)
 			}
 			a := args{"path": "f", "old_text": "two", "new_text": "2"}
 			if c.want == "" {
@@ -412,7 +417,7 @@ func TestEditOfChangedLinesIsAskedAgain(t *testing.T) {
 				require.Equal(t, fileTree{"f": c.meanwhile}, planted(t, app))
 			} else {
 				made := h.said("edit_file", a)
-				require.Equal(t, fileTree{"f": c.want}, planted(t, app))
+				require.Equal(t, c.want, planted(t, app)["f"])
 				require.Contains(t, made, ", version "+versionOf(c.want)+"\n")
 			}
 			require.Len(t, h.asked, c.asked)
