@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -505,6 +509,26 @@ func TestServerDoesNotRead(t *testing.T) {
 	require.NoError(t, s.relayServer(strings.NewReader(strings.Repeat(large, 12))))
 	s.flush()
 	require.InDelta(t, maxQueuedBytes, s.toServer.Len(), 2<<20, "by their size, too")
+	require.Zero(t, s.relay.server.ownBytes.Load(), "there is room again")
+}
+
+// The deadline for the secret does not end a relay.
+func TestRelaysStayConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &Publisher{timeout: time.Second, check: time.Minute, secret: "secret",
+			ctx: t.Context(), changed: make(chan struct{})}
+		p.Set(mcproots.Snapshot{})
+		relay, conn := net.Pipe()
+		go p.serve(conn)
+		_, err := relay.Write([]byte("secret\n"))
+		require.NoError(t, err)
+		_, err = io.ReadFull(relay, make([]byte, len(`{"roots":[]}`+"\n")))
+		require.NoError(t, err)
+		require.NoError(t, relay.SetReadDeadline(time.Now().Add(time.Hour)))
+		_, err = relay.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.NoError(t, relay.Close())
+	})
 }
 
 func TestTooManyRequestsInOneResult(t *testing.T) {
