@@ -821,6 +821,14 @@ func TestIgnoredFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(tree, ".env"), []byte(".env"), 0o600))
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.NoError(t, err)
+
+	for _, name := range []string{".env", "secret"} {
+		require.NoError(t, os.Truncate(s.path("app/"+name), 40<<20))
+	}
+	p, err = s.plan("y", []string{".env", "secret"}, app)
+	require.NoError(t, err)
+	_, err = p.Make(t.Context())
+	require.ErrorContains(t, err, "all of them together have more than")
 }
 
 // A branch that exists already is used if the user says so, and stays if making fails.
