@@ -608,6 +608,7 @@ func TestNamedPromptArguments(t *testing.T) {
 	}{
 		{map[string]string{"who": "Ada", "how": "kindly"}, "Greet Ada, kindly."},
 		{map[string]string{"who": "Ada Lovelace", "how": `"hi" \ 'x'`}, `Greet Ada Lovelace, "hi" \ 'x'.`},
+		{map[string]string{"who": "Ada"}, "Greet Ada, $how."},
 		{map[string]string{"how": "kindly"}, "Greet , kindly."},
 		{map[string]string{"arguments": "Ada kindly"}, "Greet Ada, kindly."},
 	} {
