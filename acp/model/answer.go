@@ -20,7 +20,7 @@ import (
 // showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
 // if the answer is complete.
 func (t *modelTurn) showAnswer(
-	ctx context.Context, r llm.Request, tools *toolbox,
+	ctx context.Context, r llm.Request, box *toolbox,
 ) (calls []llm.ToolCall, finish llm.Finish, err error) {
 	t.said.Reset()
 	for event, err := range t.endpoint.Stream(ctx, r) {
@@ -41,9 +41,9 @@ func (t *modelTurn) showAnswer(
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.CallDelta:
-			err = tools.drafted(ctx, e)
+			err = box.draft(ctx, e)
 		case llm.Retry:
-			err = errors.Join(tools.dropDrafts(ctx), t.showRestart(ctx, e))
+			err = errors.Join(box.dropDrafts(ctx), t.showRestart(ctx, e))
 			calls = nil
 			t.said.Reset()
 		case llm.Finish:

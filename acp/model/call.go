@@ -33,45 +33,58 @@ const (
 // modelCall is a tool call that is shown to the user. Its ID is the one that the client sees.
 type modelCall struct {
 	llm.ToolCall
-	turn        *modelTurn
-	tool        tool   // zero if no tool has this name
-	unknown     string // the answer to the model in this case
-	title       string
-	kind        sdk.ToolKind
-	announced   bool
-	began       bool   // it was permitted, and may have had an effect
-	reason      string // why it failed, for the user, "" if the result says it
-	resultShown bool   // by the client of the MCP server
-	ended       bool
-	content     []any  // what is shown, nil for nothing
-	permitted   string // the text of a file that the user has been shown
-	made        []any  // what is shown of a write that has been made in another text
+	turn      *modelTurn
+	tool      tool
+	title     string
+	kind      sdk.ToolKind
+	phase     phase
+	content   []any  // what is shown, nil for nothing
+	permitted string // the text of a file that the user has been shown
+	made      []any  // what is shown of a write that has been made in another text
 	// mayRead are the files about which the user was asked, as a rule wants.
 	mayRead map[workspace.Ref]bool
 }
 
-// newCall returns the tool call that the model requests, with an ID of our own.
-func (b *toolbox) newCall(requested llm.ToolCall) *modelCall {
-	c := &modelCall{ToolCall: requested, turn: b.turn, tool: b.find(requested.Name)}
-	// Models need their own IDs back, but some use the same ID for several calls. Some only accept
-	// nine letters and digits.
-	c.Given, c.ID = c.ID, rand.Text()[:9]
-	if c.tool.Name != "" {
-		c.Name = c.tool.Name
-		c.Arguments = string(c.tool.Canonical(json.RawMessage(c.Arguments)))
-		c.title, c.kind = c.tool.title(json.RawMessage(c.Arguments)), c.tool.kind()
-		return c
+// phase is how far a call is.
+type phase int
+
+const (
+	callUnseen    phase = iota // by the client
+	callDrafted                // shown while it arrives
+	callAnnounced              // shown as it will be run
+	callRunning                // it may have had an effect
+	callEnded
+)
+
+// outcome is how a call has ended.
+type outcome struct {
+	said   string     // for the model
+	media  []llm.Part // likewise
+	failed bool
+	reason string // why it failed, for the user, "" if said tells it
+	shown  bool   // by the client of the MCP server
+}
+
+// newCall returns a call of the tool that the model calls by a name, with an ID of our own: models
+// need their own IDs back, but some use the same ID for several calls. Some only accept nine
+// letters and digits.
+func (b *toolbox) newCall(name string) *modelCall {
+	t, known := b.find(name)
+	if !known {
+		t = b.unknown(name)
 	}
-	var names []string
-	for _, t := range b.tools {
-		names = append(names, t.Name)
+	return &modelCall{
+		ToolCall: llm.ToolCall{ID: rand.Text()[:9], Name: t.Name}, turn: b.turn, tool: t,
+		title: t.title(nil), kind: t.kind(),
 	}
-	c.unknown = fmt.Sprintf("there is no tool %q; the tools are %s",
-		text.Truncate(c.Name, 100), strings.Join(names, ", "))
-	// A name that the model invented is sent back to its server, which may only accept valid names.
-	c.Name = text.Prefix(text.Identifier(c.Name), maxName)
-	c.title, c.kind = "Unknown tool "+c.Name, sdk.ToolKindOther
-	return c
+}
+
+// complete fills in what the model requests.
+func (c *modelCall) complete(requested llm.ToolCall) {
+	arguments := c.tool.Canonical(json.RawMessage(requested.Arguments))
+	requested.ID, requested.Given = c.ID, requested.ID
+	requested.Name, requested.Arguments = c.Name, string(arguments)
+	c.ToolCall, c.title = requested, c.tool.title(arguments)
 }
 
 // locations returns where the files are that the arguments name, as far as they exist in the roots.
@@ -93,10 +106,10 @@ func (c *modelCall) announce(ctx context.Context) error {
 			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(json.RawMessage(c.Arguments)),
 		},
 	}
-	if c.announced {
+	if c.phase == callDrafted {
 		s.SessionUpdate, s.Content = sessionstore.ToolCallUpdate, c.diff(partialStrings(c.Arguments))
 	}
-	c.announced = true
+	c.phase = callAnnounced
 	return c.show(ctx, s)
 }
 
@@ -149,34 +162,36 @@ func (c *modelCall) run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.tool.remote != "" {
-		c.began = true
-		return c.runRemote(ctx)
-	}
-	if c.tool.Name == "" {
-		return c.end(ctx, c.unknown, nil, failed)
-	}
-	if c.tool.isParallel() {
-		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
-			return err
-		}
-	}
-	arguments := json.RawMessage(c.Arguments)
-	result, err := c.tool.forCall(c).Call(ctx, arguments)
+	o, err := c.tool.run(c, ctx)
 	switch {
 	case err != nil && endsTurn(ctx, err):
 		return err
 	case err != nil:
-		c.reason = reasonForUser(err)
-		return c.end(ctx, err.Error(), nil, failed)
+		o = outcome{said: err.Error(), failed: true, reason: reasonForUser(err)}
+	}
+	return c.end(ctx, o)
+}
+
+// runOwn calls a tool that is not from an MCP server.
+func (c *modelCall) runOwn(ctx context.Context) (outcome, error) {
+	if c.tool.isParallel() {
+		c.phase = callRunning
+		if err := c.showStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
+			return outcome{}, err
+		}
+	}
+	arguments := json.RawMessage(c.Arguments)
+	result, err := c.tool.forCall(c).Call(ctx, arguments)
+	if err != nil {
+		return outcome{}, err
 	}
 	ws, paths := c.turn.host.Workspace(), tools.Paths(arguments)
-	said := result.Text + c.turn.tools.mentions.Lines(ctx, ws, paths...)
-	if result.Media == nil {
-		return c.end(ctx, said, nil, completed)
+	o := outcome{said: result.Text + c.turn.notes.mentions.Lines(ctx, ws, paths...)}
+	if result.Media != nil {
+		note, media := c.turn.picture(result.Media.Type, result.Media.Data)
+		o.said, o.media = o.said+note, media
 	}
-	note, media := c.turn.picture(result.Media.Type, result.Media.Data)
-	return c.end(ctx, said+note, media, completed)
+	return o, nil
 }
 
 // endsTurn reports whether an error of a call ends the turn, rather than being a result for the
@@ -211,29 +226,30 @@ const (
 	completed = sdk.ToolCallStatusCompleted
 )
 
-// end ends the call with a result for the model, and shows it as ended, even if ctx has ended. If
-// it may have changed something, that is stored first.
-func (c *modelCall) end(
-	ctx context.Context, result string, media []llm.Part, status sdk.ToolCallStatus,
-) error {
-	c.ended = true
-	result += c.turn.judge(c, result, status)
-	s := backend.ToolCall{}
-	s.Status, s.RawOutput, s.Content = &status, map[string]string{"text": result}, c.made
+// end ends the call, and shows that, even if ctx has ended. If the call may have changed something,
+// that is stored first.
+func (c *modelCall) end(ctx context.Context, o outcome) error {
+	c.phase = callEnded
+	o.said += c.turn.judge(c, o)
+	s := backend.ToolCall{Content: c.made}
+	s.Status, s.RawOutput = sdk.Ptr(completed), map[string]string{"text": o.said}
+	if o.failed {
+		s.Status = sdk.Ptr(failed)
+	}
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
-	if status == failed && !c.resultShown && !inTerminal {
-		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(cmp.Or(c.reason, result))))
+	if o.failed && !o.shown && !inTerminal {
+		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(cmp.Or(o.reason, o.said))))
 		s.Content = append(slices.Clip(c.content), reason)
 	}
 	send := c.show
-	if c.tool.Name != "" && !c.tool.Annotations.ReadOnly {
+	if !c.tool.Annotations.ReadOnly {
 		send = c.commit
 	}
 	if err := send(context.WithoutCancel(ctx), s); err != nil {
 		return err
 	}
-	if len(media) > 0 {
-		content := append([]llm.Part{llm.Text(result)}, media...)
+	if len(o.media) > 0 {
+		content := append([]llm.Part{llm.Text(o.said)}, o.media...)
 		c.turn.conversation.setResult(llm.ToolResult{ID: c.ID, Content: content})
 	}
 	return nil

@@ -34,18 +34,18 @@ type draft struct {
 	next      time.Time // when the next update may be sent
 }
 
-// drafted shows a piece of a tool call that arrives.
-func (b *toolbox) drafted(ctx context.Context, piece llm.CallDelta) error {
+// draft shows a piece of a tool call that arrives.
+func (b *toolbox) draft(ctx context.Context, piece llm.CallDelta) error {
 	for len(b.drafts) <= piece.Index {
 		b.drafts = append(b.drafts, nil)
 	}
 	d := b.drafts[piece.Index]
 	if d == nil {
-		if b.find(piece.Name).Name == "" {
+		if _, known := b.find(piece.Name); !known {
 			return nil
 		}
-		d = &draft{modelCall: b.newCall(llm.ToolCall{Name: piece.Name}), interval: firstDraft}
-		b.drafts[piece.Index] = d
+		d = &draft{modelCall: b.newCall(piece.Name), interval: firstDraft}
+		d.phase, b.drafts[piece.Index] = callDrafted, d
 		begun := sdk.ToolCallUpdate{
 			Title: &d.title, Kind: &d.kind, Status: sdk.Ptr(sdk.ToolCallStatusPending),
 		}

@@ -27,7 +27,9 @@ func (s *modelSession) fileTools() (all []tool) {
 		forCall := func(c *modelCall) tools.Tool {
 			return t.Permitting(c.permit, c.noteMade, c.checkAccess)
 		}
-		all = append(all, tool{Tool: t, alone: len(rules.Ask) > 0, forCall: forCall})
+		all = append(all, tool{
+			Tool: t, run: (*modelCall).runOwn, forCall: forCall, alone: len(rules.Ask) > 0,
+		})
 	}
 	return all
 }

@@ -28,18 +28,18 @@ type loops struct {
 // judge counts calls that have the same result. It returns what to add to the result, and notes
 // that the user must be asked after too many. A change of a file starts the count again, because
 // calls may then have another result.
-func (t *modelTurn) judge(c *modelCall, result string, status sdk.ToolCallStatus) string {
+func (t *modelTurn) judge(c *modelCall, o outcome) string {
 	t.judging.Lock()
 	defer t.judging.Unlock()
 	changes := []sdk.ToolKind{sdk.ToolKindEdit, sdk.ToolKindDelete, sdk.ToolKindMove}
-	if status != failed && slices.Contains(changes, c.kind) {
+	if !o.failed && slices.Contains(changes, c.kind) {
 		clear(t.ends)
 		return ""
 	}
 	if t.ends == nil {
 		t.ends = map[[sha256.Size]byte]int{}
 	}
-	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, result}))
+	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, o.said}))
 	t.ends[key]++
 	n := t.ends[key]
 	if n >= stopAfter {

@@ -76,7 +76,7 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 	if err != nil {
 		return err
 	}
-	c.began = true
+	c.phase = callRunning
 	shown.Status = sdk.Ptr(sdk.ToolCallStatusInProgress)
 	return c.commit(ctx, shown) // so that the change is known even if the program is killed now
 }

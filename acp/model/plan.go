@@ -32,7 +32,7 @@ func planTool() tool {
 			"of it. Send the whole plan each time. At most one entry should be in progress.",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	}, func(planInput) string { return "Update the plan" }, (*modelCall).updatePlan)
-	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
+	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn, alone: true}
 }
 
 // planStatus returns the status that a model means, which may have used the word of another agent.

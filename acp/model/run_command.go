@@ -43,7 +43,7 @@ func commandTool() tool {
 	}, func(in commandInput) string {
 		return text.Code(text.Line(in.Command, text.MaxArgument))
 	}, (*modelCall).runCommand)
-	return tool{Tool: forCall(nil), forCall: forCall}
+	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn}
 }
 
 // argv returns a command line as a program and its arguments. Some clients run the command of
@@ -87,7 +87,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 		return "", fmt.Errorf("the command was not run, because %s now points somewhere else",
 			text.Printable(dir))
 	}
-	c.began = true
+	c.phase = callRunning
 	defer func() { // its own changes are not a reason to ask again
 		_, left, _ := c.commandIn(cmd)
 		c.turn.host.Permits().Renew(permitted, left.Command.State)

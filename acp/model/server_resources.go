@@ -53,7 +53,7 @@ func resourceTool(listings []mcp.Listing) tool {
 			strings.Join(names, ", ") + ".",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
 	}, title, run)
-	return tool{Tool: forCall(nil), forCall: forCall, alone: true}
+	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn, alone: true}
 }
 
 // listResources returns a text for the model that lists the resources of a server, in the server's

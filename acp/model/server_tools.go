@@ -73,7 +73,7 @@ func (t *modelTurn) awaitServers(
 	if err != nil {
 		return nil, err
 	}
-	before, waiting := t.tools.late, map[string]bool{}
+	before, waiting := t.notes.late, map[string]bool{}
 	for _, s := range servers {
 		waiting[s.Prefix] = true
 	}
@@ -104,7 +104,7 @@ func (t *modelTurn) awaitServers(
 			}
 		}
 	}
-	t.tools.late = waiting
+	t.notes.late = waiting
 	return found, nil
 }
 
@@ -135,15 +135,15 @@ func (t *modelTurn) noteLate(ctx context.Context, s mcp.Status) error {
 // noteUnoffered tells the user which tools the model does not get, once each.
 func (b *toolbox) noteUnoffered(ctx context.Context) error {
 	t := b.turn
-	_, left := t.endpoint.Offer(b.tools)
-	t.tools.unoffered = slices.Concat(left, b.crowded)
-	names := slices.DeleteFunc(slices.Clone(t.tools.unoffered),
-		func(name string) bool { return t.tools.noted[name] })
+	_, left := t.endpoint.Offer(b.offered)
+	t.notes.unoffered = slices.Concat(left, b.crowded)
+	names := slices.DeleteFunc(slices.Clone(t.notes.unoffered),
+		func(name string) bool { return t.notes.noted[name] })
 	if len(names) == 0 {
 		return nil
 	}
 	for _, name := range names {
-		t.tools.noted[name] = true
+		t.notes.noted[name] = true
 	}
 	return t.note(ctx, fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
 		"server does not accept them or they do not fit into its context: %s.\n\n",
@@ -162,8 +162,8 @@ func listNames(names []string) string {
 
 // noteFailure tells the user why an MCP server has no tools, once until it has some.
 func (t *modelTurn) noteFailure(ctx context.Context, l mcp.Listing) error {
-	broken, told := l.Err != nil && len(l.Tools) == 0, t.tools.broken[l.Prefix]
-	t.tools.broken[l.Prefix] = broken
+	broken, told := l.Err != nil && len(l.Tools) == 0, t.notes.broken[l.Prefix]
+	t.notes.broken[l.Prefix] = broken
 	if !broken || told {
 		return nil
 	}
@@ -192,7 +192,8 @@ func (b *toolbox) addRemote(t mcp.Tool) {
 			text.Quote(text.Truncate(t.Server, 100)),
 			text.Plain(text.Truncate(cmp.Or(t.Description, t.Title), maxServerText))),
 	}
-	b.add(tool{Tool: described, remote: t.Name, remoteTitle: t.CallTitle(), alone: true})
+	run := func(c *modelCall, ctx context.Context) (outcome, error) { return c.runRemote(ctx, t.Name) }
+	b.add(tool{Tool: described, run: run, callTitle: t.CallTitle(), alone: true})
 }
 
 // serverOf returns the prefix of the MCP server whose tool the model calls by this name, or "" if
@@ -206,28 +207,24 @@ func serverOf(tool string, servers []mcp.Status) (prefix string) {
 	return prefix
 }
 
-// runRemote calls the tool of an MCP server.
-func (c *modelCall) runRemote(ctx context.Context) error {
+// runRemote calls the tool of an MCP server by its full name.
+func (c *modelCall) runRemote(ctx context.Context, name string) (outcome, error) {
 	// The user may have changed the mode since the step began.
 	if set, _ := c.turn.current(); !set.Mode.mayChange() && !c.tool.Annotations.ReadOnly {
-		return c.end(ctx, errModeReads.Error(), nil, failed)
+		return outcome{said: errModeReads.Error(), failed: true}, nil
 	}
+	c.phase = callRunning
 	result, err := c.turn.host.Tools().Call(ctx, c.turn.updates, backend.ToolRequest{
-		Name: c.tool.remote, Arguments: backend.Raw(c.Arguments), ID: sdk.ToolCallId(c.ID),
+		Name: name, Arguments: backend.Raw(c.Arguments), ID: sdk.ToolCallId(c.ID),
 	})
 	switch {
 	case err != nil && endsTurn(ctx, err):
-		return err
+		return outcome{}, err
 	case err != nil:
-		return c.end(ctx, err.Error(), nil, failed)
+		return outcome{said: err.Error(), failed: true}, nil
 	}
-	c.resultShown = true
 	said, media := c.turn.fromServer(result)
-	status := completed
-	if result.Failed {
-		status = failed
-	}
-	return c.end(ctx, said, media, status)
+	return outcome{said: said, media: media, failed: result.Failed, shown: true}, nil
 }
 
 // fromServer returns the result of an MCP server's tool for the model.

@@ -24,7 +24,7 @@ type modelSession struct {
 	saving   sync.Mutex // held while they are saved and sent
 
 	conversation conversation
-	tools        toolState
+	notes        toolNotes
 	announced    backend.Commands // used by the turn only
 }
 
@@ -36,7 +36,7 @@ func (b *modelBackend) Open(
 	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
 		client: readInstructions(a.Params),
-		tools:  toolState{broken: map[string]bool{}, noted: map[string]bool{}},
+		notes:  toolNotes{broken: map[string]bool{}, noted: map[string]bool{}},
 	}
 	if a.State == nil {
 		s.settings.Foreign = math.MaxInt

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -19,8 +20,9 @@ import (
 // maxParallel limits the read-only calls that run at the same time.
 const maxParallel = 8
 
-// toolState holds a session's state for its tools. Only the turn uses it.
-type toolState struct {
+// toolNotes are what a session notes about its tools. Only the turn uses them, except for mentions:
+// calls that run at the same time use these.
+type toolNotes struct {
 	own      []tool             // the tools that are not from MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	overview string             // of the roots as they were before the first request
@@ -38,11 +40,11 @@ type toolState struct {
 // tool is a tool that the model may call.
 type tool struct {
 	tools.Tool
-	// forCall returns the tool for one call, nil for the tool of an MCP server.
+	run func(*modelCall, context.Context) (outcome, error)
+	// forCall returns a tool of our own for one call.
 	forCall func(*modelCall) tools.Tool
-	// remote is the full name of the tool of an MCP server, and remoteTitle describes its calls; ""
-	// for others.
-	remote, remoteTitle string
+	// callTitle describes each call, "" if that depends on the arguments.
+	callTitle string
 	// alone is set if no other call may run at the same time, although nothing is changed: it may
 	// ask the user, or the user sees what it does.
 	alone bool
@@ -53,7 +55,7 @@ func (t tool) isParallel() bool { return t.Annotations.ReadOnly && !t.alone }
 
 // title describes a call to the user.
 func (t tool) title(arguments json.RawMessage) string {
-	return cmp.Or(t.remoteTitle, t.Title(arguments))
+	return cmp.Or(t.callTitle, t.Title(arguments))
 }
 
 // kind returns the kind of the calls.
@@ -77,9 +79,9 @@ func describeMedia(m llm.Model) string {
 
 // toolbox holds the tools that the model has in a turn's step.
 type toolbox struct {
-	turn   *modelTurn
-	tools  []llm.Tool
-	byName map[string]tool
+	turn    *modelTurn
+	offered []llm.Tool
+	byName  map[string]tool
 	// crowded are the names of tools of MCP servers that do not fit into the context.
 	crowded []string
 	drafts  []*draft // calls that arrive, in their order in the answer; nil for those not shown
@@ -88,14 +90,14 @@ type toolbox struct {
 // newToolbox returns the tools that the model may use in a mode.
 func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	b := &toolbox{turn: t, byName: map[string]tool{}}
-	if t.tools.own == nil {
-		t.tools.own = append(t.fileTools(), planTool())
+	if t.notes.own == nil {
+		t.notes.own = append(t.fileTools(), planTool())
 		if t.mayRun() {
-			t.tools.own = append(t.tools.own, commandTool())
+			t.notes.own = append(t.notes.own, commandTool())
 		}
 	}
 	model := t.endpoint.Model()
-	for _, own := range t.tools.own {
+	for _, own := range t.notes.own {
 		if own.Name == mediaName {
 			own.Description = describeMedia(model)
 		}
@@ -123,20 +125,38 @@ func (t *modelTurn) offers(name string, m llm.Model) bool {
 
 // find returns the tool that a model calls by a name, which may differ a little from that of the
 // tool: weak models write Read_File or functions.read_file.
-func (b *toolbox) find(name string) tool {
-	if t, known := b.byName[name]; known {
-		return t
+func (b *toolbox) find(name string) (t tool, known bool) {
+	if t, known = b.byName[name]; known {
+		return t, true
 	}
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	for _, namespace := range []string{"functions.", "default_api.", "tools."} {
 		name = strings.TrimPrefix(name, namespace)
 	}
-	return b.byName[name]
+	t, known = b.byName[name]
+	return t, known
+}
+
+// unknown returns what the model gets that calls a tool by a name that no tool has. The name is
+// sent back to the model's server, which may only accept valid names.
+func (b *toolbox) unknown(name string) tool {
+	var names []string
+	for _, t := range b.offered {
+		names = append(names, t.Name)
+	}
+	valid := text.Prefix(text.Identifier(name), maxName)
+	none := tools.Tool{Name: valid, Annotations: tools.Annotations{ReadOnly: true}}
+	said := fmt.Sprintf("there is no tool %q; the tools are %s",
+		text.Truncate(name, 100), strings.Join(names, ", "))
+	run := func(*modelCall, context.Context) (outcome, error) {
+		return outcome{said: said, failed: true}, nil
+	}
+	return tool{Tool: none, run: run, callTitle: "Unknown tool " + valid, alone: true}
 }
 
 func (b *toolbox) add(t tool) {
 	b.byName[t.Name] = t
-	b.tools = append(b.tools, llm.Tool{
+	b.offered = append(b.offered, llm.Tool{
 		Name: t.Name, Description: t.Description, Schema: t.InputSchema,
 	})
 }
@@ -149,12 +169,12 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	err := context.Cause(ctx)
 	// All calls of an answer are shown, or none, because some servers do not accept a part of it.
 	all := context.WithoutCancel(ctx)
-	for i, c := range requested {
-		calls[i] = b.newCall(c)
+	for i, r := range requested {
+		calls[i] = b.newCall(r.Name)
 		if i < len(b.drafts) && b.drafts[i] != nil && b.drafts[i].Name == calls[i].Name {
-			calls[i].ID, calls[i].announced = b.drafts[i].ID, true // it was shown while it arrived
-			b.drafts[i] = nil
+			calls[i], b.drafts[i] = b.drafts[i].modelCall, nil // it was shown while it arrived
 		}
+		calls[i].complete(r)
 		if err == nil {
 			err = calls[i].announce(all)
 		}
@@ -167,13 +187,14 @@ func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 		err = runTogether(ctx, calls[i:i+n])
 	}
 	for _, c := range calls {
-		if c.announced && !c.ended {
-			result := notRun
-			if c.began || c.tool.isParallel() {
-				result = interrupted
-			}
-			_ = c.end(ctx, result, nil, failed) // the turn ends for another reason
+		if c.phase == callUnseen || c.phase == callEnded {
+			continue
 		}
+		o := outcome{said: notRun, failed: true}
+		if c.phase == callRunning {
+			o.said = interrupted
+		}
+		_ = c.end(ctx, o) // the turn ends for another reason
 	}
 	return err
 }

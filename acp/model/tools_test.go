@@ -335,24 +335,24 @@ func TestNamesOfServerTools(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	for _, name := range []string{"a.b__c", "a__b.c", long + "." + long,
 		long + "." + strings.Repeat("x", 63) + "y"} {
-		b.addRemote(mcp.Tool{Name: name, Server: "s"})
+		b.addRemote(mcp.Tool{Name: name, Remote: name, Server: "s"})
 	}
 	require.Len(t, b.byName, 4)
-	for i, tool := range b.tools {
+	for i, tool := range b.offered {
 		require.Regexp(t, `^[A-Za-z0-9_-]{1,64}$`, tool.Name, i)
 	}
 	b.addRemote(mcp.Tool{Name: "21st.build", Server: "s"})
 	require.Contains(t, b.byName, "mcp_21st__build")
-	require.Equal(t, "a__b__c", b.tools[0].Name)
-	require.Equal(t, "a.b__c", b.byName["a__b__c"].remote)
+	require.Equal(t, "a__b__c", b.offered[0].Name)
+	require.Contains(t, b.byName["a__b__c"].callTitle, "a.b__c")
 
 	b = &toolbox{byName: map[string]tool{}}
 	made := fmt.Sprintf("b__c_%x", sha256.Sum256([]byte("a__b.c")))[:64-len("a__")]
 	for _, name := range []string{"a.b__c", "a." + made, "a__b.c"} {
 		b.addRemote(mcp.Tool{Name: name, Server: "s", Description: "D\u202e\U000e0041"})
 	}
-	require.Len(t, b.tools, 2, "servers reject two tools of one name")
-	require.Equal(t, "Tool of the MCP server \"s\". D\ufffd\ufffd", b.tools[0].Description)
+	require.Len(t, b.offered, 2, "servers reject two tools of one name")
+	require.Equal(t, "Tool of the MCP server \"s\". D\ufffd\ufffd", b.offered[0].Description)
 }
 
 func TestUnknownTools(t *testing.T) {
@@ -395,9 +395,11 @@ func TestWeakModels(t *testing.T) {
 	require.Len(t, e.last().Tools, 10)
 
 	b := &toolbox{byName: map[string]tool{}}
-	b.byName["read_file"] = tool{remote: "x"}
+	b.byName["read_file"] = tool{}
 	for _, name := range []string{"read_file", "Read_File", "functions.read_file", "read-file"} {
-		require.Equal(t, "x", b.find(name).remote, name)
+		_, known := b.find(name)
+		require.True(t, known, name)
 	}
-	require.Empty(t, b.find("other.read_file").remote)
+	_, known := b.find("other.read_file")
+	require.False(t, known)
 }

@@ -76,22 +76,22 @@ func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, e
 // turn is done, or "" if it is not done.
 func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	t.steps++
-	request, tools, err := t.nextRequest(ctx)
+	request, box, err := t.nextRequest(ctx)
 	if err != nil {
 		return "", err
 	}
-	calls, finish, err := t.showAnswer(ctx, request, tools)
+	calls, finish, err := t.showAnswer(ctx, request, box)
 	if err == nil {
-		err = tools.noteUnoffered(ctx) // the server may have rejected some
+		err = box.noteUnoffered(ctx) // the server may have rejected some
 	}
 	if err != nil {
-		return "", errors.Join(tools.dropDrafts(ctx), t.leaveOut(ctx, t.shorten(ctx, err)))
+		return "", errors.Join(box.dropDrafts(ctx), t.leaveOut(ctx, t.shorten(ctx, err)))
 	}
 	if err := t.showUsage(ctx, finish.Usage); err != nil {
 		return "", err
 	}
 	if len(calls) == 0 {
-		if err := tools.dropDrafts(ctx); err != nil {
+		if err := box.dropDrafts(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -99,37 +99,37 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	case finish.Reason == llm.Refused:
 		return sdk.StopReasonRefusal, t.showRefusal(ctx)
 	case len(calls) == 0:
-		return t.conclude(ctx, finish, tools)
+		return t.conclude(ctx, finish, box)
 	}
-	if err := tools.run(ctx, calls); err != nil || t.stuck == "" {
+	if err := box.run(ctx, calls); err != nil || t.stuck == "" {
 		return "", err
 	}
 	return t.askToGoOn(ctx)
 }
 
 // nextRequest returns the next request to the model, and the tools that it offers.
-func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, tools *toolbox, err error) {
+func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, box *toolbox, err error) {
 	var set settings
 	set, t.endpoint = t.current() // the user may have changed them since the last step
 	for t.instead[t.endpoint] != nil {
 		t.endpoint = t.instead[t.endpoint]
 	}
-	if tools, err = t.newToolbox(ctx, set.Mode); err != nil {
+	if box, err = t.newToolbox(ctx, set.Mode); err != nil {
 		return r, nil, err
 	}
-	if err := tools.noteUnoffered(ctx); err != nil {
+	if err := box.noteUnoffered(ctx); err != nil {
 		return r, nil, err
 	}
 	r, err = t.fit(ctx, llm.Request{
-		System: t.systemPrompt(set.Mode, t.endpoint), Tools: tools.tools, Effort: set.Effort,
+		System: t.systemPrompt(set.Mode, t.endpoint), Tools: box.offered, Effort: set.Effort,
 	})
-	return r, tools, err
+	return r, box, err
 }
 
 // conclude returns why the turn is done after an answer without tool calls, or "" if it is not
 // done.
 func (t *modelTurn) conclude(
-	ctx context.Context, finish llm.Finish, tools *toolbox,
+	ctx context.Context, finish llm.Finish, box *toolbox,
 ) (sdk.StopReason, error) {
 	switch {
 	case finish.Reason == llm.Paused:
@@ -139,14 +139,14 @@ func (t *modelTurn) conclude(
 	case finish.Reason == llm.Other:
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server ended the answer with "+
 			"the reason "+text.Code(text.Line(finish.Said, 100))+". Send another message to continue.")
-	case finish.Reason == llm.CallsTools && !tools.hasCall(t.said.String()):
+	case finish.Reason == llm.CallsTools && !box.hasCall(t.said.String()):
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server says that the model "+
 			"calls a tool, but has sent no call. Send another message to continue.")
 	case strings.TrimSpace(t.said.String()) == "":
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"\n\nThe model stopped without an answer. Send another message to continue.")
 	default:
-		return sdk.StopReasonEndTurn, t.noteUnread(ctx, tools)
+		return sdk.StopReasonEndTurn, t.noteUnread(ctx, box)
 	}
 }
 

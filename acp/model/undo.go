@@ -73,6 +73,6 @@ func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 		said = "your last prompt"
 	}
 	report := "The model has forgotten " + said + " and what followed. Files were not changed.\n"
-	t.tools.mentions = discovery.Mentions{}
+	t.notes.mentions = discovery.Mentions{}
 	return stopped, t.updates.Commit(ctx, meta{Note: true, Undone: true}.message(report))
 }

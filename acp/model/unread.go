@@ -19,13 +19,13 @@ var callMarks = []string{"<tool_call>", "<function=", "<|python_tag|>", "[TOOL_C
 
 // noteUnread tells the user, once in a session, if the model's answer has calls or thoughts that
 // its server should have separated from the text.
-func (t *modelTurn) noteUnread(ctx context.Context, tools *toolbox) error {
-	if t.tools.hinted {
+func (t *modelTurn) noteUnread(ctx context.Context, box *toolbox) error {
+	if t.notes.hinted {
 		return nil
 	}
 	hint, said := "", t.said.String()
 	switch {
-	case tools.hasCall(said):
+	case box.hasCall(said):
 		hint = "The model wrote a tool call as text, so nothing was run: its server does not read the " +
 			"calls of this model. Start vLLM with --enable-auto-tool-choice and --tool-call-parser, " +
 			"llama-server with --jinja, or choose a model that calls tools."
@@ -36,7 +36,7 @@ func (t *modelTurn) noteUnread(ctx context.Context, tools *toolbox) error {
 	default:
 		return nil
 	}
-	t.tools.hinted = true
+	t.notes.hinted = true
 	return t.note(ctx, "\n\n*"+hint+"*")
 }
 
