@@ -109,7 +109,7 @@ func (t *commandTurn) useTool(
 			Action: rule.Action})
 		return err
 	}
-	result, err := tool.Permitting(nil, nil, check).Call(ctx, raw)
+	result, err := tool.Call(ctx, raw, tools.Caller{Check: check})
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -75,7 +75,8 @@ func (b *toolbox) newCall(name string) *modelCall {
 	}
 	return &modelCall{
 		ToolCall: llm.ToolCall{ID: rand.Text()[:9], Name: t.Name}, turn: b.turn, tool: t,
-		title: t.title(nil), kind: t.kind(),
+		title: t.title(nil), kind: cmp.Or(sdk.ToolKind(t.Kind), sdk.ToolKindOther),
+		mayRead: map[workspace.Ref]bool{},
 	}
 }
 
@@ -181,7 +182,9 @@ func (c *modelCall) runOwn(ctx context.Context) (outcome, error) {
 		}
 	}
 	arguments := json.RawMessage(c.Arguments)
-	result, err := c.tool.forCall(c).Call(ctx, arguments)
+	result, err := c.tool.Call(ctx, arguments, tools.Caller{
+		Permit: c.permit, Made: c.noteMade, Check: c.checkAccess, Host: c,
+	})
 	if err != nil {
 		return outcome{}, err
 	}
@@ -221,21 +224,17 @@ func (t *modelTurn) picture(mediaType string, data []byte) (note string, shown [
 	}
 }
 
-const (
-	failed    = sdk.ToolCallStatusFailed
-	completed = sdk.ToolCallStatusCompleted
-)
-
 // end ends the call, and shows that, even if ctx has ended. If the call may have changed something,
 // that is stored first.
 func (c *modelCall) end(ctx context.Context, o outcome) error {
 	c.phase = callEnded
 	o.said += c.turn.judge(c, o)
-	s := backend.ToolCall{Content: c.made}
-	s.Status, s.RawOutput = sdk.Ptr(completed), map[string]string{"text": o.said}
+	status := sdk.ToolCallStatusCompleted
 	if o.failed {
-		s.Status = sdk.Ptr(failed)
+		status = sdk.ToolCallStatusFailed
 	}
+	s := backend.ToolCall{Content: c.made}
+	s.Status, s.RawOutput = &status, map[string]string{"text": o.said}
 	inTerminal := c.kind == sdk.ToolKindExecute && c.content != nil
 	if o.failed && !o.shown && !inTerminal {
 		reason := sdk.ToolContent(sdk.TextBlock(text.Plain(cmp.Or(o.reason, o.said))))

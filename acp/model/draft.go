@@ -107,16 +107,12 @@ func (b *toolbox) dropDrafts(ctx context.Context) error {
 	var errs []error
 	for _, d := range b.drafts {
 		if d != nil {
-			errs = append(errs, d.drop(context.WithoutCancel(ctx)))
+			errs = append(errs, d.showStatus(context.WithoutCancel(ctx), sdk.ToolCallStatusFailed,
+				backend.TextContent("The model did not complete the call, so it was not run.")))
 		}
 	}
 	b.drafts = nil
 	return errors.Join(errs...)
-}
-
-func (d *draft) drop(ctx context.Context) error {
-	const reason = "The model did not complete the call, so it was not run."
-	return d.showStatus(ctx, failed, backend.TextContent(reason))
 }
 
 // partialStrings returns the members of a JSON object that are strings. The object may end

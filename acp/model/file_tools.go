@@ -24,12 +24,7 @@ func (s *modelSession) fileTools() (all []tool) {
 		o.Editor = openFiles{s}
 	}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		forCall := func(c *modelCall) tools.Tool {
-			return t.Permitting(c.permit, c.noteMade, c.checkAccess)
-		}
-		all = append(all, tool{
-			Tool: t, run: (*modelCall).runOwn, forCall: forCall, alone: len(rules.Ask) > 0,
-		})
+		all = append(all, tool{Tool: t, run: (*modelCall).runOwn, alone: len(rules.Ask) > 0})
 	}
 	return all
 }

@@ -100,9 +100,6 @@ func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before 
 	if _, err := c.askUser(ctx, shown, "", rule.Action); err != nil {
 		return err
 	}
-	if c.mayRead == nil {
-		c.mayRead = make(map[workspace.Ref]bool)
-	}
 	c.mayRead[a.At] = true
 	return nil
 }

@@ -26,13 +26,12 @@ type planEntry struct {
 
 // planTool returns the tool that shows the user a plan.
 func planTool() tool {
-	forCall := tools.Define(tools.Tool{
+	return tool{run: (*modelCall).runOwn, alone: true, Tool: tools.Define(tools.Tool{
 		Name: "update_plan", Kind: tools.KindThink,
 		Description: "Show the user your plan for a task of several steps, and what is done " +
 			"of it. Send the whole plan each time. At most one entry should be in progress.",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, func(planInput) string { return "Update the plan" }, (*modelCall).updatePlan)
-	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn, alone: true}
+	}, func(planInput) string { return "Update the plan" }, (*modelCall).updatePlan)}
 }
 
 // planStatus returns the status that a model means, which may have used the word of another agent.

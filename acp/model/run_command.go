@@ -34,7 +34,7 @@ type shellCommand struct{ line, dir string }
 
 // commandTool returns the tool that runs commands.
 func commandTool() tool {
-	forCall := tools.Define(tools.Tool{
+	return tool{run: (*modelCall).runOwn, Tool: tools.Define(tools.Tool{
 		Name: "run_command", Kind: tools.KindExecute,
 		Description: "Run a command line with the shell, such as a build or a test, and wait " +
 			"until it ends. Nobody can type into it. The user is asked first. To read, search or " +
@@ -42,8 +42,7 @@ func commandTool() tool {
 		Annotations: tools.Annotations{Destructive: true},
 	}, func(in commandInput) string {
 		return text.Code(text.Line(in.Command, text.MaxArgument))
-	}, (*modelCall).runCommand)
-	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn}
+	}, (*modelCall).runCommand)}
 }
 
 // argv returns a command line as a program and its arguments. Some clients run the command of

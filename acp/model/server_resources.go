@@ -47,13 +47,12 @@ func resourceTool(listings []mcp.Listing) tool {
 		}
 		return "Read " + text.Argument(in.URI) + " of MCP server " + text.Argument(in.Server)
 	}
-	forCall := tools.Define(tools.Tool{
+	return tool{run: (*modelCall).runOwn, alone: true, Tool: tools.Define(tools.Tool{
 		Name: "read_resource", Kind: tools.KindRead,
 		Description: "Read or list the resources of an MCP server. Servers with resources: " +
 			strings.Join(names, ", ") + ".",
 		Annotations: tools.Annotations{ReadOnly: true, Idempotent: true},
-	}, title, run)
-	return tool{Tool: forCall(nil), forCall: forCall, run: (*modelCall).runOwn, alone: true}
+	}, title, run)}
 }
 
 // listResources returns a text for the model that lists the resources of a server, in the server's

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -41,8 +39,6 @@ type toolNotes struct {
 type tool struct {
 	tools.Tool
 	run func(*modelCall, context.Context) (outcome, error)
-	// forCall returns a tool of our own for one call.
-	forCall func(*modelCall) tools.Tool
 	// callTitle describes each call, "" if that depends on the arguments.
 	callTitle string
 	// alone is set if no other call may run at the same time, although nothing is changed: it may
@@ -57,9 +53,6 @@ func (t tool) isParallel() bool { return t.Annotations.ReadOnly && !t.alone }
 func (t tool) title(arguments json.RawMessage) string {
 	return cmp.Or(t.callTitle, t.Title(arguments))
 }
-
-// kind returns the kind of the calls.
-func (t tool) kind() sdk.ToolKind { return cmp.Or(sdk.ToolKind(t.Kind), sdk.ToolKindOther) }
 
 // The names of the tools that show images and documents, and that find skills.
 const mediaName, skillsName = "read_media", "find_skills"

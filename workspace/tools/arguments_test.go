@@ -180,7 +180,7 @@ func TestArgumentsMatchTheSchema(t *testing.T) {
 		}
 		raw := encode(arguments)
 		invalid := valid(t, h.schemas[tool.Name], raw)
-		_, err := tool.Call(t.Context(), raw)
+		_, err := tool.Call(t.Context(), raw, Caller{})
 		var wrong *argumentError
 		for name, value := range arguments {
 			if value == nil && !slices.Contains(known.Required, name) {
@@ -204,7 +204,7 @@ func FuzzDecode(f *testing.F) {
 	set := New(nil, Options{})
 	f.Fuzz(func(t *testing.T, arguments string) {
 		for _, tool := range set.Tools() {
-			result, err := tool.Call(t.Context(), json.RawMessage(arguments))
+			result, err := tool.Call(t.Context(), json.RawMessage(arguments), Caller{})
 			require.Error(t, err)
 			require.Zero(t, result)
 			require.NotEmpty(t, err.Error())

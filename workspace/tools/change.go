@@ -75,7 +75,7 @@ type Permit func(ctx context.Context, c Change) error
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
 // workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
 // *[workspace.TooLargeError]. With an error, the returned change has what was known so far.
-func (s *Set) plan(
+func (s *service) plan(
 	ctx context.Context, path, version string, rewrite func(old *string) (string, error),
 ) (Change, error) {
 	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
@@ -125,7 +125,7 @@ func (s *Set) plan(
 }
 
 // planDirectory plans to create a directory.
-func (s *Set) planDirectory(path string) (Change, error) {
+func (s *service) planDirectory(path string) (Change, error) {
 	ref, parents, err := s.target(CreateDirectory, path)
 	if err == nil {
 		err = showable(path, ref)
@@ -136,7 +136,7 @@ func (s *Set) planDirectory(path string) (Change, error) {
 
 // target returns where a change that creates something at path leads, and the missing directories
 // above it.
-func (s *Set) target(
+func (s *service) target(
 	kind ChangeKind, path string,
 ) (ref workspace.Ref, parents []workspace.Ref, err error) {
 	if labelled(s.ws, path) != "" { // it seems to be meant for another root
@@ -154,7 +154,7 @@ func (s *Set) target(
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
-func (s *Set) planDelete(ctx context.Context, path string) (Change, error) {
+func (s *service) planDelete(ctx context.Context, path string) (Change, error) {
 	info, err := s.ws.RemoveTarget(path)
 	if err != nil {
 		return Change{}, err
@@ -180,7 +180,7 @@ func (s *Set) planDelete(ctx context.Context, path string) (Change, error) {
 }
 
 // requireEmpty returns an error unless the directory at path is empty.
-func (s *Set) requireEmpty(ctx context.Context, path string) error {
+func (s *service) requireEmpty(ctx context.Context, path string) error {
 	dir, err := s.ws.OpenDir(path)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (s *Set) requireEmpty(ctx context.Context, path string) error {
 }
 
 // planMove plans to give a file, link or directory a new path.
-func (s *Set) planMove(from, to string) (Change, error) {
+func (s *service) planMove(from, to string) (Change, error) {
 	info, target, err := s.ws.RenameTarget(from, to)
 	if err != nil {
 		return Change{}, err
@@ -226,7 +226,7 @@ func showable(path string, ref workspace.Ref) error {
 
 // currentText returns the text of the file at path, which must be at ref, on the disk and in the
 // editor, or nil without a file.
-func (s *Set) currentText(
+func (s *service) currentText(
 	ctx context.Context, editor Editor, path string, ref workspace.Ref,
 ) (*edited, error) {
 	file, err := s.ws.Open(path)
@@ -341,7 +341,7 @@ func (c Change) Diff() string {
 //
 // If a planned write still replaces the same lines by the same lines in the text that the file has
 // now, it is made there.
-func (s *Set) change(ctx context.Context, c Change) (Change, error) {
+func (s *service) change(ctx context.Context, c Change) (Change, error) {
 	made, err := s.makeParents(c)
 	if err == nil {
 		c, err = s.changeEntry(ctx, c)
@@ -353,7 +353,7 @@ func (s *Set) change(ctx context.Context, c Change) (Change, error) {
 }
 
 // removeMade removes directories that makeParents made, unless they are no longer empty.
-func (s *Set) removeMade(made []workspace.Info) {
+func (s *service) removeMade(made []workspace.Info) {
 	for _, dir := range slices.Backward(made) {
 		at := dir.Ref()
 		_ = s.ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
@@ -362,7 +362,7 @@ func (s *Set) removeMade(made []workspace.Info) {
 
 // makeParents creates the missing directories of a change, and returns those that it created. It
 // accepts a directory that somebody else has created in the meantime.
-func (s *Set) makeParents(c Change) (made []workspace.Info, err error) {
+func (s *service) makeParents(c Change) (made []workspace.Info, err error) {
 	if len(c.Parents) == 0 {
 		return nil, nil
 	}
@@ -393,7 +393,7 @@ func (s *Set) makeParents(c Change) (made []workspace.Info, err error) {
 }
 
 // changeEntry makes a change in directories that exist.
-func (s *Set) changeEntry(ctx context.Context, c Change) (Change, error) {
+func (s *service) changeEntry(ctx context.Context, c Change) (Change, error) {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
@@ -418,7 +418,7 @@ func (s *Set) changeEntry(ctx context.Context, c Change) (Change, error) {
 const maxRenewals = 16
 
 // writeText writes a file while no other [Change] can.
-func (s *Set) writeText(ctx context.Context, c Change) (Change, error) {
+func (s *service) writeText(ctx context.Context, c Change) (Change, error) {
 	lock, err := s.ws.LockFile(ctx, c.Asked)
 	if err != nil {
 		return c, err
@@ -439,7 +439,7 @@ func (s *Set) writeText(ctx context.Context, c Change) (Change, error) {
 }
 
 // tryToWrite writes a file if it is as it was when the write was planned.
-func (s *Set) tryToWrite(ctx context.Context, c Change, lock *workspace.FileLock) error {
+func (s *service) tryToWrite(ctx context.Context, c Change, lock *workspace.FileLock) error {
 	if done, err := s.writeInEditor(ctx, c); done || err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func (s *Set) createDirectory(ctx context.Context, in pathInput) (Result, error) {
+func (s *service) createDirectory(ctx context.Context, in pathInput) (Result, error) {
 	c, err := s.planDirectory(in.Path)
 	return s.applyPlanned(ctx, c, err)
 }

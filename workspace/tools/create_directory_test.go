@@ -47,7 +47,7 @@ func TestReplacedParentsStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			top := plant(t, fileTree{"b": ""})
-			s := New(openRoots(t, top), Options{})
+			s := serve(t, openRoots(t, top), Options{}).service()
 			c, err := s.planDirectory("one/two/three")
 			require.NoError(t, err)
 			made, err := s.makeParents(c)
@@ -63,7 +63,7 @@ func TestReplacedParentsStay(t *testing.T) {
 		})
 	}
 	top := plant(t, fileTree{"b": ""})
-	s := New(openRoots(t, top), Options{})
+	s := serve(t, openRoots(t, top), Options{}).service()
 	c, err := s.planDirectory("one/two/three")
 	require.NoError(t, err)
 	made, err := s.makeParents(c)

@@ -2,7 +2,7 @@ package tools
 
 import "context"
 
-func (s *Set) deleteFile(ctx context.Context, in pathInput) (Result, error) {
+func (s *service) deleteFile(ctx context.Context, in pathInput) (Result, error) {
 	c, err := s.planDelete(ctx, in.Path)
 	return s.applyPlanned(ctx, c, err)
 }

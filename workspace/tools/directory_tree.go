@@ -16,7 +16,7 @@ type directoryTreeInput struct {
 
 const defaultTreeDepth = 3
 
-func (s *Set) tree(ctx context.Context, in directoryTreeInput) (Result, error) {
+func (s *service) tree(ctx context.Context, in directoryTreeInput) (Result, error) {
 	if in.Path != "" {
 		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
 		if err != nil {

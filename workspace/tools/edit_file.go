@@ -37,7 +37,7 @@ func (in editFileInput) replacements() ([]replacement, error) {
 	}
 }
 
-func (s *Set) edit(ctx context.Context, in editFileInput) (Result, error) {
+func (s *service) edit(ctx context.Context, in editFileInput) (Result, error) {
 	replacements, err := in.replacements()
 	if err != nil {
 		return Result{}, err

@@ -57,7 +57,7 @@ func (e edited) text() string {
 
 // openIn returns what the editor has of an open file with this text on the disk. It ignores an
 // editor's content that is not text, or is too large.
-func (s *Set) openIn(ctx context.Context, editor Editor, file *workspace.File, disk string) edited {
+func (s *service) openIn(ctx context.Context, editor Editor, file *workspace.File, disk string) edited {
 	e := edited{disk: disk}
 	if editor == nil || len(disk) > maxOpen {
 		return e
@@ -70,7 +70,7 @@ func (s *Set) openIn(ctx context.Context, editor Editor, file *workspace.File, d
 }
 
 // unsaved returns the editor's text of an open file if that is unsaved.
-func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, ok bool) {
+func (s *service) unsaved(ctx context.Context, file *workspace.File) (text string, ok bool) {
 	if s.editor == nil {
 		return "", false
 	}
@@ -84,7 +84,7 @@ func (s *Set) unsaved(ctx context.Context, file *workspace.File) (text string, o
 
 // writeInEditor lets the editor write a change, unless something has changed since it was planned.
 // It returns false if the file must be written on the disk instead.
-func (s *Set) writeInEditor(ctx context.Context, c Change) (done bool, err error) {
+func (s *service) writeInEditor(ctx context.Context, c Change) (done bool, err error) {
 	e := c.edited
 	if e.editor == nil {
 		return false, nil
@@ -138,7 +138,7 @@ func (e edited) adapt(s string) string {
 
 // afterwards describes how the text of a file differs from the one that the editor was given to
 // write, and returns its version.
-func (s *Set) afterwards(ctx context.Context, c Change) (version, note string) {
+func (s *service) afterwards(ctx context.Context, c Change) (version, note string) {
 	now, err := s.currentText(ctx, s.editor, c.Asked, c.Ref)
 	switch {
 	case err != nil || now == nil:

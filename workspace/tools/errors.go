@@ -59,11 +59,11 @@ func (e *callError) Error() string {
 func (e *callError) Unwrap() error { return e.err }
 
 // explain bounds the text of an error and adds a hint on what to do instead.
-func (s *Set) explain(tool, path string, err error) error {
+func (s *service) explain(tool, path string, err error) error {
 	return &callError{err: err, hint: s.hint(tool, path, err)}
 }
 
-func (s *Set) hint(tool, path string, err error) string {
+func (s *service) hint(tool, path string, err error) string {
 	var large *workspace.TooLargeError
 	switch {
 	case errors.As(err, new(*workspace.ReplacedError)):
@@ -111,7 +111,7 @@ func (s *Set) hint(tool, path string, err error) string {
 }
 
 // isLarge reports whether the file at path is too large, and not only its new content.
-func (s *Set) isLarge(path string, err *workspace.TooLargeError) bool {
+func (s *service) isLarge(path string, err *workspace.TooLargeError) bool {
 	info, statErr := s.ws.Stat(path)
 	return statErr == nil && info.Size() > err.Limit
 }
@@ -167,7 +167,7 @@ func looksExactly(name string) string {
 
 // elsewhere returns a hint for a relative path that does not exist: where relative paths start, and
 // which other root has that path.
-func (s *Set) elsewhere(path string) string {
+func (s *service) elsewhere(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-func (s *Set) info(_ context.Context, in pathInput) (Result, error) {
+func (s *service) info(_ context.Context, in pathInput) (Result, error) {
 	info, err := s.ws.Stat(in.Path)
 	if err != nil {
 		return Result{}, err

@@ -23,7 +23,7 @@ type fileFilter struct {
 	Ignored string   `json:"ignored,omitempty" jsonschema:"IGNORED" enum:"leave_out,include"`
 }
 
-func (s *Set) find(ctx context.Context, in findFilesInput) (Result, error) {
+func (s *service) find(ctx context.Context, in findFilesInput) (Result, error) {
 	p, root := page{limits: s.limits, unit: "entries"}, ""
 	var out Result
 	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
@@ -67,11 +67,11 @@ var errTimeLimit = errors.New("the time limit was reached")
 // walk calls each with the files that the arguments of a tool describe, or if q is not nil with
 // those that have matches, until it returns a limit, or the limit of time is reached. It leaves out
 // names that are not Unicode text.
-func (s *Set) walk(
+func (s *service) walk(
 	ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation,
 ) (_ walked, err error) {
-	w := walk{ws: s.walked, path: path, leaveIgnored: filter.Ignored != "include", query: q,
+	w := walk{ws: s.Set.ws, path: path, leaveIgnored: filter.Ignored != "include", query: q,
 		each: each}
 	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore

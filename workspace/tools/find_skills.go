@@ -17,8 +17,8 @@ type findSkillsInput struct {
 const maxSkills = 20
 
 // findSkills lists the skills that fit best, with their files.
-func (s *Set) findSkills(ctx context.Context, in findSkillsInput) (Result, error) {
-	catalog, err := discovery.Scan(ctx, s.walked)
+func (s *service) findSkills(ctx context.Context, in findSkillsInput) (Result, error) {
+	catalog, err := discovery.Scan(ctx, s.Set.ws)
 	if err != nil {
 		return Result{}, err
 	}

@@ -114,6 +114,13 @@ func (h *host) encode(name string, a args) json.RawMessage {
 	return raw
 }
 
+// service returns what serves a call.
+func (h *host) service() *service {
+	s := &service{}
+	s.use(h.tb.Context(), h.set)
+	return s
+}
+
 // try calls a tool.
 func (h *host) try(name string, a args) (Result, error) {
 	h.tb.Helper()
@@ -140,7 +147,7 @@ func (h *host) read(a args) fileText {
 	var in readFileInput
 	_, err := newSchema[readFileInput]().decode("read_file", h.encode("read_file", a), &in)
 	require.NoError(h.tb, err)
-	read, err := h.set.read(h.tb.Context(), in)
+	read, err := h.service().read(h.tb.Context(), in)
 	require.NoError(h.tb, err, a)
 	return read
 }

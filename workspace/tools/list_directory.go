@@ -15,7 +15,7 @@ type listDirectoryInput struct {
 	Path string `json:"path,omitempty" jsonschema:"PATH (default)"`
 }
 
-func (s *Set) list(ctx context.Context, in listDirectoryInput) (Result, error) {
+func (s *service) list(ctx context.Context, in listDirectoryInput) (Result, error) {
 	dir, err := s.ws.OpenDir(cmp.Or(in.Path, "."))
 	if err != nil {
 		return Result{}, err

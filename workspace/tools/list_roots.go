@@ -9,7 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func (s *Set) listRoots(context.Context, struct{}) (Result, error) {
+func (s *service) listRoots(context.Context, struct{}) (Result, error) {
 	var b strings.Builder
 	for i, r := range s.ws.Opened() {
 		state, err := s.ws.State(i)

@@ -35,7 +35,7 @@ type fileText struct {
 	Cut     *truncation
 }
 
-func (s *Set) readFile(ctx context.Context, in readFileInput) (Result, error) {
+func (s *service) readFile(ctx context.Context, in readFileInput) (Result, error) {
 	read, err := s.read(ctx, in)
 	if err != nil {
 		return Result{}, err
@@ -44,7 +44,7 @@ func (s *Set) readFile(ctx context.Context, in readFileInput) (Result, error) {
 }
 
 // read reads the lines that a call asks for.
-func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
+func (s *service) read(ctx context.Context, in readFileInput) (fileText, error) {
 	if in.Tail > 0 {
 		if in.Offset > 0 || in.Limit > 0 || in.LineOffset > 0 {
 			return fileText{},
@@ -61,7 +61,7 @@ func (s *Set) read(ctx context.Context, in readFileInput) (fileText, error) {
 }
 
 // readLines reads lines of at most maxBytes in total.
-func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
+func (s *service) readLines(ctx context.Context, in readFileInput, maxBytes int) (fileText, error) {
 	lines := min(s.limits.lines, cmp.Or(in.Limit, s.limits.lines))
 	o := workspace.TextOptions{First: in.Offset, Skip: in.LineOffset, MaxLines: lines,
 		MaxBytes: maxBytes, MaxWhole: maxCounted}
@@ -87,7 +87,7 @@ func (s *Set) readLines(ctx context.Context, in readFileInput, maxBytes int) (fi
 
 // readText reads lines of a file, which may be stored as something else than UTF-8. If the editor
 // has it open with unsaved changes, it reads the editor's text.
-func (s *Set) readText(
+func (s *service) readText(
 	ctx context.Context, path string, o workspace.TextOptions,
 ) (out fileText, err error) {
 	file, err := s.ws.Open(path)
@@ -123,7 +123,7 @@ func (s *Set) readText(
 const maxCounted = 1 << 20
 
 // cutOf describes how a limit truncated a text.
-func (s *Set) cutOf(read workspace.Text, maxBytes int) *truncation {
+func (s *service) cutOf(read workspace.Text, maxBytes int) *truncation {
 	c := s.limits.reached("lines")
 	if read.Cut != workspace.CutByLines {
 		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}

@@ -15,7 +15,7 @@ type readFilesInput struct {
 	Paths []string `json:"paths" jsonschema:"each PATH" min:"1"`
 }
 
-func (s *Set) readSeveral(ctx context.Context, in readFilesInput) (Result, error) {
+func (s *service) readSeveral(ctx context.Context, in readFilesInput) (Result, error) {
 	var parts, unread []string
 	var failed []error
 	var cut *truncation

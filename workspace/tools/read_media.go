@@ -20,7 +20,7 @@ type Media struct {
 	Data []byte
 }
 
-func (s *Set) readMedia(_ context.Context, in pathInput) (Result, error) {
+func (s *service) readMedia(_ context.Context, in pathInput) (Result, error) {
 	file, err := s.ws.Open(in.Path)
 	if err != nil {
 		return Result{}, err

@@ -20,7 +20,7 @@ type searchInput struct {
 	fileFilter
 }
 
-func (s *Set) search(ctx context.Context, in searchInput) (Result, error) {
+func (s *service) search(ctx context.Context, in searchInput) (Result, error) {
 	pattern, err := newPattern(in.Pattern, in.Literal, in.IgnoreCase)
 	if err != nil {
 		return Result{}, err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -18,10 +17,6 @@ import (
 type Set struct {
 	ws     *workspace.Workspace
 	permit Permit
-	made   func(Change) // may be nil
-	check  Check        // may be nil
-	// walked is the workspace for what visits many files.
-	walked *workspace.Workspace
 	editor Editor // nil for none
 	limits limits
 	tools  []Tool
@@ -67,59 +62,23 @@ func (l limits) withDefaults() limits {
 // New returns the tools of ws, which the caller must close. If ws is nil, the tools can be listed,
 // but every call fails with [workspace.ErrClosed].
 func New(ws *workspace.Workspace, o Options) *Set {
-	s := &Set{ws: ws, walked: ws, permit: o.Permit, editor: o.Editor,
-		limits: o.limits.withDefaults()}
-	for _, define := range definitions() {
-		if t := s.tool(define); t.Annotations.ReadOnly || o.Permit != nil {
+	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
+	for _, t := range definitions() {
+		if t.set = s; t.Annotations.ReadOnly || o.Permit != nil {
 			s.tools = append(s.tools, t)
 		}
 	}
 	return s
 }
 
-// tool returns a tool of the set.
-func (s *Set) tool(define definition) Tool {
-	t := define(s)
-	t.permitting = func(permit Permit, made func(Change), check Check) Tool {
-		with := *s
-		with.permit, with.made, with.check = permit, made, check
-		return define(&with)
-	}
-	return t
-}
-
-// during returns the set for a call with this context.
-func (s *Set) during(ctx context.Context) *Set {
-	if s.check == nil {
-		return s
-	}
-	with := *s
-	with.ws = s.ws.Checked(func(a workspace.Access, before error) error {
-		return s.check(ctx, a, before)
-	})
-	return &with
-}
-
 // Tools returns all tools in a fixed order, those that only read first. The caller owns the slice.
 func (s *Set) Tools() []Tool { return slices.Clone(s.tools) }
-
-// Describe returns the named tool as it describes itself, or the zero Tool. It cannot be called.
-func Describe(name string) Tool { return described()[name] }
-
-var described = sync.OnceValue(func() map[string]Tool {
-	byName := map[string]Tool{}
-	for _, define := range definitions() {
-		t := define(&Set{})
-		byName[t.Name] = t
-	}
-	return byName
-})
 
 // Call calls the named tool, as [Tool.Call] does.
 func (s *Set) Call(ctx context.Context, name string, arguments json.RawMessage) (Result, error) {
 	for _, t := range s.tools {
 		if t.Name == name {
-			return t.Call(ctx, arguments)
+			return t.Call(ctx, arguments, Caller{})
 		}
 	}
 	return Result{}, fmt.Errorf("unknown tool %q", text.Truncate(name, 100))

@@ -91,7 +91,7 @@ func TestCallReturnsTheCauseOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
 	for _, tool := range h.set.Tools() {
-		_, err := tool.Call(ctx, json.RawMessage(`{"path":"a"}`))
+		_, err := tool.Call(ctx, json.RawMessage(`{"path":"a"}`), Caller{})
 		require.ErrorIs(t, err, why, tool.Name)
 	}
 }
@@ -111,7 +111,7 @@ func TestConcurrentCalls(t *testing.T) {
 				"find_skills": `{"query":"x"}`}[tool.Name]
 			calls.Go(func() {
 				for range 20 {
-					result, err := tool.Call(t.Context(), json.RawMessage(arguments))
+					result, err := tool.Call(t.Context(), json.RawMessage(arguments), Caller{})
 					if err != nil && !errors.Is(err, workspace.ErrClosed) || err == nil &&
 						result.Text == "" {
 						t.Errorf("%s: %v", tool.Name, err)

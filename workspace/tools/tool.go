@@ -26,10 +26,9 @@ type Tool struct {
 
 	schema *schema                                // of the arguments
 	title  func(arguments json.RawMessage) string // nil for the name
-	// permitting returns the same tool of a set with another permit, nil for a host's tool.
-	permitting func(Permit, func(Change), Check) Tool
-	// call returns the result, and a note about the arguments, "" for none.
-	call func(context.Context, json.RawMessage) (Result, string, error)
+	set    *Set                                   // nil for a host's tool
+	// run returns the result, and a note about the arguments, "" for none.
+	run func(*service, context.Context) (Result, string, error)
 }
 
 // Kind is the kind of a tool, in the terms of ACP.
@@ -73,16 +72,54 @@ type FoundAt struct {
 	Line int    // from 1, 0 for a whole file
 }
 
+// Caller decides about a call and serves it. Each field may be nil.
+type Caller struct {
+	// Permit decides about each change, by default the Permit of the set.
+	Permit Permit
+	// Made gets each change as it was made: an edit may have been made in a text that differs in
+	// other lines from the one that was permitted.
+	Made func(Change)
+	// Check decides about each access.
+	Check Check
+	// Host serves the tools of [Define].
+	Host any
+}
+
+// Check decides about an access to a file, as for [workspace.Workspace.Checked]. It may wait for a
+// person. What visits many files, such as a search, does not call it: it leaves out what the
+// workspace's own check refuses.
+type Check func(ctx context.Context, a workspace.Access, before error) error
+
+// service serves one call of a tool.
+type service struct {
+	*Set // nil for a host's tool
+	Caller
+	ws        *workspace.Workspace // of the set, with the caller's check
+	arguments json.RawMessage      // under the names that the tool has for them
+}
+
+// maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes.
+// Only the content of files is longer.
+const maxReadArguments = 1 << 20
+
 // Call calls the tool with a JSON object of arguments; empty arguments mean an empty object.
 // Arguments may have the names that other agents have for them, such as file_path for path.
 // Duplicate and invalid arguments are rejected, all in one error. Unknown arguments are ignored,
 // and the text says so. Errors tell a model what to do instead; they wrap the errors of package
-// workspace and of the host's [Permit]. If ctx ends, Call returns its cause.
-func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, error) {
-	if ctx.Err() != nil {
+// workspace and of the [Permit]. If ctx ends, Call returns its cause.
+func (t Tool) Call(ctx context.Context, arguments json.RawMessage, by Caller) (Result, error) {
+	switch {
+	case ctx.Err() != nil:
 		return Result{}, context.Cause(ctx)
+	case t.Annotations.ReadOnly && len(arguments) > maxReadArguments:
+		return Result{}, &argumentError{tool: t.Name, problems: []string{
+			fmt.Sprintf("the arguments have more than %d bytes", maxReadArguments)}}
 	}
-	result, note, err := t.call(ctx, arguments)
+	s := &service{Caller: by, arguments: t.Canonical(arguments)}
+	if t.set != nil {
+		s.use(ctx, t.set)
+	}
+	result, note, err := t.run(s, ctx)
 	switch {
 	case err != nil && note != "" && ctx.Err() == nil:
 		return Result{}, fmt.Errorf("%w. Also, %s", err, note)
@@ -94,73 +131,58 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage) (Result, erro
 	return result, nil
 }
 
-// Check decides about an access to a file, as for [workspace.Workspace.Checked]. It may wait for a
-// person. What visits many files, such as a search, does not call it: it leaves out what the
-// workspace's own check refuses.
-type Check func(ctx context.Context, a workspace.Access, before error) error
-
-// Permitting returns the tool for one call, which asks permit about its changes. made, if not nil,
-// is told each change as it was made: an edit may have been made in a text that differs in other
-// lines from the one that was permitted. check, if not nil, decides about each access. A host's own
-// tool is returned unchanged.
-func (t Tool) Permitting(permit Permit, made func(Change), check Check) Tool {
-	if t.permitting == nil {
-		return t
+// use lets a call use the files of a set.
+func (s *service) use(ctx context.Context, set *Set) {
+	s.Set, s.ws = set, set.ws
+	if s.Permit == nil {
+		s.Permit = set.permit
 	}
-	return t.permitting(permit, made, check)
+	if s.Check != nil && set.ws != nil {
+		s.ws = set.ws.Checked(func(a workspace.Access, before error) error {
+			return s.Check(ctx, a, before)
+		})
+	}
 }
 
-// definition returns a tool of a set.
-type definition func(*Set) Tool
-
-// define completes t with the schema of In and the function that serves its calls. title describes
-// a call to a person.
+// define completes a tool of sets with the schema of In and the function that serves its calls.
+// title describes a call to a person.
 func define[In any](
-	t Tool, title func(In) string, run func(*Set, context.Context, In) (Result, error),
-) definition {
-	return bind(t, title, func(
-		s *Set, ctx context.Context, in In, arguments json.RawMessage,
-	) (Result, error) {
+	t Tool, title func(In) string, run func(*service, context.Context, In) (Result, error),
+) Tool {
+	return withInput(t, title, func(s *service, ctx context.Context, in In) (Result, error) {
 		if s.ws == nil {
 			return Result{}, s.explain(t.Name, "", workspace.ErrClosed)
 		}
-		result, err := run(s.during(ctx), ctx, in)
+		result, err := run(s, ctx, in)
 		switch {
 		case err == nil: // even if ctx has ended since
 			return result, nil
 		case ctx.Err() != nil:
 			return Result{}, context.Cause(ctx)
 		default:
-			return Result{}, s.explain(t.Name, pathIn(arguments), err)
+			return Result{}, s.explain(t.Name, pathIn(s.arguments), err)
 		}
-	}, true)
+	})
 }
 
-// Define defines a host's own tool. It returns a function that binds the tool to the value that
-// serves its calls, such as a session. title describes a call to a person. The tool's schema is the
-// schema of In, whose fields may have a description as their jsonschema tag. Its arguments are
-// checked like those of the other tools, with one exception: a tool that is not read-only rejects
-// unknown arguments, because without them it might do something else.
+// Define defines a host's own tool, which the Host of its [Caller] serves, such as a session. title
+// describes a call to a person. The tool's schema is the schema of In, whose fields may have a
+// description as their jsonschema tag. Its arguments are checked like those of the other tools,
+// with one exception: a tool that is not read-only rejects unknown arguments, because without them
+// it might do something else.
 func Define[Host, In any](
 	t Tool, title func(In) string, run func(Host, context.Context, In) (string, error),
-) func(Host) Tool {
-	return bind(t, title, func(
-		h Host, ctx context.Context, in In, _ json.RawMessage,
-	) (Result, error) {
-		said, err := run(h, ctx, in)
+) Tool {
+	return withInput(t, title, func(s *service, ctx context.Context, in In) (Result, error) {
+		said, err := run(s.Host.(Host), ctx, in)
 		return Result{Text: said}, err
-	}, t.Annotations.ReadOnly)
+	})
 }
 
-// maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes.
-// Only the content of files is longer.
-const maxReadArguments = 1 << 20
-
-// bind returns a function that binds t to its host. The schema is made only once.
-func bind[Host, In any](
-	t Tool, title func(In) string,
-	run func(Host, context.Context, In, json.RawMessage) (Result, error), ignoreUnknown bool,
-) func(Host) Tool {
+// withInput completes t with the schema of In and the function that serves its calls.
+func withInput[In any](
+	t Tool, title func(In) string, run func(*service, context.Context, In) (Result, error),
+) Tool {
 	input := newSchema[In]()
 	t.InputSchema, t.schema = strictjson.Encode(input.Schema), input
 	t.title = func(arguments json.RawMessage) string {
@@ -168,27 +190,19 @@ func bind[Host, In any](
 		_ = json.Unmarshal(arguments, &in) // as far as they can be decoded
 		return title(in)
 	}
-	return func(h Host) Tool {
-		bound := t
-		bound.call = func(ctx context.Context, arguments json.RawMessage) (Result, string, error) {
-			if t.Annotations.ReadOnly && len(arguments) > maxReadArguments {
-				return Result{}, "", &argumentError{tool: t.Name, problems: []string{
-					fmt.Sprintf("the arguments have more than %d bytes", maxReadArguments)}}
-			}
-			var in In
-			arguments = t.Canonical(arguments)
-			note, err := input.decode(t.Name, arguments, &in)
-			switch {
-			case err != nil:
-				return Result{}, "", err
-			case note != "" && !ignoreUnknown:
-				return Result{}, "", &argumentError{tool: t.Name, problems: []string{note}}
-			}
-			result, err := run(h, ctx, in, arguments)
-			return result, note, err
+	t.run = func(s *service, ctx context.Context) (Result, string, error) {
+		var in In
+		note, err := input.decode(t.Name, s.arguments, &in)
+		switch {
+		case err != nil:
+			return Result{}, "", err
+		case note != "" && s.Set == nil && !t.Annotations.ReadOnly:
+			return Result{}, "", &argumentError{tool: t.Name, problems: []string{note}}
 		}
-		return bound
+		result, err := run(s, ctx, in)
+		return result, note, err
 	}
+	return t
 }
 
 // pathIn returns the argument path, or the only path of several, or "".

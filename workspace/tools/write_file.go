@@ -25,7 +25,7 @@ const (
 	editDiffLines  = 40
 )
 
-func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
+func (s *service) write(ctx context.Context, in writeFileInput) (Result, error) {
 	c, err := s.plan(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
 		if old != nil && in.IfExists == "fail" {
 			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
@@ -40,7 +40,7 @@ func (s *Set) write(ctx context.Context, in writeFileInput) (Result, error) {
 
 // rewrite asks for permission to write a file, and writes it. The result says how an edit was
 // adapted to the file, and shows at most that many lines of the difference.
-func (s *Set) rewrite(ctx context.Context, c Change, how *adaptation, lines int) (Result, error) {
+func (s *service) rewrite(ctx context.Context, c Change, how *adaptation, lines int) (Result, error) {
 	if c.Unchanged() {
 		return s.written(c, "already had this content", versionOf(c.New), how.notes(), lines), nil
 	}
@@ -66,14 +66,14 @@ func (s *Set) rewrite(ctx context.Context, c Change, how *adaptation, lines int)
 const maxPlans = 100
 
 // apply makes a change if it is permitted, and returns it as it was made.
-func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
+func (s *service) apply(ctx context.Context, c Change) (Change, error) {
 	for plans := 1; ; plans++ {
-		if err := s.permit(ctx, c); err != nil {
+		if err := s.Permit(ctx, c); err != nil {
 			return c, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
 		}
 		made, err := s.change(ctx, c)
-		if err == nil && s.made != nil {
-			s.made(made)
+		if err == nil && s.Made != nil {
+			s.Made(made)
 		}
 		if err == nil || c.Kind != Write || plans == maxPlans {
 			return made, err
@@ -87,7 +87,7 @@ func (s *Set) apply(ctx context.Context, c Change) (Change, error) {
 }
 
 // applyPlanned makes a change that was planned, unless planning failed, and says what was done.
-func (s *Set) applyPlanned(ctx context.Context, c Change, err error) (Result, error) {
+func (s *service) applyPlanned(ctx context.Context, c Change, err error) (Result, error) {
 	if err == nil {
 		c, err = s.apply(ctx, c)
 	}
@@ -123,7 +123,7 @@ func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
 
 // written returns the result of writing a file: what happened to it, its version, notes, and at most
 // that many lines of the difference.
-func (s *Set) written(c Change, outcome, version string, notes []string, lines int) Result {
+func (s *service) written(c Change, outcome, version string, notes []string, lines int) Result {
 	if c.Loses != 0 && !c.Unchanged() {
 		notes = append(notes, "the file "+c.Loses.String())
 	}
@@ -143,7 +143,7 @@ func (s *Set) written(c Change, outcome, version string, notes []string, lines i
 }
 
 // beginning returns the first lines of a diff within the limits, and says how many it leaves out.
-func (s *Set) beginning(diff string, lines int) string {
+func (s *service) beginning(diff string, lines int) string {
 	var b strings.Builder
 	more := 0
 	for line := range strings.Lines(diff) {

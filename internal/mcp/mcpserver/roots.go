@@ -20,7 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
@@ -77,7 +76,11 @@ func (c *client) takeTurn(ctx context.Context, r mcp.Request, next mcp.MethodHan
 	result mcp.Result, err error) {
 	held := holdsLittle
 	if params, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
-		held = memoryOf(tools.Describe(params.Name))
+		for _, t := range c.server.tools {
+			if t.Name == params.Name {
+				held = memoryOf(t)
+			}
+		}
 	}
 	err = c.slots.use(ctx, held, func() (err error) {
 		result, err = next(ctx, "tools/call", r)
