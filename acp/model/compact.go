@@ -183,7 +183,7 @@ var summaryPrompt string
 // request adds the messages to a request in the form that model m accepts. It returns the request
 // with an estimate of its tokens. If there are too many, it leaves out results: only if that saves
 // enough, or in any case if must is set.
-func (c *conversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
+func (c *lockedConversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endMessage()
@@ -245,7 +245,7 @@ func shortenResult(place *llm.Part, most int) {
 
 // shortenNewest shortens the results that the model has not seen to a quarter, if they are large.
 // It reports whether they were.
-func (c *conversation) shortenNewest() bool {
+func (c *lockedConversation) shortenNewest() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	places := resultsOf(c.unanswered())
@@ -264,7 +264,7 @@ func (c *conversation) shortenNewest() bool {
 
 // count notes how many tokens the server has counted in the last request. It ignores a number that
 // is much too small, which must count something else.
-func (c *conversation) count(tokens int) {
+func (c *lockedConversation) count(tokens int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if tokens > c.sent/4 {
@@ -376,14 +376,14 @@ func mediaTokens(m llm.Media) int {
 }
 
 // isNew reports whether the conversation consists only of the user's last message.
-func (c *conversation) isNew() bool {
+func (c *lockedConversation) isNew() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.messages) == 1
 }
 
 // transcript returns the conversation as text, with long results shortened.
-func (c *conversation) transcript() string {
+func (c *lockedConversation) transcript() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endMessage()

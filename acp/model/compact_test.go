@@ -197,9 +197,9 @@ func TestCompactedForTheServer(t *testing.T) {
 
 func TestCutResults(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
-	var c conversation
+	var c lockedConversation
 	c.add(llm.User, llm.Text("Hi"))
-	add := func(c *conversation, n, size int) {
+	add := func(c *lockedConversation, n, size int) {
 		id := fmt.Sprint(n)
 		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
 		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
@@ -219,7 +219,7 @@ func TestCutResults(t *testing.T) {
 	require.Less(t, changes, 15, "the beginning seldom changes, so that servers can cache it")
 	require.Len(t, c.messages, 201)
 
-	var parallel conversation
+	var parallel lockedConversation
 	parallel.add(llm.User, llm.Text(strings.Repeat("x", 50_000)))
 	for n := range 10 {
 		parallel.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n),
@@ -266,7 +266,7 @@ func TestSmallContext(t *testing.T) {
 // A model can have far more read in a turn than it can be sent.
 func TestCutResultsAreFreed(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
-	var c conversation
+	var c lockedConversation
 	c.add(llm.User, llm.Text("Hi"))
 	for n := range 100 {
 		id := fmt.Sprint(n)
@@ -285,7 +285,7 @@ func TestCutResultsAreFreed(t *testing.T) {
 // What the server counts replaces the estimate, unless it cannot be right.
 func TestCountedTokens(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI}).Model()
-	var c conversation
+	var c lockedConversation
 	c.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
 	_, tokens := c.request(llm.Request{}, model, false)
 	require.InDelta(t, 1000, tokens, 10)

@@ -19,10 +19,16 @@ import (
 // updates: from those of a turn as they are shown, and from the stored ones when the session is
 // opened. So a model knows the same after a restart, except for media in results of tools.
 type conversation struct {
-	mu sync.Mutex // tools that run at the same time show updates
 	knowledge
 	past       []pastPrompt // oldest first
 	summarised int          // how many of them came before the last summary
+}
+
+// lockedConversation is the conversation of a session, in which tools that run at the same time
+// show updates. Its own methods take the lock; those of conversation need it.
+type lockedConversation struct {
+	mu sync.Mutex
+	conversation
 }
 
 // knowledge is the content of a conversation.
@@ -117,7 +123,7 @@ func (m meta) message(text string) backend.Update {
 // recorded shows updates and adds them to the conversation.
 type recorded struct {
 	backend.Updates
-	conversation *conversation
+	conversation *lockedConversation
 }
 
 // Update implements [backend.Updates].
@@ -146,7 +152,7 @@ func (r recorded) add(
 // are from another agent. Their _meta is ignored, because with it that agent could tell the model
 // something that the user does not see. If a turn of an earlier activation is running, it ends
 // first.
-func (c *conversation) restore(
+func (c *lockedConversation) restore(
 	ctx context.Context, a backend.Activation, foreign int,
 ) (n int, err error) {
 	if a.History == nil {
@@ -171,7 +177,7 @@ func (c *conversation) restore(
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.
-func (c *conversation) addPrompt(blocks []backend.Raw) prompts.Command {
+func (c *lockedConversation) addPrompt(blocks []backend.Raw) prompts.Command {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endPrompt()
@@ -182,7 +188,7 @@ func (c *conversation) addPrompt(blocks []backend.Raw) prompts.Command {
 }
 
 // setResult replaces the result of a tool call by one with media.
-func (c *conversation) setResult(r llm.ToolResult) {
+func (c *lockedConversation) setResult(r llm.ToolResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.results[r.ID]; known {
@@ -190,7 +196,7 @@ func (c *conversation) setResult(r llm.ToolResult) {
 	}
 }
 
-// apply adds what an update says, without its _meta if it is foreign. The lock must be held.
+// apply adds what an update says, without its _meta if it is foreign.
 func (c *conversation) apply(u backend.Update, foreign bool) {
 	if u.Kind != sessionstore.UserMessageChunk {
 		c.endPrompt()

@@ -281,7 +281,7 @@ func TestRestoredHistory(t *testing.T) {
 			[]llm.Message{ofUser(llm.Text("Hi")), ofUser(llm.Text("You"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got conversation
+			var got lockedConversation
 			n, err := got.restore(t.Context(), backend.Activation{History: history(c.history...)},
 				0)
 			require.NoError(t, err)
@@ -294,7 +294,7 @@ func TestRestoredHistory(t *testing.T) {
 
 func TestRestoreFails(t *testing.T) {
 	broken, stopped := errors.New("the disk is gone"), errors.New("the turn does not end")
-	var c conversation
+	var c lockedConversation
 	_, err := c.restore(t.Context(),
 		backend.Activation{History: func(yield func(backend.Update, error) bool) {
 			yield(backend.Update{}, broken)
@@ -425,7 +425,7 @@ func TestRestoredAfterACrash(t *testing.T) {
 }
 
 func TestRecordedUpdateThatFails(t *testing.T) {
-	var c conversation
+	var c lockedConversation
 	gone := errors.New("gone")
 	r := recorded{updatesFunc(func(backend.Update) error { return gone }), &c}
 	require.ErrorIs(t, r.Update(t.Context(), backend.Text("Hello")), gone)

@@ -20,7 +20,7 @@ import (
 // user can decide about these.
 
 // leaveOutPrompt leaves out the last prompt and what followed it, or everything that the model has
-// not answered. The lock must be held.
+// not answered.
 func (c *conversation) leaveOutPrompt(m meta) {
 	i, again := len(c.past)-1, m.Rejected && c.rejected
 	for again && i > 0 && len(c.past[i].before.unanswered()) > 0 {
@@ -37,8 +37,7 @@ func (c *conversation) leaveOutPrompt(m meta) {
 	c.ignored, c.rejected = ignored, rejected
 }
 
-// leaveOutMedia replaces the images and documents that the model has not answered by notes. The
-// lock must be held.
+// leaveOutMedia replaces the images and documents that the model has not answered by notes.
 func (c *conversation) leaveOutMedia() {
 	c.endMessage()
 	unanswered := c.unanswered()
@@ -47,7 +46,7 @@ func (c *conversation) leaveOutMedia() {
 	}))
 }
 
-// forgetThoughts removes what the model has thought. The lock must be held.
+// forgetThoughts removes what the model has thought.
 func (c *conversation) forgetThoughts() {
 	c.endMessage()
 	for i, m := range c.messages {
@@ -66,7 +65,7 @@ func (c *conversation) forgetThoughts() {
 }
 
 // endsWithMedia reports whether there are images or documents that the model has not answered.
-func (c *conversation) endsWithMedia() bool {
+func (c *lockedConversation) endsWithMedia() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endMessage()
@@ -76,7 +75,7 @@ func (c *conversation) endsWithMedia() bool {
 }
 
 // wasRejected reports whether the server has not accepted the last request of the turn before.
-func (c *conversation) wasRejected() bool {
+func (c *lockedConversation) wasRejected() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rejected

@@ -23,7 +23,7 @@ type modelSession struct {
 	settings settings
 	saving   sync.Mutex // held while they are saved and sent
 
-	conversation conversation
+	conversation lockedConversation
 	notes        toolNotes
 	announced    backend.Commands // used by the turn only
 }
