@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -85,10 +86,11 @@ func (c *modelCall) startChild(
 		return nil, err
 	}
 	program, args := argv(cmd.line)
-	command, err := process.Command{
+	restrictions, roots := c.turn.sandbox()
+	command, err := confine.Command(process.Command{
 		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
 		Env: env, Batch: true,
-	}.Restrict(c.turn.sandbox())
+	}, restrictions, roots)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -204,12 +204,12 @@ func (s *modelSession) runsInTerminal() bool {
 }
 
 // sandbox returns what restricts commands, and the roots that they may change.
-func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []process.Root) {
+func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []confine.Root) {
 	if s.backend.given.Sandbox == nil {
 		return restrictions, nil
 	}
 	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, process.Root{Path: root.Dir.String(), Real: root.Real.String(),
+		roots = append(roots, confine.Root{Path: root.Dir.String(), Real: root.Real.String(),
 			ReadOnly: root.Grant == workspace.ReadOnly})
 	}
 	return s.backend.given.Sandbox(s.snapshot().Model), roots

@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -67,7 +67,7 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 			lines = append(lines, line)
 		}
 	})
-	explanation, path := process.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
+	explanation, path := confine.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		c.settings)
 	s.hints.add(path, explanation)
 }
@@ -94,7 +94,7 @@ func (s *session) tellHints(p *prompt, c *child) {
 	refused := slices.Clone(c.refused)
 	c.mu.Unlock()
 	for _, r := range refused {
-		s.hints.add(r.Target, process.ExplainRefusal(r, "the agent", c.settings))
+		s.hints.add(r.Target, confine.ExplainRefusal(r, "the agent", c.settings))
 	}
 	s.hints.tell(p, s.proxy.log)
 }
@@ -119,7 +119,7 @@ func (c *child) explainDenied(err error) error {
 	if !sandbox.Refused(message) && !(starts && c.sandbox.Mode == backend.SandboxStrict) {
 		return err
 	}
-	explanation := process.ExplainFailure(c.sandbox, message, "the agent", c.settings)
+	explanation := confine.ExplainFailure(c.sandbox, message, "the agent", c.settings)
 	if refused != nil {
 		told := *refused
 		told.Message += ". " + explanation

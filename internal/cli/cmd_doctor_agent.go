@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -50,7 +51,7 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 	agent, err := tryAgent(ctx, downstream{
 		command: command, agent: proxy.Options{Profile: profile},
 	})
-	interpreter := process.Interpreter(path)
+	interpreter := confine.Interpreter(path)
 	if err != nil && interpreter != "" {
 		if _, missing := exec.LookPath(interpreter); missing != nil {
 			err = fmt.Errorf("%s needs %s, which was not found in PATH: install it", path,

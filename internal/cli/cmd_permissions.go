@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -141,7 +141,7 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			accepted, err := process.AcceptLinks(consentDir(set.dir()), path)
+			accepted, err := confine.AcceptLinks(consentDir(set.dir()), path)
 			for _, one := range accepted {
 				fmt.Fprintf(set.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
 			}

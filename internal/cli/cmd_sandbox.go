@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
@@ -51,7 +52,7 @@ func newSandbox(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command, err := process.Command{Path: args[0], Args: args[1:]}.Restrict(
+			command, err := confine.Command(process.Command{Path: args[0], Args: args[1:]},
 				restrictions, roots)
 			if err != nil {
 				return err
@@ -98,7 +99,7 @@ func (f sandboxFlags) restrictions(
 }
 
 // rootsInSandbox returns the folders of --dir.
-func rootsInSandbox(dirs []string) (roots []process.Root, err error) {
+func rootsInSandbox(dirs []string) (roots []confine.Root, err error) {
 	for _, dir := range dirs {
 		path, err := filepath.Abs(dir)
 		real := ""
@@ -109,7 +110,7 @@ func rootsInSandbox(dirs []string) (roots []process.Root, err error) {
 			return nil, usage.Errorf("--dir %q cannot be opened: %v; create the folder or give "+
 				"another one", dir, cmp.Or(errors.Unwrap(err), err))
 		}
-		roots = append(roots, process.Root{Path: path, Real: real})
+		roots = append(roots, confine.Root{Path: path, Real: real})
 	}
 	return roots, nil
 }

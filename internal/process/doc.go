@@ -15,7 +15,8 @@
 // A [Command] with Batch has no input to close.
 //
 // [Output] runs a short command and returns what it prints. [RunInTerminal] runs one that talks to
-// the user. Each of them restricts a command that has a [Command].Sandbox.
+// the user. Each of them restricts a command that has a [Command].Sandbox, which package confine
+// makes.
 //
 // # When processes end
 //

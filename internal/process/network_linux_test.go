@@ -26,6 +26,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
@@ -304,6 +305,16 @@ func bothLevels(t *testing.T, test func(t *testing.T, level sandbox.Network)) {
 	}
 }
 
+// restrict restricts a command that has these roots.
+func restrict(
+	t *testing.T, c process.Command, s sandbox.Settings, roots ...confine.Root,
+) process.Command {
+	t.Helper()
+	restricted, err := confine.Command(c, s, roots)
+	require.NoError(t, err)
+	return restricted
+}
+
 // finish runs a command and returns its output.
 func finish(t *testing.T, c process.Command, o process.Options) string {
 	t.Helper()
@@ -542,7 +553,7 @@ func TestNetworkInEffect(t *testing.T) {
 	s.Hosts = hostproxy.Hosts{Limited: true}
 	require.Contains(t, process.InEffect(s), "write; no hosts")
 	s.Mode = sandbox.Off
-	_, err := process.Command{Path: "true"}.Restrict(s, nil)
+	_, err := confine.Command(process.Command{Path: "true"}, s, nil)
 	require.ErrorContains(t, err, `sandboxHosts needs "sandbox"`)
 }
 

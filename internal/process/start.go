@@ -36,7 +36,7 @@ type Command struct {
 	Dir string
 	// Name is the child's name in the log and in errors. Default: the base name of Path.
 	Name string
-	// Sandbox restricts the child and what it starts; see [Command.Restrict].
+	// Sandbox restricts the child and what it starts; see package confine.
 	Sandbox sandbox.Policy
 	// Batch starts the child of [Start] without input. Its stderr goes to its stdout.
 	Batch bool
@@ -56,6 +56,37 @@ func (c Command) base() []string {
 }
 
 func (c Command) name() string { return cmp.Or(c.Name, filepath.Base(c.Path)) }
+
+// Expand returns a path that begins with "~/" or with "$NAME/" as the child would see it, or "" if
+// the variable is not set to an absolute path. It returns other paths as they are.
+func (c Command) Expand(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = "$HOME/" + rest
+	}
+	name, rest, _ := strings.Cut(path, "/")
+	name, isVariable := strings.CutPrefix(name, "$")
+	if !isVariable {
+		return path
+	}
+	value := c.Getenv(name)
+	if !filepath.IsAbs(value) {
+		return ""
+	}
+	return filepath.Join(value, rest)
+}
+
+// Getenv returns a variable of the child's environment, "" if it is not set.
+func (c Command) Getenv(name string) string { return lookUp(slices.Concat(c.base(), c.Env), name) }
+
+// lookUp returns the value of a variable in an environment.
+func lookUp(env []string, name string) (value string) {
+	for _, entry := range env {
+		if set, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = set
+		}
+	}
+	return value
+}
 
 // stdio holds the streams and settings with which a child is started, in addition to its [Command].
 type stdio struct {
@@ -100,7 +131,7 @@ func start(
 	}
 	if err != nil {
 		n.close()
-		return nil, nil, &StartError{c, c.startHint(err), err}
+		return nil, nil, c.CannotStart(err)
 	}
 	return cmd, n, nil
 }
@@ -135,6 +166,9 @@ func (c Command) notFoundHint() string {
 	}
 	return "if it is installed, use its absolute path"
 }
+
+// CannotStart returns the error that c, whose program was found, could not be started.
+func (c Command) CannotStart(err error) *StartError { return &StartError{c, c.startHint(err), err} }
 
 // startHint explains an error of the operating system for a program that was found.
 func (c Command) startHint(err error) string {

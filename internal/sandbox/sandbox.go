@@ -1,6 +1,6 @@
 // Package sandbox restricts what a child process and its descendants may do with files.
 //
-// A user configures [Settings], from which internal/process makes the [Policy] of a command: the
+// A user configures [Settings], from which package confine makes the [Policy] of a command: the
 // list of permitted places. [Policy.Run] starts a process that is held to its policy. A process
 // cannot lift its restriction, and nothing else in our own process is restricted.
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -196,11 +197,11 @@ func (g git) command(args []string) (process.Command, error) {
 	if restriction.Available() != nil {
 		restriction.Ports = hosts.Ports{}
 	}
-	var roots []process.Root
+	var roots []confine.Root
 	for _, dir := range g.writes {
-		roots = append(roots, process.Root{Path: dir, Real: dir})
+		roots = append(roots, confine.Root{Path: dir, Real: dir})
 	}
-	return c.Restrict(restriction, roots)
+	return confine.Command(c, restriction, roots)
 }
 
 // variables returns what git gets besides our environment.

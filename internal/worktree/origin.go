@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -85,15 +85,15 @@ func movedTo(dir workspace.Dir, from, to string) workspace.Dir {
 // checkouts that [Origins.Of] looks in.
 func linked(dir workspace.Dir) (top string, others []string) {
 	top, _ = checkoutOf(dir.String())
-	own, ok := process.LinkedWorktree(top)
+	own, ok := confine.LinkedWorktree(top)
 	if !ok {
 		return "", nil
 	}
-	repository := process.RepositoryOf(own)
+	repository := confine.RepositoryOf(own)
 	if isBare(repository) {
-		return top, slices.DeleteFunc(process.LinkedWorktrees(repository), func(other string) bool {
-			own, ok := process.LinkedWorktree(other)
-			return !ok || process.RepositoryOf(own) != repository
+		return top, slices.DeleteFunc(confine.LinkedWorktrees(repository), func(other string) bool {
+			own, ok := confine.LinkedWorktree(other)
+			return !ok || confine.RepositoryOf(own) != repository
 		})
 	}
 	if main, has := checkoutOf(filepath.Dir(repository)); has &&
@@ -116,7 +116,7 @@ func isBare(repository string) bool {
 // its file .git is forged, but not what it may.
 func Listed(of, dir workspace.Dir) workspace.Dir {
 	top, repository := repositoryOf(workspace.Real(of))
-	for _, path := range process.LinkedWorktrees(repository) {
+	for _, path := range confine.LinkedWorktrees(repository) {
 		if original := movedTo(workspace.Real(dir), path, top); !original.IsZero() {
 			return original
 		}
@@ -128,7 +128,7 @@ func Listed(of, dir workspace.Dir) workspace.Dir {
 func Copies(dir workspace.Dir) (copies []workspace.Dir) {
 	real := workspace.Real(dir)
 	top, repository := repositoryOf(real)
-	for _, path := range process.LinkedWorktrees(repository) {
+	for _, path := range confine.LinkedWorktrees(repository) {
 		if c := movedTo(real, top, path); !c.IsZero() && slices.Contains(Origins{}.Of(c), real) {
 			copies = append(copies, c)
 		}
@@ -140,8 +140,8 @@ func Copies(dir workspace.Dir) (copies []workspace.Dir) {
 // copies of it: if it is the main checkout, or the repository is bare.
 func repositoryOf(dir workspace.Dir) (top, repository string) {
 	top, main := checkoutOf(dir.String())
-	if own, ok := process.LinkedWorktree(top); ok && isBare(process.RepositoryOf(own)) {
-		return top, process.RepositoryOf(own)
+	if own, ok := confine.LinkedWorktree(top); ok && isBare(confine.RepositoryOf(own)) {
+		return top, confine.RepositoryOf(own)
 	}
 	if !main {
 		return "", ""

@@ -16,8 +16,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -277,8 +277,8 @@ func (r *Registry) Find(name string) (Set, error) {
 // follow finds a repository that was moved. It and the worktree must name each other, and the
 // repository must have our lock.
 func (r *Repository) follow() {
-	own, ok := process.LinkedWorktree(r.Path)
-	common := process.RepositoryOf(own)
+	own, ok := confine.LinkedWorktree(r.Path)
+	common := confine.RepositoryOf(own)
 	lock, err := os.ReadFile(filepath.Join(own, "locked"))
 	if ok && err == nil && !exists(r.Common) &&
 		strings.TrimSpace(string(lock)) == lockReason(r.Branch) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -218,7 +219,7 @@ type Command = process.Command
 //	Path string // as the client gave it
 //	Real string // the same without links, when the session was opened
 //	ReadOnly bool // nothing in it may be changed
-type Root = process.Root
+type Root = confine.Root
 
 // StartCommand returns the command that starts the agent.
 func (p Profile) StartCommand() Command {
@@ -229,8 +230,8 @@ func (p Profile) StartCommand() Command {
 // Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that
 // it can read.
 func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
-	c, err := c.Restrict(p.Restriction(), roots)
-	return c.InReadableDir(), err
+	c, err := confine.Command(c, p.Restriction(), roots)
+	return confine.InReadableDir(c), err
 }
 
 // Restriction returns p's sandbox with the agent's state.

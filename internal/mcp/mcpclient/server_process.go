@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -65,7 +66,8 @@ func (s *server) command() (command process.Command, err error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	if command, err = command.Restrict(s.config.Policy.Sandbox, sandboxRoots(roots)); err != nil {
+	command, err = confine.Command(command, s.config.Policy.Sandbox, sandboxRoots(roots))
+	if err != nil {
 		return command, err
 	}
 	if err := s.config.Policy.Sandbox.Unprotected(); err != nil {
@@ -76,10 +78,10 @@ func (s *server) command() (command process.Command, err error) {
 }
 
 // sandboxRoots returns the roots that exist, for a server in the sandbox.
-func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
+func sandboxRoots(roots mcproots.Snapshot) (all []confine.Root) {
 	for _, root := range roots.Existing().All() {
 		for _, dir := range root.Dirs {
-			all = append(all, process.Root{Path: dir.String(), Real: root.Real.String(),
+			all = append(all, confine.Root{Path: dir.String(), Real: root.Real.String(),
 				ReadOnly: root.Grant == workspace.ReadOnly})
 		}
 	}
@@ -88,7 +90,7 @@ func sandboxRoots(roots mcproots.Snapshot) (all []process.Root) {
 
 // explainRefusal tells the user, once for each host, which setting would let the server connect.
 func (s *server) explainRefusal(r hosts.Refusal) {
-	s.tellOnce(process.ExplainRefusal(r, "MCP server "+text.Name(s.config.Name),
+	s.tellOnce(confine.ExplainRefusal(r, "MCP server "+text.Name(s.config.Name),
 		text.Code("mcpServers."+s.config.Name)))
 }
 
@@ -99,7 +101,7 @@ func (p *serverProcess) connected() {}
 // access that the sandbox has denied the server, if that is known.
 func (p *serverProcess) failed(message string) {
 	name := p.server.config.Name
-	explanation, _ := process.ExplainDenial(p.sandbox, message, "MCP server "+text.Name(name),
+	explanation, _ := confine.ExplainDenial(p.sandbox, message, "MCP server "+text.Name(name),
 		text.Code("mcpServers."+name))
 	if explanation != "" {
 		p.server.tellOnce(explanation)

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"bufio"
@@ -17,12 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// Where a restricted process may write, it can put a link in the place of anything. If a later
-// process were granted a path that leads through this link, the first one would have chosen what
-// the second one may do. So we remember every directory that a restricted process could ever write,
-// and follow no link in it, unless the link leads where it led before, or the user accepts it. A
-// path that was resolved has no links, and package sandbox grants it only as long as that is so.
 
 // Root is a root of a session: the path that the client gave, where it led when the session opened
 // it, and whether it may only be read.

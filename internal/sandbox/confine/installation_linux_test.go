@@ -1,4 +1,4 @@
-package process_test
+package confine_test
 
 import (
 	"embed"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -100,9 +101,9 @@ func (d *developer) run(script string, path ...string) (string, error) {
 	for _, dir := range path {
 		d.t.Setenv("PATH", filepath.Join(d.home, dir)+":"+os.Getenv("PATH"))
 	}
-	c, err := process.Command{Path: "/bin/sh", Dir: d.project, Env: []string{"HOME=" + d.home, "TMPDIR=" + d.project},
+	c, err := confine.Command(process.Command{Path: "/bin/sh", Dir: d.project, Env: []string{"HOME=" + d.home, "TMPDIR=" + d.project},
 		Args: append([]string{"-c", `cat "$@" 2>/dev/null; ` + script, "sh"}, d.secrets()...),
-	}.Restrict(d.settings, []process.Root{{Path: d.project, Real: d.project}})
+	}, d.settings, []confine.Root{{Path: d.project, Real: d.project}})
 	require.NoError(d.t, err)
 	c.Batch = true
 	text, err := process.Output(d.t.Context(), c)

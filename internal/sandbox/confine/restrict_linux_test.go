@@ -1,4 +1,4 @@
-package process_test
+package confine_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
@@ -22,11 +23,11 @@ func restrict(
 	t *testing.T, c process.Command, s sandbox.Settings, roots ...string,
 ) process.Command {
 	t.Helper()
-	var opened []process.Root
+	var opened []confine.Root
 	for _, path := range roots {
-		opened = append(opened, process.Root{Path: path, Real: path})
+		opened = append(opened, confine.Root{Path: path, Real: path})
 	}
-	restricted, err := c.Restrict(s, opened)
+	restricted, err := confine.Command(c, s, opened)
 	require.NoError(t, err)
 	return restricted
 }
@@ -64,13 +65,13 @@ func TestRestrictExpandsPaths(t *testing.T) {
 
 	for _, wrong := range []string{"/missing", "$NONE/x", "$RELATIVE", "relative"} {
 		s.Write = []string{wrong}
-		_, err := c.Restrict(s, nil)
+		_, err := confine.Command(c, s, nil)
 		require.ErrorContains(t, err, wrong)
 		require.ErrorContains(t, err, "sandboxWrite")
 		require.ErrorAs(t, err, new(*process.StartError))
 	}
 	c.Env = []string{"HOME=" + home, "TMPDIR=/missing"}
-	_, err := c.Restrict(sandbox.Settings{Mode: sandbox.Write}, nil)
+	_, err := confine.Command(c, sandbox.Settings{Mode: sandbox.Write}, nil)
 	require.ErrorContains(t, err, "/missing")
 	c.Env = []string{"HOME=", "TMPDIR="}
 	restricted = restrict(t, c, sandbox.Settings{Mode: sandbox.Write, State: []string{"~/x/"}})
@@ -100,7 +101,7 @@ func TestRestrictWithoutLandlock(t *testing.T) {
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
 	s.Write = []string{"/missing"}
-	_, err = at(t.TempDir(), t.TempDir()).Restrict(s, nil)
+	_, err = confine.Command(at(t.TempDir(), t.TempDir()), s, nil)
 	require.ErrorIs(t, err, sandbox.ErrUnavailable)
 	require.ErrorContains(t, err, `"sandboxFallback": "warn"`)
 	s.Optional = true

@@ -1,4 +1,4 @@
-package process_test
+package confine_test
 
 import (
 	"archive/zip"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 )
@@ -172,7 +173,7 @@ func (d *day) work(p project) {
 	var followed []string
 	for {
 		said, policy, err := d.do(script)
-		explanation, grant := process.ExplainDenial(policy, said, "the agent", "agents.x")
+		explanation, grant := confine.ExplainDenial(policy, said, "the agent", "agents.x")
 		if explanation == "" {
 			require.NoError(d.t, err, "failed without a hint: %s", said)
 			break
@@ -192,9 +193,9 @@ func (d *day) work(p project) {
 // do runs a script in the sandbox, and returns what it said.
 func (d *day) do(script string) (string, sandbox.Policy, error) {
 	d.t.Helper()
-	c, err := process.Command{Path: "/bin/sh", Dir: d.project, Env: slices.Clone(d.env),
+	c, err := confine.Command(process.Command{Path: "/bin/sh", Dir: d.project, Env: slices.Clone(d.env),
 		Args: []string{"-c", "exec 2>&1; " + d.shell, "sh", script},
-	}.Restrict(d.settings, []process.Root{{Path: d.project, Real: d.project}})
+	}, d.settings, []confine.Root{{Path: d.project, Real: d.project}})
 	require.NoError(d.t, err)
 	c.Batch = true
 	text, err := process.Output(d.t.Context(), c)

@@ -1,4 +1,4 @@
-package process_test
+package confine_test
 
 import (
 	"os"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -152,11 +153,11 @@ func TestAcceptAWorktree(t *testing.T) {
 	require.NoError(t, at.run(`cd "$wt"`+commit, inside))
 	require.NotEqual(t, "second", git(t, inside, "log", "-1", "--format=%s"))
 	own := filepath.Join(repository, ".git", "worktrees", "x-y")
-	explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write, Write: []string{inside}},
+	explained, _ := confine.ExplainDenial(sandbox.Policy{Mode: sandbox.Write, Write: []string{inside}},
 		"fatal: Unable to create '"+own+"/index.lock': Permission denied", "the agent", "agents.x")
 	require.Contains(t, explained, "acp-agent permissions follow '"+inside+"'")
 
-	accepted, err := process.AcceptLinks(at.settings.Records, inside)
+	accepted, err := confine.AcceptLinks(at.settings.Records, inside)
 	require.NoError(t, err)
 	require.Len(t, accepted, 1)
 	require.Equal(t, own, accepted[0].Target)
@@ -181,7 +182,7 @@ func TestNothingOfARepositoryIsSuggested(t *testing.T) {
 		require.NoError(t, at.run(`cd "$wt"; { `+script+`; } 2>"$a/said"; true`, worktree, at.a))
 		text := dirtest.Read(t, said)
 		p := sandbox.Policy{Mode: sandbox.Write, Write: []string{worktree}}
-		explained, path := process.ExplainDenial(p, text, "the agent", "agents.x")
+		explained, path := confine.ExplainDenial(p, text, "the agent", "agents.x")
 		require.Contains(t, path, filepath.Join(repository, ".git"), "%s", text)
 		require.Contains(t, explained, "No setting is suggested, because only caches of known tools are")
 		require.NotContains(t, explained, "sandboxWrite")
@@ -287,7 +288,7 @@ func TestSequencesInALinkedWorktree(t *testing.T) {
 				restricted := newSequence(t, mode)
 				said := restricted.run(sequence.script)
 				if sequence.ends != "" {
-					explained, _ := process.ExplainDenial(sandbox.Policy{Mode: sandbox.Write,
+					explained, _ := confine.ExplainDenial(sandbox.Policy{Mode: sandbox.Write,
 						Write: []string{restricted.worktree}}, said, "the agent", "agents.x")
 					require.Contains(t, explained, "Git needs this file to delete a reference", said)
 					for end := range strings.SplitSeq(sequence.ends, "; ") {
@@ -351,10 +352,10 @@ func (s *sequence) left() string {
 func TestReadOnlyRoots(t *testing.T) {
 	repository, worktree := cloned(t)
 	other := dirtest.New(t, "dep/f", "old")
-	root := func(path string, readOnly bool) process.Root {
-		return process.Root{Path: path, Real: path, ReadOnly: readOnly}
+	root := func(path string, readOnly bool) confine.Root {
+		return confine.Root{Path: path, Real: path, ReadOnly: readOnly}
 	}
-	for name, roots := range map[string][]process.Root{
+	for name, roots := range map[string][]confine.Root{
 		"its worktree":   {root(other, false), root(worktree, true)},
 		"its repository": {root(worktree, false), root(repository, true)},
 		"in another":     {root(other, false), root(filepath.Join(other, "dep"), true)},
@@ -363,11 +364,11 @@ func TestReadOnlyRoots(t *testing.T) {
 			kept := roots[1].Path
 			before := dirtest.Planted(t, kept)
 			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
-				c, err := process.Command{Path: "/bin/sh", Args: []string{"-c", "cd " + kept +
+				c, err := confine.Command(process.Command{Path: "/bin/sh", Args: []string{"-c", "cd " + kept +
 					"; echo evil >f; mkdir d; ln f hard; mv f g; rm -f f .git; git commit -q --allow-empty -m x; " +
 					"git -C " + worktree + " commit -q --allow-empty -m y; cat f >/dev/null; echo done >" +
-					filepath.Join(roots[0].Path, "done")}, Env: author}.
-					Restrict(sandbox.Settings{Mode: mode, Records: t.TempDir()}, roots)
+					filepath.Join(roots[0].Path, "done")}, Env: author},
+					sandbox.Settings{Mode: mode, Records: t.TempDir()}, roots)
 				require.NoError(t, err)
 				p, err := process.Start(t.Context(), c, process.Options{})
 				require.NoError(t, err)

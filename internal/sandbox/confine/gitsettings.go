@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -18,7 +19,7 @@ import (
 
 // allowGit lets the process read git's settings of the user. It returns c, in whose environment git
 // does without them if they cannot all be read.
-func (g grants) allowGit(c Command) Command {
+func (g grants) allowGit(c process.Command) process.Command {
 	home, dir := c.Expand("~/"), cmp.Or(c.Expand("$XDG_CONFIG_HOME/git"), c.Expand("~/.config/git"))
 	g.allowAll(dir+"/ignore", dir+"/attributes")
 	files := []string{c.Expand("~/.gitconfig"), dir + "/config"}

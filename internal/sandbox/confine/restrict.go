@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	"cmp"
@@ -6,48 +6,48 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
-// Restrict returns c restricted as s says, for sessions with these roots. It creates the
-// directories of s.State: some programs hang without them. The error is a [*StartError].
-func (c Command) Restrict(s sandbox.Settings, roots []Root) (Command, error) {
+// Command returns c restricted as s says, for sessions with these roots. It creates the directories
+// of s.State: some programs hang without them. The error is a [*process.StartError].
+func Command(c process.Command, s sandbox.Settings, roots []Root) (process.Command, error) {
 	switch {
 	case s.Mode == sandbox.Off && s.Hosts.Limited:
 		err := errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)
-		return c, &StartError{c, "", err}
+		return c, &process.StartError{Command: c, Err: err}
 	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil
 	}
-	restricted, err := c.restrict(s, roots)
+	restricted, err := restrict(c, s, roots)
 	if err == nil {
 		return restricted, nil
 	}
 	if unavailable := s.Available(); unavailable != nil { // otherwise starting the command fails
-		err = &StartError{c, c.startHint(unavailable), unavailable}
+		err = c.CannotStart(unavailable)
 	}
 	return c, err
 }
 
-func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
+func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Command, error) {
 	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Helper: s.Helper,
 		Own: s.Own}
 	g := newGrants(s.Records, &p)
 	if err := g.addRoots(roots); err != nil {
-		return c, &StartError{c, "its sandbox needs the session's folders", err}
+		return c, &process.StartError{Command: c, Hint: "its sandbox needs the session's folders", Err: err}
 	}
 	if err := g.addWorktrees(roots); err != nil {
-		return c, &StartError{Command: c, Err: err}
+		return c, &process.StartError{Command: c, Err: err}
 	}
 	if err := g.allow(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
-		return c, &StartError{c, "its sandbox needs its temporary directory", err}
+		return c, &process.StartError{Command: c, Hint: "its sandbox needs its temporary directory", Err: err}
 	}
 	for _, name := range s.State {
 		if err := g.allowState(c.Expand(name), strings.HasSuffix(name, "/")); err != nil {
-			return c, &StartError{c, "its sandbox needs the directories for its state", err}
+			return c, &process.StartError{Command: c, Hint: "its sandbox needs the directories for its state", Err: err}
 		}
 	}
 	for _, name := range s.Write {
@@ -56,20 +56,20 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 			err = g.allow(path)
 		}
 		if err != nil {
-			return c, &StartError{c, "correct sandboxWrite", fmt.Errorf("%s: %w", name, err)}
+			return c, &process.StartError{Command: c, Hint: "correct sandboxWrite", Err: fmt.Errorf("%s: %w", name, err)}
 		}
 	}
 	if s.Mode == sandbox.Strict {
 		for _, name := range s.Read {
 			if err := g.allowReading(c.Expand(name)); err != nil {
-				return c, &StartError{c, "correct sandboxRead", err}
+				return c, &process.StartError{Command: c, Hint: "correct sandboxRead", Err: err}
 			}
 		}
 		g.allowInstallations(c)
 		c = g.allowGit(c)
 	}
 	if err := g.remember(); err != nil {
-		return c, &StartError{Command: c, Err: err}
+		return c, &process.StartError{Command: c, Err: err}
 	}
 	g.hide(s.Hidden, c.Path)
 	c.Sandbox = p
@@ -78,7 +78,7 @@ func (c Command) restrict(s sandbox.Settings, roots []Root) (Command, error) {
 
 // InReadableDir returns c with a working directory that its sandbox lets it read. Programs of Bun
 // do not start in another one.
-func (c Command) InReadableDir() Command {
+func InReadableDir(c process.Command) process.Command {
 	dir, err := filepath.Abs(c.Dir)
 	at, failed := walk(dir)
 	if len(c.Sandbox.Write) > 0 &&
@@ -105,35 +105,4 @@ func (g grants) allowState(path string, isDir bool) error {
 		return err
 	}
 	return nil
-}
-
-// Expand returns a path that begins with "~/" or with "$NAME/" as the child would see it, or "" if
-// the variable is not set to an absolute path. It returns other paths as they are.
-func (c Command) Expand(path string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = "$HOME/" + rest
-	}
-	name, rest, _ := strings.Cut(path, "/")
-	name, isVariable := strings.CutPrefix(name, "$")
-	if !isVariable {
-		return path
-	}
-	value := c.Getenv(name)
-	if !filepath.IsAbs(value) {
-		return ""
-	}
-	return filepath.Join(value, rest)
-}
-
-// Getenv returns a variable of the child's environment, "" if it is not set.
-func (c Command) Getenv(name string) string { return lookUp(slices.Concat(c.base(), c.Env), name) }
-
-// lookUp returns the value of a variable in an environment.
-func lookUp(env []string, name string) (value string) {
-	for _, entry := range env {
-		if set, ok := strings.CutPrefix(entry, name+"="); ok {
-			value = set
-		}
-	}
-	return value
 }

@@ -1,4 +1,4 @@
-package process
+package confine
 
 import (
 	_ "embed"
@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
 
@@ -26,7 +27,7 @@ type place struct {
 }
 
 // places returns the installations that c could use. One around the home directory does not count.
-func (g grants) places(c Command) (found []place) {
+func (g grants) places(c process.Command) (found []place) {
 	home, failed := walk(c.Expand("~/"))
 	_, parts, _ := strings.Cut(installations, "\n@ : ")
 	for line := range strings.Lines(installations) {
@@ -68,7 +69,7 @@ const shellFiles = "~/.profile ~/.bash_profile ~/.bash_login ~/.bashrc ~/.bash_a
 
 // allowInstallations lets the process read the directories in which it looks for programs, and what
 // the programs need to which links there lead, c itself, and the files of shells.
-func (g grants) allowInstallations(c Command) {
+func (g grants) allowInstallations(c process.Command) {
 	for _, file := range strings.Fields(shellFiles) {
 		g.allowAll(c.Expand(file))
 	}

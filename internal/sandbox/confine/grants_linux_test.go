@@ -1,4 +1,4 @@
-package process_test
+package confine_test
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -37,15 +38,15 @@ func newAttacked(t *testing.T, mode sandbox.Mode) *attacked {
 // directories.
 func (at *attacked) run(script string, roots ...string) error {
 	at.t.Helper()
-	var opened []process.Root
+	var opened []confine.Root
 	for _, path := range roots {
 		real, err := filepath.EvalSymlinks(path)
 		require.NoError(at.t, err)
-		opened = append(opened, process.Root{Path: path, Real: real})
+		opened = append(opened, confine.Root{Path: path, Real: real})
 	}
-	c, err := process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: at.a,
+	c, err := confine.Command(process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: at.a,
 		Env: append([]string{"PATH=/usr/bin:/bin", "a=" + at.a, "b=" + at.b, "out=" + at.out, "home=" + at.home}, at.env...),
-	}.Restrict(at.settings, opened)
+	}, at.settings, opened)
 	if err != nil {
 		require.ErrorAs(at.t, err, new(*process.StartError))
 		return err
@@ -214,7 +215,7 @@ func TestLinksOfTheUserWork(t *testing.T) {
 	at.mkdir(at.out + "/new")
 	path := at.home + "/elsewhere/new"
 	require.ErrorContains(t, at.run("true", at.b), "run acp-agent permissions follow "+path)
-	accepted, err := process.AcceptLinks(at.settings.Records, path)
+	accepted, err := confine.AcceptLinks(at.settings.Records, path)
 	require.NoError(t, err)
 	require.NoError(t, at.run("touch $home/elsewhere/new/g", at.b))
 	wrote(at.out + "/new/g")
@@ -227,7 +228,7 @@ func TestLinksOfTheUserWork(t *testing.T) {
 	require.NoError(t, consent.NewStore(at.settings.Records).Forget(accepted[0].ID))
 	require.Error(t, at.run("true", at.b))
 
-	_, err = process.AcceptLinks(at.settings.Records, at.home+"/missing")
+	_, err = confine.AcceptLinks(at.settings.Records, at.home+"/missing")
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -235,9 +236,9 @@ func TestLinksOfTheUserWork(t *testing.T) {
 func TestRestrictGrantsRootsAsOpened(t *testing.T) {
 	at := newAttacked(t, sandbox.Write)
 	c := process.Command{Path: "/bin/true", Env: at.env}
-	_, err := c.Restrict(at.settings, []process.Root{{Path: at.a, Real: at.out}})
+	_, err := confine.Command(c, at.settings, []confine.Root{{Path: at.a, Real: at.out}})
 	require.ErrorContains(t, err, "load it again")
-	_, err = c.Restrict(at.settings, []process.Root{{Path: at.link, Real: at.home}})
+	_, err = confine.Command(c, at.settings, []confine.Root{{Path: at.link, Real: at.home}})
 	require.NoError(t, err)
 }
 
@@ -257,9 +258,9 @@ func TestInterpreterOfAScript(t *testing.T) {
 	}
 	script := "#!" + venv + "/bin/python\ncat " + venv + "/lib/module " + dist + "/lib/module\n" +
 		"! cat " + venv + "/secret " + dist + "/secret 2>/dev/null\n"
-	run := func(program string, roots ...process.Root) (string, error) {
+	run := func(program string, roots ...confine.Root) (string, error) {
 		require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
-		c, err := process.Command{Path: program, Env: at.env}.Restrict(at.settings, roots)
+		c, err := confine.Command(process.Command{Path: program, Env: at.env}, at.settings, roots)
 		require.NoError(t, err)
 		text, err := process.Output(t.Context(), c)
 		return string(text), err
@@ -267,7 +268,7 @@ func TestInterpreterOfAScript(t *testing.T) {
 	text, err := run(at.mkdir(venv+"/bin") + "/agent")
 	require.NoError(t, err)
 	require.Equal(t, "module\nmodule\n", text)
-	_, err = run(at.a+"/agent", process.Root{Path: at.a, Real: at.a})
+	_, err = run(at.a+"/agent", confine.Root{Path: at.a, Real: at.a})
 	require.Error(t, err, "the script lies in a folder")
 	_, err = run(at.a + "/agent")
 	require.Error(t, err, "the script lies where a process could write")
