@@ -70,7 +70,7 @@ func (o *ownTurn) makeWorktrees(name string) error {
 		return err
 	}
 	ctx := context.WithoutCancel(o.ctx) // making them and storing the copy belong together
-	made, err := tasks.FromDisk(ctx, o.agent.tasks, func() (worktree.Set, error) {
+	made, err := tasks.FromDisk(ctx, o.agent.tasks, func() (worktree.Task, error) {
 		return plan.Make(ctx)
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func (o *ownTurn) confirmWorktrees(name string, lines []string) error {
 
 // copySession stores a copy of the session, up to its last finished turn, with the worktrees as its
 // folders.
-func (o *ownTurn) copySession(ctx context.Context, made worktree.Set) (sessionstore.ID, error) {
+func (o *ownTurn) copySession(ctx context.Context, made worktree.Task) (sessionstore.ID, error) {
 	roots, err := made.Roots()
 	if err != nil {
 		return "", err
@@ -125,7 +125,7 @@ func (o *ownTurn) copySession(ctx context.Context, made worktree.Set) (sessionst
 }
 
 // tellWorktrees says what was made, and how to go on there.
-func (o *ownTurn) tellWorktrees(made worktree.Set, id sessionstore.ID) error {
+func (o *ownTurn) tellWorktrees(made worktree.Task, id sessionstore.ID) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Made the worktrees %s. This session keeps its folders; its copy %s works in "+
 		"these:\n\n", text.Code(made.Name), text.Code(string(id)))

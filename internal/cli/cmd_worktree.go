@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,15 +58,15 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
 func makeWorktrees(
 	ctx context.Context, set *settings, name string, r rootFlags, o worktree.Options,
-) (worktree.Set, error) {
+) (worktree.Task, error) {
 	folders, _, err := set.sessionRoots(r)
 	if err != nil {
-		return worktree.Set{}, err
+		return worktree.Task{}, err
 	}
 	o.Copy = set.copiedFiles(folders.Cwd())
 	plan, err := set.worktrees().Plan(ctx, name, folders, o)
 	if err != nil {
-		return worktree.Set{}, err
+		return worktree.Task{}, err
 	}
 	for _, line := range plan.Describe() {
 		set.note("%s", line)
@@ -82,7 +83,7 @@ func (set *settings) copiedFiles(cwd workspace.Dir) []string {
 }
 
 // printWorktrees prints the folders, and how to open them.
-func printWorktrees(s streams, made worktree.Set) error {
+func printWorktrees(s streams, made worktree.Task) error {
 	run, editor := "acp-agent run", ""
 	for i, f := range made.Folders {
 		flag := " --dir "
@@ -108,12 +109,12 @@ type repositoryReport struct {
 
 // taskReport describes the worktrees of a task.
 type taskReport struct {
-	worktree.Set
+	worktree.Task
 	Repositories []repositoryReport `json:"repositories"`
 }
 
-func reportTask(ctx context.Context, task worktree.Set) taskReport {
-	report := taskReport{Set: task, Repositories: []repositoryReport{}}
+func reportTask(ctx context.Context, task worktree.Task) taskReport {
+	report := taskReport{Task: task, Repositories: []repositoryReport{}}
 	for _, r := range task.Repositories {
 		report.Repositories = append(report.Repositories, repositoryReport{r, r.Status(ctx)})
 	}
@@ -145,18 +146,15 @@ func newWorktreeList(set *settings) *cobra.Command {
 		Use:  "list",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found, failed := set.worktrees().List()
+			var failed error
 			all := []taskReport{}
-			for _, listed := range found {
-				task, err := set.worktrees().Find(listed.Name)
-				switch {
-				case errors.Is(err, worktree.ErrNone): // just removed
-				case err != nil:
-					failed = cmp.Or(failed, err)
-				default:
-					all = append(all, reportTask(cmd.Context(), task))
+			for task, err := range set.worktrees().All() {
+				failed = cmp.Or(failed, err)
+				if err == nil {
+					all = append(all, reportTask(cmd.Context(), task.Follow()))
 				}
 			}
+			slices.SortFunc(all, func(a, b taskReport) int { return cmp.Compare(a.Name, b.Name) })
 			if failed != nil && len(all) == 0 {
 				return failed
 			}
@@ -216,15 +214,17 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			said := ""
 			for _, r := range made {
-				fmt.Fprintf(set.out, "committed in %s\n", text.Printable(r.Path))
+				said += "committed in " + text.Printable(r.Path) + "\n"
 			}
 			for _, r := range made {
 				if push := r.Push(cmd.Context()); push != "" {
-					fmt.Fprintf(set.out, "to push it: %s\n", push)
+					said += "to push it: " + push + "\n"
 				}
 			}
-			return nil
+			_, err = io.WriteString(set.out, said)
+			return err
 		},
 	}, flags{"message,m": verbatim(&message)}, "state-dir")
 }
@@ -247,8 +247,8 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 				return terminal.Say(set.out, "removed what was made of the worktrees %s, with its "+
 					"branches", text.Printable(removed.Name))
 			}
-			fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
-			return printMerges(set.out, merges)
+			_, err = fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
+			return cmp.Or(err, printMerges(set.out, merges))
 		},
 	}, nil, "state-dir")
 }
@@ -272,7 +272,7 @@ func enterWorktrees(
 
 // checkWorktrees checks that worktrees were made for the folders that the flags name, and are still
 // there.
-func checkWorktrees(set *settings, made worktree.Set, r rootFlags) error {
+func checkWorktrees(set *settings, made worktree.Task, r rootFlags) error {
 	folders, _, err := set.sessionRoots(r)
 	if err != nil {
 		return err

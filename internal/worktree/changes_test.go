@@ -29,8 +29,8 @@ func TestChanges(t *testing.T) {
 	s := newStage(t)
 	app, lib := s.repository("app"), s.repository("lib")
 	s.write("app/mine.txt", "unsaved work in the original\n")
-	set := s.make("task", app, lib)
-	one, two := set.Repositories[0], set.Repositories[1]
+	task := s.make("task", app, lib)
+	one, two := task.Repositories[0], task.Repositories[1]
 	require.Empty(t, s.differing(one))
 	require.Equal(t, "nothing changed", one.Status(t.Context()).String())
 

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// ErrNothing is the error of [Set.Commit] for worktrees without changes.
+// ErrNothing is the error of [Task.Commit] for worktrees without changes.
 var ErrNothing = errors.New("there is nothing to commit")
 
 // commit is a commit that is to be made in a worktree.
@@ -29,7 +29,7 @@ type commit struct {
 // first commit is made: it stages the changes, and runs the hooks pre-commit and commit-msg. If
 // something fails there, the worktrees are as before, but for what hooks have done to files. The
 // error of a later failure names the commits that were made.
-func (s Set) Commit(ctx context.Context, message string) (made []*Repository, err error) {
+func (s Task) Commit(ctx context.Context, message string) (made []*Repository, err error) {
 	dir, err := os.MkdirTemp("", "acp-agent-commit-*")
 	if err != nil {
 		return nil, err

@@ -23,18 +23,18 @@ func (s *stage) hook(repository, name, script string) {
 func TestCommit(t *testing.T) {
 	s := newStage(t)
 	app, lib, idle := s.repository("app"), s.repository("lib"), s.repository("idle")
-	set := s.make("task", app, lib, idle)
-	_, err := set.Commit(t.Context(), "Work")
+	task := s.make("task", app, lib, idle)
+	_, err := task.Commit(t.Context(), "Work")
 	require.ErrorIs(t, err, worktree.ErrNothing)
 	s.hook("app", "commit-msg", `echo "Checked: yes" >> "$1"`)
 	s.hook("lib", "pre-commit", `git show :new.txt | grep -q x && echo y > made.txt && git add made.txt`)
-	for _, r := range set.Repositories[:2] {
+	for _, r := range task.Repositories[:2] {
 		s.write(filepath.Join(r.Path, "new.txt"), "x\n")
 		require.NoError(t, os.Remove(filepath.Join(r.Path, "file.txt")))
 	}
-	made, err := set.Commit(t.Context(), "Work on both\n\nBecause.")
+	made, err := task.Commit(t.Context(), "Work on both\n\nBecause.")
 	require.NoError(t, err)
-	require.Equal(t, set.Repositories[:2], made)
+	require.Equal(t, task.Repositories[:2], made)
 	require.Equal(t, "Work on both\n\nBecause.\n\nTask: task\nChecked: yes",
 		s.git(made[0].Path, "log", "-1", "--format=%B"))
 	require.Equal(t, "made.txt", s.git(made[1].Path, "ls-files", "made.txt"))
@@ -42,7 +42,7 @@ func TestCommit(t *testing.T) {
 	for _, r := range made {
 		require.Equal(t, "1 ahead", r.Status(t.Context()).String())
 	}
-	_, err = set.Commit(t.Context(), "Again")
+	_, err = task.Commit(t.Context(), "Again")
 	require.ErrorIs(t, err, worktree.ErrNothing)
 }
 
@@ -62,20 +62,20 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			app, lib := s.repository("app"), s.repository("lib")
-			set := s.make("task", app, lib)
+			task := s.make("task", app, lib)
 			heads := ""
-			for _, r := range set.Repositories {
+			for _, r := range task.Repositories {
 				s.write(filepath.Join(r.Path, "staged.txt"), "x\n")
 				s.git(r.Path, "add", "staged.txt")
 				s.write(filepath.Join(r.Path, "new.txt"), "x\n")
 				heads += s.git(r.Path, "rev-parse", "HEAD")
 			}
-			test.spoil(s, set.Repositories[1].Path)
-			made, err := set.Commit(t.Context(), "Work")
+			test.spoil(s, task.Repositories[1].Path)
+			made, err := task.Commit(t.Context(), "Work")
 			require.ErrorContains(t, err, test.want)
-			require.ErrorContains(t, err, "nothing was committed: "+set.Repositories[1].Path)
+			require.ErrorContains(t, err, "nothing was committed: "+task.Repositories[1].Path)
 			require.Empty(t, made)
-			for _, r := range set.Repositories {
+			for _, r := range task.Repositories {
 				heads = strings.TrimPrefix(heads, s.git(r.Path, "rev-parse", "HEAD"))
 				require.Equal(t, "A  staged.txt\n?? new.txt", s.git(r.Path, "status", "--porcelain"))
 			}
@@ -87,37 +87,37 @@ func TestCommitIsAllOrNothing(t *testing.T) {
 // What conflicts, after stash pop for example, is not committed with its marks.
 func TestCommitRefusesConflicts(t *testing.T) {
 	s := newStage(t)
-	set := s.make("task", s.repository("app"), s.repository("lib"))
-	for _, r := range set.Repositories {
+	task := s.make("task", s.repository("app"), s.repository("lib"))
+	for _, r := range task.Repositories {
 		s.write(filepath.Join(r.Path, "new.txt"), "x\n")
 	}
-	path := set.Repositories[1].Path
+	path := task.Repositories[1].Path
 	s.write(filepath.Join(path, "file.txt"), "stashed\n")
 	s.git(path, "stash")
 	s.write(filepath.Join(path, "file.txt"), "committed\n")
 	s.git(path, "commit", "-qam", "other")
 	cmd := exec.CommandContext(t.Context(), "git", "-C", path, "stash", "pop")
 	require.Error(t, cmd.Run())
-	made, err := set.Commit(t.Context(), "Work")
+	made, err := task.Commit(t.Context(), "Work")
 	require.ErrorContains(t, err, "nothing was committed: "+path+": it has conflicts")
 	require.Empty(t, made)
-	require.Equal(t, "?? new.txt", s.git(set.Repositories[0].Path, "status", "--porcelain"))
+	require.Equal(t, "?? new.txt", s.git(task.Repositories[0].Path, "status", "--porcelain"))
 }
 
 // An error after the first commit says which were made, and how to go back.
 func TestCommitFailsInTheMiddle(t *testing.T) {
 	s := newStage(t)
 	app, lib := s.repository("app"), s.repository("lib")
-	set := s.make("task", app, lib)
-	for _, r := range set.Repositories {
+	task := s.make("task", app, lib)
+	for _, r := range task.Repositories {
 		s.write(filepath.Join(r.Path, "new.txt"), "x\n")
 	}
 	s.hook("lib", "prepare-commit-msg", "exit 1")
-	made, err := set.Commit(t.Context(), "Work")
-	require.Equal(t, set.Repositories[:1], made)
+	made, err := task.Commit(t.Context(), "Work")
+	require.Equal(t, task.Repositories[:1], made)
 	require.ErrorContains(t, err, "git -C "+made[0].Path+" reset --soft HEAD~1")
 	require.NoError(t, os.Remove(filepath.Join(lib, ".git", "hooks", "prepare-commit-msg")))
-	made, err = set.Commit(t.Context(), "Work")
+	made, err = task.Commit(t.Context(), "Work")
 	require.NoError(t, err)
-	require.Equal(t, set.Repositories[1:], made)
+	require.Equal(t, task.Repositories[1:], made)
 }

@@ -55,10 +55,10 @@ func TestProcessToKill(t *testing.T) {
 		return
 	}
 	if os.Getenv("COMMIT") != "" {
-		set, err := registry.Find("x")
+		task, err := registry.Find("x")
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(in("begin"), nil, 0o600))
-		_, err = set.Commit(t.Context(), "work")
+		_, err = task.Commit(t.Context(), "work")
 		require.NoError(t, err)
 		return
 	}
@@ -168,12 +168,11 @@ func TestKilledWhileMaking(t *testing.T) {
 			require.Greater(t, n, 10)
 			return
 		}
-		all, err := s.registry.List()
-		require.NoError(t, err)
+		all := s.tasks()
 		require.Len(t, all, 1)
 		require.Equal(t, worktree.HalfMade, all[0].State)
 		require.NoDirExists(t, s.path("trees/x"), "nobody works in a half made worktree")
-		_, err = s.plan("x", nil, folders...)
+		_, err := s.plan("x", nil, folders...)
 		require.ErrorContains(t, err, "run acp-agent worktree remove x")
 		_, err = s.registry.Remove(t.Context(), "x")
 		require.NoError(t, err, "killed before command %d", n)
@@ -204,8 +203,7 @@ func TestKilledWhileRemoving(t *testing.T) {
 	}
 	makeTrees()
 	for n := 1; s.runUntil(n, "REMOVE=1"); n += volume.Of(9, 1) {
-		all, err := s.registry.List()
-		require.NoError(t, err)
+		all := s.tasks()
 		require.Len(t, all, 1)
 		killed[all[0].State]++
 		if aside := s.path("trees/.removing.x/first"); n%2 == 0 {
@@ -216,7 +214,7 @@ func TestKilledWhileRemoving(t *testing.T) {
 				require.NoError(t, os.Remove(s.path("trees/x/first/new.txt")))
 			}
 		}
-		_, err = s.registry.Remove(t.Context(), "x")
+		_, err := s.registry.Remove(t.Context(), "x")
 		require.NoError(t, err, "killed before command %d", n)
 		require.Empty(t, s.changed(before, "^bin/|/refs/heads/x$"))
 		require.NoDirExists(t, s.path("trees/x"))

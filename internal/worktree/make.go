@@ -16,30 +16,30 @@ import (
 
 // Make makes everything that is planned, and returns it. After an error it undoes what it has made
 // itself, and says what is left if that fails too.
-func (p *Plan) Make(ctx context.Context) (Set, error) {
-	p.set.Made = time.Now().UTC().Truncate(time.Second)
+func (p *Plan) Make(ctx context.Context) (Task, error) {
+	p.task.Made = time.Now().UTC().Truncate(time.Second)
 	for _, c := range p.made {
-		p.set.Repositories = append(p.set.Repositories, c.Repository)
+		p.task.Repositories = append(p.task.Repositories, c.Repository)
 	}
 	// The file comes first: of two processes only one can create it, and it is still there if this
 	// one is killed in between.
-	err := p.registry.save(p.set, privatefile.CreateFile)
+	err := p.registry.save(p.task, privatefile.CreateFile)
 	if errors.Is(err, fs.ErrExist) {
-		return Set{}, errTaken(p.set.Name)
+		return Task{}, errTaken(p.task.Name)
 	}
 	if err != nil {
-		return Set{}, fmt.Errorf("cannot record the worktrees: %w", err)
+		return Task{}, fmt.Errorf("cannot record the worktrees: %w", err)
 	}
 	if err := p.make(ctx); err != nil {
-		return Set{}, errors.Join(err, p.registry.undo(context.WithoutCancel(ctx), p.set))
+		return Task{}, errors.Join(err, p.registry.undo(context.WithoutCancel(ctx), p.task))
 	}
-	return p.set, nil
+	return p.task, nil
 }
 
 // make makes the worktrees in a hidden folder. Its last step gives that folder its name, so what a
 // killed process leaves is either complete, or in a folder that nobody works in.
 func (p *Plan) make(ctx context.Context) error {
-	hidden := p.registry.hidden(making, p.set.Name)
+	hidden := p.registry.hidden(making, p.task.Name)
 	err := privatefile.MakeDir(p.registry.dir)
 	if err == nil {
 		err = os.Mkdir(hidden, 0o700)
@@ -47,7 +47,7 @@ func (p *Plan) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	release, err := p.registry.claim(p.set.Name)
+	release, err := p.registry.claim(p.task.Name)
 	if err != nil {
 		return err
 	}
@@ -57,10 +57,10 @@ func (p *Plan) make(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", text.Printable(c.Top), err)
 		}
 	}
-	if err := p.registry.save(p.set, privatefile.WriteFile); err != nil { // with what was copied
+	if err := p.registry.save(p.task, privatefile.WriteFile); err != nil { // with what was copied
 		return err
 	}
-	return os.Rename(hidden, p.registry.place(p.set.Name))
+	return os.Rename(hidden, p.registry.place(p.task.Name))
 }
 
 // make makes the branch, and the worktree in a folder that will be renamed.
@@ -111,8 +111,8 @@ func (r *Repository) rename(ctx context.Context, at string) error {
 	return privatefile.Replace(file, []byte(begin+end(r.Path)), info.Mode().Perm())
 }
 
-// undo removes what [Plan.Make] has made of a set so far.
-func (r *Registry) undo(ctx context.Context, s Set) error {
+// undo removes what [Plan.Make] has made of a task so far.
+func (r *Registry) undo(ctx context.Context, s Task) error {
 	err := r.discard(ctx, s, making)
 	for _, repository := range s.Repositories {
 		err = errors.Join(err, repository.removeBranch(ctx))
@@ -149,7 +149,7 @@ func (r *Repository) removeBranch(ctx context.Context) error {
 // ref returns the full name of the branch.
 func (r *Repository) ref() string { return "refs/heads/" + r.Branch }
 
-// in returns the path of the worktree if dir is the folder of its set.
+// in returns the path of the worktree if dir is the folder of its task.
 func (r *Repository) in(dir string) string { return filepath.Join(dir, filepath.Base(r.Path)) }
 
 // lockReason is the reason for which a worktree is locked.
@@ -158,7 +158,7 @@ func lockReason(branch string) string { return "acp-agent worktree " + branch }
 // Describe returns what would be made, for a person: what stays shared first. Each line is plain
 // text.
 func (p *Plan) Describe() (lines []string) {
-	for _, f := range p.set.Folders {
+	for _, f := range p.task.Folders {
 		if f.Shared {
 			lines = append(lines,
 				text.Printable(f.Original)+" is in no git repository and is shared")

@@ -1,6 +1,7 @@
 package worktree
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,19 +17,24 @@ import (
 // A worktree of git names its repository in its file .git, which an agent may have written. So it
 // counts only if the repository lists it too. What this program has made is known without git's
 // files. The zero Origins knows only what git keeps.
-type Origins struct{ sets []Set }
+type Origins struct{ tasks []Task }
 
-// Origins returns what the registry knows. With an error it has what can be read.
-func (r *Registry) Origins() (Origins, error) {
-	sets, err := r.List()
-	return Origins{sets}, err
+// Origins returns what the registry has recorded. With an error it has what can be read.
+func (r *Registry) Origins() (o Origins, failed error) {
+	for s, err := range r.All() { // not followed, because git's files may be an agent's
+		failed = cmp.Or(failed, err)
+		if err == nil {
+			o.tasks = append(o.tasks, s)
+		}
+	}
+	return o, failed
 }
 
 // Of returns the folders in whose place dir is, a real path: that in the main checkout, or, if the
 // repository is bare, those in its other worktrees. It returns nil if dir is not in a worktree.
 func (o Origins) Of(dir workspace.Dir) (originals []workspace.Dir) {
 	at, tops := linked(dir)
-	for _, s := range o.sets {
+	for _, s := range o.tasks {
 		for _, one := range s.Repositories {
 			// Neither path is followed, because a link on it may be an agent's.
 			path, err := workspace.ParseDir(one.Path)
@@ -48,7 +54,7 @@ func (o Origins) Of(dir workspace.Dir) (originals []workspace.Dir) {
 // Beside returns the folder that a session in cwd, a real path, uses in the place of folder: its
 // worktree, if cwd is in one that was made together with it, else folder.
 func (o Origins) Beside(cwd, folder workspace.Dir) workspace.Dir {
-	for _, s := range o.sets {
+	for _, s := range o.tasks {
 		roots, err := s.Roots()
 		if err != nil || !isIn(cwd, roots) {
 			continue

@@ -21,8 +21,8 @@ import (
 type Plan struct {
 	registry *Registry
 	options  Options
-	set      Set
-	made     []*checkout // by the index of its repository in the set
+	task     Task
+	made     []*checkout // by the index of its repository in the task
 }
 
 // Options say how to make worktrees.
@@ -47,7 +47,7 @@ func (r *Registry) Plan(
 	if err := r.checkFree(name); err != nil {
 		return nil, err
 	}
-	p := &Plan{registry: r, options: o, set: Set{Name: name}}
+	p := &Plan{registry: r, options: o, task: Task{Name: name}}
 	for _, dir := range folders.All() {
 		if err := p.add(ctx, dir, folders.Grant(dir)); err != nil {
 			return nil, err
@@ -79,8 +79,8 @@ func checkName(ctx context.Context, name string) error {
 	return nil
 }
 
-// fileName returns the name of a file or folder for a set of worktrees. It is the same as a part of
-// a URL. Branches have neither "~" nor "//" in their names, so no two get the same one.
+// fileName returns the name of a file or folder for a task. It is the same as a part of a URL.
+// Branches have neither "~" nor "//" in their names, so no two get the same one.
 func fileName(name string) string {
 	return strings.NewReplacer("%2F", "~", "%", "~~").Replace(url.PathEscape(name))
 }
@@ -93,7 +93,7 @@ func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant
 			text.Printable(dir.String()))
 	}
 	if grant == workspace.ReadOnly { // git would write in its repository
-		p.set.Folders = append(p.set.Folders,
+		p.task.Folders = append(p.task.Folders,
 			Folder{Original: dir.String(), Path: dir.String(), Shared: true})
 		return nil
 	}
@@ -105,7 +105,7 @@ func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant
 	if c != nil {
 		f.Path = filepath.Join(c.Path, prefix)
 	}
-	p.set.Folders = append(p.set.Folders, f)
+	p.task.Folders = append(p.task.Folders, f)
 	return nil
 }
 
@@ -161,7 +161,7 @@ func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, erro
 		case other.Common == common:
 			return nil, fmt.Errorf("%s is a checkout of the same repository, which can have the "+
 				"branch %s only once: leave one of them out", text.Printable(other.Top),
-				text.Printable(p.set.Name))
+				text.Printable(p.task.Name))
 		}
 	}
 	if sandbox.Contains(top, p.registry.dir) {
@@ -169,8 +169,8 @@ func (p *Plan) checkout(ctx context.Context, g git, top string) (*checkout, erro
 			"--state-dir chooses another place", text.Printable(p.registry.dir))
 	}
 	g.dir = top
-	c := &checkout{git: g, Repository: &Repository{Top: top, Common: common, Branch: p.set.Name,
-		Path: filepath.Join(p.registry.place(p.set.Name), p.freeFolder(top))}}
+	c := &checkout{git: g, Repository: &Repository{Top: top, Common: common, Branch: p.task.Name,
+		Path: filepath.Join(p.registry.place(p.task.Name), p.freeFolder(top))}}
 	if err := c.chooseBranch(ctx, p.options.Existing); err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (p *Plan) freeFolder(top string) string {
 func (r *Registry) checkFree(name string) error {
 	switch {
 	case exists(r.file(name)):
-		set, err := r.Find(name)
-		return cmp.Or(err, set.Incomplete(), errTaken(name))
+		task, err := r.Find(name)
+		return cmp.Or(err, task.Incomplete(), errTaken(name))
 	case slices.ContainsFunc(r.folders(name), exists):
 		return fmt.Errorf("%s is in the way, and acp-agent did not make it: move it away",
 			text.Printable(r.place(name)))

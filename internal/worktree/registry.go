@@ -1,12 +1,12 @@
 package worktree
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -22,18 +22,18 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Registry are the sets of worktrees of a user. Several processes use it at once.
+// Registry has the tasks of a user for which worktrees were made. Several processes use it at once.
 type Registry struct {
-	records string // has a file NAME.json for each set
-	dir     string // has a folder NAME for each set
+	records string // has a file NAME.json for each task
+	dir     string // has a folder NAME for each task
 }
 
 // NewRegistry returns the registry that keeps its files in records, and makes worktrees in dir.
 // Both are created when needed. Agents may write in dir, so it must not lie in records.
 func NewRegistry(records, dir string) *Registry { return &Registry{records, sandbox.RealPath(dir)} }
 
-// Set are the worktrees that were made together, for the folders of a session.
-type Set struct {
+// Task has the worktrees that were made together, for the folders of a session.
+type Task struct {
 	Name         string        `json:"name"`
 	Made         time.Time     `json:"made"`
 	Folders      []Folder      `json:"folders"`
@@ -42,7 +42,7 @@ type Set struct {
 	State State `json:"state,omitempty"`
 }
 
-// State is how far a set is made or removed.
+// State is how far a task is made or removed.
 type State string
 
 // The states. In both of the latter [Registry.Remove] removes what is left.
@@ -90,7 +90,7 @@ func (r *Repository) Missing() string {
 }
 
 // Incomplete returns an error that says what to do if a part of the worktrees is not in its place.
-func (s Set) Incomplete() error {
+func (s Task) Incomplete() error {
 	missing := func(r *Repository) bool { return r.Missing() != "" }
 	if s.State == Complete && !slices.ContainsFunc(s.Repositories, missing) {
 		return nil
@@ -112,8 +112,8 @@ func (r *Registry) Removed(path string) string {
 	if err != nil {
 		return ""
 	}
-	if set, err := r.Find(name); err == nil {
-		return fmt.Sprint(set.Incomplete())
+	if task, err := r.Find(name); err == nil {
+		return fmt.Sprint(task.Incomplete())
 	}
 	return fmt.Sprintf("the worktrees %s were removed, and their branches kept: acp-agent "+
 		"worktree add %s --existing, with the folders that they were made of, makes them again",
@@ -151,7 +151,7 @@ func (r *Repository) Push(ctx context.Context) string {
 }
 
 // Roots returns the folders of a session in the worktrees.
-func (s Set) Roots() (workspace.Roots, error) {
+func (s Task) Roots() (workspace.Roots, error) {
 	var paths []string
 	for _, f := range s.Folders {
 		paths = append(paths, f.Path)
@@ -160,7 +160,7 @@ func (s Set) Roots() (workspace.Roots, error) {
 }
 
 // IsFor reports whether the worktrees were made for these folders.
-func (s Set) IsFor(folders workspace.Roots) bool {
+func (s Task) IsFor(folders workspace.Roots) bool {
 	if folders.Len() != len(s.Folders) {
 		return false
 	}
@@ -172,14 +172,14 @@ func (s Set) IsFor(folders workspace.Roots) bool {
 	return true
 }
 
-// place returns the folder of a set, and file its file.
+// place returns the folder of a task, and file its file.
 func (r *Registry) place(name string) string { return filepath.Join(r.dir, fileName(name)) }
 
 func (r *Registry) file(name string) string {
 	return filepath.Join(r.records, fileName(name)+".json")
 }
 
-// hiddenState says why the folder of a set is hidden.
+// hiddenState says why the folder of a task is hidden.
 type hiddenState string
 
 const (
@@ -188,19 +188,20 @@ const (
 	removed  hiddenState = "removed"  // it can be deleted
 )
 
-// hidden returns the name of the folder of a set while it is made or removed. No set has this name.
+// hidden returns the name of the folder of a task while it is made or removed. No task has this
+// name.
 func (r *Registry) hidden(state hiddenState, name string) string {
 	return filepath.Join(r.dir, "."+string(state)+"."+fileName(name))
 }
 
-// folders returns all names that the folder of a set can have.
+// folders returns all names that the folder of a task can have.
 func (r *Registry) folders(name string) []string {
 	return []string{r.place(name), r.hidden(making, name), r.hidden(removing, name),
 		r.hidden(removed, name)}
 }
 
-// claim keeps other processes from making or removing a set until release is called, as far as the
-// system can.
+// claim keeps other processes from making or removing a task until release is called, as far as
+// the system can.
 func (r *Registry) claim(name string) (release func(), err error) {
 	for _, path := range r.folders(name) {
 		f, err := os.Open(path)
@@ -221,7 +222,7 @@ func (r *Registry) claim(name string) (release func(), err error) {
 	return func() {}, nil
 }
 
-// state returns how far a set is made or removed.
+// state returns how far a task is made or removed.
 func (r *Registry) state(name string) State {
 	switch {
 	case exists(r.hidden(making, name)):
@@ -232,61 +233,56 @@ func (r *Registry) state(name string) State {
 	return Complete
 }
 
-// List returns all sets, ordered by name. With an error it returns those that can be read.
-func (r *Registry) List() ([]Set, error) {
-	entries, err := os.ReadDir(r.records)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("cannot list the worktrees: %w", err)
+// All yields the tasks as they were recorded, and an error for each record that cannot be read.
+// See [Task.Follow].
+func (r *Registry) All() iter.Seq2[Task, error] {
+	return func(yield func(Task, error) bool) {
+		entries, err := os.ReadDir(r.records)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			yield(Task{}, fmt.Errorf("cannot list the worktrees: %w", err))
+			return
+		}
+		for _, e := range entries {
+			if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
+				continue
+			}
+			s, err := r.read(filepath.Join(r.records, e.Name()))
+			isRemoved := errors.Is(err, fs.ErrNotExist) // just now
+			if !isRemoved && !yield(s, err) {
+				return
+			}
+		}
 	}
-	var sets []Set
-	var unread error
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") || !e.Type().IsRegular() {
-			continue
-		}
-		s, err := r.read(filepath.Join(r.records, e.Name()))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // just removed
-		}
-		if err != nil {
-			unread = cmp.Or(unread, err)
-			continue
-		}
-		sets = append(sets, s)
-	}
-	slices.SortFunc(sets, func(a, b Set) int { return strings.Compare(a.Name, b.Name) })
-	return sets, unread
 }
 
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the set of a name, or [ErrNone] if the name is unknown. A repository that was moved
-// is found if git has repaired its worktree.
-func (r *Registry) Find(name string) (Set, error) {
+// Find returns the task of a name, or [ErrNone] if the name is unknown. See [Task.Follow].
+func (r *Registry) Find(name string) (Task, error) {
 	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("there are no worktrees %s: %w", text.QuotedName(name), ErrNone)
 	}
-	for _, repository := range s.Repositories {
-		repository.follow()
-	}
-	return s, err
+	return s.Follow(), err
 }
 
-// follow finds a repository that was moved. It and the worktree must name each other, and the
-// repository must have our lock.
-func (r *Repository) follow() {
-	own, ok := confine.LinkedWorktree(r.Path)
-	common := confine.RepositoryOf(own)
-	lock, err := os.ReadFile(filepath.Join(own, "locked"))
-	if ok && err == nil && !exists(r.Common) &&
-		strings.TrimSpace(string(lock)) == lockReason(r.Branch) {
-		r.Common, r.Top = common, filepath.Dir(common)
+// Follow finds the repositories of a task that were moved, if git has repaired their worktrees:
+// both must name each other, and the repository must have our lock. It returns the task.
+func (s Task) Follow() Task {
+	for _, r := range s.Repositories {
+		own, ok := confine.LinkedWorktree(r.Path)
+		common := confine.RepositoryOf(own)
+		lock, err := os.ReadFile(filepath.Join(own, "locked"))
+		if ok && err == nil && !exists(r.Common) &&
+			strings.TrimSpace(string(lock)) == lockReason(r.Branch) {
+			r.Common, r.Top = common, filepath.Dir(common)
+		}
 	}
+	return s
 }
 
-func (r *Registry) read(path string) (s Set, err error) {
+func (r *Registry) read(path string) (s Task, err error) {
 	content, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(content, &s)
@@ -301,8 +297,8 @@ func (r *Registry) read(path string) (s Set, err error) {
 	return s, nil
 }
 
-// save writes the file of a set with write, such as [privatefile.WriteFile].
-func (r *Registry) save(s Set, write func(path string, content []byte) error) error {
+// save writes the file of a task with write, such as [privatefile.WriteFile].
+func (r *Registry) save(s Task, write func(path string, content []byte) error) error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {
 		err = write(r.file(s.Name), append(content, '\n'))
@@ -310,7 +306,7 @@ func (r *Registry) save(s Set, write func(path string, content []byte) error) er
 	return err
 }
 
-// forget removes the file of a set and its empty folder.
+// forget removes the file of a task and its empty folder.
 func (r *Registry) forget(name string) error {
 	for _, path := range r.folders(name) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

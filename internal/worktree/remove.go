@@ -12,41 +12,41 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// Remove removes the worktrees of a set if nothing in any of them can be lost, and returns the set.
-// The branches stay. After an error all worktrees are still there, unless all could be removed and
-// only something was left. A set that was half made is undone.
-func (r *Registry) Remove(ctx context.Context, name string) (Set, error) {
-	set, err := r.Find(name)
+// Remove removes the worktrees of a task if nothing in any of them can be lost, and returns the
+// task. The branches stay. After an error all worktrees are still there, unless all could be
+// removed and only something was left. A task that was half made is undone.
+func (r *Registry) Remove(ctx context.Context, name string) (Task, error) {
+	task, err := r.Find(name)
 	if err != nil {
-		return set, err
+		return task, err
 	}
 	if err := checkVersion(ctx); err != nil {
-		return set, err
+		return task, err
 	}
 	release, err := r.claim(name)
 	if err != nil {
-		return set, err
+		return task, err
 	}
 	defer release()
-	if set.State == HalfMade {
-		return set, r.undo(ctx, set)
+	if task.State == HalfMade {
+		return task, r.undo(ctx, task)
 	}
 	if !exists(r.hidden(removed, name)) {
-		err = r.setAside(ctx, set)
+		err = r.setAside(ctx, task)
 	}
 	if err == nil {
-		err = r.discard(ctx, set, removed)
+		err = r.discard(ctx, task, removed)
 	}
 	if err == nil {
 		err = r.forget(name)
 	}
-	return set, err
+	return task, err
 }
 
-// setAside checks that nothing can be lost, and gives the folder of a set the name of one that can
+// setAside checks that nothing can be lost, and gives the folder of a task the name of one that can
 // be deleted. In between it has a name that nobody knows, and is checked once more: it may have
 // changed in the meantime.
-func (r *Registry) setAside(ctx context.Context, s Set) error {
+func (r *Registry) setAside(ctx context.Context, s Task) error {
 	place, aside := r.place(s.Name), r.hidden(removing, s.Name)
 	if exists(aside) { // a process was killed here
 		if err := os.Rename(aside, place); err != nil {
@@ -66,7 +66,7 @@ func (r *Registry) setAside(ctx context.Context, s Set) error {
 }
 
 // checkRemoval checks that nothing can be lost of the worktrees in dir.
-func (s Set) checkRemoval(ctx context.Context, dir string) error {
+func (s Task) checkRemoval(ctx context.Context, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
 		return err
@@ -86,8 +86,8 @@ func (s Set) checkRemoval(ctx context.Context, dir string) error {
 	return errors.Join(wrong...)
 }
 
-// discard deletes the worktrees of a set in its hidden folder, and what git knows of them.
-func (r *Registry) discard(ctx context.Context, s Set, state hiddenState) error {
+// discard deletes the worktrees of a task in its hidden folder, and what git knows of them.
+func (r *Registry) discard(ctx context.Context, s Task, state hiddenState) error {
 	dir := r.hidden(state, s.Name)
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("%s is not a folder", text.Printable(dir)) // a link could lead anywhere

@@ -63,14 +63,14 @@ func TestTaskInThreeRepositories(t *testing.T) {
 	}
 	p, err := s.plan("x", nil, folders...)
 	require.NoError(t, err)
-	set, err := p.Make(t.Context())
+	task, err := p.Make(t.Context())
 	require.NoError(t, err)
 	advice := regexp.MustCompile(`(?m)^  .*: (git .*)$`).FindAllStringSubmatch(strings.Join(p.Describe(), "\n"), -1)
 	require.Len(t, advice, 2)
 	for _, one := range advice {
 		s.run(one[1])
 	}
-	trees := set.Repositories
+	trees := task.Repositories
 	require.FileExists(t, trees[0].Path+"/lib/file.txt")
 	require.Equal(t, "ONE\n", s.contents(trees[2].Path)["file.txt"])
 
@@ -85,7 +85,7 @@ func TestTaskInThreeRepositories(t *testing.T) {
 	commit := func() {
 		t.Helper()
 		s.write(trees[2].Path+"/refused", "")
-		_, err := set.Commit(t.Context(), "work")
+		_, err := task.Commit(t.Context(), "work")
 		require.ErrorContains(t, err, "nothing was committed")
 		require.NoError(t, os.Remove(trees[2].Path+"/refused"))
 		for n := 1; s.runUntil(n, "COMMIT=1"); n += volume.Of(15, 1) {
@@ -93,7 +93,7 @@ func TestTaskInThreeRepositories(t *testing.T) {
 				require.FileExists(t, r.Path+"/by-one.txt", "killed before command %d", n)
 			}
 		}
-		_, err = set.Commit(t.Context(), "work")
+		_, err = task.Commit(t.Context(), "work")
 		require.ErrorIs(t, err, worktree.ErrNothing)
 	}
 	work("one", "by-one.txt")
@@ -140,12 +140,12 @@ func TestMovedRepository(t *testing.T) {
 	_, err := s.registry.Remove(t.Context(), "x")
 	_, command, _ := strings.Cut(err.Error(), "moved, run ")
 	s.run(strings.Replace(command, "NEW-FOLDER", s.path("moved"), 1))
-	set, err := s.registry.Find("x")
+	task, err := s.registry.Find("x")
 	require.NoError(t, err)
-	r := set.Repositories[0]
+	r := task.Repositories[0]
 	s.write(tree+"/new.txt", "")
 	require.Equal(t, []string{"new.txt"}, s.differing(r))
-	_, err = set.Commit(t.Context(), "work")
+	_, err = task.Commit(t.Context(), "work")
 	require.NoError(t, err)
 	require.Equal(t, "git -C "+s.path("moved")+" merge x", r.Merge(r.Status(t.Context())))
 	_, err = s.registry.Remove(t.Context(), "x")
@@ -176,7 +176,7 @@ func TestPartialClone(t *testing.T) {
 	s.run(command)
 	p, err := existing()
 	require.NoError(t, err)
-	set, err := p.Make(t.Context())
+	task, err := p.Make(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "of the branch\n", s.contents(set.Folders[0].Path)["file.txt"])
+	require.Equal(t, "of the branch\n", s.contents(task.Folders[0].Path)["file.txt"])
 }

@@ -127,13 +127,23 @@ func rootsOf(t *testing.T, folders []string) workspace.Roots {
 }
 
 // make makes worktrees, which must be possible.
-func (s *stage) make(name string, folders ...string) worktree.Set {
+func (s *stage) make(name string, folders ...string) worktree.Task {
 	s.t.Helper()
 	p, err := s.plan(name, nil, folders...)
 	require.NoError(s.t, err)
-	set, err := p.Make(s.t.Context())
+	task, err := p.Make(s.t.Context())
 	require.NoError(s.t, err)
-	return set
+	return task
+}
+
+// tasks returns the recorded tasks.
+func (s *stage) tasks() (all []worktree.Task) {
+	s.t.Helper()
+	for task, err := range s.registry.All() {
+		require.NoError(s.t, err)
+		all = append(all, task.Follow())
+	}
+	return all
 }
 
 // contents returns all files below a directory with their content.
@@ -151,9 +161,9 @@ func (s *stage) contents(dir string) map[string]string {
 	return found
 }
 
-// paths returns the folders of a set.
-func paths(set worktree.Set) (paths []string) {
-	for _, f := range set.Folders {
+// paths returns the folders of a task.
+func paths(task worktree.Task) (paths []string) {
+	for _, f := range task.Folders {
 		paths = append(paths, f.Path)
 	}
 	return paths
@@ -178,14 +188,14 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 	require.Contains(t, described[0], plain+" is in no git repository and is shared")
 	require.Contains(t, described[1], "without 2 uncommitted changes")
 
-	set, err := p.Make(t.Context())
+	task, err := p.Make(t.Context())
 	require.NoError(t, err)
 	place := s.path("trees", "topic~one")
 	require.Equal(t, []string{filepath.Join(place, "app"), filepath.Join(place, "app-2"), plain,
-		filepath.Join(place, "app", "sub")}, paths(set))
-	require.Equal(t, "topic/one", s.git(set.Folders[0].Path, "branch", "--show-current"))
-	require.Equal(t, "one\n", s.contents(set.Folders[0].Path)["file.txt"])
-	require.NoFileExists(t, filepath.Join(set.Folders[0].Path, "new.txt"))
+		filepath.Join(place, "app", "sub")}, paths(task))
+	require.Equal(t, "topic/one", s.git(task.Folders[0].Path, "branch", "--show-current"))
+	require.Equal(t, "one\n", s.contents(task.Folders[0].Path)["file.txt"])
+	require.NoFileExists(t, filepath.Join(task.Folders[0].Path, "new.txt"))
 	for i, dir := range []string{app, other} {
 		now := s.contents(dir)
 		for name, content := range before[i] {
@@ -197,17 +207,16 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 			}
 		}
 	}
-	all, err := s.registry.List()
-	require.NoError(t, err)
+	all := s.tasks()
 	require.Len(t, all, 1)
-	require.Equal(t, paths(set), paths(all[0]))
+	require.Equal(t, paths(task), paths(all[0]))
 
 	// They can be used, and removed when everything is committed.
-	tree := set.Folders[0].Path
+	tree := task.Folders[0].Path
 	s.write(tree+"/more.txt", "more")
 	_, err = s.registry.Remove(t.Context(), "topic/one")
 	require.ErrorContains(t, err, tree+" was not removed: it has 1 uncommitted change")
-	require.DirExists(t, set.Folders[1].Path)
+	require.DirExists(t, task.Folders[1].Path)
 	s.git(tree, "add", ".")
 	s.git(tree, "commit", "-q", "-m", "second")
 	_, err = s.registry.Remove(t.Context(), "topic/one")
@@ -215,9 +224,7 @@ func TestMakeWorktreesOfAllFolders(t *testing.T) {
 	require.NoDirExists(t, place)
 	require.Equal(t, "second", s.git("app", "log", "-1", "--format=%s", "topic/one"))
 	require.NotContains(t, s.git("app", "worktree", "list"), "topic")
-	all, err = s.registry.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Empty(t, s.tasks())
 }
 
 // Nothing that a repository names runs, whatever is done.
@@ -262,10 +269,10 @@ func TestRepositoriesRunNothing(t *testing.T) {
 	require.Contains(t, described, "the filter evil was not applied")
 	require.Contains(t, described, "files in Git LFS are only references")
 	require.Contains(t, described, "its .worktreeinclude is not read")
-	set, err := p.Make(t.Context())
+	task, err := p.Make(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, "one\n", s.contents(set.Folders[0].Path)["file.txt"])
-	require.NoError(t, os.Chtimes(filepath.Join(set.Folders[0].Path, "file.txt"), timeLongAgo, timeLongAgo))
+	require.Equal(t, "one\n", s.contents(task.Folders[0].Path)["file.txt"])
+	require.NoError(t, os.Chtimes(filepath.Join(task.Folders[0].Path, "file.txt"), timeLongAgo, timeLongAgo))
 	_, err = s.registry.Remove(t.Context(), "safe")
 	require.NoError(t, err)
 	require.NoFileExists(t, canary)
@@ -452,8 +459,8 @@ func TestKindsOfRepositories(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			set := s.make("töpic", prepare(s))
-			tree := set.Folders[0].Path
+			task := s.make("töpic", prepare(s))
+			tree := task.Folders[0].Path
 			require.Equal(t, "töpic", s.git(tree, "branch", "--show-current"))
 			require.Contains(t, s.contents(tree), filepath.Join("sub", "file.txt"))
 			s.git(tree, "commit", "-q", "--allow-empty", "-m", "second")
@@ -624,15 +631,13 @@ func TestRemoveRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			app := s.repository("app")
-			set := s.make("x", app)
-			c.spoil(s, app, set.Folders[0].Path)
+			task := s.make("x", app)
+			c.spoil(s, app, task.Folders[0].Path)
 			before := s.contents(s.dir)
 			_, err := s.registry.Remove(t.Context(), "x")
 			require.ErrorContains(t, err, c.says)
 			require.Equal(t, before, s.contents(s.dir))
-			all, err := s.registry.List()
-			require.NoError(t, err)
-			require.Len(t, all, 1)
+			require.Len(t, s.tasks(), 1)
 		})
 	}
 }
@@ -782,11 +787,11 @@ func TestRemoveIgnoresWhatIsKept(t *testing.T) {
 // Clause G2.
 func TestRemoveIsAllOrNothing(t *testing.T) {
 	s := newStage(t)
-	set := s.make("x", s.repository("first"), s.repository("second"), s.repository("third"))
+	task := s.make("x", s.repository("first"), s.repository("second"), s.repository("third"))
 	s.write("trees/x/second/file.txt", "changed")
 	before := s.contents(s.dir)
 	_, err := s.registry.Remove(t.Context(), "x")
-	require.ErrorContains(t, err, set.Folders[1].Path+" was not removed: it has 1 uncommitted change")
+	require.ErrorContains(t, err, task.Folders[1].Path+" was not removed: it has 1 uncommitted change")
 	require.Equal(t, before, s.contents(s.dir))
 }
 
@@ -807,11 +812,11 @@ func TestIgnoredFiles(t *testing.T) {
 		p, err = s.plan("x", []string{".env", "conf/*.json", "*.link", "plain.env"}, app)
 	}
 	require.NoError(t, err)
-	set, err := p.Make(t.Context())
+	task, err := p.Make(t.Context())
 	require.NoError(t, err)
-	tree := set.Folders[0].Path
+	tree := task.Folders[0].Path
 	require.Equal(t, ".env", s.contents(tree)[".env"])
-	require.Len(t, set.Repositories[0].Copied, 2)
+	require.Len(t, task.Repositories[0].Copied, 2)
 	for _, name := range []string{"conf/b.txt", "secret", "plain.env", "x.link"} {
 		require.NoFileExists(t, filepath.Join(tree, name))
 	}
@@ -857,25 +862,25 @@ func TestExistingBranch(t *testing.T) {
 			require.Equal(t, "second", s.git("first", "log", "-1", "--format=%s", "x"))
 			continue
 		}
-		set, err := p.Make(t.Context())
+		task, err := p.Make(t.Context())
 		require.NoError(t, err)
-		require.FileExists(t, filepath.Join(set.Folders[0].Path, "more.txt"))
+		require.FileExists(t, filepath.Join(task.Folders[0].Path, "more.txt"))
 	}
 }
 
-// Nothing of others in the folder of a set is removed, and nothing that a process uses.
+// Nothing of others in the folder of a task is removed, and nothing that a process uses.
 //
 // Clause G2.
 func TestRemoveLeavesWhatIsOfOthers(t *testing.T) {
 	s := newStage(t)
-	set := s.make("x", s.repository("app"))
+	task := s.make("x", s.repository("app"))
 	notes := s.write("trees/x/notes.txt", "mine")
 	_, err := s.registry.Remove(t.Context(), "x")
 	require.ErrorContains(t, err, notes+" was not made by acp-agent: move it away")
 	require.NoError(t, os.Remove(notes))
 	if runtime.GOOS == "linux" {
 		user := exec.CommandContext(t.Context(), "sleep", "1000")
-		user.Dir = set.Folders[0].Path
+		user.Dir = task.Folders[0].Path
 		require.NoError(t, user.Start())
 		_, err = s.registry.Remove(t.Context(), "x")
 		require.ErrorContains(t, err, "in use by sleep")
@@ -902,9 +907,9 @@ func TestFoldersInURLs(t *testing.T) {
 	for _, name := range []string{"feature/login", "feature-login", "feature+login", "a/2F", "a%2Fb", "x#y", "über/1"} {
 		p, err := s.plan(name, nil, app)
 		require.NoError(t, err)
-		set, err := p.Make(t.Context())
+		task, err := p.Make(t.Context())
 		require.NoError(t, err)
-		path := filepath.ToSlash(set.Folders[0].Path)
+		path := filepath.ToSlash(task.Folders[0].Path)
 		require.Empty(t, seen[path], name)
 		seen[path] = name
 		opened, err := url.Parse("file://" + path)
@@ -930,9 +935,7 @@ func TestFolderMadeAgain(t *testing.T) {
 	_, err := s.registry.Remove(t.Context(), "x")
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(tree, 0o700))
-	all, err := s.registry.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Empty(t, s.tasks())
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.ErrorContains(t, err, "there are no worktrees")
 	_, err = s.registry.Plan(t.Context(), "x", rootsOf(t, []string{app}), worktree.Options{Existing: true})
@@ -951,9 +954,7 @@ func TestWorktreesThatUsersDelete(t *testing.T) {
 	app := s.repository("app")
 	missing := func(what string) {
 		t.Helper()
-		all, err := s.registry.List()
-		require.NoError(t, err)
-		require.Equal(t, what, all[0].Repositories[0].Missing())
+		require.Equal(t, what, s.tasks()[0].Repositories[0].Missing())
 	}
 	tree := s.make("x", app).Folders[0].Path
 	require.NoError(t, os.RemoveAll(tree))
@@ -987,16 +988,14 @@ func TestWorktreesThatUsersDelete(t *testing.T) {
 // Clause G2.
 func TestKilledInTheMiddle(t *testing.T) {
 	s := newStage(t)
-	set := s.make("x", s.repository("first"), s.repository("second"))
-	second := set.Folders[1].Path
+	task := s.make("x", s.repository("first"), s.repository("second"))
+	second := task.Folders[1].Path
 	s.git("second", "worktree", "remove", "--force", "--force", second) // as if it had not been made yet
-	all, err := s.registry.List()
-	require.NoError(t, err)
-	require.Equal(t, "missing", all[0].Repositories[1].Missing())
-	require.NoError(t, os.Remove(filepath.Join(set.Folders[0].Path, "file.txt")))
-	_, err = s.registry.Remove(t.Context(), "x")
+	require.Equal(t, "missing", s.tasks()[0].Repositories[1].Missing())
+	require.NoError(t, os.Remove(filepath.Join(task.Folders[0].Path, "file.txt")))
+	_, err := s.registry.Remove(t.Context(), "x")
 	require.ErrorContains(t, err, "uncommitted")
-	s.git(set.Folders[0].Path, "checkout", "-q", ".")
+	s.git(task.Folders[0].Path, "checkout", "-q", ".")
 	_, err = s.registry.Remove(t.Context(), "x")
 	require.NoError(t, err)
 	require.NoDirExists(t, s.path("trees/x"))
@@ -1018,10 +1017,8 @@ func TestFindUnknown(t *testing.T) {
 	s := newStage(t)
 	_, err := s.registry.Remove(t.Context(), "none")
 	require.ErrorIs(t, err, worktree.ErrNone)
-	all, err := s.registry.List()
-	require.NoError(t, err)
-	require.Empty(t, all)
+	require.Empty(t, s.tasks())
 	s.write("state/bad.json", "{")
-	_, err = s.registry.List()
+	_, err = s.registry.Origins()
 	require.ErrorContains(t, err, "bad.json")
 }

@@ -107,7 +107,7 @@ func (f Folder) Hunks(ctx context.Context) (map[string]string, error) {
 }
 
 // OfTask returns what was changed in the worktrees of a task.
-func OfTask(ctx context.Context, task worktree.Set) ([]Folder, error) {
+func OfTask(ctx context.Context, task worktree.Task) ([]Folder, error) {
 	all := []Folder{}
 	for _, r := range task.Repositories {
 		f := Folder{Folder: r.Path, Files: []File{}}
