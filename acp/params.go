@@ -89,7 +89,9 @@ func parseParams(raw json.RawMessage, shape *strictjson.Shape) (strictjson.Objec
 }
 
 // sessionMember returns the member sessionId as it is written in params.
-func sessionMember(id sessionstore.ID) string { return `"sessionId":` + string(quote(string(id))) }
+func sessionMember(id sessionstore.ID) string {
+	return `"sessionId":` + string(strictjson.Text(string(id)))
+}
 
 // putSessionMember returns params with a sessionMember. Most params have no session id, and are
 // copied without parsing them.
@@ -113,6 +115,3 @@ func members(raw json.RawMessage) map[string]json.RawMessage {
 }
 
 func isTrue(raw json.RawMessage) bool { return string(raw) == "true" }
-
-// quote returns s as a JSON string.
-func quote(s string) json.RawMessage { return strictjson.AppendText(nil, s) }

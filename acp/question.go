@@ -34,7 +34,7 @@ func (q question) key() calls.Key { return calls.Key{Child: q.child, ID: q.Call.
 func (q question) announce(title string) backend.Update {
 	call := strictjson.Find(q.params, "toolCall")
 	if title != "" {
-		call = strictjson.Set(call, "title", quote(title))
+		call = strictjson.Set(call, "title", strictjson.Text(title))
 	}
 	return q.key().Announce(call)
 }

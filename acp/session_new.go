@@ -41,5 +41,5 @@ func (c *connection) create(
 		return nil, err
 	}
 	o.goOn(r, s)
-	return strictjson.Set(s.opened.Result, protocol.SessionID, quote(string(id))), nil
+	return strictjson.Set(s.opened.Result, protocol.SessionID, strictjson.Text(string(id))), nil
 }

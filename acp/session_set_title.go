@@ -30,5 +30,5 @@ func (c *connection) setTitle(
 		s.renamed.Store(title != "")
 		s.setTitle(ctx, title)
 	}
-	return strictjson.Set(result, "title", quote(title)), nil
+	return strictjson.Set(result, "title", strictjson.Text(title)), nil
 }

@@ -118,7 +118,7 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 // poll asks all viewers a question. The returned function waits for the answer.
 func (v *viewers) poll(ctx context.Context, asked question) func() answer {
 	id := v.opened + "-" + strconv.FormatInt(v.polls.Add(1), 10)
-	asked.params = withMeta(asked.params, "question", quote(id))
+	asked.params = withMeta(asked.params, "question", strictjson.Text(id))
 	v.agent.connection.observe(QuestionEvent{v.address.id, true})
 	watching, done := context.WithCancel(ctx)
 	if s := v.agent.home.session(v.address.id); s != nil {
@@ -201,7 +201,7 @@ type questionOutcome struct {
 }
 
 func outcomeOf(id string, got answer) questionOutcome {
-	o := questionOutcome{ID: id, Outcome: quote("none")}
+	o := questionOutcome{ID: id, Outcome: strictjson.Text("none")}
 	for _, path := range [][]string{{"outcome", "outcome"}, {"action"}} {
 		if said := strictjson.Find(got.Result, path...); got.Err == nil && len(said) > 0 {
 			o.Outcome = said

@@ -216,7 +216,7 @@ func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {
 
 // printArtifact prints a line for the artifact, with its mark, and one for each rule it breaks.
 func printArtifact(b *strings.Builder, indent string, a discovery.Artifact) {
-	description := shorten(a.Description)
+	description := brief(a.Description)
 	if a.Kind == discovery.MCPServer {
 		// A command that the user may approve is shown in full.
 		description = text.Printable(a.Description)
@@ -277,7 +277,7 @@ func mark(a discovery.Artifact) string {
 func applies(a discovery.Applies) string {
 	switch a.Mode {
 	case discovery.ByPath:
-		return "for " + shorten(strings.Join(a.Globs, ", "))
+		return "for " + brief(strings.Join(a.Globs, ", "))
 	case discovery.ByDescription:
 		return "when it fits"
 	default:
@@ -302,5 +302,5 @@ func tally(list []discovery.Artifact) string {
 	return text + "\n"
 }
 
-// shorten shortens a description.
-func shorten(s string) string { return text.Line(text.Printable(s), 90) }
+// brief returns the beginning of a description on one line.
+func brief(s string) string { return text.Line(text.Printable(s), 90) }

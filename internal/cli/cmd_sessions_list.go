@@ -119,7 +119,7 @@ func printSessions(out io.Writer, found []sessionstore.Session) error {
 	}
 	table := terminal.NewTable(out, "SESSION", "UPDATED", "TITLE", "AGENT", "FOLDERS")
 	table.OneLine = true
-	for _, l := range listed(out, found) {
+	for _, l := range listings(out, found) {
 		table.Row(l.id, l.updated, l.title, l.agent, l.folders)
 	}
 	return table.Print()
@@ -128,12 +128,12 @@ func printSessions(out io.Writer, found []sessionstore.Session) error {
 // A listing is what lists show of a session.
 type listing struct{ id, updated, title, agent, folders string }
 
-// listed describes sessions for a list, shortened for people at a terminal.
-func listed(out io.Writer, found []sessionstore.Session) (all []listing) {
+// listings describes sessions for a list, shortened for people at a terminal.
+func listings(out io.Writer, found []sessionstore.Session) (all []listing) {
 	people, length, now := terminal.Width(out) > 0, uniqueLength(found), time.Now()
 	for _, one := range found {
 		l := listing{string(one.ID), one.Updated.UTC().Format(time.RFC3339),
-			cmp.Or(sessions.ListedTitle(one), "-"), conversation.AgentName(one.Agent),
+			cmp.Or(sessions.TitleLine(one), "-"), conversation.AgentName(one.Agent),
 			folders(one.Keys.Roots.All(), people)}
 		if people {
 			l.id, l.updated = text.Prefix(l.id, length), terminal.Since(one.Updated, now)

@@ -56,7 +56,7 @@ func (p pickedSessions) Search(ctx context.Context, what string) ([]terminal.Row
 func (p pickedSessions) row(one sessionstore.Session) terminal.Row {
 	return terminal.Row{
 		Session: pickedSession{p, one}, ID: string(one.ID), Updated: one.Updated,
-		Title: cmp.Or(sessions.ListedTitle(one), "-"),
+		Title: cmp.Or(sessions.TitleLine(one), "-"),
 		Agent: conversation.AgentName(one.Agent), Detail: folders(one.Keys.Roots.All(), true),
 	}
 }

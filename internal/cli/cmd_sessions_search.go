@@ -87,7 +87,7 @@ func printFound(set *settings, found []sessionstore.Found) error {
 			Continue: set.continueLine(one.Session, string(id), "PROMPT")})
 	}
 	return printLines(set, reports, func() (err error) {
-		for i, l := range listed(set.out, order) {
+		for i, l := range listings(set.out, order) {
 			said := strings.Repeat("\n", min(i, 1)) + fmt.Sprintf("%s  %s  %s  %s\n  %s", l.id,
 				l.updated, l.agent, l.folders, l.title)
 			for _, message := range messages[order[i].ID] {

@@ -218,7 +218,7 @@ func newTokensSet(set *settings) *cobra.Command {
 			if a, err = rights.change(set, a); err != nil {
 				return err
 			}
-			return explainUser(args[0], accounts.Set(a))
+			return explainUser(args[0], accounts.Change(a))
 		},
 	}
 	rights.add(set, cmd)

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
-	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -65,7 +64,7 @@ func (e *editor) note(id string, m rawrpc.Message, err error) {
 		r.Verdict, r.Reason = r.verdict(err)
 		r.Received = nil
 		if err != nil {
-			r.Received = []string{shorten(secret.Mask(m.Raw))}
+			r.Received = []string{masked(m.Raw)}
 		}
 	}
 }

@@ -99,10 +99,11 @@ func (r *run) shown(s string) string {
 	} else {
 		s = r.secrets.Text(s)
 	}
-	return shorten(secret.Mask(s))
+	return masked(s)
 }
 
-func shorten(s string) string { return text.Line(s, 400) }
+// masked returns a text on one line, without secrets.
+func masked(s string) string { return text.Line(secret.Mask(s), 400) }
 
 // withoutOthers removes the sessions of the user from a list, which a report may be shared without.
 func (r *run) withoutOthers(line string) string {

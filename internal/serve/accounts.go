@@ -112,8 +112,8 @@ func (s *Accounts) Create(a Account) error {
 	return err
 }
 
-// Set changes an account. The error is fs.ErrNotExist if the name has no account.
-func (s *Accounts) Set(a Account) error {
+// Change changes an account. The error is fs.ErrNotExist if the name has no account.
+func (s *Accounts) Change(a Account) error {
 	path, content, err := s.encode(a)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 		Budget: acp.Budget{Amount: 5, Currency: "USD", Per: acp.PerDay}}
 	_, err = s.AddToken("ana", Token{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorIs(t, s.Set(ana), fs.ErrNotExist)
+	require.ErrorIs(t, s.Change(ana), fs.ErrNotExist)
 	require.NoError(t, s.Create(ana))
 	require.ErrorIs(t, s.Create(ana), ErrAccountExists)
 	secrets := make([]string, 3)

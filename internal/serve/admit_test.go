@@ -214,7 +214,7 @@ func TestChangedAccount(t *testing.T) {
 	require.Empty(t, e.open(before).Error)
 	within, err := workspace.ParseDirs([]string{after})
 	require.NoError(t, err)
-	require.NoError(t, h.options.Accounts.Set(Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Sessions: 1}}}))
+	require.NoError(t, h.options.Accounts.Change(Account{Name: "ana", Within: within, Limits: Limits{Limits: acp.Limits{Sessions: 1}}}))
 	h.endRevoked()
 	require.Contains(t, e.open(before).Error.Message, "it is in none of the folders that you may open: "+after)
 	require.Empty(t, e.open(after).Error)
@@ -294,7 +294,7 @@ func TestChangedAccountOfANewConnection(t *testing.T) {
 	connect(t, "ws://"+h.address, token).initialize()
 	for sessions := range 10 {
 		account := Account{Name: "ana", Limits: Limits{Limits: acp.Limits{Sessions: sessions + 1}}}
-		require.NoError(t, h.options.Accounts.Set(account))
+		require.NoError(t, h.options.Accounts.Change(account))
 		h.mu.Lock()
 		ended := make(chan struct{})
 		go func() {

@@ -220,7 +220,7 @@ func TestUnusedSessionsCount(t *testing.T) {
 	account, err := h.options.Accounts.Account("ana")
 	require.NoError(t, err)
 	account.Limits.StoredBytes = 5 * sessionstore.SessionBytes
-	require.NoError(t, h.options.Accounts.Set(account))
+	require.NoError(t, h.options.Accounts.Change(account))
 	ana := connect(t, "ws://"+h.address, secret).initialize()
 	opened := 0
 	for ; opened < 10; opened++ {

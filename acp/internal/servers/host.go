@@ -50,7 +50,7 @@ func (h *serverHost) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.El
 		params["url"], params["elicitationId"] = p.URL, elicitationID(s, p.ElicitationID)
 	}
 	params["message"] = fmt.Sprintf("MCP server %s %s. It says:\n\n%s",
-		text.QuotedName(s.Name), asks, quoted(p.Message))
+		text.QuotedName(s.Name), asks, quotation(p.Message))
 	answer, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the user: %w", err)

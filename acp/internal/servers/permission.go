@@ -70,7 +70,7 @@ func (c *mcpCall) claims() string {
 		claim = fmt.Sprintf("According to MCP server %s, this tool %s.", server, h.Claims())
 	}
 	if d := c.tool.Description; d != "" {
-		claim += "\n\n" + quoted(text.Truncate(d, maxDescription))
+		claim += "\n\n" + quotation(text.Truncate(d, maxDescription))
 	}
 	return claim
 }

@@ -119,7 +119,7 @@ func (s *sampling) run(ctx context.Context) (result backend.SampleResult, err er
 	}
 	result, err = s.sample(ctx)
 	if err == nil {
-		answer := backend.TextContent(quoted(result.Text))
+		answer := backend.TextContent(quotation(result.Text))
 		return result, s.ShowStatus(ctx, sdk.ToolCallStatusCompleted, answer)
 	}
 	why := err.Error()
@@ -170,7 +170,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 	}
 	content := backend.TextContent(fmt.Sprintf("MCP server %s asks the model about %s too. The "+
 		"answer may repeat it, and you see that before the server gets it. If you do not add it, "+
-		"the request is sent without it.\n\n%s", s.name(), part, quoted(added)))
+		"the request is sent without it.\n\n%s", s.name(), part, quotation(added)))
 	err := s.ask(ctx, content, "Add it to the request", "Send the request without it")
 	if errors.Is(err, errRejected) {
 		return nil
@@ -235,7 +235,7 @@ func (s *sampling) describeRequest() []any {
 		intro += " The answer ends before " + strings.Join(stops, " or ") + "."
 	}
 	if r.System != "" {
-		intro += "\n\nSystem prompt:\n\n" + quoted(r.System)
+		intro += "\n\nSystem prompt:\n\n" + quotation(r.System)
 	}
 	content := backend.TextContent(intro)
 	for _, m := range r.Messages {
@@ -246,7 +246,7 @@ func (s *sampling) describeRequest() []any {
 		for _, block := range m.Content {
 			if block.Text != nil {
 				content = append(content,
-					backend.TextContent(role+"\n\n"+quoted(block.Text.Text))...)
+					backend.TextContent(role+"\n\n"+quotation(block.Text.Text))...)
 			} else {
 				image := describeImage(block.Image)
 				content = append(content, backend.TextContent(role + " " + image)[0],
@@ -267,8 +267,8 @@ func describeImage(image *sdk.ContentBlockImage) string {
 func (s *sampling) describeAnswer(r backend.SampleResult) []any {
 	return backend.TextContent(fmt.Sprintf("The model %s has answered. "+
 		"If you allow it, MCP server %s gets this answer:\n\n%s",
-		text.Name(r.Model), s.name(), quoted(r.Text)))
+		text.Name(r.Model), s.name(), quotation(r.Text)))
 }
 
-// quoted returns foreign text as a quotation that the text itself cannot end.
-func quoted(s string) string { return strings.TrimSuffix(text.Block("", text.Plain(s)), "\n") }
+// quotation returns foreign text as a block that the text itself cannot end.
+func quotation(s string) string { return strings.TrimSuffix(text.Block("", text.Plain(s)), "\n") }

@@ -87,7 +87,7 @@ func document(write func(io.Writer, conversation.Document) error) Format {
 		}
 		r := NewReport(one)
 		d := conversation.Document{
-			Title:   cmp.Or(ListedTitle(one), "Conversation"),
+			Title:   cmp.Or(TitleLine(one), "Conversation"),
 			Session: text.Printable(string(r.ID)),
 			Agent:   conversation.AgentName(one.Agent),
 			Created: r.CreatedAt, Updated: r.UpdatedAt, Entries: entries,

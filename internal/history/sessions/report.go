@@ -50,8 +50,8 @@ func NewReport(s sessionstore.Session) Report {
 	}
 }
 
-// ListedTitle returns what tables of sessions show as the title.
-func ListedTitle(s sessionstore.Session) string {
+// TitleLine returns what tables of sessions show as the title.
+func TitleLine(s sessionstore.Session) string {
 	return text.Line(text.Plain(s.ListedTitle()), 80)
 }
 

@@ -279,7 +279,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 func (r *relay) repeat(c *keptCall, keys []string, list, state json.RawMessage) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	id := strictjson.AppendText(nil, fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
+	id := strictjson.Text(fmt.Sprintf("%s%d", r.idPrefix(), r.lastID+1))
 	line := strictjson.SetAt(withAnswers(c.line, nil, keys, list, state), id, "id")
 	if c.rounds == mcproots.MaxRounds || !r.server.queue(bytes.TrimRight(line, "\r\n")) {
 		return false
@@ -341,7 +341,7 @@ func (r *relay) seal(s sealedState) json.RawMessage {
 	if err != nil {
 		return s.State
 	}
-	return strictjson.AppendText(nil, r.nonce+base64.RawURLEncoding.EncodeToString(raw))
+	return strictjson.Text(r.nonce + base64.RawURLEncoding.EncodeToString(raw))
 }
 
 // unseal decodes a result of seal. ok is false for any other state.

@@ -144,7 +144,7 @@ func (s *Scrubber) add(value string) {
 		s.values = make(map[string]bool)
 	}
 	s.replacer = nil
-	quoted := strictjson.AppendText(nil, value)
+	quoted := strictjson.Text(value)
 	for _, written := range []string{
 		value, string(quoted[1 : len(quoted)-1]), url.QueryEscape(value), url.PathEscape(value),
 	} {

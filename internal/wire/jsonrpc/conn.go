@@ -257,7 +257,7 @@ func (c *Conn) readLoop(ctx context.Context) error {
 func (c *Conn) rejectTooLong(ctx context.Context, beginning []byte, limit int) {
 	m := decodeBeginning(beginning)
 	c.log.Warn("rejected a message over the limit", "id", m.id.raw,
-		"method", shorten(m.method), "response", m.isResponse, "limit", limit)
+		"method", shownName(m.method), "response", m.isResponse, "limit", limit)
 	c.reportInvalid(ctx, m, beginning, true)
 	if m.isResponse {
 		m.response.err = &TooLongError{Limit: limit, What: "the peer's response"}
@@ -305,7 +305,7 @@ func (c *Conn) receive(ctx context.Context, line []byte) {
 	invalid := checkParams(m.params, c.options.OpaqueParams)
 	switch {
 	case invalid != nil && m.id.IsZero():
-		c.log.Debug("ignoring a notification with invalid params", "method", shorten(m.method),
+		c.log.Debug("ignoring a notification with invalid params", "method", shownName(m.method),
 			"error", asError(invalid).Code)
 	case invalid != nil:
 		c.reject(ctx, m.id, asError(invalid))

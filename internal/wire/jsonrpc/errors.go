@@ -99,5 +99,5 @@ func LogPanic(log *slog.Logger, value any, attributes ...any) {
 	log.Error("panic", append(attributes, "panic", what, "stack", string(debug.Stack()))...)
 }
 
-// shorten bounds a method name for the log: the peer chose it.
-func shorten(method string) string { return text.Truncate(method, 64) }
+// shownName bounds a method name for the log: the peer chose it.
+func shownName(method string) string { return text.Truncate(method, 64) }

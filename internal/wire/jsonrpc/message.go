@@ -28,7 +28,7 @@ func (id ID) String() string { return id.raw }
 func (id ID) key() string {
 	var text string
 	if len(id.raw) > 0 && id.raw[0] == '"' && json.Unmarshal([]byte(id.raw), &text) == nil {
-		return quote(text)
+		return string(strictjson.Text(text))
 	}
 	return id.raw
 }
@@ -95,7 +95,7 @@ func decodeValid(line []byte) (message, *Error) {
 	}
 	if name, twice := o.Duplicate(); twice {
 		return message{}, Errorf(CodeInvalidRequest, "the message has two members %s",
-			quote(shorten(name)))
+			strictjson.Text(shownName(name)))
 	}
 	m := message{isResponse: !o.Field("method").Present() && !o.Field("params").Present()}
 	id := o.Field("id")
@@ -300,6 +300,3 @@ func appendLine(b []byte, raw json.RawMessage) []byte {
 	}
 	return b
 }
-
-// quote returns text as a JSON string.
-func quote(text string) string { return string(strictjson.AppendText(nil, text)) }

@@ -105,7 +105,7 @@ func (t *task) accept() (work Work) {
 		return Fail(errPanic)
 	}
 	if work == nil && !r.IsNotification() {
-		work = Fail(MethodNotFound(shorten(r.Method)))
+		work = Fail(MethodNotFound(shownName(r.Method)))
 	}
 	return work
 }
@@ -127,7 +127,7 @@ func (t *task) finish(result json.RawMessage, err error) {
 	r := t.request
 	if r.IsNotification() {
 		if err != nil {
-			t.conn.log.Debug("notification failed", "method", shorten(r.Method), "error", err)
+			t.conn.log.Debug("notification failed", "method", shownName(r.Method), "error", err)
 		}
 		return
 	}
@@ -174,7 +174,7 @@ func (t *task) asError(err error) *Error {
 func (t *task) try(f func()) (ok bool) {
 	defer func() {
 		if value := recover(); value != nil {
-			LogPanic(t.conn.log, value, "method", shorten(t.request.Method))
+			LogPanic(t.conn.log, value, "method", shownName(t.request.Method))
 		}
 	}()
 	f()

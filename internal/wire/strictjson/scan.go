@@ -224,6 +224,9 @@ func AppendText(to []byte, text string) []byte {
 	return to
 }
 
+// Text returns text as a JSON string.
+func Text(text string) json.RawMessage { return AppendText(nil, text) }
+
 // unquote returns the text of a JSON string. For a lone surrogate it returns an error, and the text
 // has U+FFFD instead.
 func unquote(quoted json.RawMessage) ([]byte, error) {

@@ -27,7 +27,7 @@ const (
 )
 
 // tooLong stands for an input that is not kept. No request agrees with it.
-var tooLong = strictjson.AppendText(nil, "too long to be shown again")
+var tooLong = strictjson.Text("too long to be shown again")
 
 // Key identifies a tool call in a session.
 type Key struct {

@@ -194,7 +194,7 @@ func (t *Turn) Decide(result json.RawMessage, err error) (json.RawMessage, error
 // Cancelled returns result with the stop reason of a cancelled turn.
 func Cancelled(result json.RawMessage) json.RawMessage {
 	return strictjson.Set(result, "stopReason",
-		strictjson.AppendText(nil, string(sdk.StopReasonCancelled)))
+		strictjson.Text(string(sdk.StopReasonCancelled)))
 }
 
 // markDecided notes that nothing changes the turn's response any more. It reports whether the turn
