@@ -113,7 +113,7 @@ func (a asker) check(ctx context.Context, method string, params backend.Raw) err
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
-	session := a.questions.viewers.address
+	session := a.questions.address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params

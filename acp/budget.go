@@ -83,14 +83,12 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 
 // budgets are those of a session, and which of them the user allows to exceed.
 type budgets struct {
-	agent   *agent
-	storeID sessionstore.ID // of the session
-	cwd     workspace.Dir
+	*parts
 	exceeds sync.Map // the day on which each may be exceeded
 }
 
 // all returns the budgets.
-func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.cwd) }
+func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.params.roots.Cwd()) }
 
 // spent returns what the sessions that a budget is for have cost in its period.
 func (b *budgets) spent(ctx context.Context, of Budget) (sum float64, err error) {

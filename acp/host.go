@@ -33,7 +33,7 @@ func (s *session) Tools() backend.Tools { return s.servers }
 func (s *session) Catalog() *discovery.Catalog {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.catalog
+	return s.state.catalog
 }
 
 // refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or
@@ -53,18 +53,14 @@ func (s *session) refresh(ctx context.Context) {
 }
 
 func (s *session) rescan(ctx context.Context) error {
-	select {
-	case s.scanning <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	return s.agent.tasks.OnDisk(ctx, func() error {
-		defer func() { <-s.scanning }()
-		catalog, err := discovery.Scan(s.agent.base, s.Workspace())
-		if err == nil {
-			s.withState(func() { s.catalog = catalog })
-		}
-		return err
+		return s.scanning.With(ctx, func(*struct{}) error {
+			catalog, err := discovery.Scan(s.agent.base, s.Workspace())
+			if err == nil {
+				s.withState(func(now *state) { now.catalog = catalog })
+			}
+			return err
+		})
 	})
 }
 
@@ -165,7 +161,7 @@ func (s *session) announce(u backend.Update) backend.Update {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		var theirs []string
 		u, theirs = commands.Announce(u, s.agent.offersWorktrees())
-		s.withState(func() { s.agentHas = theirs })
+		s.withState(func(now *state) { now.agentHas = theirs })
 	}
 	return u
 }

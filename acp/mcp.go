@@ -14,8 +14,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// openServers prepares the MCP servers of s, in the set of previous if that is not nil.
-func (s *session) openServers(previous *session) (set *servers.Set, err error) {
+// openServers prepares the MCP servers of s, in the set of previous if that is not nil. They change
+// when the session is active, because that cannot be undone.
+func (s *session) openServers(previous *session) (change *mcpclient.Change, err error) {
 	a := s.agent
 	for i := range s.params.servers {
 		if err := a.applyPolicy(&s.params.servers[i]); err != nil {
@@ -23,19 +24,18 @@ func (s *session) openServers(previous *session) (set *servers.Set, err error) {
 		}
 	}
 	if previous != nil {
-		set = previous.servers
+		s.servers = previous.servers
 	} else {
 		o := a.options.tuning.MCP
 		o.Logger = o.Logger.With("session", s.id)
 		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		set = servers.NewSet(a.starting, o)
-		s.ownsServers.Store(true)
+		s.servers = servers.NewSet(a.starting, o)
 	}
-	s.serversChange, err = set.Prepare(s.workspace, s.params.servers)
+	change, err = s.servers.Prepare(s.workspace, s.params.servers)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
-	return set, err
+	return change, err
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote

@@ -86,24 +86,31 @@ func userHome() workspace.Dir {
 	return home
 }
 
+// pendingNotice is what the user of a session is told at the next prompt.
+type pendingNotice struct {
+	text     string
+	prompted bool // there was one: the user knows what does not change with the folders
+}
+
 // showNotice shows the session's notice, once and without recording it. It waits for the first
 // prompt, because some editors drop what they receive between prompts.
 func (s *session) showNotice(ctx context.Context) {
-	notice := s.notice
-	if !s.prompted {
+	var n pendingNotice
+	s.withState(func(now *state) { n = now.notice })
+	if !n.prompted {
 		listed, err := s.listedFolders(ctx)
 		if err != nil {
 			return // the turn or the session has ended
 		}
-		notice += listed + s.doubt(ctx)
+		n.text += listed + s.doubt(ctx)
 		if s.Permits().Configured != nil && s.agent.info().NeverAsks {
-			notice += whyUnruled(s.agent.info().Info) + "\n\n"
+			n.text += whyUnruled(s.agent.info().Info) + "\n\n"
 		}
 	}
-	if notice != "" {
-		s.viewers.show(ctx, nil, backend.Warning(backend.Text(notice)))
+	if n.text != "" {
+		s.viewers.show(ctx, nil, backend.Warning(backend.Text(n.text)))
 	}
-	s.notice, s.prompted = "", true
+	s.withState(func(now *state) { now.notice = pendingNotice{prompted: true} })
 }
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one

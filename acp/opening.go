@@ -10,11 +10,14 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -36,7 +39,8 @@ type opening struct {
 	from     *connection // of the client that opens it, nil if it is reopened for all viewers
 	pace     pace        // of what a load replays
 
-	notice string // for the user, after the response
+	servers *mcpclient.Change // to be made when the session is active
+	notice  string            // for the user, after the response
 }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
@@ -44,12 +48,12 @@ type opening struct {
 // was.
 func (o *opening) run(ctx context.Context) (*session, error) {
 	defer func() { o.previous = nil }() // the session keeps o
-	s, lease, err := o.open(ctx)
+	s, err := o.open(ctx)
 	if err != nil {
 		return nil, o.hintMoves(ctx, err)
 	}
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	if err = o.activate(ctx, s, lease); err == nil {
+	if err = o.activate(ctx, s); err == nil {
 		o.notify(s)
 	}
 	o.discard(ctx, s)
@@ -59,24 +63,24 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 // open opens the session: its roots, its MCP servers, the catalog of what its roots hold, and the
 // backend's side of it. Then it stores the session. The turns of the previous session go on, unless
 // the backend needs them to end. If open fails, it closes whatever it has opened.
-func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Lease, err error) {
-	a := o.agent
-	s := &session{agent: a, storeID: o.id, address: o.address, params: o.params,
-		viewers: o.viewers, gate: gate.New(),
-		scanning: make(chan struct{}, 1)}
+func (o *opening) open(ctx context.Context) (*session, error) {
+	a, previous := o.agent, o.previous
+	s := newSession(parts{address: o.address, storeID: o.id, agent: a, queue: o.at.Queue,
+		params: o.params, viewers: o.viewers, gate: gate.New()})
+	s.budgets = &budgets{parts: &s.parts}
 	if !o.isNew() {
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
-	if o.previous == nil {
+	if previous == nil {
 		if err := a.home.owner.take(sessionSlot, a); err != nil {
-			return nil, lease, err
+			return nil, err
 		}
-		s.counted.Store(true)
+		s.state.holds = true
 	}
 	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
-		return s.openRoots(ctx, o.previous)
+		return o.openRoots(ctx, s, previous)
 	}, s.retire); err != nil {
-		return nil, lease, err
+		return nil, err
 	}
 	ok := false
 	defer func() {
@@ -85,31 +89,45 @@ func (o *opening) open(ctx context.Context) (_ *session, lease sessionstore.Leas
 		}
 	}()
 	if err := o.openBackend(ctx, s); err != nil {
-		return nil, lease, err
+		return nil, err
 	}
-	lease, err = o.store(ctx, s)
-	ok = err == nil
-	return s, lease, err
+	lease, err := o.store(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	s.record = record.New(record.Options{Store: a.options.Store, Lease: lease,
+		Append: s.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
+		Children: a.newChildLimit(), Tasks: a.tasks})
+	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
+		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
+	ok = true
+	return s, nil
 }
 
 // isNew reports whether the session does not exist yet.
 func (o *opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
-// openRoots does the part of opening that reads disks: it opens the roots and scans them.
-func (s *session) openRoots(ctx context.Context, previous *session) (err error) {
+// openRoots does the part of opening that reads disks: it opens the roots and scans them. What the
+// user has allowed in the previous session holds in s.
+func (o *opening) openRoots(ctx context.Context, s, previous *session) (err error) {
 	a := s.agent
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		return err
 	}
-	s.questions = newQuestions(s, previous)
+	permits := permission.NewPermits(string(s.id), s.workspace, a.consents(), a.origins(),
+		a.options.Permissions)
+	if previous != nil {
+		permits.Inherit(previous.Permits())
+	}
+	s.access = access.New(s.workspace, permits, a.options.Workspace, a.tasks)
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if s.servers, err = s.openServers(previous); err != nil {
+	if o.servers, err = s.openServers(previous); err != nil {
 		return err
 	}
-	s.catalog, err = discovery.Scan(ctx, s.Workspace())
+	s.state.catalog, err = discovery.Scan(ctx, s.Workspace())
 	return err
 }
 
@@ -242,51 +260,32 @@ func (o *opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// activate ends the turns of the previous session, and replaces it by s, which is stored under
-// lease. The previous session ends even if that fails.
-func (o *opening) activate(ctx context.Context, s *session, lease sessionstore.Lease) error {
+// activate ends the turns of the previous session, and makes s the active one in its place. The
+// previous session ends even if that fails. If the connection has ended, activate fails and closes
+// s, which remains stored.
+func (o *opening) activate(ctx context.Context, s *session) error {
 	a := o.agent
 	if err := o.endTurns(ctx); err != nil {
 		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
-	if o.previous != nil {
-		o.previous.ownsServers.Store(false) // s has the set from now on
-		s.counted.Store(o.previous.counted.Swap(false))
-	}
-	s.titled.Store(o.source.Title != "")
-	s.renamed.Store(!o.isNew() && o.source.Renamed)
-	err := s.activate(o.at.Queue, lease)
-	if o.previous != nil {
-		if o.previous.viewers != s.viewers {
-			o.previous.viewers.Close()
+	if previous := o.previous; previous != nil {
+		held := previous.letGo()
+		s.withState(func(now *state) { now.holds = held })
+		defer previous.retire()
+		if previous.viewers != s.viewers {
+			defer previous.viewers.Close()
 		}
-		o.previous.retire()
 	}
-	return err
-}
-
-// activate makes the session, which was stored under lease, the active one of q. If the connection
-// has ended, it fails and closes the session, which remains stored.
-func (s *session) activate(q *queue, lease sessionstore.Lease) error {
-	a := s.agent
-	s.queue = q
-	s.record = record.New(record.Options{Store: a.options.Store, Lease: lease,
-		Append: s.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
-		Children: a.newChildLimit(), Tasks: a.tasks})
-	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
-		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-	s.budgets = &budgets{agent: a, storeID: s.storeID, cwd: s.params.roots.Cwd()}
 	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(s.serversChange, s, model)
-	s.ownsServers.Store(true)
+	s.servers.Commit(o.servers, s, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
-		*now = shown{} // the agent may not have kept it
-		for _, u := range statesIn(s.opened.Result) {
+		*now = shown{titled: o.source.Title != "", renamed: !o.isNew() && o.source.Renamed}
+		for _, u := range statesIn(s.opened.Result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
 		return nil
 	})
-	if !a.home.queues.Activate(q, s) {
+	if !a.home.queues.Activate(s.queue, s) {
 		s.retire()
 		return backend.ErrClosed
 	}
@@ -306,22 +305,22 @@ func (s *session) activate(q *queue, lease sessionstore.Lease) error {
 func (o *opening) notify(s *session) {
 	o.notice = o.agent.sessions.MovedRoots(s.id, o.source.Keys, s.workspace.Opened())
 	told := o.source.Keys.Roots // about which the user was told before
+	next := pendingNotice{prompted: true}
 	switch {
 	case o.isNew():
-		told, s.notice = workspace.Roots{}, s.opened.Notice
+		told, next = workspace.Roots{}, pendingNotice{text: s.opened.Notice}
 	case o.previous != nil:
-		s.notice, s.prompted = o.previous.notice, o.previous.prompted
+		o.previous.withState(func(now *state) { next = now.notice })
 	case o.source.Turns == 0:
-		told, s.prompted = workspace.Roots{}, o.source.Title != ""
-	default:
-		s.prompted = true
+		told, next.prompted = workspace.Roots{}, o.source.Title != ""
 	}
 	if !o.isNew() {
 		o.notice += s.opened.Notice
 	}
 	if o.from != nil { // otherwise the user was asked
-		s.notice += s.droppedFolders(o.cause, o.source.Keys) + s.broadRoots(told)
+		next.text += s.droppedFolders(o.cause, o.source.Keys) + s.broadRoots(told)
 	}
+	s.withState(func(now *state) { now.notice = next })
 }
 
 // discard removes what a session that was opened again made superfluous: the backend's session that

@@ -28,7 +28,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return command, ok && !slices.Contains(s.agentHas, command.Name)
+	return command, ok && !slices.Contains(s.state.agentHas, command.Name)
 }
 
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.

@@ -52,7 +52,7 @@ func (q *questions) rule(a permission.Action) ruling {
 	v, err := q.Permits().Decide(q.workspace, a)
 	if err != nil {
 		q.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
-			"session", q.viewers.address.id, "error", err)
+			"session", q.id, "error", err)
 		if v.Effect == permission.Ask {
 			return ruling{}
 		}
@@ -101,7 +101,7 @@ func (a asker) readAction(
 		action, err = tasks.FromDisk(ctx, q.agent.tasks, func() (permission.Action, error) {
 			place := permission.At(w)
 			place.Catalog, place.Outside = q.session.Catalog(), q.access.Outside
-			place.Server = func(name string) string { return serverConfig(q.servers, name) }
+			place.Server = func(name string) string { return serverConfig(q.params.servers, name) }
 			place.Inside = func(path string) error { return a.reaches(ctx, path) }
 			return r.Action(ctx, known.Announced(), place), nil
 		})
@@ -131,7 +131,7 @@ func serverConfig(servers []mcpclient.Config, name string) string {
 
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.
 func (q *questions) observeRule(title string, v permission.Verdict) {
-	id := q.viewers.address.id
+	id := q.id
 	q.agent.log.Info("a rule decided about a request of the agent", "session", id,
 		"title", text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce

@@ -7,16 +7,13 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // questions are what the backend of a session asks the user, and whatever else it sends to the
@@ -30,16 +27,11 @@ import (
 //     say what they are about ([backend.Question]), and requestPermission for an agent.
 //   - tool_calls.go shows what a rule has decided, and records what only a question says.
 type questions struct {
-	agent     *agent // runs the session
-	viewers   *viewers
-	gate      *gate.Gate
-	workspace *workspace.Workspace
-	access    *access.Access
-	servers   []mcpclient.Config // of the session
-	session   asking
+	*parts
+	session asking
 }
 
-// asking is the session that asks.
+// asking is what questions need of the session that asks, besides its parts.
 type asking interface {
 	backend.Updates
 	Catalog() *discovery.Catalog
@@ -47,20 +39,6 @@ type asking interface {
 	inTurn() bool
 	// addToRecord records an update.
 	addToRecord(context.Context, backend.Update) error
-}
-
-// newQuestions returns the questions of s, whose roots are open. They inherit what the user has
-// allowed in previous, the session that s replaces, if that is not nil.
-func newQuestions(s, previous *session) *questions {
-	a := s.agent
-	permits := permission.NewPermits(string(s.id), s.workspace, a.consents(), a.origins(),
-		a.options.Permissions)
-	if previous != nil {
-		permits.Inherit(previous.Permits())
-	}
-	return &questions{agent: a, viewers: s.viewers, gate: s.gate, workspace: s.workspace,
-		access:  access.New(s.workspace, permits, a.options.Workspace, a.tasks),
-		servers: s.params.servers, session: s}
 }
 
 // Permits implements [backend.Host].
@@ -139,7 +117,7 @@ func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func()
 	return func() resolution {
 		got := resolution{answer: wait()}
 		got.option, got.chosen = sent.Chosen(got.Result)
-		cmp.Or(got.By, q.agent.connection).observe(AnswerEvent{Session: q.viewers.address.id,
+		cmp.Or(got.By, q.agent.connection).observe(AnswerEvent{Session: q.id,
 			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
 		q.applyAlways(asked, offered, &got)
 		if isNew && !got.allows() {
@@ -200,7 +178,7 @@ func (q *questions) applyAlways(asked question, offered permission.Rule, got *re
 	if offered.String() == "" || got.option.Kind != permission.AllowAlways {
 		return
 	}
-	id := q.viewers.address.id
+	id := q.id
 	err := q.Permits().Remember(offered, consent.Consent{
 		Agent: q.agent.info().Profile, By: string(id),
 		Title: text.Truncate(asked.Call.Title, calls.MaxTitle),

@@ -6,18 +6,17 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -26,60 +25,72 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [backend.Host] and [turns.Session].
-//
-// What the viewers are shown is guarded by viewers.shown, while one update is shown and recorded,
-// so that all see and store the same order. mu guards the session's state, and is held for a few
-// statements. Fields that it does not guard are set before the session is active, or by requests
-// that hold its queue. inBackend only keeps others waiting, because the methods of a backend's
-// session must not overlap and may not wait for a client.
+// [backend.Host] and [turns.Session]. opening.open makes it, and close ends it.
 type session struct {
+	parts
+	questions // implement the part of [backend.Host] that reaches the client
+
+	// inBackend is held during methods of the backend's session, which must not overlap and may not
+	// wait for a client.
+	inBackend sync.Mutex
+	scanning  tasks.Guarded[struct{}] // used while the roots are scanned
+	closed    sync.Once
+
+	mu    sync.Mutex // guards state, and is held for a few statements
+	state state
+}
+
+// parts are what a session is made of. They do not change once it is open.
+type parts struct {
 	address                 // for the client
 	storeID sessionstore.ID // another one than the client's if that is the backend's own
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it
-	counted atomic.Bool   // against the limit of active sessions
+	viewers *viewers
+	gate    *gate.Gate
+	replay  *agentReplay // nil for a new one and a fork
 
-	// The parts:
-	*questions // implement the part of [backend.Host] that reaches the client
-	workspace  *workspace.Workspace
-	servers    *servers.Set
-	viewers    *viewers
-	gate       *gate.Gate
-	replay     *agentReplay // nil for a new one and a fork
-	record     *record.Record
-	spending   *metering.Spending
-	budgets    *budgets
-	backend    backend.Session
-	opened     backend.Opened // the backend's part of the response that opened it
+	workspace *workspace.Workspace
+	access    *access.Access
+	servers   *servers.Set
+	backend   backend.Session
+	opened    backend.Opened // the backend's part of the response that opened it
 
-	// ownsServers means that the session closes servers, unlike the one that it replaces or that
-	// replaces it.
-	ownsServers   atomic.Bool
-	serversChange *mcpclient.Change // made when the session is active, because it cannot be undone
-
-	inBackend sync.Mutex // held during methods of the backend's session that must not overlap
-
-	mu       sync.Mutex
-	catalog  *discovery.Catalog
-	agentHas []string // the adapter's names that the backend's commands have
-
-	scanning chan struct{} // holds one value while the roots are scanned; guards nothing
-
-	notice   string      // for the user, at the next prompt; guarded by the queue
-	prompted bool        // the user was told about workspace files; guarded by the queue
-	titled   atomic.Bool // the session has a title
-	renamed  atomic.Bool // a client has chosen it
-	evicted  sync.Once
-	closed   sync.Once
+	record   *record.Record
+	spending *metering.Spending
+	budgets  *budgets
 }
 
-// withState calls do with the lock of the session's state.
-func (s *session) withState(do func()) {
+// state is what changes in a session.
+type state struct {
+	// holds means that the session counts as active, and closes its MCP servers. The one that
+	// replaces it takes over both.
+	holds    bool
+	catalog  *discovery.Catalog
+	agentHas []string // the adapter's names that the backend's commands have
+	notice   pendingNotice
+}
+
+// newSession returns a session that is not open yet.
+func newSession(p parts) *session {
+	s := &session{parts: p, scanning: tasks.Guard[struct{}]()}
+	s.questions = questions{parts: &s.parts, session: s}
+	return s
+}
+
+// withState calls do with the session's state.
+func (s *session) withState(do func(*state)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	do()
+	do(&s.state)
+}
+
+// letGo reports whether the session holds what the one that replaces it takes over. Afterwards it
+// no longer does.
+func (s *session) letGo() (held bool) {
+	s.withState(func(now *state) { held, now.holds = now.holds, false })
+	return held
 }
 
 // watchLease ends the session soon after another process has taken it over, until ctx ends: also if
@@ -149,7 +160,7 @@ func (s *session) send(ctx context.Context, u backend.Update, in order) error {
 // sendNow is send while no other update is being shown.
 func (s *session) sendNow(ctx context.Context, now *shown, u backend.Update, in order) error {
 	s.charged(s.agent.connection, s.spending.Note(ctx, u))
-	if u.Kind == sessionstore.SessionInfoUpdate && s.renamed.Load() {
+	if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
 		var more bool
 		if u, more = withoutTitle(u); !more {
 			return nil
@@ -169,11 +180,14 @@ func (s *session) sendNow(ctx context.Context, now *shown, u backend.Update, in 
 	}
 	delete(now.settings, u.Kind)
 	now.noteMode(u)
+	now.noteTitle(u)
 	return s.noteCall(ctx, now, u)
 }
 
 // shown is what the viewers of a session were shown last, as far as later updates depend on it.
 type shown struct {
+	titled  bool   // the session has a title
+	renamed bool   // a client has chosen it
 	mode    string // its id, "" if it is not known
 	unruled bool   // the user was told that the agent does not ask
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
@@ -200,7 +214,7 @@ func (s *session) failed(err error) {
 		s.agent.tasks.Go(func() { turns.End(running, cause, nil) })
 	}
 	if record.Gone(err) {
-		s.evicted.Do(func() { s.evict(cause) })
+		s.evict(cause)
 	}
 }
 
@@ -242,7 +256,8 @@ func (s *session) retire() {
 func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.closed.Do(func() {
 		a, err := s.agent, error(nil)
-		if s.counted.Swap(false) {
+		held := s.letGo()
+		if held {
 			defer a.home.owner.release(sessionSlot, a) // last: the agent may end then
 		}
 		s.gate.Advance(gate.Closed)
@@ -256,7 +271,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 				return err
 			}))
 		}
-		if s.ownsServers.Load() {
+		if held && s.servers != nil {
 			err = errors.Join(err, s.servers.Close(ctx))
 		}
 		err = errors.Join(err, s.replay.drop(ctx))
@@ -305,7 +320,6 @@ func (s *session) appendSegment(
 	if err != nil || title == nil {
 		return err
 	}
-	s.titled.Store(*title != "")
 	return store.SetTitle(ctx, l, *title)
 }
 

@@ -157,14 +157,14 @@ func (s *session) deactivate(ctx context.Context, params backend.Raw) json.RawMe
 // a question outside turns was withdrawn.
 func (s *session) evict(cause error) {
 	a := s.agent
-	a.log.Info("the session ended: another process opened or deleted it", "session", s.id,
-		"cause", cause)
 	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	a.tasks.Go(func() {
 		defer at.Release()
 		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
 			return
 		}
+		a.log.Info("the session ends: another process opened or deleted it", "session", s.id,
+			"cause", cause)
 		if at.Queue.EndTurns(a.base, cause) != nil {
 			return
 		}

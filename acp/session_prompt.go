@@ -169,21 +169,21 @@ func (p *prompted) claimTurn() (*session, error) {
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
 	s.record.Restart(ctx)
-	return s, s.viewers.shown.With(ctx, func(*shown) error {
+	return s, s.viewers.shown.With(ctx, func(now *shown) error {
 		// An update that the client has seen may not be recorded yet. It comes before the prompt in
 		// the history too.
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		return p.storePrompt(s, overlaps)
+		return p.storePrompt(s, now, overlaps)
 	})
 }
 
 // storePrompt stores the start of the turn before the backend acts, and shows the clients the title
 // that s gets from its first prompt. overlaps says that other turns are running.
-func (p *prompted) storePrompt(s *session, overlaps bool) error {
+func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 	ctx, begun := p.Context(), sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
-	if !s.titled.Load() {
+	if !now.titled {
 		begun.Title = p.params.title()
 	}
 	err := s.record.Write(func(l sessionstore.Lease) (err error) {
@@ -200,7 +200,7 @@ func (p *prompted) storePrompt(s *session, overlaps bool) error {
 	}
 	p.showPrompt(s)
 	if p.Title = begun.Title; p.Title != "" {
-		s.setTitle(ctx, p.Title)
+		s.showTitle(ctx, now, p.Title)
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 	}
 	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
-		if err := s.budgets.confirm(ctx, s.questions); errors.Is(err, errBudget) {
+		if err := s.budgets.confirm(ctx, &s.questions); errors.Is(err, errBudget) {
 			return overBudget(ctx, p.updates)
 		} else if err != nil {
 			return nil, err

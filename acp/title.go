@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -80,9 +81,27 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	return u, !hadTitle || len(members(strictjson.Find(without, "update"))) > 1 // sessionUpdate
 }
 
-// setTitle remembers the stored title of the session, "" for none, and tells the clients.
-func (s *session) setTitle(ctx context.Context, title string) {
-	s.titled.Store(title != "")
+// noteTitle remembers whether the session has a title, if u says that.
+func (now *shown) noteTitle(u backend.Update) {
+	if title := latestTitle([]sessionstore.Update{u}); title != nil {
+		now.titled = *title != ""
+	}
+}
+
+// rename shows the viewers the title that a client has chosen, or that there is none, "".
+func (s *session) rename(title string) {
+	ctx, cancel := tasks.Commit(s.agent.base)
+	defer cancel()
+	_ = s.viewers.shown.With(ctx, func(now *shown) error {
+		now.renamed = title != ""
+		s.showTitle(ctx, now, title)
+		return nil
+	})
+}
+
+// showTitle shows the viewers the stored title of the session. No other update is being shown.
+func (s *session) showTitle(ctx context.Context, now *shown, title string) {
+	now.titled = title != ""
 	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
 	if title == "" {
 		info["title"] = nil

@@ -23,7 +23,7 @@ func (q *questions) recordCall(ctx context.Context, u backend.Update) {
 	q.viewers.calls.Note(said)
 	q.viewers.calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
 	if err := q.session.addToRecord(ctx, u); err != nil {
-		q.agent.log.Debug("a tool call is not in the history", "session", q.viewers.address.id,
+		q.agent.log.Debug("a tool call is not in the history", "session", q.id,
 			"error", err)
 	}
 }

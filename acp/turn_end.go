@@ -215,7 +215,7 @@ func (p *prompted) storeEnd(o outcome) error {
 	if taken && p.Title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
-			s.setTitle(ctx, "")
+			s.rename("")
 		}
 	}
 	return err
