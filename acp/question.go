@@ -1,6 +1,8 @@
 package acp
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
 	"strings"
 
@@ -8,7 +10,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -79,6 +84,108 @@ func (q question) saying(about string, known json.RawMessage) question {
 		q.params = strictjson.SetAt(q.params, content, "toolCall", "content")
 	}
 	return q
+}
+
+// poll asks all viewers the question. The returned function waits for the answer.
+func (q question) poll(ctx context.Context, v *viewers) func() answer {
+	id := rand.Text()
+	q.params = withMeta(q.params, "question", strictjson.Text(id))
+	v.agent.connection.observe(QuestionEvent{v.address.id, true})
+	watching, done := context.WithCancel(ctx)
+	if s := v.agent.home.session(v.address.id); s != nil {
+		s.watchLease(watching)
+	}
+	poll := v.Poll(ctx, turns.Ballot[*connection]{
+		Send: func(
+			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
+		) backend.Work {
+			// It may not be the client for which the request was checked.
+			if err := to.checkMethod(q.method, q.params); err != nil {
+				return jsonrpc.Fail(err)
+			}
+			return to.CallFunc(ctx, q.method, q.paramsFor(to, v), onResponse)
+		},
+		Decides: func(c *connection, result backend.Raw) bool {
+			return q.as(c.peer.Role).decides(result)
+		},
+		OfTurn:    q.ofTurn,
+		Late:      func(c *connection, result backend.Raw) { q.answeredLate(c, v, result) },
+		Cancelled: q.cancelled(),
+	})
+	return func() answer {
+		got := poll.Wait()
+		done()
+		v.agent.connection.observe(QuestionEvent{v.address.id, false})
+		if v.Others(got.By) > 0 {
+			ctx, cancel := tasks.Commit(ctx)
+			defer cancel()
+			v.mark(ctx, got.By, "question", outcomeOf(id, got))
+		}
+		return got
+	}
+}
+
+// paramsFor returns the params of the question to one of the viewers. One that may have come later
+// than its tool call gets what the others were shown of that, too.
+func (q question) paramsFor(to *connection, v *viewers) backend.Raw {
+	if q.method != protocol.RequestPermission {
+		return q.params
+	}
+	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.agent)
+	if known, _ := v.calls.Get(q.key()); when == forAnother && known.Shown != nil {
+		params = strictjson.Set(params, "toolCall",
+			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
+	}
+	return to.clientCapabilities().withoutContent(params, "toolCall", when)
+}
+
+// decides reports whether the result of the question is an answer. A client that cancels a dialog
+// because another one has taken its place gives none.
+func (q question) decides(result backend.Raw) bool {
+	if q.method == protocol.RequestPermission {
+		_, ok := q.Chosen(result)
+		return ok
+	}
+	action := strictjson.FindText(result, "action")
+	return action == "accept" || action == "decline"
+}
+
+// cancelled returns the result of the question if the user cancels it with the turn.
+func (q question) cancelled() backend.Raw {
+	if q.method == protocol.RequestPermission {
+		return backend.Raw(`{"outcome":{"outcome":"cancelled"}}`)
+	}
+	return backend.Raw(`{"action":"cancel"}`)
+}
+
+// answeredLate tells a client that its answer to the question came too late.
+func (q question) answeredLate(c *connection, v *viewers, result backend.Raw) {
+	v.agent.tasks.Go(func() {
+		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered "+
+			"or had ended.\n")
+		if q.method == protocol.RequestPermission {
+			choice, _ := q.Chosen(result)
+			c.observe(AnswerEvent{Session: v.address.id, Title: q.Call.Title,
+				Choice: choice.Kind, Late: true})
+		}
+	})
+}
+
+// answer is an answer to a question, and whose client gave it.
+type answer = turns.Answer[*connection]
+
+// outcomeOf returns what the other viewers are told of an answer to the question with this id.
+func outcomeOf(id string, got answer) map[string]any {
+	outcome := map[string]any{"id": id, "outcome": "none"}
+	for _, path := range [][]string{{"outcome", "outcome"}, {"action"}} {
+		if said := strictjson.Find(got.Result, path...); got.Err == nil && len(said) > 0 {
+			outcome["outcome"] = said
+		}
+	}
+	if option := strictjson.Find(got.Result, "outcome", "optionId"); len(option) > 0 {
+		outcome["optionId"] = option
+	}
+	return outcome
 }
 
 // resolution is the result of a question.

@@ -71,7 +71,7 @@ func (q *questions) askBeforeTurn(
 	const method = protocol.RequestPermission
 	request := newQuestion(method, asker{questions: q}.addressed(method, asked.Params()))
 	request.ofTurn = true
-	got := q.viewers.poll(ctx, request)()
+	got := request.poll(ctx, q.viewers)()
 	return asked.Answer(ctx, got.Result, got.Err)
 }
 
@@ -104,7 +104,7 @@ func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func()
 	err := q.viewers.shown.With(ctx, func(*shown) error {
 		addressed := sent
 		addressed.params = a.addressed(sent.method, sent.params)
-		wait = q.viewers.poll(ctx, addressed)
+		wait = addressed.poll(ctx, q.viewers)
 		_, known := q.viewers.calls.Get(asked.key())
 		if isNew = !known && asked.Call.ID != ""; isNew {
 			q.recordCall(ctx, asked.announce(""))
