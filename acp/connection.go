@@ -127,7 +127,7 @@ func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 	}
 	switch {
 	case !isChild:
-		q.Cancel(rest(), func(t *turns.Turn) bool { return views || t.Sender == turns.Sender(c) })
+		q.Cancel(rest(), func(sender *connection) bool { return views || sender == c })
 	case s != nil && views:
 		s.cancelChild(child, rest())
 	}

@@ -12,13 +12,13 @@ import (
 // home; any other connection has its own.
 type home struct {
 	owner  *principal
-	queues turns.Queues[*session]
+	queues turns.Queues[*session, *connection]
 	grace  time.Duration // how long turns outlive their connection, 0 if they end with it
 }
 
 type (
-	queue  = turns.Queue[*session]
-	ticket = turns.Ticket[*session]
+	queue  = turns.Queue[*session, *connection]
+	ticket = turns.Ticket[*session, *connection]
 )
 
 // session returns the active session with the given id, or nil.

@@ -14,8 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// openServers prepares the MCP servers of s, in the set of previous if that is not nil. They change
-// when the session is active, because that cannot be undone.
+// openServers prepares the MCP servers of s, in the set of previous if that is not nil.
 func (s *session) openServers(previous *session) (change *mcpclient.Change, err error) {
 	a := s.agent
 	for i := range s.params.servers {

@@ -35,12 +35,11 @@ type opening struct {
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	at       *ticket          // in the session's queue
 	previous *session         // the active session, nil if there is none and after run
-	viewers  *viewers
-	from     *connection // of the client that opens it, nil if it is reopened for all viewers
-	pace     pace        // of what a load replays
+	from     *connection      // of the client that opens it, nil if it is reopened for all viewers
+	pace     pace             // of what a load replays
 
-	servers *mcpclient.Change // to be made when the session is active
-	notice  string            // for the user, after the response
+	change *mcpclient.Change // of the MCP servers, for activate: it cannot be undone
+	notice string            // for the user, after the response
 }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
@@ -64,13 +63,7 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 // backend's side of it. Then it stores the session. The turns of the previous session go on, unless
 // the backend needs them to end. If open fails, it closes whatever it has opened.
 func (o *opening) open(ctx context.Context) (*session, error) {
-	a, previous := o.agent, o.previous
-	s := newSession(parts{address: o.address, storeID: o.id, agent: a, queue: o.at.Queue,
-		params: o.params, viewers: o.viewers, gate: gate.New()})
-	s.budgets = &budgets{parts: &s.parts}
-	if !o.isNew() {
-		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
-	}
+	a, s, previous := o.agent, o.newSession(ctx), o.previous
 	if previous == nil {
 		if err := a.home.owner.take(sessionSlot, a); err != nil {
 			return nil, err
@@ -95,13 +88,35 @@ func (o *opening) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.record = record.New(record.Options{Store: a.options.Store, Lease: lease,
+	s.startRecord(lease)
+	ok = true
+	return s, nil
+}
+
+// newSession returns the session with the parts that are known before anything is opened.
+func (o *opening) newSession(ctx context.Context) *session {
+	s := &session{scanning: tasks.Guard[struct{}](), parts: parts{address: o.address,
+		storeID: o.id, agent: o.agent, queue: o.at.Queue, params: o.params, gate: gate.New()}}
+	s.questions, s.budgets = questions{&s.parts, s}, &budgets{parts: &s.parts}
+	if !o.isNew() {
+		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
+	}
+	if o.from != nil {
+		s.viewers = newViewers(o.agent, o.from, o.id)
+	} else {
+		s.viewers = o.previous.viewers
+	}
+	return s
+}
+
+// startRecord begins to record s, which is stored under a lease.
+func (s *session) startRecord(l sessionstore.Lease) {
+	a := s.agent
+	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Append: s.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: a.newChildLimit(), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-	ok = true
-	return s, nil
 }
 
 // isNew reports whether the session does not exist yet.
@@ -124,7 +139,7 @@ func (o *opening) openRoots(ctx context.Context, s, previous *session) (err erro
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if o.servers, err = s.openServers(previous); err != nil {
+	if o.change, err = s.openServers(previous); err != nil {
 		return err
 	}
 	s.state.catalog, err = discovery.Scan(ctx, s.Workspace())
@@ -277,7 +292,7 @@ func (o *opening) activate(ctx context.Context, s *session) error {
 		}
 	}
 	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(o.servers, s, model)
+	s.servers.Commit(o.change, s, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{titled: o.source.Title != "", renamed: !o.isNew() && o.source.Renamed}
 		for _, u := range statesIn(s.opened.Result) { // the agent may not have kept what it was

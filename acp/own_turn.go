@@ -115,7 +115,7 @@ func (s *session) reopen(
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
 	o := &opening{agent: s.agent, cause: backend.Resume, address: s.address, params: p,
-		source: stored, at: at, previous: s, viewers: s.viewers}
+		source: stored, at: at, previous: s}
 	if next, err = o.run(ctx); err != nil {
 		return nil, nil, err
 	}

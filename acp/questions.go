@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -27,18 +26,8 @@ import (
 //     say what they are about ([backend.Question]), and requestPermission for an agent.
 //   - tool_calls.go shows what a rule has decided, and records what only a question says.
 type questions struct {
-	*parts
-	session asking
-}
-
-// asking is what questions need of the session that asks, besides its parts.
-type asking interface {
-	backend.Updates
-	Catalog() *discovery.Catalog
-	// inTurn reports whether a turn is running that was not told to end.
-	inTurn() bool
-	// addToRecord records an update.
-	addToRecord(context.Context, backend.Update) error
+	*parts           // of the session
+	session *session // that asks
 }
 
 // Permits implements [backend.Host].

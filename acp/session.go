@@ -72,13 +72,6 @@ type state struct {
 	notice   pendingNotice
 }
 
-// newSession returns a session that is not open yet.
-func newSession(p parts) *session {
-	s := &session{parts: p, scanning: tasks.Guard[struct{}]()}
-	s.questions = questions{parts: &s.parts, session: s}
-	return s
-}
-
 // withState calls do with the session's state.
 func (s *session) withState(do func(*state)) {
 	s.mu.Lock()

@@ -63,7 +63,6 @@ func (o *opening) load(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessa
 	if err := a.chooseFolders(ctx, &o.params, o.cause, &o.source.Session); err != nil {
 		return nil, err
 	}
-	o.viewers = newViewers(a, o.from, o.id)
 	s, err := o.run(ctx)
 	if err != nil {
 		return nil, err

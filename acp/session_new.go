@@ -33,8 +33,7 @@ func (c *connection) create(
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
 	o := &opening{agent: c.agent, cause: cause, address: newAddress(id), params: p,
-		source: source, from: c, at: c.home.queues.Ticket(id, turns.Lifecycle, c),
-		viewers: newViewers(c.agent, c, id)}
+		source: source, from: c, at: c.home.queues.Ticket(id, turns.Lifecycle, c)}
 	defer r.AfterResponse(o.at.Release) // what goOn does comes first
 	s, err := o.run(ctx)
 	if err != nil {

@@ -57,9 +57,9 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(err)
 	}
 	request, leave := c.agent.requestContext(ctx)
-	p := &prompted{Turn: turns.New(request, c), from: c, params: params, leave: leave,
+	p := &prompted{Turn: turns.New(request), from: c, params: params, leave: leave,
 		unwait: context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })}
-	if p.at, err = c.home.queues.PromptTicket(params.id, p.Turn, limit); err != nil {
+	if p.at, err = c.home.queues.PromptTicket(params.id, c, p.Turn, limit); err != nil {
 		p.free()
 		return jsonrpc.Fail(protocolError(err))
 	}

@@ -124,7 +124,7 @@ func (p *prompted) showEnd(o outcome) {
 func (p *prompted) free() {
 	if p.at != nil {
 		defer p.at.Release()
-		p.at.Queue.Answered(p.Turn)
+		p.at.Answered()
 	}
 	p.unwait()
 	p.Answered()

@@ -23,14 +23,11 @@ type Turn struct {
 	Title string
 	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.AwaitTurn].
 	Exclusive bool
-	// Sender has sent the prompt.
-	Sender Sender
 
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early
 	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when the prompt was answered
-	entered bool          // its ticket has held the queue, which guards this
 
 	// not held while the backend is called, so that a turn can be ended whatever the backend does
 	mu      sync.Mutex
@@ -61,11 +58,11 @@ type Session interface {
 	Cancel(params backend.Raw)
 }
 
-// New returns a turn of the sender's request with the context ctx. If ctx ends, the turn ends as
+// New returns a turn of the request with the context ctx. If ctx ends, the turn ends as
 // cancelled: the client cancelled the request or left. In the turn's context the request counts as
 // answered once the turn is: other clients do not wait until this one has read its response.
-func New(ctx context.Context, from Sender) *Turn {
-	t := &Turn{request: ctx, Sender: from, done: make(chan struct{})}
+func New(ctx context.Context) *Turn {
+	t := &Turn{request: ctx, done: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancelCause(
 		jsonrpc.WithAnswered(context.WithoutCancel(ctx), t.done))
 	context.AfterFunc(ctx, func() { t.End(backend.ErrCancelled) })

@@ -13,7 +13,7 @@ import (
 //
 // Clause W7.
 func TestQueuedTurnsEndFirst(t *testing.T) {
-	first, queued := New(t.Context(), nil), New(t.Context(), nil)
+	first, queued := New(t.Context()), New(t.Context())
 	stop := first.stop
 	first.stop = func(cause error) {
 		require.ErrorIs(t, context.Cause(queued.ctx), backend.ErrCancelled)

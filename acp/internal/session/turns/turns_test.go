@@ -27,10 +27,10 @@ func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.
 func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 
 func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
-	var queues turns.Queues[*session]
-	first := queues.Ticket("s", turns.Lifecycle, nil)
-	second := queues.Ticket("s", turns.Ordinary, nil)
-	other := queues.Ticket("other", turns.Ordinary, nil)
+	var queues turns.Queues[*session, string]
+	first := queues.Ticket("s", turns.Lifecycle, "")
+	second := queues.Ticket("s", turns.Ordinary, "")
+	other := queues.Ticket("other", turns.Ordinary, "")
 	require.True(t, first.Holds())
 	require.True(t, other.Holds(), "other sessions do not wait")
 	require.False(t, second.Holds())
@@ -45,10 +45,10 @@ func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
 
 // Clause A32.
 func TestPromptsWaitForEachOther(t *testing.T) {
-	var queues turns.Queues[*session]
+	var queues turns.Queues[*session, string]
 	s := &session{}
-	running, queued := turns.New(t.Context(), nil), turns.New(t.Context(), nil)
-	at, err := queues.PromptTicket("s", running, 2)
+	running, queued := turns.New(t.Context()), turns.New(t.Context())
+	at, err := queues.PromptTicket("s", "", running, 2)
 	require.NoError(t, err)
 	require.True(t, queues.Activate(at.Queue, s))
 	running.Exclusive = true
@@ -60,9 +60,9 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	require.True(t, running.RunsIn(s))
 	require.True(t, at.Queue.Runs())
 
-	behind, err := queues.PromptTicket("s", queued, 2)
+	behind, err := queues.PromptTicket("s", "", queued, 2)
 	require.NoError(t, err)
-	_, err = queues.PromptTicket("s", turns.New(t.Context(), nil), 2)
+	_, err = queues.PromptTicket("s", "", turns.New(t.Context()), 2)
 	var tooMany *turns.TooManyError
 	require.ErrorAs(t, err, &tooMany)
 
@@ -72,14 +72,14 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 		_, err := behind.AwaitTurn(2)
 		begun <- err
 	}()
-	require.NoError(t, queues.Ticket("s", turns.Ordinary, nil).Acquire(t.Context()),
+	require.NoError(t, queues.Ticket("s", turns.Ordinary, "").Acquire(t.Context()),
 		"a prompt that waits does not hold the queue")
 	running.Over()
 	_, err = running.Decide(nil, nil)
 	require.NoError(t, err)
 	running.End(backend.ErrCancelled)
 	require.NoError(t, running.Cause(), "its response is decided")
-	at.Queue.Answered(queued)
+	behind.Answered()
 	require.False(t, at.Queue.Runs(), "its response is on the way")
 	running.Answered()
 	require.NoError(t, <-begun)
@@ -91,13 +91,13 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 // Clause A32.
 func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var queues turns.Queues[*session]
+		var queues turns.Queues[*session, string]
 		var begun []int
 		all := make([]*turns.Turn, 3)
 		for i := range all {
-			all[i] = turns.New(t.Context(), nil)
+			all[i] = turns.New(t.Context())
 			all[i].Exclusive = i == 0
-			at, err := queues.PromptTicket("s", all[i], 0)
+			at, err := queues.PromptTicket("s", "", all[i], 0)
 			require.NoError(t, err)
 			go func() {
 				if _, err := at.AwaitTurn(0); err == nil {
@@ -117,17 +117,17 @@ func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 
 // A prompt that was cancelled before the backend had it is never given to it.
 func TestCancelledTurnsDoNotStart(t *testing.T) {
-	var queues turns.Queues[*session]
-	s, running, waiting := &session{}, turns.New(t.Context(), nil), turns.New(t.Context(), nil)
-	at, err := queues.PromptTicket("s", running, 0)
+	var queues turns.Queues[*session, string]
+	s, running, waiting := &session{}, turns.New(t.Context()), turns.New(t.Context())
+	at, err := queues.PromptTicket("s", "", running, 0)
 	require.NoError(t, err)
 	_, err = at.AwaitTurn(0)
 	require.NoError(t, err)
 	running.Start(s, nil, nil)
-	_, err = queues.PromptTicket("s", waiting, 0)
+	_, err = queues.PromptTicket("s", "", waiting, 0)
 	require.NoError(t, err)
 
-	at.Queue.Cancel(nil, func(*turns.Turn) bool { return true })
+	at.Queue.Cancel(nil, func(string) bool { return true })
 	require.Nil(t, waiting.Start(s, nil, nil))
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
 	result, err := running.Decide(backend.Raw(`{"stopReason":"end_turn"}`), nil)
@@ -138,15 +138,15 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 // A narrow ticket holds back only its sender. Others overtake it and what waits behind it, and the
 // prompts that it holds back do not count for them.
 func TestNarrowTicket(t *testing.T) {
-	var queues turns.Queues[*session]
+	var queues turns.Queues[*session, string]
 	load := queues.Ticket("s", turns.Lifecycle, "a")
 	require.True(t, queues.Activate(load.Queue, &session{}))
-	prompt := func(from turns.Sender) *turns.Ticket[*session] {
-		at, err := queues.PromptTicket("s", turns.New(t.Context(), from), 1)
+	prompt := func(from string) *turns.Ticket[*session, string] {
+		at, err := queues.PromptTicket("s", from, turns.New(t.Context()), 1)
 		require.NoError(t, err)
 		return at
 	}
-	own, nobody := prompt("a"), queues.Ticket("s", turns.Ordinary, nil)
+	own, nobody := prompt("a"), queues.Ticket("s", turns.Ordinary, "")
 	require.True(t, load.Queue.IsOpening("a"))
 	require.False(t, load.Queue.IsOpening("b"))
 	load.Narrow()
