@@ -18,7 +18,9 @@
 // # Words
 //
 //   - A connection is that of a client: a peer of JSON-RPC, and what its initialize declared.
-//   - An agent is a backend and what initialize made of it. Each connection has one.
+//   - An agent, in code, is a backend and what initialize made of it: the type agent. Each
+//     connection has one. In sentences the agent is also the program behind the backend, which
+//     sends updates and asks; sessionstore.Agent names that.
 //   - A home has the sessions that a user has open, whichever connection opened them. An editor
 //     over a pipe is a home with one connection.
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
@@ -88,9 +90,10 @@
 //
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of the backend's session must not overlap
-//  3. viewers.shown: one update is going out. That of turnUpdates.said comes before it.
+//  3. viewers.shown: one update is going out and is recorded, so that all see and store the same
+//     order. That of turnUpdates.said comes before it.
 //  4. that of a lease: the recorder writes to the store while 3 is held
-//  5. session.mu, its state, and locks of the packages below internal and of Server, for a few
+//  5. session.mu, for its state, and locks of the packages below internal and of Server, for a few
 //     statements
 //
 // If an update cannot be sent or stored, the turn or session is ended on another goroutine, because

@@ -20,7 +20,8 @@ type Options struct {
 	Lease sessionstore.Lease // under which the session was stored
 	// Append stores a segment.
 	Append func(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error
-	// Failed is called with the error of a segment that could not be stored.
+	// Failed is called with the error of a segment that could not be stored, and returns before
+	// another recorder is started.
 	Failed   func(error)
 	Recorder sessionstore.RecorderOptions
 	Children *ChildLimit
@@ -38,6 +39,7 @@ type Record struct {
 
 	mu       sync.Mutex
 	recorder *sessionstore.Recorder
+	reported chan struct{} // closed when nothing more is reported of the recorder
 	closed   bool
 }
 
@@ -55,8 +57,10 @@ func (r *Record) startLocked() {
 		func(ctx context.Context, segment []sessionstore.Update) error {
 			return r.Write(func(l sessionstore.Lease) error { return o.Append(ctx, l, segment) })
 		}, o.Recorder)
-	r.recorder = recorder
+	reported := make(chan struct{})
+	r.recorder, r.reported = recorder, reported
 	o.Tasks.Go(func() {
+		defer close(reported)
 		select {
 		case <-recorder.Failed():
 			o.Failed(recorder.Err())
@@ -86,12 +90,15 @@ func (r *Record) Flush(ctx context.Context) error { return r.current().Flush(ctx
 // Restart starts a new recorder if the current one has failed and the session is not gone. Updates
 // that were not stored are lost, but their turn has failed.
 func (r *Record) Restart(ctx context.Context) {
-	failed := r.current()
+	r.mu.Lock()
+	failed, reported := r.recorder, r.reported
+	r.mu.Unlock()
 	err := failed.Err()
 	if err == nil || Gone(err) {
 		return
 	}
 	_ = failed.Close(ctx) // returns err again
+	<-reported            // otherwise it would end a turn that begins later
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.recorder == failed && !r.closed {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,7 +21,7 @@ import (
 // Clause S4.
 func TestRestart(t *testing.T) {
 	full := errors.New("disk full")
-	failing, failed := full, make(chan error, 1)
+	failing, failed := full, error(nil)
 	var stored []string
 	var warnings strings.Builder
 	log := slog.New(slog.NewTextHandler(&warnings, nil))
@@ -33,14 +34,17 @@ func TestRestart(t *testing.T) {
 			}
 			return failing
 		},
-		Failed:   func(err error) { failed <- err },
+		Failed: func(err error) {
+			time.Sleep(10 * time.Millisecond)
+			failed = err
+		},
 		Children: record.NewChildLimit(0, log), Tasks: tasks.NewGroup(log),
 	})
 	require.NoError(t, r.Add(t.Context(), backend.Text("lost")))
 	require.ErrorIs(t, r.Flush(t.Context()), full)
-	require.ErrorIs(t, <-failed, full)
 	failing = nil
 	r.Restart(t.Context())
+	require.ErrorIs(t, failed, full, "it ends no turn that begins now")
 	for range 2 {
 		tooMuch := sessionstore.InChild("sub-1", backend.Text("too much"))
 		require.NoError(t, r.Add(t.Context(), tooMuch))
