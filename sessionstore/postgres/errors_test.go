@@ -250,6 +250,12 @@ func TestUnusableDatabases(t *testing.T) {
 	require.ErrorContains(t, err, "create the database")
 	_, err = open(t, address+"&no_such=1").List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "check the parameters in the address")
+	pooler := through(t, address, func(_, to net.Conn, content []byte, _ bool) error {
+		_, err := to.Write(bytes.ReplaceAll(content, []byte("search_path\x00test"), []byte("search_path\x00none")))
+		return err
+	})
+	_, err = open(t, pooler).List(t.Context(), sessionstore.Query{})
+	require.ErrorContains(t, err, "poolers such as PgBouncer")
 }
 
 // Clause S6.

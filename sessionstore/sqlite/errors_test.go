@@ -81,8 +81,8 @@ func TestLoosePermissions(t *testing.T) {
 			files := []string{"sessions.db", "sessions.damaged-1.db"}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, files[1]), nil, 0o644))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644))
-			for _, file := range append(files, "notes") {
-				require.NoError(t, os.Chmod(filepath.Join(dir, file), 0o644))
+			for file, mode := range map[string]os.FileMode{files[0]: 0o640, files[1]: 0o604, "notes": 0o644} {
+				require.NoError(t, os.Chmod(filepath.Join(dir, file), mode))
 			}
 			log := &logtest.Text{}
 			o := sqlite.Options{Dir: dir, Logger: log.Logger(slog.LevelWarn)}

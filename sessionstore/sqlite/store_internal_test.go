@@ -235,11 +235,11 @@ func TestOldDraftsArePurged(t *testing.T) {
 	now := time.Now()
 	s := New(Options{Dir: t.TempDir(), Now: func() time.Time { return now }, purgeDelay: time.Millisecond})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	segments := func() (n int) {
-		require.NoError(t, s.file.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM segments").Scan(&n))
+	rows := func(table string) (n int) {
+		require.NoError(t, s.file.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
 		return n
 	}
-	made(t, s, "one")
+	require.NoError(t, s.Charge(t.Context(), made(t, s, "one"), []sessionstore.Charge{{Meter: sessionstore.TurnMeter}}))
 	left, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.NoError(t, left.Append(t.Context(), updates(3)))
@@ -251,7 +251,9 @@ func TestOldDraftsArePurged(t *testing.T) {
 	_, err = s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.ErrorIs(t, left.Append(t.Context(), updates(3)), sessionstore.ErrDraft)
-	require.Eventually(t, func() bool { return segments() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return rows("drafts") == 2 }, time.Minute, time.Millisecond)
+	require.Zero(t, rows("segments"))
+	require.Equal(t, 1, rows("charges"), "that of the session")
 }
 
 func TestMemoryDoesNotTouchTheDisk(t *testing.T) {
