@@ -296,6 +296,11 @@ func (c *child) stopIfIdle() {
 	c.stop(nil)
 }
 
+// title returns the name of the agent for the user.
+func (c *child) title() string {
+	return cmp.Or(c.proxy.options.Profile.Title, c.info.Name, "the agent")
+}
+
 // traced returns the function that passes the messages of the process to trace, or nil if trace is
 // nil.
 func (c *child) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {

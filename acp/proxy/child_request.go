@@ -105,6 +105,18 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 	return c.requestStored(ctx, protocol.SessionClose, id, params)
 }
 
+// discard closes and deletes a session that is not needed. It does not wait for the answers.
+func (c *child) discard(id backend.Raw) {
+	c.log.Info("closing a session that the agent created too late")
+	params := withSessionID(backend.Raw(`{}`), id)
+	if c.info.Close {
+		_ = c.request(context.Background(), protocol.SessionClose, params)
+	}
+	if c.info.Delete {
+		_ = c.request(context.Background(), protocol.SessionDelete, params)
+	}
+}
+
 // requestStored sends a request about a session that may not be open. It returns no error if the
 // session does not exist, or if the child has ended or does not answer in time.
 func (c *child) requestStored(

@@ -124,19 +124,20 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 	return c, true
 }
 
-// childFor begins a use of a child by s. Because programs are updated while they run, a new child
+// childFor begins a use of a child by the session of r. Because programs are updated while they run, a new child
 // may have other capabilities than the last one. The capabilities of the child itself decide.
-func (p *proxy) childFor(ctx context.Context, s *session, r opening) (*use, error) {
+func (p *proxy) childFor(ctx context.Context, r openRequest) (*use, error) {
+	s := r.session
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
 		return p.options.Profile.Roots.Choose(advertised && takes, s.roots.Additional())
 	}
 	_, flags := choose(p.agentInfo().AdditionalDirectories)
 	at := place{args: flags, roots: p.sandboxRoots(s)}
-	if current := r.current(); current != nil && len(flags) == 0 {
-		at.apart = current.child.place.apart
+	if replaced := r.replaced(); replaced != nil && len(flags) == 0 {
+		at.apart = replaced.child.place.apart
 	}
-	for apart := []any{s.relays, new(byte)}; ; {
+	for apart := []any{s.servers.relays, new(byte)}; ; {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
 			return nil, err
@@ -146,7 +147,7 @@ func (p *proxy) childFor(ctx context.Context, s *session, r opening) (*use, erro
 			at.args = wanted
 			continue
 		}
-		if u := c.acquire(s, r, mode); u != nil {
+		if u := c.acquire(r, mode); u != nil {
 			return u, nil
 		}
 		if c.running() { // it has conflicting sessions, which the last place cannot have
@@ -167,14 +168,15 @@ type use struct {
 	opened bool
 }
 
-// acquire begins a use of the child by s, and pins the child. It returns nil if the child is not
-// running, or if s would share MCP servers that it or another session needs alone. The activation
-// that s replaces does not count.
-func (c *child) acquire(s *session, r opening, mode profiles.RootsMode) *use {
+// acquire begins a use of the child by the session of r, and pins the child. It returns nil if the
+// child is not running, or if the session would share MCP servers that it or another one needs
+// alone. The activation that r replaces does not count.
+func (c *child) acquire(r openRequest, mode profiles.RootsMode) *use {
+	s := r.session
 	u := &use{child: c, session: s, mode: mode,
 		shares: mode == profiles.RootsByContext &&
 			c.proxy.options.Profile.Roots.SharesServers,
-		alone: s.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
+		alone: s.servers.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
 	conflicts := func(other *use) bool {
 		return other.session != r.previous && u.conflicts(other)
 	}
@@ -192,8 +194,9 @@ func (c *child) acquire(s *session, r opening, mode profiles.RootsMode) *use {
 // the same relays can share them.
 func (u *use) conflicts(other *use) bool {
 	s, with := u.session, other.session
+	relays := s.servers.relays
 	return u.shares && other.shares && (u.alone || other.alone) && s != with &&
-		s.roots.Cwd() == with.roots.Cwd() && (s.relays == nil || s.relays != with.relays)
+		s.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
 }
 
 // release ends the use, unless it has ended. A child other than the main one ends with its last

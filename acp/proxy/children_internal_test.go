@@ -65,17 +65,19 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	p := newScripted(t, "", profiles.Profile{Roots: profiles.Roots{SharesServers: true}})
 	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir()})
 	require.NoError(t, err)
-	s := &session{proxy: p, roots: roots, relays: &relays{}}
-	for _, at := range []place{{}, {apart: s.relays}, {apart: p}} {
+	with := func(r *relays) *session {
+		return &session{activation: &activation{proxy: p, roots: roots}, servers: &servers{relays: r}}
+	}
+	own := &relays{}
+	for _, at := range []place{{}, {apart: own}, {apart: p}} {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
-		for _, r := range []*relays{s.relays, {}} {
-			c.uses = append(c.uses, &use{child: c, shares: true, alone: true,
-				session: &session{roots: roots, relays: r}})
+		for _, r := range []*relays{own, {}} {
+			c.uses = append(c.uses, &use{child: c, shares: true, alone: true, session: with(r)})
 		}
 	}
-	r := opening{Activation: backend.Activation{Cause: backend.New}}
-	u, err := p.childFor(t.Context(), s, r)
+	r := openRequest{Activation: backend.Activation{Cause: backend.New}, session: with(own)}
+	u, err := p.childFor(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, []*use{u}, u.child.uses)
 	require.Len(t, p.children.list(), 4)

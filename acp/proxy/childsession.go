@@ -81,6 +81,13 @@ func (cs *childSession) leave(
 	return result, errors.Join(err, u.release(ctx))
 }
 
+// drop is leave for a user that does not need the child's session. It logs errors.
+func (cs *childSession) drop(ctx context.Context, s *session) {
+	if _, err := cs.leave(ctx, s, backend.Raw(`{}`)); err != nil {
+		s.proxy.log.Warn("cannot close a session of the agent", "error", err)
+	}
+}
+
 // abandon removes a user for which the child's session could not be opened, and returns how many
 // are left. The user may still open another one in the child.
 func (cs *childSession) abandon(s *session) (left int) {
@@ -127,7 +134,7 @@ func (cs *childSession) handle(m message) {
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = s.clientOf(m.from, m.params).Notify(m.ctx, m.method, params)
+			err = m.from.client(s.activation, m.params).Notify(m.ctx, m.method, params)
 		}
 		if err != nil {
 			cs.child.logDropped(m.method, err)
@@ -137,7 +144,7 @@ func (cs *childSession) handle(m message) {
 
 // callClient returns the work for a request of the child to the client of s.
 func (cs *childSession) callClient(s *session, m message) backend.Work {
-	if work, own := s.ownFile(m.ctx, cs.child.own, m.method, m.params); own {
+	if work, own := cs.child.ownFile(m.ctx, s.roots, m.method, m.params); own {
 		return work
 	}
 	made := cs.withReferences(m)
@@ -145,7 +152,7 @@ func (cs *childSession) callClient(s *session, m message) backend.Work {
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return s.clientOf(m.from, made).Call(m.ctx, m.method, params)
+	return m.from.client(s.activation, made).Call(m.ctx, m.method, params)
 }
 
 // handleUpdate passes on an update. p is the prompt in whose turn it came, or nil.

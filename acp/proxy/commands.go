@@ -19,10 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The client is offered the child's slash commands, followed by the commands and skills of the
-// roots whose names the child does not use. If the roots have none, the child's announcements pass
-// unchanged.
-
 const (
 	commandsMember = "availableCommands"
 
@@ -30,11 +26,15 @@ const (
 	maxDescription = 1000 // characters of a command's description
 )
 
-// announcement holds the slash commands that a session's client was sent. Activations that replace
-// each other share it, because a child need not announce its commands again.
-type announcement struct {
-	sending sync.Mutex  // held while one is sent, so that the latest is sent last
-	sent    backend.Raw // nil if none; guarded by sending
+// commands are the slash commands that a session's client is offered: the child's, followed by the
+// commands and skills of the roots whose names the child does not use. If the roots have none, the
+// child's announcements pass unchanged. Activations that replace each other share the commands,
+// because a child need not announce its own again. They have two locks; sending is taken first.
+type commands struct {
+	proxy *proxy
+
+	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last
+	sent    backend.Raw // the last one, nil if none; guarded by sending
 	stale   bool        // the history may end with commands that are gone; guarded by sending
 
 	mu      sync.Mutex
@@ -43,99 +43,134 @@ type announcement struct {
 	catalog *discovery.Catalog // from which the roots' commands were last taken
 }
 
-// childCommands returns the child's latest announcement, nil if none.
-func (a *announcement) childCommands() backend.Raw {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.child
-}
-
 // outdated reports whether the roots were scanned since it was last called.
-func (a *announcement) outdated(now *discovery.Catalog) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	outdated := a.catalog != now
-	a.catalog = now
+func (c *commands) outdated(now *discovery.Catalog) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	outdated := c.catalog != now
+	c.catalog = now
 	return outdated
 }
 
-// send shows the client an announcement. The caller must hold a.sending.
-func (a *announcement) send(ctx context.Context, to backend.Updates, u backend.Raw) error {
-	update := backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}
-	if err := to.Update(ctx, update); err != nil {
-		return err
-	}
-	a.sent, a.stale = u, false
-	return nil
-}
-
 // announceChild passes on an announcement of the child, with the commands of the roots.
-func (s *session) announceChild(ctx context.Context, to backend.Updates, u backend.Raw) error {
-	a := s.announced
-	a.sending.Lock()
-	defer a.sending.Unlock()
-	a.mu.Lock()
-	a.child = u
-	a.mu.Unlock()
-	with, _ := s.withRootCommands(u)
-	return a.send(ctx, to, with)
+func (c *commands) announceChild(
+	ctx context.Context, roots *discovery.Catalog, to backend.Updates, u backend.Raw,
+) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	c.child = u
+	c.mu.Unlock()
+	with, _ := c.withRoots(roots, u)
+	return c.send(ctx, to, with)
 }
 
 // announceRoots announces the commands of the roots if they have changed. It logs errors.
-func (s *session) announceRoots(ctx context.Context, to backend.Updates) {
-	a := s.announced
-	a.sending.Lock()
-	defer a.sending.Unlock()
-	u := a.childCommands()
+func (c *commands) announceRoots(
+	ctx context.Context, roots *discovery.Catalog, to backend.Updates,
+) {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	c.mu.Lock()
+	u := c.child
+	c.mu.Unlock()
 	if u == nil {
 		u = backend.Encode(map[string]any{"update": sdk.SessionAvailableCommandsUpdate{
 			SessionUpdate:     string(sessionstore.AvailableCommandsUpdate),
 			AvailableCommands: []sdk.AvailableCommand{},
 		}})
 	}
-	with, added := s.withRootCommands(u)
-	if added == 0 && a.sent == nil && !a.stale || bytes.Equal(with, a.sent) {
+	with, added := c.withRoots(roots, u)
+	if added == 0 && c.sent == nil && !c.stale || bytes.Equal(with, c.sent) {
 		return
 	}
-	if err := a.send(ctx, to, with); err != nil {
-		s.proxy.log.Debug("cannot announce the commands of the roots", "error", err)
+	if err := c.send(ctx, to, with); err != nil {
+		c.proxy.log.Debug("cannot announce the commands of the roots", "error", err)
 	}
 }
 
-// rootCommands returns the commands and skills of the roots that are offered: those whose names the
-// child does not use, whether it has announced them or not. announced is the child's latest
-// announcement, or nil.
-func (s *session) rootCommands(announced backend.Raw) (offered, taken []discovery.SlashCommand) {
-	catalog := s.host.Catalog()
-	if catalog == nil {
+// send shows the client an announcement. The caller must hold c.sending.
+func (c *commands) send(ctx context.Context, to backend.Updates, u backend.Raw) error {
+	update := backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}
+	if err := to.Update(ctx, update); err != nil {
+		return err
+	}
+	c.sent, c.stale = u, false
+	return nil
+}
+
+// ofRoots returns the commands and skills of the roots that are offered: those whose names the
+// child does not use, whether it has announced them or not.
+func (c *commands) ofRoots(roots *discovery.Catalog) (offered, taken []discovery.SlashCommand) {
+	if roots == nil {
 		return nil, nil
 	}
+	c.mu.Lock()
+	announced := c.child
+	c.mu.Unlock()
 	names := slices.Concat(backend.AdapterCommands(), profiles.CommonCommands(),
-		s.proxy.options.Profile.Finds.Commands, commandNames(announced))
-	return catalog.SlashCommands(names...)
+		c.proxy.options.Profile.Finds.Commands, commandNames(announced))
+	return roots.SlashCommands(names...)
 }
 
-// withRootCommands appends the commands of the roots to an announcement, and returns it with their
-// number. It returns an announcement that it cannot read unchanged.
-func (s *session) withRootCommands(u backend.Raw) (with backend.Raw, added int) {
-	commands, _ := s.rootCommands(u)
-	if len(commands) > maxCommands {
-		s.proxy.log.Warn("cannot announce all commands of the roots: there are too many",
-			"found", len(commands), "limit", maxCommands)
-		commands = commands[:maxCommands]
+// withRoots appends the commands of the roots to the child's latest announcement, and returns it
+// with their number. It returns an announcement that it cannot read unchanged.
+func (c *commands) withRoots(
+	roots *discovery.Catalog, u backend.Raw,
+) (with backend.Raw, added int) {
+	offered, _ := c.ofRoots(roots)
+	if len(offered) > maxCommands {
+		c.proxy.log.Warn("cannot announce all commands of the roots: there are too many",
+			"found", len(offered), "limit", maxCommands)
+		offered = offered[:maxCommands]
 	}
-	if len(commands) == 0 {
+	if len(offered) == 0 {
 		return u, 0
 	}
-	entries := make([]backend.Raw, len(commands))
-	for i, c := range commands {
-		entries[i] = commandEntry(c)
+	entries := make([]backend.Raw, len(offered))
+	for i, command := range offered {
+		entries[i] = commandEntry(command)
 	}
 	list, ok := strictjson.Append(strictjson.Find(u, "update", commandsMember), entries...)
 	if !ok {
 		return u, 0
 	}
-	return strictjson.SetAt(u, list, "update", commandsMember), len(commands)
+	return strictjson.SetAt(u, list, "update", commandsMember), len(offered)
+}
+
+// conflicts returns a note, once for each name, about the commands and skills of the roots that are
+// not used when the user calls name. used is the command of the roots that takes precedence over
+// them, or nil if it is a command of the child. conflicts returns "" if there is nothing to note.
+func (c *commands) conflicts(
+	roots *discovery.Catalog, mode profiles.RootsMode, name string, used *discovery.Artifact,
+	taken []discovery.SlashCommand,
+) string {
+	if roots == nil {
+		return ""
+	}
+	winner, losers := "a command of the agent", []discovery.Artifact(nil)
+	if used != nil {
+		winner = fmt.Sprintf("the %s %s", used.Kind, text.Code(used.Path))
+		losers = roots.Losers(*used)
+	}
+	finds := c.proxy.options.Profile.Finds.Matcher(roots, mode)
+	for _, t := range taken {
+		if t.Name == name && !finds(t.Artifact) {
+			losers = append(append(losers, t.Artifact), roots.Losers(t.Artifact)...)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(losers) == 0 || c.said[name] {
+		return ""
+	}
+	c.said[name] = true
+	var paths []string
+	for _, loser := range losers {
+		paths = append(paths, text.Code(loser.Path))
+	}
+	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.",
+		text.Code("/"+name), winner, strings.Join(paths, ", "))
 }
 
 // commandEntry returns a command of the roots as it is announced, with its root.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,8 @@ import (
 // maxDenials limits the paths and hosts that are explained in a session.
 const maxDenials = 100
 
-// hints are what the user is told of the sandbox, each path and host once.
+// hints are what the user of a session is told of the sandbox, each path and host once. They live as
+// long as the activation.
 type hints struct {
 	mu             sync.Mutex // held while they are told
 	denied, untold []string
@@ -35,23 +35,8 @@ func (h *hints) add(name, explanation string) {
 	}
 }
 
-// tell tells the user the hints so far in the turn of a prompt. Those that were not sent are told
-// in the next turn.
-func (h *hints) tell(p *prompt, log *slog.Logger) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for len(h.untold) > 0 {
-		warning := backend.Warning(backend.Text("\n\n" + h.untold[0] + "\n\n"))
-		if err := p.updates.Update(p.ctx, warning); err != nil {
-			log.Debug("an explanation of the sandbox was not sent", "error", err)
-			return
-		}
-		h.untold = h.untold[1:]
-	}
-}
-
 // noteDenial remembers an explanation for the user if the sandbox made a tool call fail.
-func (s *session) noteDenial(c *child, u backend.Update) {
+func (h *hints) noteDenial(c *child, u backend.Update) {
 	if u.Kind != sessionstore.ToolCallUpdate && u.Kind != sessionstore.ToolCall {
 		return
 	}
@@ -69,7 +54,28 @@ func (s *session) noteDenial(c *child, u backend.Update) {
 	})
 	explanation, path := confine.ExplainDenial(c.sandbox, strings.Join(lines, "\n"), "the agent",
 		c.settings)
-	s.hints.add(path, explanation)
+	h.add(path, explanation)
+}
+
+// tell tells the user in the turn of a prompt what the sandbox has denied c so far. What was not
+// sent is told in the next turn.
+func (h *hints) tell(p *prompt, c *child) {
+	c.mu.Lock()
+	refused := slices.Clone(c.refused)
+	c.mu.Unlock()
+	for _, r := range refused {
+		h.add(r.Target, confine.ExplainRefusal(r, "the agent", c.settings))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.untold) > 0 {
+		warning := backend.Warning(backend.Text("\n\n" + h.untold[0] + "\n\n"))
+		if err := p.updates.Update(p.ctx, warning); err != nil {
+			c.log.Debug("an explanation of the sandbox was not sent", "error", err)
+			return
+		}
+		h.untold = h.untold[1:]
+	}
 }
 
 // noteRefusal remembers a host to which the sandbox does not let the child connect. In running
@@ -80,23 +86,12 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	uses := slices.Clone(c.uses)
 	c.mu.Unlock()
 	for _, u := range uses {
-		if cs := u.session.running(); cs != nil {
+		if cs := u.session.current.running(); cs != nil {
 			if p := cs.runningPrompt(); p != nil {
-				go u.session.tellHints(p, c)
+				go u.session.hints.tell(p, c)
 			}
 		}
 	}
-}
-
-// tellHints tells the user in the turn of a prompt what the sandbox has denied c.
-func (s *session) tellHints(p *prompt, c *child) {
-	c.mu.Lock()
-	refused := slices.Clone(c.refused)
-	c.mu.Unlock()
-	for _, r := range refused {
-		s.hints.add(r.Target, confine.ExplainRefusal(r, "the agent", c.settings))
-	}
-	s.hints.tell(p, s.proxy.log)
 }
 
 // explainDenied adds to the error of a request what the sandbox has probably denied, if the error

@@ -71,6 +71,13 @@ func responseError(err error) *jsonrpc.Error {
 	return e
 }
 
+// worthAnotherTry reports whether to try another attempt after an error. Agents use many codes for
+// sessions that they do not know.
+func worthAnotherTry(err error) bool {
+	e := responseError(err)
+	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
+}
+
 // unknownSession matches how agents say that they do not know a session, and not what else they may
 // not find.
 var unknownSession = text.Pattern(`(?i)\b(unknown|no such) ` + anySession +

@@ -104,12 +104,12 @@ func (p *proxy) tempEnv() []string {
 	return []string{tempVariable + "=" + dir}
 }
 
-// ownFile returns the work for a request for a file in one of the child's own directories. ok is
-// false for any other request.
-func (s *session) ownFile(
-	ctx context.Context, own []ownDir, method string, params backend.Raw,
+// ownFile returns the work for a request for a file in one of the child's own directories, and not
+// in a root in there. ok is false for any other request.
+func (c *child) ownFile(
+	ctx context.Context, roots workspace.Roots, method string, params backend.Raw,
 ) (work backend.Work, ok bool) {
-	if len(own) == 0 || method != readMethod && method != writeMethod {
+	if len(c.own) == 0 || method != readMethod && method != writeMethod {
 		return nil, false
 	}
 	var r struct{ Path string }
@@ -117,13 +117,13 @@ func (s *session) ownFile(
 		!filepath.IsAbs(r.Path) {
 		return nil, false
 	}
-	for _, dir := range own {
+	for _, dir := range c.own {
 		rel, inside := dir.rel(r.Path)
-		if !inside || s.hasRootIn(dir, r.Path) {
+		if !inside || dir.hasRootOf(roots, r.Path) {
 			continue
 		}
 		return func() (result backend.Raw, err error) {
-			err = dir.withWorkspace(ctx, s.proxy.options.Workspace,
+			err = dir.withWorkspace(ctx, c.proxy.options.Workspace,
 				func(w *workspace.Workspace) (err error) {
 					path := filepath.Join(dir.real, rel)
 					result, err = backend.ServeFile(ctx, w, method, path, params)
@@ -138,10 +138,10 @@ func (s *session) ownFile(
 	return nil, false
 }
 
-// hasRootIn reports whether the session has a root that lies in dir and contains path.
-func (s *session) hasRootIn(dir ownDir, path string) bool {
-	for _, root := range s.roots.All() {
-		if _, below := dir.rel(root.String()); below {
+// hasRootOf reports whether one of the roots lies in the directory and contains path.
+func (d ownDir) hasRootOf(roots workspace.Roots, path string) bool {
+	for _, root := range roots.All() {
+		if _, below := d.rel(root.String()); below {
 			if _, inside := relativeTo(root.String(), path); inside {
 				return true
 			}

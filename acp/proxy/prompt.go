@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -25,12 +26,37 @@ type prompt struct {
 	abandoned bool // nobody waits for the child's answer; guarded by the child session
 }
 
-// unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are
-// at the end of the history.
-func (s *session) unsentBlocks() (n int) {
-	s.promptMu.Lock()
-	defer s.promptMu.Unlock()
-	for _, p := range s.unsent {
+// promptQueue are the prompts of a session that were not sent to the child yet, in order. It lives as
+// long as the activation.
+type promptQueue struct {
+	// mu guards unsent. It is held while a prompt or session/cancel is sent, so that none overtakes
+	// another.
+	mu     sync.Mutex
+	unsent []*prompt
+}
+
+// add adds a prompt, and returns those before it.
+func (q *promptQueue) add(p *prompt) (earlier []*prompt) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	earlier = slices.Clone(q.unsent)
+	q.unsent = append(q.unsent, p)
+	return earlier
+}
+
+// settle notes that a prompt was sent, or will not be.
+func (q *promptQueue) settle(p *prompt) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unsent = slices.DeleteFunc(q.unsent, func(other *prompt) bool { return other == p })
+	close(p.sent)
+}
+
+// blocks returns the number of content blocks of the prompts. They are at the end of the history.
+func (q *promptQueue) blocks() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, p := range q.unsent {
 		n += countBlocks(p.params)
 	}
 	return n
@@ -40,13 +66,10 @@ func (s *session) unsentBlocks() (n int) {
 // child decides what becomes of both. A child that has ended is restarted first.
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
-	s.promptMu.Lock()
-	earlier := slices.Clone(s.unsent)
-	s.unsent = append(s.unsent, p)
-	s.promptMu.Unlock()
+	earlier := s.prompts.add(p)
 	if len(earlier) == 0 {
-		if cs := s.pin(); cs != nil {
-			defer s.settle(p)
+		if cs := s.current.pin(); cs != nil {
+			defer s.prompts.settle(p)
 			return s.announceBefore(p, cs.child.whilePinned(s.send(cs, p)))
 		}
 	}
@@ -55,7 +78,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 
 // sendAfter sends a prompt once all earlier prompts were sent and the child runs.
 func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
-	defer s.settle(p)
+	defer s.prompts.settle(p)
 	for _, before := range earlier {
 		select {
 		case <-before.sent:
@@ -73,22 +96,14 @@ func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 	return cs.child.whilePinned(s.send(cs, p))
 }
 
-// settle notes that a prompt was sent, or will not be.
-func (s *session) settle(p *prompt) {
-	s.promptMu.Lock()
-	defer s.promptMu.Unlock()
-	s.unsent = slices.DeleteFunc(s.unsent, func(other *prompt) bool { return other == p })
-	close(p.sent)
-}
-
 // announceBefore wraps the work of a turn: if the roots were scanned since the last announcement,
 // their commands are announced first.
 func (s *session) announceBefore(p *prompt, work backend.Work) backend.Work {
-	if !s.announced.outdated(s.host.Catalog()) {
+	if !s.commands.outdated(s.host.Catalog()) {
 		return work
 	}
 	return func() (backend.Raw, error) {
-		s.announceRoots(p.ctx, p.updates)
+		s.commands.announceRoots(p.ctx, s.host.Catalog(), p.updates)
 		return work()
 	}
 }
@@ -102,11 +117,11 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 	// A cancelled turn ends with the child's own answer.
 	lasting, end := extend(p.ctx, s.proxy.options.limits.CancelGrace)
 	p.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
-	s.promptMu.Lock()
-	defer s.promptMu.Unlock()
+	s.prompts.mu.Lock()
+	defer s.prompts.mu.Unlock()
 	unsent := func(work backend.Work) backend.Work {
 		end(nil)
-		s.contextLost(cs, told)
+		s.current.contextLost(cs, told)
 		return work
 	}
 	if p.ctx.Err() != nil { // cancelled while the child was started
@@ -125,15 +140,15 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 				s.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		s.tellHints(p, cs.child)
+		s.hints.tell(p, cs.child)
 		result, err := work()
-		s.tellHints(p, cs.child)
+		s.hints.tell(p, cs.child)
 		if err == nil {
 			s.proxy.children.failures.Store(0)
-			s.contextDelivered(lasting, cs, told)
+			s.current.contextDelivered(lasting, cs, told)
 			return result, nil
 		}
-		s.contextLost(cs, told)
+		s.current.contextLost(cs, told)
 		switch {
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.removePrompt(p) // it was not sent
@@ -155,9 +170,9 @@ func cancelled() (backend.Raw, error) {
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (s *session) Cancel(params backend.Raw) {
-	s.promptMu.Lock()
-	defer s.promptMu.Unlock()
-	cs := s.running()
+	s.prompts.mu.Lock()
+	defer s.prompts.mu.Unlock()
+	cs := s.current.running()
 	if cs == nil {
 		return
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -25,28 +24,30 @@ func (s *session) childPrompt(
 ) (backend.Raw, promptContext, error) {
 	note, profile := "", s.proxy.options.Profile
 	if c := prompts.ParseCommand(params); c.Name != "" {
-		commands, taken := s.rootCommands(s.announced.childCommands())
-		at := slices.IndexFunc(commands, func(offered discovery.SlashCommand) bool {
-			return offered.Name == c.Name
+		catalog := s.host.Catalog()
+		_, saved := s.current.get()
+		offered, taken := s.commands.ofRoots(catalog)
+		at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
+			return command.Name == c.Name
 		})
 		switch {
 		case at < 0 && strings.Contains(c.Name, "/"): // a path
 		case at < 0:
-			note = s.conflicts(c.Name, nil, taken)
+			note = s.commands.conflicts(catalog, saved.RootsMode, c.Name, nil, taken)
 			if !profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name) {
 				return params, promptContext{note: note}, nil
 			}
 		default:
+			used := &offered[at].Artifact
 			var err error
-			if params, note, err = s.expand(ctx, params, c, commands[at]); err != nil {
+			if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
 				return nil, promptContext{}, err
 			}
-			if conflicts := s.conflicts(c.Name, &commands[at].Artifact, taken); conflicts != "" {
-				note = strings.TrimSpace(note + "\n\n" + conflicts)
-			}
+			conflicts := s.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
+			note = strings.TrimSpace(note + "\n\n" + conflicts)
 		}
 	}
-	pc := s.nextContext(cs)
+	pc := s.current.nextContext(cs, s.writer)
 	pc.note = note
 	return appendText(params, pc.text()), pc, nil
 }
@@ -54,12 +55,13 @@ func (s *session) childPrompt(
 // expand adds the text of a command of the roots to the prompt that calls it. note is for the user.
 // The text is in a marked block before the user's text, in the same content block, so that the
 // agent does not look for its own command of that name.
-func (s *session) expand(
-	ctx context.Context, params backend.Raw, c prompts.Command, command discovery.SlashCommand,
+func expand(
+	ctx context.Context, catalog *discovery.Catalog, params backend.Raw, c prompts.Command,
+	a discovery.Artifact,
 ) (with backend.Raw, note string, err error) {
 	// Reading a small local file here, rather than in Work, keeps the order of what the client
 	// sends.
-	body, err := s.host.Catalog().Expand(ctx, command.Artifact, c.Arguments)
+	body, err := catalog.Expand(ctx, a, c.Arguments)
 	if err != nil {
 		return nil, "", jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"cannot use the command /%s: %v", c.Name, err)
@@ -69,7 +71,7 @@ func (s *session) expand(
 	if err := json.Unmarshal(prompt, &blocks); err != nil {
 		return nil, "", err
 	}
-	expanded := contextBlock(expandedText(c, command.Artifact, body)) + "\n" + c.Block.Text
+	expanded := contextBlock(expandedText(c, a, body)) + "\n" + c.Block.Text
 	blocks[c.Block.Index] = strictjson.Set(blocks[c.Block.Index], "text", backend.Encode(expanded))
 	prompt, _ = strictjson.Append(nil, blocks...)
 	return strictjson.Set(params, "prompt", prompt), body.Note(), nil
@@ -93,42 +95,4 @@ func expandedText(c prompts.Command, a discovery.Artifact, body discovery.Expans
 	}
 	fmt.Fprintf(&b, "\n%s\n\nEnd of the text of /%s.\n", strings.TrimSpace(body.String()), c.Name)
 	return b.String()
-}
-
-// conflicts returns a note, once for each name, about the commands and skills of the roots that are
-// not used when the user calls name. used is the command of the roots that takes precedence over
-// them, or nil if it is a command of the child. conflicts returns "" if there is nothing to note.
-func (s *session) conflicts(
-	name string, used *discovery.Artifact, taken []discovery.SlashCommand,
-) string {
-	catalog := s.host.Catalog()
-	if catalog == nil {
-		return ""
-	}
-	winner, losers := "a command of the agent", []discovery.Artifact(nil)
-	if used != nil {
-		winner = fmt.Sprintf("the %s %s", used.Kind, text.Code(used.Path))
-		losers = catalog.Losers(*used)
-	}
-	s.mu.Lock()
-	finds := s.proxy.options.Profile.Finds.Matcher(catalog, s.state.RootsMode)
-	s.mu.Unlock()
-	for _, t := range taken {
-		if t.Name == name && !finds(t.Artifact) {
-			losers = append(append(losers, t.Artifact), catalog.Losers(t.Artifact)...)
-		}
-	}
-	a := s.announced
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(losers) == 0 || a.said[name] {
-		return ""
-	}
-	a.said[name] = true
-	var paths []string
-	for _, loser := range losers {
-		paths = append(paths, text.Code(loser.Path))
-	}
-	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.",
-		text.Code("/"+name), winner, strings.Join(paths, ", "))
 }

@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -40,22 +37,23 @@ type relayUser struct {
 	published bool
 }
 
-// joinRelays returns the relays of the activation that is replaced, or new ones if the session has
+// joinRelays returns the relays of the activation that r replaces, or new ones if the session has
 // servers for them or gets our tool server. It returns nil if relays are not possible; the servers
 // are then started as the client says.
-func (s *session) joinRelays(r opening) *relays {
-	p := s.proxy
+func joinRelays(r openRequest) *relays {
+	s, p := r.session, r.session.proxy
 	mode := s.likelyMode()
-	s.tells = s.tellsByServer(mode)
-	if previous := r.previous; previous != nil && previous.relays.follow(previous, s) {
-		return previous.relays
+	s.servers.tells = p.options.Profile.Context.ByServer && p.offersTools() &&
+		systemText(s.writer.parts(mode)) != ""
+	if previous := r.previous; previous != nil && previous.servers.relays.follow(previous, s) {
+		return previous.servers.relays
 	}
 	if shared := p.children.relaysFor(s); shared != nil {
 		return shared
 	}
 	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	if !s.wantsTools(mode, r.state) && !s.tells && !wraps {
+	if !s.servers.wantsTools(mode, r.state) && !s.servers.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -117,7 +115,7 @@ func (r *relays) tell() string {
 	if s == nil || !s.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	told := s.contextParts(s.likelyMode())
+	told := s.writer.parts(s.likelyMode())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
@@ -168,7 +166,7 @@ func (r *relays) follow(previous, s *session) bool {
 	shared := slices.ContainsFunc(r.users,
 		func(u relayUser) bool { return u.session != previous })
 	r.mu.Unlock()
-	return (!shared || s.sameRoots(previous)) && r.join(s)
+	return (!shared || s.sameRoots(previous.activation)) && r.join(s)
 }
 
 // relaysFor returns the relays of another session that s has joined, or nil. Some agents share MCP
@@ -180,24 +178,14 @@ func (cs *children) relaysFor(s *session) *relays {
 	}
 	for _, c := range cs.list() {
 		for _, other := range c.sharing() {
-			if other.relays != nil && s.sameServers(other) && s.sameRoots(other) &&
-				other.relays.join(s) {
-				return other.relays
+			shared := other.servers.relays
+			if shared != nil && s.sameServers(other.activation) &&
+				s.sameRoots(other.activation) && shared.join(s) {
+				return shared
 			}
 		}
 	}
 	return nil
-}
-
-// sameRoots reports whether both sessions have the same directories as roots, in the same order,
-// and these are still where they were.
-func (s *session) sameRoots(other *session) bool {
-	if !s.roots.Equal(other.roots) {
-		return false
-	}
-	mine, err := mcproots.Take(s.host.Workspace())
-	theirs, otherErr := mcproots.Take(other.host.Workspace())
-	return err == nil && otherErr == nil && mine.Equal(theirs)
 }
 
 // publish tells the relays the roots of s, a user. r may be nil.
@@ -239,39 +227,6 @@ func (r *relays) leave(s *session) error {
 	return r.publisher.Close()
 }
 
-// withRelays puts relays in front of stdio servers in the params of a lifecycle request: in front
-// of all servers if relays tell them the roots, and otherwise only of those found in roots, which
-// the relay starts as the user has allowed.
-func (s *session) withRelays(params backend.Raw) (backend.Raw, error) {
-	var entries []json.RawMessage
-	wrapped := false
-	for _, server := range listServers(params) {
-		asks, foundIn := s.relays != nil && s.proxy.wrapsServers(), backend.FoundDir(server.raw)
-		if !server.isStdio || !asks && foundIn == "" {
-			entries = append(entries, server.raw)
-			continue
-		}
-		if foundIn != "" {
-			if err := s.host.Workspace().HandOverDir(foundIn); err != nil {
-				return nil, err
-			}
-		}
-		if s.proxy.options.Relay.Path == "" {
-			return nil, errors.New("an MCP server found in a folder needs a relay to be started")
-		}
-		r := s.relays
-		if !asks {
-			r = nil
-		}
-		entries, wrapped = append(entries, r.wrap(s.proxy.options.Relay, server, foundIn)), true
-	}
-	if !wrapped {
-		return params, nil
-	}
-	list, _ := strictjson.Append(nil, entries...)
-	return strictjson.Set(params, protocol.MCPServers, list), nil
-}
-
 // wrap puts a relay in front of a stdio server, which was found in a folder if foundIn is not "".
 // Its other members stay as they are. A server with a malformed environment is left to the agent,
 // which will report the error. If r is nil, the agent answers the server's requests for roots.
@@ -297,49 +252,4 @@ func (r *relays) wrap(relay Command, server mcpServer, foundIn string) json.RawM
 		Command{Path: server.Command, Args: server.Args, Name: server.Name})
 	entry = strictjson.Set(entry, "command", backend.Encode(command.Path))
 	return strictjson.Set(entry, "args", backend.Encode(command.Args))
-}
-
-// mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is
-// missing or null.
-func mcpServers(params backend.Raw) []byte {
-	servers := strictjson.Find(params, protocol.MCPServers)
-	if servers == nil || string(servers) == "null" {
-		return []byte("[]")
-	}
-	return servers
-}
-
-// mcpServer is an entry of mcpServers.
-type mcpServer struct {
-	Name         string
-	Type         *string
-	Command      string
-	Args         []string
-	URL          string
-	Env, Headers []sdk.EnvVariable
-
-	raw     json.RawMessage
-	isStdio bool
-}
-
-// listServers returns the entries of mcpServers. It returns none if they are malformed, because the
-// agent will report the error.
-func listServers(params backend.Raw) (servers []mcpServer) {
-	var entries []json.RawMessage
-	if json.Unmarshal(mcpServers(params), &entries) != nil {
-		return nil
-	}
-	for _, entry := range entries {
-		server := mcpServer{raw: entry}
-		err := json.Unmarshal(entry, &server) // members of the wrong type are left out
-		server.isStdio = err == nil && server.Command != "" &&
-			(server.Type == nil || *server.Type == "stdio")
-		servers = append(servers, server)
-	}
-	return servers
-}
-
-// sameServers reports whether the client gave both sessions the same MCP servers.
-func (s *session) sameServers(other *session) bool {
-	return bytes.Equal(mcpServers(s.params), mcpServers(other.params))
 }

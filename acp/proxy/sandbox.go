@@ -34,16 +34,6 @@ func (p *proxy) sandboxRoots(s *session) (roots []profiles.Root) {
 	return roots
 }
 
-// SandboxText implements [backend.Confined].
-func (s *session) SandboxText() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil {
-		return ""
-	}
-	return s.current.child.sandbox.Describe()
-}
-
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.
 func (p *proxy) sandboxNotice() string {
 	profile := p.options.Profile

@@ -3,73 +3,46 @@ package proxy
 import (
 	"context"
 	"errors"
-	"iter"
-	"sync"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// session is one activation of a session, connected to a session of a child.
+// session is an activation that is connected to a session of a child. It implements
+// [backend.Session], and lives from Open to Close. It has no lock: what changes is in parts that
+// have their own.
 type session struct {
-	proxy   *proxy
-	host    backend.Host
-	roots   workspace.Roots
-	params  backend.Raw // of its lifecycle request, to open it again in a restarted child
-	history iter.Seq2[backend.Update, error]
-	relays  *relays // nil if its MCP servers have none
-	tells   bool    // our tool server tells the child what is in the roots
-	// refusesTools is set if the child takes no such server.
-	refusesTools atomic.Bool
-	announced    *announcement
-	// nested returns the instructions of directories below the roots, and whether the list is
-	// complete. It looks for them only once.
-	nested func() ([]discovery.Artifact, bool)
-
+	*activation
+	servers  *servers
+	writer   *contextWriter
+	commands *commands
+	current  current
+	prompts  promptQueue
+	updates  updateFilter
+	hints    hints
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
-
-	// promptMu is held while a prompt or session/cancel is sent, so that none overtakes another.
-	promptMu sync.Mutex
-	unsent   []*prompt // that were not sent yet, in order
-
-	mu      sync.Mutex
-	current *childSession // nil once closed
-	closed  bool
-	state   state // as saved
-	// pendingHistory is the conversation to tell the child in its next prompt, or "".
-	pendingHistory string
-	// telling is the child session in which a prompt with context is unanswered, or nil. Until the
-	// answer, further prompts are sent without context.
-	telling *childSession
-	updates updateFilter
-	hints   hints
 }
 
-// running returns the session of the child, or nil if the child is not running or must open it
-// again.
-func (s *session) running() *childSession {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.current == nil || s.current.outdated.Load() || !s.current.child.running() {
-		return nil
+// newSession returns the session of r, which has the relays and commands of the one that it
+// replaces, if there is one.
+func newSession(r openRequest, a *activation) *session {
+	s := &session{activation: a, servers: &servers{activation: a},
+		current: current{activation: a}, reviving: make(chan struct{}, 1)}
+	s.servers.refusesTools.Store(r.state.RefusesTools)
+	s.writer = newContextWriter(a, s.servers)
+	if r.previous != nil {
+		s.commands = r.previous.commands
+	} else {
+		s.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
+			stale: r.state.Offered && r.Cause != backend.Fork}
 	}
-	return s.current
-}
-
-// pin is running, and pins the child.
-func (s *session) pin() *childSession {
-	cs := s.running()
-	if cs == nil || !cs.child.pin() {
-		return nil
-	}
-	return cs
+	r.session = s
+	s.servers.relays = joinRelays(r)
+	return s
 }
 
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := s.pin(); cs != nil {
+	if cs := s.current.pin(); cs != nil {
 		return cs.child.whilePinned(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
@@ -84,7 +57,7 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := s.pin()
+	cs := s.current.pin()
 	if cs == nil {
 		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
@@ -104,14 +77,19 @@ func (s *session) Close(ctx context.Context) error {
 func (s *session) CloseFor(
 	ctx context.Context, params backend.Raw,
 ) (result backend.Raw, err error) {
-	s.mu.Lock()
-	cs := s.current
-	s.current, s.closed = nil, true
-	s.mu.Unlock()
-	if cs != nil {
+	if cs := s.current.close(); cs != nil {
 		result, err = cs.leave(ctx, s, params)
 	}
-	return result, errors.Join(err, s.relays.leave(s))
+	return result, errors.Join(err, s.servers.relays.leave(s))
+}
+
+// SandboxText implements [backend.Confined].
+func (s *session) SandboxText() string {
+	cs, _ := s.current.get()
+	if cs == nil {
+		return ""
+	}
+	return cs.child.sandbox.Describe()
 }
 
 // revive opens the child's session again, mostly because the child has ended, and pins the child.
@@ -122,21 +100,20 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if cs := s.pin(); cs != nil {
+	if cs := s.current.pin(); cs != nil {
 		return cs, nil
 	}
-	s.mu.Lock()
-	before, saved, closed := s.current, s.state, s.closed
-	s.mu.Unlock()
-	if closed {
+	before, saved := s.current.get()
+	if before == nil {
 		return nil, errSessionClosed
 	}
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
 	lost := before.child.router.subagents(before)
-	r := opening{Activation: backend.Activation{Cause: backend.Resume}, state: saved}
-	_, cs, err := s.open(ctx, r)
+	r := openRequest{Activation: backend.Activation{Cause: backend.Resume}, session: s,
+		state: saved}
+	_, cs, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,20 @@ type state struct {
 // opened yet.
 func StateFrom(from string) []byte { return state{From: from}.encode() }
 
+// Describe returns a sentence for a person on how the agent of a session learns of its directories.
+// state was saved by the proxy with the session. Describe returns "" if state does not say.
+func Describe(state []byte) string {
+	switch decodeState(state).RootsMode {
+	case profiles.RootsByProtocol:
+		return "by the protocol: the agent takes additionalDirectories"
+	case profiles.RootsByFlags:
+		return "by flags: the agent has a process for these folders"
+	case profiles.RootsByContext:
+		return "by context: the prompt describes them"
+	}
+	return ""
+}
+
 // decodeState returns a saved state, or the zero state if it cannot be read.
 func decodeState(saved []byte) state {
 	var s state

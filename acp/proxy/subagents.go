@@ -26,17 +26,13 @@ type subagent struct {
 	id      string    // the agent's
 	key     string    // ours; see sessionstore.InChild
 
-	place placement // guarded by session.order
+	// cwd and dirs are where it works, as far as the agent has said so and the session's folders
+	// allow it. Nil ones are those of the parent. They are guarded by session.order.
+	cwd  *workspace.Dir
+	dirs *workspace.Dirs
 
 	cancellable atomic.Bool // the client may cancel it
 	running     atomic.Bool
-}
-
-// placement is where a subagent works, as far as the agent has said so and the session's folders
-// allow it. Nil members are those of the parent.
-type placement struct {
-	cwd  *workspace.Dir
-	dirs *workspace.Dirs
 }
 
 // maxSubagentID limits the length of the ids of subagents, in bytes.
@@ -74,7 +70,7 @@ func (cs *childSession) translated(
 	s *session, from *subagent, u backend.Update,
 ) (_ backend.Update, held []message, err error) {
 	if u.Kind == sessionstore.SubagentUpdate {
-		if u, held, err = cs.announced(s, from, u); err != nil {
+		if u, held, err = cs.noteSubagent(s, from, u); err != nil {
 			return u, held, err
 		}
 	}
@@ -101,9 +97,9 @@ func (cs *childSession) keyOf(id string) string {
 	return id
 }
 
-// announced notes what u says about a subagent. It takes folders from u that the parent does not
+// noteSubagent notes what u says about a subagent. It takes folders from u that the parent does not
 // have.
-func (cs *childSession) announced(
+func (cs *childSession) noteSubagent(
 	s *session, parent *subagent, u backend.Update,
 ) (_ backend.Update, held []message, err error) {
 	raw := strictjson.Find(u.Raw, "update")
@@ -122,25 +118,25 @@ func (cs *childSession) announced(
 		state := strictjson.FindText(said.State, "state")
 		sub.running.Store(state == "running" || state == "requires_action")
 	}
-	placed := s.place(sub, said, raw)
-	if len(placed) != len(raw) || string(placed) != string(raw) {
+	allowed := sub.moveTo(s.activation, said, raw)
+	if len(allowed) != len(raw) || string(allowed) != string(raw) {
 		cs.child.log.Warn("the agent runs a subagent outside of the session's folders",
 			"cwd", text.Truncate(string(said.Cwd), maxLogged),
 			"folders", text.Truncate(string(said.Dirs), maxLogged))
-		u.Raw = strictjson.Set(u.Raw, "update", placed)
+		u.Raw = strictjson.Set(u.Raw, "update", allowed)
 	}
 	return u, held, nil
 }
 
-// place notes where a subagent works. It returns the update without folders that the parent does
+// moveTo notes where the subagent works. It returns the update without folders that the parent does
 // not have.
-func (s *session) place(sub *subagent, said subagentUpdate, update backend.Raw) backend.Raw {
+func (sub *subagent) moveTo(a *activation, said subagentUpdate, update backend.Raw) backend.Raw {
 	if said.Cwd != nil {
 		var path string
-		sub.place.cwd = nil
+		sub.cwd = nil
 		if json.Unmarshal(said.Cwd, &path) == nil && path != "" {
-			if dir, ok := s.within(sub.parent, path); ok {
-				sub.place.cwd = &dir
+			if dir, ok := sub.parent.within(a, path); ok {
+				sub.cwd = &dir
 			} else {
 				update = strictjson.Set(update, "cwd", json.RawMessage("null"))
 			}
@@ -150,13 +146,13 @@ func (s *session) place(sub *subagent, said subagentUpdate, update backend.Raw) 
 		return update
 	}
 	var paths, kept []string
-	sub.place.dirs = nil
+	sub.dirs = nil
 	if json.Unmarshal(said.Dirs, &paths) != nil || paths == nil {
 		return update
 	}
-	most := cmp.Or(s.proxy.options.Workspace.MaxRoots, workspace.DefaultMaxRoots)
+	most := cmp.Or(a.proxy.options.Workspace.MaxRoots, workspace.DefaultMaxRoots)
 	for _, path := range paths[:min(most, len(paths))] { // each is looked up on the disk
-		if _, ok := s.within(sub.parent, path); ok {
+		if _, ok := sub.parent.within(a, path); ok {
 			kept = append(kept, path)
 		}
 	}
@@ -165,23 +161,23 @@ func (s *session) place(sub *subagent, said subagentUpdate, update backend.Raw) 
 			backend.Encode(append([]string{}, kept...)))
 	}
 	if dirs, err := workspace.ParseDirs(kept); err == nil {
-		sub.place.dirs = &dirs
+		sub.dirs = &dirs
 	}
 	return update
 }
 
-// within returns the directory at a path if the session may use it and it lies in a folder of
-// parent, which is nil for the session itself.
-func (s *session) within(parent *subagent, path string) (workspace.Dir, bool) {
+// within returns the directory at a path if the session may use it and it lies in a folder of the
+// subagent, which is nil for the session itself.
+func (sub *subagent) within(a *activation, path string) (workspace.Dir, bool) {
 	dir, err := workspace.ParseDir(path)
-	if err != nil || s.host.Workspace().HandOverDir(path) != nil {
+	if err != nil || a.host.Workspace().HandOverDir(path) != nil {
 		return dir, false
 	}
-	if parent == nil {
+	if sub == nil {
 		return dir, true
 	}
 	real := workspace.Real(dir)
-	for _, root := range s.rootsOf(parent).All() {
+	for _, root := range sub.roots(a).All() {
 		if workspace.Real(root).Contains(real) {
 			return dir, true
 		}
@@ -189,30 +185,30 @@ func (s *session) within(parent *subagent, path string) (workspace.Dir, bool) {
 	return dir, false
 }
 
-// rootsOf returns the folders of a subagent, or of the session if sub is nil.
-func (s *session) rootsOf(sub *subagent) workspace.Roots {
+// roots returns the folders of the subagent, or of the session if sub is nil.
+func (sub *subagent) roots(a *activation) workspace.Roots {
 	if sub == nil {
-		return s.roots
+		return a.roots
 	}
-	roots := s.rootsOf(sub.parent)
+	roots := sub.parent.roots(a)
 	cwd, dirs := roots.Cwd(), roots.Additional()
-	if sub.place.cwd != nil {
-		cwd = *sub.place.cwd
+	if sub.cwd != nil {
+		cwd = *sub.cwd
 	}
-	if sub.place.dirs != nil {
-		dirs = *sub.place.dirs
+	if sub.dirs != nil {
+		dirs = *sub.dirs
 	}
 	return workspace.RootsFrom(cwd, dirs)
 }
 
-// clientOf returns the client for a message of a subagent, or of the session if sub is nil. made
+// client returns the client for a message of the subagent, or of the session if sub is nil. made
 // are its params as the agent made them.
-func (s *session) clientOf(sub *subagent, made backend.Raw) backend.Client {
+func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 	from := backend.Sender{Made: made}
 	if sub != nil {
-		from.Child, from.Roots = sub.key, s.rootsOf(sub)
+		from.Child, from.Roots = sub.key, sub.roots(a)
 	}
-	return s.host.For(from)
+	return a.host.For(from)
 }
 
 // loseSubagents tells the client that the subagents of a process that has ended do nothing more.
@@ -247,7 +243,7 @@ func (s *session) HasChild(key string) bool { return s.subagent(key) != nil }
 
 // subagent returns the subagent with a key, or nil.
 func (s *session) subagent(key string) *subagent {
-	cs := s.running()
+	cs := s.current.running()
 	if cs == nil {
 		return nil
 	}

@@ -107,7 +107,7 @@ func (s *session) handleUpdate(
 			cs.keepSetting(protocol.SessionSetMode,
 				backend.Encode(map[string]string{"modeId": mode}))
 		}
-		s.noteDenial(cs.child, u)
+		s.hints.noteDenial(cs.child, u)
 	}
 	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
 		return s.showUpdate(ctx, p.updates, u)
@@ -122,7 +122,7 @@ func (s *session) handleSubagentUpdate(
 	inChild := sessionstore.InChild(from.key, u)
 	switch mode, _ := s.updates.take(inChild); mode {
 	case live:
-		s.noteDenial(cs.child, u)
+		s.hints.noteDenial(cs.child, u)
 		return s.host.Update(ctx, inChild)
 	case replaying:
 		return s.host.Replay(ctx, inChild)
@@ -133,9 +133,22 @@ func (s *session) handleSubagentUpdate(
 // showUpdate shows the client an update. The commands of the roots are added to those of the child.
 func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
-		return s.announceChild(ctx, to, u.Raw)
+		return s.commands.announceChild(ctx, s.host.Catalog(), to, u.Raw)
 	}
 	return to.Update(ctx, u)
+}
+
+// finishReplay ends the replay, passes on the latest states, and returns how many updates were
+// replayed. Usually the response has just been read, and it runs on the read loop.
+func (s *session) finishReplay(ctx context.Context) (replayed int) {
+	replayed, states := s.updates.end()
+	for _, state := range states {
+		if err := s.showUpdate(ctx, s.host, state); err != nil {
+			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
+				"error", err)
+		}
+	}
+	return replayed
 }
 
 // interpret returns the update that an update of the agent stands for.

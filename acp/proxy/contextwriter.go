@@ -2,27 +2,73 @@ package proxy
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// contextWriter writes the texts for a child about the roots and what is in them. It lives as long
+// as the activation, and has no state: the texts change when the roots are scanned again.
+type contextWriter struct {
+	*activation
+	servers *servers
+	// nested returns the instructions of directories below the roots, and whether the list is
+	// complete. It looks for them only once.
+	nested func() ([]discovery.Artifact, bool)
+}
+
+func newContextWriter(a *activation, servers *servers) *contextWriter {
+	w := &contextWriter{activation: a, servers: servers}
+	w.nested = sync.OnceValues(w.findNested)
+	return w
+}
+
+// parts returns the parts about all topics.
+func (w *contextWriter) parts(mode profiles.RootsMode) (parts []contextPart) {
+	for _, t := range topics() {
+		part := contextPart{topic: t, text: t.write(w, mode)}
+		if part.text != "" {
+			part.digest = digest(part.text)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// systemParts returns the parts to add to a child's system prompt when the session is opened. It
+// returns nil if the child takes none, or if the client uses an extension that excludes the
+// standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
+// session began, so changes are also sent in a prompt.
+func (w *contextWriter) systemParts(c *child, mode profiles.RootsMode) []contextPart {
+	var p struct {
+		Meta map[string]json.RawMessage `json:"_meta"`
+	}
+	_ = json.Unmarshal(w.params, &p)
+	if !c.info.SystemPrompt || p.Meta[protocol.SystemPrompt] != nil {
+		return nil
+	}
+	return w.parts(mode)
+}
 
 // maxRootsText is the maximum of bytes of paths that describeRoots returns.
 const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
 // Others are told only in which of them they may change nothing.
-func (s *session) rootsText(mode profiles.RootsMode) string {
-	if mode != profiles.RootsByContext || s.roots.Additional().Len() == 0 {
-		return describeReadOnly(s.roots)
+func (w *contextWriter) rootsText(mode profiles.RootsMode) string {
+	if mode != profiles.RootsByContext || w.roots.Additional().Len() == 0 {
+		return describeReadOnly(w.roots)
 	}
-	return describeRoots(s.roots, s.toolServer(mode, state{}))
+	return describeRoots(w.roots, w.servers.tool(mode, state{}))
 }
 
 // describeRoots returns a text for a child about a session's roots, in order, and about its tools
@@ -72,17 +118,17 @@ func describeReadOnly(roots workspace.Roots) string {
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (s *session) instructionsText(mode profiles.RootsMode) string {
-	catalog := s.host.Catalog()
+func (w *contextWriter) instructionsText(mode profiles.RootsMode) string {
+	catalog := w.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
+	finds := w.proxy.options.Profile.Finds.Matcher(catalog, mode)
 	instructions := catalog.Instructions(finds).String()
-	if nested := s.listNested(finds); nested != "" {
+	if nested := w.listNested(finds); nested != "" {
 		instructions += "\n" + nested
 	}
-	if limit := s.proxy.options.limits.MaxInstructions; len(instructions) > limit {
+	if limit := w.proxy.options.limits.MaxInstructions; len(instructions) > limit {
 		instructions = text.Prefix(instructions, limit) +
 			"\n(cut: the rest did not fit; look for " +
 			instructionFiles + " in the folders)\n"
@@ -98,10 +144,10 @@ const (
 )
 
 // findNested looks for the instructions of directories below the roots.
-func (s *session) findNested() (list []discovery.Artifact, complete bool) {
-	catalog := s.host.Catalog()
-	if catalog == nil || s.proxy.options.Profile.Finds.InCwd == nil &&
-		s.roots.Additional().Len() == 0 {
+func (w *contextWriter) findNested() (list []discovery.Artifact, complete bool) {
+	catalog := w.host.Catalog()
+	if catalog == nil || w.proxy.options.Profile.Finds.InCwd == nil &&
+		w.roots.Additional().Len() == 0 {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
@@ -113,8 +159,8 @@ func (s *session) findNested() (list []discovery.Artifact, complete bool) {
 }
 
 // listNested lists the instructions of directories that the child does not find itself, or "".
-func (s *session) listNested(finds func(discovery.Artifact) bool) string {
-	list, complete := s.nested()
+func (w *contextWriter) listNested(finds func(discovery.Artifact) bool) string {
+	list, complete := w.nested()
 	list = slices.DeleteFunc(slices.Clone(list), finds)
 	if len(list) == 0 {
 		return ""
@@ -140,23 +186,23 @@ func (s *session) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (s *session) skillsText(mode profiles.RootsMode) string {
-	catalog := s.host.Catalog()
+func (w *contextWriter) skillsText(mode profiles.RootsMode) string {
+	catalog := w.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := s.proxy.options.Profile.Finds.Matcher(catalog, mode)
+	finds := w.proxy.options.Profile.Finds.Matcher(catalog, mode)
 	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
 		func(a discovery.Artifact) bool { return a.UserOnly || finds(a) })
 	if len(skills) == 0 {
 		return ""
 	}
 	list, left := discovery.ListSkills(skills,
-		s.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
+		w.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
 	list = discovery.SkillsIntro + list
 	if left > 0 {
 		how := "search the folders for words of the task in files named SKILL.md"
-		if tools := s.toolServer(mode, state{}); tools.name != "" {
+		if tools := w.servers.tool(mode, state{}); tools.name != "" {
 			how = fmt.Sprintf("the tool find_skills of the MCP server %q, if you have it, finds "+
 				"them by words of the task", tools.name)
 		}

@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// activation is what the client asked for when it opened a session. It does not change, so the
+// parts of a session share it without a lock.
+type activation struct {
+	proxy   *proxy
+	host    backend.Host
+	roots   workspace.Roots
+	params  backend.Raw // of its lifecycle request, to open it again in a restarted child
+	history iter.Seq2[backend.Update, error]
+}
+
+// parseRoots returns the roots in the params of a lifecycle request.
+func parseRoots(params backend.Raw) (workspace.Roots, error) {
+	var p struct {
+		Cwd        string   `json:"cwd"`
+		Additional []string `json:"additionalDirectories"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return workspace.Roots{}, err
+	}
+	return workspace.NewRoots(p.Cwd, p.Additional)
+}
+
+// likelyMode returns how a child is given the roots if it can do what the last one could.
+func (a *activation) likelyMode() profiles.RootsMode {
+	mode, _ := a.proxy.options.Profile.Roots.Choose(a.proxy.agentInfo().AdditionalDirectories,
+		a.roots.Additional())
+	return mode
+}
+
+// given returns the additional directories in which the child may write because it is given them in
+// this way.
+func (a *activation) given(mode profiles.RootsMode) workspace.Dirs {
+	if mode == profiles.RootsByContext {
+		return workspace.Dirs{}
+	}
+	return a.roots.Additional()
+}
+
+// sameRoots reports whether both have the same directories as roots, in the same order, and these
+// are still where they were.
+func (a *activation) sameRoots(other *activation) bool {
+	if !a.roots.Equal(other.roots) {
+		return false
+	}
+	mine, err := mcproots.Take(a.host.Workspace())
+	theirs, otherErr := mcproots.Take(other.host.Workspace())
+	return err == nil && otherErr == nil && mine.Equal(theirs)
+}
+
+// sameServers reports whether the client gave both the same MCP servers.
+func (a *activation) sameServers(other *activation) bool {
+	return bytes.Equal(mcpServers(a.params), mcpServers(other.params))
+}

@@ -1,0 +1,379 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/history/handoff"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+)
+
+// attempt is one request to a child with which an openRequest may be met. It lives until the next
+// one, and belongs to the goroutine that opens the session.
+type attempt struct {
+	openRequest               // its state is that of the child session to open or copy
+	use         *use          // of the child
+	method      backend.Cause // of the request to the child
+	earlier     *state        // see state.Earlier; what was said since is due in it
+	// copied is set if a copy replaces the child session, which keeps directories it must lose.
+	copied bool
+	// rejected is the child's answer if it did not load or resume a session before, or nil.
+	rejected *jsonrpc.Error
+}
+
+// openResult is the child session that an attempt has opened.
+type openResult struct {
+	session *childSession
+	result  backend.Raw // of the lifecycle request, without the session id
+	shown   int         // updates of its history that were passed on
+	// systemParts are what the request adds to the system prompt, nil for nothing.
+	systemParts []contextPart
+	refused     error // of the same request with our tool server, nil if the child takes that
+}
+
+// follow notes in a that the child has rejected the attempt before. The next activation first tries
+// a saved session that the child has not said it does not know. A rejected copy says nothing about
+// the session, which may still exist.
+func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
+	a.earlier, a.rejected = before.earlier, before.rejected
+	if before.method != backend.Load && before.method != backend.Resume {
+		return
+	}
+	a.rejected = rejection
+	if a.earlier == nil && !saysUnknown(rejection) {
+		a.earlier = &before.state
+	}
+}
+
+// runWithoutTools is run, and again without the tool server if the child rejects that: some agents
+// take no MCP servers, and do not say so.
+func (a *attempt) runWithoutTools(ctx context.Context) (openResult, error) {
+	o, err := a.run(ctx)
+	servers := a.session.servers
+	hasTaken := a.method != backend.New && a.state.SentTools
+	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
+		servers.tool(a.use.mode, state{}).name == "" {
+		return o, err
+	}
+	servers.refusesTools.Store(true)
+	again, failed := a.run(ctx)
+	if failed != nil {
+		servers.refusesTools.Store(false)
+		return again, err
+	}
+	again.refused = err
+	return again, nil
+}
+
+// run sends the request.
+func (a *attempt) run(ctx context.Context) (o openResult, err error) {
+	a.session.servers.relays.forget()
+	params, err := a.lifecycleParams()
+	if err != nil {
+		return o, err
+	}
+	parts := a.session.writer.systemParts(a.use.child, a.use.mode)
+	params = withSystemPrompt(params, parts)
+	if a.method == backend.Load || a.method == backend.Resume {
+		o, err = a.reopen(ctx, params)
+	} else {
+		o, err = a.create(ctx, params)
+	}
+	o.systemParts = parts
+	return o, err
+}
+
+// lifecycleParams returns the params of the request to the child. They name the saved session,
+// unless the request is for a new one. A child that takes additional directories by the protocol
+// always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
+// left out of its session/new.
+func (a *attempt) lifecycleParams() (params backend.Raw, err error) {
+	s := a.session
+	if a.use.mode == profiles.RootsByProtocol {
+		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
+			backend.Encode(s.roots.Additional()))
+	} else {
+		params = strictjson.Remove(s.params, protocol.AdditionalDirectories)
+	}
+	// These requests need mcpServers. The client's own request may not have it.
+	needsServers := a.method == backend.New || a.method == backend.Load
+	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
+		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
+	}
+	if params, err = s.servers.withRelays(params); err != nil {
+		return nil, err
+	}
+	var saved state
+	if a.method != backend.New {
+		saved = a.state
+		params = withSessionID(params, saved.ID)
+	}
+	return s.servers.withTool(params, s.servers.tool(a.use.mode, saved)), nil
+}
+
+// create asks the child to create a session, perhaps as a copy of the saved one. If the response
+// comes after the request was abandoned, the session is closed again.
+func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult, err error) {
+	s := a.session
+	if a.Stop != nil { // the new session would lack the running turn
+		if err := a.Stop(ctx); err != nil {
+			return o, err
+		}
+	}
+	c := a.use.child
+	c.router.begin()
+	defer func() {
+		for _, m := range c.router.end() {
+			c.reject(m.message, errUnknownSession)
+		}
+	}()
+	s.updates.end()
+	if a.method == backend.Fork {
+		s.updates.set(discarding) // some agents replay the copy
+	}
+	var created openResult // as soon as answered is closed
+	var invalid error
+	answered := make(chan struct{})
+	_, err = c.requestFunc(ctx, string(a.method), params, func(response backend.Raw, err error) {
+		defer close(answered)
+		if invalid = err; err != nil {
+			return
+		}
+		if created, invalid = a.created(response); invalid == nil {
+			s.finishReplay(ctx)
+		}
+	})()
+	if err == nil {
+		return created, invalid
+	}
+	go func() {
+		select {
+		case <-answered:
+		case <-c.done:
+			return
+		}
+		if invalid == nil {
+			created.session.abandon(s)
+			c.discard(created.session.id)
+		}
+	}()
+	return o, err
+}
+
+// created returns the session in a response of the child, which has created it.
+func (a *attempt) created(response backend.Raw) (openResult, error) {
+	id, result, err := strictjson.Take(response, protocol.SessionID)
+	if err != nil || decodeID(id) == "" {
+		return openResult{}, fmt.Errorf("the agent answered %s without a session id", a.method)
+	}
+	cs := newChildSession(a.use.child, id)
+	a.use.opened = true
+	cs.join(a.use)
+	return openResult{session: cs, result: result}, cs.attach()
+}
+
+// reopen loads or resumes the child session that was saved.
+func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult, err error) {
+	s := a.session
+	cs, err := a.joinSaved(ctx)
+	if err != nil {
+		return o, err
+	}
+	uses := a.method == backend.Load && a.usesReplay()
+	late := a.method == backend.Load && s.proxy.options.Profile.Replay.Late
+	if uses {
+		s.updates.set(replaying)
+	} else {
+		s.updates.set(discarding)
+	}
+	replayed := 0
+	o.session = cs
+	o.result, err = a.use.child.requestFunc(ctx, string(a.method), params,
+		func(_ backend.Raw, err error) {
+			if err == nil && !late {
+				replayed = s.finishReplay(ctx)
+			}
+		})()
+	if err == nil && late {
+		a.awaitReplay(ctx)
+		replayed = s.finishReplay(ctx)
+	}
+	if responseError(err) == nil { // otherwise it has changed nothing
+		cs.locked(func() { a.use.opened = true })
+	}
+	if err == nil {
+		o.shown = replayed
+	} else {
+		o.shown, _ = s.updates.end() // not replayed: a late response may be setting it
+		a.undoJoin(ctx, cs, err)
+	}
+	if !uses {
+		o.shown = 0 // what came was dropped
+	}
+	return o, err
+}
+
+// joinSaved makes the session a user of the child session that was saved, and routes its messages
+// there. It ends a turn that is running in it.
+func (a *attempt) joinSaved(ctx context.Context) (*childSession, error) {
+	c, replaced := a.use.child, a.replaced()
+	if replaced != nil && a.Stop != nil {
+		// The child cannot open a session while a turn is running in it, and the turn's updates
+		// would be mixed with the replay.
+		if err := a.Stop(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if replaced != nil && replaced.key != a.state.key() {
+		replaced = nil
+	}
+	if replaced != nil && replaced.child == c {
+		replaced.join(a.use)
+		return replaced, nil
+	}
+	cs := newChildSession(c, a.state.ID)
+	cs.join(a.use)
+	err := cs.attach()
+	if errors.Is(err, errDuplicateID) {
+		err = errAlreadyOpen
+	}
+	return cs, err
+}
+
+var errAlreadyOpen = errors.New(
+	"the agent's session is already open here under another id: close that one first")
+
+// undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
+// child may have opened the session anyway.
+func (a *attempt) undoJoin(ctx context.Context, cs *childSession, err error) {
+	if left := cs.abandon(a.session); left > 0 || responseError(err) != nil {
+		return
+	}
+	lasting := context.WithoutCancel(ctx)
+	if _, err := cs.child.closeSession(lasting, cs.id, backend.Raw(`{}`)); err != nil {
+		cs.child.log.Warn("cannot close a session of the agent", "error", err)
+	}
+}
+
+// pingMethod is a request that the child rejects. Its answer comes after everything that the child
+// has already written.
+const pingMethod = "_acp-agent/ping"
+
+// awaitReplay waits until a late replay has ended. The child writes the rest of a replay while it
+// waits for input, so the replay has ended when the child answers a request without having replayed
+// more.
+func (a *attempt) awaitReplay(ctx context.Context) {
+	c := a.use.child
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
+	defer cancel()
+	for before := -1; ; {
+		now := a.session.updates.soFar()
+		if now == before {
+			return
+		}
+		before = now
+		_, err := c.request(ctx, pingMethod, backend.Raw(`{}`))()
+		if err != nil && responseError(err) == nil {
+			c.log.Debug("the agent may still replay a conversation", "error", err)
+			return
+		}
+	}
+}
+
+// commit makes the opened child session the current one, and announces its roots and commands. If
+// it fails, the session leaves the child session.
+func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, error) {
+	s, c := a.session, a.use.child
+	history, err := a.adopt(ctx, o)
+	if err != nil {
+		o.session.drop(context.WithoutCancel(ctx), s)
+		return backend.Opened{}, err
+	}
+	s.servers.relays.publish(s)
+	catalog := s.host.Catalog()
+	s.commands.outdated(catalog)
+	s.commands.announceRoots(ctx, catalog, s.host)
+	opened := backend.Opened{Result: o.result}
+	if a.method == backend.New && a.rejected != nil && history != "" {
+		opened.Notice = fmt.Sprintf("%s does not open its own session: %s. The conversation "+
+			"continues in a new session of %[1]s, which gets what was said so far. The next load "+
+			"tries the agent's own session again.\n\n",
+			c.title(), text.Line(a.rejected.Error(), maxTitle))
+	}
+	if o.refused != nil {
+		opened.Notice += fmt.Sprintf("%s does not take acp-agent's own MCP server, with tools for "+
+			"additional folders: %s. The session goes on without it: the agent is told the "+
+			"folders' paths, and reaches them with its own tools.\n\n",
+			c.title(), text.Line(o.refused.Error(), maxTitle))
+	}
+	if a.copied && a.Cause != backend.Fork {
+		opened.Superseded = a.state.encode()
+	}
+	return opened, nil
+}
+
+// adopt saves the state of the child session, makes it the current one, and leaves the previous
+// one. It returns the conversation to tell the child in its next prompt.
+func (a *attempt) adopt(ctx context.Context, o openResult) (history string, err error) {
+	if a.Unlisted && a.method == backend.Load && o.shown == 0 {
+		return "", backend.ErrUnknownSession // some agents load any id
+	}
+	saved, history, err := a.plan(o)
+	if err != nil {
+		return "", err
+	}
+	if err := a.session.host.SaveState(ctx, saved.encode()); err != nil {
+		return "", err
+	}
+	before, err := a.session.current.replace(o.session, saved, history)
+	if before != nil {
+		before.drop(ctx, a.session)
+	}
+	return history, err
+}
+
+// plan returns the state to save for a child session, and the conversation to tell the child in its
+// next prompt.
+func (a *attempt) plan(o openResult) (saved state, history string, err error) {
+	s, mode := a.session, a.use.mode
+	if a.method != backend.New {
+		saved = a.state
+	}
+	saved.ID, saved.RootsMode, saved.From = o.session.id, mode, a.state.From
+	if a.earlier != nil && a.earlier.key() != saved.key() {
+		saved.Earlier = a.earlier
+	}
+	saved.SentTools = s.servers.tool(mode, saved).files
+	saved.RefusesTools = s.servers.refusesTools.Load()
+	commands, _ := s.commands.ofRoots(s.host.Catalog())
+	saved.Offered = len(commands) > 0
+	lacksHistory := a.method == backend.New && a.Cause != backend.New
+	if lacksHistory || saved.HistoryDue {
+		history, err = handoff.Digest(s.history, handoff.Options{
+			Limit: s.proxy.options.limits.MaxContext, From: saved.From,
+			Unsent: s.prompts.blocks(),
+		})
+		if err != nil {
+			return state{}, "", err
+		}
+		saved.HistoryDue = history != ""
+	}
+	if mode != profiles.RootsByContext {
+		saved.SentRoots = ""
+	}
+	if s.proxy.options.Profile.Roots.Keeps {
+		saved.Granted = dirDigests(s.given(mode))
+	}
+	if a.method == backend.New {
+		for _, part := range o.systemParts {
+			*part.sent(&saved) = part.digest
+		}
+	}
+	return saved, history, nil
+}

@@ -1,0 +1,148 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+)
+
+// current is the child session that an activation uses, with what is saved about it and what it
+// must be told next. It lives as long as the activation, and changes when that is opened again in a
+// restarted child.
+type current struct {
+	*activation
+
+	mu      sync.Mutex
+	session *childSession // nil once closed
+	closed  bool
+	state   state // as saved
+	// history is the conversation to tell the child in its next prompt, or "".
+	history string
+	// telling is set while a prompt with context is unanswered. Until the answer, further prompts
+	// are sent without context.
+	telling bool
+}
+
+// get returns the child session, also if it is not running, and its state. Once the activation is
+// closed, the child session is nil.
+func (c *current) get() (*childSession, state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.session, c.state
+}
+
+// running returns the child session, or nil if the child is not running or must open it again.
+func (c *current) running() *childSession {
+	cs, _ := c.get()
+	if cs == nil || cs.outdated.Load() || !cs.child.running() {
+		return nil
+	}
+	return cs
+}
+
+// pin is running, and pins the child.
+func (c *current) pin() *childSession {
+	cs := c.running()
+	if cs == nil || !cs.child.pin() {
+		return nil
+	}
+	return cs
+}
+
+// replace makes cs the child session, unless the activation was closed. It returns the one before,
+// nil for none.
+func (c *current) replace(cs *childSession, saved state, history string) (*childSession, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errSessionClosed
+	}
+	before := c.session
+	c.session, c.state, c.history, c.telling = cs, saved, history, false
+	return before, nil
+}
+
+// close returns the child session that must be left, nil for none.
+func (c *current) close() *childSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cs := c.session
+	c.session, c.closed = nil, true
+	return cs
+}
+
+// promptContext is the context that is sent to a child with a prompt.
+type promptContext struct {
+	parts   []contextPart
+	history string
+	note    string // for the user, about the command that the prompt calls
+}
+
+// text returns the marked block, or "" if it would be empty.
+func (pc promptContext) text() string {
+	return contextBlock(append(partTexts(pc.parts), pc.history)...)
+}
+
+// nextContext returns the context for the next prompt in cs: everything that has changed since the
+// child was last told. The caller must then call contextDelivered or contextLost.
+func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext {
+	w.nested() // reads directories, which may take too long for the lock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session != cs || c.telling {
+		return promptContext{}
+	}
+	pc := promptContext{history: c.history}
+	told := w.servers.relays.toldParts()
+	for i, part := range w.parts(c.state.RootsMode) {
+		known := *part.sent(&c.state)
+		if known == "" && told != nil { // what a prompt said is newer
+			known = told[i].digest
+		}
+		switch {
+		case part.digest == known:
+			continue
+		case part.text == "":
+			part.text = part.gone
+		case known != "":
+			part.text = part.changed + part.text
+		}
+		pc.parts = append(pc.parts, part)
+	}
+	c.telling = pc.text() != ""
+	return pc
+}
+
+// contextLost records that the child has not answered a prompt with pc in cs.
+func (c *current) contextLost(cs *childSession, pc promptContext) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.session == cs && pc.text() != "" {
+		c.telling = false
+	}
+}
+
+// contextDelivered records that the child has answered a prompt with pc in cs, unless the session
+// was opened again in between.
+func (c *current) contextDelivered(ctx context.Context, cs *childSession, pc promptContext) {
+	if pc.text() == "" {
+		return
+	}
+	c.mu.Lock()
+	if c.session != cs {
+		c.mu.Unlock()
+		return
+	}
+	c.telling = false
+	for _, part := range pc.parts {
+		*part.sent(&c.state) = part.digest
+	}
+	if pc.history != "" {
+		c.history, c.state.HistoryDue = "", false
+	}
+	saved := c.state
+	c.mu.Unlock()
+	if err := c.host.SaveState(ctx, saved.encode()); err != nil {
+		c.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
+			"error", err)
+	}
+}
