@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,9 +52,9 @@ func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
 	}
 }
 
-// runWithoutTools is run, and again without the tool server if the child rejects that: some agents
+// try sends the request, and again without our tool server if the child rejects that: some agents
 // take no MCP servers, and do not say so.
-func (a *attempt) runWithoutTools(ctx context.Context) (openResult, error) {
+func (a *attempt) try(ctx context.Context) (openResult, error) {
 	o, err := a.run(ctx)
 	servers := a.session.servers
 	hasTaken := a.method != backend.New && a.state.SentTools
@@ -71,7 +72,7 @@ func (a *attempt) runWithoutTools(ctx context.Context) (openResult, error) {
 	return again, nil
 }
 
-// run sends the request.
+// run sends the request once.
 func (a *attempt) run(ctx context.Context) (o openResult, err error) {
 	a.session.servers.relays.forget()
 	params, err := a.lifecycleParams()
@@ -130,7 +131,7 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 	c.router.begin()
 	defer func() {
 		for _, m := range c.router.end() {
-			c.reject(m.message, errUnknownSession)
+			c.reject(m, errUnknownSession)
 		}
 	}()
 	s.updates.end()
@@ -173,7 +174,7 @@ func (a *attempt) created(response backend.Raw) (openResult, error) {
 		return openResult{}, fmt.Errorf("the agent answered %s without a session id", a.method)
 	}
 	cs := newChildSession(a.use.child, id)
-	a.use.opened = true
+	a.use.changed = true
 	cs.join(a.use)
 	return openResult{session: cs, result: result}, cs.attach()
 }
@@ -205,7 +206,7 @@ func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult,
 		replayed = s.finishReplay(ctx)
 	}
 	if responseError(err) == nil { // otherwise it has changed nothing
-		cs.locked(func() { a.use.opened = true })
+		cs.locked(func() { a.use.changed = true })
 	}
 	if err == nil {
 		o.shown = replayed
@@ -296,21 +297,20 @@ func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, err
 		return backend.Opened{}, err
 	}
 	s.servers.relays.publish(s)
-	catalog := s.host.Catalog()
-	s.commands.outdated(catalog)
-	s.commands.announceRoots(ctx, catalog, s.host)
+	s.commands.announceRoots(ctx, s.host.Catalog(), s.host)
 	opened := backend.Opened{Result: o.result}
+	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
 	if a.method == backend.New && a.rejected != nil && history != "" {
 		opened.Notice = fmt.Sprintf("%s does not open its own session: %s. The conversation "+
 			"continues in a new session of %[1]s, which gets what was said so far. The next load "+
 			"tries the agent's own session again.\n\n",
-			c.title(), text.Line(a.rejected.Error(), maxTitle))
+			agent, text.Line(a.rejected.Error(), maxTitle))
 	}
 	if o.refused != nil {
 		opened.Notice += fmt.Sprintf("%s does not take acp-agent's own MCP server, with tools for "+
 			"additional folders: %s. The session goes on without it: the agent is told the "+
 			"folders' paths, and reaches them with its own tools.\n\n",
-			c.title(), text.Line(o.refused.Error(), maxTitle))
+			agent, text.Line(o.refused.Error(), maxTitle))
 	}
 	if a.copied && a.Cause != backend.Fork {
 		opened.Superseded = a.state.encode()

@@ -22,7 +22,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
-// child is a process of the agent, which speaks over its standard streams.
+// child is a process of the agent, which speaks over its standard streams. It lives until done is
+// closed, and is not started again: another one takes its place.
 type child struct {
 	proxy   *proxy
 	place   place // which sessions it serves
@@ -294,11 +295,6 @@ func (c *child) stopIfIdle() {
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
 	c.stop(nil)
-}
-
-// title returns the name of the agent for the user.
-func (c *child) title() string {
-	return cmp.Or(c.proxy.options.Profile.Title, c.info.Name, "the agent")
 }
 
 // traced returns the function that passes the messages of the process to trace, or nil if trace is

@@ -109,11 +109,10 @@ func (c *child) closeSession(ctx context.Context, id, params backend.Raw) (backe
 func (c *child) discard(id backend.Raw) {
 	c.log.Info("closing a session that the agent created too late")
 	params := withSessionID(backend.Raw(`{}`), id)
-	if c.info.Close {
-		_ = c.request(context.Background(), protocol.SessionClose, params)
-	}
-	if c.info.Delete {
-		_ = c.request(context.Background(), protocol.SessionDelete, params)
+	for _, method := range []string{protocol.SessionClose, protocol.SessionDelete} {
+		if c.info.Serves(method) {
+			_ = c.request(context.Background(), method, params)
+		}
 	}
 }
 

@@ -124,8 +124,9 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 	return c, true
 }
 
-// childFor begins a use of a child by the session of r. Because programs are updated while they run, a new child
-// may have other capabilities than the last one. The capabilities of the child itself decide.
+// childFor begins a use of a child by the session of r. Because programs are updated while they run,
+// a new child may have other capabilities than the last one. The capabilities of the child itself
+// decide.
 func (p *proxy) childFor(ctx context.Context, r openRequest) (*use, error) {
 	s := r.session
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
@@ -156,16 +157,17 @@ func (p *proxy) childFor(ctx context.Context, r openRequest) (*use, error) {
 	}
 }
 
-// use is the use of a child by an activation, from before it is opened there until it has left.
+// use is the use of a child by a session, from before that is opened there until it has left. The
+// child and the childSession list their uses.
 type use struct {
 	child   *child
 	session *session
 	mode    profiles.RootsMode // how the child is given the roots
 	shares  bool               // the MCP servers in its working directory, with other sessions
 	alone   bool               // it needs these servers for its additional directories
-	// opened says that its request has, or may have, changed the child's session. It is guarded by
+	// changed says that its request has, or may have, changed the child's session. It is guarded by
 	// the childSession.
-	opened bool
+	changed bool
 }
 
 // acquire begins a use of the child by the session of r, and pins the child. It returns nil if the

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -65,19 +64,17 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	p := newScripted(t, "", profiles.Profile{Roots: profiles.Roots{SharesServers: true}})
 	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir()})
 	require.NoError(t, err)
-	with := func(r *relays) *session {
-		return &session{activation: &activation{proxy: p, roots: roots}, servers: &servers{relays: r}}
-	}
-	own := &relays{}
-	for _, at := range []place{{}, {apart: own}, {apart: p}} {
+	a := &activation{proxy: p, roots: roots}
+	s := &session{activation: a, servers: &servers{relays: &relays{}}}
+	for _, at := range []place{{}, {apart: s.servers.relays}, {apart: p}} {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
-		for _, r := range []*relays{own, {}} {
-			c.uses = append(c.uses, &use{child: c, shares: true, alone: true, session: with(r)})
+		for _, theirs := range []*servers{s.servers, {relays: &relays{}}} {
+			c.uses = append(c.uses, &use{child: c, shares: true, alone: true,
+				session: &session{activation: a, servers: theirs}})
 		}
 	}
-	r := openRequest{Activation: backend.Activation{Cause: backend.New}, session: with(own)}
-	u, err := p.childFor(t.Context(), r)
+	u, err := p.childFor(t.Context(), openRequest{session: s})
 	require.NoError(t, err)
 	require.Equal(t, []*use{u}, u.child.uses)
 	require.Len(t, p.children.list(), 4)

@@ -14,8 +14,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// childSession is a session of a child. While one of our sessions replaces another, both use it:
-// the child's messages go to the latest. It is closed when its last user leaves.
+// childSession is a session of a child, from before the request that opens it until its last user
+// leaves. While one of our sessions replaces another, both use it: the child's messages go to the
+// latest. Lock order before mu.
 type childSession struct {
 	child *child
 	id    backend.Raw // as the child sent it
@@ -59,7 +60,7 @@ func (cs *childSession) remove(s *session) (u *use, left int) {
 	u = cs.users[at]
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
-	if u.opened && left > 0 && at == left {
+	if u.changed && left > 0 && at == left {
 		cs.outdated.Store(true)
 	}
 	return u, left
@@ -211,13 +212,6 @@ func (cs *childSession) removePrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *prompt) bool { return other == p })
-}
-
-// runningPrompt is runningPromptLocked with the lock.
-func (cs *childSession) runningPrompt() *prompt {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.runningPromptLocked()
 }
 
 // runningPromptLocked returns the prompt that the child's updates belong to, or nil. The child does

@@ -37,19 +37,9 @@ type commands struct {
 	sent    backend.Raw // the last one, nil if none; guarded by sending
 	stale   bool        // the history may end with commands that are gone; guarded by sending
 
-	mu      sync.Mutex
-	said    map[string]bool    // names of commands whose conflicts the user was told about
-	child   backend.Raw        // the child's latest announcement, nil if none
-	catalog *discovery.Catalog // from which the roots' commands were last taken
-}
-
-// outdated reports whether the roots were scanned since it was last called.
-func (c *commands) outdated(now *discovery.Catalog) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	outdated := c.catalog != now
-	c.catalog = now
-	return outdated
+	mu    sync.Mutex
+	said  map[string]bool // names of commands whose conflicts the user was told about
+	child backend.Raw     // the child's latest announcement, nil if none
 }
 
 // announceChild passes on an announcement of the child, with the commands of the roots.

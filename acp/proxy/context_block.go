@@ -50,13 +50,6 @@ func appendText(params backend.Raw, text string) backend.Raw {
 	return strictjson.Set(params, "prompt", longer)
 }
 
-// countBlocks returns the number of content blocks of a prompt.
-func countBlocks(params backend.Raw) int {
-	var p struct{ Prompt []json.RawMessage }
-	_ = json.Unmarshal(params, &p)
-	return len(p.Prompt)
-}
-
 // withoutContext removes marked blocks from an update. It returns false if the update contained
 // nothing else.
 func withoutContext(u backend.Update) (backend.Update, bool) {

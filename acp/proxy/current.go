@@ -72,14 +72,9 @@ func (c *current) close() *childSession {
 
 // promptContext is the context that is sent to a child with a prompt.
 type promptContext struct {
-	parts   []contextPart
-	history string
-	note    string // for the user, about the command that the prompt calls
-}
-
-// text returns the marked block, or "" if it would be empty.
-func (pc promptContext) text() string {
-	return contextBlock(append(partTexts(pc.parts), pc.history)...)
+	text  string // a marked block, or "" for none
+	after state  // of the child session once the child has answered the prompt
+	note  string // for the user, about the command that the prompt calls
 }
 
 // nextContext returns the context for the next prompt in cs: everything that has changed since the
@@ -91,8 +86,8 @@ func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext 
 	if c.session != cs || c.telling {
 		return promptContext{}
 	}
-	pc := promptContext{history: c.history}
-	told := w.servers.relays.toldParts()
+	var texts []string
+	after, told := c.state, w.servers.relays.toldParts()
 	for i, part := range w.parts(c.state.RootsMode) {
 		known := *part.sent(&c.state)
 		if known == "" && told != nil { // what a prompt said is newer
@@ -106,17 +101,20 @@ func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext 
 		case known != "":
 			part.text = part.changed + part.text
 		}
-		pc.parts = append(pc.parts, part)
+		texts = append(texts, part.text)
+		*part.sent(&after) = part.digest
 	}
-	c.telling = pc.text() != ""
-	return pc
+	after.HistoryDue = false
+	text := contextBlock(append(texts, c.history)...)
+	c.telling = text != ""
+	return promptContext{text: text, after: after}
 }
 
 // contextLost records that the child has not answered a prompt with pc in cs.
 func (c *current) contextLost(cs *childSession, pc promptContext) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session == cs && pc.text() != "" {
+	if c.session == cs && pc.text != "" {
 		c.telling = false
 	}
 }
@@ -124,7 +122,7 @@ func (c *current) contextLost(cs *childSession, pc promptContext) {
 // contextDelivered records that the child has answered a prompt with pc in cs, unless the session
 // was opened again in between.
 func (c *current) contextDelivered(ctx context.Context, cs *childSession, pc promptContext) {
-	if pc.text() == "" {
+	if pc.text == "" {
 		return
 	}
 	c.mu.Lock()
@@ -132,16 +130,9 @@ func (c *current) contextDelivered(ctx context.Context, cs *childSession, pc pro
 		c.mu.Unlock()
 		return
 	}
-	c.telling = false
-	for _, part := range pc.parts {
-		*part.sent(&c.state) = part.digest
-	}
-	if pc.history != "" {
-		c.history, c.state.HistoryDue = "", false
-	}
-	saved := c.state
+	c.state, c.history, c.telling = pc.after, "", false
 	c.mu.Unlock()
-	if err := c.host.SaveState(ctx, saved.encode()); err != nil {
+	if err := c.host.SaveState(ctx, pc.after.encode()); err != nil {
 		c.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
 			"error", err)
 	}

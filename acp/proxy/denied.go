@@ -87,9 +87,11 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	c.mu.Unlock()
 	for _, u := range uses {
 		if cs := u.session.current.running(); cs != nil {
-			if p := cs.runningPrompt(); p != nil {
-				go u.session.hints.tell(p, c)
-			}
+			cs.locked(func() {
+				if p := cs.runningPromptLocked(); p != nil {
+					go u.session.hints.tell(p, c)
+				}
+			})
 		}
 	}
 }

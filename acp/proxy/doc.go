@@ -59,18 +59,13 @@
 // for directories is started with it, in one process for all sessions with the same directories in
 // the same order. For any other agent the prompt describes the roots, and the agent gets an MCP
 // server with tools for them ([Options].RootsTools), which asks for the session's roots in each
-// tool call. Some agents share MCP servers between sessions with the same working directory. Such a
-// session gets its own process if another session with other roots uses that directory; with the
-// same roots, both have the same servers. The mode in use is saved with the session; see
-// [Describe].
+// tool call. The mode in use is saved with the session; see [Describe].
 //
 // A child is also told the instructions and skills of all roots that it does not find itself (see
 // [profiles.Finds]), and again when they change; instructions of directories below the roots are
 // listed. If it advertises systemPrompt, this context is in that member of session/new. Otherwise,
 // and for later changes, it is a marked block after the content of the next prompt. Marked blocks
-// never become part of the history. Commands and skills of all roots are announced after the
-// child's own, unless the child uses their names. A prompt that calls one is sent with its text,
-// and its answer names others of the same name.
+// never become part of the history.
 //
 // # Failures
 //
@@ -82,10 +77,27 @@
 // stopped as idle. That happens to a process that was started for certain directories, after ten to
 // twenty minutes, if the agent can load or resume sessions.
 //
-// # Where to find things
+// # Types, and the way of a prompt
 //
-// A session/load goes from session_open.go, which decides which ways are tried, to children.go,
-// which finds the process, and session_request.go, which sends the request. A prompt goes from
-// prompt.go to the process. What a process sends goes from router.go to childsession.go, which is a
-// session in a process, and updates.go. Package profiles has what is known about each agent.
+//	proxy            the backend: what the client declared, and the children
+//	child            a process; its router finds whom a message is about
+//	childSession     a session in a child, until its last user leaves
+//	session          ours, from Open to Close, without a lock; its parts guard themselves:
+//	  activation       what the client asked for, which does not change
+//	  current          the childSession in use, what is saved of it, what it must be told
+//	  contextWriter    the texts about the roots that a child is told
+//	  commands         the slash commands that the client is offered
+//	  servers          the MCP servers; relays tell them the roots
+//	  promptQueue      the prompts that were not sent yet
+//	  updateFilter     what becomes of updates while a session is opened
+//	  hints            what the user is told of the sandbox
+//	use              a session's place in a child and, once that is opened, a childSession
+//	openRequest      why a session of a child is opened; an attempt is one request for it
+//
+// A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the
+// session again, with attempts until one succeeds. The prompt is sent with the text of the command
+// that it calls and with what the child must be told. What the child then sends goes from its
+// router to the childSession, which knows the running prompt, and through the updateFilter of the
+// latest user to the client. Once the child has answered, it counts as told. Package profiles has
+// what is known about each agent.
 package proxy

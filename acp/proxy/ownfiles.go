@@ -22,12 +22,7 @@ import (
 // through the client. Such files are not in the session's roots and do not concern the client, so
 // they are read and written here.
 
-const (
-	readMethod  = sdk.ClientMethodFsReadTextFile
-	writeMethod = sdk.ClientMethodFsWriteTextFile
-
-	tempVariable = "TMPDIR"
-)
+const tempVariable = "TMPDIR"
 
 // ownDir is a directory that belongs to a child. It need not exist.
 type ownDir struct {
@@ -109,7 +104,8 @@ func (p *proxy) tempEnv() []string {
 func (c *child) ownFile(
 	ctx context.Context, roots workspace.Roots, method string, params backend.Raw,
 ) (work backend.Work, ok bool) {
-	if len(c.own) == 0 || method != readMethod && method != writeMethod {
+	if len(c.own) == 0 || method != sdk.ClientMethodFsReadTextFile &&
+		method != sdk.ClientMethodFsWriteTextFile {
 		return nil, false
 	}
 	var r struct{ Path string }

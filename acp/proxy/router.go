@@ -15,11 +15,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// message is a request or notification from the child, without its session id.
+// message is a request or notification from the child.
 type message struct {
 	ctx    context.Context
+	id     string // of the session
 	method string
-	params backend.Raw
+	params backend.Raw         // without the session id
 	from   *subagent           // nil for a message about the session itself
 	answer chan<- backend.Work // receives the Work of a request, once; nil for a notification
 }
@@ -47,14 +48,14 @@ func (c *child) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if err != nil || id == "" {
 		return c.passSessionless(ctx, r)
 	}
-	m := message{ctx: ctx, method: r.Method, params: rest()}
+	m := message{ctx: ctx, id: id, method: r.Method, params: rest()}
 	if r.IsNotification() {
-		c.route(id, m)
+		c.route(m)
 		return nil
 	}
 	answer := make(chan backend.Work, 1)
 	m.answer = answer
-	c.route(id, m)
+	c.route(m)
 	return func() (json.RawMessage, error) {
 		select {
 		case work := <-answer:
@@ -92,7 +93,7 @@ func (c *child) reportTooLong(ctx context.Context, beginning []byte) {
 	}
 	note := backend.Note("\n\nThe agent sent an update that is longer than " +
 		text.Size(int64(c.limits.MaxLine)) + ". It is left out.\n\n")
-	c.route(id, message{ctx: ctx, method: method, params: note.Raw})
+	c.route(message{ctx: ctx, id: id, method: method, params: note.Raw})
 }
 
 // passSessionless passes on a message that names no session.
@@ -108,8 +109,8 @@ func (c *child) passSessionless(ctx context.Context, r *jsonrpc.Request) jsonrpc
 }
 
 // route delivers m to its session, holds it for a session that is being opened, or rejects it.
-func (c *child) route(id string, m message) {
-	to, err := c.router.findOrHold(id, m)
+func (c *child) route(m message) {
+	to, err := c.router.findOrHold(m)
 	m.from = to.subagent
 	switch {
 	case err != nil:
@@ -159,27 +160,21 @@ type router struct {
 
 	mu       sync.Mutex
 	routes   map[string]recipient
-	creating int           // sessions that are being created
-	held     []heldMessage // in order
-	bytes    int           // of their params
-}
-
-// heldMessage is a message for the unknown id.
-type heldMessage struct {
-	message
-	id string
+	creating int       // sessions that are being created
+	held     []message // for unknown ids, in order
+	bytes    int       // of their params
 }
 
 func newRouter(maxHeld, maxBytes int) *router {
 	return &router{maxHeld: maxHeld, maxBytes: maxBytes, routes: make(map[string]recipient)}
 }
 
-// findOrHold returns the recipient with an id. If such a session may still be created, it holds m
-// and returns none; otherwise it returns an error.
-func (r *router) findOrHold(id string, m message) (recipient, error) {
+// findOrHold returns the recipient of m. If its session may still be created, it holds m and returns
+// none; otherwise it returns an error.
+func (r *router) findOrHold(m message) (recipient, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	to, known := r.routes[id]
+	to, known := r.routes[m.id]
 	switch {
 	case known:
 		return to, nil
@@ -188,7 +183,7 @@ func (r *router) findOrHold(id string, m message) (recipient, error) {
 	case len(r.held) == r.maxHeld || r.bytes+len(m.params) > r.maxBytes:
 		return to, errTooManyHeld
 	}
-	r.held = append(r.held, heldMessage{m, id})
+	r.held = append(r.held, m)
 	r.bytes += len(m.params)
 	return to, nil
 }
@@ -253,7 +248,7 @@ func (r *router) begin() {
 }
 
 // end undoes begin. The last call returns the messages that are still held.
-func (r *router) end() (orphans []heldMessage) {
+func (r *router) end() (orphans []message) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.creating--; r.creating == 0 {
@@ -277,9 +272,9 @@ func (r *router) attach(id string, s *childSession) (held []message, err error) 
 
 // takeHeldLocked returns the messages held for an id, and holds them no longer.
 func (r *router) takeHeldLocked(id string) (taken []message) {
-	r.held = slices.DeleteFunc(r.held, func(h heldMessage) bool {
+	r.held = slices.DeleteFunc(r.held, func(h message) bool {
 		if h.id == id {
-			taken = append(taken, h.message)
+			taken = append(taken, h)
 			r.bytes -= len(h.params)
 		}
 		return h.id == id

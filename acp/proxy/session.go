@@ -3,8 +3,19 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // session is an activation that is connected to a session of a child. It implements
@@ -28,7 +39,8 @@ func newSession(r openRequest, a *activation) *session {
 	s := &session{activation: a, servers: &servers{activation: a},
 		current: current{activation: a}, reviving: make(chan struct{}, 1)}
 	s.servers.refusesTools.Store(r.state.RefusesTools)
-	s.writer = newContextWriter(a, s.servers)
+	s.writer = &contextWriter{activation: a, servers: s.servers}
+	s.writer.nested = sync.OnceValues(s.writer.findNested)
 	if r.previous != nil {
 		s.commands = r.previous.commands
 	} else {
@@ -38,6 +50,149 @@ func newSession(r openRequest, a *activation) *session {
 	r.session = s
 	s.servers.relays = joinRelays(r)
 	return s
+}
+
+// Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
+// child decides what becomes of both. A child that has ended is restarted first.
+func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
+	earlier := s.prompts.add(p)
+	if len(earlier) == 0 {
+		if cs := s.current.pin(); cs != nil {
+			defer s.prompts.settle(p)
+			return cs.child.whilePinned(s.send(cs, p))
+		}
+	}
+	return func() (backend.Raw, error) { return s.sendAfter(earlier, p)() }
+}
+
+// sendAfter sends a prompt once all earlier prompts were sent and the child runs.
+func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
+	defer s.prompts.settle(p)
+	for _, before := range earlier {
+		select {
+		case <-before.sent:
+		case <-p.ctx.Done():
+			return cancelled
+		}
+	}
+	cs, err := s.revive(p.ctx)
+	switch {
+	case err != nil && p.ctx.Err() != nil:
+		return cancelled
+	case err != nil:
+		return jsonrpc.Fail(err)
+	}
+	return cs.child.whilePinned(s.send(cs, p))
+}
+
+// send sends the prompt to the child, with the context that it needs.
+func (s *session) send(cs *childSession, p *prompt) backend.Work {
+	params, told, err := s.childPrompt(p.ctx, cs, p.params)
+	if err != nil {
+		return jsonrpc.Fail(err)
+	}
+	// A cancelled turn ends with the child's own answer.
+	lasting, end := extend(p.ctx, s.proxy.options.limits.CancelGrace)
+	p.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
+	s.prompts.mu.Lock()
+	defer s.prompts.mu.Unlock()
+	if p.ctx.Err() != nil { // cancelled while the child was started
+		end(nil)
+		s.current.contextLost(cs, told)
+		return cancelled
+	}
+	cs.addPrompt(p)
+	params = withSessionID(params, cs.id)
+	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
+		cs.removePrompt(p)
+		cs.barrier.add(jsonrpc.Answered(p.ctx))
+	})
+	return func() (backend.Raw, error) {
+		defer end(nil)
+		s.commands.announceRoots(p.ctx, s.host.Catalog(), p.updates)
+		if told.note != "" {
+			if err := p.updates.Update(p.ctx, backend.Text(told.note+"\n\n")); err != nil {
+				s.proxy.log.Debug("the note about a command was not sent", "error", err)
+			}
+		}
+		s.hints.tell(p, cs.child)
+		result, err := work()
+		s.hints.tell(p, cs.child)
+		if err == nil {
+			s.proxy.children.failures.Store(0)
+			s.current.contextDelivered(lasting, cs, told)
+			return result, nil
+		}
+		s.current.contextLost(cs, told)
+		switch {
+		case errors.Is(err, jsonrpc.ErrQueueFull):
+			cs.removePrompt(p) // it was not sent
+		case errors.Is(err, errNoAnswer):
+			// Until the next turn, the child's late updates are not sent to the client.
+			cs.locked(func() { p.abandoned = true })
+			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
+			return cancelled()
+		}
+		return result, err
+	}
+}
+
+// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
+// of the child's own command is sent as it was typed, without context, unless the child is known to
+// recognize a command that is followed by other text, and to give that text to its model.
+func (s *session) childPrompt(
+	ctx context.Context, cs *childSession, params backend.Raw,
+) (backend.Raw, promptContext, error) {
+	note, profile := "", s.proxy.options.Profile
+	if c := prompts.ParseCommand(params); c.Name != "" {
+		catalog := s.host.Catalog()
+		_, saved := s.current.get()
+		offered, taken := s.commands.ofRoots(catalog)
+		at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
+			return command.Name == c.Name
+		})
+		switch {
+		case at < 0 && strings.Contains(c.Name, "/"): // a path
+		case at < 0:
+			note = s.commands.conflicts(catalog, saved.RootsMode, c.Name, nil, taken)
+			if !profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name) {
+				return params, promptContext{note: note}, nil
+			}
+		default:
+			used := &offered[at].Artifact
+			var err error
+			if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
+				return nil, promptContext{}, err
+			}
+			conflicts := s.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
+			note = strings.TrimSpace(note + "\n\n" + conflicts)
+		}
+	}
+	pc := s.current.nextContext(cs, s.writer)
+	pc.note = note
+	return appendText(params, pc.text), pc, nil
+}
+
+// Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
+// whose turns all end. If another turn continues, it only cancels the requests of those that end.
+func (s *session) Cancel(params backend.Raw) {
+	s.prompts.mu.Lock()
+	defer s.prompts.mu.Unlock()
+	cs := s.current.running()
+	if cs == nil {
+		return
+	}
+	ended, others := cs.endedPrompts()
+	switch {
+	case len(ended) == 0:
+	case others:
+		for _, p := range ended {
+			p.giveUp()
+		}
+	default:
+		cs.child.cancel(withSessionID(params, cs.id))
+	}
 }
 
 // Call implements [backend.Session]: it passes the request on.
@@ -121,4 +276,117 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	s.loseSubagents(ctx, lost)
 	cs.repeatSettings(ctx, before)
 	return cs, nil
+}
+
+// handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
+// updates of a turn that was answered without waiting for the child.
+func (s *session) handleUpdate(
+	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
+) error {
+	u, ok := withoutContext(u)
+	profile := s.proxy.profile()
+	if !ok || p == nil && isBanner(profile, u) {
+		return nil
+	}
+	u = interpret(profile, u)
+	mode, kept := s.updates.take(u)
+	switch {
+	case kept:
+		return nil
+	case mode == replaying:
+		return s.host.Replay(ctx, u)
+	case mode != live && !isState(u.Kind):
+		return nil
+	case mode == live:
+		if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" &&
+			u.Kind == sessionstore.CurrentModeUpdate {
+			cs.keepSetting(protocol.SessionSetMode,
+				backend.Encode(map[string]string{"modeId": mode}))
+		}
+		s.hints.noteDenial(cs.child, u)
+	}
+	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
+		return s.showUpdate(ctx, p.updates, u)
+	}
+	return s.showUpdate(ctx, s.host, u)
+}
+
+// handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
+func (s *session) handleSubagentUpdate(
+	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
+) error {
+	inChild := sessionstore.InChild(from.key, u)
+	switch mode, _ := s.updates.take(inChild); mode {
+	case live:
+		s.hints.noteDenial(cs.child, u)
+		return s.host.Update(ctx, inChild)
+	case replaying:
+		return s.host.Replay(ctx, inChild)
+	}
+	return nil
+}
+
+// showUpdate shows the client an update. The commands of the roots are added to those of the child.
+func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
+	if u.Kind == sessionstore.AvailableCommandsUpdate {
+		return s.commands.announceChild(ctx, s.host.Catalog(), to, u.Raw)
+	}
+	return to.Update(ctx, u)
+}
+
+// finishReplay ends the replay, passes on the latest states, and returns how many updates were
+// replayed. Usually the response has just been read, and it runs on the read loop.
+func (s *session) finishReplay(ctx context.Context) (replayed int) {
+	replayed, states := s.updates.end()
+	for _, state := range states {
+		if err := s.showUpdate(ctx, s.host, state); err != nil {
+			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
+				"error", err)
+		}
+	}
+	return replayed
+}
+
+// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
+// the subagent.
+func (s *session) CancelChild(key string, params backend.Raw) {
+	sub := s.subagent(key)
+	if sub == nil || !sub.cancellable.Load() {
+		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
+		return
+	}
+	sub.session.child.cancel(withSessionID(params, backend.Encode(sub.id)))
+}
+
+// HasChild implements [backend.Parent].
+func (s *session) HasChild(key string) bool { return s.subagent(key) != nil }
+
+// subagent returns the subagent with a key, or nil.
+func (s *session) subagent(key string) *subagent {
+	cs := s.current.running()
+	if cs == nil {
+		return nil
+	}
+	for _, sub := range cs.child.router.subagents(cs) {
+		if sub.key == key {
+			return sub
+		}
+	}
+	return nil
+}
+
+// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
+func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
+	for _, sub := range lost {
+		if !sub.running.Load() && !sub.cancellable.Load() {
+			continue
+		}
+		parent := ""
+		if sub.parent != nil {
+			parent = sub.parent.key
+		}
+		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
+			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
+		}
+	}
 }

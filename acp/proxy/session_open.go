@@ -138,7 +138,7 @@ func (r openRequest) open(
 	err = backend.ErrUnknownSession // without an attempt
 	for i, a := range attempts {
 		var o openResult
-		if o, err = a.runWithoutTools(ctx); err == nil {
+		if o, err = a.try(ctx); err == nil {
 			opened, err = a.commit(ctx, o)
 			return opened, o.session, err
 		}

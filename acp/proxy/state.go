@@ -113,11 +113,7 @@ func decodeID(id backend.Raw) string {
 	return s
 }
 
-func digest(parts ...string) string {
-	h := sha256.New()
-	for _, part := range parts {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text + "\x00"))
+	return hex.EncodeToString(sum[:8])
 }

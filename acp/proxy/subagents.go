@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
@@ -209,48 +208,4 @@ func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 		from.Child, from.Roots = sub.key, sub.roots(a)
 	}
 	return a.host.For(from)
-}
-
-// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
-func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
-	for _, sub := range lost {
-		if !sub.running.Load() && !sub.cancellable.Load() {
-			continue
-		}
-		parent := ""
-		if sub.parent != nil {
-			parent = sub.parent.key
-		}
-		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
-			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
-		}
-	}
-}
-
-// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
-// the subagent.
-func (s *session) CancelChild(key string, params backend.Raw) {
-	sub := s.subagent(key)
-	if sub == nil || !sub.cancellable.Load() {
-		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
-		return
-	}
-	sub.session.child.cancel(withSessionID(params, backend.Encode(sub.id)))
-}
-
-// HasChild implements [backend.Parent].
-func (s *session) HasChild(key string) bool { return s.subagent(key) != nil }
-
-// subagent returns the subagent with a key, or nil.
-func (s *session) subagent(key string) *subagent {
-	cs := s.current.running()
-	if cs == nil {
-		return nil
-	}
-	for _, sub := range cs.child.router.subagents(cs) {
-		if sub.key == key {
-			return sub
-		}
-	}
-	return nil
 }

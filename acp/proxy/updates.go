@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -24,9 +21,9 @@ const (
 	discarding                   // drop them: they are a history that was not asked for
 )
 
-// updateFilter decides what happens to the updates that the child sends while its session is
-// opened. It keeps the latest state update of each kind, which is passed on once the session is
-// open.
+// updateFilter decides what happens to the updates that the child sends while a session is opened in
+// it. It lives as long as the activation, and passes all on the rest of the time. It keeps the
+// latest state update of each kind, which is passed on once the session is open.
 type updateFilter struct {
 	mu       sync.Mutex
 	mode     updateMode
@@ -80,75 +77,6 @@ func (f *updateFilter) soFar() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.replayed
-}
-
-// handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
-// updates of a turn that was answered without waiting for the child.
-func (s *session) handleUpdate(
-	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
-) error {
-	u, ok := withoutContext(u)
-	profile := s.proxy.profile()
-	if !ok || p == nil && isBanner(profile, u) {
-		return nil
-	}
-	u = interpret(profile, u)
-	mode, kept := s.updates.take(u)
-	switch {
-	case kept:
-		return nil
-	case mode == replaying:
-		return s.host.Replay(ctx, u)
-	case mode != live && !isState(u.Kind):
-		return nil
-	case mode == live:
-		if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" &&
-			u.Kind == sessionstore.CurrentModeUpdate {
-			cs.keepSetting(protocol.SessionSetMode,
-				backend.Encode(map[string]string{"modeId": mode}))
-		}
-		s.hints.noteDenial(cs.child, u)
-	}
-	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
-		return s.showUpdate(ctx, p.updates, u)
-	}
-	return s.showUpdate(ctx, s.host, u)
-}
-
-// handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
-func (s *session) handleSubagentUpdate(
-	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
-) error {
-	inChild := sessionstore.InChild(from.key, u)
-	switch mode, _ := s.updates.take(inChild); mode {
-	case live:
-		s.hints.noteDenial(cs.child, u)
-		return s.host.Update(ctx, inChild)
-	case replaying:
-		return s.host.Replay(ctx, inChild)
-	}
-	return nil
-}
-
-// showUpdate shows the client an update. The commands of the roots are added to those of the child.
-func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
-	if u.Kind == sessionstore.AvailableCommandsUpdate {
-		return s.commands.announceChild(ctx, s.host.Catalog(), to, u.Raw)
-	}
-	return to.Update(ctx, u)
-}
-
-// finishReplay ends the replay, passes on the latest states, and returns how many updates were
-// replayed. Usually the response has just been read, and it runs on the read loop.
-func (s *session) finishReplay(ctx context.Context) (replayed int) {
-	replayed, states := s.updates.end()
-	for _, state := range states {
-		if err := s.showUpdate(ctx, s.host, state); err != nil {
-			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
-				"error", err)
-		}
-	}
-	return replayed
 }
 
 // interpret returns the update that an update of the agent stands for.
