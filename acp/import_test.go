@@ -660,10 +660,11 @@ func TestForkByIDOfAgent(t *testing.T) {
 // Clauses A13, A31.
 func TestStoredSessionByIDOfAgent(t *testing.T) {
 	a, b := folder(t), folder(t)
-	store := memstore.New(t)
+	store, consents := memstore.New(t), t.TempDir()
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	window := func() *client {
-		c := start(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
+		c := start(t, acp.Options{Store: store, Backend: r.serve, ConsentDir: consents}.
+			With(acp.Tuning{Imports: listing.Times{Every: 1}}))
 		return c
 	}
 	first := window()
@@ -687,6 +688,10 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 
 	third := window()
 	third.call("session/fork", rootsParams("one", a))
+	third.call("session/load", rootsParams("one", a))
+	third.permit("allow-once")
+	third.say("one", "/roots add "+b)
+	require.Equal(t, bracketed(a, b), third.roots(third.after("session/load", id, a, nil)))
 	third.call("session/archive", idParams("one"))
 	require.Len(t, third.list(`{}`), 1, "the fork")
 	third.call("session/delete", idParams("one"))

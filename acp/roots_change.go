@@ -46,7 +46,7 @@ func (o *ownTurn) addFolders(argument string, readOnly bool) error {
 		}
 		added = usable
 	}
-	allowed, next, err := o.withFolders(added, string(o.session.id), readOnly)
+	allowed, next, err := o.withFolders(added, string(o.session.storeID), readOnly)
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (o *ownTurn) removeFolder(argument string) error {
 	if err := o.reopen(next); err != nil {
 		return err
 	}
-	err = o.agent.consents().Forget(consent.ForFolder(o.realCwd(), dir, string(o.session.id)).ID)
+	err = o.agent.consents().Forget(consent.ForFolder(o.realCwd(), dir, string(o.session.storeID)).ID)
 	if answer.Always {
 		err = errors.Join(err, o.agent.consents().Forget(always.ID))
 	}
@@ -303,7 +303,7 @@ func (o *ownTurn) findRoot(argument string) int {
 // isDeclared reports whether a later request without additionalDirectories would add the folder
 // again.
 func (o *ownTurn) isDeclared(dir workspace.Dir) bool {
-	folders, err := o.agent.declaredFolders(o.ctx, o.session.params.roots.Cwd(), o.session.id)
+	folders, err := o.agent.declaredFolders(o.ctx, o.session.params.roots.Cwd(), o.session.storeID)
 	_, declared := foldersByDir(folders)[dir]
 	return err == nil && declared && !o.agent.options.KeepFolders
 }
