@@ -85,7 +85,7 @@ func (q *questions) askToRead(ctx context.Context, path, real string, refusal er
 			text.Block("", text.Printable(path))
 	}
 	err := q.askOnce(ctx, permission.At(q.access.Guarded).OutsideRead(path, real),
-		backend.NewToolCall("read", sdk.ToolKindRead, "Read "+text.Code(text.Printable(real)), about))
+		backend.NewToolCall("read", sdk.ToolKindRead, "Read "+text.Code(real), about))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -147,7 +147,7 @@ func (a *agent) declaredFolders(
 func DeclaredFolders(
 	cwd workspace.Dir, session sessionstore.ID, declared []Folder, consentDir string, w Worktrees,
 ) ([]Folder, error) {
-	origins, _ := w.origins() // agent.origins warns if some cannot be read
+	origins, _ := w.registry().Origins() // agent.origins warns if some cannot be read
 	real := workspace.Real(cwd)
 	folders := slices.Clone(declared)
 	added, err := consent.NewStore(consentDir).Folders(string(session), append(origins.Of(real), real)...)
@@ -363,7 +363,7 @@ func (s *session) droppedFolders(cause backend.Cause, stored sessionstore.Keys) 
 		}) && !slices.ContainsFunc(s.params.missing, func(e workspace.RootError) bool {
 			return e.Path == dir.String()
 		}) {
-			dropped = append(dropped, text.Code(text.Printable(dir.String())))
+			dropped = append(dropped, text.Code(dir.String()))
 		}
 	}
 	if len(dropped) == 0 {
@@ -389,7 +389,7 @@ func missingFolders(missing []workspace.RootError) string {
 		}
 		fmt.Fprintf(&b, "This session was opened without the folder %s, which %s. "+
 			"/roots add brings it back when it is there again, also under another name.\n\n",
-			text.Code(text.Printable(e.Path)), problem)
+			text.Code(e.Path), problem)
 	}
 	return b.String()
 }

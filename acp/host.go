@@ -160,7 +160,7 @@ func (s *session) announceCommands() {
 func (s *session) announce(u backend.Update) backend.Update {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		var theirs []string
-		u, theirs = commands.Announce(u, s.agent.offersWorktrees())
+		u, theirs = commands.Announce(u, s.agent.options.Worktrees.Dir != "")
 		s.withState(func(now *state) { now.agentHas = theirs })
 	}
 	return u

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -201,7 +202,7 @@ func (o *opening) reopenForAll(ctx context.Context) error {
 	o.previous = next
 	paths := make([]string, 0, p.roots.Len())
 	for _, dir := range p.roots.All() {
-		paths = append(paths, shownPath(dir))
+		paths = append(paths, text.Code(dir.String()))
 	}
 	news = append(news, backend.Warning(backend.Text(
 		"Another window opened this session with other folders. They are now: "+

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -16,10 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// broadGrant explains what access to a directory means for which broadDir gives a reason.
-const broadGrant = "including the keys, passwords and settings of your programs, and searches " +
-	"will be slow"
 
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
 // It leaves out the roots in known, which the user was told about before.
@@ -30,13 +27,13 @@ func (s *session) broadRoots(known workspace.Roots) string {
 	}
 	var b strings.Builder
 	for _, root := range s.workspace.Opened() {
-		what := broadDir(root.Real, s.agent.homeDir())
+		what := commands.BroadFolder(root.Real, s.agent.homeDir())
 		if what != "" && !told[root.Dir] {
 			s.agent.log.Warn("a root is very large", "session", s.id, "root", root.Dir,
 				"reason", what)
 			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, %s. "+
-				"Open a project folder instead to avoid that.\n\n", shownPath(root.Dir), what,
-				broadGrant)
+				"Open a project folder instead to avoid that.\n\n", text.Code(root.Dir.String()), what,
+				commands.BroadGrant)
 		}
 	}
 	return b.String()
@@ -57,23 +54,6 @@ func (s *session) listedFolders(ctx context.Context) (string, error) {
 			text.Code("/"+backend.RootsCommand+" add "+name))
 	}
 	return b.String(), err
-}
-
-// broadDir says why dir, a real path, has far more in it than a project: it is the top of a file
-// system, or it is or contains home, which is a real path too. It is "" for other directories.
-func broadDir(dir, home workspace.Dir) string {
-	path := filepath.Clean(dir.String())
-	if filepath.Dir(path) == path {
-		return "is the top of the file system"
-	}
-	switch rel, err := filepath.Rel(path, home.String()); {
-	case home.IsZero() || err != nil || !filepath.IsLocal(rel):
-		return ""
-	case rel == ".":
-		return "is your home directory"
-	default:
-		return "contains your home directory"
-	}
 }
 
 // userHome returns the user's home directory, the zero Dir if it is unknown.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
@@ -363,9 +362,8 @@ func (o *opening) hintMoves(ctx context.Context, err error) error {
 		}
 	}
 	diskErr := o.agent.tasks.OnDisk(ctx, func() error {
-		listing.HintMoves(strictjson.ViolationsOf(err), func(v strictjson.Violation, _ string) bool {
-			return slices.Contains(movable, v.Field)
-		}, o.agent.removedWorktree)
+		listing.HintMoves(strictjson.ViolationsOf(err), movable,
+			o.agent.options.Worktrees.registry())
 		return nil
 	})
 	return cmp.Or(diskErr, err)

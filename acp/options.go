@@ -189,10 +189,10 @@ type Worktrees struct {
 	Copy func(cwd workspace.Dir) []string
 }
 
-// origins returns the folders of which others are worktrees.
-func (w Worktrees) origins() (worktree.Origins, error) {
+// registry returns the registry of the worktrees, nil if none are made.
+func (w Worktrees) registry() *worktree.Registry {
 	if w.Dir == "" {
-		return worktree.Origins{}, nil
+		return nil
 	}
-	return worktree.NewRegistry(w.Records, w.Dir).Origins()
+	return worktree.NewRegistry(w.Records, w.Dir)
 }

@@ -2,7 +2,7 @@ package acp
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -10,96 +10,121 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// parseOwnCommand returns the command in the params of a prompt if it is one of the adapter's.
-func parseOwnCommand(params backend.Raw) (prompts.Command, bool) {
-	typed := prompts.ParseCommand(params)
-	return typed, slices.Contains(backend.AdapterCommands(), typed.Name)
-}
 
 // ownCommand returns the command in the params of a prompt if the adapter answers it, not the
 // backend.
 func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
-	command, ok := parseOwnCommand(params)
+	command, ok := commands.Parse(params)
 	if command.Name == backend.WorktreeCommand {
-		ok = ok && (s.agent.offersWorktrees() || s.agent.remote)
+		ok = ok && (s.agent.options.Worktrees.Dir != "" || s.agent.remote)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return command, ok && !slices.Contains(s.state.agentHas, command.Name)
 }
 
-// ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
-type ownTurn struct {
-	*commands.Reply
-	ctx     context.Context // of the turn
-	agent   *agent
-	session *session // the active one
-	updates *turnUpdates
-}
-
-// answerOf is the table of the adapter's commands. answer answers one, and failed precedes an error
-// that the user is told, for example to say that nothing has changed.
-func answerOf(name string) (answer func(*ownTurn, prompts.Command) error, failed string) {
-	switch name {
-	case backend.RootsCommand:
-		return (*ownTurn).answerRoots, "The folders of this session were not changed: "
-	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
-		return (*ownTurn).answerDiff, "The changes cannot be shown: "
-	case backend.WorktreeCommand:
-		return (*ownTurn).answerWorktree, "No worktrees were made: "
-	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
-		return (*ownTurn).answerFork, "No copy was made: "
-	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
-		return (*ownTurn).answerPermissions, "The rules cannot be shown or changed: "
-	}
-	return (*ownTurn).answerMCP, "This did not work: "
-}
-
-// answerOwn answers a command of the adapter in s. An error that the user can correct is part of
-// the answer.
+// answerOwn answers a command of the adapter in s.
 func (p *prompted) answerOwn(s *session, c prompts.Command) (backend.Raw, error) {
-	ctx := p.Context()
-	o := &ownTurn{commands.NewReply(ctx, p.updates, commands.MaxBytes), ctx, s.agent, s, p.updates}
-	answer, failed := answerOf(c.Name)
-	err := answer(o, c)
-	// The client may have cancelled a question.
-	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrCancelled) {
-		err = o.Refuse(failed + text.Plain(protocolError(err).Error()) + "\n")
+	a, info := s.agent, s.agent.info()
+	o := commands.Options{Store: a.options.Store, Consents: a.consents(), Snapshots: a.snapshots(),
+		Worktrees: a.options.Worktrees.registry(), Copy: a.options.Worktrees.Copy,
+		Workspace: a.options.Workspace, Home: a.homeDir(), PassesOn: info.ConnectsServers,
+		Remote: a.remote, Tasks: a.tasks}
+	if info.NeverAsks {
+		o.Unruled = whyUnruled(info.Info)
 	}
-	return o.Finish(err)
+	return commands.Answer(p.Context(), c, &ownTurn{s, p.updates}, s.storeID, p.updates, o)
 }
 
-// ask asks the user a question, and shows its tool call.
-func (o *ownTurn) ask(q backend.Question) (backend.Answer, error) {
-	if err := o.Flush(); err != nil {
-		return backend.Answer{}, err
+// ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
+// It implements [commands.Session].
+type ownTurn struct {
+	*session // the active one
+	updates  *turnUpdates
+}
+
+// Sandbox implements [commands.Session].
+func (o *ownTurn) Sandbox() (said string) {
+	if mode := o.agent.info().Sandbox; mode != "" {
+		said = fmt.Sprintf("Sandbox of the agent: %s\n\n", mode)
 	}
-	return backend.AskShown(o.ctx, o.session, o.updates, q)
+	if confined, ok := o.backend.(backend.Confined); ok {
+		said += confined.SandboxText()
+	}
+	return said
+}
+
+// Source implements [commands.Session].
+func (o *ownTurn) Source(root workspace.Dir) string {
+	setting := foldersByDir(o.params.additional())[root].Setting
+	if setting == "" || setting == clientSetting {
+		return o.agent.connection.clientCapabilities().name
+	}
+	return setting
+}
+
+// ClientNamesRoots implements [commands.Session].
+func (o *ownTurn) ClientNamesRoots() bool { return o.params.listed }
+
+// Declared implements [commands.Session].
+func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
+	if o.agent.options.KeepFolders {
+		return ""
+	}
+	folders, err := o.agent.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
+	if err != nil {
+		return ""
+	}
+	return foldersByDir(folders)[dir].Setting
+}
+
+// AddFolders implements [commands.Session].
+func (o *ownTurn) AddFolders(ctx context.Context, allowed []consent.Consent) error {
+	folders := o.params.additional()
+	for _, c := range allowed {
+		folders = append(folders, addedFolder(c))
+	}
+	return o.setFolders(ctx, folders)
+}
+
+// RemoveFolder implements [commands.Session].
+func (o *ownTurn) RemoveFolder(ctx context.Context, root workspace.Dir) error {
+	return o.setFolders(ctx, slices.DeleteFunc(o.params.additional(),
+		func(f Folder) bool { return f.Path == root.String() }))
+}
+
+// setFolders opens the session with other additional roots.
+func (o *ownTurn) setFolders(ctx context.Context, folders []Folder) error {
+	p := o.params
+	if err := p.setFolders(folders); err != nil {
+		return err
+	}
+	return o.reopen(ctx, p)
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
 // that time wait. If it fails, the session stays as it is.
-func (o *ownTurn) reopen(p sessionParams) error {
+func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 	a := o.agent
-	at := a.home.queues.Ticket(o.session.id, turns.Ordinary, nil)
+	at := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
 	defer at.Release()
-	if err := at.Acquire(o.ctx); err != nil {
+	if err := at.Acquire(ctx); err != nil {
 		return err
 	}
-	stored, err := a.sessions.Stored(o.ctx, o.session.id)
+	stored, err := a.sessions.Stored(ctx, o.id)
 	if err != nil {
 		return err
 	}
-	s, news, err := o.session.reopen(o.ctx, at, listing.Openable{Session: stored}, p)
+	s, news, err := o.session.reopen(ctx, at, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
 	o.session = s
 	o.updates.moveTo(s)
-	ctx := context.WithoutCancel(o.ctx) // even if the turn has been cancelled
+	ctx = context.WithoutCancel(ctx) // even if the turn has been cancelled
 	for _, u := range news {
 		if err := o.updates.Update(ctx, u); err != nil {
 			a.log.Debug("update not sent", "session", s.id, "error", err)

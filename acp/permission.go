@@ -30,7 +30,7 @@ type Permissions = permission.Permissions
 
 // origins returns the folders of which others are worktrees.
 func (a *agent) origins() worktree.Origins {
-	origins, err := a.options.Worktrees.origins()
+	origins, err := a.options.Worktrees.registry().Origins()
 	if err != nil {
 		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
@@ -155,7 +156,7 @@ func (p *prompted) claimTurn() (*session, error) {
 	if s == nil || s != p.params.viewed && !s.viewers.Has(p.from) {
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
-	_, mayReopen := parseOwnCommand(p.params.rest)
+	_, mayReopen := commands.Parse(p.params.rest)
 	p.Exclusive = mayReopen || !s.agent.info().OverlappingTurns
 	overlaps, err := p.at.AwaitTurn(s.agent.turnLimit())
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
@@ -25,7 +26,7 @@ const maxChosenTitle = 200
 // title returns the first line that the user typed, without the slash of a command. It is "" for a
 // command that has no arguments or is one of the adapter's.
 func (p promptParams) title() string {
-	command, own := parseOwnCommand(p.rest)
+	command, own := commands.Parse(p.rest)
 	switch {
 	case own:
 		return ""

@@ -21,6 +21,9 @@ type Origins struct{ tasks []Task }
 
 // Origins returns what the registry has recorded. With an error it has what can be read.
 func (r *Registry) Origins() (o Origins, failed error) {
+	if r == nil {
+		return o, nil
+	}
 	for s, err := range r.All() { // not followed, because git's files may be an agent's
 		failed = cmp.Or(failed, err)
 		if err == nil {

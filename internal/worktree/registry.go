@@ -23,6 +23,7 @@ import (
 )
 
 // Registry has the tasks of a user for which worktrees were made. Several processes use it at once.
+// A nil Registry has no [Registry.Origins] and nothing that was [Registry.Removed].
 type Registry struct {
 	records string // has a file NAME.json for each task
 	dir     string // has a folder NAME for each task
@@ -103,6 +104,9 @@ func (s Task) Incomplete() error {
 // Removed returns what to do if a path that does not exist was a folder in a worktree, ""
 // otherwise.
 func (r *Registry) Removed(path string) string {
+	if r == nil {
+		return ""
+	}
 	rel, err := filepath.Rel(r.dir, sandbox.RealPath(path))
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return ""

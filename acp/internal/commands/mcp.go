@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -25,7 +26,7 @@ const (
 type MCP struct {
 	*Reply
 	Name string // of the command
-	Host backend.Host
+	Host Host
 	// Start starts a server found in a root, if the user allows that.
 	Start func(context.Context, discovery.Artifact) error
 	// PassedOn means that the session's agent connects the servers. They are connected here only to
@@ -36,6 +37,14 @@ type MCP struct {
 // typed returns the command with an argument, as the user types it.
 func (m MCP) typed(argument string) string {
 	return text.Code(strings.TrimSpace("/" + m.Name + " " + argument))
+}
+
+// answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
+// second time when the command needs them.
+func (t *turn) answerMCP(c prompts.Command) error {
+	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session, Start: t.session.StartServer,
+		PassedOn: t.PassesOn}
+	return m.Answer(t.ctx, c.Arguments)
 }
 
 // Answer answers /mcp with the given argument.

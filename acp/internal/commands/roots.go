@@ -2,82 +2,85 @@ package commands
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
+	"unicode"
 
-	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Root is a root of the session with the label that answers use for it.
-type Root struct {
-	workspace.Root
-	Label string
-}
+const rootsUsage = "Type `/roots` to see the folders of this session, " +
+	"`/roots add DIR` to add one, `/roots add --read-only DIR` to add one in which nothing may " +
+	"be changed, or `/roots remove DIR` to remove one. " +
+	"A relative DIR starts at the working directory, and `~` is your home directory. " +
+	"`/roots add FILE` adds the folders that a file lists: " +
+	"*.code-workspace, go.work, pnpm-workspace.yaml or package.json.\n"
 
-// LabelRoots returns the roots with their labels.
-func LabelRoots(ws *workspace.Workspace) []Root {
-	labels := ws.Labels()
-	roots := make([]Root, len(labels))
-	for i, r := range ws.Opened() {
-		roots[i] = Root{Root: r, Label: labels[i]}
+// answerRoots answers /roots: it shows the session's folders, and adds or removes one. A change
+// asks the user, and then opens the session again with the new list, as a session/resume does, but
+// within the turn of the prompt.
+func (t *turn) answerRoots(typed prompts.Command) error {
+	// The blocks after it may be an editor's.
+	_, rest := text.CutWord(strings.TrimLeftFunc(typed.Block.Text, unicode.IsSpace))
+	verb, argument := text.CutWord(rest)
+	option, folder := text.CutWord(argument)
+	readOnly := verb == "add" && option == "--read-only"
+	if readOnly {
+		argument = folder
 	}
-	return roots
-}
-
-// ShowPath returns how answers write an absolute path: below the root's label if it lies in the
-// root.
-func (r Root) ShowPath(path string) string {
-	rel, err := filepath.Rel(r.Dir.String(), path)
 	switch {
-	case err != nil || !filepath.IsLocal(rel):
-		return text.Printable(path)
-	case rel == ".":
-		return text.Printable(r.Label)
+	case verb == "":
+		return t.showRoots()
+	case verb == "add" && argument != "":
+		return t.addFolders(argument, readOnly)
+	case verb == "remove" && argument != "":
+		return t.removeFolder(argument)
 	}
-	return text.Printable(strings.TrimSuffix(r.Label, "/") + "/" + filepath.ToSlash(rel))
+	return t.Write(rootsUsage)
 }
 
-// maxDescription bounds a description from a folder or server in a list, in characters.
-const maxDescription = 300
-
-// WriteGroup writes lines about one root.
-func (w *Reply) WriteGroup(r Root, lines []string) error {
-	heading := fmt.Sprintf("**%s** (folder %d)", text.Code(r.Label), r.Index)
-	if len(lines) == 0 {
-		return w.Write(heading + ": none\n\n")
-	}
-	w.Write(heading + "\n\n")
-	return w.Quote(strings.Join(lines, "\n") + "\n")
-}
-
-// LimitsReached returns lines about the limits that ended the scan of the root.
-func (r Root) LimitsReached(c *discovery.Catalog) []string {
-	var lines []string
-	for _, limit := range c.LimitsReached() {
-		if limit.Root.Index == r.Index {
-			lines = append(lines, "incomplete: "+text.Printable(limit.String()))
+// showRoots answers /roots.
+func (t *turn) showRoots() error {
+	var b strings.Builder
+	w := t.session.Workspace()
+	for i, root := range LabelRoots(w) {
+		state, err := tasks.FromDisk(t.ctx, t.Tasks, func() (workspace.State, error) {
+			return w.State(i)
+		})
+		if err != nil {
+			return err
 		}
+		role := ""
+		if i == 0 {
+			role = ", the working directory: relative paths start here"
+		}
+		if root.Grant == workspace.ReadOnly {
+			role += ", read-only"
+		}
+		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(root.Label), role)
+		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
+			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
+			text.Printable(t.session.Source(root.Dir)), describeState(state))
 	}
-	return lines
+	return t.Write(b.String() + t.session.Sandbox())
 }
 
-// Describe returns lines that say what an artifact of the root is, where it is, and which rules it
-// breaks. note follows the path.
-func (r Root) Describe(a discovery.Artifact, note string) []string {
-	line := text.Attributed(a.Name, a.Description, maxDescription)
-	if a.State != discovery.Active {
-		line = text.Printable(a.Name) + ": " + strings.ReplaceAll(string(a.State), "_", " ") +
-			", " + text.Printable(a.Reason)
+func describeState(state workspace.State) string {
+	switch state {
+	case workspace.OK:
+		return "ok"
+	case workspace.Moved:
+		return "moved: the directory has another path now; the session still uses it"
+	case workspace.Replaced:
+		return "replaced: the path names another directory now; the session still uses the " +
+			"original one"
+	case workspace.Missing:
+		return "missing: the directory has been deleted"
+	case workspace.Unreachable:
+		return "unreachable: the path cannot be looked up"
+	default:
+		return string(state)
 	}
-	where := "  " + r.ShowPath(a.Path)
-	if note != "" {
-		where += ", " + text.Printable(note)
-	}
-	lines := []string{line, where}
-	for _, d := range a.Diagnostics {
-		lines = append(lines, "  "+text.Printable(d))
-	}
-	return lines
 }

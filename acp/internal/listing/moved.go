@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -27,7 +29,7 @@ func (s *Sessions) MatchCwd(
 	var hint string
 	err := s.Tasks.OnDisk(ctx, func() error {
 		real = workspace.Real(cwd)
-		hint = moveHint(stored.Roots.Cwd().String(), cwd.String())
+		hint = MoveHint(stored.Roots.Cwd().String(), cwd.String())
 		return nil
 	})
 	if err != nil {
@@ -40,30 +42,26 @@ func (s *Sessions) MatchCwd(
 		Expecting(stored.Roots.Cwd().String()).Hinting(hint))
 }
 
-// HintMoves adds a hint on how to move the session to violations about missing folders. movable
-// reports whether the folder at path, which v is about, is one of the session's, and removed
-// returns how to make it again if it was in a worktree, or "".
-func HintMoves(
-	wrong []strictjson.Violation, movable func(v strictjson.Violation, path string) bool,
-	removed func(path string) string,
-) {
+// HintMoves adds to violations about missing folders how to make those in worktrees again, or how
+// to move the session. movable are the fields with folders of the session.
+func HintMoves(wrong []strictjson.Violation, movable []string, worktrees *worktree.Registry) {
 	for i, v := range wrong {
 		var path string
 		if v.Reason != strictjson.Missing || json.Unmarshal(v.Value, &path) != nil ||
-			!movable(v, path) {
+			!slices.Contains(movable, v.Field) {
 			continue
 		}
-		if how := removed(path); how != "" {
+		if how := worktrees.Removed(path); how != "" {
 			wrong[i] = v.Expecting(how)
 		} else {
-			wrong[i] = v.Hinting(moveHint(path, ""))
+			wrong[i] = v.Hinting(MoveHint(path, ""))
 		}
 	}
 }
 
-// moveHint returns how to move sessions after the folder that contains path was renamed, "" if path
+// MoveHint returns how to move sessions after the folder that contains path was renamed, "" if path
 // exists. now is where path may be now, "" if that is unknown.
-func moveHint(path, now string) string {
+func MoveHint(path, now string) string {
 	if !isMissing(path) {
 		return ""
 	}

@@ -6,10 +6,8 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/mcp"
-	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -18,19 +16,11 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
-// second time when the command needs them.
-func (o *ownTurn) answerMCP(c prompts.Command) error {
-	m := commands.MCP{Reply: o.Reply, Name: c.Name, Host: o.session, Start: o.startServer,
-		PassedOn: o.agent.info().ConnectsServers}
-	return m.Answer(o.ctx, c.Arguments)
-}
-
-// startServer starts an MCP server that was found in a root, if the user allows that now or has
+// StartServer implements [commands.Session]: it starts an MCP server that was found in a root, if the user allows that now or has
 // allowed it permanently: the session is opened again with it, in place of one that was found under
 // the same name, as /roots does with folders.
-func (o *ownTurn) startServer(ctx context.Context, artifact discovery.Artifact) error {
-	s, w := o.session, o.session.Workspace()
+func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) error {
+	s, w := o.session, o.Workspace()
 	server, err := found.New(artifact, w.Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return err
@@ -51,7 +41,7 @@ func (o *ownTurn) startServer(ctx context.Context, artifact discovery.Artifact) 
 	}
 	p := s.params
 	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == server.Start.Name }, server.Start)
-	return o.reopen(p)
+	return o.reopen(ctx, p)
 }
 
 // replaceFound removes those of the servers found in roots for which old returns true, and adds

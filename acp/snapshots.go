@@ -3,13 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/internal/history/changes"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 )
 
@@ -40,31 +34,4 @@ func (s *session) takeSnapshots(ctx context.Context) {
 	if err != nil {
 		s.agent.log.Warn("cannot take snapshots of folders", "session", s.id, "error", err)
 	}
-}
-
-// answerDiff answers /diff: it compares the folders with the snapshots from the session's first
-// prompt.
-func (o *ownTurn) answerDiff(prompts.Command) error {
-	s := o.session
-	all, err := tasks.FromDisk(o.ctx, o.agent.tasks, func() ([]changes.Folder, error) {
-		return changes.OfSession(o.ctx, s.storeID, s.workspace.Opened(), s.history(nil),
-			o.agent.snapshots())
-	})
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	for _, folder := range all {
-		fmt.Fprintf(&b, "**%s**: %s\n\n", text.Code(text.Printable(folder.Folder)),
-			folder.Summary())
-		for _, f := range folder.Files {
-			fmt.Fprintf(&b, "- %s %s", text.Code(text.Printable(f.Path)), f.Lines())
-			if f.Named {
-				b.WriteString(", changed by this session")
-			}
-			b.WriteString("\n")
-		}
-		b.WriteString("\n")
-	}
-	return o.Write(b.String())
 }

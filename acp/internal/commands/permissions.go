@@ -1,4 +1,4 @@
-package acp
+package commands
 
 import (
 	"fmt"
@@ -12,22 +12,22 @@ import (
 
 // answerPermissions answers /permissions: it shows the rules that hold in the session, or revokes
 // one.
-func (o *ownTurn) answerPermissions(c prompts.Command) error {
+func (t *turn) answerPermissions(c prompts.Command) error {
 	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
 	switch {
 	case verb == "":
-		return o.showPermissions()
+		return t.showPermissions()
 	case verb == "revoke" && id != "":
-		return o.revokePermission(c.Name, id)
+		return t.revokePermission(c.Name, id)
 	}
-	return o.Write(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
+	return t.Write(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
 		"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
 }
 
 // showPermissions shows the rules, each with where it comes from.
-func (o *ownTurn) showPermissions() error {
-	permits := o.session.Permits()
-	rules, err := permits.Rules(o.session.workspace)
+func (t *turn) showPermissions() error {
+	permits := t.session.Permits()
+	rules, err := permits.Rules(t.session.Workspace())
 	if err != nil {
 		return err
 	}
@@ -38,12 +38,12 @@ func (o *ownTurn) showPermissions() error {
 			switch {
 			case r.Session != "" && r.Within != "":
 				from = fmt.Sprintf(", in %s until this session is closed",
-					text.Code(text.Printable(filepath.Join(r.Root, r.Within))))
+					text.Code(filepath.Join(r.Root, r.Within)))
 			case r.Session != "":
 				from = ", until this session is closed"
 			case r.Root != "":
 				in := filepath.Join(r.Given.Root.String(), r.Within)
-				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(text.Printable(in)),
+				from = fmt.Sprintf(", in %s, given %s as %s", text.Code(in),
 					r.Given.Allowed.Format("2006-01-02"), text.Code(r.Given.ID.Short()))
 			}
 			fmt.Fprintf(&b, "- %s %s%s\n", effect, text.Code(text.Line(r.String(), 1000)), from)
@@ -61,16 +61,16 @@ func (o *ownTurn) showPermissions() error {
 		b.WriteString("No rules hold in this session: the agent uses its own prompts. With " +
 			"`\"permissions\": {}` in the configuration acp-agent offers to remember what you allow.\n")
 	}
-	if info := o.agent.info(); info.NeverAsks {
-		b.WriteString("\n" + whyUnruled(info.Info) + "\n")
+	if t.Unruled != "" {
+		b.WriteString("\n" + t.Unruled + "\n")
 	}
-	return o.Write(b.String())
+	return t.Write(b.String())
 }
 
 // revokePermission revokes one of the session's remembered rules. command is what the user typed.
-func (o *ownTurn) revokePermission(command, id string) error {
-	permits := o.session.Permits()
-	rules, err := permits.Rules(o.session.workspace)
+func (t *turn) revokePermission(command, id string) error {
+	permits := t.session.Permits()
+	rules, err := permits.Rules(t.session.Workspace())
 	if err != nil {
 		return err
 	}
@@ -82,8 +82,8 @@ func (o *ownTurn) revokePermission(command, id string) error {
 		if err := permits.Consents.Forget(c.ID); err != nil {
 			return err
 		}
-		return o.Write("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
+		return t.Write("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")
 	}
-	return o.Write("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
+	return t.Write("No rule of this session has this ID. `/" + command + "` shows the IDs; rules " +
 		"of your configuration are changed there.\n")
 }

@@ -1,0 +1,123 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/worktree"
+	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
+)
+
+// Session is what the commands need of the session in which the user typed one. The last three
+// methods open it again, and from then on all methods are about the session that has replaced it.
+type Session interface {
+	backend.Asker
+	Host
+	// Permits returns the rules that hold in the session.
+	Permits() *permission.Permits
+	// Sandbox says in Markdown how the session's agent is restricted, "" if it never is.
+	Sandbox() string
+	// Source says where a root of the session comes from: from the client, or from a setting.
+	Source(root workspace.Dir) string
+	// ClientNamesRoots reports whether the client has named the additional roots.
+	ClientNamesRoots() bool
+	// Declared returns the setting that gives a folder to the session when a client that names no
+	// roots opens it, or "".
+	Declared(ctx context.Context, dir workspace.Dir) string
+	// AddFolders adds the folders of consents.
+	AddFolders(ctx context.Context, allowed []consent.Consent) error
+	// RemoveFolder removes an additional root.
+	RemoveFolder(ctx context.Context, root workspace.Dir) error
+	// StartServer adds an MCP server that was found in a root, if the user allows that.
+	StartServer(ctx context.Context, found discovery.Artifact) error
+}
+
+// Host is the part of a session that the MCP servers are about.
+type Host interface {
+	Workspace() *workspace.Workspace
+	Catalog() *discovery.Catalog
+	Tools() backend.Tools
+}
+
+// Options are what the commands use in all sessions of an agent.
+type Options struct {
+	Store     sessionstore.Store
+	Consents  *consent.Store
+	Snapshots worktree.Snapshots
+	Worktrees *worktree.Registry // nil if none are made
+	// Copy returns patterns for the ignored files that worktrees of a session in cwd get.
+	Copy      func(cwd workspace.Dir) []string
+	Workspace workspace.Options
+	// Home is the real path of the home directory.
+	Home workspace.Dir
+	// Unruled says what rules are worth for an agent that never asks, "" for any other.
+	Unruled  string
+	PassesOn bool // the agent connects the MCP servers
+	Remote   bool // the user is on another machine
+	Tasks    *tasks.Group
+}
+
+// turn is a turn in which the adapter answers a command itself, whatever backend a session has.
+type turn struct {
+	*Reply
+	Options
+	session Session
+	id      sessionstore.ID // of the session in the store
+}
+
+// Parse returns the command in the params of a prompt if it is one of the adapter's.
+func Parse(params backend.Raw) (prompts.Command, bool) {
+	typed := prompts.ParseCommand(params)
+	return typed, slices.Contains(backend.AdapterCommands(), typed.Name)
+}
+
+// answerOf is the table of the adapter's commands. answer answers one, and failed precedes an error
+// that the user is told, for example to say that nothing has changed.
+func answerOf(name string) (answer func(*turn, prompts.Command) error, failed string) {
+	switch name {
+	case backend.RootsCommand:
+		return (*turn).answerRoots, "The folders of this session were not changed: "
+	case backend.DiffCommand, backend.OtherName(backend.DiffCommand):
+		return (*turn).answerDiff, "The changes cannot be shown: "
+	case backend.WorktreeCommand:
+		return (*turn).answerWorktree, "No worktrees were made: "
+	case backend.ForkCommand, backend.OtherName(backend.ForkCommand):
+		return (*turn).answerFork, "No copy was made: "
+	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
+		return (*turn).answerPermissions, "The rules cannot be shown or changed: "
+	}
+	return (*turn).answerMCP, "This did not work: "
+}
+
+// Answer answers a command of the adapter in the session s, which has the given id in the store. An
+// error that the user can correct is part of the answer.
+func Answer(
+	ctx context.Context, c prompts.Command, s Session, id sessionstore.ID, u backend.Updates,
+	o Options,
+) (backend.Raw, error) {
+	t := &turn{Reply: NewReply(ctx, u, MaxBytes), Options: o, session: s, id: id}
+	answer, failed := answerOf(c.Name)
+	err := answer(t, c)
+	// The client may have cancelled a question.
+	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrCancelled) {
+		err = t.Refuse(failed + text.Plain(err.Error()) + "\n")
+	}
+	return t.Finish(err)
+}
+
+// ask asks the user a question, and shows its tool call.
+func (t *turn) ask(q backend.Question) (backend.Answer, error) {
+	if err := t.Flush(); err != nil {
+		return backend.Answer{}, err
+	}
+	return backend.AskShown(t.ctx, t.session, t.Updates, q)
+}
