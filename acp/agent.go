@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // agent is a backend, and what initialize made of it. It runs the sessions that its connection
@@ -34,8 +33,6 @@ type agent struct {
 	starting chan struct{}                  // limits how many MCP servers start at once
 	sessions *listing.Sessions              // in the store, or known to the backend only
 	tasks    *tasks.Group                   // what may outlive its request
-
-	homeDir func() workspace.Dir // the real path of the home directory, resolved once
 }
 
 // newAgent returns an agent for the sessions of home. It keeps the values of ctx, not its
@@ -49,7 +46,6 @@ func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
-	a.homeDir = sync.OnceValue(func() workspace.Dir { return workspace.Real(userHome()) })
 	foreign, _ := a.backend.(backend.Foreign)
 	a.sessions = listing.New(listing.Options{Store: o.Store, Foreign: foreign,
 		OnlyKnown: !a.grants.Sessions, Owner: a.identity, AgentCommand: o.AgentCommand,

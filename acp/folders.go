@@ -60,10 +60,7 @@ const (
 //   - droppedFolders says what the session has lost, and listing.MovedRoots what was renamed.
 //
 // Every lifecycle request passes through here, so a rule that gives a session other additional
-// roots than the request names belongs here. A rule for all roots, such as a worktree for each,
-// also concerns the client's list, which stays as it is below, and cwd: setFolders must replace
-// that in roots and rest, MatchCwd accept what the client names (session_load.go), and keysOf
-// store both.
+// roots than the request names belongs here.
 func (a *agent) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
@@ -255,21 +252,15 @@ func (p *sessionParams) openRoots(
 // none could never open the session again.
 func (p *sessionParams) leaveOut(err error) bool {
 	roots, _ := errors.AsType[workspace.RootErrors](err)
-	missing := make(map[int]bool)
-	for _, e := range roots {
-		i := e.Root - 1
-		if 0 <= i && i < len(p.folders) && p.folders[i].kept {
-			missing[i] = true
-			p.missing = append(p.missing, e)
+	left := slices.DeleteFunc(slices.Clone(p.folders), func(f Folder) bool {
+		i := slices.IndexFunc(roots, func(e workspace.RootError) bool { return e.Path == f.Path })
+		if !f.kept || i < 0 {
+			return false
 		}
-	}
-	var left []Folder
-	for i, f := range p.folders {
-		if !missing[i] {
-			left = append(left, f)
-		}
-	}
-	return len(missing) > 0 && p.setFolders(left) == nil
+		p.missing = append(p.missing, roots[i])
+		return true
+	})
+	return len(left) < len(p.folders) && p.setFolders(left) == nil
 }
 
 // checkShown checks that the paths of the folders that the user allowed still lead to the same
@@ -329,23 +320,16 @@ func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
 		switch {
 		case len(p.folders) == 0 || v.Field != protocol.AdditionalDirectories:
 		case v.Index == nil:
-			wrong[i].Field = strings.Join(p.settings(), ", ")
+			var settings []string
+			for _, f := range p.folders {
+				settings = append(settings, f.Setting)
+			}
+			wrong[i].Field = strings.Join(slices.Compact(settings), ", ")
 		default:
 			wrong[i].Field, wrong[i].Index = p.folders[*v.Index].Setting, nil
 		}
 	}
 	return wrong
-}
-
-// settings returns the settings that declare folders, each once.
-func (p *sessionParams) settings() []string {
-	var settings []string
-	for _, f := range p.folders {
-		if !slices.Contains(settings, f.Setting) {
-			settings = append(settings, f.Setting)
-		}
-	}
-	return settings
 }
 
 // droppedFolders returns a message to the user about folders that the session has lost although the

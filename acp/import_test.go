@@ -663,9 +663,8 @@ func TestStoredSessionByIDOfAgent(t *testing.T) {
 	store, consents := memstore.New(t), t.TempDir()
 	r := &knowing{own: []backend.ForeignSession{theirs(t, "one", a)}}
 	window := func() *client {
-		c := start(t, acp.Options{Store: store, Backend: r.serve, ConsentDir: consents}.
+		return start(t, acp.Options{Store: store, Backend: r.serve, ConsentDir: consents}.
 			With(acp.Tuning{Imports: listing.Times{Every: 1}}))
-		return c
 	}
 	first := window()
 	id := first.list(`{}`)[0].SessionID

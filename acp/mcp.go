@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -187,4 +189,41 @@ func decodePairs(v *strictjson.Violations, f strictjson.Field) []mcpclient.Pair 
 		}
 	}
 	return pairs
+}
+
+// replaceFound removes those of the servers found in roots for which old returns true, and adds
+// others.
+func (p *sessionParams) replaceFound(old func(mcpclient.Config) bool, added ...mcpclient.Config) {
+	isOld := func(c mcpclient.Config) bool { return c.File != "" && old(c) }
+	if len(added) == 0 && !slices.ContainsFunc(p.servers, isOld) {
+		return
+	}
+	var entries, kept []backend.Raw
+	_ = json.Unmarshal(strictjson.Find(p.rest, protocol.MCPServers), &entries) // it was checked
+	servers := p.servers
+	p.servers = nil
+	for i, c := range servers {
+		if !isOld(c) {
+			p.servers, kept = append(p.servers, c), append(kept, entries[i])
+		}
+	}
+	for _, c := range added {
+		p.servers, kept = append(p.servers, c), append(kept, foundEntry(c))
+	}
+	list, _ := strictjson.Append(nil, kept...)
+	p.rest = strictjson.Set(p.rest, protocol.MCPServers, list)
+}
+
+// foundEntry returns a server found in a root as an entry of mcpServers.
+func foundEntry(c mcpclient.Config) backend.Raw {
+	entry := map[string]any{"name": c.Name}
+	if c.Transport == mcp.Stdio {
+		entry["command"], entry["args"] = c.Command, append([]string{}, c.Args...)
+		entry["env"] = append([]mcpclient.Pair{}, c.Env...)
+		entry["_meta"] = backend.FoundMeta(c.Dir)
+	} else {
+		entry["type"], entry["url"] = c.Transport, c.URL
+		entry["headers"] = append([]mcpclient.Pair{}, c.Headers...)
+	}
+	return backend.Encode(entry)
 }

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func (s *session) broadRoots(known workspace.Roots) string {
 	}
 	var b strings.Builder
 	for _, root := range s.workspace.Opened() {
-		what := commands.BroadFolder(root.Real, s.agent.homeDir())
+		what := commands.BroadFolder(root.Real)
 		if what != "" && !told[root.Dir] {
 			s.agent.log.Warn("a root is very large", "session", s.id, "root", root.Dir,
 				"reason", what)
@@ -54,16 +53,6 @@ func (s *session) listedFolders(ctx context.Context) (string, error) {
 			text.Code("/"+backend.RootsCommand+" add "+name))
 	}
 	return b.String(), err
-}
-
-// userHome returns the user's home directory, the zero Dir if it is unknown.
-func userHome() workspace.Dir {
-	name, err := os.UserHomeDir()
-	if err != nil {
-		return workspace.Dir{}
-	}
-	home, _ := workspace.ParseDir(name)
-	return home
 }
 
 // pendingNotice is what the user of a session is told at the next prompt.

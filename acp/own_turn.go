@@ -8,9 +8,14 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
+	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -31,8 +36,8 @@ func (p *prompted) answerOwn(s *session, c prompts.Command) (backend.Raw, error)
 	a, info := s.agent, s.agent.info()
 	o := commands.Options{Store: a.options.Store, Consents: a.consents(), Snapshots: a.snapshots(),
 		Worktrees: a.options.Worktrees.registry(), Copy: a.options.Worktrees.Copy,
-		Workspace: a.options.Workspace, Home: a.homeDir(), PassesOn: info.ConnectsServers,
-		Remote: a.remote, Tasks: a.tasks}
+		Workspace: a.options.Workspace, PassesOn: info.ConnectsServers, Remote: a.remote,
+		Tasks: a.tasks}
 	if info.NeverAsks {
 		o.Unruled = whyUnruled(info.Info)
 	}
@@ -74,34 +79,50 @@ func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 	if o.agent.options.KeepFolders {
 		return ""
 	}
-	folders, err := o.agent.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
-	if err != nil {
-		return ""
-	}
+	folders, _ := o.agent.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
 	return foldersByDir(folders)[dir].Setting
 }
 
-// AddFolders implements [commands.Session].
-func (o *ownTurn) AddFolders(ctx context.Context, allowed []consent.Consent) error {
-	folders := o.params.additional()
-	for _, c := range allowed {
+// ChangeFolders implements [commands.Session].
+func (o *ownTurn) ChangeFolders(
+	ctx context.Context, removed workspace.Dir, added ...consent.Consent,
+) error {
+	p := o.params
+	folders := slices.DeleteFunc(p.additional(),
+		func(f Folder) bool { return f.Path == removed.String() })
+	for _, c := range added {
 		folders = append(folders, addedFolder(c))
 	}
-	return o.setFolders(ctx, folders)
-}
-
-// RemoveFolder implements [commands.Session].
-func (o *ownTurn) RemoveFolder(ctx context.Context, root workspace.Dir) error {
-	return o.setFolders(ctx, slices.DeleteFunc(o.params.additional(),
-		func(f Folder) bool { return f.Path == root.String() }))
-}
-
-// setFolders opens the session with other additional roots.
-func (o *ownTurn) setFolders(ctx context.Context, folders []Folder) error {
-	p := o.params
 	if err := p.setFolders(folders); err != nil {
 		return err
 	}
+	return o.reopen(ctx, p)
+}
+
+// StartServer implements [commands.Session]. The user is not asked if they have allowed the server
+// permanently. It takes the place of one that was found under the same name.
+func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) error {
+	w := o.Workspace()
+	server, err := found.New(artifact, w.Checked(permission.Confirmed)) // they are asked below
+	if err != nil {
+		return err
+	}
+	c := server.Config
+	if why := o.agent.info().transports.refusal(c.Name, c.Transport); why != "" {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
+	}
+	if err := o.agent.applyPolicy(&server.Start); err != nil {
+		return err
+	}
+	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
+	if err := server.Ask(ctx, user, o.agent.consents(), w); err != nil {
+		return err
+	}
+	if err := server.CheckDir(w); err != nil { // the user may have taken a while
+		return err
+	}
+	p := o.params
+	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == server.Start.Name }, server.Start)
 	return o.reopen(ctx, p)
 }
 

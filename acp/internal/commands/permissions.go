@@ -14,23 +14,21 @@ import (
 // one.
 func (t *turn) answerPermissions(c prompts.Command) error {
 	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
+	rules, err := t.session.Permits().Rules(t.session.Workspace())
 	switch {
+	case err != nil:
+		return err
 	case verb == "":
-		return t.showPermissions()
+		return t.showRules(rules)
 	case verb == "revoke" && id != "":
-		return t.revokePermission(c.Name, id)
+		return t.revokeRule(rules.Allow, c.Name, id)
 	}
 	return t.Write(fmt.Sprintf("Type `/%s` to see what may be done in this session without "+
 		"asking you, or `/%[1]s revoke ID` to take back what you allowed.\n", c.Name))
 }
 
-// showPermissions shows the rules, each with where it comes from.
-func (t *turn) showPermissions() error {
-	permits := t.session.Permits()
-	rules, err := permits.Rules(t.session.Workspace())
-	if err != nil {
-		return err
-	}
+// showRules shows the rules, each with where it comes from.
+func (t *turn) showRules(rules permission.Rules) error {
 	var b strings.Builder
 	list := func(effect string, rules []permission.Rule) {
 		for _, r := range rules {
@@ -54,7 +52,7 @@ func (t *turn) showPermissions() error {
 	list("allow", rules.Allow)
 	switch {
 	case b.Len() > 0:
-	case permits.Configured != nil:
+	case t.session.Permits().Configured != nil:
 		b.WriteString("No rules hold in this session yet: you are asked, and the answer " +
 			"\"Always\" makes one.\n")
 	default:
@@ -67,19 +65,14 @@ func (t *turn) showPermissions() error {
 	return t.Write(b.String())
 }
 
-// revokePermission revokes one of the session's remembered rules. command is what the user typed.
-func (t *turn) revokePermission(command, id string) error {
-	permits := t.session.Permits()
-	rules, err := permits.Rules(t.session.Workspace())
-	if err != nil {
-		return err
-	}
-	for _, r := range rules.Allow {
+// revokeRule revokes a remembered one of the rules. command is what the user typed.
+func (t *turn) revokeRule(rules []permission.Rule, command, id string) error {
+	for _, r := range rules {
 		c := r.Given
 		if !strings.HasPrefix(string(c.ID), id) || len(id) < len(c.ID.Short()) {
 			continue
 		}
-		if err := permits.Consents.Forget(c.ID); err != nil {
+		if err := t.Consents.Forget(c.ID); err != nil {
 			return err
 		}
 		return t.Write("Revoked: " + text.Code(c.Rule) + " is asked for again.\n")

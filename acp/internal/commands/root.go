@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -37,6 +38,32 @@ func (r Root) ShowPath(path string) string {
 		return text.Printable(r.Label)
 	}
 	return text.Printable(strings.TrimSuffix(r.Label, "/") + "/" + filepath.ToSlash(rel))
+}
+
+// BroadGrant explains what access to a directory means for which BroadFolder gives a reason.
+const BroadGrant = "including the keys, passwords and settings of your programs, and searches " +
+	"will be slow"
+
+// BroadFolder says why dir, a real path, has far more in it than a project: it is the top of a file
+// system, or it is or contains the home directory. It is "" for other directories.
+func BroadFolder(dir workspace.Dir) string {
+	path := filepath.Clean(dir.String())
+	if filepath.Dir(path) == path {
+		return "is the top of the file system"
+	}
+	name, _ := os.UserHomeDir()
+	home, err := workspace.ParseDir(name)
+	if err != nil {
+		return ""
+	}
+	switch rel, err := filepath.Rel(path, workspace.Real(home).String()); {
+	case err != nil || !filepath.IsLocal(rel):
+		return ""
+	case rel == ".":
+		return "is your home directory"
+	default:
+		return "contains your home directory"
+	}
 }
 
 // maxDescription bounds a description from a folder or server in a list, in characters.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -62,25 +63,16 @@ func (t *turn) showRoots() error {
 		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(root.Label), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
-			text.Printable(t.session.Source(root.Dir)), describeState(state))
+			text.Printable(t.session.Source(root.Dir)), cmp.Or(describedStates[state], string(state)))
 	}
 	return t.Write(b.String() + t.session.Sandbox())
 }
 
-func describeState(state workspace.State) string {
-	switch state {
-	case workspace.OK:
-		return "ok"
-	case workspace.Moved:
-		return "moved: the directory has another path now; the session still uses it"
-	case workspace.Replaced:
-		return "replaced: the path names another directory now; the session still uses the " +
-			"original one"
-	case workspace.Missing:
-		return "missing: the directory has been deleted"
-	case workspace.Unreachable:
-		return "unreachable: the path cannot be looked up"
-	default:
-		return string(state)
-	}
+// describedStates has what people are told of the states of a root that need an explanation.
+var describedStates = map[workspace.State]string{
+	workspace.Moved: "moved: the directory has another path now; the session still uses it",
+	workspace.Replaced: "replaced: the path names another directory now; the session still uses " +
+		"the original one",
+	workspace.Missing:     "missing: the directory has been deleted",
+	workspace.Unreachable: "unreachable: the path cannot be looked up",
 }

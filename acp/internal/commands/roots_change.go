@@ -26,15 +26,14 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 	if err != nil {
 		return err
 	}
-	added := named.folders
-	if len(added) == 0 && named.inFile {
+	added, inFile := named.Folders, named.Path != ""
+	switch {
+	case len(added) == 0 && inFile:
 		return t.Write(text.Code(argument) +
 			" lists no folders that this session does not have.\n")
-	}
-	if len(added) == 0 {
+	case len(added) == 0:
 		return t.Write(text.Code(argument) + " is a folder of this session already.\n")
-	}
-	if named.inFile {
+	case inFile:
 		if added, err = t.usable(added); err != nil {
 			return err
 		}
@@ -67,7 +66,7 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 		c.ReadOnly = readOnly
 		allowed = append(allowed, c)
 	}
-	if err := t.session.AddFolders(t.ctx, allowed); err != nil {
+	if err := t.session.ChangeFolders(t.ctx, workspace.Dir{}, allowed...); err != nil {
 		return err
 	}
 	for _, c := range allowed {
@@ -79,42 +78,34 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 	return t.Write("Added " + listed(added) + "." + t.clientNote() + "\n")
 }
 
-// newFolders are the folders that the argument of /roots add names and the session does not have,
-// by their real paths.
-type newFolders struct {
-	folders []workspace.Dir
-	inFile  bool // a file lists them
-}
-
-// findNew returns the folder at the argument's path, or those that the file there lists, if the
-// session has such a file.
-func (t *turn) findNew(argument string) (newFolders, error) {
+// findNew returns the folder at the argument's path, without a file, or those that the file there
+// lists, if the session has such a file. Folders that the session has are left out, and the others
+// have their real paths.
+func (t *turn) findNew(argument string) (discovery.WorkspaceFile, error) {
 	w := t.session.Workspace()
 	path := w.Roots().Cwd().Locate(typedPath(argument))
-	return tasks.FromDisk(t.ctx, t.Tasks, func() (found newFolders, _ error) {
-		var named []workspace.Dir
-		info, err := w.Stat(path)
-		if found.inFile = err == nil && !info.IsDir(); found.inFile {
-			file, err := discovery.ReadWorkspaceFile(t.ctx, w, path)
-			if err != nil {
-				return found, err
+	return tasks.FromDisk(t.ctx, t.Tasks, func() (named discovery.WorkspaceFile, err error) {
+		if info, err := w.Stat(path); err == nil && !info.IsDir() {
+			if named, err = discovery.ReadWorkspaceFile(t.ctx, w, path); err != nil {
+				return named, err
 			}
-			named = file.Folders
 		} else {
 			dir, err := workspace.ParseDir(path)
 			if err != nil {
-				return found, t.whyNot(err)
+				return named, t.whyNot(err)
 			}
-			named = append(named, dir)
+			named.Folders = []workspace.Dir{dir}
 		}
-		for _, dir := range named {
+		var added []workspace.Dir
+		for _, dir := range named.Folders {
 			real := workspace.Real(dir)
 			isRoot := func(r workspace.Root) bool { return r.Real == real }
-			if !slices.ContainsFunc(w.Opened(), isRoot) && !slices.Contains(found.folders, real) {
-				found.folders = append(found.folders, real)
+			if !slices.ContainsFunc(w.Opened(), isRoot) && !slices.Contains(added, real) {
+				added = append(added, real)
 			}
 		}
-		return found, nil
+		named.Folders = added
+		return named, nil
 	})
 }
 
@@ -190,7 +181,7 @@ func (t *turn) whyNot(err error) error {
 func (t *turn) askToAdd(added []workspace.Dir, readOnly bool) (backend.Answer, error) {
 	var about strings.Builder
 	for _, dir := range added {
-		if what := BroadFolder(dir, t.Home); what != "" {
+		if what := BroadFolder(dir); what != "" {
 			fmt.Fprintf(&about, "**Warning:** %s %s. If you add it, the agent and its MCP servers "+
 				"reach everything in it, %s.\n\n", text.Code(dir.String()), what, BroadGrant)
 		}
@@ -244,7 +235,7 @@ func (t *turn) removeFolder(argument string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.session.RemoveFolder(t.ctx, dir); err != nil {
+	if err := t.session.ChangeFolders(t.ctx, dir); err != nil {
 		return err
 	}
 	err = t.Consents.Forget(t.consentTo(dir, string(t.id)).ID)
@@ -268,18 +259,15 @@ func (t *turn) removeFolder(argument string) error {
 func (t *turn) findRoot(argument string) int {
 	w := t.session.Workspace()
 	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))
-	if err == nil {
+	i := slices.IndexFunc(w.Opened(), func(r workspace.Root) bool { return r.Dir == dir })
+	if err == nil && i < 0 {
 		real := workspace.Real(dir)
-		for _, same := range []func(workspace.Root) bool{
-			func(root workspace.Root) bool { return root.Dir == dir },
-			func(root workspace.Root) bool { return root.Real == real },
-		} {
-			if i := slices.IndexFunc(w.Opened(), same); i >= 0 {
-				return i
-			}
-		}
+		i = slices.IndexFunc(w.Opened(), func(r workspace.Root) bool { return r.Real == real })
 	}
-	return slices.Index(w.Labels(), argument)
+	if i < 0 {
+		i = slices.Index(w.Labels(), argument)
+	}
+	return i
 }
 
 // consentTo returns the consent to give a folder to a session, or to all sessions in the working

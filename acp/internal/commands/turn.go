@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Session is what the commands need of the session in which the user typed one. The last three
+// Session is what the commands need of the session in which the user typed one. The last two
 // methods open it again, and from then on all methods are about the session that has replaced it.
 type Session interface {
 	backend.Asker
@@ -33,10 +33,9 @@ type Session interface {
 	// Declared returns the setting that gives a folder to the session when a client that names no
 	// roots opens it, or "".
 	Declared(ctx context.Context, dir workspace.Dir) string
-	// AddFolders adds the folders of consents.
-	AddFolders(ctx context.Context, allowed []consent.Consent) error
-	// RemoveFolder removes an additional root.
-	RemoveFolder(ctx context.Context, root workspace.Dir) error
+	// ChangeFolders removes an additional root, unless it is the zero Dir, and adds the folders of
+	// consents.
+	ChangeFolders(ctx context.Context, removed workspace.Dir, added ...consent.Consent) error
 	// StartServer adds an MCP server that was found in a root, if the user allows that.
 	StartServer(ctx context.Context, found discovery.Artifact) error
 }
@@ -57,8 +56,6 @@ type Options struct {
 	// Copy returns patterns for the ignored files that worktrees of a session in cwd get.
 	Copy      func(cwd workspace.Dir) []string
 	Workspace workspace.Options
-	// Home is the real path of the home directory.
-	Home workspace.Dir
 	// Unruled says what rules are worth for an agent that never asks, "" for any other.
 	Unruled  string
 	PassesOn bool // the agent connects the MCP servers

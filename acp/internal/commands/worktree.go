@@ -50,7 +50,13 @@ func (t *turn) makeWorktrees(name string) error {
 	if err != nil {
 		return err
 	}
-	switch err := t.confirmWorktrees(name, plan.Describe()); {
+	_, err = t.ask(backend.Question{
+		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
+			"Make the worktrees "+text.Code(name),
+			"For each folder, in order:\n\n"+text.Block("", strings.Join(plan.Describe(), "\n"))),
+		Once: "Make them", Reject: "Do not make them",
+	})
+	switch {
 	case errors.Is(err, backend.ErrRejected):
 		return t.Write("No worktrees were made.\n")
 	case err != nil:
@@ -71,17 +77,6 @@ func (t *turn) makeWorktrees(name string) error {
 	return t.tellWorktrees(made, id)
 }
 
-// confirmWorktrees asks whether to make the worktrees.
-func (t *turn) confirmWorktrees(name string, lines []string) error {
-	_, err := t.ask(backend.Question{
-		Call: backend.NewToolCall("worktree", sdk.ToolKindOther,
-			"Make the worktrees "+text.Code(name),
-			"For each folder, in order:\n\n"+text.Block("", strings.Join(lines, "\n"))),
-		Once: "Make them", Reject: "Do not make them",
-	})
-	return err
-}
-
 // copySession stores a copy of the session, up to its last finished turn, with the worktrees as its
 // folders.
 func (t *turn) copySession(ctx context.Context, made worktree.Task) (sessionstore.ID, error) {
@@ -89,17 +84,10 @@ func (t *turn) copySession(ctx context.Context, made worktree.Task) (sessionstor
 	if err != nil {
 		return "", err
 	}
-	keys, err := tasks.FromDisk(ctx, t.Tasks, func() (sessionstore.Keys, error) {
-		k := sessionstore.Keys{Roots: roots.Granting(func(dir workspace.Dir) workspace.Grant {
-			return t.session.Workspace().Roots().Grant(dir) // no worktrees are made of others
-		})}
-		for _, dir := range roots.All() {
-			k.Real = append(k.Real, workspace.Real(dir))
-		}
-		return k, nil
-	})
-	if err != nil {
-		return "", err
+	before := t.session.Workspace().Roots()
+	keys := sessionstore.Keys{Roots: roots.Granting(before.Grant)} // the read-only ones are shared
+	for _, dir := range roots.All() {
+		keys.Real = append(keys.Real, workspace.Real(dir))
 	}
 	source, err := t.Store.Get(ctx, t.id)
 	if err != nil {
