@@ -102,6 +102,9 @@ func TestEraseInBackground(t *testing.T) {
 			requireErased(t, s.Dir(), last)
 			lease := leases[last]
 			begin(t, s, lease, say("goes on"))
+			_, err := s.Prune(t.Context(), sessionstore.PruneQuery{Before: time.Now().Add(time.Hour)})
+			require.NoError(t, err)
+			require.Eventually(t, s.Purged, time.Minute, 10*time.Millisecond)
 		})
 	}
 }

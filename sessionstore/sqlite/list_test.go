@@ -222,9 +222,9 @@ func TestInvalidRowIsSkipped(t *testing.T) {
 		made(t, s, fmt.Sprint(i))
 	}
 	execute(t, s, "UPDATE sessions SET cwd = 'not absolute' WHERE id = '2'")
-	for range 2 {
+	for _, limit := range []int{1, 2} {
 		var ids []sessionstore.ID
-		for q := (sessionstore.Query{Limit: 2}); ; {
+		for q := (sessionstore.Query{Limit: limit}); ; {
 			page, err := s.List(t.Context(), q)
 			require.NoError(t, err)
 			for _, session := range page.Sessions {

@@ -234,21 +234,22 @@ func ordinary(t *testing.T, s store) []string {
 
 func retain(t *testing.T, s store) {
 	var all []sessionstore.Session
-	for _, name := range []string{"kept", "untouched", "opened", "renamed", "archived", "opened and archived"} {
+	for _, name := range []string{"kept", "untouched", "opened", "only opened", "renamed", "archived", "opened and archived"} {
 		all = append(all, listedByAgent(t, name))
 	}
 	importSessions(t, s, all...)
 	meanwhile := sessionstore.Listed{Asked: get(t, s, "id of kept").Listed}
 	require.Zero(t, retained(t, s, explore(), meanwhile), "they were listed when the agent was asked")
 	opened(t, s, "id of opened")
+	activate(t, s, "id of only opened", sessionstore.Activation{})
 	opened(t, s, "id of opened and archived")
 	require.NoError(t, s.Rename(t.Context(), "id of renamed", "chosen"))
 	require.NoError(t, s.Archive(t.Context(), "id of archived"))
 	require.NoError(t, s.Archive(t.Context(), "id of opened and archived"))
-	require.Equal(t, 5, retainOnly(t, s, "kept"))
+	require.Equal(t, 6, retainOnly(t, s, "kept"))
 	require.Equal(t, []string{"id of kept"}, ordinary(t, s))
 	all = all[1:]
-	touched := []string{"id of opened", "id of renamed", "id of archived", "id of opened and archived"}
+	touched := []string{"id of opened", "id of only opened", "id of renamed", "id of archived", "id of opened and archived"}
 	for _, id := range touched {
 		require.True(t, get(t, s, id).Gone, id)
 	}
@@ -257,8 +258,8 @@ func retain(t *testing.T, s store) {
 	require.Zero(t, retainOnly(t, s, "kept"), "again")
 
 	require.Equal(t, 1, importSessions(t, s, all...), "the one that was deleted is new")
-	require.Len(t, ordinary(t, s), 6)
+	require.Len(t, ordinary(t, s), 7)
 	require.False(t, get(t, s, "id of opened").Gone)
-	require.ElementsMatch(t, touched[2:],
+	require.ElementsMatch(t, touched[3:],
 		ids(listAll(t, s, sessionstore.Query{Archive: sessionstore.OnlyArchived})), "as before")
 }
