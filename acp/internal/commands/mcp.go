@@ -39,8 +39,8 @@ func (m MCP) typed(argument string) string {
 	return text.Code(strings.TrimSpace("/" + m.Name + " " + argument))
 }
 
-// answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them a
-// second time when the command needs them.
+// answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them
+// a second time when the command needs them.
 func (t *turn) answerMCP(c prompts.Command) error {
 	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session, Start: t.session.StartServer,
 		PassedOn: t.PassesOn}
