@@ -108,6 +108,7 @@ func (c *modelCall) announce(ctx context.Context) error {
 		},
 	}
 	if c.phase == callDrafted {
+		c.content = nil // which was that of a part
 		s.SessionUpdate, s.Content = sessionstore.ToolCallUpdate, c.diff(partialStrings(c.Arguments))
 	}
 	c.phase = callAnnounced

@@ -147,3 +147,41 @@ func TestCallThatDoesNotArrive(t *testing.T) {
 	e.goOn()
 	require.Empty(t, e.results())
 }
+
+// A call that fails before the user is asked shows why, without the part of its text that was shown
+// while it arrived.
+func TestPartsOfCallsThatFailAreNotKept(t *testing.T) {
+	pieces := make(chan string)
+	server := chatServer(t, "write_file", pieces)
+	e := open(t, setup{roots: []string{dirtest.New(t)}, model: func(m *Model) { m.BaseURL = server.URL }})
+	part := make(chan struct{})
+	shown := sync.OnceFunc(func() { close(part) })
+	e.onUpdate = func(u update) {
+		switch {
+		case u.Kind == "tool_call":
+			go func() {
+				pieces <- `{"path":"a.txt","if_version":"another","content":"first line\n`
+				<-part
+				pieces <- strings.Repeat("more", 10<<10) + `"}`
+				close(pieces)
+			}()
+		case strings.Contains(string(u.Content), "first line"):
+			shown()
+		}
+	}
+	calls := e.send(sdk.TextBlock("Write.")).calls()
+	require.Len(t, calls, 1)
+	require.Equal(t, sdk.ToolCallStatusFailed, calls[0].Status)
+	require.NotContains(t, string(calls[0].Content), "first line")
+}
+
+// Calls of an answer that the model then refuses to give do not happen.
+func TestCallsBeforeARefusal(t *testing.T) {
+	e := open(t, setup{roots: []string{dirtest.New(t, "a.txt", "one\n")}})
+	r := e.prompt("Read.", modelserver.Together(modelserver.Read("a.txt"), modelserver.Read("a.txt")).
+		Ending("refusal"))
+	require.Equal(t, sdk.StopReasonRefusal, r.stop)
+	for _, call := range r.calls() {
+		require.Equal(t, sdk.ToolCallStatusFailed, call.Status)
+	}
+}

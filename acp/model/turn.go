@@ -87,13 +87,12 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	if err != nil {
 		return "", errors.Join(box.dropDrafts(ctx), t.leaveOut(ctx, t.shorten(ctx, err)))
 	}
-	if err := t.showUsage(ctx, finish.Usage); err != nil {
-		return "", err
+	err = t.showUsage(ctx, finish.Usage)
+	if err != nil || len(calls) == 0 || finish.Reason == llm.Refused {
+		err = errors.Join(err, box.dropDrafts(ctx))
 	}
-	if len(calls) == 0 {
-		if err := box.dropDrafts(ctx); err != nil {
-			return "", err
-		}
+	if err != nil {
+		return "", err
 	}
 	switch {
 	case finish.Reason == llm.Refused:
