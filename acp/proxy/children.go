@@ -14,9 +14,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
-// children are the processes of the agent. The main child serves all messages without a session, and
-// the sessions that need no process of their own. Other sessions share a child if they have the same
-// additional directories or, if the agent is restricted to the roots, the same roots.
+// children are the processes of the agent. The main child serves all messages without a session,
+// and the sessions that need no process of their own. Other sessions share a child if they have the
+// same additional directories or, if the agent is restricted to the roots, the same roots.
 type children struct {
 	mu     sync.Mutex
 	all    []*child // that have not ended, also those that are being started
@@ -124,9 +124,9 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 	return c, true
 }
 
-// childFor begins a use of a child by the session of r. Because programs are updated while they run,
-// a new child may have other capabilities than the last one. The capabilities of the child itself
-// decide.
+// childFor begins a use of a child by the session of r. Because programs are updated while they
+// run, a new child may have other capabilities than the last one. The capabilities of the child
+// itself decide.
 func (p *proxy) childFor(ctx context.Context, r openRequest) (*use, error) {
 	s := r.session
 	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew

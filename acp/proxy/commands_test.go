@@ -65,6 +65,12 @@ func TestCommandsOfAllRoots(t *testing.T) {
 		v.prompt(s.ID, "one")
 		require.Contains(t, strings.Join(v.announcedSoFar(), ""), `"more"`)
 	})
+	t.Run("before a prompt that is not sent", func(t *testing.T) {
+		put(t, all.At(2), ".claude/commands/most.md", "most")
+		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("/deploy "+strings.Repeat("x", 2<<20)))
+		require.ErrorContains(t, err, "cannot use the command /deploy")
+		require.Contains(t, strings.Join(v.announcements(), ""), `"most"`)
+	})
 	t.Run("A24/with the roots of a load", func(t *testing.T) {
 		v.load(s.ID, with(all))
 		got := v.announcements()

@@ -19,8 +19,8 @@ import (
 // maxDenials limits the paths and hosts that are explained in a session.
 const maxDenials = 100
 
-// hints are what the user of a session is told of the sandbox, each path and host once. They live as
-// long as the activation.
+// hints are what the user of a session is told of the sandbox, each path and host once. They live
+// as long as the activation.
 type hints struct {
 	mu             sync.Mutex // held while they are told
 	denied, untold []string

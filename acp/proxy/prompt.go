@@ -30,8 +30,8 @@ type prompt struct {
 	abandoned bool // nobody waits for the child's answer; guarded by the child session
 }
 
-// promptQueue are the prompts of a session that were not sent to the child yet, in order. It lives as
-// long as the activation.
+// promptQueue are the prompts of a session that were not sent to the child yet, in order. It lives
+// as long as the activation.
 type promptQueue struct {
 	// mu guards unsent. It is held while a prompt or session/cancel is sent, so that none overtakes
 	// another.

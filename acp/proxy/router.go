@@ -169,8 +169,8 @@ func newRouter(maxHeld, maxBytes int) *router {
 	return &router{maxHeld: maxHeld, maxBytes: maxBytes, routes: make(map[string]recipient)}
 }
 
-// findOrHold returns the recipient of m. If its session may still be created, it holds m and returns
-// none; otherwise it returns an error.
+// findOrHold returns the recipient of m. If its session may still be created, it holds m and
+// returns none; otherwise it returns an error.
 func (r *router) findOrHold(m message) (recipient, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -57,13 +57,17 @@ func newSession(r openRequest, a *activation) *session {
 func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
 	earlier := s.prompts.add(p)
+	work := func() (backend.Raw, error) { return s.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
 		if cs := s.current.pin(); cs != nil {
 			defer s.prompts.settle(p)
-			return cs.child.whilePinned(s.send(cs, p))
+			work = cs.child.whilePinned(s.send(cs, p))
 		}
 	}
-	return func() (backend.Raw, error) { return s.sendAfter(earlier, p)() }
+	return func() (backend.Raw, error) {
+		s.commands.announceRoots(ctx, s.host.Catalog(), u)
+		return work()
+	}
 }
 
 // sendAfter sends a prompt once all earlier prompts were sent and the child runs.
@@ -110,7 +114,6 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 	})
 	return func() (backend.Raw, error) {
 		defer end(nil)
-		s.commands.announceRoots(p.ctx, s.host.Catalog(), p.updates)
 		if told.note != "" {
 			if err := p.updates.Update(p.ctx, backend.Text(told.note+"\n\n")); err != nil {
 				s.proxy.log.Debug("the note about a command was not sent", "error", err)

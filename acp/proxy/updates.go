@@ -21,8 +21,8 @@ const (
 	discarding                   // drop them: they are a history that was not asked for
 )
 
-// updateFilter decides what happens to the updates that the child sends while a session is opened in
-// it. It lives as long as the activation, and passes all on the rest of the time. It keeps the
+// updateFilter decides what happens to the updates that the child sends while a session is opened
+// in it. It lives as long as the activation, and passes all on the rest of the time. It keeps the
 // latest state update of each kind, which is passed on once the session is open.
 type updateFilter struct {
 	mu       sync.Mutex
