@@ -203,9 +203,8 @@ func (c *Client) List(ctx context.Context) ([]string, error) {
 }
 
 // authorized sends a request with the key and the configured headers, and lets use read the
-// response.
-// If the server rejects the key and there is another now, it is sent again with that. body is nil
-// for a GET.
+// response. If the server rejects the key and there is another now, it is sent again with that.
+// body is nil for a GET.
 func (c *Client) authorized(
 	ctx context.Context, address string, body []byte, use func(*watchedBody) error,
 ) *failure {

@@ -248,3 +248,20 @@ func TestEnvironment(t *testing.T) {
 		require.Contains(t, run(server.URL, "SSL_CERT_FILE="+file), "Hello")
 	})
 }
+
+// A caller whose loop panics leaves no request behind.
+func TestPanicEndsTheRequest(t *testing.T) {
+	ended := make(chan struct{})
+	c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
+		says(`data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}`+"\n\n")(w, r)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(ended)
+	})
+	require.Panics(t, func() {
+		for range c.Stream(t.Context(), Request{Messages: []Message{UserText("Hi")}}) {
+			panic("in the loop")
+		}
+	})
+	<-ended
+}

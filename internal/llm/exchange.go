@@ -43,7 +43,6 @@ func (c *Client) exchange(ctx context.Context, e exchange) *failure {
 		f = &failure{why: c.unreachable(err), retry: isTemporary(err)}
 	} else {
 		f = received(response, e.use)
-		response.Body.Close()
 	}
 	if f != nil {
 		f.why = c.explain(f, slices.AppendSeq([]string{e.key}, maps.Values(e.headers)))
@@ -103,8 +102,9 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 	return response, nil
 }
 
-// received lets use read a response of [Client.send].
+// received lets use read a response of [Client.send], and closes it, also if use panics.
 func received(response *http.Response, use func(*watchedBody) error) *failure {
+	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
 		return rejected(response)
 	}

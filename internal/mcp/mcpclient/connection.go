@@ -117,9 +117,9 @@ type link interface {
 	mcp.Transport
 	// connected is called once the server has answered initialize.
 	connected()
-	// failed is called with what the server says of a call that has failed.
+	// failed is called with what the server says of a call that has failed, or of its end.
 	failed(message string)
-	// cause returns why the link has ended, nil while it has not.
+	// cause returns the error with which the link has ended, or nil.
 	cause() error
 	// explainEnd returns the most helpful error for the end of the link, given that of the SDK.
 	explainEnd(err error) error
@@ -129,11 +129,15 @@ type link interface {
 	wait()
 }
 
-// open opens the link: it starts the process, or prepares a transport over HTTP that ends with life.
-func (c *connection) open(ctx, life context.Context) (err error) {
+// open opens the link: it starts the process, or prepares a transport over HTTP, which ends with
+// life. c has no link after an error.
+func (c *connection) open(ctx, life context.Context) error {
 	s := c.server
 	if s.config.Transport == acpmcp.Stdio {
-		c.link, err = s.startProcess(ctx)
+		started, err := s.startProcess(ctx)
+		if err == nil {
+			c.link = started
+		}
 		return err
 	}
 	t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
