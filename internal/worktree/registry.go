@@ -237,8 +237,8 @@ func (r *Registry) state(name string) State {
 	return Complete
 }
 
-// All yields the tasks as they were recorded, and an error for each record that cannot be read.
-// See [Task.Follow].
+// All yields the tasks as they were recorded, not followed, and an error for each record that cannot
+// be read.
 func (r *Registry) All() iter.Seq2[Task, error] {
 	return func(yield func(Task, error) bool) {
 		entries, err := os.ReadDir(r.records)
@@ -262,7 +262,7 @@ func (r *Registry) All() iter.Seq2[Task, error] {
 // ErrNone is the error for a name that no worktrees have.
 var ErrNone = errors.New("acp-agent worktree list shows all")
 
-// Find returns the task of a name, or [ErrNone] if the name is unknown. See [Task.Follow].
+// Find returns the task of a name, followed, or [ErrNone] if the name is unknown.
 func (r *Registry) Find(name string) (Task, error) {
 	s, err := r.read(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -291,11 +291,15 @@ func (r *Registry) read(path string) (s Task, err error) {
 	if err == nil {
 		err = json.Unmarshal(content, &s)
 	}
-	if err == nil && (len(s.Folders) == 0 || len(s.Repositories) == 0) {
+	switch {
+	case err != nil:
+	case len(s.Folders) == 0, len(s.Repositories) == 0, slices.Contains(s.Repositories, nil):
 		err = errors.New("it names no worktrees")
+	case !strings.EqualFold(filepath.Base(path), filepath.Base(r.file(s.Name))):
+		err = errors.New("it is the record of another task: " + text.QuotedName(s.Name))
 	}
 	if err != nil {
-		return s, fmt.Errorf("cannot read %s: %w", text.Printable(path), err)
+		return Task{}, fmt.Errorf("cannot read %s: %w", text.Printable(path), err)
 	}
 	s.State = r.state(s.Name)
 	return s, nil
