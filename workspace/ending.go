@@ -7,7 +7,7 @@ type ending struct {
 	mayMiss        bool // nothing need be there, nor where a link there leads
 	parentsMayMiss bool // nor need the directories above, unless a link leads to them
 	file           bool // the caller allows only a regular file there, with checkKind
-	entry          bool // a separator after the last name means nothing
+	entry          bool // the caller decides what a separator after the last name means
 	opened         bool // leave info nil, since the caller opens what is there
 	directory      bool // it must be a directory; only asDirectory sets it
 }

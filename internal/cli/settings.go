@@ -282,7 +282,7 @@ func (v intValue) Set(text string) error {
 // levelValue is a pflag.Value for a log level.
 type levelValue struct {
 	level  slog.Level
-	chosen bool // it is not the default
+	chosen bool // it was given
 }
 
 func (v *levelValue) String() string { return strings.ToLower(v.level.String()) }

@@ -23,8 +23,8 @@ type setting struct {
 // docs/reference.md.
 func (set *settings) table() []setting { return append(set.combined(), set.loaded()...) }
 
-// combined returns the settings that depend on more than one place: see [settings.answering] and
-// [settings.folders].
+// combined returns the settings that load does not set: they are only flags, or depend on more than
+// one place (see [settings.answering] and [settings.folders]).
 func (set *settings) combined() []setting {
 	return []setting{
 		{"agent", "", "agent", &set.agent, set.completeAgents},
@@ -32,6 +32,8 @@ func (set *settings) combined() []setting {
 		{"sandbox", "", "", &set.sandbox, oneOf("off", "write", "strict")},
 		{"dir", dirsVariable, "", &set.dirs, directories},
 		{"read-dir", "", "", &set.readDirs, directories},
+		{"allow", "", "", &set.allow, oneOf("read")},
+		{"permissions", "", "", &set.rules, nil},
 	}
 }
 
@@ -50,8 +52,6 @@ func (set *settings) loaded() []setting {
 		{"mounts", "ACP_AGENT_MOUNTS", "mounts", &set.mounts, oneOf("none", "existing", "any")},
 		{"replay-rate", "ACP_AGENT_REPLAY_RATE", "replayRate", intValue{&set.replayRate, -1},
 			cobra.NoFileCompletions},
-		{"allow", "", "", &set.allow, oneOf("read")},
-		{"permissions", "", "", &set.rules, nil},
 	}
 }
 

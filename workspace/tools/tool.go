@@ -72,7 +72,8 @@ type FoundAt struct {
 	Line int    // from 1, 0 for a whole file
 }
 
-// Caller decides about a call and serves it. Each field may be nil.
+// Caller decides about a call and serves it. Each field may be nil, but for the Host of a tool that
+// was made by [Define].
 type Caller struct {
 	// Permit decides about each change, by default the Permit of the set.
 	Permit Permit
