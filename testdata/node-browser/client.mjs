@@ -217,8 +217,14 @@ async function announced() {
     window.heard = [];
     new MutationObserver((changes) => window.heard.push(...changes.flatMap(({ addedNodes }) => [...addedNodes]).map((e) => e.textContent))).observe(document.getElementById("status"), { childList: true, subtree: true });
   });
+  await page.setRequestInterception(true);
+  // Answers about a page come between those about another.
+  const late = (request) => setTimeout(() => request.continue(), request.url().includes("/entries?") ? Math.random() * 300 : 0);
+  page.on("request", late);
   await send("Stream.");
   await becomes(() => window.heard.some((words) => words.includes("Paragraph 99")));
+  page.off("request", late);
+  await page.setRequestInterception(false);
   const heard = await page.evaluate(() => window.heard);
   const spoken = heard.filter((words) => words.includes("Paragraph"));
   const whole = /Paragraph (\d+) begins, goes on(?: and on)*, goes on(?: and on)*, ends\. ?/g;

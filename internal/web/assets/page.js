@@ -282,6 +282,7 @@ class Live {
       if (view.pending && view.pages.last?.page.to > view.pending.after) view.pending = view.pending.remove();
     }
     view.looking = false;
+    this.filled(view.id);
   }
 
   // filled is called when a part of a session is shown, or a turn has ended: what can be done about it is
@@ -306,7 +307,7 @@ class Live {
       if (!isWhole) break; // its end comes first
       const whole = [...item.element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
       item.read ??= isOld ? whole.length : 0;
-      if (item === pages.last && (this.#turns.has(id) || view.again)) whole.pop(); // it may go on
+      if (item === pages.last && (this.#turns.has(id) || view.looking || !this.#connection.open)) whole.pop(); // it may go on
       words.push(...whole.slice(item.read).map((e) => e.textContent));
       item.read = Math.max(item.read, whole.length);
     }
