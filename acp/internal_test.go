@@ -225,17 +225,24 @@ func TestMethods(t *testing.T) {
 		protocol.SessionResume: sees, protocol.SessionClose: sees, protocol.SessionStatus: sees,
 		protocol.CancelRequest: sees, protocol.SessionCancel: answers,
 	}
-	for _, m := range protocol.Methods() {
-		row := methodOf(m.Name)
-		require.Equal(t, rights[m.Name], row.needs, m.Name)
-		if m.Side != protocol.AgentSide {
+	tables, err := os.ReadFile("../internal/wire/protocol/tables.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(tables)) {
+		columns := strings.Split(strings.TrimSpace(line), "\t")
+		if columns[0] != "method" {
 			continue
 		}
-		served := row.accept != nil || m.Name == protocol.SessionCancel
-		require.Equal(t, m.Handling == protocol.Served, served, m.Name)
-		require.Equal(t, m.Handling == protocol.Served, m.Why == "", m.Name)
-		if strings.HasPrefix(m.Name, protocol.SessionPrefix) {
-			require.NotNil(t, row.shape, "%s has no row", m.Name)
+		side, name, handling, why := columns[1], columns[2], columns[3], columns[4:]
+		row := methodOf(name)
+		require.Equal(t, rights[name], row.needs, name)
+		if side != "agent" {
+			continue
+		}
+		served := row.accept != nil || name == protocol.SessionCancel
+		require.Equal(t, handling == string(protocol.Served), served, name)
+		require.Equal(t, served, len(why) == 0, name)
+		if strings.HasPrefix(name, protocol.SessionPrefix) {
+			require.NotNil(t, row.shape, "%s has no row", name)
 		}
 	}
 	for _, audited := range []string{protocol.SessionDelete, protocol.SessionArchive,

@@ -73,41 +73,41 @@ func (all definitions) paths(d *jsonschema.Schema, path string) (paths []string)
 	return paths
 }
 
-// known are the rows of the tables, by what the schema has them for.
-func known() map[string][]string {
-	rows := make(map[string][]string)
-	add := func(table, row string) { rows[table] = append(rows[table], row) }
-	for _, m := range protocol.Methods() {
-		add("method", fmt.Sprintf("%s %s", m.Side, m.Name))
-	}
-	for _, k := range protocol.UpdateKinds() {
-		add("update", k.Name)
-	}
-	for _, c := range protocol.ClientCapabilities() {
-		add("client capability", c.Path)
-	}
-	for _, c := range protocol.AgentCapabilities() {
-		add("agent capability", c.Path)
-	}
-	for _, c := range protocol.ContentTypes() {
-		if c.OfToolCall {
-			add("tool call content", c.Name)
-		} else {
-			add("content", c.Name)
+// table returns the rows of a table in package protocol. A row ends with empty columns.
+func table(t *testing.T, name string) (rows [][]string) {
+	t.Helper()
+	content, err := os.ReadFile("../../wire/protocol/tables.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(content)) {
+		columns := strings.Split(strings.TrimSpace(line), "\t")
+		if columns[0] == name {
+			rows = append(rows, append(columns[1:], "", "", ""))
 		}
 	}
+	require.NotEmpty(t, rows, name)
 	return rows
 }
 
-// found are what a schema has, like known.
+// known returns what a table has rows for, as a schema names it.
+func known(t *testing.T, name string) (all []string) {
+	for _, row := range table(t, name) {
+		if name == "method" {
+			row = []string{row[0] + " " + row[1]}
+		}
+		all = append(all, row[0])
+	}
+	return all
+}
+
+// found returns what a schema has for each table.
 func (all definitions) found(t *testing.T) map[string][]string {
 	return map[string][]string{
-		"method":            all.methods(),
-		"update":            all.variants(t, "SessionUpdate", "sessionUpdate"),
-		"client capability": all.paths(all["ClientCapabilities"], ""),
-		"agent capability":  all.paths(all["AgentCapabilities"], ""),
-		"content":           all.variants(t, "ContentBlock", "type"),
-		"tool call content": all.variants(t, "ToolCallContent", "type"),
+		"method":  all.methods(),
+		"update":  all.variants(t, "SessionUpdate", "sessionUpdate"),
+		"client":  all.paths(all["ClientCapabilities"], ""),
+		"agent":   all.paths(all["AgentCapabilities"], ""),
+		"content": all.variants(t, "ContentBlock", "type"),
+		"part":    all.variants(t, "ToolCallContent", "type"),
 	}
 }
 
@@ -127,17 +127,15 @@ func TestUnstableSchemaHasTheStableOne(t *testing.T) {
 // Clause A37.
 func TestTablesHaveTheSchema(t *testing.T) {
 	stable, unstable := readDefinitions(t)
-	rows := known()
 	for name, all := range map[string]definitions{"stable": stable, "unstable": unstable} {
 		for table, found := range all.found(t) {
 			t.Run(fmt.Sprintf("A37/%s in the %s schema", table, name), func(t *testing.T) {
-				require.Subset(t, rows[table], found,
+				rows := known(t, table)
+				require.Subset(t, rows, found,
 					"add what is missing to the tables in internal/wire/protocol, and decide what to do with it")
+				require.Len(t, slices.Compact(slices.Sorted(slices.Values(rows))), len(rows))
 			})
 		}
-	}
-	for table, list := range rows {
-		require.Len(t, slices.Compact(slices.Sorted(slices.Values(list))), len(list), table)
 	}
 }
 
@@ -145,16 +143,12 @@ func TestTablesHaveTheSchema(t *testing.T) {
 //
 // Clause A37.
 func TestCapabilitiesOfUpdates(t *testing.T) {
-	paths := known()["client capability"]
+	paths := append(known(t, "client"), "")
 	for _, k := range protocol.UpdateKinds() {
-		if k.Needs != "" {
-			require.Contains(t, paths, k.Needs)
-		}
+		require.Contains(t, paths, k.Needs)
 	}
-	for _, c := range protocol.ContentTypes() {
-		if c.Needs != "" {
-			require.Contains(t, paths, c.Needs)
-		}
+	for _, part := range table(t, "part") {
+		require.Contains(t, paths, part[1])
 	}
 }
 
@@ -227,7 +221,10 @@ func describe(t *testing.T, stable, unstable definitions) string {
 	}
 	b.WriteString("| not served by acp-agent itself | of | schema | | why |\n|---|---|---|---|---|")
 	last := ""
-	add := func(name, of, in string, handling protocol.Handling, why string) {
+	add := func(name, of, in, handling, why string) {
+		if handling == string(protocol.Served) {
+			return
+		}
 		rest := fmt.Sprintf(" | %s | %s | %s | %s |", of, in, handling, why)
 		if rest == last {
 			fmt.Fprintf(&b, ", `%s`", name)
@@ -236,16 +233,12 @@ func describe(t *testing.T, stable, unstable definitions) string {
 		fmt.Fprintf(&b, "%s\n| `%s`", last, name)
 		last = rest
 	}
-	for _, m := range protocol.Methods() {
-		if m.Handling != protocol.Served {
-			in := has("method", fmt.Sprintf("%s %s", m.Side, m.Name))
-			add(m.Name, "the "+sides[m.Side], in, m.Handling, m.Why)
-		}
+	for _, m := range table(t, "method") {
+		side, name := m[0], m[1]
+		add(name, "the "+side, has("method", side+" "+name), m[2], m[3])
 	}
-	for _, c := range protocol.AgentCapabilities() {
-		if c.Handling != protocol.Served {
-			add(c.Path, "`agentCapabilities`", has("agent capability", c.Path), c.Handling, c.Why)
-		}
+	for _, c := range table(t, "agent") {
+		add(c[0], "`agentCapabilities`", has("agent", c[0]), c[1], c[3])
 	}
 	b.WriteString(last + "\n")
 	b.WriteString("\n| update or content | schema | stored | only for clients with |\n|---|---|---|---|\n")
@@ -255,16 +248,11 @@ func describe(t *testing.T, stable, unstable definitions) string {
 				map[bool]string{true: "no", false: "yes"}[k.Keep == protocol.Nothing], k.Needs)
 		}
 	}
-	for _, c := range protocol.ContentTypes() {
-		if c.Needs != "" {
-			fmt.Fprintf(&b, "| `%s` in a tool call | %s | yes | `%s` |\n", c.Name,
-				has("tool call content", c.Name), c.Needs)
+	for _, part := range table(t, "part") {
+		if needs := part[1]; needs != "" {
+			fmt.Fprintf(&b, "| `%s` in a tool call | %s | yes | `%s` |\n", part[0],
+				has("part", part[0]), needs)
 		}
 	}
 	return b.String()
-}
-
-var sides = map[protocol.Side]string{
-	protocol.AgentSide: "agent", protocol.ClientSide: "client", protocol.ProxySide: "proxy",
-	protocol.BothSides: "agent and the client",
 }

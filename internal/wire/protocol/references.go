@@ -58,7 +58,7 @@ func MapToolCallReferences(
 func KeepToolCallContent(
 	params json.RawMessage, member string, keep func(needs string) bool,
 ) json.RawMessage {
-	left := slices.DeleteFunc(ContentTypes(), func(t ContentType) bool {
+	left := slices.DeleteFunc(slices.Clone(tables().content), func(t ContentType) bool {
 		return !t.OfToolCall || keep(t.Needs)
 	})
 	if !mayHaveContent(params, left) {

@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// tables has the rows of tables.txt.
+// tables has what the program uses of tables.txt. Tests compare the file with the schema, and
+// docs/protocol.md with the file.
 var tables = sync.OnceValue(func() (t struct {
-	methods []Method
+	refused []string
 	updates []UpdateKind
 	client  []ClientCapability
 	agent   []AgentCapability
@@ -19,14 +20,16 @@ var tables = sync.OnceValue(func() (t struct {
 		row := append(strings.Split(strings.TrimSpace(line), "\t"), "", "", "")
 		switch row[0] {
 		case "method":
-			t.methods = append(t.methods, Method{row[2], Side(row[1]), Handling(row[3]), row[4]})
+			if Handling(row[3]) == Refused {
+				t.refused = append(t.refused, row[2])
+			}
 		case "update":
 			t.updates = append(t.updates, UpdateKind{row[1], Keeping(row[2]), row[3]})
 		case "client":
 			t.client = append(t.client, ClientCapability{row[1], row[2] == "flag"})
 		case "agent":
 			t.agent = append(t.agent,
-				AgentCapability{row[1], Handling(row[2]), row[3] == "account", row[4]})
+				AgentCapability{row[1], Handling(row[2]), row[3] == "account"})
 		case "content", "part":
 			t.content = append(t.content, ContentType{row[1], row[0] == "part", row[2],
 				slices.Collect(strings.FieldsSeq(row[3])),
@@ -48,33 +51,8 @@ const (
 	Refused Handling = "refused"   // it is not answered, not offered, or left out
 )
 
-// Side is who serves a method.
-type Side string
-
-const (
-	AgentSide  Side = "agent"
-	ClientSide Side = "client"
-	BothSides  Side = "protocol"
-	ProxySide  Side = "proxy" // an agent that passes on to another one in a chain
-)
-
-// A Method describes a method. Why says why it is not served.
-type Method struct {
-	Name     string
-	Side     Side
-	Handling Handling
-	Why      string
-}
-
-// Methods returns the methods that the program knows.
-func Methods() []Method { return slices.Clone(tables().methods) }
-
 // IsRefused reports whether a message with this method, in either direction, is refused.
-func IsRefused(method string) bool {
-	return slices.ContainsFunc(tables().methods, func(m Method) bool {
-		return m.Name == method && m.Handling == Refused
-	})
-}
+func IsRefused(method string) bool { return slices.Contains(tables().refused, method) }
 
 // Keeping says what a store keeps of the updates of a kind: of an event, "", all of them, in order,
 // and of "title" the title in it.
@@ -119,14 +97,12 @@ type ClientCapability struct {
 func ClientCapabilities() []ClientCapability { return slices.Clone(tables().client) }
 
 // An AgentCapability describes a member of agentCapabilities. If it is served, the program offers
-// it for every agent. If it is passed on, it is offered if the agent offers it. Why says why it is
-// not served.
+// it for every agent. If it is passed on, it is offered if the agent offers it.
 type AgentCapability struct {
 	Path     string
 	Handling Handling
 	// Account means that it is about the account of the agent.
 	Account bool
-	Why     string
 }
 
 // AgentCapabilities returns the capabilities of agents that the program knows. A capability follows
@@ -144,9 +120,6 @@ type ContentType struct {
 	Required   []string
 	Optional   []string
 }
-
-// ContentTypes returns the types of content that the program knows.
-func ContentTypes() []ContentType { return slices.Clone(tables().content) }
 
 // BlockType returns the type of content blocks with a name, and whether there is one.
 func BlockType(name string) (t ContentType, ok bool) {
