@@ -20,20 +20,15 @@ const (
 	maxPhrase = 500
 )
 
-// AddPassages implements [core.Database].
-func (d *database) AddPassages(
-	tx core.Tx, owner string, strand, said int64, passages []sessionstore.Passage,
-) error {
-	each := make([][]any, len(passages))
-	for i, p := range passages {
-		each[i] = []any{owner, strand, p.Seq, said, string(p.Role),
-			strings.ReplaceAll(p.Text, "\x00", " "), vector(owner, p.Text)}
-	}
-	return tx.Exec(`
-		WITH added AS (
-			INSERT INTO passages (owner, strand, seq, said, role, body) VALUES ($1, $2, $3, $4, $5, $6)
-			RETURNING key
-		) INSERT INTO words (owner, passage, words) SELECT $1, key, $7::text::tsvector FROM added`, each...)
+const addPassage = `
+	WITH added AS (
+		INSERT INTO passages (owner, strand, seq, said, role, body) VALUES ($1, $2, $3, $4, $5, $6)
+		RETURNING key
+	) INSERT INTO words (owner, passage, words) SELECT $1, key, $7::text::tsvector FROM added`
+
+// Indexed implements [core.Database].
+func (d *database) Indexed(owner, text string) []any {
+	return []any{strings.ReplaceAll(text, "\x00", " "), vector(owner, text)}
 }
 
 // lexemes returns how a word is indexed: with the beginning of a hash of the owner. A word has only

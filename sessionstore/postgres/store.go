@@ -123,7 +123,7 @@ func (d *database) Close() error {
 // Traits implements [core.Database]. One connection is left for probes.
 func (d *database) Traits() core.Traits {
 	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
-		Next: "SELECT nextval('numbers')", ForWrite: " FOR NO KEY UPDATE"}
+		Next: "SELECT nextval('numbers')", AddPassage: addPassage, ForWrite: " FOR NO KEY UPDATE"}
 }
 
 // String returns the address of the database, without the user and the password.
@@ -217,10 +217,7 @@ func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
 			"nspname = '" + d.schema + "') THEN CREATE SCHEMA " + d.schema +
 			"; END IF; END $$; " + core.Schema(
 			"bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
-		if _, err := tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, "INSERT INTO meta (version) VALUES ($1)", core.Version)
+		_, err = tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol)
 		return err
 	})
 	if err != nil && code(err) != tableExists { // another program was first

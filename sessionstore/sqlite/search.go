@@ -7,17 +7,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
-// AddPassages implements [core.Database].
-func (f *file) AddPassages(
-	tx core.Tx, owner string, strand, said int64, passages []sessionstore.Passage,
-) error {
-	each := make([][]any, len(passages))
-	for i, p := range passages {
-		each[i] = []any{owner, strand, p.Seq, said, string(p.Role), separated(p.Text)}
-	}
-	return tx.Exec("INSERT INTO passages (owner, strand, seq, said, role, body) "+
-		"VALUES ($1, $2, $3, $4, $5, $6)", each...)
-}
+const addPassage = "INSERT INTO passages (owner, strand, seq, said, role, body) " +
+	"VALUES ($1, $2, $3, $4, $5, $6)"
+
+// Indexed implements [core.Database].
+func (f *file) Indexed(_, text string) []any { return []any{separated(text)} }
 
 // separated returns a text as it is indexed: characters that are words by themselves are
 // separated.

@@ -145,7 +145,8 @@ func (f *file) inMemory() bool { return f.options.journal == journalMemory }
 // Traits implements [core.Database].
 func (f *file) Traits() core.Traits {
 	t := core.Traits{Readers: readers, Writers: 1, CloseTimeout: closeTimeout,
-		Next: "UPDATE numbers SET last = last + 1 RETURNING last", IndexedBy: " INDEXED BY "}
+		Next: "UPDATE numbers SET last = last + 1 RETURNING last", AddPassage: addPassage,
+		IndexedBy: " INDEXED BY "}
 	if f.inMemory() { // all have one connection
 		t.Readers, t.Writers = 1, 0
 	}
@@ -406,8 +407,8 @@ func create(ctx context.Context, tx *transaction) error {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, core.Schema("INTEGER PRIMARY KEY", "text", "blob")+schema+
-		fmt.Sprintf("INSERT INTO meta (version) VALUES (%[1]d); PRAGMA user_version = %[1]d; "+
-			"PRAGMA application_id = %[2]d", core.Version, applicationID))
+		fmt.Sprintf("PRAGMA user_version = %d; PRAGMA application_id = %d", core.Version,
+			applicationID))
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	_ "embed" // the schema
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,10 +31,8 @@ type Database interface {
 	// Explain returns err as an error of [sessionstore.Store].
 	Explain(err error) error
 
-	// AddPassages indexes passages of a strand, which were said at a time.
-	AddPassages(
-		tx Tx, owner string, strand, said int64, passages []sessionstore.Passage,
-	) error
+	// Indexed returns the text of an owner's passage as Traits.AddPassage takes it.
+	Indexed(owner, text string) []any
 	// FindPassages returns the keys of the last passages of an owner's sessions with all terms, up
 	// to limit, and up to [sessionstore.MaxFoundInSession] of a session.
 	FindPassages(
@@ -71,6 +70,8 @@ type Traits struct {
 	Readers, Writers int
 	// Next is a query for a number that it never returns again.
 	Next string
+	// AddPassage inserts a passage: an owner, strand, seq, time, role, and what Indexed returns.
+	AddPassage string
 	// ForWrite ends a query in order to lock rows.
 	ForWrite string
 	// IndexedBy stands before the name of the index that a list uses, "" if the database
@@ -236,5 +237,6 @@ var schema string
 
 // Schema returns the statements that create the tables, with the words of a database.
 func Schema(key, text, bytes string) string {
-	return strings.NewReplacer("{key}", key, "{text}", text, "{bytes}", bytes).Replace(schema)
+	return strings.NewReplacer("{key}", key, "{text}", text, "{bytes}", bytes,
+		"{version}", strconv.Itoa(Version)).Replace(schema)
 }

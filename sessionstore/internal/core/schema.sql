@@ -6,6 +6,7 @@
 CREATE TABLE meta (
 	version bigint NOT NULL
 );
+INSERT INTO meta VALUES ({version});
 
 -- The owner is in every table, and begins every index of a list.
 CREATE TABLE agents (

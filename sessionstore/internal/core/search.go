@@ -39,7 +39,12 @@ func (tx *transaction) index(r *row) (done bool) {
 	done = last == r.last
 	open := p.Open()
 	p.End()
-	must(tx.db.AddPassages(tx, tx.owner, r.strand, r.updated, p.Done))
+	each := make([][]any, len(p.Done))
+	for i, done := range p.Done {
+		each[i] = append(tx.args(r.strand, done.Seq, r.updated, string(done.Role)),
+			tx.db.Indexed(tx.owner, done.Text)...)
+	}
+	tx.execEach(tx.db.Traits().AddPassage, each)
 	r.complete = indexed(r.complete, last, open, done, len(r.running) > 0)
 	r.seen = last
 	return done
