@@ -104,7 +104,8 @@ type Rows interface {
 // methods return no errors: they panic with a failure, of which [Store.run] makes an error again.
 type transaction struct {
 	Tx
-	*Store
+	*shared
+	owner string
 }
 
 // failure is the error that has ended a transaction.

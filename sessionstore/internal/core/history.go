@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -22,18 +23,18 @@ func (s *Store) BeginTurn(
 	return transact(ctx, s, Write, func(tx *transaction) int64 {
 		r := tx.held(l)
 		if !t.Overlaps {
-			r.interruptTurns()
+			r.interruptTurns(tx.now())
 		}
 		r.turns++
 		r.running = append(r.running, r.turns)
 		if r.open == 0 {
 			r.open, r.first = r.last+1, r.turns
 		}
-		r.active = true
+		r.updated, r.listed = active(r.updated, tx.now()), max(r.listed, 0)
+		r.title = cmp.Or(r.title, sessionstore.CleanTitle(t.Title))
 		tx.addBodies(r, packed(prompt))
 		tx.addStates(r.key, states)
-		tx.store(r, ", listed = CASE WHEN listed < 0 THEN 0 ELSE listed END, "+
-			"title = CASE title WHEN '' THEN $12 ELSE title END", sessionstore.CleanTitle(t.Title))
+		tx.store(r)
 		return r.turns
 	})
 }
@@ -56,11 +57,11 @@ func (s *Store) EndTurn(
 		}
 		tx.addBodies(r, packed(history))
 		tx.addStates(r.key, states)
-		r.active, r.updated = true, active(r.updated, tx.now())
+		r.updated = active(r.updated, tx.now())
 		if r.complete+1 >= begin { // otherwise a search has to index more
 			tx.index(r)
 		}
-		tx.store(r, "")
+		tx.store(r)
 	})
 }
 
@@ -82,16 +83,18 @@ func (s *Store) TakeBackTurn(
 		if r.seen > r.last {
 			tx.indexAgain(r)
 		}
-		tx.store(r, ", title = CASE WHEN title = $12 AND NOT renamed THEN '' ELSE title END",
-			sessionstore.CleanTitle(t.Title))
+		if r.title == sessionstore.CleanTitle(t.Title) && !r.renamed {
+			r.title = ""
+		}
+		tx.store(r)
 		return true
 	})
 }
 
 // interruptTurns ends the running turns. The caller stores the row.
-func (r *row) interruptTurns() {
+func (r *row) interruptTurns(now int64) {
 	if r.open != 0 {
-		r.open, r.running, r.active = 0, nil, true
+		r.open, r.running, r.updated = 0, nil, active(r.updated, now)
 	}
 }
 

@@ -103,24 +103,21 @@ func (tx *transaction) beginning(r *row, n sessionstore.Session) (updates []sess
 // importAll stores what an agent lists, which is locked, and returns the number of new sessions.
 func (tx *transaction) importAll(agent int64, news []imported) (added int) {
 	for _, n := range news {
-		if r := n.row; r != nil {
-			tx.set(r.id, "title = $3, updated = $4, meta = $5, listed = $6, imported = $7, "+
-				"listing = $8", r.title, r.updated, append([]byte{}, r.meta...),
-				r.listed, r.imported, int64(r.listing()))
-			continue
+		r := n.row
+		if r == nil {
+			r = tx.insertImported(agent, n.Session, tx.now())
+			added++
 		}
-		tx.insertImported(agent, n.Session, tx.now())
-		added++
+		tx.store(r)
 	}
 	return added
 }
 
-// insertImported stores a new session, which its agent listed at a time, or 0.
+// insertImported stores a new session, which its agent listed at a time, or 0. The caller stores
+// the row again.
 func (tx *transaction) insertImported(agent int64, n sessionstore.Session, listed int64) *row {
 	r := tx.insert(agent, n, importedTime(n, tx.now(), tx.now()))
 	r.imported, r.archived, r.listed, r.meta = true, n.Archived, listed, n.Meta
-	tx.set(n.ID, "imported = TRUE, listed = $3, archived = $4, meta = $5, listing = $6",
-		listed, n.Archived, append([]byte{}, n.Meta...), int64(r.listing()))
 	return r
 }
 
@@ -145,7 +142,7 @@ func (s *Store) Adopt(
 		r := tx.insertImported(agent, n, 0)
 		tx.setKeys(r, n.Keys)
 		own.appendTo(tx, r)
-		tx.store(r, "")
+		tx.store(r)
 		return r.lease()
 	})
 }
@@ -202,7 +199,8 @@ func (tx *transaction) retire(id string) bool {
 	case r.retires():
 		tx.deleteRows(r)
 	default:
-		tx.set(r.id, "listed = -abs(listed)")
+		r.listed = min(r.listed, -r.listed)
+		tx.store(r)
 	}
 	return true
 }
@@ -222,7 +220,8 @@ func (tx *transaction) setStateKey(r *row, stateKey string) {
 	}
 	if r.name != nil {
 		tx.addTombstone(r.agent, r.name)
-		tx.set(r.id, "listed = 0, meta = $3", []byte{})
+		r.listed, r.meta = 0, nil
+		tx.store(r)
 	}
 	r.name = name
 	if other := tx.named(r.agent, name); other != nil && other.neverUsed() {
@@ -242,9 +241,9 @@ func (tx *transaction) named(agent int64, name []byte) *row {
 
 // dropStateKey removes the state key of a session, and what the agent's list said of it.
 func (tx *transaction) dropStateKey(r *row) {
-	r.imported = false
-	tx.set(r.id, "name = NULL, state_key = NULL, imported = FALSE, listed = 0, listing = $3",
-		int64(r.listing()))
+	r.imported, r.listed = false, 0
+	tx.set(r.id, "name = NULL, state_key = NULL")
+	tx.store(r)
 }
 
 const (

@@ -38,10 +38,10 @@ func (s *Store) Restore(
 		if n.Gone {
 			listed = -listed
 		}
-		r.turns, r.archived, r.imported = n.Turns, n.Archived, listed != 0
-		tx.store(r, ", created = $12, archived = $13, renamed = $14, meta = $15, imported = $16, "+
-			"listed = $17", n.Created.UnixMilli(), n.Archived, n.Renamed,
-			append([]byte{}, n.Meta...), r.imported, listed)
+		r.created, r.turns, r.meta = n.Created.UnixMilli(), n.Turns, n.Meta
+		r.archived, r.renamed = n.Archived, n.Renamed
+		r.imported, r.listed = listed != 0, listed
+		tx.store(r)
 		return true
 	})
 }

@@ -85,7 +85,7 @@ func (s *Store) indexRest(ctx context.Context) error {
 					return true
 				}
 				done := tx.index(r)
-				tx.store(r, "")
+				tx.store(r)
 				return done
 			})
 		}

@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -11,25 +10,30 @@ import (
 
 // row is a session's row, without what only lists and clients need.
 type row struct {
-	id                sessionstore.ID
-	key, agent        int64
-	generation, turns int64
+	id           sessionstore.ID
+	key, agent   int64
+	generation   int64
+	name         []byte // of its tombstone, nil if it has no state key
+	cwd, realCwd string
+
+	// These are written by [transaction.store].
+	title             string
+	created, updated  int64
+	turns             int64
 	running           []int64 // the numbers of the running turns
 	first             int64   // the number of the first turn since open
 	open              int64   // the first segment of the running turns, 0 between turns
 	strand, last      int64   // where its segments are, and the number of the last one
 	complete, seen    int64   // how far its history is in passages
-	created, updated  int64
 	archived, renamed bool
-	imported          bool   // it came from its agent's list
-	listed            int64  // see the schema
-	name              []byte // of its tombstone, nil if it has no state key
+	imported          bool  // it came from its agent's list
+	listed            int64 // see the schema
 	meta              []byte
-	title             string
-	cwd, realCwd      string
-
-	active bool // storing the row is activity
 }
+
+// changing are the columns of a row that [transaction.store] writes.
+const changing = "title, created, updated, turns, running, first, open, strand, last, complete, " +
+	"seen, archived, renamed, imported, listed, meta"
 
 // all returns the owner's rows that match a condition, whose arguments are $2 and later.
 func (tx *transaction) all(condition string, args ...any) (found []*row) {
@@ -38,17 +42,16 @@ func (tx *transaction) all(condition string, args ...any) (found []*row) {
 			r       row
 			running string
 		)
-		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.turns, &running,
-			&r.first, &r.open, &r.strand, &r.last, &r.complete, &r.seen, &r.created, &r.updated,
-			&r.archived, &r.renamed, &r.imported, &r.listed, &r.name, &r.meta, &r.title, &r.cwd,
-			&r.realCwd))
+		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.name, &r.cwd,
+			&r.realCwd, &r.title, &r.created, &r.updated, &r.turns, &running, &r.first, &r.open,
+			&r.strand, &r.last, &r.complete, &r.seen, &r.archived, &r.renamed, &r.imported,
+			&r.listed, &r.meta))
 		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
 			must(damaged(err))
 		}
 		found = append(found, &r)
-	}, `SELECT id, key, agent, generation, turns, running, first, open, strand, last, complete,
-			seen, created, updated, archived, renamed, imported, listed, name, meta, title, cwd, real_cwd
-		FROM sessions WHERE owner = $1 AND `+condition, args...)
+	}, "SELECT id, key, agent, generation, name, cwd, real_cwd, "+changing+
+		" FROM sessions WHERE owner = $1 AND "+condition, args...)
 	return found
 }
 
@@ -88,19 +91,12 @@ func (r *row) finished() (last, turns int64) {
 	return r.last, r.turns
 }
 
-// store writes the columns that turns and drafts change, and others, whose values begin with $12.
-// If the row is active, this is activity.
-func (tx *transaction) store(r *row, others string, values ...any) {
-	args := []any{string(r.id), r.turns, jsonText(r.running), r.first, r.open, r.last,
-		r.complete, r.seen, int64(r.listing()), r.seen < r.last}
-	args = append(args, values...)
-	if r.active {
-		args = append(args, active(r.updated, tx.now()))
-		others += fmt.Sprintf(", updated = $%d", len(args)+1)
-	}
-	tx.exec("UPDATE sessions SET turns = $3, running = $4, first = $5, open = $6, "+
-		"last = $7, complete = $8, seen = $9, listing = $10, stale = $11"+others+
-		" WHERE owner = $1 AND id = $2", args...)
+// store writes a row, which the transaction has locked.
+func (tx *transaction) store(r *row) {
+	list, args := placeholders([]any{r.title, r.created, r.updated, r.turns, jsonText(r.running),
+		r.first, r.open, r.strand, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported,
+		r.listed, append([]byte{}, r.meta...), int64(r.listing()), r.seen < r.last}, 3)
+	tx.set(r.id, "("+changing+", listing, stale) = ("+list+")", args...)
 }
 
 // listing returns which lists show the session.
@@ -293,7 +289,7 @@ func (s *Store) Activate(
 			holds(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
 		if a.Held == 0 || history != nil {
-			r.interruptTurns()
+			r.interruptTurns(tx.now())
 		}
 		cwd, err := workspace.ParseDir(r.cwd)
 		if err != nil {
@@ -304,7 +300,7 @@ func (s *Store) Activate(
 			tx.saveState(r, a.State, a.StateKey)
 		}
 		history.appendTo(tx, r)
-		tx.store(r, "")
+		tx.store(r)
 		return r.lease()
 	})
 }
@@ -319,7 +315,8 @@ func (s *Store) Move(
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		r := tx.held(l)
 		tx.setKeys(r, k)
-		tx.set(r.id, "listed = 0")
+		r.listed = 0
+		tx.store(r)
 		return r.lease()
 	})
 }
@@ -336,8 +333,10 @@ func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.change(ctx, func(tx *transaction) {
-		tx.set(tx.held(l).id, "title = CASE WHEN renamed THEN title ELSE $3 END",
-			sessionstore.CleanTitle(title))
+		if r := tx.held(l); !r.renamed {
+			r.title = sessionstore.CleanTitle(title)
+			tx.store(r)
+		}
 	})
 }
 
@@ -363,8 +362,7 @@ func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)
 	return s.change(ctx, func(tx *transaction) {
 		r := tx.find(id, tx.forWrite())
 		change(r)
-		tx.set(id, "title = $3, renamed = $4, archived = $5, listing = $6", r.title, r.renamed,
-			r.archived, int64(r.listing()))
+		tx.store(r)
 	})
 }
 
@@ -431,7 +429,7 @@ func (tx *transaction) copyHistory(from, to *row) {
 			WHERE owner = $1 AND session = $2 AND kind <> ''`, from.key, to.key)
 		tx.inheritReadings(from, to)
 	}
-	tx.store(to, "")
+	tx.store(to)
 }
 
 // Delete implements [sessionstore.Store].

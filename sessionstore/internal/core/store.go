@@ -148,7 +148,7 @@ func (s *Store) change(ctx context.Context, do func(*transaction)) error {
 func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
 	transact := func() error {
 		return s.db.Transact(ctx, s.owner, a, func(tx Tx) error {
-			return failed(func() { do(&transaction{tx, s}) })
+			return failed(func() { do(&transaction{tx, s.shared, s.owner}) })
 		})
 	}
 	switch a {
