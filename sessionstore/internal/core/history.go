@@ -113,7 +113,7 @@ func (s *Store) Append(
 		}
 		r := row{id: l.ID}
 		var (
-			listing Listing
+			listing listing
 			stale   bool
 		)
 		if !tx.row([]any{&r.key, &r.strand, &r.last, (*int64)(&listing), &stale}, `
@@ -126,8 +126,8 @@ func (s *Store) Append(
 		if len(bodies) > 0 && !stale {
 			tx.set(r.id, "stale = TRUE")
 		}
-		if len(bodies) > 0 && listing == Unused {
-			tx.set(r.id, "listing = $3", int64(Ordinary))
+		if len(bodies) > 0 && listing == unusedList {
+			tx.set(r.id, "listing = $3", int64(ordinaryList))
 		}
 		r.last -= int64(len(bodies))
 		tx.addBodies(&r, bodies)

@@ -106,21 +106,21 @@ func (tx *transaction) agent(a sessionstore.Agent) int64 {
 	return 0
 }
 
-// Listing is which lists show a session.
-type Listing int64
+// listing is which lists show a session.
+type listing int64
 
 // The listings, as they are stored.
 const (
-	Ordinary Listing = iota
-	Archived
-	Unused
+	ordinaryList listing = iota
+	archivedList
+	unusedList
 )
 
 // listRange is a part of a list that is in its order in an index: the sessions of an agent with a
 // listing, whose keys have certain values.
 type listRange struct {
 	agent   int64
-	listing Listing
+	listing listing
 	since   int64 // of the last activity, 0 for all
 	// keep, if not nil, are the only sessions of the range, and since is 0.
 	keep  []sessionstore.ID
@@ -146,12 +146,12 @@ func ranges(q sessionstore.Query) []listRange {
 // listings returns the ranges of the sessions that q matches without regard to their roots.
 func listings(q sessionstore.Query) []listRange {
 	if q.Archive == sessionstore.OnlyArchived {
-		return []listRange{{listing: Archived}}
+		return []listRange{{listing: archivedList}}
 	}
-	unused := listRange{listing: Unused, since: millis(q.Unused.Before)}
-	all := []listRange{{listing: Ordinary}, unused}
+	unused := listRange{listing: unusedList, since: millis(q.Unused.Before)}
+	all := []listRange{{listing: ordinaryList}, unused}
 	if q.Archive == sessionstore.ArchivedToo {
-		all = append(all, listRange{listing: Archived})
+		all = append(all, listRange{listing: archivedList})
 	}
 	var keep []sessionstore.ID
 	for _, id := range q.Unused.Keep {
@@ -160,7 +160,7 @@ func listings(q sessionstore.Query) []listRange {
 		}
 	}
 	if unused.since != 0 && len(keep) > 0 {
-		all = append(all, listRange{listing: Unused, keep: keep})
+		all = append(all, listRange{listing: unusedList, keep: keep})
 	}
 	return all
 }

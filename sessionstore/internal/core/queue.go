@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Queue has a number of places. Callers who wait for one get it owner by owner, and each owner's
+// queue has a number of places. Callers who wait for one get it owner by owner, and each owner's
 // callers in the order in which they came, so that an owner who calls often does not make the
 // others wait for all of these calls. It is safe for concurrent use.
-type Queue struct {
+type queue struct {
 	each int // the number of places that an owner may have at once
 
 	mu      sync.Mutex
@@ -19,24 +19,24 @@ type Queue struct {
 	waiting map[string][]chan struct{}
 }
 
-// NewQueue returns a queue with a number of free places, of which each owner may have some at once.
-func NewQueue(places, each int) *Queue {
-	return &Queue{each: each, free: places, held: make(map[string]int),
+// newQueue returns a queue with a number of free places, of which each owner may have some at once.
+func newQueue(places, each int) *queue {
+	return &queue{each: each, free: places, held: make(map[string]int),
 		waiting: make(map[string][]chan struct{})}
 }
 
-// Do calls do when it has a place.
-func (q *Queue) Do(ctx context.Context, owner string, do func() error) error {
-	if err := q.Acquire(ctx, owner); err != nil {
+// do calls do when it has a place.
+func (q *queue) do(ctx context.Context, owner string, do func() error) error {
+	if err := q.acquire(ctx, owner); err != nil {
 		return err
 	}
-	defer q.Release(owner)
+	defer q.release(owner)
 	return do()
 }
 
-// Acquire waits for a place, which the caller gives back with Release. It fails with the cause of
+// acquire waits for a place, which the caller gives back with release. It fails with the cause of
 // ctx if that ends first.
-func (q *Queue) Acquire(ctx context.Context, owner string) error {
+func (q *queue) acquire(ctx context.Context, owner string) error {
 	got := make(chan struct{})
 	q.mu.Lock()
 	if _, waits := q.waiting[owner]; !waits {
@@ -60,14 +60,14 @@ func (q *Queue) Acquire(ctx context.Context, owner string) error {
 	return context.Cause(ctx)
 }
 
-// Release gives a place of an owner back.
-func (q *Queue) Release(owner string) {
+// release gives a place of an owner back.
+func (q *queue) release(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.releaseLocked(owner)
 }
 
-func (q *Queue) releaseLocked(owner string) {
+func (q *queue) releaseLocked(owner string) {
 	q.free++
 	if q.held[owner]--; q.held[owner] == 0 {
 		delete(q.held, owner)
@@ -76,7 +76,7 @@ func (q *Queue) releaseLocked(owner string) {
 }
 
 // admitLocked gives free places to those who wait and may have one more.
-func (q *Queue) admitLocked() {
+func (q *queue) admitLocked() {
 	for at := 0; q.free > 0 && at < len(q.owners); {
 		owner := q.owners[at]
 		waiting := q.waiting[owner]

@@ -50,7 +50,7 @@ CREATE TABLE sessions (
 	archived       boolean NOT NULL DEFAULT FALSE,
 	renamed        boolean NOT NULL DEFAULT FALSE,
 	meta           {bytes} NOT NULL,
-	listing        bigint  NOT NULL,           -- which lists show it, see Listing
+	listing        bigint  NOT NULL,           -- which lists show it, see listing
 	complete       bigint  NOT NULL DEFAULT 0, -- the last segment whose passages are complete
 	seen           bigint  NOT NULL DEFAULT 0, -- the last segment of which there are passages
 	stale          boolean NOT NULL DEFAULT FALSE -- whether there are later segments

@@ -101,7 +101,7 @@ func (s *Store) Search(
 	if len(terms) == 0 || !utf8.ValidString(s.owner) { // which no owner of a session has
 		return nil, nil
 	}
-	err = s.listing.Do(ctx, s.owner, func() error {
+	err = s.listing.do(ctx, s.owner, func() error {
 		if err := s.indexRest(ctx); err != nil {
 			return err
 		}

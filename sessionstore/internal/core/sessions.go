@@ -100,14 +100,14 @@ func (tx *transaction) store(r *row) {
 }
 
 // listing returns which lists show the session.
-func (r *row) listing() Listing {
+func (r *row) listing() listing {
 	switch {
 	case r.archived:
-		return Archived
+		return archivedList
 	case r.isUnused():
-		return Unused
+		return unusedList
 	}
-	return Ordinary
+	return ordinaryList
 }
 
 // set changes columns of a session. The values are $3 and later.
@@ -196,7 +196,7 @@ func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64
 		created: updated, updated: updated, title: sessionstore.CleanTitle(n.Title),
 		cwd: n.Keys.Roots.Cwd().String(), realCwd: n.Keys.Real[0].String()}
 	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
-	args = append(args, agent, r.title, updated, generation, []byte{}, int64(Unused))
+	args = append(args, agent, r.title, updated, generation, []byte{}, int64(unusedList))
 	if !tx.row([]any{new(int64)}, `
 		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, read_only, cwd_hash,
 			dirs_hash, real_cwd_hash, real_dirs_hash, agent, title, created, updated, key,

@@ -43,13 +43,13 @@ type shared struct {
 	using   sync.RWMutex
 	life    context.Context
 	end     context.CancelFunc
-	opening *Queue // has one place
+	opening *queue // has one place
 	opened  atomic.Bool
 	damaged sync.Map // the ids of sessions whose damage was logged
 
 	// Each of these is acquired before those that follow. Lists take long, so there are fewer
 	// places for them: listing is for lists, searches and counts.
-	listing, reading, writing *Queue
+	listing, reading, writing *queue
 
 	// purgeDue has a token if there may be something to purge. background is the goroutine that
 	// purges.
@@ -64,13 +64,13 @@ const maxListing = 2
 func New(db Database, o Options) *Store {
 	o.PurgeDelay = cmp.Or(o.PurgeDelay, time.Second)
 	s := &shared{db: db, options: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
-		opening: NewQueue(1, 1), purgeDue: make(chan struct{}, 1)}
+		opening: newQueue(1, 1), purgeDue: make(chan struct{}, 1)}
 	t := db.Traits()
-	s.listing = NewQueue(t.Readers, maxListing)
-	s.reading = NewQueue(t.Readers, t.Readers)
+	s.listing = newQueue(t.Readers, maxListing)
+	s.reading = newQueue(t.Readers, t.Readers)
 	s.writing = s.reading
 	if t.Writers > 0 {
-		s.writing = NewQueue(t.Writers, t.Writers)
+		s.writing = newQueue(t.Writers, t.Writers)
 	}
 	s.life, s.end = context.WithCancel(context.Background())
 	return &Store{shared: s}
@@ -153,13 +153,13 @@ func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error 
 	}
 	switch a {
 	case Read:
-		return s.reading.Do(ctx, s.owner, transact)
+		return s.reading.do(ctx, s.owner, transact)
 	case List:
-		return s.listing.Do(ctx, s.owner, func() error { return s.run(ctx, Read, do) })
+		return s.listing.do(ctx, s.owner, func() error { return s.run(ctx, Read, do) })
 	case Probe:
 		return transact()
 	}
-	return s.writing.Do(ctx, s.owner, transact)
+	return s.writing.do(ctx, s.owner, transact)
 }
 
 // Use calls do with the open database, which it opens if necessary. It repeats what fails because
@@ -204,7 +204,7 @@ func (s *Store) open(ctx context.Context) error {
 	if s.opened.Load() {
 		return nil
 	}
-	return s.opening.Do(ctx, "", func() error {
+	return s.opening.do(ctx, "", func() error {
 		if s.life.Err() != nil {
 			return sessionstore.ErrClosed
 		}
