@@ -65,7 +65,7 @@ func NewRecorder(store AppendFunc, o RecorderOptions) *Recorder {
 func (r *Recorder) Record(ctx context.Context, u Update) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	err := r.await(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes })
+	err := r.awaitLocked(ctx, func() bool { return r.closing || r.bytes < r.options.QueueBytes })
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	target := r.taken + int64(len(r.queue))
 	r.flushTo = max(r.flushTo, target)
 	r.changed.Broadcast()
-	return r.await(ctx, func() bool { return r.stored >= target })
+	return r.awaitLocked(ctx, func() bool { return r.stored >= target })
 }
 
 // Failed returns a channel that is closed when the store has failed. Err returns the error.
@@ -123,9 +123,9 @@ func (r *Recorder) Close(ctx context.Context) error {
 	}
 }
 
-// await waits until ready returns true, the store fails, or ctx ends. The lock must be held; await
-// releases it while it waits.
-func (r *Recorder) await(ctx context.Context, ready func() bool) error {
+// awaitLocked waits until ready returns true, the store fails, or ctx ends. It releases the lock
+// while it waits.
+func (r *Recorder) awaitLocked(ctx context.Context, ready func() bool) error {
 	for r.err == nil && !ready() {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -150,11 +150,11 @@ func (r *Recorder) run(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.queue) > 0 || !r.closing {
-		if !r.isDue() {
+		if !r.isDueLocked() {
 			r.changed.Wait()
 			continue
 		}
-		batch := r.take()
+		batch := r.takeLocked()
 		r.mu.Unlock()
 		err := r.store(ctx, segment(batch))
 		r.mu.Lock()
@@ -168,14 +168,14 @@ func (r *Recorder) run(ctx context.Context) {
 	}
 }
 
-// isDue reports whether there is a segment to store now.
-func (r *Recorder) isDue() bool {
+// isDueLocked reports whether there is a segment to store now.
+func (r *Recorder) isDueLocked() bool {
 	return len(r.queue) > 0 && (r.closing || r.flushTo > r.taken ||
 		r.bytes >= r.options.SegmentBytes || time.Since(r.since) >= r.options.Interval)
 }
 
-// take removes the updates of a segment, at least one, from the queue.
-func (r *Recorder) take() []Update {
+// takeLocked removes the updates of a segment, at least one, from the queue.
+func (r *Recorder) takeLocked() []Update {
 	n, size := 0, 0
 	for n < len(r.queue) && size < r.options.SegmentBytes {
 		size += len(r.queue[n].Raw)

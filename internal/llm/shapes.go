@@ -140,7 +140,7 @@ func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
 	said := strings.ToLower(string(bytes.ReplaceAll(response, []byte(`\u0027`), []byte("'"))))
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.learnTools(response, rejected.Tools)
+	l.learnToolsLocked(response, rejected.Tools)
 	for _, w := range vocabulary().Deviations {
 		if w.means(0, said) {
 			l.variant.add(w.Quirk)

@@ -37,9 +37,9 @@ var (
 	aboutNumber  = text.Pattern(`(?i)(?:maximum|at most|limit|up to)\D{0,40}?(\d{2,4})\b`)
 )
 
-// learnTools remembers what the server does not accept, according to its response to a rejected
-// request with these tools. The lock must be held.
-func (l *learned) learnTools(response []byte, sent []Tool) {
+// learnToolsLocked remembers what the server does not accept, according to its response to a
+// rejected request with these tools.
+func (l *learned) learnToolsLocked(response []byte, sent []Tool) {
 	if len(sent) == 0 {
 		return
 	}

@@ -39,7 +39,7 @@ func (q *queue) try(m outgoing, limit int) error {
 	switch {
 	case q.closed:
 		return ErrClosed
-	case q.size() >= limit:
+	case q.sizeLocked() >= limit:
 		return ErrQueueFull
 	}
 	q.next.add(&m)
@@ -80,7 +80,7 @@ func (q *queue) await(ctx context.Context, limit int) error {
 func (q *queue) full(limit int) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || q.size() < limit {
+	if q.closed || q.sizeLocked() < limit {
 		return nil
 	}
 	if q.room == nil {
@@ -89,19 +89,19 @@ func (q *queue) full(limit int) <-chan struct{} {
 	return q.room
 }
 
-// size returns the number of queued bytes.
-func (q *queue) size() int { return q.next.size + q.writing }
+// sizeLocked returns the number of queued bytes.
+func (q *queue) sizeLocked() int { return q.next.size + q.writing }
 
 // close makes try fail and wakes all waiters. The writer continues until the queue is empty.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	q.wake()
+	q.wakeLocked()
 	q.ready.Signal()
 }
 
-func (q *queue) wake() {
+func (q *queue) wakeLocked() {
 	if q.room != nil {
 		close(q.room)
 		q.room = nil
@@ -150,5 +150,5 @@ func (q *queue) written(messages *Messages) {
 	if messages.reset(); cap(messages.pieces[0]) <= keepBuffer {
 		q.spare = messages
 	}
-	q.wake()
+	q.wakeLocked()
 }

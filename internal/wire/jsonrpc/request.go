@@ -265,7 +265,7 @@ func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	if _, taken := r.requests[key]; taken {
 		return Errorf(CodeInvalidRequest, "a request with this id is not answered yet")
 	}
-	if !r.fits(n) {
+	if !r.fitsLocked(n) {
 		return Errorf(CodeInternal,
 			"the request has %d bytes, and %d bytes of others are not finished (limit %d): "+
 				"read their responses and send it again", n, r.bytes, r.maxBytes)
@@ -280,15 +280,15 @@ func (r *inflight) add(m message, cancel context.CancelCauseFunc) *Error {
 	return nil
 }
 
-// fits reports whether n more bytes are within the limit. A single message always is.
-func (r *inflight) fits(n int) bool { return r.bytes == 0 || r.bytes+n <= r.maxBytes }
+// fitsLocked reports whether n more bytes are within the limit. A single message always is.
+func (r *inflight) fitsLocked(n int) bool { return r.bytes == 0 || r.bytes+n <= r.maxBytes }
 
 // reserve counts the n bytes of a response that waits, until unreserve. It returns false if they
 // are over the limit.
 func (r *inflight) reserve(n int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fits := r.fits(n) && r.budget.Reserve(n)
+	fits := r.fitsLocked(n) && r.budget.Reserve(n)
 	if fits {
 		r.bytes += n
 	}

@@ -131,7 +131,7 @@ func (q *Queue[S, C]) precedingTurnsLocked(from C) (preceding []*Turn) {
 		case at.narrow, isOthers && q.heldBackLocked(at.sender):
 		case at.kind == Lifecycle:
 			return preceding
-		case at.waitingTurn() && !(isOthers && isNone):
+		case at.waitingTurnLocked() && !(isOthers && isNone):
 			preceding = append(preceding, at.turn)
 		}
 	}
@@ -151,7 +151,7 @@ func (q *Queue[S, C]) turnsLocked() (turns []*Turn) {
 func (q *Queue[S, C]) Cancel(params backend.Raw, chosen func(sender C) bool) {
 	unlock := q.lock()
 	waiting := slices.DeleteFunc(slices.Clone(q.line),
-		func(at *Ticket[S, C]) bool { return !at.waitingTurn() })
+		func(at *Ticket[S, C]) bool { return !at.waitingTurnLocked() })
 	prompts := slices.Concat(q.prompts, waiting)
 	unlock()
 	var all []*Turn
@@ -251,9 +251,8 @@ func (q *Queue[S, C]) EndTurns(ctx context.Context, cause error) error {
 	return nil
 }
 
-// waitingTurn reports whether the ticket belongs to a turn that was not entered. The queue is
-// locked.
-func (at *Ticket[S, C]) waitingTurn() bool { return at.turn != nil && !at.entered }
+// waitingTurnLocked reports whether the ticket belongs to a turn that was not entered.
+func (at *Ticket[S, C]) waitingTurnLocked() bool { return at.turn != nil && !at.entered }
 
 // Holds reports whether the ticket holds the queue.
 func (at *Ticket[S, C]) Holds() bool {
