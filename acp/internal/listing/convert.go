@@ -13,11 +13,11 @@ import (
 )
 
 // convert converts a session of the backend for the store.
-func (s *Sessions) convert(
+func (o Options) convert(
 	ctx context.Context, own backend.ForeignSession, reals *realPaths,
 ) (sessionstore.Session, error) {
 	n := sessionstore.Session{
-		ID: sessionstore.NewID(), Agent: s.Owner(), State: own.State,
+		ID: sessionstore.NewID(), Agent: o.Owner(), State: own.State,
 		Title: TitleLine(own.Title), Updated: own.Updated, Archived: own.Archived,
 	}
 	if strictjson.IsObject(own.Meta) && len(own.Meta) <= maxListedMeta {
@@ -29,7 +29,7 @@ func (s *Sessions) convert(
 	case own.Cwd.IsZero():
 		return n, errors.New("it has no working directory")
 	}
-	n.StateKey = s.Foreign.Key(own.State)
+	n.StateKey = o.Foreign.Key(own.State)
 	n.Keys = sessionstore.Keys{Roots: workspace.RootsFrom(own.Cwd, workspace.Dirs{}),
 		Real: []workspace.Dir{reals.of(ctx, own.Cwd)}}
 	return n, n.ValidateListed()
@@ -42,8 +42,8 @@ type realPaths struct {
 	left  time.Duration // for disks that do not answer
 }
 
-func (s *Sessions) newRealPaths() *realPaths {
-	return &realPaths{s.Tasks, make(map[workspace.Dir]workspace.Dir), s.Times.Wait}
+func (o Options) newRealPaths() *realPaths {
+	return &realPaths{o.Tasks, make(map[workspace.Dir]workspace.Dir), o.Times.Wait}
 }
 
 // of returns the real path of dir, or dir itself if its disk does not answer.

@@ -35,7 +35,7 @@ type imports struct {
 
 // importRun imports all sessions, or those with a certain working directory.
 type importRun struct {
-	*Sessions
+	Options
 	begun time.Time
 	ended chan struct{} // closed at the end
 	// complete says that the backend has no other such sessions. It may be read once the import has
@@ -82,7 +82,7 @@ func (r *importRun) waitForPage(ctx context.Context, first bool) {
 		return
 	}
 	defer r.mu.Unlock()
-	r.storeNewest(r.Base, sessionstore.PageSize+1)
+	r.storeNewestLocked(r.Base, sessionstore.PageSize+1)
 }
 
 // isRefresh reports whether an earlier import has stored s, and so all others that existed then.
@@ -109,7 +109,7 @@ func (i *imports) begin(s *Sessions, cwd workspace.Dir) *importRun {
 	if run := i.runs[cwd]; run != nil {
 		return run
 	}
-	run := &importRun{Sessions: s, begun: time.Now(), ended: make(chan struct{})}
+	run := &importRun{Options: s.Options, begun: time.Now(), ended: make(chan struct{})}
 	if i.runs == nil {
 		i.runs = make(map[workspace.Dir]*importRun)
 		i.running = make(chan struct{}, runningImports)
@@ -185,7 +185,7 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.storeNewest(ctx, len(r.waiting))
+	r.storeNewestLocked(ctx, len(r.waiting))
 	if r.complete = complete && r.err == nil; !r.complete || ctx.Err() != nil {
 		return
 	}
@@ -233,9 +233,9 @@ func (r *importRun) collect(
 	return true
 }
 
-// storeNewest stores up to n of the collected sessions, most recently active first, because a list
-// may be read at the same time. The caller holds the lock.
-func (r *importRun) storeNewest(ctx context.Context, n int) {
+// storeNewestLocked stores up to n of the collected sessions, most recently active first, because a
+// list may be read at the same time.
+func (r *importRun) storeNewestLocked(ctx context.Context, n int) {
 	n = min(n, len(r.waiting))
 	if n == 0 || r.err != nil {
 		return
