@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -137,7 +138,8 @@ func (a *answer) release() {
 	if a.held == nil {
 		return
 	}
-	call := ToolCall{ID: cmp.Or(a.held.id, newID()), Name: a.held.name,
+	id := rand.Text()[:9] // some models only accept nine letters and digits
+	call := ToolCall{ID: cmp.Or(a.held.id, id), Name: a.held.name,
 		Arguments: cmp.Or(string(a.held.arguments), "{}"), Attached: joinMembers(a.held.attached)}
 	a.events, a.held, a.called = append(a.events, call), nil, true
 }

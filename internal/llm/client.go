@@ -220,8 +220,8 @@ func (c *Client) authorized(
 			Message: scrubbed(message, []string{e.key})}}
 	}
 	f := c.exchange(ctx, e)
-	if f == nil || e.key == "" || f.begun ||
-		f.why.Kind != KeyRejected && !rejectsKey(f.why.Status) {
+	if f == nil || e.key == "" || f.begun || f.why.Kind != KeyRejected &&
+		f.why.Status != http.StatusUnauthorized && f.why.Status != http.StatusForbidden {
 		return f
 	}
 	other, err := c.key(ctx, e.key)

@@ -263,10 +263,6 @@ func (s *serverError) meaning(status int) wording {
 	return wording{Kind: Rejected}
 }
 
-func rejectsKey(status int) bool {
-	return status == http.StatusUnauthorized || status == http.StatusForbidden
-}
-
 // webPage returns the error for a page in place of an answer.
 func webPage(page []byte) *Error {
 	return &Error{Kind: Malformed, Message: "the server sent a web page" + title(page) +

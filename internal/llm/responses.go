@@ -158,7 +158,6 @@ func newResponsesDecoder(_ variant, to *answer) decoder {
 
 type responsesDecoder struct {
 	*answer
-	item     int          // the number of the current item
 	streamed map[int]bool // items of which text or thoughts have arrived
 }
 
@@ -222,34 +221,34 @@ func (d *responsesDecoder) decode(e sse.Event) error {
 	if err := decodeEvent(e, &event); err != nil {
 		return err
 	}
-	d.began, d.item = true, event.Index
+	d.began = true
 	switch kind := cmp.Or(event.Type, e.Name); kind {
 	case "response.output_item.added":
-		delete(d.streamed, d.item) // not every server numbers items
+		delete(d.streamed, event.Index) // not every server numbers items
 		if event.Item.Type == "function_call" {
-			d.beginCall(event.Item)
+			d.beginCall(event.Index, event.Item)
 		}
 	case "response.output_text.delta", "response.refusal.delta":
 		d.refused = d.refused || kind == "response.refusal.delta"
-		d.streamed[d.item] = true
+		d.streamed[event.Index] = true
 		d.say(event.Delta)
 	case "response.reasoning_summary_part.added":
-		if d.streamed[d.item] {
+		if d.streamed[event.Index] {
 			d.think("\n\n")
 		}
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		d.streamed[d.item] = true
+		d.streamed[event.Index] = true
 		d.think(event.Delta)
 	case "response.function_call_arguments.delta":
-		if call := d.open(d.item, ""); call != nil {
+		if call := d.open(event.Index, ""); call != nil {
 			d.argue(call, event.Delta)
 		} else {
 			d.wrote(len(event.Delta))
 		}
 	case "response.function_call_arguments.done":
-		d.replace(d.open(d.item, ""), event.Arguments)
+		d.replace(d.open(event.Index, ""), event.Arguments)
 	case "response.output_item.done":
-		d.endItem(event.Item)
+		d.endItem(event.Index, event.Item)
 	case "response.completed", "response.incomplete":
 		d.done, d.reason = true, event.Response.Incomplete.Reason
 		if event.Response.Status == "incomplete" { // the usual reason, which aimock leaves out
@@ -270,8 +269,8 @@ func (d *responsesDecoder) flush() {
 }
 
 // beginCall begins the call of an item.
-func (d *responsesDecoder) beginCall(item responsesItem) *pendingCall {
-	call := d.begin(d.item, item.CallID, item.Name)
+func (d *responsesDecoder) beginCall(index int, item responsesItem) *pendingCall {
+	call := d.begin(index, item.CallID, item.Name)
 	d.argue(call, "")
 	call.attached = []json.RawMessage{item.attached}
 	return call
@@ -286,9 +285,9 @@ func (d *responsesDecoder) replace(call *pendingCall, arguments written) {
 }
 
 // endItem ends an item, and adds the parts that were not streamed.
-func (d *responsesDecoder) endItem(item responsesItem) {
-	streamed := d.streamed[d.item]
-	delete(d.streamed, d.item)
+func (d *responsesDecoder) endItem(index int, item responsesItem) {
+	streamed := d.streamed[index]
+	delete(d.streamed, index)
 	switch item.Type {
 	case "message":
 		said := streamed
@@ -308,15 +307,15 @@ func (d *responsesDecoder) endItem(item responsesItem) {
 		}
 		d.keep(Thinking{Text: text, Attached: item.attached})
 	case "function_call":
-		d.endCall(item)
+		d.endCall(index, item)
 	}
 }
 
 // endCall ends a call with the arguments that have arrived.
-func (d *responsesDecoder) endCall(item responsesItem) {
-	call := d.open(d.item, item.CallID)
+func (d *responsesDecoder) endCall(index int, item responsesItem) {
+	call := d.open(index, item.CallID)
 	if call == nil { // not every server says that it begins
-		call = d.beginCall(item)
+		call = d.beginCall(index, item)
 	}
 	d.replace(call, item.Arguments)
 	if item.Status == "incomplete" && !json.Valid(call.arguments) {

@@ -3,16 +3,12 @@ package llm
 import (
 	"bytes"
 	"cmp"
-	"crypto/rand"
 	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
-
-// newID returns an ID for a tool call without one. Some models only accept nine letters and digits.
-func newID() string { return rand.Text()[:9] }
 
 // returned returns messages in the form in which the model gets them back: with its own IDs of tool
 // calls, if they are unique, and without what belongs to other models.

@@ -79,7 +79,7 @@ func (s *stream) decode(e sse.Event) error {
 		return failed
 	}
 	a := s.answer
-	if isEnd(e) {
+	if string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" { // in some formats the end of the stream
 		a.done = a.marked
 		return nil
 	}
@@ -101,9 +101,6 @@ func (s *stream) decode(e sse.Event) error {
 	}
 	return s.give()
 }
-
-// isEnd reports whether an event says that the stream ends, as servers do in all formats.
-func isEnd(e sse.Event) bool { return string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" }
 
 // decodeEvent decodes the JSON of an event. A value of another type than expected is skipped: it
 // may be in an unknown event, or in a member without meaning here.

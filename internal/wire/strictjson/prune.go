@@ -38,10 +38,11 @@ func (p *pruner) value(raw []byte, shape *Shape, strict bool) {
 		below := shape.Items
 		if isObject {
 			key := m.name.text()
-			if string(key) == p.drop || strict && !shape.mayHave(key) {
+			field, known := shape.Fields[string(key)]
+			if string(key) == p.drop || strict && !known && shape.misspelled(key) == "" {
 				return
 			}
-			below = shape.Fields[string(key)]
+			below = field
 		}
 		if len(p.out) > first {
 			p.out = append(p.out, ',')
@@ -52,11 +53,4 @@ func (p *pruner) value(raw []byte, shape *Shape, strict bool) {
 		p.value(raw[m.value:m.end], below, false)
 	})
 	p.out = append(p.out, byte(open)+2) // the closing bracket
-}
-
-// mayHave reports whether an object of the shape may have a member with this name, perhaps
-// misspelled.
-func (s *Shape) mayHave(key []byte) bool {
-	_, known := s.Fields[string(key)]
-	return known || s.misspelled(key) != ""
 }
