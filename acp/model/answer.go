@@ -37,7 +37,8 @@ func (t *modelTurn) showAnswer(
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
-			err = t.updates.Update(ctx, thoughtUpdate(e, len(calls)))
+			err = t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
+				meta{After: len(calls), Thought: &e}))
 		case llm.ToolCall:
 			calls = append(calls, e)
 		case llm.CallDelta:

@@ -268,13 +268,12 @@ func (c *lockedConversation) count(tokens int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if tokens > c.sent/4 {
-		c.counted, c.estimated = tokens, c.sent
+		c.missed = tokens - c.sent
 	}
 }
 
-// tokens returns the probable number of tokens of a request: the server's count for an earlier
-// request, and an estimate of the difference.
-func (c *conversation) tokens(r llm.Request) int { return c.counted + estimate(r) - c.estimated }
+// tokens returns the probable number of tokens of a request.
+func (c *conversation) tokens(r llm.Request) int { return estimate(r) + c.missed }
 
 // resultsOf returns where the results of tools are in messages, oldest first.
 func resultsOf(messages []llm.Message) (places []*llm.Part) {

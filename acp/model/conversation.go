@@ -48,9 +48,7 @@ type knowledge struct {
 	excerpts map[string]string // of results that are left out, by ID, for summaries
 	fitting  int               // number of messages without results that are too large
 	sent     int               // estimate for the last request
-	// counted and estimated are the tokens of a request as the server counted and we estimated
-	// them, or 0.
-	counted, estimated int
+	missed   int               // how many more tokens an earlier request had than was estimated
 }
 
 // meta is the member acp-agent in an update's _meta. It says what the update means for the model.
@@ -97,11 +95,6 @@ type pendingPart struct {
 	after   int
 	thought *llm.Thinking // nil for a text
 	text    strings.Builder
-}
-
-// thoughtUpdate returns an update that stores what the model thought after some calls of an answer.
-func thoughtUpdate(t llm.Thinking, after int) backend.Update {
-	return backend.MetaChunk(sessionstore.AgentThoughtChunk, "", meta{After: after, Thought: &t})
 }
 
 // saidUpdate returns an update with what the model said after some calls of an answer.
@@ -415,7 +408,7 @@ func (c *conversation) startOver(m meta) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
 	c.messages, c.results, c.pending = nil, nil, nil
-	c.excerpts, c.fitting, c.counted, c.estimated = nil, 0, 0, 0
+	c.excerpts, c.fitting, c.missed = nil, 0, 0
 	c.addMessage(llm.User, llm.Text(summaryIntroduction+m.Summary))
 	if m.Keep {
 		c.addMessage(llm.User, c.prompt...)
