@@ -713,6 +713,7 @@ func TestLargePayloads(t *testing.T) {
 	var mu sync.Mutex
 	var tapped []string
 	conn := jsonrpc.NewConn(jsonrpc.NewLines(in, &out, 0), &responder{}, jsonrpc.Options{
+		Grace: time.Minute, // however busy the machine is, all is written
 		Tap: func(_ bool, m []byte) {
 			mu.Lock()
 			defer mu.Unlock()
