@@ -62,41 +62,56 @@ func (c *connection) Answers() bool { return c.peer.Role.has(answers) }
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	c.agent.grants.prune(r)
-	if !c.peer.Role.May(r.Method) {
-		return c.refuse(r, sessionOf(r))
-	}
 	c.peer.Role.narrow(r)
-	if r.IsNotification() {
-		return c.acceptNotification(ctx, r)
-	}
-	if r.Method != protocol.Initialize && c.agent.known.Load() == nil {
-		return jsonrpc.Fail(errNotInitialized(r.Method))
+	if refusal := c.admit(r); refusal != nil {
+		return refusal
 	}
 	accept := methodOf(r.Method).accept
-	if accept == nil {
+	switch {
+	case accept != nil:
+	case r.IsNotification():
+		accept = (*connection).acceptNotification
+	default:
 		accept = (*connection).acceptPassed
 	}
 	return c.withoutStorePath(c.withEvent(r, accept(c, ctx, r)))
 }
 
-// acceptNotification handles session/cancel at once and passes other notifications to the backend.
+// admit returns the work that refuses a message, or nil if it is accepted. All messages pass
+// through here. No check relies on an earlier one: the order says only which error a client gets.
+func (c *connection) admit(r *jsonrpc.Request) (refusal jsonrpc.Work) {
+	m := methodOf(r.Method)
+	switch {
+	case !c.peer.Role.has(m.needs):
+		return c.refuse(r)
+	case r.Method != protocol.Initialize && c.agent.known.Load() == nil:
+		return jsonrpc.Fail(errNotInitialized(r.Method))
+	case protocol.IsRefused(r.Method), m.shape != nil && m.notifies != r.IsNotification():
+		return jsonrpc.Fail(jsonrpc.MethodNotFound(r.Method))
+	case m.accept == nil && !c.mayPass(r):
+		return c.refuse(r)
+	}
+	return nil
+}
+
+// mayPass reports whether a message that the adapter does not serve may go to the backend. A
+// notification may not name folders or MCP servers: it does not wait until they are checked.
+func (c *connection) mayPass(r *jsonrpc.Request) bool {
+	if r.IsNotification() && namesSetup(r.Params) {
+		return false
+	}
+	return c.agent.grants.allows(r.Method) ||
+		r.Method == protocol.Authenticate && namesNoSignIn(r.Params)
+}
+
+// acceptNotification passes a notification to the backend's session, or else to the backend. It
+// drops one that comes before the end of initialize, or that names a session which is not open.
 func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
-	if err != nil {
-		return nil
-	}
 	id := sessionstore.ID(given)
-	if r.Method == protocol.SessionCancel {
-		c.cancel(id, rest)
+	switch {
+	case err != nil, !c.agent.isKnown():
 		return nil
-	}
-	switch _, _, isChild := splitChild(id); {
-	case isChild, !c.agent.isKnown(), methodOf(r.Method).shape != nil,
-		protocol.IsRefused(r.Method):
-		// a request sent as a notification is ignored
-		return nil
-	case !c.agent.grants.allows(r.Method), namesSetup(r.Params):
-		return c.refuse(r, id)
 	case id == "":
 		c.agent.backend.Notify(ctx, r.Method, r.Params)
 		return nil
@@ -109,8 +124,17 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 	})
 }
 
-// cancel serves session/cancel, which does not queue. A client that has the session open, or is
-// opening it, ends all turns, any other one only its own. rest returns the params without the id.
+// acceptCancel serves session/cancel, which does not queue.
+func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if id, rest, err := protocol.TakeSessionID(r.Params); err == nil {
+		c.cancel(sessionstore.ID(id), rest)
+	}
+	return nil
+}
+
+// cancel ends turns of a session, or of one of its children. A client that has the session open, or
+// is opening it, ends all turns, any other one only its own. rest returns the params without the
+// id.
 func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 	of, child, isChild := splitChild(id)
 	if !isChild {
@@ -133,54 +157,73 @@ func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 	}
 }
 
-// acceptPassed accepts a request that the adapter does not serve: it passes it to the backend's
-// session, or else to the backend, at once if nothing has to be waited for or checked.
-func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	a := c.agent
-	if r.Method == protocol.SessionCancel || protocol.IsRefused(r.Method) {
-		return nil
-	}
-	if !a.grants.allows(r.Method) &&
-		!(r.Method == protocol.Authenticate && namesNoSignIn(r.Params)) {
-		return c.refuse(r, sessionOf(r))
-	}
+// passed is a request that the adapter passes to the backend.
+type passed struct {
+	id    sessionstore.ID             // of the session that it names, or ""
+	rest  func() backend.Raw          // returns its params without the id
+	check func(context.Context) error // comes before; nil if there is nothing to check
+}
+
+// decodePassed reads a request that the adapter does not serve. One of a client without Extensions
+// must name a session if its method is about one.
+func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
 	if shape := methodOf(r.Method).shape; shape != nil {
-		if wrong := strictjson.Check(r.Params, shape); wrong != nil {
-			return jsonrpc.Fail(strictjson.Refuse(wrong...))
+		if err := strictjson.Refuse(strictjson.Check(r.Params, shape)...); err != nil {
+			return p, err
 		}
 	}
-	check, err := a.setupCheck(r)
+	if p.check, err = c.agent.setupCheck(r); err != nil {
+		return p, err
+	}
+	id, rest, err := protocol.TakeSessionID(r.Params)
+	if err != nil {
+		return p, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err)
+	}
+	p.id, p.rest = sessionstore.ID(id), rest
+	if id == "" && !c.agent.grants.Extensions &&
+		strings.HasPrefix(r.Method, protocol.SessionPrefix) {
+		return p, strictjson.Refuse(
+			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required))
+	}
+	return p, nil
+}
+
+// acceptPassed passes a request to the backend's session, or else to the backend, at once if
+// nothing has to be waited for or checked.
+func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	p, err := c.decodePassed(r)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	given, rest, err := protocol.TakeSessionID(r.Params)
-	if err != nil {
-		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err))
-	}
-	id := sessionstore.ID(given)
-	if id != "" && c.home.queues.Find(id) != nil {
-		return c.inSession(ctx, id, r.Method, check, func(s *session) (work jsonrpc.Work) {
-			params := rest()
+	if p.id != "" && !c.mayBeBackends(p.id, r.Method) {
+		return c.inSession(ctx, p.id, r.Method, p.check, func(s *session) (work jsonrpc.Work) {
+			params := p.rest()
 			s.WithBackend(func() { work = s.backend.Call(ctx, r.Method, params) })
 			return s.withSettingTold(c, r.Method, params, work)
 		})
 	}
-	if refuse := c.refuseUnopened(ctx, id, r.Method); refuse != nil {
-		return refuse
-	}
-	if a.isKnown() && check == nil {
+	a := c.agent
+	if a.isKnown() && p.check == nil {
 		return a.callBackend(ctx, r)
 	}
 	return func() (json.RawMessage, error) {
 		err := c.initialized(ctx)
-		if err == nil && check != nil {
-			err = check(ctx)
+		if err == nil && p.check != nil {
+			err = p.check(ctx)
 		}
 		if err != nil {
 			return nil, protocolError(err)
 		}
 		return run(a.callBackend(ctx, r), r.Method)
 	}
+}
+
+// mayBeBackends reports whether the session that a request names may be one that only the backend
+// knows, and that the client may use. Methods that set something need an open one.
+func (c *connection) mayBeBackends(id sessionstore.ID, method string) bool {
+	_, _, isChild := splitChild(id)
+	return c.agent.grants.Sessions && !isChild && c.home.queues.Find(id) == nil &&
+		!strings.HasPrefix(method, "session/set_")
 }
 
 // inSession has a message served by the session with this id, if the client has it open: at once if
@@ -217,25 +260,6 @@ func (c *connection) inSession(
 func (c *connection) viewed(q *queue) *session {
 	if s := q.Active(); s != nil && s.viewers.Has(c) {
 		return s
-	}
-	return nil
-}
-
-// refuseUnopened returns work if a request that names no active session is not passed to the
-// backend: ACP defines the method on sessions, or the id can only be the backend's own and the
-// client may not use it. Requests about child sessions are not passed on, nor those of a client
-// without Extensions that name no session although the method needs one.
-func (c *connection) refuseUnopened(
-	ctx context.Context, id sessionstore.ID, method string,
-) jsonrpc.Work {
-	g := c.agent.grants
-	if id == "" && !g.Extensions && strings.HasPrefix(method, protocol.SessionPrefix) {
-		return jsonrpc.Fail(strictjson.Refuse(
-			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required)))
-	}
-	_, _, isChild := splitChild(id)
-	if isChild || id != "" && (!g.Sessions || strings.HasPrefix(method, "session/set_")) {
-		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, id) }
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -10,13 +12,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// method describes a method that clients send. The zero value is that of a method that
-// only the backend may know.
+// method describes a method that clients send.
 type method struct {
-	shape  *strictjson.Shape // of its params
-	needs  right             // the zero value is acts
-	did    string            // see RequestEvent.Did
-	accept acceptFunc        // nil if requests are passed to the backend
+	needs    right
+	shape    *strictjson.Shape // of its params, nil if only the backend may know the method
+	did      string            // see RequestEvent.Did
+	accept   acceptFunc        // nil if messages are passed to the backend
+	notifies bool              // its messages are notifications, not requests
 }
 
 // acceptFunc accepts a request.
@@ -50,61 +52,60 @@ func (c *connection) work(
 func methodOf(name string) method {
 	switch name {
 	case protocol.Initialize:
-		return method{shape: initializeShape, needs: sees, accept: (*connection).acceptInitialize}
+		return method{needs: sees, shape: initializeShape, accept: (*connection).acceptInitialize}
 	case protocol.SessionNew:
-		return method{shape: newShape, accept: atOnce((*connection).new)}
+		return method{needs: acts, shape: newShape, accept: atOnce((*connection).new)}
 	case protocol.SessionFork:
-		return method{shape: forkShape, accept: atOnce((*connection).fork)}
+		return method{needs: acts, shape: forkShape, accept: atOnce((*connection).fork)}
 	case protocol.SessionLoad, protocol.SessionResume:
-		return method{shape: loadShape, needs: sees, accept: (*connection).acceptLoad}
+		return method{needs: sees, shape: loadShape, accept: (*connection).acceptLoad}
 	case protocol.SessionPrompt:
-		return method{shape: promptShape, accept: (*connection).acceptPrompt}
+		return method{needs: acts, shape: promptShape, accept: (*connection).acceptPrompt}
 	case protocol.SessionList:
-		return method{shape: listShape, needs: sees, accept: atOnce((*connection).list)}
+		return method{needs: sees, shape: listShape, accept: atOnce((*connection).list)}
 	case protocol.SessionOptions:
-		return method{shape: loadShape, accept: atOnce((*connection).sessionOptions)}
+		return method{needs: acts, shape: loadShape, accept: atOnce((*connection).sessionOptions)}
 	case protocol.SessionClose:
-		return method{shape: idShape, needs: sees,
+		return method{needs: sees, shape: idShape,
 			accept: queued(turns.Lifecycle, (*connection).close)}
 	case protocol.SessionDelete: // succeeds too if there is nothing to delete
-		return method{shape: idShape, did: "asked to delete a session",
+		return method{needs: acts, shape: idShape, did: "asked to delete a session",
 			accept: queued(turns.Lifecycle, (*connection).delete)}
 	case protocol.SessionArchive:
-		return method{shape: idShape, did: "archived a session",
+		return method{needs: acts, shape: idShape, did: "archived a session",
 			accept: queued(turns.Lifecycle, (*connection).archive)}
 	case protocol.SessionUnarchive:
-		return method{shape: idShape, did: "took a session out of the archive",
+		return method{needs: acts, shape: idShape, did: "took a session out of the archive",
 			accept: queued(turns.Ordinary, (*connection).unarchive)}
 	case protocol.SessionSetTitle:
-		return method{shape: titleShape, did: "renamed a session",
+		return method{needs: acts, shape: titleShape, did: "renamed a session",
 			accept: queued(turns.Ordinary, (*connection).setTitle, "title")}
 	case protocol.SessionStatus:
-		return method{shape: idShape, needs: sees,
+		return method{needs: sees, shape: idShape,
 			accept: queued(turns.Ordinary, (*connection).status)}
 
 	case protocol.Authenticate:
-		return method{shape: keys("methodId", "_meta"), did: "signed the agent in"}
+		return method{needs: acts, shape: keys("methodId", "_meta"), did: "signed the agent in"}
 	case protocol.Logout:
-		return method{shape: keys("_meta"), did: "signed the agent out"}
+		return method{needs: acts, shape: keys("_meta"), did: "signed the agent out"}
 	case protocol.AuthStatus:
-		return method{shape: keys("_meta")}
+		return method{needs: acts, shape: keys("_meta")}
 	case protocol.SessionSetMode:
-		return method{shape: keys(protocol.SessionID, "modeId", "_meta")}
+		return method{needs: acts, shape: keys(protocol.SessionID, "modeId", "_meta")}
 	case protocol.SessionSetConfigOption:
-		return method{shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")}
+		return method{needs: acts,
+			shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")}
 	case protocol.SessionSetModel: // a draft
-		return method{shape: keys(protocol.SessionID, "modelId", "_meta")}
+		return method{needs: acts, shape: keys(protocol.SessionID, "modelId", "_meta")}
 
-	case protocol.SessionCancel: // a notification; see connection.cancel
-		return method{shape: idShape, needs: answers}
+	case protocol.SessionCancel:
+		return method{needs: answers, shape: idShape, accept: (*connection).acceptCancel,
+			notifies: true}
 	case protocol.CancelRequest: // served by package jsonrpc
 		return method{needs: sees}
 	}
-	return method{}
+	return method{needs: acts}
 }
-
-// isPassed reports whether ACP defines the method, and the adapter passes it to the backend.
-func (m method) isPassed() bool { return m.accept == nil && m.shape != nil && m.needs == acts }
 
 // Role says what a peer may do with the sessions of its principal.
 type Role string
@@ -118,28 +119,30 @@ const (
 	RoleFull Role = "full"
 )
 
-// right is a kind of permission that requests, and other acts of clients, need.
-type right int
+// right is what a message, or another act of a client, needs.
+type right string
 
 const (
-	// acts opens, changes, prompts and closes sessions. Unknown methods need it.
-	acts right = iota
-	// answers questions and ends turns. A client that may do that counts as one that has a session
-	// open: the session waits for it.
-	answers
-	// sees what is there.
-	sees
+	// sees is the right to see what is there.
+	sees right = "sees"
+	// answers is the right to answer questions and to end turns. A client that has it counts as one
+	// that has a session open: the session waits for it.
+	answers right = "answers"
+	// acts is the right to open, change, prompt and close sessions, and to use methods that the
+	// adapter does not know.
+	acts right = "acts"
 )
+
+// rightsOf has the rights of each role.
+var rightsOf = map[Role][]right{
+	RoleWatch:  {sees},
+	RoleAnswer: {sees, answers},
+	RoleFull:   {sees, answers, acts},
+}
 
 // has reports whether a peer with the role has a right.
 func (r Role) has(need right) bool {
-	switch r {
-	case RoleWatch:
-		return need >= sees
-	case RoleAnswer:
-		return need >= answers
-	}
-	return true
+	return slices.Contains(rightsOf[cmp.Or(r, RoleFull)], need)
 }
 
 // May reports whether a peer with the role may send messages with this method.

@@ -94,7 +94,7 @@ func (c *connection) observe(e Event) {
 
 // withEvent returns work, which tells the observer when it has answered r.
 func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
-	if c.agent.options.Observe == nil || work == nil {
+	if c.agent.options.Observe == nil || work == nil || r.IsNotification() {
 		return work
 	}
 	begun, method, id := time.Now(), r.Method, sessionOf(r)

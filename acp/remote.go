@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // RemoteRights are the parts of a backend that several users may share. A remote [Peer] may use those
@@ -30,12 +29,12 @@ type RemoteRights struct {
 }
 
 // allows reports whether a message with this method, which the adapter does not serve, may go from
-// the client to the backend. The adapter knows the methods that have a shape.
+// the client to the backend. ACP defines the methods that have a shape.
 func (g RemoteRights) allows(method string) bool {
 	if isAccountMethod(method) {
 		return g.Account
 	}
-	return g.Extensions || methodOf(method).isPassed()
+	return g.Extensions || methodOf(method).shape != nil
 }
 
 // allowsBack reports whether a message with this method that belongs to no session may go from the
@@ -63,9 +62,9 @@ func errNotGranted(role Role, method string) error {
 		text.Quote(text.Truncate(method, 64))), reasonData{Reason: "not_allowed"})
 }
 
-// refuse returns the work for a message that the client may not send to the backend.
-func (c *connection) refuse(r *jsonrpc.Request, id sessionstore.ID) jsonrpc.Work {
-	method := r.Method
+// refuse returns the work for a message that the client may not send.
+func (c *connection) refuse(r *jsonrpc.Request) jsonrpc.Work {
+	method, id := r.Method, sessionOf(r)
 	return func() (json.RawMessage, error) {
 		c.agent.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
 		c.observe(RefusedEvent{method, id})
