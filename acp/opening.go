@@ -37,63 +37,48 @@ type opening struct {
 	from     *connection      // of the client that opens it, nil if it is reopened for all viewers
 	pace     pace             // of what a load replays
 
-	change *mcpclient.Change // of the MCP servers, for activate: it cannot be undone
+	change *mcpclient.Change // of the MCP servers, for replacePrevious
 	notice string            // for the user, after the response
 }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
 // in the roots, in the backend or in the store comes first. If that fails, everything stays as it
-// was.
+// was. Then the previous session ends, even if the new one cannot become active because the
+// connection has ended: that is closed then, but remains stored.
 func (o *opening) run(ctx context.Context) (*session, error) {
 	defer func() { o.previous = nil }() // the session keeps o
-	s, err := o.open(ctx)
+	s, err := o.newSession(ctx)
 	if err != nil {
-		return nil, o.hintMoves(ctx, err)
-	}
-	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	if err = o.activate(ctx, s); err == nil {
-		o.notify(s)
-	}
-	o.discard(ctx, s)
-	return s, err
-}
-
-// open opens the session: its roots, its MCP servers, the catalog of what its roots hold, and the
-// backend's side of it. Then it stores the session. The turns of the previous session go on, unless
-// the backend needs them to end. If open fails, it closes whatever it has opened.
-func (o *opening) open(ctx context.Context) (*session, error) {
-	a, s, previous := o.agent, o.newSession(ctx), o.previous
-	if previous == nil {
-		if err := a.home.owner.take(sessionSlot, a); err != nil {
-			return nil, err
-		}
-		s.state.holds = true
-	}
-	if err := a.tasks.OnDiskOrUndo(ctx, func() error {
-		return o.openRoots(ctx, s, previous)
-	}, s.retire); err != nil {
 		return nil, err
 	}
-	ok := false
+	if err := o.openRoots(ctx, s); err != nil {
+		return nil, err
+	}
+	active := false
 	defer func() {
-		if !ok { // also after a panic
+		if !active { // also after a panic
 			s.retire()
 		}
 	}()
 	if err := o.openBackend(ctx, s); err != nil {
 		return nil, err
 	}
-	lease, err := o.store(ctx, s)
-	if err != nil {
+	if err := o.store(ctx, s); err != nil {
 		return nil, err
 	}
-	s.startRecord(lease)
-	ok = true
+	ctx = context.WithoutCancel(ctx) // it is too late to give up
+	defer o.discard(ctx, s)
+	o.replacePrevious(ctx, s)
+	if active = o.agent.home.queues.Activate(s.queue, s); !active {
+		return nil, backend.ErrClosed
+	}
+	o.start(s)
 	return s, nil
 }
 
-// newSession returns the session with the parts that are known before anything is opened.
-func (o *opening) newSession(ctx context.Context) *session {
+// newSession returns the session with the parts that are known before anything is opened. It counts
+// as an active one from now on, unless it replaces one.
+func (o *opening) newSession(ctx context.Context) (*session, error) {
 	s := &session{scanning: tasks.Guard[struct{}](), parts: parts{address: o.address,
 		storeID: o.id, agent: o.agent, queue: o.at.Queue, params: o.params, gate: gate.New()}}
 	s.questions, s.budgets = questions{&s.parts, s}, &budgets{parts: &s.parts}
@@ -105,7 +90,13 @@ func (o *opening) newSession(ctx context.Context) *session {
 	} else {
 		s.viewers = o.previous.viewers
 	}
-	return s
+	if o.previous == nil {
+		if err := o.agent.home.owner.take(sessionSlot, o.agent); err != nil {
+			return nil, err
+		}
+		s.state.holds = true
+	}
+	return s, nil
 }
 
 // startRecord begins to record s, which is stored under a lease.
@@ -121,9 +112,21 @@ func (s *session) startRecord(l sessionstore.Lease) {
 // isNew reports whether the session does not exist yet.
 func (o *opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
-// openRoots does the part of opening that reads disks: it opens the roots and scans them. What the
-// user has allowed in the previous session holds in s.
-func (o *opening) openRoots(ctx context.Context, s, previous *session) (err error) {
+// openRoots does the part of opening that reads disks. If it fails, it closes s, which takes longer
+// if ctx has ended while a disk does not answer.
+func (o *opening) openRoots(ctx context.Context, s *session) error {
+	previous := o.previous // for a disk that answers after run
+	err := o.agent.tasks.OnDiskOrUndo(ctx, func() error { return o.readRoots(ctx, s, previous) },
+		s.retire)
+	if err != nil {
+		return o.hintMoves(ctx, err)
+	}
+	return nil
+}
+
+// readRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
+// the previous session holds in s.
+func (o *opening) readRoots(ctx context.Context, s, previous *session) (err error) {
 	a := s.agent
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
@@ -145,7 +148,8 @@ func (o *opening) openRoots(ctx context.Context, s, previous *session) (err erro
 	return err
 }
 
-// openBackend opens the backend's side of the session.
+// openBackend opens the backend's side of the session. The turns of the previous session go on,
+// unless the backend needs them to end.
 func (o *opening) openBackend(ctx context.Context, s *session) (err error) {
 	a := o.agent
 	s.backend, s.opened, err = a.backend.Open(ctx, o.activation(ctx, s), s)
@@ -196,17 +200,27 @@ func (o *opening) endTurns(ctx context.Context) error {
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
-// store stores a session that was opened, and returns a lease. The previous session uses that from
-// now on, unless another process had taken it over.
-func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, error) {
+// store stores a session that was opened, and begins to record it.
+func (o *opening) store(ctx context.Context, s *session) error {
+	lease, err := o.leaseFor(ctx, s)
+	if err == nil {
+		s.startRecord(lease)
+	}
+	return err
+}
+
+// leaseFor stores a session that was opened, and returns a lease. The previous session uses that
+// from now on, unless another process had taken it over.
+func (o *opening) leaseFor(ctx context.Context, s *session) (sessionstore.Lease, error) {
 	a, state := o.agent, s.gate.TakeState()
 	if o.isNew() {
 		return o.storeNew(ctx, sessionstore.Session{ID: s.id, Agent: a.identity(),
 			Keys: keysOf(s.workspace, s.params.roots.Cwd()), State: state,
 			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
 	}
-	change := sessionstore.Activation{Keys: keysOf(s.workspace, o.source.Keys.Roots.Cwd()), State: state,
-		StateKey: a.sessions.StateKey(state)}
+	change := sessionstore.Activation{
+		Keys:  keysOf(s.workspace, o.source.Keys.Roots.Cwd()),
+		State: state, StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	replayed, err := s.replay.take(ctx)
 	if err != nil {
@@ -274,21 +288,16 @@ func (o *opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// activate ends the turns of the previous session, and makes s the active one in its place. The
-// previous session ends even if that fails. If the connection has ended, activate fails and closes
-// s, which remains stored.
-func (o *opening) activate(ctx context.Context, s *session) error {
-	a := o.agent
+// replacePrevious ends the turns of the previous session, if there is one. Afterwards s has what
+// that had: it counts as the active one, the MCP servers are its own, and what it shows comes after
+// what the viewers were shown.
+func (o *opening) replacePrevious(ctx context.Context, s *session) {
 	if err := o.endTurns(ctx); err != nil {
-		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
+		o.agent.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
-	if previous := o.previous; previous != nil {
-		held := previous.letGo()
+	if o.previous != nil {
+		held := o.previous.letGo()
 		s.withState(func(now *state) { now.holds = held })
-		defer previous.retire()
-		if previous.viewers != s.viewers {
-			defer previous.viewers.Close()
-		}
 	}
 	model, _ := s.backend.(backend.Sampler)
 	s.servers.Commit(o.change, s, model)
@@ -299,10 +308,12 @@ func (o *opening) activate(ctx context.Context, s *session) error {
 		}
 		return nil
 	})
-	if !a.home.queues.Activate(s.queue, s) {
-		s.retire()
-		return backend.ErrClosed
-	}
+}
+
+// start lets s, which has become active, do what has waited for that: afterwards the state that the
+// backend saved meanwhile is stored, its commands are known, and s has a notice for the user.
+func (o *opening) start(s *session) {
+	a := o.agent
 	ctx, cancel := tasks.Commit(a.base)
 	defer cancel()
 	err := s.gate.Activate(func(late []byte) error { return s.storeState(ctx, late) })
@@ -311,7 +322,7 @@ func (o *opening) activate(ctx context.Context, s *session) error {
 	}
 	a.observeOpened(s)
 	s.announceCommands()
-	return nil
+	o.notify(s)
 }
 
 // notify decides what the user is told of the opening: after the response what concerns what they
@@ -337,9 +348,15 @@ func (o *opening) notify(s *session) {
 	s.withState(func(now *state) { now.notice = next })
 }
 
-// discard removes what a session that was opened again made superfluous: the backend's session that
-// it replaces, and the draft of a history that was replayed.
+// discard removes what s has made superfluous: the previous session, the backend's session that the
+// new one replaces, and the draft of a history that was replayed.
 func (o *opening) discard(ctx context.Context, s *session) {
+	if previous := o.previous; previous != nil {
+		if previous.viewers != s.viewers {
+			previous.viewers.Close()
+		}
+		previous.retire()
+	}
 	if !o.isNew() {
 		o.agent.sessions.Discard(ctx, o.source.ID, s.opened.Superseded)
 	}

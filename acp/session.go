@@ -25,7 +25,7 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [backend.Host] and [turns.Session]. opening.open makes it, and close ends it.
+// [backend.Host] and [turns.Session]. opening.run makes it, and close ends it.
 type session struct {
 	parts
 	questions // implement the part of [backend.Host] that reaches the client
