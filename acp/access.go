@@ -22,23 +22,23 @@ func (a asker) ruled(
 	ctx context.Context, method string, params backend.Raw, refusal error, pass func() backend.Work,
 ) backend.Work {
 	refused, byRule := errors.AsType[*permission.RuleError](refusal)
-	q := a.questions
-	live := q.gate.Phase() == gate.Live
+	s := a.session
+	live := s.gate.Phase() == gate.Live
 	if !byRule || refused.Effect == permission.Deny || !live {
 		if byRule && live {
-			q.observeRule(method, refused.Verdict)
+			a.observeRule(method, refused.Verdict)
 		}
 		return jsonrpc.Fail(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
 			method, refusal))
 	}
 	return func() (backend.Raw, error) {
-		if err := q.askByRule(ctx, method, refused); err != nil {
+		if err := a.askByRule(ctx, method, refused); err != nil {
 			return nil, err
 		}
 		if err := a.check(ctx, method, params); err != nil {
 			return nil, err
 		}
-		now, err := q.access.Requested(a.Sender, method, params)
+		now, err := s.access.Requested(a.Sender, method, params)
 		if err != nil || !now.IsPartOf(refused.Action) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused %s: its file was replaced while the user was asked", method)
@@ -49,7 +49,7 @@ func (a asker) ruled(
 
 // askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
 // allow it.
-func (q *questions) askByRule(
+func (a asker) askByRule(
 	ctx context.Context, method string, refused *permission.RuleError,
 ) error {
 	what, kind, verb := refused.Action.Command.Line, sdk.ToolKindExecute, "Run "
@@ -66,7 +66,7 @@ func (q *questions) askByRule(
 	for _, carried := range refused.Action.Hints.Texts { // such as variables
 		shown += "\n" + text.Printable(carried)
 	}
-	err := q.askOnce(ctx, refused.Action, backend.NewToolCall("rule", kind,
+	err := a.askOnce(ctx, refused.Action, backend.NewToolCall("rule", kind,
 		verb+text.Code(text.Line(what, text.MaxArgument)),
 		refused.Reason()+":\n\n"+text.Block("", shown)))
 	if errors.Is(err, backend.ErrRejected) {
@@ -77,14 +77,14 @@ func (q *questions) askByRule(
 
 // askToRead asks the user whether the file outside at the real path may be read, and returns nil if
 // so. path is what the backend asked for, and refusal the error if the client cannot ask.
-func (q *questions) askToRead(ctx context.Context, path, real string, refusal error) error {
+func (a asker) askToRead(ctx context.Context, path, real string, refusal error) error {
 	about := "The agent wants to read a file outside the folders of this session:\n\n" +
 		text.Block("", text.Printable(real))
 	if path != real {
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	err := q.askOnce(ctx, permission.At(q.access.Guarded).OutsideRead(path, real),
+	err := a.askOnce(ctx, permission.At(a.session.access.Guarded).OutsideRead(path, real),
 		backend.NewToolCall("read", sdk.ToolKindRead, "Read "+text.Code(real), about))
 	switch {
 	case ctx.Err() != nil:
@@ -102,10 +102,10 @@ func (q *questions) askToRead(ctx context.Context, path, real string, refusal er
 
 // askOnce asks the user about an action that the agent has not asked about, and shows it as a tool
 // call.
-func (q *questions) askOnce(
+func (a asker) askOnce(
 	ctx context.Context, action permission.Action, call backend.ToolCall,
 ) error {
-	_, err := backend.AskShown(ctx, q, q.session, backend.Question{Call: call,
+	_, err := backend.AskShown(ctx, a.session, a.session, backend.Question{Call: call,
 		Once: "Allow once", Reject: "Reject", Action: action})
 	return err
 }

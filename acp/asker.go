@@ -19,47 +19,34 @@ import (
 // asker sends the client messages of a session, or of one of its children. It implements
 // [backend.Client].
 type asker struct {
-	questions *questions
+	session *session
 	backend.Sender
-}
-
-// For implements [backend.Host].
-func (q *questions) For(from backend.Sender) backend.Client { return asker{q, from} }
-
-// Call implements [backend.Client].
-func (q *questions) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return asker{questions: q}.Call(ctx, method, params)
-}
-
-// Notify implements [backend.Client].
-func (q *questions) Notify(ctx context.Context, method string, params backend.Raw) error {
-	return asker{questions: q}.Notify(ctx, method, params)
 }
 
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	q := a.questions
-	live := q.gate.Phase() == gate.Live
+	s := a.session
+	live := s.gate.Phase() == gate.Live
 	if err := a.check(ctx, method, params); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
 		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
 			return func() (backend.Raw, error) {
-				return q.access.ReadOutside(ctx, params, err, func(path, real string) error {
-					return q.askToRead(ctx, path, real, err)
+				return s.access.ReadOutside(ctx, params, err, func(path, real string) error {
+					return a.askToRead(ctx, path, real, err)
 				})
 			}
 		}
 		return jsonrpc.Fail(err)
 	}
-	action, err := q.access.Check(a.Sender, method, params)
+	action, err := s.access.Check(a.Sender, method, params)
 	send := func() backend.Work {
 		addressed := a.addressed(method, params)
-		if q.servesFiles(method) {
+		if a.servesFiles(method) {
 			return func() (backend.Raw, error) {
-				return q.access.Serve(ctx, method, addressed, action)
+				return s.access.Serve(ctx, method, addressed, action)
 			}
 		}
-		return q.viewers.call(ctx, method, addressed)
+		return s.viewers.call(ctx, method, addressed)
 	}
 	switch {
 	case err != nil:
@@ -75,35 +62,35 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := a.check(ctx, method, params); err != nil {
 		return err
 	}
-	if _, err := a.questions.access.Check(a.Sender, method, params); err != nil {
+	if _, err := a.session.access.Check(a.Sender, method, params); err != nil {
 		return err
 	}
-	if a.questions.servesFiles(method) {
+	if a.servesFiles(method) {
 		return access.ErrNotServed(method)
 	}
-	a.questions.viewers.notify(ctx, method, a.addressed(method, params))
+	a.session.viewers.notify(ctx, method, a.addressed(method, params))
 	return nil
 }
 
 // servesFiles reports whether a message of the backend is about files that are served here.
-func (q *questions) servesFiles(method string) bool {
-	return q.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+func (a asker) servesFiles(method string) bool {
+	return a.session.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // check returns an error if the backend may not send the client this message. Its paths must be in
 // the session's roots, and in the child's.
 func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
-	q, addressed := a.questions, params
-	if q.gate.Phase() == gate.Closed {
+	s, addressed := a.session, params
+	if s.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
 	if a.Child != "" {
 		addressed = a.addressed(method, params)
 	}
-	if err := q.viewers.offers(method, addressed); err != nil {
+	if err := s.viewers.offers(method, addressed); err != nil {
 		return err
 	}
-	if err := access.CheckPaths(q.access.Guarded, method, params); err != nil || a.Child == "" {
+	if err := access.CheckPaths(s.access.Guarded, method, params); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error {
@@ -113,7 +100,7 @@ func (a asker) check(ctx context.Context, method string, params backend.Raw) err
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
-	session := a.questions.address
+	session := a.session.viewers.address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
@@ -129,7 +116,7 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 // reaches returns an error unless another program that opens a path now reaches a file or directory
 // in the asker's roots.
 func (a asker) reaches(ctx context.Context, path string) error {
-	if err := a.questions.workspace.HandOver(path); err != nil || a.Child == "" {
+	if err := a.session.workspace.HandOver(path); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error { return w.HandOver(path) })
@@ -137,19 +124,19 @@ func (a asker) reaches(ctx context.Context, path string) error {
 
 // inRoots calls do with the asker's roots.
 func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
-	q := a.questions
+	s := a.session
 	switch {
 	case a.Child == "":
-		return do(q.workspace)
-	case a.Roots.IsZero() || a.Roots.Equal(q.workspace.Roots()):
-		return do(q.access.Guarded)
+		return do(s.workspace)
+	case a.Roots.IsZero() || a.Roots.Equal(s.workspace.Roots()):
+		return do(s.access.Guarded)
 	}
-	known := q.workspace.Opened()
+	known := s.workspace.Opened()
 	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
 		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
 		return grant
 	})
-	w, err := workspace.Open(ctx, roots, q.agent.options.Workspace)
+	w, err := workspace.Open(ctx, roots, s.agent.options.Workspace)
 	if err != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
 	}

@@ -83,24 +83,26 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 
 // budgets are those of a session, and which of them the user allows to exceed.
 type budgets struct {
-	*parts
+	agent   *agent
+	session sessionstore.ID // as it is stored
+	cwd     workspace.Dir
 	exceeds sync.Map // the day on which each may be exceeded
 }
 
 // all returns the budgets.
-func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.params.roots.Cwd()) }
+func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.cwd) }
 
 // spent returns what the sessions that a budget is for have cost in its period.
 func (b *budgets) spent(ctx context.Context, of Budget) (sum float64, err error) {
 	q := sessionstore.ChargeQuery{Meter: sessionstore.CostMeter}
 	if of.Per == PerSession {
-		q.Session = b.storeID
+		q.Session = b.session
 	} else {
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
 	sums, err := b.agent.options.Store.Sums(ctx, q)
-	inside := map[sessionstore.ID]bool{b.storeID: true}
+	inside := map[sessionstore.ID]bool{b.session: true}
 	for _, c := range sums {
 		if c.Unit != of.Currency || err != nil {
 			continue
@@ -137,20 +139,24 @@ func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bo
 // errBudget is the outcome of a turn for which the user did not want to exceed a budget.
 var errBudget = errors.New("a budget is used up")
 
-// confirm asks the user whether to go on if a budget is used up. It returns errBudget if the user
-// does not want that or cannot be asked. If it is not known what was used, the turn goes on.
-func (b *budgets) confirm(ctx context.Context, user *questions) error {
+// confirm asks the user, with ask, whether to go on if a budget is used up. It returns errBudget if
+// the user does not want that or cannot be asked. If it is not known what was used, the turn goes
+// on.
+func (b *budgets) confirm(
+	ctx context.Context,
+	ask func(context.Context, backend.Question) (backend.Answer, error),
+) error {
 	for _, one := range b.all() {
 		spent, err := b.spent(ctx, one)
 		if err != nil {
-			b.agent.log.Warn("cannot check a budget", "session", b.storeID, "error", err)
+			b.agent.log.Warn("cannot check a budget", "session", b.session, "error", err)
 			continue
 		}
 		today := time.Now().Format(time.DateOnly)
 		if day, _ := b.exceeds.Load(one); spent < one.Amount || day == today {
 			continue
 		}
-		answer, err := user.askBeforeTurn(ctx, backend.Question{
+		answer, err := ask(ctx, backend.Question{
 			Call: backend.NewToolCall("budget", sdk.ToolKindOther,
 				fmt.Sprintf("The budget of %s is used up", one),
 				text.Money(spent, one.Currency)+" were used, as reported by the agents."),

@@ -31,6 +31,7 @@
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
 //   - The host is what a backend sees of its session, which implements it (host.go).
 //   - The viewers of a session are the connections that have it open.
+//   - The transcript of a session shows its viewers what is said in it, and records that.
 //   - A notice is something that the user is told once, as a message in the conversation.
 //
 // # States of a session
@@ -69,8 +70,8 @@
 // turn_end.go from then on. docs/internals/architecture.md follows both through the files. The
 // parts of a session that need nothing of it are packages below internal/session.
 //
-// Whatever a backend sends to the client passes through the questions of its session: asker.check
-// in asker.go compares the method with the client's capabilities and the paths with the session's
+// Whatever a backend sends to the client passes through an asker of its session: asker.check in
+// asker.go compares the method with the client's capabilities and the paths with the session's
 // roots. A rule of the user may answer a question (permission.go), otherwise all viewers are asked
 // (questions.go). Deny and ask rules also hold for files and commands that nobody asks about
 // (access.go). What needs no client, such as which file a request is about, and files that are
@@ -78,7 +79,7 @@
 //
 // # What shows an update
 //
-// session.send shows the viewers what the backend says, and records it. viewers.show shows them
+// transcript.send shows the viewers what the backend says, and records it. viewers.show shows them
 // what is not recorded, or was recorded before. opening.show shows the client that opens a session
 // what was said so far. connection.deliver, to which all of them come, leaves out what the client
 // does not take.

@@ -231,20 +231,19 @@ func (p *sessionParams) additional() []Folder {
 	return folders
 }
 
-// openRoots opens the roots of the request, without the kept folders that cannot be opened.
+// openRoots opens the roots of the request, without the kept folders that cannot be opened. It
+// tries again after each error that was only about such folders; others may be gone by then.
 func (p *sessionParams) openRoots(
 	ctx context.Context, o workspace.Options,
 ) (*workspace.Workspace, error) {
-	for {
-		w, err := workspace.Open(ctx, p.roots, o)
-		if err != nil && p.leaveOut(err) {
-			continue
-		}
-		if wrong := p.rootViolations(err); wrong != nil {
-			return nil, strictjson.Refuse(wrong...)
-		}
-		return w, err
+	w, err := workspace.Open(ctx, p.roots, o)
+	for err != nil && p.leaveOut(err) {
+		w, err = workspace.Open(ctx, p.roots, o)
 	}
+	if wrong := p.rootViolations(err); wrong != nil {
+		return nil, strictjson.Refuse(wrong...)
+	}
+	return w, err
 }
 
 // leaveOut leaves the kept folders that err is about out of the request, notes why, and reports
@@ -335,16 +334,18 @@ func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
 // droppedFolders returns a message to the user about folders that the session has lost although the
 // client did not ask for that: it had them when it was last opened, or its source has them. The
 // message is "" if there are none.
-func (s *session) droppedFolders(cause backend.Cause, stored sessionstore.Keys) string {
-	if s.params.listed {
+func (p *sessionParams) droppedFolders(
+	opened []workspace.Root, cause backend.Cause, stored sessionstore.Keys,
+) string {
+	if p.listed {
 		return ""
 	}
-	told := missingFolders(s.params.missing)
+	told := missingFolders(p.missing)
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
-		if i > 0 && !slices.ContainsFunc(s.workspace.Opened(), func(r workspace.Root) bool {
+		if i > 0 && !slices.ContainsFunc(opened, func(r workspace.Root) bool {
 			return r.Dir == dir || r.Real == stored.Real[i]
-		}) && !slices.ContainsFunc(s.params.missing, func(e workspace.RootError) bool {
+		}) && !slices.ContainsFunc(p.missing, func(e workspace.RootError) bool {
 			return e.Path == dir.String()
 		}) {
 			dropped = append(dropped, text.Code(dir.String()))

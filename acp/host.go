@@ -2,26 +2,40 @@ package acp
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// What a backend sees of its session: a session implements [backend.Host], together with the
-// questions that it embeds. Until the lifecycle response was sent, it buffers what the backend
-// shows.
+// What a backend sees of its session: a session implements [backend.Host]. Until the lifecycle
+// response was sent, it buffers what the backend shows. Ask is in questions.go, and Replay in
+// replay_backend.go.
 
 var _ backend.Host = (*session)(nil)
+
+// For implements [backend.Host].
+func (s *session) For(from backend.Sender) backend.Client { return asker{s, from} }
+
+// Call implements [backend.Client].
+func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	return asker{session: s}.Call(ctx, method, params)
+}
+
+// Notify implements [backend.Client].
+func (s *session) Notify(ctx context.Context, method string, params backend.Raw) error {
+	return asker{session: s}.Notify(ctx, method, params)
+}
+
+// Permits implements [backend.Host].
+func (s *session) Permits() *permission.Permits { return s.access.Permits }
 
 // Workspace implements [backend.Host].
 func (s *session) Workspace() *workspace.Workspace { return s.access.Guarded }
@@ -30,39 +44,7 @@ func (s *session) Workspace() *workspace.Workspace { return s.access.Guarded }
 func (s *session) Tools() backend.Tools { return s.servers }
 
 // Catalog implements [backend.Host].
-func (s *session) Catalog() *discovery.Catalog {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.state.catalog
-}
-
-// refresh scans the roots again and replaces the catalog. If that takes longer than RescanWait, or
-// ctx ends, refresh returns and the catalog stays as it is until the scan is complete. At most one
-// scan of a session runs at a time.
-func (s *session) refresh(ctx context.Context) {
-	s.Permits().ForgetAsked()
-	wait := s.agent.options.tuning.RescanWait
-	ctx, cancel := context.WithTimeoutCause(ctx, wait,
-		fmt.Errorf("the scan takes longer than %v", wait))
-	defer cancel()
-	if err := s.rescan(ctx); err != nil && !errors.Is(err, backend.ErrCancelled) {
-		s.agent.log.Warn("cannot scan the roots: "+
-			"the prompt uses the instructions, skills and commands found before",
-			"session", s.id, "error", err)
-	}
-}
-
-func (s *session) rescan(ctx context.Context) error {
-	return s.agent.tasks.OnDisk(ctx, func() error {
-		return s.scanning.With(ctx, func(*struct{}) error {
-			catalog, err := discovery.Scan(s.agent.base, s.Workspace())
-			if err == nil {
-				s.withState(func(now *state) { now.catalog = catalog })
-			}
-			return err
-		})
-	})
-}
+func (s *session) Catalog() *discovery.Catalog { return s.catalog.found.Load() }
 
 // history returns the stored history of the session. Before the session is stored, it returns
 // given, which may be nil.
@@ -80,7 +62,7 @@ func (s *session) history(given iter.Seq2[backend.Update, error]) iter.Seq2[back
 // release sends the buffered updates. The lifecycle response is on the wire.
 func (s *session) release(ctx context.Context) {
 	for _, u := range s.gate.Advance(gate.Releasing) {
-		if err := s.send(ctx, u, showFirst); err != nil {
+		if err := s.transcript.send(ctx, u, showFirst); err != nil {
 			s.agent.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}
@@ -106,7 +88,7 @@ func (s *session) sendOutside(ctx context.Context, u backend.Update, in order) e
 	if err := s.gate.Wait(ctx); err != nil {
 		return err
 	}
-	return s.send(ctx, u, in)
+	return s.transcript.send(ctx, u, in)
 }
 
 // SaveState implements [backend.Host].
@@ -145,7 +127,7 @@ func (s *session) announceCommands() {
 	}
 	for _, u := range states {
 		if u.Kind == sessionstore.AvailableCommandsUpdate {
-			s.announce(u) // it is in effect
+			s.transcript.announce(u) // it is in effect
 			return
 		}
 	}
@@ -153,15 +135,4 @@ func (s *session) announceCommands() {
 		sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
 			AvailableCommands: []sdk.AvailableCommand{},
 		}}))
-}
-
-// announce adds the adapter's commands to an announcement of the backend, and notes which of their
-// names commands of the backend have. It returns other updates as they are.
-func (s *session) announce(u backend.Update) backend.Update {
-	if u.Kind == sessionstore.AvailableCommandsUpdate {
-		var theirs []string
-		u, theirs = commands.Announce(u, s.agent.options.Worktrees.Dir != "")
-		s.withState(func(now *state) { now.agentHas = theirs })
-	}
-	return u
 }

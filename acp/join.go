@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -152,33 +150,19 @@ func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) 
 				c.rest = append(c.rest, u)
 			}
 		}
-		c.states, err = s.states(ctx, now)
+		stored, err := s.agent.options.Store.States(ctx, s.storeID)
+		if err != nil {
+			return err
+		}
+		c.states = s.transcript.statesLocked(now, stored)
 		c.result = withMeta(s.opened.Result, "viewers", backend.Encode(len(s.viewers.Clients())))
 		if len(s.queue.Unanswered()) > 0 {
 			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
 		}
 		s.viewers.Keep(o.from)
-		return err
+		return nil
 	})
 	return c, err
-}
-
-// states returns the states of the session, with what clients have set since.
-func (s *session) states(ctx context.Context, now *shown) ([]backend.Update, error) {
-	stored, err := s.agent.options.Store.States(ctx, s.storeID)
-	if err != nil {
-		return nil, err
-	}
-	var states []backend.Update
-	for _, u := range stored {
-		if _, newer := now.settings[u.Kind]; !newer {
-			states = append(states, s.announce(u))
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
-		states = append(states, now.settings[kind])
-	}
-	return states, nil
 }
 
 // reopenForAll opens the session again with the roots that the client lists, which becomes one of
@@ -195,7 +179,7 @@ func (o *opening) reopenForAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, news, err := s.reopen(ctx, o.at, o.source, p)
+	next, news, err := s.openAgain(ctx, o.at, o.source, p)
 	if err != nil {
 		return err
 	}

@@ -17,26 +17,26 @@ import (
 )
 
 // openServers prepares the MCP servers of s, in the set of previous if that is not nil.
-func (s *session) openServers(previous *session) (change *mcpclient.Change, err error) {
+func (o *opening) openServers(s, previous *session) (err error) {
 	a := s.agent
 	for i := range s.params.servers {
 		if err := a.applyPolicy(&s.params.servers[i]); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if previous != nil {
 		s.servers = previous.servers
 	} else {
-		o := a.options.tuning.MCP
-		o.Logger = o.Logger.With("session", s.id)
-		o.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		s.servers = servers.NewSet(a.starting, o)
+		options := a.options.tuning.MCP
+		options.Logger = options.Logger.With("session", s.id)
+		options.Elicitation = a.connection.clientCapabilities().elicitationModes()
+		s.servers = servers.NewSet(a.starting, options)
 	}
-	change, err = s.servers.Prepare(s.workspace, s.params.servers)
+	o.change, err = s.servers.Prepare(s.workspace, s.params.servers)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
-	return change, err
+	return err
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote

@@ -3,14 +3,12 @@ package acp
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -19,40 +17,22 @@ import (
 
 // broadRoots returns a message to the user about roots with far more in them than a project, or "".
 // It leaves out the roots in known, which the user was told about before.
-func (s *session) broadRoots(known workspace.Roots) string {
+func broadRoots(opened []workspace.Root, known workspace.Roots, log *slog.Logger) string {
 	told := make(map[workspace.Dir]bool)
 	for _, dir := range known.All() {
 		told[dir] = true
 	}
 	var b strings.Builder
-	for _, root := range s.workspace.Opened() {
+	for _, root := range opened {
 		what := commands.BroadFolder(root.Real)
 		if what != "" && !told[root.Dir] {
-			s.agent.log.Warn("a root is very large", "session", s.id, "root", root.Dir,
-				"reason", what)
+			log.Warn("a root is very large", "root", root.Dir, "reason", what)
 			fmt.Fprintf(&b, "The folder %s %s. This session reaches everything in it, %s. "+
 				"Open a project folder instead to avoid that.\n\n", text.Code(root.Dir.String()), what,
 				commands.BroadGrant)
 		}
 	}
 	return b.String()
-}
-
-// listedFolders returns a message to the user about files in cwd that list folders which the
-// session does not have, or "". The folders are not added, because somebody other
-// than the user may have written the file.
-func (s *session) listedFolders(ctx context.Context) (string, error) {
-	files, err := tasks.FromDisk(ctx, s.agent.tasks, func() ([]discovery.WorkspaceFile, error) {
-		return s.Catalog().WorkspaceFiles(ctx)
-	})
-	var b strings.Builder
-	for _, f := range files {
-		name := text.Printable(filepath.Base(f.Path))
-		fmt.Fprintf(&b, "%s lists %s: %s\n\n", text.Code(name),
-			text.Count(len(f.Folders), "more folder", "more folders"),
-			text.Code("/"+backend.RootsCommand+" add "+name))
-	}
-	return b.String(), err
 }
 
 // pendingNotice is what the user of a session is told at the next prompt.
@@ -67,11 +47,11 @@ func (s *session) showNotice(ctx context.Context) {
 	var n pendingNotice
 	s.withState(func(now *state) { n = now.notice })
 	if !n.prompted {
-		listed, err := s.listedFolders(ctx)
+		listed, err := s.catalog.listedFolders(ctx)
 		if err != nil {
 			return // the turn or the session has ended
 		}
-		n.text += listed + s.doubt(ctx)
+		n.text += listed + s.agent.doubt(ctx, s.storeID)
 		if s.Permits().Configured != nil && s.agent.info().NeverAsks {
 			n.text += whyUnruled(s.agent.info().Info) + "\n\n"
 		}
@@ -83,16 +63,16 @@ func (s *session) showNotice(ctx context.Context) {
 }
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one
-// of its sessions was used here.
-func (s *session) doubt(ctx context.Context) string {
-	doubt := s.agent.info().Doubt
+// of its sessions besides the one with this id was used here.
+func (a *agent) doubt(ctx context.Context, id sessionstore.ID) string {
+	doubt := a.info().Doubt
 	if doubt == "" {
 		return ""
 	}
-	page, err := s.agent.options.Store.List(ctx, sessionstore.Query{
-		Agent: s.agent.identity(), Archive: sessionstore.ArchivedToo})
+	page, err := a.options.Store.List(ctx, sessionstore.Query{
+		Agent: a.identity(), Archive: sessionstore.ArchivedToo})
 	if err != nil || slices.ContainsFunc(page.Sessions, func(other sessionstore.Session) bool {
-		return other.ID != s.storeID && other.Turns > 0
+		return other.ID != id && other.Turns > 0
 	}) {
 		return ""
 	}

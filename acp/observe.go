@@ -92,6 +92,13 @@ func (c *connection) observe(e Event) {
 	}
 }
 
+// observeUsage tells the observer what was stored as used in a session, if anything was.
+func (c *connection) observeUsage(id sessionstore.ID, charges []sessionstore.Charge) {
+	if len(charges) > 0 {
+		c.observe(UsageEvent{id, charges})
+	}
+}
+
 // withEvent returns work, which tells the observer when it has answered r.
 func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
 	if c.agent.options.Observe == nil || work == nil || r.IsNotification() {

@@ -14,7 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -29,7 +28,7 @@ import (
 type opening struct {
 	agent    *agent // runs the session
 	cause    backend.Cause
-	address  // for the client
+	address  address // of the session, for the client
 	params   sessionParams
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	at       *ticket          // in the session's queue
@@ -79,14 +78,15 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 // newSession returns the session with the parts that are known before anything is opened. It counts
 // as an active one from now on, unless it replaces one.
 func (o *opening) newSession(ctx context.Context) (*session, error) {
-	s := &session{scanning: tasks.Guard[struct{}](), parts: parts{address: o.address,
-		storeID: o.id, agent: o.agent, queue: o.at.Queue, params: o.params, gate: gate.New()}}
-	s.questions, s.budgets = questions{&s.parts, s}, &budgets{parts: &s.parts}
+	id := o.address.id
+	s := &session{id: id, storeID: id, agent: o.agent, queue: o.at.Queue, params: o.params,
+		gate: gate.New()}
 	if !o.isNew() {
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
+	s.budgets = &budgets{agent: o.agent, session: s.storeID, cwd: o.params.roots.Cwd()}
 	if o.from != nil {
-		s.viewers = newViewers(o.agent, o.from, o.id)
+		s.viewers = newViewers(o.agent, o.from, o.address)
 	} else {
 		s.viewers = o.previous.viewers
 	}
@@ -103,10 +103,12 @@ func (o *opening) newSession(ctx context.Context) (*session, error) {
 func (s *session) startRecord(l sessionstore.Lease) {
 	a := s.agent
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
-		Append: s.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
+		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: a.newChildLimit(), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
+	s.transcript = &transcript{id: s.id, agent: a, viewers: s.viewers, permits: s.Permits(),
+		record: s.record, spending: s.spending}
 }
 
 // isNew reports whether the session does not exist yet.
@@ -141,11 +143,11 @@ func (o *opening) readRoots(ctx context.Context, s, previous *session) (err erro
 	if err := s.params.checkShown(s.workspace); err != nil {
 		return err
 	}
-	if o.change, err = s.openServers(previous); err != nil {
+	if err := o.openServers(s, previous); err != nil {
 		return err
 	}
-	s.state.catalog, err = discovery.Scan(ctx, s.Workspace())
-	return err
+	s.catalog = newCatalog(s)
+	return s.catalog.scan(ctx)
 }
 
 // openBackend opens the backend's side of the session. The turns of the previous session go on,
@@ -267,7 +269,7 @@ func (o *opening) adopt(
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := o.agent.sessions.Stored(ctx, o.id)
+	found, err := o.agent.sessions.Stored(ctx, o.address.id)
 	if err == nil {
 		err = o.agent.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
 	}
@@ -343,7 +345,9 @@ func (o *opening) notify(s *session) {
 		o.notice += s.opened.Notice
 	}
 	if o.from != nil { // otherwise the user was asked
-		next.text += s.droppedFolders(o.cause, o.source.Keys) + s.broadRoots(told)
+		opened := s.workspace.Opened()
+		next.text += s.params.droppedFolders(opened, o.cause, o.source.Keys) +
+			broadRoots(opened, told, s.agent.log.With("session", s.id))
 	}
 	s.withState(func(now *state) { now.notice = next })
 }

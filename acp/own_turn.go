@@ -26,9 +26,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	if command.Name == backend.WorktreeCommand {
 		ok = ok && (s.agent.options.Worktrees.Dir != "" || s.agent.remote)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return command, ok && !slices.Contains(s.state.agentHas, command.Name)
+	return command, ok && !s.transcript.agentHasCommand(command.Name)
 }
 
 // answerOwn answers a command of the adapter in s.
@@ -139,7 +137,7 @@ func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 	if err != nil {
 		return err
 	}
-	s, news, err := o.session.reopen(ctx, at, listing.Openable{Session: stored}, p)
+	s, news, err := o.session.openAgain(ctx, at, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
@@ -154,13 +152,13 @@ func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 	return nil
 }
 
-// reopen opens the session again with other params, for the viewers that it has. It returns what
+// openAgain opens the session with other params, for the viewers that it has. It returns what
 // they should be told.
-func (s *session) reopen(
+func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := &opening{agent: s.agent, cause: backend.Resume, address: s.address, params: p,
+	o := &opening{agent: s.agent, cause: backend.Resume, address: s.viewers.address, params: p,
 		source: stored, at: at, previous: s}
 	if next, err = o.run(ctx); err != nil {
 		return nil, nil, err

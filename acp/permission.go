@@ -45,34 +45,35 @@ type ruling struct {
 }
 
 // rule decides about an action.
-func (q *questions) rule(a permission.Action) ruling {
-	if a.Where.Root == "" {
-		a.Where.Root = q.workspace.Root(0).Real.String()
+func (a asker) rule(action permission.Action) ruling {
+	s := a.session
+	if action.Where.Root == "" {
+		action.Where.Root = s.workspace.Root(0).Real.String()
 	}
-	v, err := q.Permits().Decide(q.workspace, a)
+	v, err := s.Permits().Decide(s.workspace, action)
 	if err != nil {
-		q.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
-			"session", q.id, "error", err)
+		s.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
+			"session", s.id, "error", err)
 		if v.Effect == permission.Ask {
 			return ruling{}
 		}
 	}
-	return ruling{v, a}
+	return ruling{v, action}
 }
 
 // ruleRequest decides about a request of an agent, by what it says that it will do.
 func (a asker) ruleRequest(ctx context.Context, asked question) ruling {
-	q := a.questions
-	if !q.Permits().Decides() || asked.err != nil {
+	s := a.session
+	if !s.Permits().Decides() || asked.err != nil {
 		return ruling{}
 	}
-	asked.Agent = q.agent.info().Profile
+	asked.Agent = s.agent.info().Profile
 	action, err := a.readAction(ctx, asked.Request)
 	if err != nil {
 		return ruling{}
 	}
-	r := q.rule(action)
-	if q.Permits().Configured == nil && r.Effect != permission.Deny {
+	r := a.rule(action)
+	if s.Permits().Configured == nil && r.Effect != permission.Deny {
 		return ruling{} // the agent asks as it would without acp-agent
 	}
 	return r
@@ -83,14 +84,14 @@ func (a asker) readAction(
 	ctx context.Context, r permission.Request,
 ) (action permission.Action, err error) {
 	var (
-		q     = a.questions
+		s     = a.session
 		mode  string
 		known calls.Call
 	)
-	err = q.viewers.shown.With(ctx, func(now *shown) error {
+	err = s.viewers.shown.With(ctx, func(now *shown) error {
 		id := calls.Key{Child: a.Child, ID: r.Call.ID}
-		known, _ = q.viewers.calls.Get(id)
-		q.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
+		known, _ = s.viewers.calls.Get(id)
+		s.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
 		mode = now.mode
 		return nil
 	})
@@ -98,10 +99,10 @@ func (a asker) readAction(
 		return action, err
 	}
 	err = a.inRoots(ctx, func(w *workspace.Workspace) (err error) {
-		action, err = tasks.FromDisk(ctx, q.agent.tasks, func() (permission.Action, error) {
+		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
 			place := permission.At(w)
-			place.Catalog, place.Outside = q.session.Catalog(), q.access.Outside
-			place.Server = func(name string) string { return serverConfig(q.params.servers, name) }
+			place.Catalog, place.Outside = s.Catalog(), s.access.Outside
+			place.Server = func(name string) string { return serverConfig(s.params.servers, name) }
 			place.Inside = func(path string) error { return a.reaches(ctx, path) }
 			return r.Action(ctx, known.Announced(), place), nil
 		})
@@ -109,7 +110,7 @@ func (a asker) readAction(
 	})
 	switch { // in a mode for plans agents change nothing
 	case action.Unclear != "":
-	case !q.session.inTurn():
+	case !s.inTurn():
 		action.Unclear = "no turn is running"
 	case strings.Contains(strings.ToLower(mode), "plan") && action.Verb != permission.Read &&
 		action.Verb != permission.Fetch:
@@ -130,15 +131,15 @@ func serverConfig(servers []mcpclient.Config, name string) string {
 }
 
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.
-func (q *questions) observeRule(title string, v permission.Verdict) {
-	id := q.id
-	q.agent.log.Info("a rule decided about a request of the agent", "session", id,
+func (a asker) observeRule(title string, v permission.Verdict) {
+	s := a.session
+	s.agent.log.Info("a rule decided about a request of the agent", "session", s.id,
 		"title", text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce
 	}
-	q.agent.connection.observe(AnswerEvent{Session: id, Title: title, Choice: choice,
+	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
 		Rule: v.Rule.String()})
 }
 
@@ -156,16 +157,16 @@ func whyUnruled(b backend.Info) string {
 		" Use the sandbox, `--sandbox write`, if it should not do everything."
 }
 
-// warnUnruled tells the user, once in a session, that an agent that is known to ask little has done
-// something without asking. said is of a tool call, of which call is known.
-func (q *questions) warnUnruled(
+// warnUnruledLocked tells the user, once in a session, that an agent that is known to ask little
+// has done something without asking. said is of a tool call, of which call is known.
+func (t *transcript) warnUnruledLocked(
 	ctx context.Context, now *shown, said calls.Update, call calls.Call,
 ) {
-	info, effects := q.agent.info().Info, []string{"edit", "delete", "move", "execute"}
+	info, effects := t.agent.info().Info, []string{"edit", "delete", "move", "execute"}
 	if info.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
-		now.unruled || q.Permits().Configured == nil || !slices.Contains(effects, call.Kind) {
+		now.unruled || t.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
 		return
 	}
 	now.unruled = true
-	q.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(info)+"\n\n")))
+	t.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(info)+"\n\n")))
 }

@@ -15,34 +15,26 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// questions are what the backend of a session asks the user, and whatever else it sends to the
-// client. They are the part of [backend.Host] that reaches the client: what a rule, the roots or
-// the client's capabilities do not allow is not passed on.
+// What the backend of a session asks the user:
 //
-//   - asker.go checks the messages.
+//   - asker.go checks the messages: what a rule, the roots or the client's capabilities do not
+//     allow is not passed on.
 //   - access.go asks about files and commands for which a rule wants that.
 //   - permission.go finds the rule that is about what an agent wants to do.
 //   - The methods here ask the user if no rule decides: Ask for acp-agent itself, whose questions
 //     say what they are about ([backend.Question]), and requestPermission for an agent.
 //   - tool_calls.go shows what a rule has decided, and records what only a question says.
-type questions struct {
-	*parts           // of the session
-	session *session // that asks
-}
 
-// Permits implements [backend.Host].
-func (q *questions) Permits() *permission.Permits { return q.access.Permits }
-
-// Ask implements [backend.Host]. Until the session is live, its questions are not recorded, and no
+// Ask implements [backend.Asker]. Until the session is live, its questions are not recorded, and no
 // rule answers them.
-func (q *questions) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
-	a, request := asker{questions: q}, newQuestion(protocol.RequestPermission, asked.Params())
-	if q.gate.Phase() != gate.Live || a.check(ctx, request.method, request.params) != nil {
-		return asked.Ask(ctx, asker{q, backend.Sender{Decided: true}})
+func (s *session) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
+	a, request := asker{session: s}, newQuestion(protocol.RequestPermission, asked.Params())
+	if s.gate.Phase() != gate.Live || a.check(ctx, request.method, request.params) != nil {
+		return asked.Ask(ctx, asker{s, backend.Sender{Decided: true}})
 	}
 	var r ruling
 	if asked.Action.Verb != "" {
-		r = q.rule(asked.Action)
+		r = a.rule(asked.Action)
 	}
 	got := a.decideOrAsk(ctx, request, r)()
 	if got.denied != nil {
@@ -54,13 +46,13 @@ func (q *questions) Ask(ctx context.Context, asked backend.Question) (backend.An
 
 // askBeforeTurn asks a question that no rule answers, and that ends with ctx: that of a turn whose
 // prompt the agent did not get yet.
-func (q *questions) askBeforeTurn(
+func (s *session) askBeforeTurn(
 	ctx context.Context, asked backend.Question,
 ) (backend.Answer, error) {
 	const method = protocol.RequestPermission
-	request := newQuestion(method, asker{questions: q}.addressed(method, asked.Params()))
+	request := newQuestion(method, asker{session: s}.addressed(method, asked.Params()))
 	request.ofTurn = true
-	got := request.poll(ctx, q.viewers)()
+	got := request.poll(ctx, s.viewers)()
 	return asked.Answer(ctx, got.Result, got.Err)
 }
 
@@ -72,7 +64,7 @@ func (a asker) requestPermission(ctx context.Context, params backend.Raw) backen
 	return func() (backend.Raw, error) {
 		got := wait()
 		if got.allows() && r.Effect == permission.Ask && r.Rule.String() != "" {
-			a.questions.Permits().NoteAsked(r.action)
+			a.session.Permits().NoteAsked(r.action)
 		}
 		return got.result()
 	}
@@ -84,19 +76,19 @@ func (a asker) requestPermission(ctx context.Context, params backend.Raw) backen
 func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func() resolution {
 	asked.child = a.Child
 	if r.Effect == permission.Allow || r.Effect == permission.Deny {
-		return a.questions.decided(ctx, asked, r)
+		return a.decided(ctx, asked, r)
 	}
-	q := a.questions
-	sent, offered := q.offer(asked, r)
+	s := a.session
+	sent, offered := a.offer(asked, r)
 	var wait func() answer
 	begun, isNew := time.Now(), false
-	err := q.viewers.shown.With(ctx, func(*shown) error {
+	err := s.viewers.shown.With(ctx, func(*shown) error {
 		addressed := sent
 		addressed.params = a.addressed(sent.method, sent.params)
-		wait = addressed.poll(ctx, q.viewers)
-		_, known := q.viewers.calls.Get(asked.key())
+		wait = addressed.poll(ctx, s.viewers)
+		_, known := s.viewers.calls.Get(asked.key())
 		if isNew = !known && asked.Call.ID != ""; isNew {
-			q.recordCall(ctx, asked.announce(""))
+			s.transcript.recordCallLocked(ctx, asked.announce(""))
 		}
 		return nil
 	})
@@ -106,11 +98,11 @@ func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func()
 	return func() resolution {
 		got := resolution{answer: wait()}
 		got.option, got.chosen = sent.Chosen(got.Result)
-		cmp.Or(got.By, q.agent.connection).observe(AnswerEvent{Session: q.id,
+		cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id,
 			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
-		q.applyAlways(asked, offered, &got)
+		a.applyAlways(asked, offered, &got)
 		if isNew && !got.allows() {
-			q.recordRejected(ctx, asked.key(), got.By)
+			s.transcript.recordRejected(ctx, asked.key(), got.By)
 		}
 		return got
 	}
@@ -118,7 +110,7 @@ func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func()
 
 // decided answers a question by a rule or the session's mode. If it was a rule, the client is shown
 // the tool call with a mark.
-func (q *questions) decided(ctx context.Context, asked question, r ruling) func() resolution {
+func (a asker) decided(ctx context.Context, asked question, r ruling) func() resolution {
 	var o resolution
 	if r.Effect == permission.Allow {
 		o.option, o.chosen = asked.Once()
@@ -127,15 +119,15 @@ func (q *questions) decided(ctx context.Context, asked question, r ruling) func(
 		o.denied = &permission.RuleError{Verdict: r.Verdict, Action: r.action}
 	}
 	if !r.Rule.Preset {
-		q.observeRule(asked.Call.Title, r.Verdict)
-		o.Err = q.showMarked(ctx, asked, r.Mark())
+		a.observeRule(asked.Call.Title, r.Verdict)
+		o.Err = a.session.transcript.showMarked(ctx, asked, r.Mark())
 	}
 	return func() resolution { return o }
 }
 
 // offer returns the question for the client. If a rule can be made, it offers that in place of the
 // asker's own "always". It offers neither where a rule would not stop the question.
-func (q *questions) offer(asked question, r ruling) (sent question, offered permission.Rule) {
+func (a asker) offer(asked question, r ruling) (sent question, offered permission.Rule) {
 	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
 	switch {
 	case r.Effect == "":
@@ -145,12 +137,12 @@ func (q *questions) offer(asked question, r ruling) (sent question, offered perm
 			asked = asked.with(options)
 		}
 		return asked, offered
-	case r.Rule.String() != "" || slices.ContainsFunc(q.viewers.Clients(), relabels):
+	case r.Rule.String() != "" || slices.ContainsFunc(a.session.viewers.Clients(), relabels):
 		return asked, offered
 	}
-	rule, isRule := q.Permits().Offer(r.action)
+	rule, isRule := a.session.Permits().Offer(r.action)
 	if options, ok := asked.Offering(rule, r.action); isRule && ok {
-		known, _ := q.viewers.calls.Get(asked.key())
+		known, _ := a.session.viewers.calls.Get(asked.key())
 		return asked.with(options).saying(rule.Explain(), known.Shown), rule
 	}
 	return asked, offered
@@ -159,7 +151,7 @@ func (q *questions) offer(asked question, r ruling) (sent question, offered perm
 // applyAlways changes the answer of a client so that the asker understands it. If the client has
 // chosen the offered rule, it holds from now on, and the asker is allowed the action once, so that
 // it remembers nothing itself.
-func (q *questions) applyAlways(asked question, offered permission.Rule, got *resolution) {
+func (a asker) applyAlways(asked question, offered permission.Rule, got *resolution) {
 	if _, known := asked.Chosen(got.Result); known && !got.chosen { // it was not offered
 		got.Result = nil
 		return
@@ -167,13 +159,13 @@ func (q *questions) applyAlways(asked question, offered permission.Rule, got *re
 	if offered.String() == "" || got.option.Kind != permission.AllowAlways {
 		return
 	}
-	id := q.id
-	err := q.Permits().Remember(offered, consent.Consent{
-		Agent: q.agent.info().Profile, By: string(id),
+	s := a.session
+	err := s.Permits().Remember(offered, consent.Consent{
+		Agent: s.agent.info().Profile, By: string(s.id),
 		Title: text.Truncate(asked.Call.Title, calls.MaxTitle),
 	})
 	if err != nil {
-		q.agent.log.Warn("cannot remember what the user allows", "session", id, "error", err)
+		s.agent.log.Warn("cannot remember what the user allows", "session", s.id, "error", err)
 	}
 	got.option, _ = asked.Once()
 	got.Result = nil

@@ -28,7 +28,7 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 	var news []backend.Update
 	for _, u := range states {
 		if !learns[u.Kind] {
-			news = append(news, s.announce(u))
+			news = append(news, s.transcript.announce(u))
 		}
 	}
 	return o.showAll(ctx, news)

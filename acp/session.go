@@ -16,9 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
-	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -27,49 +25,43 @@ import (
 // session is one activation of a session: its conversation is open in this process. It implements
 // [backend.Host] and [turns.Session]. opening.run makes it, and close ends it.
 type session struct {
-	parts
-	questions // implement the part of [backend.Host] that reaches the client
-
-	// inBackend is held during methods of the backend's session, which must not overlap and may not
-	// wait for a client.
-	inBackend sync.Mutex
-	scanning  tasks.Guarded[struct{}] // used while the roots are scanned
-	closed    sync.Once
-
-	mu    sync.Mutex // guards state, and is held for a few statements
-	state state
-}
-
-// parts are what a session is made of. They do not change once it is open.
-type parts struct {
-	address                 // for the client
-	storeID sessionstore.ID // another one than the client's if that is the backend's own
+	// The parts, which do not change once the session is open:
+	id      sessionstore.ID // the client's
+	storeID sessionstore.ID // another one if that is the backend's own
 	agent   *agent
 	queue   *queue
 	params  sessionParams // of the request that opened it
 	viewers *viewers
 	gate    *gate.Gate
 	replay  *agentReplay // nil for a new one and a fork
+	budgets *budgets
 
 	workspace *workspace.Workspace
 	access    *access.Access
+	catalog   *catalog
 	servers   *servers.Set
 	backend   backend.Session
 	opened    backend.Opened // the backend's part of the response that opened it
 
-	record   *record.Record
-	spending *metering.Spending
-	budgets  *budgets
+	record     *record.Record // nil until the session is stored, as the following
+	spending   *metering.Spending
+	transcript *transcript
+
+	// inBackend is held during methods of the backend's session, which must not overlap and may not
+	// wait for a client.
+	inBackend sync.Mutex
+	closed    sync.Once
+
+	mu    sync.Mutex // guards state, and is held for a few statements
+	state state
 }
 
 // state is what changes in a session.
 type state struct {
 	// holds means that the session counts as active, and closes its MCP servers. The one that
 	// replaces it takes over both.
-	holds    bool
-	catalog  *discovery.Catalog
-	agentHas []string // the adapter's names that the backend's commands have
-	notice   pendingNotice
+	holds  bool
+	notice pendingNotice
 }
 
 // withState calls do with the session's state.
@@ -130,73 +122,6 @@ func (s *session) inTurn() bool {
 	})
 }
 
-// order says whether an update is shown or stored first.
-type order bool
-
-const (
-	// showFirst does not wait for the record to be stored.
-	showFirst order = false
-	// storeFirst shows an update once that and everything before it is stored.
-	storeFirst order = true
-)
-
-// send shows the viewers an update and records it, in the given order. The adapter's commands are
-// added to those of the backend.
-func (s *session) send(ctx context.Context, u backend.Update, in order) error {
-	if err := checkUpdate(u); err != nil {
-		return err
-	}
-	u = s.announce(u)
-	return s.viewers.shown.With(ctx, func(now *shown) error { return s.sendNow(ctx, now, u, in) })
-}
-
-// sendNow is send while no other update is being shown.
-func (s *session) sendNow(ctx context.Context, now *shown, u backend.Update, in order) error {
-	s.charged(s.agent.connection, s.spending.Note(ctx, u))
-	if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
-		var more bool
-		if u, more = withoutTitle(u); !more {
-			return nil
-		}
-	}
-	if in == showFirst {
-		s.viewers.show(ctx, nil, u)
-	}
-	err := s.addToRecord(ctx, u)
-	if err == nil && in == storeFirst {
-		if err = tasks.Insist(ctx, s.record.Flush); err == nil {
-			s.viewers.show(ctx, nil, u)
-		}
-	}
-	if err != nil {
-		return asFenced(err)
-	}
-	delete(now.settings, u.Kind)
-	now.noteMode(u)
-	now.noteTitle(u)
-	return s.noteCall(ctx, now, u)
-}
-
-// shown is what the viewers of a session were shown last, as far as later updates depend on it.
-type shown struct {
-	titled  bool   // the session has a title
-	renamed bool   // a client has chosen it
-	mode    string // its id, "" if it is not known
-	unruled bool   // the user was told that the agent does not ask
-	// settings are what a client has set, if the agent has not sent an update of that kind since.
-	settings map[sessionstore.Kind]backend.Update
-}
-
-// checkUpdate rejects an update that is not a JSON object, which a backend can build without
-// ParseUpdate.
-func checkUpdate(u backend.Update) error {
-	if !strictjson.IsObject(u.Raw) {
-		return jsonrpc.Errorf(jsonrpc.CodeInternal,
-			"the agent sent an update that is not an object")
-	}
-	return nil
-}
-
 // failed handles a failed write to the store. It ends the running turns, and also the session if
 // another process took it over or deleted it.
 func (s *session) failed(err error) {
@@ -225,18 +150,6 @@ func asFenced(err error) error {
 	return err
 }
 
-// tellGone tells the user what is lost because the session is gone.
-func (s *session) tellGone(ctx context.Context, err error, lost string) {
-	what := "\n\nThis session was opened in another window. " + lost +
-		" Load the session again to continue it here.\n"
-	if errors.As(err, new(*sessionstore.NotFoundError)) {
-		what = "\n\nThis session was deleted in another window. " + lost + "\n"
-	}
-	ctx, cancel := tasks.Commit(ctx)
-	defer cancel()
-	s.viewers.show(ctx, nil, backend.Warning(backend.Text(what)))
-}
-
 // retire closes a session that is not the active one of its queue, or was not opened completely.
 func (s *session) retire() {
 	ctx, cancel := tasks.Commit(s.agent.base)
@@ -255,12 +168,12 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 		}
 		s.gate.Advance(gate.Closed)
 		if s.record != nil {
-			s.charged(a.connection, s.spending.Store(ctx))
+			a.connection.observeUsage(s.id, s.spending.Store(ctx))
 			err = s.record.Close(ctx)
 		}
 		if s.backend != nil {
 			err = errors.Join(err, a.tasks.Guard("close", func() (err error) {
-				result, err = s.closeBackend(ctx, params)
+				result, err = closeBackend(ctx, s.backend, params)
 				return err
 			}))
 		}
@@ -278,42 +191,20 @@ func (s *session) close(ctx context.Context, params backend.Raw) (result json.Ra
 	return result
 }
 
-// closeBackend closes the backend's session, and passes params on if they are those of a
+// closeBackend closes a backend's session, and passes params on if they are those of a
 // session/close.
-func (s *session) closeBackend(ctx context.Context, params backend.Raw) (json.RawMessage, error) {
-	closer, ok := s.backend.(backend.Closer)
+func closeBackend(
+	ctx context.Context, s backend.Session, params backend.Raw,
+) (json.RawMessage, error) {
+	closer, ok := s.(backend.Closer)
 	if !ok || params == nil {
-		return nil, s.backend.Close(ctx)
+		return nil, s.Close(ctx)
 	}
 	result, err := closer.CloseFor(ctx, params)
 	if err != nil || !strictjson.IsObject(result) {
 		return nil, err
 	}
 	return lifecycleResult(result)
-}
-
-// addToRecord records u. A warning is recorded as the message that it is for clients without
-// notices, if the first viewer is one.
-func (s *session) addToRecord(ctx context.Context, u backend.Update) error {
-	if message, ok := backend.WarningMessage(u); ok {
-		if s.viewers.firstTakesNotices() {
-			return nil
-		}
-		u = message
-	}
-	return s.record.Add(ctx, u)
-}
-
-// appendSegment stores a segment, and the latest title in it.
-func (s *session) appendSegment(
-	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
-) error {
-	title, store := latestTitle(segment), s.agent.options.Store
-	err := store.Append(ctx, l, segment)
-	if err != nil || title == nil {
-		return err
-	}
-	return store.SetTitle(ctx, l, *title)
 }
 
 // The turns of a remote client outlive its connection: they go on with the other viewers of the

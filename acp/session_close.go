@@ -169,7 +169,7 @@ func (s *session) evict(cause error) {
 			return
 		}
 		if s.viewers.Stop(nil) {
-			s.tellGone(a.base, cause, "The question is withdrawn here.")
+			s.viewers.tellGone(a.base, cause, "The question is withdrawn here.")
 		}
 		s.deactivate(a.base, nil)
 	})

@@ -44,7 +44,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 func (o *opening) load(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessage, err error) {
 	if o.previous = o.at.Queue.Active(); o.previous != nil {
 		if o.previous.agent.identity() != o.agent.identity() {
-			return nil, errOpenElsewhere(o.id, nil)
+			return nil, errOpenElsewhere(o.address.id, nil)
 		}
 		o.agent = o.previous.agent
 	}
@@ -91,7 +91,7 @@ func (a *agent) find(ctx context.Context, p sessionParams) (listing.Openable, er
 // here, and perhaps in another process, which keeps it.
 func (o *opening) view(ctx context.Context) error {
 	if o.source.Unstored {
-		return errUnknownSession(o.id)
+		return errUnknownSession(o.address.id)
 	}
 	if o.cause == backend.Load {
 		if err := o.replayHistory(ctx, func(string) bool { return true }); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // maxTurns is how many prompts of a session may be unanswered, unless the backend handles
@@ -134,7 +135,8 @@ func (p *prompted) run() (o outcome) {
 	o.err = tasks.ErrPanicked
 	defer func() { o = p.finishTurn(o) }() // also after a panic
 	s.watchLease(t.Context())
-	s.refresh(t.Context())
+	s.Permits().ForgetAsked()
+	s.catalog.refresh(t.Context())
 	s.showNotice(t.Context())
 	o.result, o.err = t.Await(s.agent.tasks.Go, s.agent.options.tuning.CancelGrace,
 		func() (result backend.Raw, err error) {
@@ -202,7 +204,7 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 	}
 	p.showPrompt(s)
 	if p.Title = begun.Title; p.Title != "" {
-		s.showTitle(ctx, now, p.Title)
+		s.transcript.showTitleLocked(ctx, now, p.Title)
 	}
 	return nil
 }
@@ -217,13 +219,13 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 	}
 	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
-		if err := s.budgets.confirm(ctx, &s.questions); errors.Is(err, errBudget) {
+		if err := s.budgets.confirm(ctx, s.askBeforeTurn); errors.Is(err, errBudget) {
 			return overBudget(ctx, p.updates)
 		} else if err != nil {
 			return nil, err
 		}
 	}
-	s.takeSnapshots(ctx)
+	s.agent.takeSnapshots(ctx, s.storeID, s.workspace)
 	s.spending.BeginTurn()
 	work := p.Start(s, params, p.updates)
 	p.at.Release()
@@ -242,24 +244,26 @@ func (a *agent) snapshots() worktree.Snapshots {
 // errSlowSnapshot is why a folder has no snapshot.
 var errSlowSnapshot = errors.New("it was too large to note what was in it before the first prompt")
 
-// takeSnapshots keeps what the folders have before the backend gets a prompt, unless that was done
-// for an earlier one.
-func (s *session) takeSnapshots(ctx context.Context) {
-	o := s.agent.options
+// takeSnapshots keeps what the folders of a session have before the backend gets a prompt, unless
+// that was done for an earlier one.
+func (a *agent) takeSnapshots(
+	ctx context.Context, id sessionstore.ID, w *workspace.Workspace,
+) {
+	o := a.options
 	if o.SnapshotDir == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, o.tuning.SnapshotWait, errSlowSnapshot)
 	defer cancel()
 	var folders []string
-	for _, root := range s.workspace.Opened() {
+	for _, root := range w.Opened() {
 		folders = append(folders, root.Recorded().String())
 	}
-	err := s.agent.tasks.OnDisk(ctx, func() error {
-		return s.agent.snapshots().Take(ctx, string(s.storeID), folders)
+	err := a.tasks.OnDisk(ctx, func() error {
+		return a.snapshots().Take(ctx, string(id), folders)
 	})
 	if err != nil {
-		s.agent.log.Warn("cannot take snapshots of folders", "session", s.id, "error", err)
+		a.log.Warn("cannot take snapshots of folders", "session", id, "error", err)
 	}
 }
 

@@ -27,7 +27,7 @@ func (c *connection) setTitle(
 	}
 	result := a.pass(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.Queue.Active(); s != nil {
-		s.rename(title)
+		s.transcript.rename(title)
 	}
 	return strictjson.Set(result, "title", strictjson.Text(title)), nil
 }

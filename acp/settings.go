@@ -3,6 +3,7 @@ package acp
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -29,7 +30,7 @@ func (s *session) withSettingTold(
 			set = optionsUpdate(strictjson.Find(result, "configOptions"))
 		}
 		if err == nil {
-			s.tellSetting(from, set)
+			s.transcript.tellSetting(from, set)
 		}
 		return result, err
 	}
@@ -81,21 +82,36 @@ func (now *shown) noteMode(u backend.Update) {
 
 // tellSetting tells every viewer except from what from has set, and keeps it for viewers that join
 // later. An agent need not send an update of what a client sets.
-func (s *session) tellSetting(from *connection, set backend.Update) {
+func (t *transcript) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return
 	}
-	ctx, cancel := tasks.Commit(s.agent.base)
+	ctx, cancel := tasks.Commit(t.agent.base)
 	defer cancel()
-	_ = s.viewers.shown.With(ctx, func(now *shown) error {
+	_ = t.viewers.shown.With(ctx, func(now *shown) error {
 		if now.settings == nil {
 			now.settings = make(map[sessionstore.Kind]backend.Update)
 		}
 		now.settings[set.Kind] = set
 		now.noteMode(set)
-		if s.viewers.Others(from) > 0 {
-			s.viewers.show(ctx, from, set)
+		if t.viewers.Others(from) > 0 {
+			t.viewers.show(ctx, from, set)
 		}
 		return nil
 	})
+}
+
+// statesLocked returns the stored states of the session, with what clients have set since.
+func (t *transcript) statesLocked(
+	now *shown, stored []sessionstore.Update,
+) (states []backend.Update) {
+	for _, u := range stored {
+		if _, newer := now.settings[u.Kind]; !newer {
+			states = append(states, t.announce(u))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
+		states = append(states, now.settings[kind])
+	}
+	return states
 }

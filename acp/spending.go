@@ -8,13 +8,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// charged tells the observer of a client what was stored as used.
-func (s *session) charged(by *connection, charges []sessionstore.Charge) {
-	if len(charges) > 0 {
-		by.observe(UsageEvent{s.id, charges})
-	}
-}
-
 // endSpending stores what was used in the turn, and tells the user which budgets it has used up. It
 // returns the response with what the turn and the session have cost.
 func (p *prompted) endSpending(result backend.Raw) backend.Raw {
@@ -22,11 +15,11 @@ func (p *prompted) endSpending(result backend.Raw) backend.Raw {
 	defer cancel()
 	s := p.session
 	charges, session := s.spending.EndTurn(ctx, result)
-	s.charged(p.from, charges)
+	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
 		for _, note := range s.budgets.usedUp(ctx, turn) {
-			if err := s.send(ctx, note, showFirst); err != nil {
+			if err := s.transcript.send(ctx, note, showFirst); err != nil {
 				s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
 			}
 		}

@@ -74,6 +74,18 @@ func latestTitle(updates []sessionstore.Update) *string {
 	return nil
 }
 
+// appendSegment stores a segment of a session, and the latest title in it.
+func (a *agent) appendSegment(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	title, store := latestTitle(segment), a.options.Store
+	err := store.Append(ctx, l, segment)
+	if err != nil || title == nil {
+		return err
+	}
+	return store.SetTitle(ctx, l, *title)
+}
+
 // withoutTitle returns u without its title. It reports false if u says nothing else.
 func withoutTitle(u backend.Update) (backend.Update, bool) {
 	without := strictjson.Remove(u.Raw, "update", "title")
@@ -90,22 +102,22 @@ func (now *shown) noteTitle(u backend.Update) {
 }
 
 // rename shows the viewers the title that a client has chosen, or that there is none, "".
-func (s *session) rename(title string) {
-	ctx, cancel := tasks.Commit(s.agent.base)
+func (t *transcript) rename(title string) {
+	ctx, cancel := tasks.Commit(t.agent.base)
 	defer cancel()
-	_ = s.viewers.shown.With(ctx, func(now *shown) error {
+	_ = t.viewers.shown.With(ctx, func(now *shown) error {
 		now.renamed = title != ""
-		s.showTitle(ctx, now, title)
+		t.showTitleLocked(ctx, now, title)
 		return nil
 	})
 }
 
-// showTitle shows the viewers the stored title of the session. No other update is being shown.
-func (s *session) showTitle(ctx context.Context, now *shown, title string) {
+// showTitleLocked shows the viewers the stored title of the session.
+func (t *transcript) showTitleLocked(ctx context.Context, now *shown, title string) {
 	now.titled = title != ""
 	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
 	if title == "" {
 		info["title"] = nil
 	}
-	s.viewers.show(ctx, nil, backend.NewUpdate(info))
+	t.viewers.show(ctx, nil, backend.NewUpdate(info))
 }

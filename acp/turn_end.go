@@ -146,7 +146,7 @@ func (p *prompted) finishTurn(o outcome) outcome {
 	o = p.outcomeOf(o)
 	err := p.storeEnd(o)
 	if record.Gone(err) {
-		s.tellGone(p.Context(), err, "The rest of this turn was not saved.")
+		s.viewers.tellGone(p.Context(), err, "The rest of this turn was not saved.")
 	}
 	if err != nil && o.err == nil && !p.IsCancelled() {
 		o.err = err // it may also have ended the turn, so the turn's cause says nothing
@@ -181,8 +181,9 @@ func (p *prompted) showFull() {
 	defer cancel()
 	s := p.session
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
-	err := s.send(ctx, backend.Note("\n\nStopped, because this turn has reached the limit of "+
-		limit+" for one turn. Send another message to continue."), showFirst)
+	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
+		" for one turn. Send another message to continue.")
+	err := s.transcript.send(ctx, full, showFirst)
 	if err != nil {
 		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}
@@ -215,7 +216,7 @@ func (p *prompted) storeEnd(o outcome) error {
 	if taken && p.Title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
-			s.rename("")
+			s.transcript.rename("")
 		}
 	}
 	return err

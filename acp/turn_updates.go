@@ -59,7 +59,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order)
 		if said.size > limit+afterFull {
 			return errTurnFull
 		}
-		return s.send(ctx, update, in)
+		return s.transcript.send(ctx, update, in)
 	})
 }
 

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
@@ -23,8 +24,8 @@ type viewers struct {
 }
 
 // newViewers returns the viewers of a session that a runs, of which first opens it.
-func newViewers(a *agent, first *connection, id sessionstore.ID) *viewers {
-	v := &viewers{agent: a, address: newAddress(id), shown: tasks.Guard[shown]()}
+func newViewers(a *agent, first *connection, session address) *viewers {
+	v := &viewers{agent: a, address: session, shown: tasks.Guard[shown]()}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
 	if a.home.grace > 0 { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
@@ -71,6 +72,18 @@ func (v *viewers) mark(ctx context.Context, except *connection, name string, val
 func (v *viewers) firstTakesNotices() bool {
 	clients := v.Clients()
 	return len(clients) > 0 && clients[0].clientCapabilities().declares(protocol.Notices)
+}
+
+// tellGone tells the user what is lost because the session is gone.
+func (v *viewers) tellGone(ctx context.Context, err error, lost string) {
+	what := "\n\nThis session was opened in another window. " + lost +
+		" Load the session again to continue it here.\n"
+	if errors.As(err, new(*sessionstore.NotFoundError)) {
+		what = "\n\nThis session was deleted in another window. " + lost + "\n"
+	}
+	ctx, cancel := tasks.Commit(ctx)
+	defer cancel()
+	v.show(ctx, nil, backend.Warning(backend.Text(what)))
 }
 
 // offers returns nil if a viewer offers a method of clients.
