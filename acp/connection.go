@@ -124,25 +124,17 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 	})
 }
 
-// acceptCancel serves session/cancel, which does not queue.
+// acceptCancel serves session/cancel, which does not queue. A client that has the session open, or
+// is opening it, ends all turns, any other one only its own.
 func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if id, rest, err := protocol.TakeSessionID(r.Params); err == nil {
-		c.cancel(sessionstore.ID(id), rest)
-	}
-	return nil
-}
-
-// cancel ends turns of a session, or of one of its children. A client that has the session open, or
-// is opening it, ends all turns, any other one only its own. rest returns the params without the
-// id.
-func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
-	of, child, isChild := splitChild(id)
+	given, rest, err := protocol.TakeSessionID(r.Params)
+	id, child, isChild := splitChild(sessionstore.ID(given))
 	if !isChild {
-		of = id
+		id = sessionstore.ID(given)
 	}
-	q := c.home.queues.Find(of)
-	if q == nil {
-		return
+	q := c.home.queues.Find(id)
+	if err != nil || q == nil {
+		return nil
 	}
 	s := q.Active()
 	views := q.IsOpening(c) || s != nil && s.viewers.Has(c)
@@ -155,6 +147,7 @@ func (c *connection) cancel(id sessionstore.ID, rest func() backend.Raw) {
 	case s != nil && views:
 		s.cancelChild(child, rest())
 	}
+	return nil
 }
 
 // passed is a request that the adapter passes to the backend.
@@ -235,7 +228,7 @@ func (c *connection) inSession(
 	at := c.home.queues.Ticket(id, turns.Ordinary, c)
 	begin := func() jsonrpc.Work {
 		defer at.Release()
-		if s := c.viewed(at.Queue); s != nil {
+		if s := at.Queue.Active(); s != nil && s.viewers.Has(c) {
 			return serve(s)
 		}
 		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, id) }
@@ -254,14 +247,6 @@ func (c *connection) inSession(
 		}
 		return run(begin(), method)
 	}
-}
-
-// viewed returns the active session of a queue if the client has it open, otherwise nil.
-func (c *connection) viewed(q *queue) *session {
-	if s := q.Active(); s != nil && s.viewers.Has(c) {
-		return s
-	}
-	return nil
 }
 
 // whyInactive returns the error for a session that is not open in the client: it is unknown, or has

@@ -94,8 +94,7 @@
 //  3. viewers.shown: one update is going out and is recorded, so that all see and store the same
 //     order. That of turnUpdates.said comes before it.
 //  4. that of a lease: the recorder writes to the store while 3 is held
-//  5. session.mu, for its state, and locks of the packages below internal and of Server, for a few
-//     statements
+//  5. transcript.mu, and locks of the packages below internal and of Server, for a few statements
 //
 // If an update cannot be sent or stored, the turn or session is ended on another goroutine, because
 // that takes lock 2.

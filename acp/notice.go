@@ -44,8 +44,7 @@ type pendingNotice struct {
 // showNotice shows the session's notice, once and without recording it. It waits for the first
 // prompt, because some editors drop what they receive between prompts.
 func (s *session) showNotice(ctx context.Context) {
-	var n pendingNotice
-	s.withState(func(now *state) { n = now.notice })
+	n := *s.notice.Load()
 	if !n.prompted {
 		listed, err := s.catalog.listedFolders(ctx)
 		if err != nil {
@@ -59,7 +58,7 @@ func (s *session) showNotice(ctx context.Context) {
 	if n.text != "" {
 		s.viewers.show(ctx, nil, backend.Warning(backend.Text(n.text)))
 	}
-	s.withState(func(now *state) { now.notice = pendingNotice{prompted: true} })
+	s.notice.Store(&pendingNotice{prompted: true})
 }
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one

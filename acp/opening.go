@@ -62,9 +62,11 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 	if err := o.openBackend(ctx, s); err != nil {
 		return nil, err
 	}
-	if err := o.store(ctx, s); err != nil {
+	lease, err := o.store(ctx, s)
+	if err != nil {
 		return nil, err
 	}
+	s.startRecord(lease)
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
 	defer o.discard(ctx, s)
 	o.replacePrevious(ctx, s)
@@ -81,6 +83,7 @@ func (o *opening) newSession(ctx context.Context) (*session, error) {
 	id := o.address.id
 	s := &session{id: id, storeID: id, agent: o.agent, queue: o.at.Queue, params: o.params,
 		gate: gate.New()}
+	s.notice.Store(new(pendingNotice))
 	if !o.isNew() {
 		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
 	}
@@ -94,7 +97,7 @@ func (o *opening) newSession(ctx context.Context) (*session, error) {
 		if err := o.agent.home.owner.take(sessionSlot, o.agent); err != nil {
 			return nil, err
 		}
-		s.state.holds = true
+		s.holds.Store(true)
 	}
 	return s, nil
 }
@@ -202,18 +205,9 @@ func (o *opening) endTurns(ctx context.Context) error {
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
-// store stores a session that was opened, and begins to record it.
-func (o *opening) store(ctx context.Context, s *session) error {
-	lease, err := o.leaseFor(ctx, s)
-	if err == nil {
-		s.startRecord(lease)
-	}
-	return err
-}
-
-// leaseFor stores a session that was opened, and returns a lease. The previous session uses that
-// from now on, unless another process had taken it over.
-func (o *opening) leaseFor(ctx context.Context, s *session) (sessionstore.Lease, error) {
+// store stores a session that was opened, and returns a lease. The previous session uses that from
+// now on, unless another process had taken it over.
+func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, error) {
 	a, state := o.agent, s.gate.TakeState()
 	if o.isNew() {
 		return o.storeNew(ctx, sessionstore.Session{ID: s.id, Agent: a.identity(),
@@ -298,8 +292,7 @@ func (o *opening) replacePrevious(ctx context.Context, s *session) {
 		o.agent.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
 	if o.previous != nil {
-		held := o.previous.letGo()
-		s.withState(func(now *state) { now.holds = held })
+		s.holds.Store(o.previous.holds.Swap(false))
 	}
 	model, _ := s.backend.(backend.Sampler)
 	s.servers.Commit(o.change, s, model)
@@ -337,7 +330,7 @@ func (o *opening) notify(s *session) {
 	case o.isNew():
 		told, next = workspace.Roots{}, pendingNotice{text: s.opened.Notice}
 	case o.previous != nil:
-		o.previous.withState(func(now *state) { next = now.notice })
+		next = *o.previous.notice.Load()
 	case o.source.Turns == 0:
 		told, next.prompted = workspace.Roots{}, o.source.Title != ""
 	}
@@ -349,7 +342,7 @@ func (o *opening) notify(s *session) {
 		next.text += s.params.droppedFolders(opened, o.cause, o.source.Keys) +
 			broadRoots(opened, told, s.agent.log.With("session", s.id))
 	}
-	s.withState(func(now *state) { now.notice = next })
+	s.notice.Store(&next)
 }
 
 // discard removes what s has made superfluous: the previous session, the backend's session that the

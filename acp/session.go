@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -51,31 +52,10 @@ type session struct {
 	// wait for a client.
 	inBackend sync.Mutex
 	closed    sync.Once
-
-	mu    sync.Mutex // guards state, and is held for a few statements
-	state state
-}
-
-// state is what changes in a session.
-type state struct {
 	// holds means that the session counts as active, and closes its MCP servers. The one that
 	// replaces it takes over both.
-	holds  bool
-	notice pendingNotice
-}
-
-// withState calls do with the session's state.
-func (s *session) withState(do func(*state)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	do(&s.state)
-}
-
-// letGo reports whether the session holds what the one that replaces it takes over. Afterwards it
-// no longer does.
-func (s *session) letGo() (held bool) {
-	s.withState(func(now *state) { held, now.holds = now.holds, false })
-	return held
+	holds  atomic.Bool
+	notice atomic.Pointer[pendingNotice]
 }
 
 // watchLease ends the session soon after another process has taken it over, until ctx ends: also if
@@ -162,7 +142,7 @@ func (s *session) retire() {
 func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.closed.Do(func() {
 		a, err := s.agent, error(nil)
-		held := s.letGo()
+		held := s.holds.Swap(false)
 		if held {
 			defer a.home.owner.release(sessionSlot, a) // last: the agent may end then
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // sessionOptions serves session/options, a draft that asks for the settings of a session before it is
@@ -23,7 +22,13 @@ func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (js
 	if p.id == "" {
 		err = a.chooseFolders(ctx, &p, backend.New, nil)
 	} else {
-		named, err = a.findSession(ctx, &p)
+		named, err = a.find(ctx, p)
+		if named.Unlisted {
+			err = errUnknownSession(p.id)
+		}
+		if err == nil { // as if it were resumed
+			err = a.chooseFolders(ctx, &p, backend.Resume, &named.Session)
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -38,16 +43,4 @@ func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (js
 		}
 	}
 	return run(a.backend.Call(ctx, r.Method, p.rest), r.Method)
-}
-
-// findSession returns the session that p names, and gives p its roots as if it were resumed.
-func (a *agent) findSession(ctx context.Context, p *sessionParams) (listing.Openable, error) {
-	found, err := a.find(ctx, *p)
-	if found.Unlisted {
-		err = protocolError(&sessionstore.NotFoundError{ID: p.id})
-	}
-	if err != nil {
-		return found, err
-	}
-	return found, a.chooseFolders(ctx, p, backend.Resume, &found.Session)
 }
