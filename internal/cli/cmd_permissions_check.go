@@ -30,7 +30,7 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 			defer w.Close()
 			line := args[0]
 			if len(args) > 1 {
-				line = shellLine(args...)
+				line = text.ShellLine(args...)
 			}
 			action, _ := permission.At(w).Command(line, w.Root(0).Dir.String())
 			checked, err := checkAction(set, w, action)

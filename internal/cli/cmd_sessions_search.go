@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/terminal"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -109,7 +110,7 @@ func (set *settings) continueLine(one sessionstore.Session, id, prompt string) s
 	}
 	where := set.given(func(name string) bool { return name == "state-dir" })
 	words = slices.Concat(words, where, flags, []string{"--resume", id})
-	line := shellLine(words...) + " " + prompt
+	line := text.ShellLine(words...) + " " + prompt
 	if command != "" {
 		line += " -- " + command
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/explore"
 	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -67,7 +68,7 @@ func targetOf(set *settings, name string, command []string) (target, error) {
 		line += " --agent " + name
 	}
 	if len(command) > 0 {
-		line += " -- " + shellLine(command...)
+		line += " -- " + text.ShellLine(command...)
 	}
 	return target{proxy.Owner(start, profile), line, profile.CheckInstalled(start)}, nil
 }

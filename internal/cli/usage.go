@@ -21,15 +21,6 @@ func words(cmd *cobra.Command) string {
 	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 }
 
-// shellLine returns a command line that a shell splits into these words.
-func shellLine(words ...string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = text.ShellWord(word)
-	}
-	return strings.Join(quoted, " ")
-}
-
 // noArgs rejects arguments.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

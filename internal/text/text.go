@@ -177,6 +177,15 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
+// ShellLine returns a command line that a shell splits into these words.
+func ShellLine(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, word := range words {
+		quoted[i] = ShellWord(word)
+	}
+	return strings.Join(quoted, " ")
+}
+
 // Plain returns s without characters that a terminal would obey instead of show. It removes
 // carriage returns. It replaces other control characters, except tabs and line feeds, and
 // characters that reorder text or are not visible, by U+FFFD.

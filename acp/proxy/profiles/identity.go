@@ -109,11 +109,7 @@ func ownIdentity(words []string) string {
 		func(w string) bool { return !isSwitch(w) }) {
 		words = words[:1]
 	}
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = text.ShellWord(word)
-	}
-	return strings.Join(quoted, " ")
+	return text.ShellLine(words...)
 }
 
 // isSwitch reports whether a word is "acp" or an option without a value.
