@@ -129,11 +129,7 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 	}
 	c := a.use.child
 	c.router.begin()
-	defer func() {
-		for _, m := range c.router.end() {
-			c.reject(m, errUnknownSession)
-		}
-	}()
+	defer c.router.end()
 	s.updates.end()
 	if a.method == backend.Fork {
 		s.updates.set(discarding) // some agents replay the copy
@@ -176,7 +172,11 @@ func (a *attempt) created(response backend.Raw) (openResult, error) {
 	cs := newChildSession(a.use.child, id)
 	a.use.changed = true
 	cs.join(a.use)
-	return openResult{session: cs, result: result}, cs.attach()
+	if !cs.attach() {
+		return openResult{}, errDuplicateID
+	}
+	a.use.child.router.release(cs.key)
+	return openResult{session: cs, result: result}, nil
 }
 
 // reopen loads or resumes the child session that was saved.
@@ -240,11 +240,10 @@ func (a *attempt) joinSaved(ctx context.Context) (*childSession, error) {
 	}
 	cs := newChildSession(c, a.state.ID)
 	cs.join(a.use)
-	err := cs.attach()
-	if errors.Is(err, errDuplicateID) {
-		err = errAlreadyOpen
+	if !cs.attach() {
+		return nil, errAlreadyOpen
 	}
-	return cs, err
+	return cs, nil
 }
 
 var errAlreadyOpen = errors.New(

@@ -33,7 +33,6 @@ type child struct {
 	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
 	router  *router
-	barrier barrier  // for messages that name no session
 	own     []ownDir // its directories outside the sessions' roots
 
 	sandbox  sandbox.Policy // of the process
@@ -66,7 +65,7 @@ type child struct {
 func (p *proxy) newChild(ctx context.Context, at place) *child {
 	l := p.options.limits
 	c := &child{
-		proxy: p, place: at, limits: l, log: p.log, router: newRouter(l.MaxHeld, l.MaxHeldBytes),
+		proxy: p, place: at, limits: l, log: p.log,
 		settings: text.Code("agents." + cmp.Or(p.options.Profile.Name, "NAME")),
 		started:  make(chan struct{}), done: make(chan struct{}), pins: 1,
 	}
@@ -136,6 +135,7 @@ func (c *child) startProcess(ctx context.Context) error {
 		return err
 	}
 	c.log = o.Logger.With("child", c.process.Name())
+	c.router = newRouter(p.client, c.log, o.limits)
 	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, o.limits.MaxLine)
 	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
@@ -288,13 +288,44 @@ func (c *child) stopWhenIdle() {
 func (c *child) stopIfIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	busy := c.active || c.pins > 0 || c.router.working()
+	busy := c.active || c.pins > 0 || c.router.hasRunningSubagent()
 	c.active = false
 	if busy || !c.info.Load && !c.info.Resume || !c.running() {
 		return
 	}
 	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
 	c.stop(nil)
+}
+
+// serveMessage gives a message of the child to the router, and keeps the child from being stopped
+// as idle.
+func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+	if !c.pin() { // it is about to end
+		return c.router.accept(ctx, r)
+	}
+	work := c.router.accept(ctx, r)
+	if work == nil {
+		c.unpin()
+		return nil
+	}
+	return c.whilePinned(work)
+}
+
+// maxStray limits how many lines of a child that are no messages are logged with their text.
+const maxStray = 5
+
+// reportInvalid logs a line that is not a message. It tells the user about an update that is too
+// long.
+func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
+	if tooLong {
+		c.router.noteTooLong(ctx, line)
+		return
+	}
+	said := text.Line(text.Plain(c.proxy.secrets.Text(string(line))), maxTitle)
+	c.firstStray.CompareAndSwap(nil, &said)
+	if c.stray.Add(1) <= maxStray {
+		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
+	}
 }
 
 // traced returns the function that passes the messages of the process to trace, or nil if trace is

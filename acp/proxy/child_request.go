@@ -73,7 +73,7 @@ func (c *child) request(ctx context.Context, method string, params backend.Raw) 
 // its response reach the client after our response.
 func (c *child) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return c.requestFunc(ctx, method, params, func(backend.Raw, error) {
-		c.barrier.add(jsonrpc.Answered(ctx))
+		c.router.barrier.add(jsonrpc.Answered(ctx))
 	})
 }
 

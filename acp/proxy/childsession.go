@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -16,23 +15,19 @@ import (
 
 // childSession is a session of a child, from before the request that opens it until its last user
 // leaves. While one of our sessions replaces another, both use it: the child's messages go to the
-// latest. Lock order before mu.
+// latest.
 type childSession struct {
-	child *child
-	id    backend.Raw // as the child sent it
-	key   string      // the id as a string
+	child   *child
+	id      backend.Raw // as the child sent it
+	key     string      // the id as a string
+	barrier barrier     // for the child's messages
 
-	subagents []*subagent // that have been announced; guarded by router.mu
-
-	order   sync.Mutex // held while a message of the child is delivered
-	barrier barrier
-
-	outdated atomic.Bool // it must be opened again before it is used
-
-	mu       sync.Mutex
-	users    []*use          // the latest last
-	prompts  []*prompt       // that the child has not answered, in the order they were sent
-	settings []settingChange // that were made in it
+	mu        sync.Mutex
+	outdated  bool            // it must be opened again before it is used
+	users     []*use          // the latest last
+	prompts   []*prompt       // that the child has not answered, in the order they were sent
+	settings  []settingChange // that were made in it
+	subagents []*subagent     // in the order in which they were announced
 }
 
 func newChildSession(c *child, id backend.Raw) *childSession {
@@ -44,11 +39,18 @@ func (cs *childSession) join(u *use) {
 	cs.locked(func() { cs.users = append(cs.users, u) })
 }
 
-// locked calls do with the lock of the users, prompts and settings.
+// locked calls do with the lock.
 func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	do()
+}
+
+// isOutdated reports whether it must be opened again before it is used.
+func (cs *childSession) isOutdated() bool {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.outdated
 }
 
 // remove removes the user s. It returns its use of the child, and how many users are left. If s was
@@ -61,7 +63,7 @@ func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
 	if u.changed && left > 0 && at == left {
-		cs.outdated.Store(true)
+		cs.outdated = true
 	}
 	return u, left
 }
@@ -75,7 +77,7 @@ func (cs *childSession) leave(
 	if left > 0 {
 		return nil, u.release(ctx)
 	}
-	defer cs.child.router.detach(cs)
+	defer cs.child.router.remove(cs)
 	if now := cs.child.router.find(cs.key).session; now == nil || now == cs {
 		result, err = cs.child.closeSession(ctx, cs.id, params)
 	}
@@ -93,31 +95,26 @@ func (cs *childSession) drop(ctx context.Context, s *session) {
 // are left. The user may still open another one in the child.
 func (cs *childSession) abandon(s *session) (left int) {
 	if _, left = cs.remove(s); left == 0 {
-		cs.child.router.detach(cs)
+		cs.child.router.remove(cs)
 	}
 	return left
 }
 
-// attach routes the child's messages to this session, beginning with the held ones.
-func (cs *childSession) attach() error {
-	cs.order.Lock()
-	defer cs.order.Unlock()
-	held, err := cs.child.router.attach(cs.key, cs)
-	for _, m := range held {
-		cs.handle(m)
+// attach routes the child's messages about the session to it. It returns false if another session
+// or a subagent has the id. One that is outdated gives it up.
+func (cs *childSession) attach() bool {
+	router := cs.child.router
+	to := router.find(cs.key)
+	if to.session != nil && to.subagent == nil && to.session.isOutdated() {
+		router.remove(to.session)
 	}
-	return err
+	return router.add(cs.key, recipient{session: cs})
 }
 
-// deliver passes on a message of the child.
-func (cs *childSession) deliver(m message) {
-	cs.order.Lock()
-	defer cs.order.Unlock()
+// deliver passes on a message of the child about the session, or about its subagent from. It runs
+// on the read loop.
+func (cs *childSession) deliver(m message, from *subagent) {
 	cs.barrier.wait(m.ctx)
-	cs.handle(m)
-}
-
-func (cs *childSession) handle(m message) {
 	var s *session
 	var p *prompt
 	cs.locked(func() {
@@ -127,24 +124,24 @@ func (cs *childSession) handle(m message) {
 	})
 	switch {
 	case s == nil:
-		cs.child.reject(m, errUnknownSession)
+		cs.child.router.reject(m, errUnknownSession)
 	case m.method == protocol.SessionUpdate:
-		cs.handleUpdate(s, p, m)
+		cs.handleUpdate(s, p, m, from)
 	case m.answer != nil:
-		m.answer <- cs.callClient(s, m)
+		m.answer <- cs.callClient(s, m, from)
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = m.from.client(s.activation, m.params).Notify(m.ctx, m.method, params)
+			err = from.client(s.activation, m.params).Notify(m.ctx, m.method, params)
 		}
 		if err != nil {
-			cs.child.logDropped(m.method, err)
+			cs.child.router.logDropped(m.method, err)
 		}
 	}
 }
 
 // callClient returns the work for a request of the child to the client of s.
-func (cs *childSession) callClient(s *session, m message) backend.Work {
+func (cs *childSession) callClient(s *session, m message, from *subagent) backend.Work {
 	if work, own := cs.child.ownFile(m.ctx, s.roots, m.method, m.params); own {
 		return work
 	}
@@ -153,33 +150,34 @@ func (cs *childSession) callClient(s *session, m message) backend.Work {
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return m.from.client(s.activation, made).Call(m.ctx, m.method, params)
+	return from.client(s.activation, made).Call(m.ctx, m.method, params)
 }
 
-// handleUpdate passes on an update. p is the prompt in whose turn it came, or nil.
-func (cs *childSession) handleUpdate(s *session, p *prompt, m message) {
+// handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in whose
+// turn it came, or nil. If it is about a subagent, the messages that are held for that follow.
+func (cs *childSession) handleUpdate(s *session, p *prompt, m message, from *subagent) {
 	u, err := sessionstore.StoredUpdate(m.params), error(nil)
 	if u.Kind == "" {
 		u, err = backend.ParseUpdate(m.params)
 	}
-	var held []message
+	var said *subagent
 	if err == nil {
-		u, held, err = cs.translated(s, m.from, u)
+		u, said, err = cs.translated(s, from, u)
 	}
 	switch {
 	case err != nil:
-	case m.from != nil:
-		err = s.handleSubagentUpdate(m.ctx, cs, m.from, u)
+	case from != nil:
+		err = s.handleSubagentUpdate(m.ctx, cs, from, u)
 	default:
 		err = s.handleUpdate(m.ctx, cs, p, u)
 	}
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)
 	} else if err != nil {
-		cs.child.logDropped(m.method, err)
+		cs.child.router.logDropped(m.method, err)
 	}
-	for _, h := range held {
-		cs.handle(h)
+	if said != nil {
+		cs.child.router.release(said.id)
 	}
 }
 

@@ -52,7 +52,7 @@ func (c *commands) announceChild(
 	c.child = u
 	c.mu.Unlock()
 	with, _ := c.withRoots(roots, u)
-	return c.send(ctx, to, with)
+	return c.sendLocked(ctx, to, with)
 }
 
 // announceRoots announces the commands of the roots if they have changed. It logs errors.
@@ -74,13 +74,13 @@ func (c *commands) announceRoots(
 	if added == 0 && c.sent == nil && !c.stale || bytes.Equal(with, c.sent) {
 		return
 	}
-	if err := c.send(ctx, to, with); err != nil {
+	if err := c.sendLocked(ctx, to, with); err != nil {
 		c.proxy.log.Debug("cannot announce the commands of the roots", "error", err)
 	}
 }
 
-// send shows the client an announcement. The caller must hold c.sending.
-func (c *commands) send(ctx context.Context, to backend.Updates, u backend.Raw) error {
+// sendLocked shows the client an announcement. It needs c.sending.
+func (c *commands) sendLocked(ctx context.Context, to backend.Updates, u backend.Raw) error {
 	update := backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}
 	if err := to.Update(ctx, update); err != nil {
 		return err

@@ -268,7 +268,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	lost := before.child.router.subagents(before)
+	lost := before.allSubagents()
 	r := openRequest{Activation: backend.Activation{Cause: backend.Resume}, session: s,
 		state: saved}
 	_, cs, err := r.open(ctx)
@@ -314,21 +314,6 @@ func (s *session) handleUpdate(
 	return s.showUpdate(ctx, s.host, u)
 }
 
-// handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
-func (s *session) handleSubagentUpdate(
-	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
-) error {
-	inChild := sessionstore.InChild(from.key, u)
-	switch mode, _ := s.updates.take(inChild); mode {
-	case live:
-		s.hints.noteDenial(cs.child, u)
-		return s.host.Update(ctx, inChild)
-	case replaying:
-		return s.host.Replay(ctx, inChild)
-	}
-	return nil
-}
-
 // showUpdate shows the client an update. The commands of the roots are added to those of the child.
 func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
@@ -348,48 +333,4 @@ func (s *session) finishReplay(ctx context.Context) (replayed int) {
 		}
 	}
 	return replayed
-}
-
-// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
-// the subagent.
-func (s *session) CancelChild(key string, params backend.Raw) {
-	sub := s.subagent(key)
-	if sub == nil || !sub.cancellable.Load() {
-		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
-		return
-	}
-	sub.session.child.cancel(withSessionID(params, backend.Encode(sub.id)))
-}
-
-// HasChild implements [backend.Parent].
-func (s *session) HasChild(key string) bool { return s.subagent(key) != nil }
-
-// subagent returns the subagent with a key, or nil.
-func (s *session) subagent(key string) *subagent {
-	cs := s.current.running()
-	if cs == nil {
-		return nil
-	}
-	for _, sub := range cs.child.router.subagents(cs) {
-		if sub.key == key {
-			return sub
-		}
-	}
-	return nil
-}
-
-// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
-func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
-	for _, sub := range lost {
-		if !sub.running.Load() && !sub.cancellable.Load() {
-			continue
-		}
-		parent := ""
-		if sub.parent != nil {
-			parent = sub.parent.key
-		}
-		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
-			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
-		}
-	}
 }

@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -20,13 +22,12 @@ import (
 // subagent is a session that the agent has started itself, below a session of ours or below another
 // subagent. It lives as long as the childSession.
 type subagent struct {
-	session *childSession
-	parent  *subagent // nil if session is its parent
-	id      string    // the agent's
-	key     string    // ours; see sessionstore.InChild
+	parent *subagent // nil if the childSession is its parent
+	id     string    // the agent's
+	key    string    // ours; see sessionstore.InChild
 
 	// cwd and dirs are where it works, as far as the agent has said so and the session's folders
-	// allow it. Nil ones are those of the parent. They are guarded by session.order.
+	// allow it. Nil ones are those of the parent. They are used only on the read loop.
 	cwd  *workspace.Dir
 	dirs *workspace.Dirs
 
@@ -62,19 +63,33 @@ type subagentUpdate struct {
 	State        json.RawMessage `json:"state"`
 }
 
+// handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
+func (s *session) handleSubagentUpdate(
+	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
+) error {
+	inChild := sessionstore.InChild(from.key, u)
+	switch mode, _ := s.updates.take(inChild); mode {
+	case live:
+		s.hints.noteDenial(cs.child, u)
+		return s.host.Update(ctx, inChild)
+	case replaying:
+		return s.host.Replay(ctx, inChild)
+	}
+	return nil
+}
+
 // translated returns an update of cs, or of its subagent from, with our keys in the place of the
-// agent's ids. If it announces a subagent, translated also returns the messages that are held for
-// that. The caller must hold cs.order.
+// agent's ids. said is the subagent that it is about, nil for none.
 func (cs *childSession) translated(
 	s *session, from *subagent, u backend.Update,
-) (_ backend.Update, held []message, err error) {
+) (_ backend.Update, said *subagent, err error) {
 	if u.Kind == sessionstore.SubagentUpdate {
-		if u, held, err = cs.noteSubagent(s, from, u); err != nil {
-			return u, held, err
+		if u, said, err = cs.noteSubagent(s, from, u); err != nil {
+			return u, nil, err
 		}
 	}
 	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
-	return u, held, nil
+	return u, said, nil
 }
 
 // withReferences returns the params of a request with our keys in the place of the agent's ids.
@@ -96,18 +111,17 @@ func (cs *childSession) keyOf(id string) string {
 	return id
 }
 
-// noteSubagent notes what u says about a subagent. It takes folders from u that the parent does not
-// have.
+// noteSubagent notes what u says about a subagent, and returns that. It takes folders from u that
+// the parent does not have.
 func (cs *childSession) noteSubagent(
 	s *session, parent *subagent, u backend.Update,
-) (_ backend.Update, held []message, err error) {
+) (_ backend.Update, sub *subagent, err error) {
 	raw := strictjson.Find(u.Raw, "update")
 	var said subagentUpdate
 	if err := strictjson.Decode(raw, &said); err != nil {
 		return u, nil, err
 	}
-	sub := &subagent{session: cs, parent: parent, id: said.ID, key: subagentKey(cs.key, said.ID)}
-	if sub, held, err = cs.child.router.announce(sub, cs.child.limits.MaxSubagents); err != nil {
+	if sub, err = cs.announced(parent, said.ID); err != nil {
 		return u, nil, err
 	}
 	if said.Capabilities != nil {
@@ -124,7 +138,40 @@ func (cs *childSession) noteSubagent(
 			"folders", text.Truncate(string(said.Dirs), maxLogged))
 		u.Raw = strictjson.Set(u.Raw, "update", allowed)
 	}
-	return u, held, nil
+	return u, sub, nil
+}
+
+// announced returns the subagent with the agent's id, which is new if the agent has not announced
+// it before.
+func (cs *childSession) announced(parent *subagent, id string) (*subagent, error) {
+	router := cs.child.router
+	to := router.find(id)
+	switch {
+	case to.subagent != nil && (to.session != cs || to.subagent.parent != parent):
+		return nil, errForeignSubagent
+	case to.subagent != nil:
+		return to.subagent, nil
+	case id == "" || len(id) > maxSubagentID:
+		return nil, errSubagentID
+	}
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.subagents) == cs.child.limits.MaxSubagents {
+		return nil, errManySubagents
+	}
+	sub := &subagent{parent: parent, id: id, key: subagentKey(cs.key, id)}
+	if !router.add(id, recipient{cs, sub}) {
+		return nil, errSubagentID
+	}
+	cs.subagents = append(cs.subagents, sub)
+	return sub, nil
+}
+
+// allSubagents returns the subagents in the order in which they were announced.
+func (cs *childSession) allSubagents() []*subagent {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return slices.Clone(cs.subagents)
 }
 
 // moveTo notes where the subagent works. It returns the update without folders that the parent does
@@ -208,4 +255,51 @@ func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 		from.Child, from.Roots = sub.key, sub.roots(a)
 	}
 	return a.host.For(from)
+}
+
+// CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
+// the subagent.
+func (s *session) CancelChild(key string, params backend.Raw) {
+	sub, c := s.subagent(key)
+	if sub == nil || !sub.cancellable.Load() {
+		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
+		return
+	}
+	c.cancel(withSessionID(params, backend.Encode(sub.id)))
+}
+
+// HasChild implements [backend.Parent].
+func (s *session) HasChild(key string) bool {
+	sub, _ := s.subagent(key)
+	return sub != nil
+}
+
+// subagent returns the subagent with a key and its child, or nil.
+func (s *session) subagent(key string) (*subagent, *child) {
+	cs := s.current.running()
+	if cs == nil {
+		return nil, nil
+	}
+	for _, sub := range cs.allSubagents() {
+		if sub.key == key {
+			return sub, cs.child
+		}
+	}
+	return nil, nil
+}
+
+// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
+func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
+	for _, sub := range lost {
+		if !sub.running.Load() && !sub.cancellable.Load() {
+			continue
+		}
+		parent := ""
+		if sub.parent != nil {
+			parent = sub.parent.key
+		}
+		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
+			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
+		}
+	}
 }
