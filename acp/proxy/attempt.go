@@ -18,12 +18,14 @@ import (
 // attempt is one request to a child with which an openRequest may be met. It lives until the next
 // one, and belongs to the goroutine that opens the session.
 type attempt struct {
-	openRequest               // its state is that of the child session to open or copy
-	use         *use          // of the child
-	method      backend.Cause // of the request to the child
-	earlier     *state        // see state.Earlier; what was said since is due in it
-	// copied is set if a copy replaces the child session, which keeps directories it must lose.
-	copied bool
+	request *openRequest
+	use     *use          // of the child
+	method  backend.Cause // of the request to the child
+	target  state         // the child session to open or copy, without an id for a new one
+	earlier *state        // see state.Earlier; what was said since is due in it
+	// superseded is the child session that the opened one replaces because it keeps directories
+	// which it must lose, nil for none.
+	superseded *state
 	// rejected is the child's answer if it did not load or resume a session before, or nil.
 	rejected *jsonrpc.Error
 }
@@ -48,7 +50,7 @@ func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
 	}
 	a.rejected = rejection
 	if a.earlier == nil && !saysUnknown(rejection) {
-		a.earlier = &before.state
+		a.earlier = &before.target
 	}
 }
 
@@ -56,9 +58,8 @@ func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
 // take no MCP servers, and do not say so.
 func (a *attempt) try(ctx context.Context) (openResult, error) {
 	o, err := a.run(ctx)
-	servers := a.session.servers
-	hasTaken := a.method != backend.New && a.state.SentTools
-	if o.shown > 0 || hasTaken || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
+	servers := a.use.session.servers
+	if o.shown > 0 || a.target.SentTools || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
 		servers.tool(a.use.mode, state{}).name == "" {
 		return o, err
 	}
@@ -74,12 +75,13 @@ func (a *attempt) try(ctx context.Context) (openResult, error) {
 
 // run sends the request once.
 func (a *attempt) run(ctx context.Context) (o openResult, err error) {
-	a.session.servers.relays.forget()
+	s := a.use.session
+	s.servers.relays.forget()
 	params, err := a.lifecycleParams()
 	if err != nil {
 		return o, err
 	}
-	parts := a.session.writer.systemParts(a.use.child, a.use.mode)
+	parts := s.writer.systemParts(a.use.child, a.use.mode)
 	params = withSystemPrompt(params, parts)
 	if a.method == backend.Load || a.method == backend.Resume {
 		o, err = a.reopen(ctx, params)
@@ -95,7 +97,7 @@ func (a *attempt) run(ctx context.Context) (o openResult, err error) {
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
 func (a *attempt) lifecycleParams() (params backend.Raw, err error) {
-	s := a.session
+	s := a.use.session
 	if a.use.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
 			backend.Encode(s.roots.Additional()))
@@ -110,20 +112,18 @@ func (a *attempt) lifecycleParams() (params backend.Raw, err error) {
 	if params, err = s.servers.withRelays(params); err != nil {
 		return nil, err
 	}
-	var saved state
 	if a.method != backend.New {
-		saved = a.state
-		params = withSessionID(params, saved.ID)
+		params = withSessionID(params, a.target.ID)
 	}
-	return s.servers.withTool(params, s.servers.tool(a.use.mode, saved)), nil
+	return s.servers.withTool(params, s.servers.tool(a.use.mode, a.target)), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
 func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult, err error) {
-	s := a.session
-	if a.Stop != nil { // the new session would lack the running turn
-		if err := a.Stop(ctx); err != nil {
+	s := a.use.session
+	if stop := a.request.stop; stop != nil { // the new session would lack the running turn
+		if err := stop(ctx); err != nil {
 			return o, err
 		}
 	}
@@ -181,12 +181,12 @@ func (a *attempt) created(response backend.Raw) (openResult, error) {
 
 // reopen loads or resumes the child session that was saved.
 func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult, err error) {
-	s := a.session
+	s := a.use.session
 	cs, err := a.joinSaved(ctx)
 	if err != nil {
 		return o, err
 	}
-	uses := a.method == backend.Load && a.usesReplay()
+	uses := a.method == backend.Load && a.request.usesReplay()
 	late := a.method == backend.Load && s.proxy.options.Profile.Replay.Late
 	if uses {
 		s.updates.set(replaying)
@@ -223,22 +223,22 @@ func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult,
 // joinSaved makes the session a user of the child session that was saved, and routes its messages
 // there. It ends a turn that is running in it.
 func (a *attempt) joinSaved(ctx context.Context) (*childSession, error) {
-	c, replaced := a.use.child, a.replaced()
-	if replaced != nil && a.Stop != nil {
+	c, replaced := a.use.child, a.request.replaced()
+	if replaced != nil && a.request.stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
-		if err := a.Stop(ctx); err != nil {
+		if err := a.request.stop(ctx); err != nil {
 			return nil, err
 		}
 	}
-	if replaced != nil && replaced.key != a.state.key() {
+	if replaced != nil && replaced.key != a.target.key() {
 		replaced = nil
 	}
 	if replaced != nil && replaced.child == c {
 		replaced.join(a.use)
 		return replaced, nil
 	}
-	cs := newChildSession(c, a.state.ID)
+	cs := newChildSession(c, a.target.ID)
 	cs.join(a.use)
 	if !cs.attach() {
 		return nil, errAlreadyOpen
@@ -252,7 +252,7 @@ var errAlreadyOpen = errors.New(
 // undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
 // child may have opened the session anyway.
 func (a *attempt) undoJoin(ctx context.Context, cs *childSession, err error) {
-	if left := cs.abandon(a.session); left > 0 || responseError(err) != nil {
+	if left := cs.abandon(a.use.session); left > 0 || responseError(err) != nil {
 		return
 	}
 	lasting := context.WithoutCancel(ctx)
@@ -273,7 +273,7 @@ func (a *attempt) awaitReplay(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	for before := -1; ; {
-		now := a.session.updates.soFar()
+		now := a.use.session.updates.soFar()
 		if now == before {
 			return
 		}
@@ -289,7 +289,7 @@ func (a *attempt) awaitReplay(ctx context.Context) {
 // commit makes the opened child session the current one, and announces its roots and commands. If
 // it fails, the session leaves the child session.
 func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, error) {
-	s, c := a.session, a.use.child
+	s, c := a.use.session, a.use.child
 	history, err := a.adopt(ctx, o)
 	if err != nil {
 		o.session.drop(context.WithoutCancel(ctx), s)
@@ -311,8 +311,8 @@ func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, err
 			"folders' paths, and reaches them with its own tools.\n\n",
 			agent, text.Line(o.refused.Error(), maxTitle))
 	}
-	if a.copied && a.Cause != backend.Fork {
-		opened.Superseded = a.state.encode()
+	if a.superseded != nil {
+		opened.Superseded = a.superseded.encode()
 	}
 	return opened, nil
 }
@@ -320,19 +320,19 @@ func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, err
 // adopt saves the state of the child session, makes it the current one, and leaves the previous
 // one. It returns the conversation to tell the child in its next prompt.
 func (a *attempt) adopt(ctx context.Context, o openResult) (history string, err error) {
-	if a.Unlisted && a.method == backend.Load && o.shown == 0 {
+	if a.request.unlisted && a.method == backend.Load && o.shown == 0 {
 		return "", backend.ErrUnknownSession // some agents load any id
 	}
 	saved, history, err := a.plan(o)
 	if err != nil {
 		return "", err
 	}
-	if err := a.session.host.SaveState(ctx, saved.encode()); err != nil {
+	if err := a.use.session.host.SaveState(ctx, saved.encode()); err != nil {
 		return "", err
 	}
-	before, err := a.session.current.replace(o.session, saved, history)
+	before, err := a.use.session.current.replace(o.session, saved, history)
 	if before != nil {
-		before.drop(ctx, a.session)
+		before.drop(ctx, a.use.session)
 	}
 	return history, err
 }
@@ -340,11 +340,9 @@ func (a *attempt) adopt(ctx context.Context, o openResult) (history string, err 
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
 func (a *attempt) plan(o openResult) (saved state, history string, err error) {
-	s, mode := a.session, a.use.mode
-	if a.method != backend.New {
-		saved = a.state
-	}
-	saved.ID, saved.RootsMode, saved.From = o.session.id, mode, a.state.From
+	s, mode := a.use.session, a.use.mode
+	saved = a.target
+	saved.ID, saved.RootsMode = o.session.id, mode
 	if a.earlier != nil && a.earlier.key() != saved.key() {
 		saved.Earlier = a.earlier
 	}
@@ -352,7 +350,7 @@ func (a *attempt) plan(o openResult) (saved state, history string, err error) {
 	saved.RefusesTools = s.servers.refusesTools.Load()
 	commands, _ := s.commands.ofRoots(s.host.Catalog())
 	saved.Offered = len(commands) > 0
-	lacksHistory := a.method == backend.New && a.Cause != backend.New
+	lacksHistory := a.method == backend.New && a.request.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		history, err = handoff.Digest(s.history, handoff.Options{
 			Limit: s.proxy.options.limits.MaxContext, From: saved.From,

@@ -127,9 +127,9 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 // childFor begins a use of a child by the session of r. Because programs are updated while they
 // run, a new child may have other capabilities than the last one. The capabilities of the child
 // itself decide.
-func (p *proxy) childFor(ctx context.Context, r openRequest) (*use, error) {
+func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
 	s := r.session
-	takes := r.Cause == backend.New || !p.options.Profile.Roots.OnlyNew
+	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
 		return p.options.Profile.Roots.Choose(advertised && takes, s.roots.Additional())
 	}
@@ -173,12 +173,12 @@ type use struct {
 // acquire begins a use of the child by the session of r, and pins the child. It returns nil if the
 // child is not running, or if the session would share MCP servers that it or another one needs
 // alone. The activation that r replaces does not count.
-func (c *child) acquire(r openRequest, mode profiles.RootsMode) *use {
+func (c *child) acquire(r *openRequest, mode profiles.RootsMode) *use {
 	s := r.session
 	u := &use{child: c, session: s, mode: mode,
 		shares: mode == profiles.RootsByContext &&
 			c.proxy.options.Profile.Roots.SharesServers,
-		alone: s.servers.relays != nil && (s.roots.Additional().Len() > 0 || r.state.SentTools)}
+		alone: s.servers.relays != nil && (s.roots.Additional().Len() > 0 || r.saved.SentTools)}
 	conflicts := func(other *use) bool {
 		return other.session != r.previous && u.conflicts(other)
 	}

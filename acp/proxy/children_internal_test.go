@@ -74,7 +74,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 				session: &session{activation: a, servers: theirs}})
 		}
 	}
-	u, err := p.childFor(t.Context(), openRequest{session: s})
+	u, err := p.childFor(t.Context(), &openRequest{session: s})
 	require.NoError(t, err)
 	require.Equal(t, []*use{u}, u.child.uses)
 	require.Len(t, p.children.list(), 4)

@@ -119,6 +119,13 @@ func (w *contextWriter) parts(mode profiles.RootsMode) (parts []contextPart) {
 	return parts
 }
 
+// tellsByServer reports whether the instructions of our tool server tell the child what is in the
+// roots.
+func (w *contextWriter) tellsByServer() bool {
+	return w.proxy.options.Profile.Context.ByServer && w.proxy.offersTools() &&
+		systemText(w.parts(w.likelyMode())) != ""
+}
+
 // systemParts returns the parts to add to a child's system prompt when the session is opened. It
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a

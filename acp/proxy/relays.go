@@ -37,15 +37,12 @@ type relayUser struct {
 	published bool
 }
 
-// joinRelays returns the relays of the activation that r replaces, or new ones if the session has
-// servers for them or gets our tool server. It returns nil if relays are not possible; the servers
-// are then started as the client says.
-func joinRelays(r openRequest) *relays {
-	s, p := r.session, r.session.proxy
-	mode := s.likelyMode()
-	s.servers.tells = p.options.Profile.Context.ByServer && p.offersTools() &&
-		systemText(s.writer.parts(mode)) != ""
-	if previous := r.previous; previous != nil && previous.servers.relays.follow(previous, s) {
+// joinRelays returns the relays for s: those of the session that it replaces, if there is one, or
+// new ones if s has servers for them or gets our tool server. It returns nil if relays are not
+// possible; the servers are then started as the client says.
+func joinRelays(s, previous *session, saved state) *relays {
+	p := s.proxy
+	if previous != nil && previous.servers.relays.follow(previous, s) {
 		return previous.servers.relays
 	}
 	if shared := p.children.relaysFor(s); shared != nil {
@@ -53,7 +50,7 @@ func joinRelays(r openRequest) *relays {
 	}
 	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	if !s.servers.wantsTools(mode, r.state) && !s.servers.tells && !wraps {
+	if !s.servers.wantsTools(s.likelyMode(), saved) && !s.servers.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)

@@ -33,22 +33,22 @@ type session struct {
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 }
 
-// newSession returns the session of r, which has the relays and commands of the one that it
-// replaces, if there is one.
-func newSession(r openRequest, a *activation) *session {
+// newSession returns the session of an activation, which has the relays and commands of the one
+// that it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
+func newSession(a *activation, previous *session, saved state, cause backend.Cause) *session {
 	s := &session{activation: a, servers: &servers{activation: a},
 		current: current{activation: a}, reviving: make(chan struct{}, 1)}
-	s.servers.refusesTools.Store(r.state.RefusesTools)
 	s.writer = &contextWriter{activation: a, servers: s.servers}
 	s.writer.nested = sync.OnceValues(s.writer.findNested)
-	if r.previous != nil {
-		s.commands = r.previous.commands
+	if previous != nil {
+		s.commands = previous.commands
 	} else {
 		s.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
-			stale: r.state.Offered && r.Cause != backend.Fork}
+			stale: saved.Offered && cause != backend.Fork}
 	}
-	r.session = s
-	s.servers.relays = joinRelays(r)
+	s.servers.refusesTools.Store(saved.RefusesTools)
+	s.servers.tells = s.writer.tellsByServer()
+	s.servers.relays = joinRelays(s, previous, saved)
 	return s
 }
 
@@ -269,8 +269,7 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 		return nil, err
 	}
 	lost := before.allSubagents()
-	r := openRequest{Activation: backend.Activation{Cause: backend.Resume}, session: s,
-		state: saved}
+	r := &openRequest{session: s, saved: saved, cause: backend.Resume}
 	_, cs, err := r.open(ctx)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Open implements [backend.Backend]: it opens a session of the child.
@@ -22,30 +23,36 @@ func (p *proxy) Open(
 		roots = roots.Granting(w.Roots().Grant)
 	}
 	p.addSecrets(a.Params)
-	r := openRequest{Activation: a, state: decodeState(a.State)}
-	r.previous, _ = a.Previous.(*session)
-	r.session = newSession(r, &activation{proxy: p, host: h, roots: roots, params: a.Params,
-		history: a.History})
+	saved := decodeState(a.State)
+	previous, _ := a.Previous.(*session)
+	s := newSession(&activation{proxy: p, host: h, roots: roots, params: a.Params,
+		history: a.History}, previous, saved, a.Cause)
+	r := &openRequest{session: s, previous: previous, saved: saved, cause: a.Cause,
+		mustExist: a.MustExist, unlisted: a.Unlisted, stop: a.Stop}
 	opened, cs, err := r.open(ctx)
 	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, r.session.servers.relays.leave(r.session))
+		return nil, backend.Opened{}, errors.Join(err, s.servers.relays.leave(s))
 	}
 	cs.child.unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice
-	return r.session, opened, nil
+	return s, opened, nil
 }
 
 // openRequest says which session of a child is opened, and why: the client has opened ours, or the
 // child has ended. It lives as long as that takes, and does not change.
 type openRequest struct {
-	backend.Activation
 	session  *session
-	state    state    // as saved; for a fork, that of its source
 	previous *session // the activation to replace, nil if none
+	saved    state    // for a fork, that of its source
+
+	// See backend.Activation.
+	cause               backend.Cause
+	mustExist, unlisted bool
+	stop                func(context.Context) error // nil if no turn can be running
 }
 
 // replaced returns the child session of the activation to replace, nil if none.
-func (r openRequest) replaced() *childSession {
+func (r *openRequest) replaced() *childSession {
 	if r.previous == nil {
 		return nil
 	}
@@ -54,56 +61,68 @@ func (r openRequest) replaced() *childSession {
 
 // usesReplay reports whether the child's replay is passed on: to show what is not stored, or to
 // record what only the child knows.
-func (r openRequest) usesReplay() bool {
-	return r.Cause == backend.Load || r.Cause == backend.Resume && r.MustExist
+func (r *openRequest) usesReplay() bool {
+	return r.cause == backend.Load || r.cause == backend.Resume && r.mustExist
 }
 
 // attempts returns the attempts to make in a child, in order: first with the session which the
 // saved one replaces, and then those in the table of the package comment.
-func (r openRequest) attempts(u *use) (attempts []*attempt) {
-	given := r.session.given(u.mode)
-	earlier := r.state.Earlier
-	r.state.Earlier = nil
-	a := attempt{openRequest: r, use: u, copied: r.state.keepsOther(given)}
-	if earlier != nil && r.Cause != backend.Fork && !earlier.keepsOther(given) {
-		due := *earlier
-		due.HistoryDue = earlier.HistoryDue || !r.state.HistoryDue
-		if info := u.child.info; info.Load || info.Resume {
-			first := r
-			first.state, first.Unlisted = due, false
-			attempts = first.attempts(u)[:1]
-		} else {
-			a.earlier = &due
-		}
+func (r *openRequest) attempts(u *use) (attempts []*attempt) {
+	given, info := r.session.given(u.mode), u.child.info
+	target, earlier := r.saved, r.earlier(given)
+	target.Earlier = nil
+	if methods := r.reopening(info); earlier != nil && len(methods) > 0 {
+		attempts = append(attempts, &attempt{request: r, use: u, method: methods[0],
+			target: *earlier})
+		earlier = nil // until the child rejects it
 	}
-	for _, method := range r.methods(u.child.info, a.copied) {
-		next := a
-		next.method = method
-		attempts = append(attempts, &next)
+	keepsOther := target.keepsOther(given)
+	for _, method := range r.methods(info, keepsOther) {
+		a := &attempt{request: r, use: u, method: method, target: target, earlier: earlier}
+		if method == backend.New {
+			a.target = state{From: target.From}
+		}
+		if keepsOther && r.cause != backend.Fork {
+			a.superseded = &target
+		}
+		attempts = append(attempts, a)
 	}
 	return attempts
 }
 
-// methods returns the requests that can open or copy the saved session in an agent, in order.
-// copied says that only a copy can be used.
-func (r openRequest) methods(a client.Agent, copied bool) (methods []backend.Cause) {
-	known := r.state.key() != ""
-	switch {
-	case r.Cause == backend.New:
-	case r.Cause == backend.Fork && !known:
-	case r.Cause == backend.Fork || copied:
-		if a.Fork {
-			methods = append(methods, backend.Fork)
-		}
-	case known && a.Load && (r.usesReplay() || !a.Resume):
+// earlier returns the session of the child which the saved one replaces until the child opens that
+// again. It returns nil if there is none that may be opened.
+func (r *openRequest) earlier(given workspace.Dirs) *state {
+	if r.saved.Earlier == nil || r.cause == backend.Fork || r.saved.Earlier.keepsOther(given) {
+		return nil
+	}
+	earlier := *r.saved.Earlier
+	earlier.HistoryDue = earlier.HistoryDue || !r.saved.HistoryDue
+	return &earlier
+}
+
+// reopening returns the requests that can open a saved session in an agent, in order.
+func (r *openRequest) reopening(a client.Agent) (methods []backend.Cause) {
+	if a.Load && (r.usesReplay() || !a.Resume) {
 		methods = append(methods, backend.Load)
-		if r.Cause == backend.Resume && a.Resume {
-			methods = append(methods, backend.Resume)
-		}
-	case known && a.Resume:
+	}
+	if a.Resume && (r.cause == backend.Resume || !a.Load) {
 		methods = append(methods, backend.Resume)
 	}
-	if !r.MustExist {
+	return methods
+}
+
+// methods returns the requests that can open or copy the saved session in an agent, in order.
+// onlyCopy says that the session itself cannot be used.
+func (r *openRequest) methods(a client.Agent, onlyCopy bool) (methods []backend.Cause) {
+	switch {
+	case r.saved.key() == "" || r.cause == backend.New:
+	case r.cause != backend.Fork && !onlyCopy:
+		methods = r.reopening(a)
+	case a.Fork:
+		methods = append(methods, backend.Fork)
+	}
+	if !r.mustExist {
 		methods = append(methods, backend.New)
 	}
 	return methods
@@ -111,7 +130,7 @@ func (r openRequest) methods(a client.Agent, copied bool) (methods []backend.Cau
 
 // open connects the session to one of a child. It makes the possible attempts until one succeeds.
 // If there is no error, the child is pinned.
-func (r openRequest) open(
+func (r *openRequest) open(
 	ctx context.Context,
 ) (opened backend.Opened, cs *childSession, err error) {
 	u, err := r.session.proxy.childFor(ctx, r)
@@ -151,7 +170,7 @@ func (r openRequest) open(
 			a.method, "code", responseError(err).Code, "next", attempts[i+1].method)
 		attempts[i+1].follow(a, responseError(err))
 	}
-	if r.MustExist && worthAnotherTry(err) {
+	if r.mustExist && worthAnotherTry(err) {
 		c.log.Info("the agent rejected a request for a session that only it may know",
 			"code", responseError(err).Code)
 		err = fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
