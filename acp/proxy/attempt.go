@@ -59,8 +59,8 @@ func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
 func (a *attempt) try(ctx context.Context) (openResult, error) {
 	o, err := a.run(ctx)
 	servers := a.use.session.servers
-	if o.shown > 0 || a.target.SentTools || !worthAnotherTry(err) || saysUnknown(responseError(err)) ||
-		servers.tool(a.use.mode, state{}).name == "" {
+	if o.shown > 0 || a.target.SentTools || !worthAnotherTry(err) ||
+		saysUnknown(responseError(err)) || servers.tool(a.use.mode, state{}).name == "" {
 		return o, err
 	}
 	servers.refusesTools.Store(true)
@@ -137,15 +137,16 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 	var created openResult // as soon as answered is closed
 	var invalid error
 	answered := make(chan struct{})
-	_, err = c.requestFunc(ctx, string(a.method), params, func(response backend.Raw, err error) {
-		defer close(answered)
-		if invalid = err; err != nil {
-			return
-		}
-		if created, invalid = a.created(response); invalid == nil {
-			s.finishReplay(ctx)
-		}
-	})()
+	_, err = c.conn.requestFunc(ctx, string(a.method), params,
+		func(response backend.Raw, err error) {
+			defer close(answered)
+			if invalid = err; err != nil {
+				return
+			}
+			if created, invalid = a.created(response); invalid == nil {
+				s.finishReplay(ctx)
+			}
+		})()
 	if err == nil {
 		return created, invalid
 	}
@@ -195,7 +196,7 @@ func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult,
 	}
 	replayed := 0
 	o.session = cs
-	o.result, err = a.use.child.requestFunc(ctx, string(a.method), params,
+	o.result, err = a.use.child.conn.requestFunc(ctx, string(a.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				replayed = s.finishReplay(ctx)
@@ -256,7 +257,7 @@ func (a *attempt) undoJoin(ctx context.Context, cs *childSession, err error) {
 		return
 	}
 	lasting := context.WithoutCancel(ctx)
-	if _, err := cs.child.closeSession(lasting, cs.id, backend.Raw(`{}`)); err != nil {
+	if _, err := cs.close(lasting, backend.Raw(`{}`)); err != nil {
 		cs.child.log.Warn("cannot close a session of the agent", "error", err)
 	}
 }
@@ -278,7 +279,7 @@ func (a *attempt) awaitReplay(ctx context.Context) {
 			return
 		}
 		before = now
-		_, err := c.request(ctx, pingMethod, backend.Raw(`{}`))()
+		_, err := c.conn.request(ctx, pingMethod, backend.Raw(`{}`))()
 		if err != nil && responseError(err) == nil {
 			c.log.Debug("the agent may still replay a conversation", "error", err)
 			return

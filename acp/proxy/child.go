@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -20,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // child is a process of the agent, which speaks over its standard streams. It lives until done is
@@ -30,16 +30,14 @@ type child struct {
 	limits  limits
 	log     *slog.Logger
 	process *process.Process
-	conn    *jsonrpc.Conn
 	info    client.Agent // set by initialize
-	router  *router
+	conn    *connection  // set once the process has started
+	router  *router      // the same
+	uses    uses
 	own     []ownDir // its directories outside the sessions' roots
 
 	sandbox  sandbox.Policy // of the process
 	settings string         // names its section of the configuration file, in Markdown
-
-	stray      atomic.Int64           // lines of its stdout that were no messages
-	firstStray atomic.Pointer[string] // the first of them
 
 	life    context.Context         // from before the start until the process is about to end
 	stop    context.CancelCauseFunc // ends life; cause: nil, or how it misbehaved
@@ -50,15 +48,8 @@ type child struct {
 	crashed bool                    // it ended without stop, or misbehaved; set before done
 	exit    error                   // why it ended, usually an *endedError; set before done
 
-	notifying sync.Mutex // held by notify
-	unread    int        // bytes of notifications sent while the output to it was full
-
-	mu     sync.Mutex
-	uses   []*use // by sessions
-	pins   int    // its start, requests to and from it, openings of sessions: all in progress
-	active bool   // something was done for it, or it has sent something, since stopIfIdle
-	// refused are the hosts that the sandbox did not allow, each once.
-	refused []hosts.Refusal
+	mu      sync.Mutex
+	refused []hosts.Refusal // the hosts that the sandbox did not allow, each once
 }
 
 // newChild returns a child that is not started yet.
@@ -67,16 +58,17 @@ func (p *proxy) newChild(ctx context.Context, at place) *child {
 	c := &child{
 		proxy: p, place: at, limits: l, log: p.log,
 		settings: text.Code("agents." + cmp.Or(p.options.Profile.Name, "NAME")),
-		started:  make(chan struct{}), done: make(chan struct{}), pins: 1,
+		started:  make(chan struct{}), done: make(chan struct{}),
 	}
 	c.life, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.grace, c.kill = context.WithCancel(context.WithoutCancel(ctx))
+	c.uses = uses{life: c.life, stop: c.stop, lasting: at.isMain(), pins: 1} // pinned by start
 	return c
 }
 
 // start starts the process and initializes it. After repeated failures it waits first.
 func (c *child) start(ctx context.Context) error {
-	defer c.unpin()
+	defer c.uses.unpin()
 	defer close(c.started)
 	p := c.proxy
 	if err := c.launch(ctx); err != nil {
@@ -135,13 +127,28 @@ func (c *child) startProcess(ctx context.Context) error {
 		return err
 	}
 	c.log = o.Logger.With("child", c.process.Name())
-	c.router = newRouter(p.client, c.log, o.limits)
-	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, o.limits.MaxLine)
-	c.conn = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
-		OpaqueParams: true, Tap: c.traced(o.Trace), MaxQueue: o.limits.MaxQueue,
-		Invalid: c.reportInvalid, Grace: 100 * time.Millisecond, Logger: o.Logger,
-	})
+	c.connect()
 	return nil
+}
+
+// connect connects the child with its process.
+func (c *child) connect() {
+	o := c.proxy.options
+	c.router = newRouter(c.proxy.client, c.log, c.limits)
+	c.conn = &connection{process: c.process, log: c.log, limits: c.limits, secrets: c.proxy.secrets,
+		stop: c.stop, explain: c.explain}
+	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, c.limits.MaxLine)
+	c.conn.rpc = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
+		OpaqueParams: true, Tap: c.conn.traced(o.Trace), MaxQueue: c.limits.MaxQueue,
+		Invalid: func(ctx context.Context, line []byte, tooLong bool) {
+			if tooLong {
+				c.router.noteTooLong(ctx, line)
+			} else {
+				c.conn.noteStray(line)
+			}
+		},
+		Grace: 100 * time.Millisecond, Logger: o.Logger,
+	})
 }
 
 // serve runs the connection until it ends, and then ends the process and calls release.
@@ -153,7 +160,7 @@ func (c *child) serve(release func()) {
 	if !c.place.isMain() {
 		watching.Go(c.stopWhenIdle)
 	}
-	err := c.conn.Serve(c.life)
+	err := c.conn.rpc.Serve(c.life)
 	crashed, reason := c.life.Err() == nil, context.Cause(c.life)
 	if reason == context.Canceled {
 		reason = nil
@@ -165,7 +172,7 @@ func (c *child) serve(release func()) {
 		c.log.Error("cannot end the agent", "error", c.exit)
 	} else {
 		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(context.Background()),
-			Stderr: c.process.Stderr(), Stray: c.firstStray.Load(), Reason: reason}
+			Stderr: c.process.Stderr(), Stray: c.conn.firstStray.Load(), Reason: reason}
 	}
 	switch {
 	case crashed:
@@ -173,7 +180,7 @@ func (c *child) serve(release func()) {
 	case reason != nil:
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
-	if stray := c.stray.Load(); stray > maxStray {
+	if stray := c.conn.stray.Load(); stray > maxStray {
 		c.log.Warn("the agent wrote lines to stdout that are not messages", "lines", stray)
 	}
 	c.proxy.children.remove(c)
@@ -248,112 +255,93 @@ func (c *child) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// pin keeps the child from being stopped as idle until unpin is called. It returns false if the
-// child is about to end.
-func (c *child) pin() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.life.Err() != nil {
-		return false
-	}
-	c.pins++
-	return true
-}
-
-// unpin undoes pin.
-func (c *child) unpin() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pins--
-	c.active = true
-}
-
-// whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
-func (c *child) whilePinned(work backend.Work) backend.Work {
-	return func() (backend.Raw, error) {
-		defer c.unpin()
-		return work()
-	}
-}
-
-// stopWhenIdle stops the child once it is idle. It returns when the child is about to end.
+// stopWhenIdle stops the child once it is idle, as are its subagents, and its sessions can be opened
+// in another process. It returns when the child is about to end.
 func (c *child) stopWhenIdle() {
+	mayStop := func() bool {
+		return (c.info.Load || c.info.Resume) && c.running() && !c.router.hasRunningSubagent()
+	}
 	for range pause.Every(c.life, c.limits.Idle) {
-		c.stopIfIdle()
+		if c.uses.stopIfIdle(mayStop) {
+			c.log.Info(
+				"stopping an idle process of the agent until the next prompt in its sessions")
+		}
 	}
-}
-
-// stopIfIdle stops the child if there was nothing to do for it since the last call, and its
-// sessions can be opened in another process.
-func (c *child) stopIfIdle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	busy := c.active || c.pins > 0 || c.router.hasRunningSubagent()
-	c.active = false
-	if busy || !c.info.Load && !c.info.Resume || !c.running() {
-		return
-	}
-	c.log.Info("stopping an idle process of the agent until the next prompt in its sessions")
-	c.stop(nil)
 }
 
 // serveMessage gives a message of the child to the router, and keeps the child from being stopped
 // as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if !c.pin() { // it is about to end
+	if !c.uses.pin() { // it is about to end
 		return c.router.accept(ctx, r)
 	}
 	work := c.router.accept(ctx, r)
 	if work == nil {
-		c.unpin()
+		c.uses.unpin()
 		return nil
 	}
-	return c.whilePinned(work)
+	return c.uses.whilePinned(work)
 }
 
-// maxStray limits how many lines of a child that are no messages are logged with their text.
-const maxStray = 5
-
-// reportInvalid logs a line that is not a message. It tells the user about an update that is too
-// long.
-func (c *child) reportInvalid(ctx context.Context, line []byte, tooLong bool) {
-	if tooLong {
-		c.router.noteTooLong(ctx, line)
-		return
+// introduce initializes the child, and logs it in if the other children are logged in.
+func (c *child) introduce(ctx context.Context) error {
+	p := c.proxy
+	p.mu.Lock()
+	initialize, login := p.initialize, p.login
+	p.mu.Unlock()
+	if err := c.initialize(ctx, initialize); err != nil {
+		return err
 	}
-	said := text.Line(text.Plain(c.proxy.secrets.Text(string(line))), maxTitle)
-	c.firstStray.CompareAndSwap(nil, &said)
-	if c.stray.Add(1) <= maxStray {
-		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
-	}
-}
-
-// traced returns the function that passes the messages of the process to trace, or nil if trace is
-// nil.
-func (c *child) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
-	if trace == nil {
+	p.setAgentInfo(c.info)
+	if login == nil {
 		return nil
 	}
-	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
-	return func(sent bool, line []byte) {
-		if clean := c.proxy.secrets.JSON(line); clean != nil { // otherwise it is not JSON
-			line = clean
+	ctx, cancel := context.WithTimeout(ctx, c.limits.StartTimeout)
+	defer cancel()
+	if _, err := c.conn.request(ctx, protocol.Authenticate, login)(); err != nil {
+		c.log.Warn("cannot log the restarted agent in", "error", err)
+	}
+	return nil
+}
+
+// initialize sends initialize and sets info.
+func (c *child) initialize(ctx context.Context, params backend.Raw) error {
+	timeout := c.limits.StartTimeout
+	slow := fmt.Errorf("%s did not answer initialize within %v: "+
+		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, slow)
+	defer cancel()
+	notice := time.AfterFunc(c.limits.StartNotice, func() {
+		c.log.Warn("the agent has not answered initialize yet; "+
+			"it may be installing itself, as npx and uvx do the first time", "limit", timeout)
+	})
+	defer notice.Stop()
+	result, err := c.conn.request(ctx, protocol.Initialize, params)()
+	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
+		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
+			"check its command, many agents need an argument such as acp", c.process.Name())
+	}
+	if err != nil {
+		return err
+	}
+	if c.info, err = client.ParseAgent(result); err != nil {
+		return err
+	}
+	if c.info.Version != client.ProtocolVersion {
+		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
+			"install a version of it that speaks %[3]d",
+			c.info.Name, c.info.Version, client.ProtocolVersion)
+	}
+	return nil
+}
+
+// discard closes and deletes a session that is not needed. It does not wait for the answers.
+func (c *child) discard(id backend.Raw) {
+	c.log.Info("closing a session that the agent created too late")
+	params := withSessionID(backend.Raw(`{}`), id)
+	for _, method := range []string{protocol.SessionClose, protocol.SessionDelete} {
+		if c.info.Serves(method) {
+			_ = c.conn.request(context.Background(), method, params)
 		}
-		trace(name, sent, line)
 	}
 }
-
-// childInput is a process's stdin. When writing fails, it ends the process and discards the output,
-// so that the connection continues until everything that the process wrote has been read.
-type childInput struct{ process *process.Process }
-
-// Write fails only if the process cannot be ended.
-func (i childInput) Write(p []byte) (int, error) {
-	if _, err := i.process.Stdin().Write(p); err != nil {
-		return len(p), i.process.Stop(context.Background())
-	}
-	return len(p), nil
-}
-
-// Close unblocks Write.
-func (i childInput) Close() error { return i.process.Stdin().Close() }

@@ -148,86 +148,13 @@ func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
 			at.args = wanted
 			continue
 		}
-		if u := c.acquire(r, mode); u != nil {
+		if u := newUse(c, r, mode); c.uses.begin(u, r.previous) {
 			return u, nil
 		}
 		if c.running() { // it has conflicting sessions, which the last place cannot have
 			at.apart, apart = apart[0], apart[1:]
 		}
 	}
-}
-
-// use is the use of a child by a session, from before that is opened there until it has left. The
-// child and the childSession list their uses.
-type use struct {
-	child   *child
-	session *session
-	mode    profiles.RootsMode // how the child is given the roots
-	shares  bool               // the MCP servers in its working directory, with other sessions
-	alone   bool               // it needs these servers for its additional directories
-	// changed says that its request has, or may have, changed the child's session. It is guarded by
-	// the childSession.
-	changed bool
-}
-
-// acquire begins a use of the child by the session of r, and pins the child. It returns nil if the
-// child is not running, or if the session would share MCP servers that it or another one needs
-// alone. The activation that r replaces does not count.
-func (c *child) acquire(r *openRequest, mode profiles.RootsMode) *use {
-	s := r.session
-	u := &use{child: c, session: s, mode: mode,
-		shares: mode == profiles.RootsByContext &&
-			c.proxy.options.Profile.Roots.SharesServers,
-		alone: s.servers.relays != nil && (s.roots.Additional().Len() > 0 || r.saved.SentTools)}
-	conflicts := func(other *use) bool {
-		return other.session != r.previous && u.conflicts(other)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.running() || slices.ContainsFunc(c.uses, conflicts) {
-		return nil
-	}
-	c.uses = append(c.uses, u)
-	c.pins++
-	return u
-}
-
-// conflicts reports whether two uses share MCP servers that one of them needs alone. Sessions with
-// the same relays can share them.
-func (u *use) conflicts(other *use) bool {
-	s, with := u.session, other.session
-	relays := s.servers.relays
-	return u.shares && other.shares && (u.alone || other.alone) && s != with &&
-		s.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
-}
-
-// release ends the use, unless it has ended. A child other than the main one ends with its last
-// use.
-func (u *use) release(ctx context.Context) error {
-	c := u.child
-	c.mu.Lock()
-	c.uses = slices.DeleteFunc(c.uses, func(other *use) bool { return other == u })
-	last := len(c.uses) == 0 && !c.place.isMain()
-	if last {
-		c.stop(nil)
-	}
-	c.mu.Unlock()
-	if !last {
-		return nil
-	}
-	return c.close(ctx)
-}
-
-// sharing returns the sessions that share MCP servers.
-func (c *child) sharing() (all []*session) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range c.uses {
-		if u.shares {
-			all = append(all, u.session)
-		}
-	}
-	return all
 }
 
 // setAgentInfo records a child's answer to initialize. The client cannot be told about changed

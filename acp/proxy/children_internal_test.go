@@ -70,13 +70,13 @@ func TestEveryChildHasConflicts(t *testing.T) {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
 		for _, theirs := range []*servers{s.servers, {relays: &relays{}}} {
-			c.uses = append(c.uses, &use{child: c, shares: true, alone: true,
+			c.uses.sessions = append(c.uses.sessions, &use{child: c, shares: true, alone: true,
 				session: &session{activation: a, servers: theirs}})
 		}
 	}
 	u, err := p.childFor(t.Context(), &openRequest{session: s})
 	require.NoError(t, err)
-	require.Equal(t, []*use{u}, u.child.uses)
+	require.Equal(t, []*use{u}, u.child.uses.sessions)
 	require.Len(t, p.children.list(), 4)
 }
 

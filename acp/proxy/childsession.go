@@ -79,9 +79,17 @@ func (cs *childSession) leave(
 	}
 	defer cs.child.router.remove(cs)
 	if now := cs.child.router.find(cs.key).session; now == nil || now == cs {
-		result, err = cs.child.closeSession(ctx, cs.id, params)
+		result, err = cs.close(ctx, params)
 	}
 	return result, errors.Join(err, u.release(ctx))
+}
+
+// close closes the session in the child, if the child runs and supports that.
+func (cs *childSession) close(ctx context.Context, params backend.Raw) (backend.Raw, error) {
+	if !cs.child.info.Close || !cs.child.running() {
+		return nil, nil
+	}
+	return cs.child.conn.requestStored(ctx, protocol.SessionClose, cs.id, params)
 }
 
 // drop is leave for a user that does not need the child's session. It logs errors.
@@ -153,8 +161,9 @@ func (cs *childSession) callClient(s *session, m message, from *subagent) backen
 	return from.client(s.activation, made).Call(m.ctx, m.method, params)
 }
 
-// handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in whose
-// turn it came, or nil. If it is about a subagent, the messages that are held for that follow.
+// handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
+// whose turn it came, or nil. If it is about a subagent, the messages that are held for that
+// follow.
 func (cs *childSession) handleUpdate(s *session, p *prompt, m message, from *subagent) {
 	u, err := sessionstore.StoredUpdate(m.params), error(nil)
 	if u.Kind == "" {
@@ -187,7 +196,7 @@ func (cs *childSession) forward(
 	ctx context.Context, method string, params backend.Raw,
 ) backend.Work {
 	childParams := withSessionID(params, cs.id)
-	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+	return cs.child.conn.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
 			cs.keepSetting(method, params)
 		}
@@ -268,7 +277,8 @@ func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSessio
 	earlier.locked(func() { changes = slices.Clone(earlier.settings) })
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
-		if _, err := cs.child.request(ctx, c.method, withSessionID(c.params, cs.id))(); err != nil {
+		params := withSessionID(c.params, cs.id)
+		if _, err := cs.child.conn.request(ctx, c.method, params)(); err != nil {
 			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
 				"error", err)
 			continue

@@ -42,7 +42,7 @@ func (c *current) running() *childSession {
 // pin is running, and pins the child.
 func (c *current) pin() *childSession {
 	cs := c.running()
-	if cs == nil || !cs.child.pin() {
+	if cs == nil || !cs.child.uses.pin() {
 		return nil
 	}
 	return cs

@@ -83,9 +83,8 @@ func (h *hints) tell(p *prompt, c *child) {
 func (c *child) noteRefusal(r hosts.Refusal) {
 	c.mu.Lock()
 	c.refused = append(c.refused, r)
-	uses := slices.Clone(c.uses)
 	c.mu.Unlock()
-	for _, u := range uses {
+	for _, u := range c.uses.list() {
 		if cs := u.session.current.running(); cs != nil {
 			cs.locked(func() {
 				if p := cs.runningPromptLocked(); p != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -94,8 +95,16 @@ func saysUnknown(e *jsonrpc.Error) bool {
 }
 
 // explain returns the error for the client of a request with the given params: without secrets, and
-// with what the user can do.
-func (c *child) explain(params backend.Raw, err error) error {
+// with what the user can do. If the connection has ended, it waits for the end of the process.
+func (c *child) explain(ctx context.Context, params backend.Raw, err error) error {
+	if errors.Is(err, jsonrpc.ErrClosed) {
+		select {
+		case <-c.done:
+			err = c.exit
+		case <-ctx.Done():
+			return err
+		}
+	}
 	if e := responseError(err); e != nil {
 		clean := &jsonrpc.Error{Code: e.Code, Message: c.proxy.secrets.Text(e.Message),
 			Data: c.proxy.secrets.JSON(e.Data)}

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -119,12 +120,15 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 	}
 }
 
-// forward passes a request on to c. A successful authenticate or logout is repeated for the other
-// children, and authenticate for children that start later.
+// forward passes a request on to c. Messages that c sends after its response reach the client after
+// our response. A successful authenticate or logout is repeated for the other children, and
+// authenticate for children that start later.
 func (p *proxy) forward(
 	ctx context.Context, c *child, method string, params backend.Raw,
 ) backend.Work {
-	work := c.forward(ctx, method, params)
+	work := c.conn.requestFunc(ctx, method, params, func(backend.Raw, error) {
+		c.router.barrier.add(jsonrpc.Answered(ctx))
+	})
 	if method != protocol.Authenticate && method != protocol.Logout {
 		return work
 	}
@@ -145,7 +149,7 @@ func (p *proxy) forward(
 			if other == c || !other.awaitStart(ctx) {
 				continue
 			}
-			if _, err := other.request(ctx, method, params)(); err != nil {
+			if _, err := other.conn.request(ctx, method, params)(); err != nil {
 				other.log.Warn("another process of the agent rejected a request", "method", method,
 					"error", err)
 			}
@@ -157,7 +161,7 @@ func (p *proxy) forward(
 // Notify implements [backend.Backend]: it passes the notification on.
 func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 	if c := p.children.main(); c != nil {
-		c.notify(method, params)
+		c.conn.notify(method, params)
 	}
 }
 

@@ -174,9 +174,10 @@ func (cs *children) relaysFor(s *session) *relays {
 		return nil
 	}
 	for _, c := range cs.list() {
-		for _, other := range c.sharing() {
+		for _, u := range c.uses.list() {
+			other := u.session
 			shared := other.servers.relays
-			if shared != nil && s.sameServers(other.activation) &&
+			if u.shares && shared != nil && s.sameServers(other.activation) &&
 				s.sameRoots(other.activation) && shared.join(s) {
 				return shared
 			}

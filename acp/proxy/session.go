@@ -61,7 +61,7 @@ func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Upda
 	if len(earlier) == 0 {
 		if cs := s.current.pin(); cs != nil {
 			defer s.prompts.settle(p)
-			work = cs.child.whilePinned(s.send(cs, p))
+			work = cs.child.uses.whilePinned(s.send(cs, p))
 		}
 	}
 	return func() (backend.Raw, error) {
@@ -87,7 +87,7 @@ func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.whilePinned(s.send(cs, p))
+	return cs.child.uses.whilePinned(s.send(cs, p))
 }
 
 // send sends the prompt to the child, with the context that it needs.
@@ -108,10 +108,11 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 	}
 	cs.addPrompt(p)
 	params = withSessionID(params, cs.id)
-	work := cs.child.requestFunc(lasting, protocol.SessionPrompt, params, func(backend.Raw, error) {
-		cs.removePrompt(p)
-		cs.barrier.add(jsonrpc.Answered(p.ctx))
-	})
+	work := cs.child.conn.requestFunc(lasting, protocol.SessionPrompt, params,
+		func(backend.Raw, error) {
+			cs.removePrompt(p)
+			cs.barrier.add(jsonrpc.Answered(p.ctx))
+		})
 	return func() (backend.Raw, error) {
 		defer end(nil)
 		if told.note != "" {
@@ -194,21 +195,21 @@ func (s *session) Cancel(params backend.Raw) {
 			p.giveUp()
 		}
 	default:
-		cs.child.cancel(withSessionID(params, cs.id))
+		cs.child.conn.cancel(withSessionID(params, cs.id))
 	}
 }
 
 // Call implements [backend.Session]: it passes the request on.
 func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if cs := s.current.pin(); cs != nil {
-		return cs.child.whilePinned(cs.forward(ctx, method, params))
+		return cs.child.uses.whilePinned(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, err := s.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer cs.child.unpin()
+		defer cs.child.uses.unpin()
 		return cs.forward(ctx, method, params)()
 	}
 }
@@ -220,8 +221,8 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
-	defer cs.child.unpin()
-	cs.child.notify(method, withSessionID(params, cs.id))
+	defer cs.child.uses.unpin()
+	cs.child.conn.notify(method, withSessionID(params, cs.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses

@@ -33,7 +33,7 @@ func (p *proxy) Open(
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, s.servers.relays.leave(s))
 	}
-	cs.child.unpin()
+	cs.child.uses.unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice
 	return s, opened, nil
 }
@@ -142,7 +142,7 @@ func (r *openRequest) open(
 		if err == nil {
 			return
 		}
-		c.unpin()
+		c.uses.unpin()
 		if releaseErr := u.release(context.WithoutCancel(ctx)); releaseErr != nil {
 			c.log.Warn("cannot end an agent", "error", releaseErr)
 		}

@@ -265,7 +265,7 @@ func (s *session) CancelChild(key string, params backend.Raw) {
 		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	c.cancel(withSessionID(params, backend.Encode(sub.id)))
+	c.conn.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].
