@@ -134,7 +134,8 @@ func (c *child) startProcess(ctx context.Context) error {
 // connect connects the child with its process.
 func (c *child) connect() {
 	o := c.proxy.options
-	c.router = newRouter(c.proxy.client, c.log, c.limits)
+	c.router = &router{client: c.proxy.client, log: c.log, limits: c.limits,
+		routes: make(map[string]recipient)}
 	c.conn = &connection{process: c.process, log: c.log, limits: c.limits, secrets: c.proxy.secrets,
 		stop: c.stop, explain: c.explain}
 	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, c.limits.MaxLine)
@@ -255,8 +256,8 @@ func (c *child) awaitEnd(ctx context.Context) error {
 	}
 }
 
-// stopWhenIdle stops the child once it is idle, as are its subagents, and its sessions can be opened
-// in another process. It returns when the child is about to end.
+// stopWhenIdle stops the child once it and its subagents are idle, if its sessions can be opened in
+// another process. It returns when the child is about to end.
 func (c *child) stopWhenIdle() {
 	mayStop := func() bool {
 		return (c.info.Load || c.info.Resume) && c.running() && !c.router.hasRunningSubagent()

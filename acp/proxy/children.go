@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
@@ -154,23 +152,6 @@ func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
 		if c.running() { // it has conflicting sessions, which the last place cannot have
 			at.apart, apart = apart[0], apart[1:]
 		}
-	}
-}
-
-// setAgentInfo records a child's answer to initialize. The client cannot be told about changed
-// capabilities, but messages to the agent follow them from now on.
-func (p *proxy) setAgentInfo(info client.Agent) {
-	p.mu.Lock()
-	before := p.info
-	p.info = info
-	p.mu.Unlock()
-	if profile := p.options.Profile; before.Raw == nil && !profile.IsChecked(info.Release) {
-		p.log.Info("the agent has another major version than the one that acp-agent was tested with",
-			"agent", info.Name, "version", info.Release, "tested", profile.Checked)
-	}
-	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
-		p.log.Warn("the agent's capabilities have changed since the editor connected: "+
-			"restart the connection to use all of them", "agent", info.Name)
 	}
 }
 

@@ -23,7 +23,6 @@ type childSession struct {
 	barrier barrier     // for the child's messages
 
 	mu        sync.Mutex
-	outdated  bool            // it must be opened again before it is used
 	users     []*use          // the latest last
 	prompts   []*prompt       // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
@@ -46,15 +45,19 @@ func (cs *childSession) locked(do func()) {
 	do()
 }
 
-// isOutdated reports whether it must be opened again before it is used.
-func (cs *childSession) isOutdated() bool {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return cs.outdated
+// attach routes the child's messages about the session to it, unless another session or a subagent
+// has the id.
+func (cs *childSession) attach() (attached bool) {
+	return cs.child.router.add(cs.key, recipient{session: cs})
 }
 
+// isAttached reports whether the session gets the child's messages. Otherwise it must be opened
+// again before it is used.
+func (cs *childSession) isAttached() bool { return cs.child.router.find(cs.key).session == cs }
+
 // remove removes the user s. It returns its use of the child, and how many users are left. If s was
-// the latest and has changed the child's session, the user before it must open that again.
+// the latest and has changed the child's session, that is detached: the user before must open it
+// again.
 func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -63,7 +66,7 @@ func (cs *childSession) remove(s *session) (u *use, left int) {
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
 	if u.changed && left > 0 && at == left {
-		cs.outdated = true
+		cs.child.router.remove(cs)
 	}
 	return u, left
 }
@@ -106,17 +109,6 @@ func (cs *childSession) abandon(s *session) (left int) {
 		cs.child.router.remove(cs)
 	}
 	return left
-}
-
-// attach routes the child's messages about the session to it. It returns false if another session
-// or a subagent has the id. One that is outdated gives it up.
-func (cs *childSession) attach() bool {
-	router := cs.child.router
-	to := router.find(cs.key)
-	if to.session != nil && to.subagent == nil && to.session.isOutdated() {
-		router.remove(to.session)
-	}
-	return router.add(cs.key, recipient{session: cs})
 }
 
 // deliver passes on a message of the child about the session, or about its subagent from. It runs

@@ -33,7 +33,7 @@ func (c *current) get() (*childSession, state) {
 // running returns the child session, or nil if the child is not running or must open it again.
 func (c *current) running() *childSession {
 	cs, _ := c.get()
-	if cs == nil || cs.isOutdated() || !cs.child.running() {
+	if cs == nil || !cs.isAttached() || !cs.child.running() {
 		return nil
 	}
 	return cs

@@ -80,7 +80,10 @@
 // # Types, and the way of a prompt
 //
 //	proxy            the backend: what the client declared, and the children
-//	child            a process; its router finds whom a message is about
+//	child            a process, with parts:
+//	  connection     what we send it
+//	  router         what it sends: finds whom a message is about
+//	  uses           why it must run: sessions, and requests in progress
 //	childSession     a session in a child, until its last user leaves
 //	session          ours, from Open to Close, without a lock; its parts guard themselves:
 //	  activation       what the client asked for, which does not change
@@ -92,7 +95,8 @@
 //	  updateFilter     what becomes of updates while a session is opened
 //	  hints            what the user is told of the sandbox
 //	use              a session's place in a child and, once that is opened, a childSession
-//	openRequest      why a session of a child is opened; an attempt is one request for it
+//	openRequest      why a session of a child is opened, which does not change
+//	attempt          one request to a child to do that
 //
 // A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the
 // session again, with attempts until one succeeds. The prompt is sent with the text of the command

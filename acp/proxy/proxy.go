@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -99,6 +100,23 @@ func (p *proxy) agentInfo() client.Agent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.info
+}
+
+// setAgentInfo records a child's answer to initialize. The client cannot be told about changed
+// capabilities, but messages to the agent follow them from now on.
+func (p *proxy) setAgentInfo(info client.Agent) {
+	p.mu.Lock()
+	before := p.info
+	p.info = info
+	p.mu.Unlock()
+	if profile := p.options.Profile; before.Raw == nil && !profile.IsChecked(info.Release) {
+		p.log.Info("the agent has another major version than the one that acp-agent was tested with",
+			"agent", info.Name, "version", info.Release, "tested", profile.Checked)
+	}
+	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
+		p.log.Warn("the agent's capabilities have changed since the editor connected: "+
+			"restart the connection to use all of them", "agent", info.Name)
+	}
 }
 
 // profile returns the profile of the agent that was last started.

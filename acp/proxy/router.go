@@ -55,10 +55,6 @@ type router struct {
 	bytes    int       // of their params
 }
 
-func newRouter(client backend.Client, log *slog.Logger, l limits) *router {
-	return &router{client: client, log: log, limits: l, routes: make(map[string]recipient)}
-}
-
 // accept handles a message of the child. It runs on the read loop.
 func (r *router) accept(ctx context.Context, request *jsonrpc.Request) jsonrpc.Work {
 	if request.Method == protocol.Initialize { // a program that repeats its input, such as cat

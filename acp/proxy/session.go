@@ -269,14 +269,13 @@ func (s *session) revive(ctx context.Context) (*childSession, error) {
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	lost := before.allSubagents()
 	r := &openRequest{session: s, saved: saved, cause: backend.Resume}
 	_, cs, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
-	s.loseSubagents(ctx, lost)
+	s.loseSubagents(ctx, before)
 	cs.repeatSettings(ctx, before)
 	return cs, nil
 }
@@ -301,10 +300,10 @@ func (s *session) handleUpdate(
 	case mode != live && !isState(u.Kind):
 		return nil
 	case mode == live:
-		if mode := strictjson.FindText(u.Raw, "update", "currentModeId"); mode != "" &&
-			u.Kind == sessionstore.CurrentModeUpdate {
+		id := strictjson.FindText(u.Raw, "update", "currentModeId")
+		if id != "" && u.Kind == sessionstore.CurrentModeUpdate {
 			cs.keepSetting(protocol.SessionSetMode,
-				backend.Encode(map[string]string{"modeId": mode}))
+				backend.Encode(map[string]string{"modeId": id}))
 		}
 		s.hints.noteDenial(cs.child, u)
 	}

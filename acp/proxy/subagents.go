@@ -167,11 +167,19 @@ func (cs *childSession) announced(parent *subagent, id string) (*subagent, error
 	return sub, nil
 }
 
-// allSubagents returns the subagents in the order in which they were announced.
-func (cs *childSession) allSubagents() []*subagent {
+// subagent returns the subagent with a key, or nil. cs may be nil.
+func (cs *childSession) subagent(key string) *subagent {
+	if cs == nil {
+		return nil
+	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	return slices.Clone(cs.subagents)
+	for _, sub := range cs.subagents {
+		if sub.key == key {
+			return sub
+		}
+	}
+	return nil
 }
 
 // moveTo notes where the subagent works. It returns the update without folders that the parent does
@@ -260,36 +268,22 @@ func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
 // the subagent.
 func (s *session) CancelChild(key string, params backend.Raw) {
-	sub, c := s.subagent(key)
+	cs := s.current.running()
+	sub := cs.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
 		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	c.conn.cancel(withSessionID(params, backend.Encode(sub.id)))
+	cs.child.conn.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].
-func (s *session) HasChild(key string) bool {
-	sub, _ := s.subagent(key)
-	return sub != nil
-}
+func (s *session) HasChild(key string) bool { return s.current.running().subagent(key) != nil }
 
-// subagent returns the subagent with a key and its child, or nil.
-func (s *session) subagent(key string) (*subagent, *child) {
-	cs := s.current.running()
-	if cs == nil {
-		return nil, nil
-	}
-	for _, sub := range cs.allSubagents() {
-		if sub.key == key {
-			return sub, cs.child
-		}
-	}
-	return nil, nil
-}
-
-// loseSubagents tells the client that the subagents of a process that has ended do nothing more.
-func (s *session) loseSubagents(ctx context.Context, lost []*subagent) {
+// loseSubagents tells the client that the subagents of a child session do nothing more.
+func (s *session) loseSubagents(ctx context.Context, of *childSession) {
+	var lost []*subagent
+	of.locked(func() { lost = slices.Clone(of.subagents) })
 	for _, sub := range lost {
 		if !sub.running.Load() && !sub.cancellable.Load() {
 			continue
