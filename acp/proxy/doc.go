@@ -81,9 +81,9 @@
 //
 //	proxy            the backend: what the client declared, and the children
 //	child            a process, with parts:
-//	  connection     what we send it
-//	  router         what it sends: finds whom a message is about
-//	  uses           why it must run: sessions, and requests in progress
+//	  connection     carries our requests and notifications
+//	  router         gives its messages to the sessions that they name
+//	  uses           the sessions and requests for which it runs
 //	childSession     a session in a child, until its last user leaves
 //	session          ours, from Open to Close, without a lock; its parts guard themselves:
 //	  activation       what the client asked for, which does not change
