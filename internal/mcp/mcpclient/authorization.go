@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -87,11 +89,10 @@ type authorizer struct {
 // authorization is one attempt to get the user's authorization for a server.
 type authorization struct {
 	listener net.Listener
-	asked    bool          // the user is asked to open a page
-	waiting  string        // reason for waiting; guarded by the server's mu, as is page
-	page     string        // its address, "" if it is not known yet
-	done     chan struct{} // closed at the end
-	err      error         // set before done is closed
+	asked    bool                    // the user is asked to open a page
+	page     atomic.Pointer[url.URL] // nil if it is not known yet
+	done     chan struct{}           // closed at the end
+	err      error                   // set before done is closed
 }
 
 // token returns the value of the header for a request, "" before the first authorization and after
@@ -174,14 +175,11 @@ func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 		}
 	}
 	a.network.setServer(a.server.config.URL, res)
-	listener, err := a.listen()
+	listener, err := a.listenLocked()
 	if err != nil {
 		return nil, err
 	}
-	one := &authorization{
-		listener: listener, done: make(chan struct{}),
-		waiting: "it has not said yet where to sign in",
-	}
+	one := &authorization{listener: listener, done: make(chan struct{})}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	refused := *res
 	refused.Body = io.NopCloser(bytes.NewReader(body))
@@ -238,9 +236,9 @@ func (a *authorizer) obtain(one *authorization, res *http.Response) error {
 	return refused
 }
 
-// listen listens for the redirect of a browser. It uses the same port each time if possible,
-// because the tokens and scopes of a handler belong to one redirect URL. The caller holds mu.
-func (a *authorizer) listen() (net.Listener, error) {
+// listenLocked listens for the redirect of a browser. It uses the same port each time if possible,
+// because the tokens and scopes of a handler belong to one redirect URL.
+func (a *authorizer) listenLocked() (net.Listener, error) {
 	if a.handler != nil {
 		if l, err := net.Listen("tcp", a.address); err == nil {
 			return l, nil
@@ -252,7 +250,7 @@ func (a *authorizer) listen() (net.Listener, error) {
 	}
 	a.address = l.Addr().String()
 	policy := a.server.config.Policy
-	a.handler, err = a.newHandler(policy.ClientID, policy.ClientSecret)
+	a.handler, err = a.newHandlerLocked(policy.ClientID, policy.ClientSecret)
 	if err != nil {
 		l.Close()
 		return nil, err
@@ -396,12 +394,7 @@ func handleRedirect(host, state string, received chan<- url.Values) http.Handler
 func (s *server) showPage(
 	ctx context.Context, one *authorization, page *url.URL, tokens string,
 ) error {
-	s.mu.Lock()
-	one.waiting, one.page = "it waits until you have signed in at "+page.Host, page.String()
-	if s.signingIn == one {
-		s.setStarting(one.waiting)
-	}
-	s.mu.Unlock()
+	one.page.Store(page)
 	host, err := s.set.openHost()
 	if err != nil {
 		return nil // the set is being closed
@@ -415,20 +408,25 @@ func OpenPage(page string) string {
 }
 
 // awaitAuthorization waits for the last authorization before the next start of the server. Until
-// then the server uses no resources.
+// then the server uses no resources. The error is errReconnect if the user has signed in.
 func (s *server) awaitAuthorization() error {
+	if s.signIns++; s.signIns > maxAuthorizations {
+		return &authorizationError{errAskedAgain}
+	}
 	s.authorizer.mu.Lock()
 	one := s.authorizer.last
 	s.authorizer.mu.Unlock()
-	s.mu.Lock()
-	s.signingIn = one
-	s.setStarting(one.waiting)
-	s.mu.Unlock()
-	err := one.wait(s.ctx)
-	s.mu.Lock()
-	s.signingIn = nil
-	s.mu.Unlock()
-	return err
+	s.enter(phase{state: acpmcp.Starting, signIn: one})
+	defer s.withdraw()
+	return cmp.Or(one.wait(s.ctx), errReconnect)
+}
+
+// describe says what the authorization waits for.
+func (one *authorization) describe() string {
+	if page := one.page.Load(); page != nil {
+		return "it waits until you have signed in at " + page.Host
+	}
+	return "it has not said yet where to sign in"
 }
 
 // wait waits until the authorization has been obtained.

@@ -15,7 +15,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
@@ -76,7 +75,7 @@ func (c *connection) callTool(
 	}
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
 	result, err := c.session.Load().CallTool(with, params)
-	if err != nil && ctx.Err() != nil && c.server.config.Transport == acpmcp.Stdio {
+	if err != nil && ctx.Err() != nil && c.server.config.isProcess() {
 		awaitCancellation(cancelled, c.ended)
 	}
 	if err != nil {

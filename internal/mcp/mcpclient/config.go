@@ -80,12 +80,15 @@ func (c Config) Identity() string {
 		c.URL, c.File, c.Consent}, c.Args, pairs(c.Env), pairs(c.Headers)))
 }
 
+// isProcess reports whether the server runs as a process, and is not reached over HTTP.
+func (c Config) isProcess() bool { return c.Transport == acpmcp.Stdio }
+
 // declaresRoots reports whether the server may ask for the roots.
 func (c Config) declaresRoots() bool {
 	switch {
 	case c.Policy.Roots != nil:
 		return *c.Policy.Roots
-	case c.Transport == acpmcp.Stdio:
+	case c.isProcess():
 		return true
 	}
 	u, err := url.Parse(c.URL)

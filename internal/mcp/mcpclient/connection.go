@@ -133,7 +133,7 @@ type link interface {
 // life. c has no link after an error.
 func (c *connection) open(ctx, life context.Context) error {
 	s := c.server
-	if s.config.Transport == acpmcp.Stdio {
+	if s.config.isProcess() {
 		started, err := s.startProcess(ctx)
 		if err == nil {
 			c.link = started
@@ -204,7 +204,7 @@ func (c *connection) retire(err error) {
 // a process is noticed by itself, and then it is known how it ended.
 func (c *connection) disconnected(err error) {
 	c.calls.close()
-	if c.server.config.Transport != acpmcp.Stdio {
+	if !c.server.config.isProcess() {
 		c.retire(err)
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// newHandler returns a handler that signs in as a client with an id. If the id is the address of a
+// newHandlerLocked returns a handler that signs in as a client with an id. If the id is the address of a
 // document, or "", acp-agent registers itself where the authorization server does not accept
-// documents. The caller holds mu.
-func (a *authorizer) newHandler(id, secret string) (*auth.AuthorizationCodeHandler, error) {
+// documents.
+func (a *authorizer) newHandlerLocked(id, secret string) (*auth.AuthorizationCodeHandler, error) {
 	redirect := "http://" + a.address + redirectPath
 	c := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:              redirect,
@@ -55,7 +55,7 @@ func (a *authorizer) withDocument(ctx context.Context) *auth.AuthorizationCodeHa
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	handler, err := a.newHandler(policy.ClientDocument, "")
+	handler, err := a.newHandlerLocked(policy.ClientDocument, "")
 	if err != nil {
 		return nil
 	}

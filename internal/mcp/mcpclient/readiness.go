@@ -42,7 +42,7 @@ func (r *readiness) begin(changed bool) {
 	defer r.mu.Unlock()
 	r.sent = r.sent && !changed
 	r.latest = time.Now().Add(r.max)
-	r.pause()
+	r.pauseLocked()
 }
 
 // rootsSent records that the server was sent the roots.
@@ -51,13 +51,12 @@ func (r *readiness) rootsSent() {
 	defer r.mu.Unlock()
 	r.sent = true
 	if time.Now().Before(r.at) {
-		r.pause()
+		r.pauseLocked()
 	}
 }
 
-// pause makes the server ready when nothing has happened for a while from now on. The caller holds
-// mu.
-func (r *readiness) pause() {
+// pauseLocked makes the server ready when nothing has happened for a while from now on.
+func (r *readiness) pauseLocked() {
 	quiet := r.withoutRoots
 	if r.sent {
 		quiet = r.afterRoots

@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
@@ -80,7 +79,7 @@ func (c *connection) listRoots() (*mcp.ListRootsResult, error) {
 	}
 	c.readiness.rootsSent()
 	s.mu.Lock()
-	s.wake() // it may be ready earlier now
+	s.wakeLocked() // it may be ready earlier now
 	s.mu.Unlock()
 	c.sent.Store(&roots)
 	if c.modern() && !c.isOwn() {
@@ -130,7 +129,7 @@ type modernCapabilities struct {
 // as a legacy server.
 func (c *connection) probeTimeout() time.Duration {
 	limits := c.server.set.options.limits
-	if c.server.config.Transport == acpmcp.HTTP {
+	if !c.server.config.isProcess() {
 		// It answers each request, also an unknown one: silence means that it is slow.
 		return limits.StartTimeout / 2
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -16,7 +15,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
@@ -38,21 +36,17 @@ type server struct {
 
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
-	mu         sync.Mutex
-	state      acpmcp.State   // Starting also while it is ready, see status
-	waiting    string         // what a starting server waits for
-	signingIn  *authorization // the one it waits for, or nil
-	err        error
-	failure    error         // why it failed last; nil once it is connected
-	changed    chan struct{} // closed and replaced when there is something new to wait for
-	running    bool          // run is running
-	connection *connection   // nil while there is none to use
-	retryAt    time.Time     // when a failed server may be tried again
-	legacy     bool          // known not to support the modern revision
-	restarted  int           // how often it was restarted after a failure
-	failures   int           // in a row, before the current start
-	warnings   []string      // deprecations, which are logged once
-	told       []string      // what the user was told once
+	// Used by run only.
+	legacy  bool // known not to support the modern revision
+	signIns int  // that were awaited since it was last connected
+
+	mu        sync.Mutex
+	phase     phase
+	changed   chan struct{} // closed and replaced when there is something new to wait for
+	failure   error         // why it failed last; nil once it is connected
+	restarted int           // how often it was restarted after a failure
+	warnings  []string      // deprecations, which are logged once
+	told      []string      // what the user was told once
 }
 
 func (s *Set) newServer(c Config, prefix string) *server {
@@ -63,7 +57,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
 		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		state:   acpmcp.Idle, changed: make(chan struct{}),
+		phase:   phase{state: acpmcp.Idle}, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -82,16 +76,16 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 	s.ensureRunning()
 	for {
 		s.mu.Lock()
-		c, state, err, changed, failures := s.connection, s.state, s.err, s.changed, s.failures
+		now, changed, failure := s.phase, s.changed, s.failure
 		s.mu.Unlock()
 		var settled <-chan time.Time
-		switch {
-		case c != nil && c.isReady():
-			return c, nil
-		case c != nil && !c.calls.isClosed():
-			settled = time.After(c.readiness.left())
-		case state == acpmcp.Failed, state == acpmcp.Waiting && failures > 1:
-			return nil, err // it may recover, but waiting is not worthwhile
+		switch state, _ := now.describe(); {
+		case state == acpmcp.Ready:
+			return now.connection, nil
+		case now.connection != nil && !now.connection.calls.isClosed():
+			settled = time.After(now.connection.readiness.left())
+		case state == acpmcp.Failed, state == acpmcp.Waiting && now.failures > 1:
+			return nil, failure // it may recover, but waiting is not worthwhile
 		case state == acpmcp.Stopped:
 			return nil, acpmcp.ErrClosed
 		}
@@ -108,24 +102,21 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 func (s *server) explain(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.state == acpmcp.Starting && s.waiting != "":
-		err = fmt.Errorf("%w: %s", err, s.waiting)
-		if s.failure == nil {
-			return err
-		}
-	case s.state != acpmcp.Waiting || s.failure == nil:
-		return err
+	if _, waiting := s.phase.describe(); waiting != "" {
+		err = fmt.Errorf("%w: %s", err, waiting)
 	}
-	return fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
+	if s.failure != nil {
+		err = fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
+	}
+	return err
 }
 
 // announceRoots tells the server that the roots have changed, if it is connected.
 func (s *server) announceRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.connection != nil {
-		s.set.spawn(s.connection.announceRoots)
+	if c := s.phase.connection; c != nil {
+		s.set.spawn(c.announceRoots)
 	}
 }
 
@@ -133,7 +124,7 @@ func (s *server) announceRoots() {
 func (s *server) ensureRunning() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.running || s.ctx.Err() != nil || time.Now().Before(s.retryAt) {
+	if s.phase.isRunning() || s.ctx.Err() != nil || time.Now().Before(s.phase.retryAt) {
 		return
 	}
 	select { // a restart requested before the end of the server is no longer needed
@@ -141,107 +132,83 @@ func (s *server) ensureRunning() {
 	default:
 	}
 	if s.set.spawn(s.run) {
-		s.running = true
-		s.setStarting("other servers are being started first")
+		s.enterLocked(starting("other servers are being started first"))
 	}
 }
 
-// setState changes the state and wakes those who wait for a change. The caller holds mu.
-func (s *server) setState(to acpmcp.State, err error) {
-	s.state, s.err = to, err
-	if err != nil {
-		s.failure = err
-	}
-	s.wake()
+// enterLocked begins a phase and wakes those who wait for a change.
+func (s *server) enterLocked(p phase) {
+	s.phase = p
+	s.wakeLocked()
 }
 
-// wake wakes those who wait for a change. The caller holds mu.
-func (s *server) wake() {
+// enter is enterLocked for a caller that does not hold mu.
+func (s *server) enter(p phase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enterLocked(p)
+}
+
+// wakeLocked wakes those who wait for a change.
+func (s *server) wakeLocked() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// setStarting records what is waited for before the server is ready. The caller holds mu.
-func (s *server) setStarting(waiting string) {
-	s.waiting = waiting
-	s.setState(acpmcp.Starting, nil)
-}
-
 // run keeps the server connected until it is stopped or has failed too often.
 func (s *server) run() {
-	failures, authorizations := 0, 0
+	var next step
 	for {
-		c, err := s.start()
-		if errors.Is(err, errNeedsAuthorization) {
-			if authorizations++; authorizations > maxAuthorizations {
-				err = &authorizationError{errAskedAgain}
-			} else if err = s.awaitAuthorization(); err == nil {
-				continue
-			}
-		} else if err == nil {
-			authorizations = 0
-			began := time.Now()
-			err = s.serve(c)
-			served := s.config.Transport != acpmcp.Stdio && c.used.Load()
-			if served || time.Since(began) >= stableAfter {
-				failures = 0
-			}
-			if errors.Is(err, errRestart) || served && faultOf(err) == lostSession {
-				failures = 0
-				continue
-			}
-		}
+		end := s.attempt()
 		if s.ctx.Err() != nil {
-			s.exit(acpmcp.Stopped, nil, 0)
+			s.enter(phase{state: acpmcp.Stopped})
 			return
 		}
-		failures++
-		wait := max(retryAfter(err),
-			min(s.set.options.limits.Backoff<<min(failures-1, 20), maxBackoff))
-		err = serverError(s.config.Name, s.redactor.err(err))
-		if isPermanent(err) || failures > s.set.options.limits.MaxRestarts {
+		next = s.set.options.limits.next(next.failures, end)
+		if next.failures == 0 {
+			continue
+		}
+		err := serverError(s.config.Name, s.redactor.err(end.err))
+		if next.giveUp {
 			s.log.Error("MCP server failed", "error", err)
-			s.exit(acpmcp.Failed, err, wait)
+			s.fail(err, phase{state: acpmcp.Failed, retryAt: time.Now().Add(next.wait)})
 			return
 		}
-		s.log.Warn("restarting an MCP server that failed", "error", err, "in", wait)
-		s.backOff(err, wait, failures)
+		s.log.Warn("restarting an MCP server that failed", "error", err, "in", next.wait)
+		s.fail(err, phase{state: acpmcp.Waiting, failures: next.failures})
+		select {
+		case <-time.After(next.wait):
+		case <-s.restarts:
+		case <-s.ctx.Done():
+		}
 	}
 }
 
-// isPermanent reports whether trying again would only result in the same error.
-func isPermanent(err error) bool {
-	if errors.As(err, new(*authorizationError)) {
-		return true
+// attempt connects the server and serves the connection until it ends. If the user must sign in
+// first, it only waits for that.
+func (s *server) attempt() ending {
+	c, err := s.start()
+	switch {
+	case errors.Is(err, errNeedsAuthorization):
+		return ending{err: s.awaitAuthorization()}
+	case err != nil:
+		return ending{err: err}
 	}
-	if e, ok := errors.AsType[*transportError](err); ok {
-		return e.fault == refused && isFinalStatus(e.code)
-	}
-	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
-		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory) ||
-		errors.Is(err, errNotAllowed)
+	s.signIns = 0
+	began := time.Now()
+	err = s.serve(c)
+	return ending{err, !s.config.isProcess() && c.used.Load(), time.Since(began)}
 }
 
-// exit records the end of run. The server is not started again before wait has passed.
-func (s *server) exit(state acpmcp.State, err error, wait time.Duration) {
+// fail records why the server failed, and begins the phase after that.
+func (s *server) fail(err error, p phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running, s.connection, s.retryAt = false, nil, time.Now().Add(wait)
-	s.setState(state, err)
-}
-
-// backOff waits before the next start, or until a restart is requested.
-func (s *server) backOff(err error, wait time.Duration, failures int) {
-	s.mu.Lock()
-	s.restarted++
-	s.failures, s.retryAt = failures, time.Now().Add(wait)
-	s.setState(acpmcp.Waiting, err)
-	s.mu.Unlock()
-	select {
-	case <-time.After(wait):
-	case <-s.restarts:
-	case <-s.ctx.Done():
+	s.failure = err
+	if p.state == acpmcp.Waiting {
+		s.restarted++
 	}
+	s.enterLocked(p)
 }
 
 // start connects the server once few enough others are starting.
@@ -255,20 +222,17 @@ func (s *server) start() (*connection, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.setStarting("it has not answered yet")
+	s.enter(starting("it has not answered yet"))
 	revision := ""
 	if s.legacy {
 		revision = mcproots.Legacy
 	}
-	s.mu.Unlock()
 	timeout := s.set.options.limits.StartTimeout
 	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout,
 		timeoutError(s.config.Name, "answered initialize", timeout))
 	defer cancel()
 	c, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && s.config.Transport == acpmcp.Stdio && !isPermanent(err) &&
-		ctx.Err() == nil {
+	if err != nil && revision == "" && s.config.isProcess() && !isPermanent(err) && ctx.Err() == nil {
 		// Some servers exit on a request that they do not know.
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
 			"error", err)
@@ -276,7 +240,7 @@ func (s *server) start() (*connection, error) {
 	}
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if ok && refused.Code == jsonrpc.CodeMethodNotFound {
-		if err = errNotMCP; s.config.Transport != acpmcp.Stdio {
+		if err = errNotMCP; !s.config.isProcess() {
 			err = errNotMCPURL
 		}
 	}
@@ -297,9 +261,6 @@ func (s *server) check() error {
 	return nil
 }
 
-// errRestart is returned by serve when a restart was requested.
-var errRestart = errors.New("the server is being restarted")
-
 // serve offers a connection for calls until it ends, and closes it. It returns why it ended.
 func (s *server) serve(c *connection) error {
 	c.begin()
@@ -310,9 +271,10 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.connection, s.legacy, s.failure = c, !c.modern(), nil
-	s.setStarting("it is given time to read the roots")
+	s.failure = nil
+	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
 	s.mu.Unlock()
+	s.legacy = !c.modern()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
@@ -354,16 +316,17 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 			": it still has " + rootPaths(lost) + ", which the session no longer has.")
 	}
 	s.disconnect(c)
-	return errRestart
+	return errReconnect
 }
 
 // withdraw withdraws the connection from use: new calls wait for the next one.
 func (s *server) withdraw() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.connection = nil
-	s.setStarting("it is being restarted")
+	s.withdrawLocked()
 }
+
+func (s *server) withdrawLocked() { s.enterLocked(starting("it is being restarted")) }
 
 // leave withdraws the connection from use, and closes it when its calls have ended.
 func (s *server) leave(c *connection) {
@@ -391,13 +354,12 @@ func (s *server) disconnect(c *connection) {
 func (s *server) rootsChanged(lost []mcproots.Root) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running {
+	if !s.phase.isRunning() || s.phase.signIn != nil { // it knows no roots
 		return
 	}
-	c := s.connection
+	c := s.phase.connection
 	if s.mustRestart(c, lost) {
-		s.connection = nil // new calls wait for the next connection
-		s.setStarting("it is being restarted")
+		s.withdrawLocked()
 		select {
 		case <-s.restarts:
 		default:
@@ -414,7 +376,7 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 // is connecting; the roots that it knows are then unknown.
 func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 	switch {
-	case s.config.Transport == acpmcp.Stdio &&
+	case s.config.isProcess() &&
 		(s.config.Policy.Templates || s.config.Policy.Sandbox.Mode != sandbox.Off):
 		return true
 	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
@@ -430,8 +392,8 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 func (s *server) markStopped() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.running {
-		s.setState(acpmcp.Stopped, nil)
+	if !s.phase.isRunning() {
+		s.enterLocked(phase{state: acpmcp.Stopped})
 	}
 }
 
@@ -481,23 +443,21 @@ func (s *server) status() acpmcp.Status {
 	defer s.mu.Unlock()
 	status := acpmcp.Status{
 		Name: s.config.Name, Prefix: s.prefix, Transport: s.config.Transport, File: s.config.File,
-		State: s.state, Err: s.err, Restarts: s.restarted,
-		RootsDeclared: s.config.declaresRoots(), Warnings: slices.Clone(s.warnings),
+		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
+		Warnings: slices.Clone(s.warnings),
 	}
-	c := s.connection
-	if c != nil && c.isReady() {
-		status.State = acpmcp.Ready
+	status.State, status.Waiting = s.phase.describe()
+	if one := s.phase.signIn; one != nil && one.page.Load() != nil {
+		status.Waiting += ": " + OpenPage(one.page.Load().String())
 	}
-	if status.State == acpmcp.Starting {
-		status.Waiting = s.waiting
-		if s.signingIn != nil {
-			status.Waiting += ": " + OpenPage(s.signingIn.page)
-		}
-		if s.failure != nil {
-			status.Waiting += "; the last attempt failed: " +
-				text.Code(text.Truncate(s.failure.Error(), maxFailure))
-		}
+	switch {
+	case status.State == acpmcp.Waiting || status.State == acpmcp.Failed:
+		status.Err = s.failure
+	case status.State == acpmcp.Starting && s.failure != nil:
+		status.Waiting += "; the last attempt failed: " +
+			text.Code(text.Truncate(s.failure.Error(), maxFailure))
 	}
+	c := s.phase.connection
 	if c == nil {
 		return status
 	}

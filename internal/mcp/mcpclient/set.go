@@ -201,7 +201,7 @@ func (c *Change) Commit(h Host) {
 		s.mu.Unlock()
 		return
 	}
-	kept, removed := c.replaceServers()
+	kept, removed := c.replaceServersLocked()
 	before := s.visible
 	s.host, s.ws, s.roots, s.visible = h, c.ws, c.roots, c.roots
 	s.mu.Unlock()
@@ -218,9 +218,8 @@ func (c *Change) Commit(h Host) {
 	}
 }
 
-// replaceServers replaces the set's servers, keeping those whose configuration is unchanged. The
-// caller holds the set's mu.
-func (c *Change) replaceServers() (kept, removed []*server) {
+// replaceServersLocked replaces the set's servers, keeping those whose configuration is unchanged.
+func (c *Change) replaceServersLocked() (kept, removed []*server) {
 	s := c.set
 	removed = slices.Clone(s.servers)
 	servers := make([]*server, len(c.configs))

@@ -182,7 +182,7 @@ func (r *relay) editModernRequest(line []byte, m relayedMessage) []byte {
 	if list != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.keep(&keptCall{line: bytes.Clone(line), clientID: bytes.Clone(m.id),
+		r.keepLocked(&keptCall{line: bytes.Clone(line), clientID: bytes.Clone(m.id),
 			serverID: bytes.Clone(m.id), rounds: 1})
 	}
 	return line
@@ -286,7 +286,7 @@ func (r *relay) repeat(c *keptCall, keys []string, list, state json.RawMessage) 
 	}
 	r.lastID++
 	c.serverID, c.rounds = id, c.rounds+1
-	r.keep(c)
+	r.keepLocked(c)
 	return true
 }
 
@@ -313,8 +313,8 @@ func withAnswers(
 	return strictjson.SetAt(line, state, "params", "requestState")
 }
 
-// keep keeps a call until it is answered. The caller holds mu.
-func (r *relay) keep(c *keptCall) {
+// keepLocked keeps a call until it is answered.
+func (r *relay) keepLocked(c *keptCall) {
 	if len(r.calls) < maxCalls {
 		r.calls[idKey(c.serverID)] = c
 	}

@@ -67,7 +67,7 @@ func (f *follower) askNow(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.pending == nil {
-		f.start(ctx)
+		f.startLocked(ctx)
 	}
 }
 
@@ -89,7 +89,7 @@ func (f *follower) acquire(ctx context.Context) (*shared, error) {
 	for asked := false; ; asked = true {
 		f.mu.Lock()
 		if f.pending == nil && (f.stale || !asked && f.expired()) {
-			f.start(ctx)
+			f.startLocked(ctx)
 		}
 		if f.pending == nil || f.silent && f.err != nil {
 			defer f.mu.Unlock()
@@ -117,9 +117,8 @@ func (f *follower) expired() bool {
 	return f.err != nil || f.maxAge > 0 && time.Since(f.answered) > f.maxAge
 }
 
-// start asks until the list has not changed in the meantime, unless the follower is closed. The
-// caller holds mu.
-func (f *follower) start(ctx context.Context) {
+// startLocked asks until the list has not changed in the meantime, unless the follower is closed.
+func (f *follower) startLocked(ctx context.Context) {
 	if f.base.Err() != nil {
 		return
 	}
@@ -149,24 +148,24 @@ func (f *follower) take(ctx context.Context, value *scope, err error) (again boo
 	f.silent = err != nil && (f.silent || late)
 	switch {
 	case ended:
-		f.replace(nil, errDisconnected)
+		f.replaceLocked(nil, errDisconnected)
 	case again:
 		f.stale = false
 		return true
 	case late && err != nil:
-		f.replace(nil, context.Cause(ctx))
+		f.replaceLocked(nil, context.Cause(ctx))
 	case err != nil:
-		f.replace(nil, err)
+		f.replaceLocked(nil, err)
 	default:
-		f.replace(&shared{scope: value}, nil)
+		f.replaceLocked(&shared{scope: value}, nil)
 	}
 	close(f.pending)
 	f.pending = nil
 	return false
 }
 
-// replace replaces the last answer, whose users keep it until they are done. The caller holds mu.
-func (f *follower) replace(s *shared, err error) {
+// replaceLocked replaces the last answer, whose users keep it until they are done.
+func (f *follower) replaceLocked(s *shared, err error) {
 	if old := f.current; old != nil {
 		f.running.Go(func() {
 			old.users.Wait()
@@ -185,7 +184,7 @@ func (f *follower) close() {
 	f.disconnect()
 	f.running.Wait()
 	f.mu.Lock()
-	f.replace(nil, errDisconnected)
+	f.replaceLocked(nil, errDisconnected)
 	f.mu.Unlock()
 	f.running.Wait()
 }
