@@ -1,6 +1,7 @@
 package servers_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,7 +173,7 @@ func newFixture(t testing.TB, o mcpclient.Options) *fixture {
 func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {
 	t.Helper()
 	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
-	o.Logger = f.logs.Logger(slog.LevelDebug)
+	o.Logger, o.Wait = f.logs.Logger(slog.LevelDebug), cmp.Or(o.Wait, patience)
 	f.Set = servers.NewSet(starting, o)
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
 	return f

@@ -24,10 +24,7 @@ func (o Options) WithBackoff(d time.Duration) Options {
 // unless it has another.
 func (o Options) WithPatience(d time.Duration) Options {
 	o.Wait = cmp.Or(o.Wait, d)
-	for _, limit := range []*time.Duration{
-		&o.limits.StartTimeout, &o.limits.ProbeTimeout, &o.limits.SettleMax,
-	} {
-		*limit = cmp.Or(*limit, d)
-	}
+	o.limits.StartTimeout = cmp.Or(o.limits.StartTimeout, d)
+	o.limits.SettleMax = cmp.Or(o.limits.SettleMax, d)
 	return o
 }

@@ -45,9 +45,8 @@ func TestBadManners(t *testing.T) {
 }
 
 func TestSilentServer(t *testing.T) {
-	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, ProbeTimeout: 100 * time.Millisecond, MaxRestarts: 1}), self("s", "silent"))
-	_, err := f.try("s.count", "")
-	require.ErrorContains(t, err, "has not answered initialize within 300ms")
+	f := serving(t, mcpclient.Options{Wait: 300 * time.Millisecond}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, MaxRestarts: 1}), self("s", "silent"))
+	require.ErrorContains(t, f.failed().Err, "has not answered initialize within 300ms")
 }
 
 func TestRestartAfterCrash(t *testing.T) {

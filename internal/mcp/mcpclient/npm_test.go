@@ -38,6 +38,7 @@ func (f *fixture) read(path string) (string, error) {
 // Clause M5.
 func TestFirstCallOfServerFilesystem(t *testing.T) {
 	server := npmServer("fs", npmtest.Filesystem(t))
+	server.Policy = acpmcp.Policy{SettleWithoutRoots: patience, SettleAfterRoots: time.Second}
 	starts := volume.Of(2, 100)
 	dir := folder(t, "a.txt", "tangerine")
 	w := roottest.Open(t, dir)

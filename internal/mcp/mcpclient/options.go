@@ -35,7 +35,6 @@ type Options struct {
 // limits bound what a server may use and how long it is waited for.
 type limits struct {
 	StartTimeout time.Duration // to start and answer initialize; some download themselves first
-	ProbeTimeout time.Duration // to answer server/discover, before a stdio server counts as legacy
 	CallTimeout  time.Duration // to answer a tool call
 	SettleMax    time.Duration // to become ready, answer pings and read answers to its requests
 	CheckRoots   time.Duration // interval between checks that the roots exist
@@ -64,7 +63,6 @@ func (o Options) withDefaults() Options {
 	o.Wait = cmp.Or(o.Wait, 15*time.Second)
 	l := &o.limits
 	l.StartTimeout = cmp.Or(l.StartTimeout, time.Minute)
-	l.ProbeTimeout = cmp.Or(l.ProbeTimeout, 5*time.Second)
 	l.CallTimeout = cmp.Or(l.CallTimeout, 10*time.Minute)
 	l.SettleMax = cmp.Or(l.SettleMax, 5*time.Second)
 	l.CheckRoots = cmp.Or(l.CheckRoots, 5*time.Second)

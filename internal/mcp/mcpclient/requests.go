@@ -128,12 +128,12 @@ type modernCapabilities struct {
 // probeTimeout returns how long the server may take to answer server/discover before it is treated
 // as a legacy server.
 func (c *connection) probeTimeout() time.Duration {
-	limits := c.server.set.options.limits
+	o := c.server.set.options
 	if !c.server.config.isProcess() {
 		// It answers each request, also an unknown one: silence means that it is slow.
-		return limits.StartTimeout / 2
+		return o.limits.StartTimeout / 2
 	}
-	return limits.ProbeTimeout
+	return o.Wait / 3 // a legacy server can still become ready while calls wait
 }
 
 // complete repeats a request, with the input that each result asks for, until it is complete.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
@@ -48,13 +49,19 @@ func TestServerEverything(t *testing.T) {
 	top, dirs := dirtest.Strange(t)
 	a := start(t).initialize()
 	id := a.served(dirs, server)
-	require.Equal(t, mcptest.URIs(t, dirs...), a.ask(id, "/call e.get-roots-list", "allow_always").echoed())
+	haveRoots := func(answer string, dirs ...string) {
+		t.Helper()
+		require.EventuallyWithT(t, func(t *assert.CollectT) { // it takes time to start, and to ask again
+			assert.Equal(t, mcptest.URIs(a.t, dirs...), a.ask(id, "/call e.get-roots-list", answer).echoed())
+		}, patience, 10*time.Millisecond)
+	}
+	haveRoots("allow_always", dirs...)
 	more := append([]string{dirs[0], top}, dirs[3:]...)
 	more = append(more, dirs[1], dirs[2])
 	a.reload(id, more, server)
-	require.Equal(t, mcptest.URIs(t, more...), a.ask(id, "/call e.get-roots-list", "").echoed(), "what was allowed for good is not asked again")
+	haveRoots("", more...) // what was allowed always is not asked again
 	a.reload(id, dirs[:1], server)
-	require.Equal(t, mcptest.URIs(t, dirs[:1]...), a.ask(id, "/call e.get-roots-list", "allow_once").echoed())
+	haveRoots("allow_once", dirs[:1]...)
 }
 
 func TestServerEverythingInEverySession(t *testing.T) {
@@ -69,8 +76,7 @@ func TestServerEverythingInEverySession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := start(t, args...).initialize()
 			id := a.served([]string{folder(t)}, server)
-			listed := a.ask(id, "/mcp tools", "").text
-			require.Contains(t, listed, "e.get-roots-list")
+			listed := a.mcpUntil(id, "/mcp tools", "e.get-roots-list")
 			require.Contains(t, listed, "resource "+document)
 			require.Contains(t, listed, "prompt /e:args-prompt city [state]: A prompt with two arguments")
 			require.Contains(t, a.ask(id, "/mcp", "").text, "These instructions are written for an LLM")
@@ -168,7 +174,12 @@ func TestAllowAlwaysCoversToolAndFolder(t *testing.T) {
 	servers := []any{stdioServer("e", npmtest.Everything(t))}
 	cwd := folder(t)
 	a := start(t).initialize()
-	id := a.served([]string{cwd}, servers...)
+	serve := func(dir string) string {
+		id := a.served([]string{dir}, servers...)
+		a.mcpUntil(id, "/mcp tools", "e.echo") // calls do not wait long for servers
+		return id
+	}
+	id := serve(cwd)
 	first := a.ask(id, `/call e.echo {"message":"one"}`, "allow_always")
 	require.Len(t, first.questions, 1)
 	require.Contains(t, first.text, "Echo: one")
@@ -188,9 +199,8 @@ func TestAllowAlwaysCoversToolAndFolder(t *testing.T) {
 	require.Empty(t, a.ask(id, `/call e.echo {"message":"two"}`, "").questions)
 	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "allow_once").questions, 1)
 	require.Len(t, a.ask(id, `/call e.get-sum {"a":1,"b":2}`, "reject_once").questions, 1)
-	require.Empty(t, a.ask(a.served([]string{cwd}, servers...), `/call e.echo {"message":"three"}`, "").questions)
-	other := a.served([]string{folder(t)}, servers...)
-	require.Len(t, a.ask(other, `/call e.echo {"message":"four"}`, "allow_once").questions, 1)
+	require.Empty(t, a.ask(serve(cwd), `/call e.echo {"message":"three"}`, "").questions)
+	require.Len(t, a.ask(serve(folder(t)), `/call e.echo {"message":"four"}`, "allow_once").questions, 1)
 }
 
 // Servers are told whether there is a model: server-everything offers a tool that asks it only
@@ -202,6 +212,7 @@ func TestSamplingNeedsModel(t *testing.T) {
 	server := stdioServer("e", npmtest.Everything(t))
 	explore := start(t).initialize()
 	id := explore.served([]string{folder(t)}, server)
+	explore.mcpUntil(id, "/mcp tools", "e.echo")
 	require.Contains(t, explore.ask(id, `/call e.trigger-sampling-request {"prompt":"a"}`, "").text, "have no tool")
 
 	stage := onModelStage(t)
@@ -311,7 +322,7 @@ func TestFoundMCPServerNeedsPermission(t *testing.T) {
 
 	started := a.ask(id, "/mcp start demo", "allow_always")
 	require.Len(t, started.questions, 1)
-	require.Contains(t, started.text, "MCP server **`demo`** (stdio): ready")
+	a.mcpUntil(id, "/mcp", "MCP server **`demo`** (stdio): ready")
 	called := a.ask(id, "/call demo.get-roots-list", "allow_once")
 	require.Equal(t, mcptest.URIs(t, cwd, found), called.echoed())
 	require.Contains(t, a.ask(id, "/mcp", "").text, "started in this session")
