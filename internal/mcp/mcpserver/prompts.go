@@ -82,10 +82,7 @@ func (c *client) listPrompts(ctx context.Context, r mcp.Request) (mcp.Result, er
 			err = read(sc)
 		}
 	}
-	if err != nil {
-		return nil, protocolError(err)
-	}
-	return result, nil
+	return result, protocolError(err)
 }
 
 // getPrompt returns the current text of a command or skill.
@@ -95,20 +92,15 @@ func (c *client) getPrompt(
 	name, _ := ctx.Value(promptNameKey{}).(string)
 	identity := []string{"prompts/get", name, string(strictjson.Encode(r.Params.Arguments))}
 	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, true}
-	var result *mcp.GetPromptResult
-	err := c.withScope(ctx, request, func(sc *scope) (err error) {
-		result, err = sc.prompt(ctx, name, r.Params.Arguments)
-		return err
-	})
-	if errors.Is(err, errInputRequired) {
-		result := &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{}}
-		result.InputRequests, result.RequestState = c.server.rootsInput(request)
-		return result, nil
+	get := func(sc *scope) (*mcp.GetPromptResult, error) {
+		return sc.prompt(ctx, name, r.Params.Arguments)
 	}
-	if err != nil {
-		return nil, protocolError(err)
-	}
-	return result, nil
+	result, err := inScope(ctx, c, request, get,
+		func(requests mcp.InputRequestMap, state string) *mcp.GetPromptResult {
+			return &mcp.GetPromptResult{InputRequests: requests, RequestState: state,
+				Messages: []*mcp.PromptMessage{}}
+		})
+	return result, protocolError(err)
 }
 
 // typedArguments returns the arguments of a prompt as a user would type them.

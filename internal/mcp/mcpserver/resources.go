@@ -73,33 +73,33 @@ func (c *client) resourceHandler(
 	return func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState,
 			[]string{"resources/read", r.Params.URI}, false}
-		var content string
-		err := c.withScope(ctx, request, func(sc *scope) (err error) {
-			content, err = read(ctx, sc)
-			return err
-		})
-		if errors.Is(err, errInputRequired) {
-			result := &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{}}
-			result.InputRequests, result.RequestState = c.server.rootsInput(request)
-			return result, nil
+		readIn := func(sc *scope) (*mcp.ReadResourceResult, error) {
+			content, err := read(ctx, sc)
+			return &mcp.ReadResourceResult{
+				Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: mimeType,
+					Text: content}},
+				Cacheable: notShared(),
+			}, err
 		}
-		if err != nil {
-			return nil, protocolError(err)
-		}
-		return &mcp.ReadResourceResult{
-			Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: mimeType,
-				Text: content}},
-			Cacheable: notShared(),
-		}, nil
+		result, err := inScope(ctx, c, request, readIn,
+			func(requests mcp.InputRequestMap, state string) *mcp.ReadResourceResult {
+				return &mcp.ReadResourceResult{InputRequests: requests, RequestState: state,
+					Contents: []*mcp.ResourceContents{}}
+			})
+		return result, protocolError(err)
 	}
 }
 
 // notShared marks a result as specific to one client.
 func notShared() mcp.Cacheable { return mcp.Cacheable{CacheScope: "private"} }
 
-// protocolError returns err as an error of the protocol.
+// protocolError returns err as an error of the protocol, or nil for nil.
 func protocolError(err error) error {
-	if protocol := (*jsonrpc.Error)(nil); errors.As(err, &protocol) {
+	protocol := (*jsonrpc.Error)(nil)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &protocol):
 		return protocol
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}

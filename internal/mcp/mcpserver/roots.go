@@ -210,6 +210,23 @@ func (c *client) withScope(ctx context.Context, r scopedRequest, use func(*scope
 	return use(closedScope(sourceClient, err.Error()))
 }
 
+// inScope returns the result of use in the scope of a request, or that of ask if the client must be
+// asked for its roots first. Both have the same type.
+func inScope[R any](
+	ctx context.Context, c *client, r scopedRequest, use func(*scope) (R, error),
+	ask func(requests mcp.InputRequestMap, state string) R,
+) (result R, err error) {
+	err = c.withScope(ctx, r, func(sc *scope) (err error) {
+		result, err = use(sc)
+		return err
+	})
+	if errors.Is(err, errInputRequired) {
+		requests := mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}}
+		return ask(requests, c.server.signer.sign(r.identity...)), nil
+	}
+	return result, err
+}
+
 // withModernScope is withScope for a modern client.
 func (c *client) withModernScope(
 	ctx context.Context, r scopedRequest, use func(*scope) error,
@@ -252,12 +269,6 @@ func (c *client) withModernScope(
 
 // noCapability is why a client without the roots capability has no files.
 const noCapability = "the client has no roots capability, and the server was started without --dir"
-
-// rootsInput returns the input request and the state of a result that asks a modern client for its
-// roots.
-func (s *Server) rootsInput(r scopedRequest) (mcp.InputRequestMap, string) {
-	return mcp.InputRequestMap{rootsKey: &mcp.ListRootsParams{}}, s.signer.sign(r.identity...)
-}
 
 // signer signs the request that asked for roots, so that the answer is accepted only for the same
 // request. That way unanswered requests need not be remembered.

@@ -100,16 +100,11 @@ func (c *client) callTool(
 ) (*mcp.CallToolResult, error) {
 	identity := []string{"tools/call", r.Params.Name, string(r.Params.Arguments)}
 	request := scopedRequest{r, r.Params.InputResponses, r.Params.RequestState, identity, needsFiles}
-	var result *mcp.CallToolResult
-	err := c.withScope(ctx, request, func(sc *scope) (err error) {
-		result, err = call(sc)
-		return err
-	})
-	if errors.Is(err, errInputRequired) {
-		result := &mcp.CallToolResult{Content: []mcp.Content{}} // nil would be encoded as null
-		result.InputRequests, result.RequestState = c.server.rootsInput(request)
-		return result, nil
-	}
+	result, err := inScope(ctx, c, request, call,
+		func(requests mcp.InputRequestMap, state string) *mcp.CallToolResult {
+			return &mcp.CallToolResult{InputRequests: requests, RequestState: state,
+				Content: []mcp.Content{}} // nil would be encoded as null
+		})
 	if protocol := (*jsonrpc.Error)(nil); err != nil && !errors.As(err, &protocol) &&
 		ctx.Err() == nil {
 		return toolError(err.Error()), nil
