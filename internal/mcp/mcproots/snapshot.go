@@ -108,46 +108,19 @@ func (s Snapshot) URIs() []string {
 
 // setNames names each root by the end of its real path, with as many parents as no other root has.
 func setNames(roots []Root) {
-	paths := make([][]string, len(roots))
 	for i, r := range roots {
-		paths[i] = namesIn(r.Real.String())
-	}
-	for i, path := range paths {
-		n := 1
-		for isShared(paths, path[len(path)-n:]) {
-			n++
-		}
-		roots[i].Name = last(path, n)
-	}
-}
-
-// isShared reports whether several paths have this end.
-func isShared(paths [][]string, end []string) bool {
-	found := 0
-	for _, path := range paths {
-		if at := len(path) - len(end); at >= 0 && slices.Equal(path[at:], end) {
-			found++
+		path := filepath.ToSlash(r.Real.String())
+		roots[i].Name = r.Real.String()
+		for at := strings.LastIndex(path, "/"); at >= 0; at = strings.LastIndex(path[:at], "/") {
+			end := path[at:]
+			isShared := func(other Root) bool {
+				return other.Real != r.Real &&
+					strings.HasSuffix(filepath.ToSlash(other.Real.String()), end)
+			}
+			if end != "/" && !slices.ContainsFunc(roots, isShared) {
+				roots[i].Name = end[1:]
+				break
+			}
 		}
 	}
-	return found > 1
-}
-
-// namesIn returns the names in a path, preceded by that of its volume or "/".
-func namesIn(path string) []string {
-	volume := filepath.VolumeName(path)
-	names := []string{volume + string(filepath.Separator)}
-	for _, n := range strings.Split(filepath.ToSlash(path[len(volume):]), "/") {
-		if n != "" {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
-func last(parts []string, n int) string {
-	parts = parts[len(parts)-n:]
-	if top := parts[0]; strings.HasSuffix(top, string(filepath.Separator)) {
-		return top + strings.Join(parts[1:], "/")
-	}
-	return strings.Join(parts, "/")
 }
