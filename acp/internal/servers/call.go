@@ -105,9 +105,7 @@ func (c *mcpCall) showResult(ctx context.Context, r *mcp.CallToolResult) error {
 	}
 	bounded := newBoundedContent(c.set.maxShown)
 	for _, block := range r.Content {
-		if block != nil {
-			bounded.add(block)
-		}
+		bounded.add(block)
 	}
 	var content []any
 	for _, raw := range bounded.blocks {

@@ -19,9 +19,7 @@ func toolResult(r *mcp.CallToolResult, limit int) backend.ToolResult {
 	content := newBoundedContent(limit)
 	blocks := slices.DeleteFunc(slices.Clone(r.Content), isForUser)
 	for _, block := range blocks {
-		if block != nil {
-			content.add(block)
-		}
+		content.add(block)
 	}
 	result := backend.ToolResult{Failed: r.IsError}
 	if r.StructuredContent != nil {
@@ -102,14 +100,12 @@ func (b *boundedContent) describeCut() string {
 	return fmt.Sprintf("The result is %s long; the limit is %s", size, limit)
 }
 
-// add adds a block, unless it cannot be encoded.
-func (b *boundedContent) add(block any) {
-	if raw, err := json.Marshal(block); err == nil {
-		b.addRaw(raw)
+// add adds a block, unless it is nil or cannot be encoded.
+func (b *boundedContent) add(content any) {
+	raw, err := json.Marshal(content)
+	if content == nil || err != nil {
+		return
 	}
-}
-
-func (b *boundedContent) addRaw(raw backend.Raw) {
 	b.size += len(raw)
 	if len(raw) <= b.left {
 		b.left -= len(raw)

@@ -20,12 +20,13 @@ import (
 func (s *Server) Ask(
 	ctx context.Context, user backend.Client, known *consent.Store, w *workspace.Workspace,
 ) error {
-	if err := s.findGaps(w); err != nil {
+	gaps, err := gapsOf(s.Start, w)
+	if err != nil {
 		return err
 	}
+	s.gaps = gaps
 	always, allowed := "", false
-	if len(s.gaps) == 0 {
-		var err error
+	if len(gaps) == 0 {
 		if allowed, err = known.Has(s.ID()); err != nil {
 			return fmt.Errorf("cannot look up whether MCP server %s is allowed: %w",
 				text.Name(s.Config.Name), err)

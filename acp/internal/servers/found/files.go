@@ -23,34 +23,33 @@ import (
 // maxNames is the maximum number of words in a configuration that are looked up as files.
 const maxNames = 10_000
 
-// findGaps finds what the command line or an environment variable of Start names in the roots of w,
-// where an agent may change it, and what else a lasting consent could not cover. It fails if w was
-// closed.
-func (s *Server) findGaps(w *workspace.Workspace) error {
-	s.gaps = nil
-	if s.Start.Transport != mcp.Stdio {
-		return nil
+// gapsOf returns what the command line or an environment variable of a server to start names in the
+// roots of w, where an agent may change it, and what else a lasting consent could not cover. It
+// fails if w was closed.
+func gapsOf(start mcpclient.Config, w *workspace.Workspace) (gaps []string, err error) {
+	if start.Transport != mcp.Stdio {
+		return nil, nil
 	}
-	names := []string{s.Start.Command}
+	names := []string{start.Command}
 	if !strings.ContainsRune(names[0], filepath.Separator) {
 		if path, err := exec.LookPath(names[0]); err == nil {
 			names[0] = path
 		}
 	}
-	for i, arg := range s.Start.Args {
+	for i, arg := range start.Args {
 		words := wordsOf(arg)
 		if strings.ContainsAny(arg, "$`*") || slices.Contains(words, "cd") {
 			// The argument may hold a secret.
-			s.gaps = append(s.gaps,
+			gaps = append(gaps,
 				fmt.Sprintf("a shell may decide which files argument %d means", i+1))
 		}
 		names = append(names, words...)
 	}
-	for _, p := range s.Start.Env {
+	for _, p := range start.Env {
 		names = append(names, wordsOf(p.Value)...)
 	}
 	if len(names) > maxNames {
-		s.gaps = append(s.gaps, "it has too many arguments")
+		gaps = append(gaps, "it has too many arguments")
 		names = names[:maxNames]
 	}
 	seen := map[string]bool{"": true}
@@ -61,18 +60,18 @@ func (s *Server) findGaps(w *workspace.Workspace) error {
 		seen[name] = true
 		if !filepath.IsAbs(name) {
 			// Not cleaned, since the system follows a link before "..".
-			name = s.Start.Dir + string(filepath.Separator) + name
+			name = start.Dir + string(filepath.Separator) + name
 		}
 		inside, err := liesIn(w, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if inside {
-			s.gaps = append(s.gaps,
+			gaps = append(gaps,
 				text.Quote(name)+" lies in a folder: what is there when the server starts will run")
 		}
 	}
-	return nil
+	return gaps, nil
 }
 
 // liesIn reports whether there is a file, a directory or a link at a path in the roots of w.
@@ -93,21 +92,21 @@ func liesIn(w *workspace.Workspace, path string) (bool, error) {
 // hold makes Start start only what the user was asked about. A server that names something in a
 // folder is started once: afterwards an agent may have changed it.
 func (s *Server) hold() {
-	asked := *s
-	if len(asked.gaps) > 0 {
+	asked, start := s.gaps, s.Start
+	if len(asked) > 0 {
 		s.Start.Asked = rand.Text()
 	}
 	var started atomic.Bool
 	s.Start.Consent = string(s.ID())
 	s.Start.Check = func(w *workspace.Workspace) error {
-		now := asked
-		if err := now.findGaps(w); err != nil {
+		now, err := gapsOf(start, w)
+		if err != nil {
 			return err
 		}
 		again := started.Swap(true)
-		if len(now.gaps) > 0 && (again || !slices.Equal(now.gaps, asked.gaps)) {
+		if len(now) > 0 && (again || !slices.Equal(now, asked)) {
 			return fmt.Errorf("it may have been changed since you were asked, because %s: start it again",
-				now.gaps[0])
+				now[0])
 		}
 		return nil
 	}
@@ -141,7 +140,6 @@ func (s *Server) readEnvFile(w *workspace.Workspace, folder string) error {
 	if err != nil {
 		return fmt.Errorf("its environment file %s: %w", s.envPath, err)
 	}
-	s.added = nil
 	for _, p := range pairs {
 		named := func(own mcpclient.Pair) bool { return own.Name == p.Name }
 		if !slices.ContainsFunc(s.Config.Env, named) {
