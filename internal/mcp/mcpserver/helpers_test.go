@@ -278,3 +278,14 @@ func rootSet(t *testing.T, dirs ...string) workspace.Roots {
 	require.NoError(t, err)
 	return roots
 }
+
+// awaitEnd waits until a server has ended without an error.
+func awaitEnd(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		t.Fatal("the server is still running")
+	}
+}

@@ -38,7 +38,7 @@ func (s *Server) Handler() http.Handler {
 func (s *Server) sdkHandler(o mcp.StreamableHTTPOptions) http.Handler {
 	o.MaxRequestBodyBytes = int64(min(s.options.MaxMessage, mcp.DefaultMaxRequestBodyBytes))
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
-		return s.forClient(&client{server: s, onlyDuringCalls: true, slots: s.httpSlots})
+		return s.newClient(s.httpSlots, true).sdk
 	}, &o)
 }
 

@@ -61,6 +61,14 @@ func (sc *scope) prompts(ctx context.Context) ([]*mcp.Prompt, error) {
 	return prompts, nil
 }
 
+// promptsChanged tells the client that its prompts have changed, if it is served any.
+func (c *client) promptsChanged() {
+	if c.server.options.Only == nil {
+		// The SDK notifies the client.
+		c.sdk.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt)
+	}
+}
+
 // listPrompts lists the commands and skills of the roots. A modern client cannot be asked for its
 // roots here. Over stdio it gets the prompts of its last call's roots, and is notified when they
 // change; over HTTP it gets only those of configured roots.

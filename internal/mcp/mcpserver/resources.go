@@ -18,7 +18,7 @@ const (
 	instructionsURI = "acp-agent://instructions"
 )
 
-func (c *client) addResources(server *mcp.Server) {
+func (c *client) addResources() {
 	for _, r := range []struct {
 		mcp.Resource
 		read func(context.Context, *scope) (string, error)
@@ -35,7 +35,7 @@ func (c *client) addResources(server *mcp.Server) {
 			Description: "The instructions found in the folders, each under its folder and file"},
 			readInstructions},
 	} {
-		server.AddResource(&r.Resource, c.resourceHandler(r.MIMEType, r.read))
+		c.sdk.AddResource(&r.Resource, c.resourceHandler(r.MIMEType, r.read))
 	}
 }
 

@@ -180,12 +180,7 @@ func TestEndOfInputEndsSubscriptions(t *testing.T) {
 	p.write(listen)
 	require.Equal(t, "notifications/subscriptions/acknowledged", p.read().Method)
 	require.NoError(t, p.in.Close())
-	select {
-	case err := <-p.ended:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		t.Fatal("the server is still running")
-	}
+	awaitEnd(t, p.ended)
 }
 
 // A modern client cannot be asked for its roots when it lists its prompts, so it gets those of the

@@ -24,8 +24,8 @@ import (
 
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
 type client struct {
-	server         *Server
-	promptsChanged func() // tells the client that its prompts have changed; set by forClient
+	server *Server
+	sdk    *mcp.Server // which serves only this client
 	// onlyDuringCalls reports whether a legacy client may be asked for its roots only while it
 	// waits for a call: over HTTP, it may not be listening at other times.
 	onlyDuringCalls bool
@@ -129,7 +129,7 @@ func (c *client) initialize(r mcp.Request) {
 		ask := func(ctx context.Context) (*scope, error) { return c.ask(ctx, session) }
 		maxAge := time.Duration(0)
 		if !params.Capabilities.RootsV2.ListChanged {
-			maxAge = c.server.limits.rootsAge
+			maxAge = c.server.options.limits.rootsAge
 		}
 		c.follower.Store(newFollower(ask, c.server.options.Timeout, maxAge))
 	}

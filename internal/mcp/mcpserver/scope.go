@@ -46,15 +46,14 @@ type scope struct {
 	names   map[workspace.Dir]string // which the client gave roots
 	leftOut []leftOutRoot
 	reason  string               // why no file is accessible
-	ws      *workspace.Workspace // nil if no file is accessible
+	ws      *workspace.Workspace // nil if no file is accessible, as is tools
 	tools   *tools.Set
 	opened  mcproots.Snapshot // the roots of ws
 }
 
 // closedScope returns a scope without accessible files.
 func closedScope(from source, reason string, leftOut ...leftOutRoot) *scope {
-	return &scope{source: from, reason: reason, leftOut: leftOut,
-		tools: tools.New(nil, tools.Options{})}
+	return &scope{source: from, reason: reason, leftOut: leftOut}
 }
 
 // openScope returns the scope of an open workspace, which it closes if that fails.

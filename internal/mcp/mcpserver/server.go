@@ -85,7 +85,6 @@ func (o Options) withDefaults() Options {
 // Server serves MCP clients. It is safe for concurrent use by any number of them.
 type Server struct {
 	options    Options
-	limits     limits
 	log        *slog.Logger
 	tools      []tools.Tool
 	configured *scope // nil if clients' roots are used
@@ -105,7 +104,7 @@ type Server struct {
 func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
-		options: o, limits: o.limits, log: o.Logger, tools: o.tools(),
+		options: o, log: o.Logger, tools: o.tools(),
 		sessions: map[*mcp.ServerSession]bool{}, signer: newSigner(),
 		httpSlots: newCallSlots(o.limits),
 	}
@@ -161,12 +160,16 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 	})
 }
 
-// forClient returns an SDK server for one client.
-func (s *Server) forClient(c *client) *mcp.Server {
-	all := s.options.Only == nil
+// newClient returns a client that has not connected yet.
+func (s *Server) newClient(slots *callSlots, onlyDuringCalls bool) *client {
+	c := &client{
+		server: s, slots: slots, onlyDuringCalls: onlyDuringCalls, ready: make(chan struct{}),
+	}
+	c.markReady = sync.OnceFunc(func() { close(c.ready) })
+	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
 	said := instructions
 	switch {
-	case !all:
+	case s.options.Only != nil:
 		said = s.options.Context
 	case s.options.Session != nil:
 		said = sessionInstructions + instructions
@@ -175,11 +178,11 @@ func (s *Server) forClient(c *client) *mcp.Server {
 		}
 	}
 	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if all {
+	if s.options.Only == nil {
 		capabilities.Resources = &mcp.ResourceCapabilities{}
 		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
 	}
-	server := mcp.NewServer(
+	c.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
 		&mcp.ServerOptions{
 			Instructions: said,
@@ -188,22 +191,16 @@ func (s *Server) forClient(c *client) *mcp.Server {
 			Capabilities: capabilities,
 		},
 	)
-	c.ready = make(chan struct{})
-	c.markReady = sync.OnceFunc(func() { close(c.ready) })
-	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
-	server.AddReceivingMiddleware(c.receive)
-	c.addTools(server)
-	c.promptsChanged = func() {}
-	if all {
-		c.addResources(server)
-		// the SDK notifies the client
-		c.promptsChanged = func() { server.AddPrompt(&mcp.Prompt{Name: anyPrompt}, c.getPrompt) }
-		c.promptsChanged()
+	c.sdk.AddReceivingMiddleware(c.receive)
+	c.addTools()
+	if s.options.Only == nil {
+		c.addResources()
 	}
+	c.promptsChanged() // registers the prompts
 	if s.extraTools != nil {
-		s.extraTools(server, c)
+		s.extraTools(c.sdk, c)
 	}
-	return server
+	return c
 }
 
 const (

@@ -24,13 +24,13 @@ import (
 // error. Serve returns nil at the end of in. When ctx ends it closes in, if that is an io.Closer. A
 // pending read from in or write to out may continue after Serve has returned.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	c := &client{server: s, slots: newCallSlots(s.limits)}
+	c := s.newClient(newCallSlots(s.options.limits), false)
 	t := &transport{
 		out: wire.NewWriter(out, nil), log: s.log, answers: &c.slots.answers,
 		incoming: make(chan jsonrpc.Message), closed: make(chan struct{}),
 		open: map[jsonrpc.ID]bool{},
 	}
-	session, err := s.forClient(c).Connect(ctx, t, nil)
+	session, err := c.sdk.Connect(ctx, t, nil)
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
@@ -49,7 +49,7 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	}
 	select {
 	case <-t.allAnswered():
-	case <-time.After(s.limits.grace):
+	case <-time.After(s.options.limits.grace):
 	}
 	t.out.End(errClosed)
 	if failed := t.out.Err(); failed != errClosed {

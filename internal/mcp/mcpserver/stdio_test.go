@@ -404,12 +404,7 @@ func TestEndOfInputDuringRootsList(t *testing.T) {
 	p.write(call(1, "list_roots", `{}`))
 	require.NoError(t, p.in.Close())
 	require.Contains(t, p.answerTo(1).text(), "the client has disconnected")
-	select {
-	case err := <-p.ended:
-		require.NoError(t, err)
-	case <-time.After(patience):
-		t.Fatal("the server is still running")
-	}
+	awaitEnd(t, p.ended)
 }
 
 // Clause M9.
@@ -487,12 +482,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			_, err = io.WriteString(toServer, lines)
 			require.NoError(t, err)
 			end(stop, toServer)
-			select {
-			case err := <-ended:
-				require.NoError(t, err)
-			case <-time.After(patience):
-				t.Fatal("the server is still running")
-			}
+			awaitEnd(t, ended)
 			server.Close()
 			require.NoError(t, fromServer.Close())
 		})

@@ -19,12 +19,12 @@ import (
 
 // addTools adds the file tools. Its list_roots also reports where the roots come from and which
 // were left out.
-func (c *client) addTools(server *mcp.Server) {
+func (c *client) addTools() {
 	for _, t := range c.server.tools {
 		if t.Name == "list_roots" {
-			server.AddTool(listRootsTool(), c.listRoots)
+			c.sdk.AddTool(listRootsTool(), c.listRoots)
 		} else {
-			server.AddTool(declaration(t), c.fileTool(t.Name))
+			c.sdk.AddTool(declaration(t), c.fileTool(t.Name))
 		}
 	}
 }
