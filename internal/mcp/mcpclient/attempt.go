@@ -15,8 +15,8 @@ type ending struct {
 	age    time.Duration // of the connection, 0 if there was none
 }
 
-// step is what comes after an attempt: the next at once if there are no failures, otherwise the next
-// after a while or none.
+// step is what comes after an attempt: the next at once if there are no failures, and otherwise the
+// next after a while or none.
 type step struct {
 	failures int           // in a row
 	wait     time.Duration // before the next attempt

@@ -21,8 +21,6 @@ func TestNextAttempt(t *testing.T) {
 		want     step
 	}{
 		"first failure":           {0, ending{err: errNotMCP}, step{1, time.Second, false}},
-		"another":                 {3, ending{err: errNotMCP}, step{4, 8 * time.Second, false}},
-		"wait is bounded":         {60, ending{err: errNotMCP}, step{61, maxBackoff, true}},
 		"too many":                {5, ending{err: errNotMCP}, step{6, maxBackoff, true}},
 		"soon after the start":    {3, ending{err: errStopped, age: time.Second}, step{4, 8 * time.Second, false}},
 		"long after the start":    {3, ending{err: errStopped, age: stableAfter}, step{1, time.Second, false}},
@@ -52,7 +50,7 @@ func TestStatusAfterFailure(t *testing.T) {
 		require.EqualError(t, s.explain(errors.New("too late")), "too late: "+expected+"it exited")
 
 		s.failure = nil // as a connection makes it
-		s.withdraw()
+		s.enter(restarting())
 		require.Equal(t, "it is being restarted", s.status().Waiting)
 		require.EqualError(t, s.explain(errors.New("too late")), "too late: it is being restarted")
 	}

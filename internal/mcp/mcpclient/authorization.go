@@ -179,6 +179,7 @@ func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	if err != nil {
 		return nil, err
 	}
+	handler := a.handler
 	one := &authorization{listener: listener, done: make(chan struct{})}
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	refused := *res
@@ -186,7 +187,7 @@ func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	spawned := a.server.set.spawn(func() {
 		defer close(one.done)
 		defer listener.Close()
-		one.err = a.obtain(one, &refused)
+		one.err = a.obtain(one, handler, &refused)
 	})
 	if !spawned {
 		listener.Close()
@@ -196,16 +197,22 @@ func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	return one, nil
 }
 
+// latest returns the last authorization.
+func (a *authorizer) latest() *authorization {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
+}
+
 // obtain obtains an authorization. If the server does not offer authorization, the error is the one
 // for its response.
-func (a *authorizer) obtain(one *authorization, res *http.Response) error {
+func (a *authorizer) obtain(
+	one *authorization, handler *auth.AuthorizationCodeHandler, res *http.Response,
+) error {
 	s := a.server
 	ctx, cancel := context.WithTimeoutCause(s.ctx, authorizationTimeout,
 		fmt.Errorf("nobody has signed in within %v", authorizationTimeout))
 	defer cancel()
-	a.mu.Lock()
-	handler := a.handler
-	a.mu.Unlock()
 	authorize := func() error {
 		return handler.Authorize(ctx, res.Request.WithContext(ctx), &http.Response{
 			StatusCode: res.StatusCode, Header: res.Header, Body: http.NoBody,
@@ -312,10 +319,7 @@ func (r redactor) addToken(t *oauth2.Token) {
 // fetchCode shows the user the authorization page and waits for the redirect.
 func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (
 	*auth.AuthorizationResult, error) {
-	s := a.server
-	a.mu.Lock()
-	one := a.last
-	a.mu.Unlock()
+	s, one := a.server, a.latest()
 	one.asked = true
 	page, err := authorizationPage(args.URL)
 	if err == nil {
@@ -413,11 +417,9 @@ func (s *server) awaitAuthorization() error {
 	if s.signIns++; s.signIns > maxAuthorizations {
 		return &authorizationError{errAskedAgain}
 	}
-	s.authorizer.mu.Lock()
-	one := s.authorizer.last
-	s.authorizer.mu.Unlock()
+	one := s.authorizer.latest()
 	s.enter(phase{state: acpmcp.Starting, signIn: one})
-	defer s.withdraw()
+	defer s.enter(restarting())
 	return cmp.Or(one.wait(s.ctx), errReconnect)
 }
 

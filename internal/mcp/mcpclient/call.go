@@ -63,10 +63,11 @@ func (c *connection) callTool(
 	timeout := cmp.Or(c.server.config.Policy.CallTimeout, c.server.set.options.limits.CallTimeout)
 	late := &lateError{
 		timeoutError(t.Server, "answered the call or reported progress", timeout), timeout}
-	ctx, active, ok := c.calls.begin(ctx, timeout, late, progress)
-	if !ok {
+	active := c.calls.begin(ctx, timeout, late, progress)
+	if active == nil {
 		return nil, serverError(t.Server, errEndedBefore)
 	}
+	ctx = active.ctx
 	params := &mcp.CallToolParams{
 		Name: t.Remote, Meta: mcp.Meta{"progressToken": active.token},
 	}
@@ -81,7 +82,7 @@ func (c *connection) callTool(
 	if err != nil {
 		err = callError(ctx, c, c.visitURLs(ctx, err))
 	}
-	active.end()
+	c.calls.end(active)
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +101,14 @@ const maxConnections = 3
 func fromServer[T any](
 	ctx context.Context, s *server, get func(context.Context, *connection) (T, error),
 ) (got T, err error) {
+	wait := s.set.options.Wait
 	for range maxConnections {
 		c, notReady := s.ready(ctx)
 		if notReady != nil {
 			return got, notReady
 		}
-		bounded, cancel := context.WithTimeoutCause(ctx, listTimeout,
-			timeoutError(s.config.Name, "answered", listTimeout))
+		bounded, cancel := context.WithTimeoutCause(ctx, wait,
+			timeoutError(s.config.Name, "answered", wait))
 		got, err = get(bounded, c)
 		late := context.Cause(bounded)
 		cancel()
@@ -142,7 +144,8 @@ func resultText(r *mcp.CallToolResult) string {
 func callError(ctx context.Context, conn *connection, err error) error {
 	s, cause := conn.server, context.Cause(ctx)
 	ended := errors.Is(cause, errEndedInCall) || isDisconnected(err)
-	if exceeded := conn.limitExceeded(); exceeded != nil && (ended || cause == nil) {
+	exceeded, limited := errors.AsType[*limitError](conn.link.cause())
+	if limited && (ended || cause == nil) {
 		ended, err = true, exceeded
 	} else if ended {
 		err = errEndedInCall
@@ -173,8 +176,7 @@ const progressInterval = 200 * time.Millisecond
 // activeCalls tracks the calls in progress on a connection.
 type activeCalls struct {
 	mu        sync.Mutex
-	closed    bool          // no more calls are begun
-	idle      chan struct{} // closed when no more calls are begun and none is in progress, or nil
+	retired   chan struct{} // nil while calls begin; then closed when none is in progress
 	paused    int           // how often, see pause
 	lastToken int
 	byToken   map[string]*activeCall
@@ -183,7 +185,6 @@ type activeCalls struct {
 // activeCall is a call that was sent.
 type activeCall struct {
 	token   string
-	calls   *activeCalls
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
@@ -191,23 +192,23 @@ type activeCall struct {
 
 	report    ProgressFunc
 	reporting sync.WaitGroup
-	busy      bool // progress is being reported, or was just now; guarded by calls.mu
+	busy      bool // progress is being reported, or was just now; guarded by the mu of activeCalls
 }
 
 // begin records a call, whose context ends with the connection, and after a timeout with the cause
-// late. It returns false if the connection has ended. report gets the progress of the call.
+// late. It returns nil if no more calls begin. report gets the progress of the call.
 func (s *activeCalls) begin(
 	ctx context.Context, timeout time.Duration, late error, report ProgressFunc,
-) (context.Context, *activeCall, bool) {
+) *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return nil, nil, false
+	if s.retired != nil {
+		return nil
 	}
 	s.lastToken++
-	a := &activeCall{token: strconv.Itoa(s.lastToken), calls: s, timeout: timeout, report: report}
-	ctx, a.cancel = context.WithCancelCause(ctx)
-	a.ctx, a.timer = ctx, time.AfterFunc(timeout, func() { a.cancel(late) })
+	a := &activeCall{token: strconv.Itoa(s.lastToken), timeout: timeout, report: report}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+	a.timer = time.AfterFunc(timeout, func() { a.cancel(late) })
 	if s.paused > 0 {
 		a.timer.Stop()
 	}
@@ -215,7 +216,7 @@ func (s *activeCalls) begin(
 		s.byToken = map[string]*activeCall{}
 	}
 	s.byToken[a.token] = a
-	return ctx, a, true
+	return a
 }
 
 // pause stops the timeouts of all calls, because the server waits for the user. They start again
@@ -266,14 +267,13 @@ func (s *activeCalls) during(ctx context.Context) (context.Context, context.Canc
 func (s *activeCalls) retire() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.closed = true
-	if s.idle == nil {
-		s.idle = make(chan struct{})
+	if s.retired == nil {
+		s.retired = make(chan struct{})
 		if len(s.byToken) == 0 {
-			close(s.idle)
+			close(s.retired)
 		}
 	}
-	return s.idle
+	return s.retired
 }
 
 // close cancels all calls, because the connection has ended.
@@ -289,7 +289,7 @@ func (s *activeCalls) close() {
 func (s *activeCalls) isClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed
+	return s.retired != nil
 }
 
 // progress reports the progress of a call, for which it has its whole time again. It does not
@@ -322,14 +322,14 @@ func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationCli
 	})
 }
 
-// end removes the call, ends its context, and waits until its progress is no longer reported.
-func (a *activeCall) end() {
+// end removes a call, ends its context, and waits until its progress is no longer reported.
+func (s *activeCalls) end(a *activeCall) {
 	defer a.reporting.Wait()
-	a.calls.mu.Lock()
-	defer a.calls.mu.Unlock()
-	delete(a.calls.byToken, a.token)
-	if a.calls.idle != nil && len(a.calls.byToken) == 0 {
-		close(a.calls.idle)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byToken, a.token)
+	if s.retired != nil && len(s.byToken) == 0 {
+		close(s.retired)
 	}
 	a.timer.Stop()
 	a.cancel(nil)

@@ -19,9 +19,8 @@ func TestTimeoutsArePaused(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
 		begin := func() (context.Context, *activeCall) {
-			ctx, a, ok := calls.begin(t.Context(), time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
-			require.True(t, ok)
-			return ctx, a
+			a := calls.begin(t.Context(), time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
+			return a.ctx, a
 		}
 		one, _ := begin()
 		time.Sleep(50 * time.Second)
@@ -33,7 +32,7 @@ func TestTimeoutsArePaused(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, one.Err())
 		require.NoError(t, two.Err())
-		ended.end()
+		calls.end(ended)
 		resume()
 		time.Sleep(59 * time.Second)
 		require.NoError(t, one.Err())
@@ -48,9 +47,8 @@ func TestProgressExtendsCalls(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
 		begin := func() (context.Context, *activeCall) {
-			ctx, a, ok := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
-			require.True(t, ok)
-			return ctx, a
+			a := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
+			return a.ctx, a
 		}
 		progress := func(token any) {
 			calls.progress(t.Context(), &mcp.ProgressNotificationClientRequest{
@@ -76,7 +74,7 @@ func TestProgressExtendsCalls(t *testing.T) {
 		time.Sleep(10*time.Minute + time.Second)
 		require.Equal(t, late, context.Cause(long))
 		progress(a.token) // which is too late
-		a.end()
+		calls.end(a)
 		progress(a.token)
 	})
 }
@@ -88,13 +86,12 @@ func TestContextOfCalls(t *testing.T) {
 	require.False(t, ok, "there are none")
 	var active []*activeCall
 	for range 2 {
-		_, a, _ := calls.begin(t.Context(), time.Hour, nil, func(context.Context, *mcp.ProgressNotificationParams) {})
-		active = append(active, a)
+		active = append(active, calls.begin(t.Context(), time.Hour, nil, func(context.Context, *mcp.ProgressNotificationParams) {}))
 	}
 	ctx, cancel, ok := calls.during(t.Context())
 	require.True(t, ok)
 	defer cancel(nil)
-	active[0].end()
+	calls.end(active[0])
 	require.NoError(t, ctx.Err(), "one of them goes on")
 	calls.close()
 	<-ctx.Done()

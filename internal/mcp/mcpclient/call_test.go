@@ -60,6 +60,8 @@ func TestLogMessages(t *testing.T) {
 				return
 			}
 			require.Equal(t, 1, f.logs.Count("asks for roots, which MCP deprecates"), "roots are warned of once")
+			require.Equal(t, 1, f.logs.Count("sends log messages over MCP"))
+			require.Len(t, warnings, 2)
 			require.Contains(t, strings.Join(warnings, "\n"), "${roots}", "with what replaces them")
 		})
 	}

@@ -4,7 +4,6 @@ package mcpclient
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -98,7 +97,6 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		return nil, err
 	}
 	c.session.Store(session)
-	c.link.connected()
 	go func() {
 		_ = c.session.Load().Wait()
 		c.calls.close()
@@ -115,8 +113,6 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 // reached over HTTP.
 type link interface {
 	mcp.Transport
-	// connected is called once the server has answered initialize.
-	connected()
 	// failed is called with what the server says of a call that has failed, or of its end.
 	failed(message string)
 	// cause returns the error with which the link has ended, or nil.
@@ -285,13 +281,4 @@ func (c *connection) close() {
 	c.cancel(errStopped)
 	<-c.ended
 	c.link.wait()
-}
-
-// limitExceeded returns the error for the limit that the server exceeded, nil if the connection has
-// not ended because of one.
-func (c *connection) limitExceeded() error {
-	if exceeded, ok := errors.AsType[*limitError](c.link.cause()); ok {
-		return exceeded
-	}
-	return nil
 }

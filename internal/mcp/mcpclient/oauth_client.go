@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// newHandlerLocked returns a handler that signs in as a client with an id. If the id is the address of a
-// document, or "", acp-agent registers itself where the authorization server does not accept
+// newHandlerLocked returns a handler that signs in as a client with an id. If the id is the address
+// of a document, or "", acp-agent registers itself where the authorization server does not accept
 // documents.
 func (a *authorizer) newHandlerLocked(id, secret string) (*auth.AuthorizationCodeHandler, error) {
 	redirect := "http://" + a.address + redirectPath

@@ -26,7 +26,8 @@ type Options struct {
 	Withheld []string
 	// Environment, if not nil, is the environment of servers, as NAME=VALUE, in place of ours.
 	Environment []string
-	// Wait bounds how long a listing or a call waits for a server to become ready. Default 15 s.
+	// Wait bounds how long a listing or a call waits for a server to become ready, and then for
+	// what it lists, or a resource or prompt. Default 15 s.
 	Wait time.Duration
 
 	limits limits // zero fields mean the defaults; set by tests
@@ -51,7 +52,6 @@ const (
 	maxItems      = 1000             // tools or resources of a server
 	maxBackoff    = 30 * time.Second // between restarts
 	stableAfter   = time.Minute      // time after which earlier failures are forgotten
-	listTimeout   = 15 * time.Second // to list tools and resources, or to return a resource
 	notifyTimeout = time.Second      // to take a notification
 	stopTimeout   = 2 * time.Second  // to end before it is killed
 	maxLogText    = 4 << 10          // bytes of a log message

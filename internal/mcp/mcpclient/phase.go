@@ -19,13 +19,13 @@ type phase struct {
 // starting returns the phase of a server that is not connected yet.
 func starting(waiting string) phase { return phase{state: acpmcp.Starting, waiting: waiting} }
 
+// restarting returns the phase of a server whose connection was withdrawn: new calls wait for the
+// next one.
+func restarting() phase { return starting("it is being restarted") }
+
 // isRunning reports whether run is running in the phase.
 func (p phase) isRunning() bool {
-	switch p.state {
-	case acpmcp.Starting, acpmcp.Ready, acpmcp.Waiting:
-		return true
-	}
-	return false
+	return p.state == acpmcp.Starting || p.state == acpmcp.Ready || p.state == acpmcp.Waiting
 }
 
 // describe returns the state as others see it, and what the server waits for if that is Starting: a

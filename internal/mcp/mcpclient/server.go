@@ -37,8 +37,8 @@ type server struct {
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
 	// Used by run only.
-	legacy  bool // known not to support the modern revision
-	signIns int  // that were awaited since it was last connected
+	revision string // to connect with: "" before it is known that there is only the legacy one
+	signIns  int    // that were awaited since it was last connected
 
 	mu        sync.Mutex
 	phase     phase
@@ -223,16 +223,13 @@ func (s *server) start() (*connection, error) {
 		return nil, err
 	}
 	s.enter(starting("it has not answered yet"))
-	revision := ""
-	if s.legacy {
-		revision = mcproots.Legacy
-	}
 	timeout := s.set.options.limits.StartTimeout
 	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout,
 		timeoutError(s.config.Name, "answered initialize", timeout))
 	defer cancel()
-	c, err := s.connect(ctx, revision)
-	if err != nil && revision == "" && s.config.isProcess() && !isPermanent(err) && ctx.Err() == nil {
+	c, err := s.connect(ctx, s.revision)
+	if err != nil && s.revision == "" && s.config.isProcess() && !isPermanent(err) &&
+		ctx.Err() == nil {
 		// Some servers exit on a request that they do not know.
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
 			"error", err)
@@ -274,7 +271,9 @@ func (s *server) serve(c *connection) error {
 	s.failure = nil
 	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
 	s.mu.Unlock()
-	s.legacy = !c.modern()
+	if !c.modern() {
+		s.revision = mcproots.Legacy
+	}
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
@@ -319,18 +318,9 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 	return errReconnect
 }
 
-// withdraw withdraws the connection from use: new calls wait for the next one.
-func (s *server) withdraw() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.withdrawLocked()
-}
-
-func (s *server) withdrawLocked() { s.enterLocked(starting("it is being restarted")) }
-
 // leave withdraws the connection from use, and closes it when its calls have ended.
 func (s *server) leave(c *connection) {
-	s.withdraw()
+	s.enter(restarting())
 	closing := func() {
 		select {
 		case <-c.calls.retire():
@@ -346,7 +336,7 @@ func (s *server) leave(c *connection) {
 
 // disconnect withdraws the connection from use and closes it.
 func (s *server) disconnect(c *connection) {
-	s.withdraw()
+	s.enter(restarting())
 	c.close()
 }
 
@@ -359,7 +349,7 @@ func (s *server) rootsChanged(lost []mcproots.Root) {
 	}
 	c := s.phase.connection
 	if s.mustRestart(c, lost) {
-		s.withdrawLocked()
+		s.enterLocked(restarting())
 		select {
 		case <-s.restarts:
 		default:

@@ -94,9 +94,6 @@ func (s *server) explainRefusal(r hosts.Refusal) {
 		text.Code("mcpServers."+s.config.Name)))
 }
 
-// connected implements [link].
-func (p *serverProcess) connected() {}
-
 // failed implements [link]. It tells the user, once for each path, which setting would permit an
 // access that the sandbox has denied the server, if that is known.
 func (p *serverProcess) failed(message string) {

@@ -295,25 +295,3 @@ func TestCrashingServerIsNotWaitedFor(t *testing.T) {
 	require.NoError(t, err)
 	require.NotZero(t, f.Servers()[0].Restarts)
 }
-
-// Clause M7.
-func TestDeprecationWarnings(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)),
-		self("one", "sdk", "REVISION="+eras[1]), self("two", "sdk", "REVISION="+eras[1]), self("old", "sdk", "REVISION="+eras[0]))
-	for range 3 {
-		for _, server := range []string{"one", "two", "old"} {
-			f.call(server+".note", "{}")
-			f.call(server+".roots", "{}")
-		}
-	}
-	require.Equal(t, 2, f.logs.Count("asks for roots, which MCP deprecates"))
-	require.Equal(t, 2, f.logs.Count("sends log messages over MCP"))
-	for _, server := range f.Servers() {
-		want := 2
-		if server.Name == "old" {
-			want = 0
-		}
-		require.Len(t, server.Warnings, want, server.Name)
-	}
-}

@@ -40,8 +40,7 @@ type httpTransport struct {
 	fail     func(error)     // ends the connection
 	lost     func(error)     // reports that no more requests should be sent
 	incoming chan mcpjsonrpc.Message
-
-	initialized atomic.Bool // the server has answered initialize
+	reached  atomic.Bool // the server has answered a message of the handshake
 
 	// They are nil if the user cannot sign in: token returns the value of the header, and authorize
 	// obtains what a response asks for.
@@ -254,7 +253,7 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 		case !isUnsent(err):
 			t.base.CloseIdleConnections() // the server has probably closed these too
 			return nil, newLostAnswer(err)
-		case !t.initialized.Load():
+		case !t.reached.Load():
 			return nil, newUnreachable(err)
 		case time.Now().Add(wait).After(deadline):
 			err = newUnreachable(err)
@@ -338,6 +337,7 @@ type addressKey struct{}
 
 // begin notes what the response to a message of the handshake says of the connection.
 func (t *httpTransport) begin(res *http.Response, out *outgoing) {
+	t.reached.Store(true)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.session = cmp.Or(res.Header.Get(sessionHeader), t.session)
@@ -374,9 +374,6 @@ func (t *httpTransport) Close() error {
 	}
 	return nil
 }
-
-// connected implements [link].
-func (t *httpTransport) connected() { t.initialized.Store(true) }
 
 // failed implements [link].
 func (t *httpTransport) failed(string) {}
