@@ -263,7 +263,7 @@ func turnError(end client.TurnEnd) error {
 // permissions returns what answers requests for permission.
 func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permissions {
 	if r.json { // which prints the requests
-		show = nil
+		show = terminal.NewPrinter(io.Discard)
 	}
 	switch {
 	case r.yes:

@@ -218,7 +218,7 @@ func showSession(
 			return err
 		}
 		if n, begins := turns.Next(u); begins {
-			show.Note("turn %d", n)
+			show.Note(fmt.Sprint("turn ", n))
 		}
 		if u.Kind == sessionstore.TurnEndUpdate {
 			if u, _ = u.EndNote(); u.Raw == nil {

@@ -21,18 +21,18 @@ type shownCall struct {
 func (c *shownCall) said() string { return strings.TrimSpace(strings.Join(c.Texts, "\n")) }
 
 // tellCalls prints the pending calls, whose titles may have grown since they were announced.
-func (p *Printer) tellCalls() {
+func (p *page) tellCalls() {
 	calls := p.untold
 	p.untold = nil
 	for _, c := range calls {
 		if c.Title != "" {
-			p.Note("· %s", c.Title)
+			p.note("· %s", c.Title)
 		}
 	}
 }
 
 // tool shows a tool call, its progress on a terminal, and why it failed.
-func (p *Printer) tool(u conversation.Update) {
+func (p *page) tool(u conversation.Update) {
 	c, known := p.calls[u.ToolCallID]
 	if !known {
 		c = &shownCall{}
@@ -69,7 +69,7 @@ func (p *Printer) tool(u conversation.Update) {
 }
 
 // progress shows on a terminal what a call does, if that has changed.
-func (p *Printer) progress(c *shownCall) {
+func (p *page) progress(c *shownCall) {
 	progress := ""
 	lines := shownLines(c.said())
 	if room := p.width - 1 - Columns(c.Title) - 4; len(lines) > 0 && room > 10 {
@@ -82,7 +82,7 @@ func (p *Printer) progress(c *shownCall) {
 	if line := c.Title + progress; line != c.line {
 		c.line = line
 		p.show(c, "· ", "", Style{})
-		p.Print(progress)
+		p.print(progress)
 		p.line += progress
 		p.live = c
 	}
@@ -90,21 +90,21 @@ func (p *Printer) progress(c *shownCall) {
 
 // show prints the line of a call. On a terminal it replaces the previous line if that is about the
 // same call, and does not end the line while the call may change.
-func (p *Printer) show(c *shownCall, mark, plain string, s Style) {
+func (p *page) show(c *shownCall, mark, plain string, s Style) {
 	if p.width == 0 {
-		p.Note("%s%s", plain, c.Title)
+		p.note("%s%s", plain, c.Title)
 		return
 	}
 	if p.live == c {
-		p.Print(eraseLine)
+		p.print(eraseLine)
 		p.live = nil
 	} else {
-		p.EndLine()
+		p.endLine()
 	}
 	p.line = p.styled(mark, s) + Cut(c.Title, p.width-3)
-	p.Print(p.line)
+	p.print(p.line)
 	if c.Ended() {
-		p.Print("\n")
+		p.print("\n")
 	}
 }
 
@@ -127,7 +127,7 @@ const (
 )
 
 // output shows the end of what a command has printed.
-func (p *Printer) output(c *shownCall) {
+func (p *page) output(c *shownCall) {
 	if c.Kind != string(sdk.ToolKindExecute) {
 		return
 	}
@@ -142,9 +142,9 @@ func (p *Printer) output(c *shownCall) {
 }
 
 // lastLines shows the last lines, at most max of them.
-func (p *Printer) lastLines(lines []string, max int) {
+func (p *page) lastLines(lines []string, max int) {
 	if left := len(lines) - max; left > 0 {
-		p.Note("  … (%s above)", text.Count(left, "line", "lines"))
+		p.note("  … (%s above)", text.Count(left, "line", "lines"))
 		lines = lines[left:]
 	}
 	for _, line := range lines {

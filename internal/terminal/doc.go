@@ -3,9 +3,9 @@
 //
 //   - width.go: how wide a terminal and a text are; cutting and wrapping.
 //   - table.go: the tables that commands print; Say and Item in width.go print their paragraphs.
-//   - printer.go, markdown.go, calls.go: the updates of a turn, as they arrive.
+//   - page.go, updates.go, calls.go, markdown.go: what is shown of a turn.
+//   - printer.go: a turn as it goes on, with requests for permission.
 //   - progress.go: what a command does now.
-//   - question.go: requests for permission.
 //   - prompt.go, reader.go: lines that the user types, and what is piped.
 //   - qr.go: a link to scan.
 //   - screen_*.go, keys.go: a terminal as a whole page, and each key as it is typed.

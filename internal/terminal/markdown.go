@@ -81,7 +81,7 @@ func (m *markdown) line(line string) string {
 
 // render renders a line, and returns what its continuation on the next line begins with.
 func (m *markdown) render(l syntax.Line, line string) (shown, hang string) {
-	indent := line[:len(line)-len(strings.TrimLeft(line, " "))]
+	indent := indentOf(line)
 	switch {
 	case l.Kind == syntax.Item:
 		indent += "  "

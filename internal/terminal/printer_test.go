@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"encoding/json"
+	"io"
 	"regexp"
 	"strings"
 	"testing"
@@ -112,7 +113,7 @@ func TestLongLinesAreNotRendered(t *testing.T) {
 
 func TestWrappedLinesOfQuestions(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 30, calls: make(map[string]*shownCall)}
+	p := onTerminal(&out, 30)
 	title := strings.Repeat("x", 40)
 	p.Permission(sdk.ToolCallUpdate{Title: &title})
 	require.Equal(t, "? "+title[:27]+"\n  "+title[27:]+"\n", out.String())
@@ -122,7 +123,7 @@ func TestWrappedLinesOfQuestions(t *testing.T) {
 func TestMessagesAreSeparate(t *testing.T) {
 	var out strings.Builder
 	p := NewPrinter(&out)
-	p.markdown = &markdown{}
+	p.page.markdown = &markdown{}
 	for _, u := range []client.Update{
 		{Kind: "agent_message_chunk", Update: json.RawMessage(`{"content":{"text":"I "}}`)},
 		{Kind: "agent_thought_chunk", Update: json.RawMessage(`{"content":{"text":""}}`)},
@@ -140,7 +141,7 @@ func TestMessagesAreSeparate(t *testing.T) {
 // Tabs would move what follows to a place that only the terminal knows.
 func TestTabsInQuestionsAndProgress(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 30, calls: make(map[string]*shownCall)}
+	p := onTerminal(&out, 30)
 	title := "Edit"
 	p.Permission(sdk.ToolCallUpdate{Title: &title, Content: []sdk.ToolCallContent{
 		sdk.ToolDiffContent("f", strings.Repeat("\t", 6)+"? Read"),
@@ -165,6 +166,13 @@ func TestPrinterShowsTheLastTitleOfPendingCalls(t *testing.T) {
 		`{"toolCallId":"3","title":"Search"}`)
 	p.End()
 	require.Equal(t, "· failed: Read b.txt\n· Edit a.txt\n· Search\n", out.String())
+}
+
+// onTerminal returns a printer for a terminal without styles.
+func onTerminal(out io.Writer, width int) *Printer {
+	p := NewPrinter(out)
+	p.page.width = width
+	return p
 }
 
 func show(t *testing.T, p *Printer, kind string, updates ...string) {
@@ -213,7 +221,7 @@ func TestOutputOfCommands(t *testing.T) {
 		40: "· `make`\r\x1b[K✓ `make`\n  … (2 lines above)\n",
 	} {
 		var out strings.Builder
-		p := &Printer{out: &out, width: width, calls: make(map[string]*shownCall)}
+		p := onTerminal(&out, width)
 		show(t, p, "tool_call",
 			`{"toolCallId":"1","title":"`+"`make`"+`","kind":"execute","status":"in_progress"}`)
 		show(t, p, "tool_call_update", `{"toolCallId":"1","status":"completed","content":[{"content":{"text":"`+
@@ -229,9 +237,9 @@ func TestOutputOfCommands(t *testing.T) {
 // While nothing happens the last line says for how long, and is replaced by what comes next.
 func TestWaiting(t *testing.T) {
 	var out strings.Builder
-	p := &Printer{out: &out, width: 40, calls: make(map[string]*shownCall)}
+	p := onTerminal(&out, 40)
 	begin := time.Now()
-	p.printed = begin
+	p.page.printed = begin
 	p.tick(begin.Add(quiet - 1))
 	require.Empty(t, out.String())
 	p.tick(begin.Add(quiet))
@@ -245,7 +253,7 @@ func TestWaiting(t *testing.T) {
 
 	show(t, p, "tool_call", `{"toolCallId":"1","title":"Test","status":"in_progress"}`)
 	out.Reset()
-	p.printed = begin
+	p.page.printed = begin
 	p.tick(begin.Add(4 * time.Second))
 	require.Equal(t, "\r\x1b[K· Test  (4 s)", out.String())
 	out.Reset()
@@ -267,10 +275,9 @@ func TestWaiting(t *testing.T) {
 // What is written beside the printer erases the line that says how long nothing has happened.
 func TestAsideErasesTheWaitingLine(t *testing.T) {
 	var out, beside strings.Builder
-	p := NewPrinter(&out)
-	p.width = 80
-	p.printed = time.Now()
-	p.tick(p.printed.Add(quiet))
+	p := onTerminal(&out, 80)
+	p.page.printed = time.Now()
+	p.tick(p.page.printed.Add(quiet))
 	require.NotContains(t, out.String(), "npx")
 	p.tick(time.Now().Add(11 * time.Second))
 	require.Contains(t, out.String(), "s; npx and uvx install an agent first. Ctrl-C stops")

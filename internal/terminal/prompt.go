@@ -33,17 +33,18 @@ func (c *Screen) Chat(ctx context.Context, send func(context.Context, string) er
 
 // An Asker asks questions that the user answers by typing a line.
 type Asker struct {
-	show   *Printer
-	keys   *keyboard
-	reader *Reader // where the terminal cannot be controlled, otherwise nil
+	keys *keyboard // of a terminal that can be controlled, otherwise nil
+
+	out    io.Writer
+	reader *Reader
 }
 
-// NewAsker returns an Asker for the terminal of input, on which show prints.
-func NewAsker(input *os.File, show *Printer) *Asker {
-	if screen, ok := OpenScreen(input, show.out); ok {
-		return &Asker{show: show, keys: &keyboard{screen: screen}}
+// NewAsker returns an Asker for the terminal of in and out.
+func NewAsker(in *os.File, out io.Writer) *Asker {
+	if screen, ok := OpenScreen(in, out); ok {
+		return &Asker{keys: &keyboard{screen: screen}}
 	}
-	return &Asker{show: show, reader: NewReader(input)}
+	return &Asker{out: out, reader: NewReader(in)}
 }
 
 // Ask returns the line that the user types, without white space around it. complete, if not nil,
@@ -51,12 +52,9 @@ func NewAsker(input *os.File, show *Printer) *Asker {
 func (a *Asker) Ask(
 	ctx context.Context, question string, complete func(string) string,
 ) (string, error) {
-	a.show.EndLine()
 	if a.reader != nil {
-		a.show.Print(question + " ")
-		line, err := a.reader.Line(ctx)
-		a.show.Typed()
-		return line, err
+		fmt.Fprint(a.out, question+" ")
+		return a.reader.Line(ctx)
 	}
 	e := lineEditor{keys: a.keys, label: question + " ", complete: complete}
 	line, err := e.read(ctx)

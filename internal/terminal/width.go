@@ -113,21 +113,17 @@ func Say(w io.Writer, format string, args ...any) error {
 
 // Item prints paragraphs like [Say], the first behind a mark and all others behind its width.
 func Item(w io.Writer, mark, s string) error {
-	_, err := io.WriteString(w, laidOut(mark, s, Width(w))+"\n")
-	return err
-}
-
-// laidOut returns paragraphs as [Item] prints them.
-func laidOut(mark, s string, width int) string {
-	hang := strings.Repeat(" ", Columns(mark))
+	width, hang := Width(w), strings.Repeat(" ", Columns(mark))
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
 		lines[i] = wrap(mark+line, hang+indentOf(line), width)
 		mark = hang
 	}
-	return strings.Join(lines, "\n")
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
 }
 
+// indentOf returns the spaces at the beginning of a line.
 func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " "))] }
 
 // wrap breaks a line, which may have styles, between words so that each part has fewer than width

@@ -20,9 +20,9 @@ import (
 // Permissions answers permission requests: it asks the user on a terminal, allows them once with
 // --yes, and refuses them otherwise.
 type Permissions struct {
-	show *terminal.Printer // nil to show nothing
-	yes  bool              // allow without asking
-	user *terminal.Reader  // nil to ask nobody
+	show *terminal.Printer
+	yes  bool             // allow without asking
+	user *terminal.Reader // nil to ask nobody
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
@@ -32,10 +32,10 @@ type Permissions struct {
 	denied  []string // rules that have refused something
 }
 
-// Allow returns permissions that allow each request once. show may be nil.
+// Allow returns permissions that allow each request once.
 func Allow(show *terminal.Printer) *Permissions { return &Permissions{show: show, yes: true} }
 
-// Refuse returns permissions that refuse each request. show may be nil.
+// Refuse returns permissions that refuse each request.
 func Refuse(show *terminal.Printer) *Permissions { return &Permissions{show: show} }
 
 // Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if
@@ -61,13 +61,9 @@ func (p *Permissions) Answer(
 ) (sdk.RequestPermissionResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.show != nil {
-		p.show.Permission(r.ToolCall)
-	}
+	p.show.Permission(r.ToolCall)
 	option, how := p.choose(ctx, r.Options)
-	if p.show != nil {
-		p.show.Answered(how)
-	}
+	p.show.Answered(how)
 	if option == nil || option.Kind != sdk.PermissionOptionKindAllowOnce &&
 		option.Kind != sdk.PermissionOptionKindAllowAlways {
 		p.refused++

@@ -24,11 +24,11 @@ func TestPermissionsWithoutATerminal(t *testing.T) {
 		want    string // the chosen option, "" for none
 		refused bool
 	}{
-		"allowed":         {Allow(nil), []sdk.PermissionOption{always, once, reject}, "once", false},
-		"refused":         {Refuse(nil), []sdk.PermissionOption{once, reject}, "no", true},
+		"allowed":         {Allow(show), []sdk.PermissionOption{always, once, reject}, "once", false},
+		"refused":         {Refuse(show), []sdk.PermissionOption{once, reject}, "no", true},
 		"nobody to ask":   {Ask(strings.NewReader("y\n"), &out, &out, show), []sdk.PermissionOption{once, reject}, "no", true},
-		"only for good":   {Allow(nil), []sdk.PermissionOption{always}, "", true},
-		"nothing offered": {Refuse(nil), nil, "", true},
+		"only for good":   {Allow(show), []sdk.PermissionOption{always}, "", true},
+		"nothing offered": {Refuse(show), nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			title := "Write f"
@@ -44,7 +44,7 @@ func TestPermissionsWithoutATerminal(t *testing.T) {
 			require.Equal(t, c.refused, c.permit.Err() != nil)
 		})
 	}
-	p := Refuse(nil)
+	p := Refuse(show)
 	p.Note(json.RawMessage(`{"title":"Run x"}`))
 	require.NoError(t, p.Err())
 	p.Note(json.RawMessage(`{"title":"Run x (refused by the rule ` + "`run x`" + `)"}`))

@@ -206,7 +206,7 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 		now = 0 // such as an agent that was installed since
 	}
 	if len(all) == 1 {
-		o.show.Note("")
+		fmt.Fprintln(o.dialog)
 		o.tell("No agent was found in PATH, and no model server at the usual ports. If you have one, " +
 			"acp-agent setup --help tells how to name it.")
 		return &neither, nil

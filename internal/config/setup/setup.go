@@ -115,13 +115,13 @@ type run struct {
 	Options
 	config config.Config // of the file as it was
 
-	user *terminal.Asker   // nil to ask nothing
-	show *terminal.Printer // where questions are asked
-	path string            // of the configuration file
-	file string            // the same without links
-	old  []byte            // its content; can be nil
-	perm fs.FileMode       // of the file
-	new  *config.Text
+	user   *terminal.Asker // nil to ask nothing
+	dialog io.Writer       // where questions are asked
+	path   string          // of the configuration file
+	file   string          // the same without links
+	old    []byte          // its content; can be nil
+	perm   fs.FileMode     // of the file
+	new    *config.Text
 }
 
 // read reads the configuration file, if there is one. It must be valid, and writable.
@@ -167,18 +167,18 @@ func (o *run) read() (err error) {
 
 // findTerminal decides where to ask: on the terminal of standard input, unless --yes is given.
 func (o *run) findTerminal() error {
-	o.show = terminal.NewPrinter(o.Out)
+	o.dialog = o.Out
 	switch {
 	case o.Yes:
 		return nil
 	case terminal.Is(o.In) && terminal.Is(o.Out):
 	case terminal.Is(o.In) && terminal.Is(o.Err):
-		o.show = terminal.NewPrinter(o.Err)
+		o.dialog = o.Err
 	default:
 		return usage.Errorf(needsAnswers, strings.Join(o.foundAgents(), ", "),
 			strings.Join(EditorNames(), ", "))
 	}
-	o.user = terminal.NewAsker(o.In.(*os.File), o.show)
+	o.user = terminal.NewAsker(o.In.(*os.File), o.dialog)
 	return nil
 }
 
@@ -198,7 +198,7 @@ func (o *run) foundAgents() []string {
 
 // tell shows a sentence.
 func (o *run) tell(format string, args ...any) {
-	o.show.Say(text.Plain(fmt.Sprintf(format, args...)))
+	_ = terminal.Say(o.dialog, "%s", text.Plain(fmt.Sprintf(format, args...)))
 }
 
 // tellConfigured shows what the file has, which Enter keeps.
@@ -243,10 +243,10 @@ func (o *run) choose(
 	ctx context.Context, question string,
 	options []option, initial int, explain func(string) string,
 ) (int, error) {
-	o.show.Note("")
+	fmt.Fprintln(o.dialog)
 	o.tell("%s", question)
 	for i, option := range options {
-		o.show.Item(fmt.Sprintf("%4d  ", i+1), text.Printable(option.title))
+		_ = terminal.Item(o.dialog, fmt.Sprintf("%4d  ", i+1), text.Printable(option.title))
 	}
 	for {
 		line, err := o.ask(ctx, fmt.Sprintf("Number or name [%d]:", initial+1), nil)
@@ -387,7 +387,7 @@ func (o *run) addFolders(ctx context.Context) error {
 // askFolders asks for the working directory and the folders that belong to it, until the user gives
 // no more.
 func (o *run) askFolders(ctx context.Context) error {
-	o.show.Note("")
+	fmt.Fprintln(o.dialog)
 	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed " +
 		"sends the folders of its project itself, and those count instead.)")
 	var given roots
@@ -518,7 +518,7 @@ func (o *run) write(ctx context.Context) error {
 	if err = cmp.Or(ctx.Err(), err); err != nil {
 		return err
 	}
-	o.show.Note("")
+	fmt.Fprintln(o.dialog)
 	switch {
 	case bytes.Equal(content, o.old):
 		o.tell("%s was not changed.", text.Printable(o.path))
@@ -533,11 +533,12 @@ func (o *run) write(ctx context.Context) error {
 	if o.old == nil {
 		o.tell("New file %s:", text.Printable(o.path))
 		for line := range strings.Lines(string(content)) {
-			o.show.Note("  %s", text.Plain(strings.TrimSuffix(line, "\n")))
+			fmt.Fprintf(o.dialog, "  %s\n", text.Plain(strings.TrimSuffix(line, "\n")))
 		}
 	} else {
 		o.tell("Changes:")
-		o.show.Diff(conversation.Diff{Path: o.path, Old: string(o.old), New: string(content)})
+		_ = terminal.Diff(o.dialog,
+			conversation.Diff{Path: o.path, Old: string(o.old), New: string(content)})
 	}
 	if err := o.confirm(ctx); err != nil {
 		return err
