@@ -18,12 +18,12 @@ func TestRoomForMessages(t *testing.T) {
 		{memory: unit, maxLine: unit, perUser: 2 * unit, total: 2 * unit},
 	} {
 		b := messageBudget(test.memory, test.maxLine)
-		require.True(t, b.Reserve("ana", test.perUser))
-		require.False(t, b.Reserve("ana", unit))
+		require.True(t, b.Of("ana").Reserve(test.perUser))
+		require.False(t, b.Of("ana").Reserve(unit))
 		for n := test.total - test.perUser; n > 0; n -= unit {
-			require.True(t, b.Reserve(fmt.Sprint("user", n), unit), test)
+			require.True(t, b.Of(fmt.Sprint("user", n)).Reserve(unit), test)
 		}
-		require.False(t, b.Reserve("bob", unit), test)
+		require.False(t, b.Of("bob").Reserve(unit), test)
 	}
 }
 

@@ -53,31 +53,41 @@ func New(l Limits) *Budget {
 		changed: make(chan struct{})}
 }
 
-// Reserve counts n bytes of a request of user, until Release. It returns false if they exceed the
-// budget.
-func (b *Budget) Reserve(user string, n int) bool {
+// User is what a budget counts for one user. The zero User has no limits.
+type User struct {
+	budget *Budget
+	name   string
+}
+
+// Of returns what the budget counts for the user with this name.
+func (b *Budget) Of(name string) User { return User{b, name} }
+
+// Reserve counts n bytes of a request, until Release. It returns false if they exceed the budget.
+func (u User) Reserve(n int) bool {
+	b := u.budget
 	if b == nil {
 		return true
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	used := b.users[user] + n
+	used := b.users[u.name] + n
 	if used > ensured && (used > b.limits.PerUser || b.total+n > b.limits.Total) {
 		return false
 	}
-	b.total, b.users[user] = b.total+n, used
+	b.total, b.users[u.name] = b.total+n, used
 	return true
 }
 
 // Release undoes Reserve.
-func (b *Budget) Release(user string, n int) {
+func (u User) Release(n int) {
+	b := u.budget
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.users[user] -= n; b.users[user] == 0 {
-		delete(b.users, user)
+	if b.users[u.name] -= n; b.users[u.name] == 0 {
+		delete(b.users, u.name)
 	}
 	b.freeLocked(n)
 }
@@ -99,9 +109,8 @@ func (b *Budget) Used() int {
 // Large is a message that is not small, from when it begins to arrive until it is handled. Its
 // methods may be called on nil.
 type Large struct {
-	budget *Budget
-	user   string
-	end    func() // ends the message
+	user User
+	end  func() // ends the message
 
 	// Guarded by Budget.mu:
 	held  int       // bytes that are counted
@@ -109,14 +118,15 @@ type Large struct {
 	moved time.Time // when so much had arrived last that others go on waiting; zero if all has
 }
 
-// Begin makes room for a large message of user. It waits until there is room, and calls waiting
-// regularly until then. It fails if ctx ends. end is called, perhaps several times, if the message
-// makes no progress while others need its room; it makes the message fail.
-func (b *Budget) Begin(ctx context.Context, user string, end, waiting func()) (*Large, error) {
+// Begin makes room for a large message. It waits until there is room, and calls waiting regularly
+// until then. It fails if ctx ends. end is called, perhaps several times, if the message makes no
+// progress while others need its room; it makes the message fail.
+func (u User) Begin(ctx context.Context, end, waiting func()) (*Large, error) {
+	b := u.budget
 	if b == nil {
 		return nil, nil
 	}
-	l := &Large{budget: b, user: user, end: end}
+	l := &Large{user: u, end: end}
 	tick := time.NewTicker(b.limits.Stall / 10)
 	defer tick.Stop()
 	for {
@@ -142,10 +152,10 @@ func (b *Budget) Begin(ctx context.Context, user string, end, waiting func()) (*
 func (b *Budget) begin(l *Large) (changed <-chan struct{}, stalled []*Large) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.large[l.user]
+	own := b.large[l.user.name]
 	if own == nil && (len(b.large) == 0 || b.total+b.limits.Message <= b.limits.Total) {
 		l.held, l.moved = b.limits.Message, time.Now()
-		b.total, b.large[l.user] = b.total+l.held, l
+		b.total, b.large[l.user.name] = b.total+l.held, l
 		return nil, nil
 	}
 	for _, other := range b.large {
@@ -162,8 +172,8 @@ func (l *Large) Arrived(n int) {
 	if l == nil {
 		return
 	}
-	l.budget.mu.Lock()
-	defer l.budget.mu.Unlock()
+	l.user.budget.mu.Lock()
+	defer l.user.budget.mu.Unlock()
 	if l.news += n; l.news >= minimum {
 		l.news, l.moved = 0, time.Now()
 	}
@@ -174,10 +184,10 @@ func (l *Large) Complete(n int) {
 	if l == nil {
 		return
 	}
-	l.budget.mu.Lock()
-	defer l.budget.mu.Unlock()
+	l.user.budget.mu.Lock()
+	defer l.user.budget.mu.Unlock()
 	l.moved = time.Time{}
-	l.budget.freeLocked(l.held - n)
+	l.user.budget.freeLocked(l.held - n)
 	l.held = n
 }
 
@@ -186,8 +196,8 @@ func (l *Large) Done() {
 	if l == nil {
 		return
 	}
-	l.budget.mu.Lock()
-	defer l.budget.mu.Unlock()
-	delete(l.budget.large, l.user)
-	l.budget.freeLocked(l.held)
+	l.user.budget.mu.Lock()
+	defer l.user.budget.mu.Unlock()
+	delete(l.user.budget.large, l.user.name)
+	l.user.budget.freeLocked(l.held)
 }

@@ -23,7 +23,7 @@ func limited() *budget.Budget {
 func begun(t *testing.T, b *budget.Budget, user string) (*budget.Large, <-chan struct{}) {
 	t.Helper()
 	ended := make(chan struct{})
-	l, err := b.Begin(t.Context(), user, sync.OnceFunc(func() { close(ended) }), func() {})
+	l, err := b.Of(user).Begin(t.Context(), sync.OnceFunc(func() { close(ended) }), func() {})
 	require.NoError(t, err)
 	return l, ended
 }
@@ -32,7 +32,7 @@ func begun(t *testing.T, b *budget.Budget, user string) (*budget.Large, <-chan s
 func begin(ctx context.Context, b *budget.Budget, user string) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := b.Begin(ctx, user, func() {}, func() {})
+		_, err := b.Of(user).Begin(ctx, func() {}, func() {})
 		done <- err
 	}()
 	return done
@@ -48,16 +48,16 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 		second := begin(ctx, b, "ana")
 		synctest.Wait()
 		require.Empty(t, second, "one large message of a user is here at a time")
-		require.True(t, b.Reserve("ana", 20*mib))
-		require.False(t, b.Reserve("ana", 2*mib))
+		require.True(t, b.Of("ana").Reserve(20*mib))
+		require.False(t, b.Of("ana").Reserve(2*mib))
 		begun(t, b, "bob")
 		cids := begin(ctx, b, "cid")
 		synctest.Wait()
 		require.Empty(t, cids, "all users together have a limit")
-		require.False(t, b.Reserve("cid", 2*mib))
-		require.True(t, b.Reserve("dan", mib), "each user has some room in any case")
-		b.Release("dan", mib)
-		b.Release("ana", 20*mib)
+		require.False(t, b.Of("cid").Reserve(2*mib))
+		require.True(t, b.Of("dan").Reserve(mib), "each user has some room in any case")
+		b.Of("dan").Release(mib)
+		b.Of("ana").Release(20*mib)
 		require.NoError(t, <-cids)
 		require.Equal(t, 30*mib, b.Used())
 		anas.Done()
@@ -70,8 +70,8 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 // What clients do not read keeps no large message from arriving.
 func TestOneLargeMessageArrivesInAnyCase(t *testing.T) {
 	b := limited()
-	require.True(t, b.Reserve("ana", 20*mib))
-	require.True(t, b.Reserve("bob", 20*mib))
+	require.True(t, b.Of("ana").Reserve(20*mib))
+	require.True(t, b.Of("bob").Reserve(20*mib))
 	anas, _ := begun(t, b, "ana")
 	require.Equal(t, 50*mib, b.Used())
 	anas.Done()
@@ -142,7 +142,7 @@ func TestMessagesThatWaitForEachOther(t *testing.T) {
 		for i := range 60 {
 			go func() {
 				user := string(rune('a' + i%6))
-				l, err := b.Begin(t.Context(), user, func() { t.Error("ended") }, func() {})
+				l, err := b.Of(user).Begin(t.Context(), func() { t.Error("ended") }, func() {})
 				if err == nil {
 					for range 10 {
 						l.Arrived(mib)

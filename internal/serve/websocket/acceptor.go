@@ -42,12 +42,10 @@ func (a *Acceptor) Waiting() (lost, bytes int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range a.conns {
-		c.mu.Lock()
-		if c.socket == nil {
+		if c.current() == nil {
 			lost++
 		}
-		bytes += c.unconfirmed.size
-		c.mu.Unlock()
+		bytes += c.out.size()
 	}
 	return lost, bytes
 }
@@ -100,8 +98,8 @@ func (a *Acceptor) Accept(
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(id, socket.Subprotocol() == protocol, max, a.times)
-	c.budget, c.owner = a.budget, owner
+	c := newConn(id, socket.Subprotocol() == protocol, max, a.times, a.budget.Of(owner))
+	c.owner = owner
 	if c.resumable {
 		a.mu.Lock()
 		a.conns[id] = c

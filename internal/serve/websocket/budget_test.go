@@ -87,9 +87,9 @@ func TestRoomIsGivenBack(t *testing.T) {
 		require.NoError(t, c.Write(t.Context(), make([]byte, size)))
 		go func() { written <- c.Write(t.Context(), make([]byte, size)) }()
 		require.Eventually(t, func() bool {
-			inServer.mu.Lock()
-			defer inServer.mu.Unlock()
-			return inServer.large != nil
+			inServer.in.mu.Lock()
+			defer inServer.in.mu.Unlock()
+			return inServer.in.large != nil
 		}, time.Minute, time.Millisecond)
 		for range 2 {
 			_, err = inServer.Read()
@@ -161,14 +161,10 @@ func TestFewMessagesAreKeptUnread(t *testing.T) {
 	for range many {
 		require.NoError(t, c.Write(t.Context(), []byte("{}")))
 	}
-	unread := func() int {
-		inServer.mu.Lock()
-		defer inServer.mu.Unlock()
-		return len(inServer.unread.messages)
-	}
+	unread := func() uint64 { return inServer.in.count() - inServer.in.read() }
 	require.Eventually(t, func() bool { return unread() == maxUnread }, time.Minute, time.Millisecond)
 	time.Sleep(50 * time.Millisecond)
-	require.Equal(t, maxUnread, unread())
+	require.EqualValues(t, maxUnread, unread())
 	read <- true
 	require.True(t, <-read)
 }

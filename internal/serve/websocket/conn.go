@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,17 +24,12 @@ const (
 	// window is how many bytes may be sent without being confirmed, and received without being
 	// read. Beyond it Write, and reading from the network, wait.
 	window = 4 << 20
-	// confirmMessages and confirmBytes are after how much each side confirms what was read.
-	confirmMessages, confirmBytes = 64, 256 << 10
 	// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come
 	// over a socket.
 	idleAtOnce, idlePerSecond = 100, 10
 	// maxUnread is how many messages a server keeps that were not read. Beyond it the next ones,
 	// and confirmations, wait in the network.
 	maxUnread = 100
-	// uncounted is how many bytes may be unconfirmed without room in the budget: so many that the
-	// other side confirms some of them at once.
-	uncounted = 2 * confirmBytes
 )
 
 // Conn is a connection to the other side. It implements acp.Conn.
@@ -45,63 +41,29 @@ type Conn struct {
 	// redial connects again, on the client's side. It is nil on the server's.
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
 	onEnd  func() // may be nil
-	// budget limits what the server holds of messages of owner. It is nil on the client's side.
-	budget *budget.Budget
-	owner  string
+	owner  string // on the server's side
+	// budget limits what the server holds of messages of owner. It has no limits on the client's.
+	budget budget.User
 
-	over        bool // the other side sends nothing more; used by Read only
-	handling    bool // Read has returned a large message; used by Read only
-	readStopped atomic.Bool
-	ctx         context.Context // ends with the connection
-	end         context.CancelCauseFunc
-	gone        chan struct{}  // closed by Close
-	tasks       sync.WaitGroup // grows only before the connection has ended
+	over     bool            // the other side sends nothing more; used by Read only
+	handling bool            // Read has returned a large message; used by Read only
+	ctx      context.Context // ends with the connection
+	end      context.CancelCauseFunc
+	gone     chan struct{}  // closed by Close
+	tasks    sync.WaitGroup // grows only before the connection has ended
 
 	writing sync.Mutex  // held while messages are written, which keeps their order
 	heard   atomic.Bool // something arrived since watch looked last
+	in      inbox
+	out     outbox
 
-	arrived, taken, confirm chan struct{} // unread has grown, has shrunk, or is to be confirmed
-
-	mu                      sync.Mutex
-	socket                  *websocket.Conn // nil while the connection is lost
-	stopPump                func()          // interrupts reading from the last socket
-	pumped                  chan struct{}   // closed when nothing more is read from the last socket
-	expiry                  *time.Timer     // ends a connection that is not resumed
-	lostAt                  time.Time       // when the last socket was lost
-	sent                    uint64          // messages that were passed to Write
-	unconfirmed             queue           // the last of them
-	reserved                int             // bytes of them that the budget counts
-	room                    chan struct{}   // closed when unconfirmed shrinks; nil if nothing waits
-	received                uint64          // messages that came from the other side
-	unread                  queue           // the last of them
-	large                   *budget.Large   // is one of them, or was read last
-	readMessages, readBytes int             // since the last confirmation
-	confirmedAll            bool            // the other side confirmed what it read, and has closed
-}
-
-// queue holds messages in their order.
-type queue struct {
-	messages [][]byte
-	size     int // in bytes
-}
-
-// overhead is the memory of a queued message besides its bytes.
-const overhead = 32
-
-func (q *queue) isFull() bool { return q.size >= window }
-
-func (q *queue) add(message []byte) {
-	q.messages = append(q.messages, message)
-	q.size += len(message) + overhead
-}
-
-// remove removes the first n messages.
-func (q *queue) remove(n int) {
-	for _, message := range q.messages[:n] {
-		q.size -= len(message) + overhead
-	}
-	clear(q.messages[:n])
-	q.messages = q.messages[n:]
+	mu           sync.Mutex
+	socket       *websocket.Conn // nil while the connection is lost
+	stopPump     func()          // interrupts reading from the last socket
+	pumped       chan struct{}   // closed when nothing more is read from the last socket
+	expiry       *time.Timer     // ends a connection that is not resumed
+	lostAt       time.Time       // when the last socket was lost
+	confirmedAll bool            // the other side confirmed what it read, and has closed
 }
 
 var (
@@ -119,11 +81,10 @@ var (
 	errUnasked = errors.New("the peer sent more than it may without a confirmation")
 )
 
-func newConn(id string, resumable bool, max int, times Times) *Conn {
-	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(),
-		arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
-		confirm: make(chan struct{}, 1), pumped: make(chan struct{}), stopPump: func() {},
-		gone: make(chan struct{})}
+func newConn(id string, resumable bool, max int, times Times, b budget.User) *Conn {
+	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(), budget: b,
+		in: newInbox(), out: outbox{budget: b},
+		pumped: make(chan struct{}), stopPump: func() {}, gone: make(chan struct{})}
 	close(c.pumped) // the first socket comes later
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
@@ -140,11 +101,11 @@ func (c *Conn) ID() string { return c.id }
 func (c *Conn) Read() ([]byte, error) {
 	if c.handling { // until now
 		c.handling = false
-		c.dropLarge()
+		c.in.dropLarge()
 	}
 	for !c.over {
 		ended := c.ctx.Err() != nil
-		message, ok := c.take()
+		message, ok := c.in.take()
 		switch {
 		case ok && len(message) == 0 && c.resumable:
 			c.over = true
@@ -153,11 +114,11 @@ func (c *Conn) Read() ([]byte, error) {
 			return message, nil
 		case ended:
 			return nil, context.Cause(c.ctx)
-		case c.readStopped.Load():
+		case c.in.isStopped():
 			return nil, io.EOF
 		default:
 			select {
-			case <-c.arrived:
+			case <-c.in.arrived:
 			case <-c.ctx.Done():
 			}
 		}
@@ -170,68 +131,58 @@ func (c *Conn) Context() context.Context { return c.ctx }
 
 // StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close the
 // other side knows that these were not read.
-func (c *Conn) StopRead() {
-	c.readStopped.Store(true)
-	signal(c.arrived)
-}
-
-// take returns the first message that was not read, if there is one.
-func (c *Conn) take() (message []byte, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.unread.messages) == 0 || c.readStopped.Load() {
-		return nil, false
-	}
-	message = c.unread.messages[0]
-	c.unread.remove(1)
-	signal(c.taken)
-	c.readMessages, c.readBytes = c.readMessages+1, c.readBytes+len(message)
-	if c.readMessages >= confirmMessages || c.readBytes >= confirmBytes {
-		c.readMessages, c.readBytes = 0, 0
-		signal(c.confirm)
-	}
-	return message, true
-}
-
-// dropLarge makes room for the next large message of the owner.
-func (c *Conn) dropLarge() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.large.Done()
-	c.large = nil
-}
+func (c *Conn) StopRead() { c.in.stop() }
 
 // Reserve makes room for n bytes of an unanswered request, until Release. It returns false if the
 // user, or all users together, have too many.
-func (c *Conn) Reserve(n int) bool { return c.budget.Reserve(c.owner, n) }
+func (c *Conn) Reserve(n int) bool { return c.budget.Reserve(n) }
 
 // Release undoes Reserve.
-func (c *Conn) Release(n int) { c.budget.Release(c.owner, n) }
-
-// signal makes the next receive from a channel of one element succeed.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (c *Conn) Release(n int) { c.budget.Release(n) }
 
 // Write sends a message. While a lost connection can be resumed, it keeps it.
 func (c *Conn) Write(ctx context.Context, message []byte) error {
-	c.writing.Lock()
-	defer c.writing.Unlock()
 	if !c.resumable {
+		c.writing.Lock()
+		defer c.writing.Unlock()
 		socket := c.current()
 		if socket == nil {
 			return context.Cause(c.ctx)
 		}
 		return socket.Write(ctx, websocket.MessageText, message)
 	}
-	socket, err := c.keep(ctx, slices.Clone(message))
-	if err == nil && socket != nil && socket.Write(c.ctx, websocket.MessageText, message) != nil {
+	message = slices.Clone(message)
+	for {
+		room, err := c.send(message)
+		if room == nil {
+			return err
+		}
+		select { // while attach may write
+		case <-room:
+		case <-c.ctx.Done():
+			return context.Cause(c.ctx)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send keeps a message until it is confirmed, and sends it unless the connection is lost. If there
+// is no room to keep it, send returns a channel that is closed when there may be some.
+func (c *Conn) send(message []byte) (room <-chan struct{}, err error) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	if c.ctx.Err() != nil {
+		return nil, context.Cause(c.ctx)
+	}
+	if room := c.out.add(message); room != nil {
+		return room, nil
+	}
+	socket := c.current()
+	if socket != nil && socket.Write(c.ctx, websocket.MessageText, message) != nil {
 		_ = socket.CloseNow() // it is sent when the connection is resumed
 	}
-	return err
+	return nil, nil
 }
 
 // CloseWrite says that nothing more will be written. If the other side is not acp-agent, it closes
@@ -259,11 +210,10 @@ func (c *Conn) Close() error {
 	}
 	c.finish(io.EOF)
 	c.tasks.Wait()
-	c.dropLarge()
+	c.in.drop()
+	c.out.drop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unread, c.unconfirmed = queue{}, queue{}
-	c.giveBackLocked()
 	select {
 	case <-c.gone:
 	default:
@@ -279,84 +229,13 @@ func (c *Conn) current() *websocket.Conn {
 	return c.socket
 }
 
-// keep adds a message to those that are not confirmed, once there is room, and returns the socket
-// for it, or nil.
-func (c *Conn) keep(ctx context.Context, message []byte) (*websocket.Conn, error) {
-	for {
-		c.mu.Lock()
-		if c.hasRoomLocked(len(message) + overhead) {
-			c.unconfirmed.add(message)
-			c.sent++
-			socket := c.socket
-			c.mu.Unlock()
-			return socket, context.Cause(c.ctx)
-		}
-		if c.room == nil {
-			c.room = make(chan struct{})
-		}
-		room := c.room
-		c.mu.Unlock()
-		select {
-		case <-room:
-		case <-c.ctx.Done():
-			return nil, context.Cause(c.ctx)
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
-// hasRoomLocked reports whether n more bytes may be unconfirmed. The budget counts what is beyond
-// uncounted. A message fits in any case if the other side has confirmed everything else.
-func (c *Conn) hasRoomLocked(n int) bool {
-	size := c.unconfirmed.size
-	if size >= window {
-		return false
-	}
-	more := size + n - uncounted - c.reserved
-	switch {
-	case more <= 0:
-	case c.budget.Reserve(c.owner, more):
-		c.reserved += more
-	default:
-		return size == 0
-	}
-	return true
-}
-
-// giveBackLocked gives back the room of what was confirmed.
-func (c *Conn) giveBackLocked() {
-	if unused := c.reserved - max(0, c.unconfirmed.size-uncounted); unused > 0 {
-		c.reserved -= unused
-		c.budget.Release(c.owner, unused)
-	}
-}
-
-// confirmed forgets the first n messages: the other side has them. It reports whether n can be
-// true, and whether it is new.
-func (c *Conn) confirmed(n uint64) (ok, isNew bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	first := c.sent - uint64(len(c.unconfirmed.messages))
-	if n > c.sent {
-		return false, false
-	}
-	c.unconfirmed.remove(int(max(n, first) - first)) // less is read than was received before a loss
-	c.giveBackLocked()
-	if c.room != nil {
-		close(c.room)
-		c.room = nil
-	}
-	return true, n > first
-}
-
 // attach makes the connection use a socket. theirs is the number of messages that the other side
 // has received so far.
 func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 	socket.SetReadLimit(int64(c.max))
 	c.writing.Lock() // new messages follow those that are sent again
 	defer c.writing.Unlock()
-	if ok, _ := c.confirmed(theirs); !ok {
+	if ok, _ := c.out.confirm(theirs); !ok {
 		_ = socket.CloseNow()
 		c.finish(errors.New("the other side received messages that were not sent"))
 		return
@@ -374,7 +253,7 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 	ctx, stop := context.WithCancel(c.ctx)
 	c.socket, c.pumped, c.stopPump = socket, pumped, stop
 	c.heard.Store(true)
-	again := slices.Clone(c.unconfirmed.messages)
+	again := c.out.pending()
 	c.tasks.Go(func() {
 		defer stop()
 		err := c.pump(ctx, socket)
@@ -401,9 +280,7 @@ func (c *Conn) detach() uint64 {
 	stop()
 	<-pumped
 	c.lost(socket, ErrLost)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.received
+	return c.in.count()
 }
 
 // lost notes that nothing more can be read from a socket.
@@ -438,9 +315,7 @@ func (c *Conn) expire() {
 
 // reconnect connects again, until the server refuses or it takes too long.
 func (c *Conn) reconnect() {
-	c.mu.Lock()
-	received := c.received
-	c.mu.Unlock()
+	received := c.in.count()
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.times.Lost, ErrLost)
 	defer cancel()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
@@ -495,7 +370,7 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 			return fmt.Errorf("%w: %w", ErrLost, err)
 		case kind == websocket.MessageBinary:
 			if len(message) > budget.Small {
-				c.dropLarge()
+				c.in.dropLarge()
 			}
 			if !c.confirmedBy(ctx, message, idle) {
 				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
@@ -515,7 +390,7 @@ func (c *Conn) confirmedBy(ctx context.Context, message []byte, idle *rate.Limit
 	if !c.resumable || len(message) != 8 {
 		return false
 	}
-	ok, isNew := c.confirmed(binary.BigEndian.Uint64(message))
+	ok, isNew := c.out.confirm(binary.BigEndian.Uint64(message))
 	if ok && !isNew {
 		_ = idle.Wait(ctx) // if it fails, so does the next read
 	}
@@ -546,7 +421,7 @@ func (c *Conn) Unread() [][]byte {
 	if !c.confirmedAll {
 		return nil
 	}
-	return slices.Clone(c.unconfirmed.messages)
+	return c.out.pending()
 }
 
 // isEnd reports whether the other side closes a connection with this status. Between two acp-agents
@@ -582,7 +457,7 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 	for {
 		if len(message) == budget.Small && large == nil {
 			var err error
-			large, err = c.budget.Begin(ctx, c.owner, func() { _ = socket.CloseNow() },
+			large, err = c.budget.Begin(ctx, func() { _ = socket.CloseNow() },
 				func() { c.heard.Store(true) })
 			if err != nil {
 				return nil, err
@@ -597,7 +472,12 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 		c.heard.Store(true)
 		large.Arrived(n)
 		if err == io.EOF {
-			c.keepLarge(large, len(message))
+			if len(message) > budget.Small {
+				large.Complete(len(message))
+				c.in.hold(large)
+			} else {
+				large.Done()
+			}
 			return message, nil
 		}
 		if err != nil {
@@ -607,44 +487,24 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 	}
 }
 
-// keepLarge notes that a message has arrived, with n bytes. If it is large, the next one waits
-// until Read is called after it has returned this one.
-func (c *Conn) keepLarge(l *budget.Large, n int) {
-	if n <= budget.Small {
-		l.Done()
-		return
-	}
-	l.Complete(n)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.large = l
-}
-
 // store keeps a message for Read, once there is room. It returns false if the connection has ended,
 // as it does if another acp-agent has not left room.
 func (c *Conn) store(message []byte) bool {
-	for {
-		c.mu.Lock()
-		full := c.unread.isFull()
-		crowded := c.redial == nil && len(c.unread.messages) >= maxUnread
-		if !full && !crowded {
-			c.unread.add(message)
-			c.received++
-			signal(c.arrived)
-		}
-		c.mu.Unlock()
-		if !full && !crowded {
-			return true
-		}
-		if full && c.resumable {
+	most := maxUnread
+	if c.redial != nil {
+		most = math.MaxInt
+	}
+	for !c.in.add(message, most) {
+		if c.resumable && c.in.isFull() {
 			c.finish(errUnasked)
 		}
 		select {
-		case <-c.taken:
+		case <-c.in.taken:
 		case <-c.ctx.Done():
 			return false
 		}
 	}
+	return true
 }
 
 // confirmRead tells the other side how many messages were read: after some of them, and regularly,
@@ -656,7 +516,7 @@ func (c *Conn) confirmRead() {
 		select {
 		case <-c.ctx.Done():
 			return
-		case <-c.confirm:
+		case <-c.in.confirm:
 		case <-ticker.C:
 		}
 		if socket := c.current(); socket != nil {
@@ -668,10 +528,8 @@ func (c *Conn) confirmRead() {
 // sendConfirmation tells the other side how many messages were read. A large message in front of it
 // can take long.
 func (c *Conn) sendConfirmation(socket *websocket.Conn) {
-	c.mu.Lock()
-	read := c.received - uint64(len(c.unread.messages))
-	c.mu.Unlock()
-	err := socket.Write(c.ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, read))
+	read := binary.BigEndian.AppendUint64(nil, c.in.read())
+	err := socket.Write(c.ctx, websocket.MessageBinary, read)
 	if err != nil {
 		_ = socket.CloseNow()
 	}

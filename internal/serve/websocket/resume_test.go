@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
 )
 
@@ -205,21 +206,48 @@ func TestLostConnectionEnds(t *testing.T) {
 	require.ErrorIs(t, c.Write(t.Context(), []byte("x")), ErrLost)
 }
 
+// A connection is resumed while Write waits until the other side has read more.
+func TestLostConnectionWhileWriteWaits(t *testing.T) {
+	const size = 64 << 10
+	const messages = 2 * window / size
+	accepted := make(chan *Conn, 1)
+	url := serve(t, size, Times{Lost: 5 * time.Second}, func(c *Conn) {
+		accepted <- c
+		for range messages {
+			_ = c.Write(context.Background(), make([]byte, size))
+		}
+		_, _ = c.Read()
+	})
+	wire := cable.Lay(t, url)
+	c := dialed(t, wire.URL, size, Times{})
+	inServer := <-accepted
+	require.Eventually(t, func() bool {
+		inServer.out.mu.Lock()
+		defer inServer.out.mu.Unlock()
+		return inServer.out.room != nil
+	}, time.Minute, time.Millisecond)
+	wire.Cut()
+	for range messages {
+		_, err := c.Read()
+		require.NoError(t, err)
+	}
+}
+
 // What is not confirmed is kept up to a limit: Write waits.
 func TestWriteWaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConn("id", true, 100, Times{})
+		c := newConn("id", true, 100, Times{}, budget.User{})
 		large := make([]byte, window)
 		require.NoError(t, c.Write(t.Context(), large))
 		written := make(chan error, 1)
 		go func() { written <- c.Write(t.Context(), []byte("x")) }()
 		synctest.Wait()
 		require.Empty(t, written)
-		ok, _ := c.confirmed(2)
+		ok, _ := c.out.confirm(2)
 		require.False(t, ok)
-		ok, isNew := c.confirmed(1)
+		ok, isNew := c.out.confirm(1)
 		require.True(t, ok && isNew)
-		_, isNew = c.confirmed(1)
+		_, isNew = c.out.confirm(1)
 		require.False(t, isNew)
 		require.NoError(t, <-written)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
 )
 
 // Path is where an ACP server accepts connections.
@@ -84,7 +86,8 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(response.Header.Get(idHeader), socket.Subprotocol() == protocol, max, times)
+	c := newConn(response.Header.Get(idHeader), socket.Subprotocol() == protocol, max, times,
+		budget.User{})
 	c.redial = func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
 		socket, response, err := dial(ctx, to, token, http.Header{
 			idHeader: {c.id}, receivedHeader: {strconv.FormatUint(received, 10)},

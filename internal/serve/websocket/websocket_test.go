@@ -309,9 +309,7 @@ func TestStopRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "first", string(first))
 		require.Eventually(t, func() bool {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return len(c.unread.messages) == 1
+			return c.in.count()-c.in.read() == 1
 		}, time.Minute, time.Millisecond)
 		c.StopRead()
 		_, err = c.Read()
