@@ -73,12 +73,18 @@ type Artifact struct {
 	// Diagnostics say which rules it breaks. It is still used if possible.
 	Diagnostics []string `json:"diagnostics,omitempty"`
 
+	rel string // the path in the root, as it was found
+	row row    // the convention that found it
+	dir string // the directory in the root that it is for
+
 	// Hint says what to type after the name of a command or skill.
 	Hint string `json:"hint,omitempty"`
 	// Uncallable is set for a skill that should not be offered as a slash command.
 	Uncallable bool `json:"-"`
 	// UserOnly is set for a skill that a model should not use unless the user calls it.
-	UserOnly bool `json:"-"`
+	UserOnly  bool     `json:"-"`
+	arguments []string // the names of the first words that are typed after a skill or command
+
 	// Applies says when an instruction applies.
 	Applies Applies `json:"applies,omitzero"`
 	// Imports are the files that an instruction imports, in order.
@@ -86,17 +92,11 @@ type Artifact struct {
 	// Unread are the absolute paths of further imports that do not exist or could not be read. They
 	// may contain ".." and links.
 	Unread []string `json:"-"`
+	text   string   // of an instruction
+	line   int      // number of lines of the file before the text
+
 	// Server is the configuration of a usable MCP server, otherwise nil.
 	Server *Server `json:"server,omitempty"`
-
-	rel             string   // the path in the root, as it was found
-	rank            int      // the index of its convention
-	anchored        bool     // a glob without a slash matches only beside the directory of the rule
-	dir             string   // the directory in the root that an instruction is for
-	text            string   // of an instruction
-	line            int      // number of lines of the file before the text
-	arguments       []string // the names of the first words that are typed after a skill or command
-	onePerDirectory bool
 }
 
 // Import is a file that an instruction file imports with @path.

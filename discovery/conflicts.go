@@ -9,7 +9,7 @@ import (
 
 // byRank compares artifacts of one root: by convention, then by path.
 func byRank(a, b *Artifact) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.rel, b.rel))
+	return cmp.Or(cmp.Compare(a.row.rank, b.row.rank), strings.Compare(a.rel, b.rel))
 }
 
 // resolveConflicts decides which artifacts are active. all is ordered by root and rank; if
@@ -18,7 +18,7 @@ func resolveConflicts(all []Artifact) {
 	shadowSameFiles(all)
 	// A directory has one of AGENTS.md and its alternatives.
 	keepFirst(all, func(a *Artifact) (key [2]string, ok bool) {
-		return [2]string{a.Root.Dir.String(), a.dir}, a.onePerDirectory
+		return [2]string{a.Root.Dir.String(), a.dir}, a.row.has("one")
 	}, func(winner, _ *Artifact) string {
 		return "a directory has one instruction file, and " + winner.Name + " takes precedence"
 	})

@@ -20,9 +20,8 @@ func FuzzFrontmatter(f *testing.F) {
 			return
 		}
 		for _, words := range [][]string{{"anchored", "asked"}, {"anchored"}, nil, {"text"}} {
-			r := row{words: words}
-			a := Artifact{State: Active, anchored: r.has("anchored")}
-			readInstruction(&a, text, r)
+			a := Artifact{State: Active, row: row{words: words}}
+			readInstruction(&a, text)
 			check(t, a)
 			a.matches("src/deep/file.ts")
 		}
@@ -64,8 +63,8 @@ func FuzzServers(f *testing.F) {
 			t.Fatalf("%q became %q", text, plain)
 		}
 		for _, member := range []string{"mcpServers", "servers"} {
-			r := row{member: member}
-			for _, a := range readServers(Artifact{State: Active, Kind: MCPServer}, text, r, l) {
+			base := Artifact{State: Active, Kind: MCPServer, row: row{member: member}}
+			for _, a := range readServers(base, text, l) {
 				if (a.State == Active) != (a.Reason == "") ||
 					(a.State == Active) != (a.Server != nil) {
 					t.Fatalf("%+v", a)

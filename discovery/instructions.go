@@ -13,13 +13,13 @@ import (
 )
 
 // readInstruction reads an instruction file. The frontmatter of a rule says what it applies to.
-func readInstruction(a *Artifact, content string, r row) {
+func readInstruction(a *Artifact, content string) {
 	a.Applies.Mode, a.text = Always, content
 	if strings.TrimSpace(content) == "" {
 		a.invalid("it is empty")
 		return
 	}
-	if r.has("text") {
+	if a.row.has("text") {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
@@ -39,12 +39,12 @@ func readInstruction(a *Artifact, content string, r row) {
 	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
-	if r.has("mode") {
+	if a.row.has("mode") {
 		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
 	}
-	a.readApplies(r, values)
+	a.readApplies(values)
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), 100)
 	}
@@ -54,7 +54,7 @@ func readInstruction(a *Artifact, content string, r row) {
 }
 
 // readApplies reads what a rule applies to. Each tool has its own keys for that.
-func (a *Artifact) readApplies(r row, values map[string]value) {
+func (a *Artifact) readApplies(values map[string]value) {
 	var globs []string
 	given := false // whether it has globs, usable or not
 	for _, key := range []string{"paths", "globs", "fileMatchPattern", "applyTo"} {
@@ -66,7 +66,7 @@ func (a *Artifact) readApplies(r row, values map[string]value) {
 		func(g string) bool { return g == "**" || g == "**/*" })
 	always := values["alwaysApply"]
 	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
-	unsaid := !given && !r.has("asked") && !always.is("false") &&
+	unsaid := !given && !a.row.has("asked") && !always.is("false") &&
 		values["regex"].text == "" && values["triggers"].text == ""
 	a.Applies.Globs = globs
 	switch wish {
@@ -81,7 +81,7 @@ func (a *Artifact) readApplies(r row, values map[string]value) {
 		unsaid = false
 	}
 	switch {
-	case always.is("true"), unsaid, everywhere && a.anchored:
+	case always.is("true"), unsaid, everywhere && a.row.has("anchored"):
 		a.Applies = Applies{Mode: Always}
 	case len(globs) > 0:
 		a.Applies.Mode = ByPath
@@ -218,7 +218,7 @@ func splitGlobs(s string) []string {
 func (a Artifact) matches(rel string) bool {
 	for _, g := range a.Applies.Globs {
 		name := rel
-		if !strings.Contains(g, "/") && !a.anchored {
+		if !strings.Contains(g, "/") && !a.row.has("anchored") {
 			name = path.Base(rel)
 		}
 		if ok, _ := doublestar.Match(g, name); ok {

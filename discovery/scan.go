@@ -251,7 +251,7 @@ func (s *scanner) artifact(r row, rel string) Artifact {
 	return Artifact{
 		Kind: r.kind, Name: rel, Root: s.root, Pattern: r.pattern,
 		Path: s.path(rel), State: Active,
-		rel: rel, rank: r.rank, anchored: r.has("anchored"), onePerDirectory: r.has("one"),
+		rel: rel, row: r,
 	}
 }
 
@@ -445,11 +445,11 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 			readCommand(&a, string(content))
 		}
 	case MCPServer:
-		return readServers(a, string(content), m.row, m.limits)
+		return readServers(a, string(content), m.limits)
 	case Plugin:
 		return m.readPlugins(ctx, a, content)
 	default:
-		readInstruction(&a, string(content), m.row)
+		readInstruction(&a, string(content))
 		if m.row.has("imports") && a.State == Active {
 			m.imports(ctx, &a)
 		}

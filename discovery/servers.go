@@ -141,8 +141,9 @@ type namedServer struct {
 }
 
 // readServers returns an artifact for each server in a configuration file, based on base.
-func readServers(base Artifact, content string, r row, l limits) []Artifact {
+func readServers(base Artifact, content string, l limits) []Artifact {
 	var file serverFile
+	r := base.row
 	plain, err := toJSON(content, path.Ext(base.rel))
 	if err == nil {
 		file, err = parseServers(plain, r)
@@ -158,7 +159,7 @@ func readServers(base Artifact, content string, r row, l limits) []Artifact {
 		return []Artifact{base}
 	}
 	file.servers = file.servers[:min(len(file.servers), l.artifacts+1)]
-	return file.artifacts(base, r)
+	return file.artifacts(base)
 }
 
 // ParseServers returns an artifact for each server in a file with the format of .mcp.json, whose
@@ -170,18 +171,18 @@ func ParseServers(content []byte) ([]Artifact, error) {
 	}
 	r := row{member: "mcpServers"}
 	file, err := parseServers(plain, r)
-	return file.artifacts(Artifact{Kind: MCPServer, State: Active}, r), err
+	return file.artifacts(Artifact{Kind: MCPServer, State: Active, row: r}), err
 }
 
 // artifacts returns an artifact for each server, based on base.
-func (file serverFile) artifacts(base Artifact, r row) []Artifact {
+func (file serverFile) artifacts(base Artifact) []Artifact {
 	all := make([]Artifact, len(file.servers))
 	given := make(map[string]bool)
 	for i, s := range file.servers {
 		a := base.clone()
 		base.Diagnostics = nil // once for the file
 		a.Name = s.name
-		readServer(&a, s.raw, r, file)
+		readServer(&a, s.raw, file)
 		if given[s.name] {
 			a.invalid(fmt.Sprintf("the name %q occurs twice in this file; the first one is used",
 				s.name))
@@ -376,8 +377,8 @@ func (c *serverConfig) rewrite(variable *regexp.Regexp) {
 }
 
 // readServer reads the configuration of one server.
-func readServer(a *Artifact, raw json.RawMessage, r row, file serverFile) {
-	w, err := r.decodeServer(raw)
+func readServer(a *Artifact, raw json.RawMessage, file serverFile) {
+	w, err := a.row.decodeServer(raw)
 	if err != nil {
 		a.invalid(memberFault(err))
 		return
