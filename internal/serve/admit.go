@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
@@ -161,25 +160,16 @@ func (s *Server) makeRoom(ctx context.Context, a Account) {
 // admit notes which rights a user has, and ends what goes on by virtue of others. That goes
 // together, so that no connection with the new rights ends.
 func (s *Server) admit(a Account) {
-	var ending sync.WaitGroup
-	defer ending.Wait()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	old, known := s.users[a.Name]
 	s.users[a.Name] = a
+	var wait func()
 	if known && !old.same(a) {
-		s.endLocked(&ending, a.Name, func() {})
+		wait = s.acp.End(a.Name)
 	}
-}
-
-// endLocked ends what goes on for a user, and counts it until that reads no more requests and was
-// told, if there was something.
-func (s *Server) endLocked(ending *sync.WaitGroup, user string, tell func()) {
-	if wait := s.acp.End(user); wait != nil {
-		ending.Go(func() {
-			wait()
-			tell()
-		})
+	s.mu.Unlock()
+	if wait != nil {
+		wait()
 	}
 }
 
@@ -236,23 +226,42 @@ func (s *Server) watchTokens(ctx context.Context) {
 // tokens are no longer valid, with the turns that they have started. Unreadable users and
 // tokens count as valid: they may be readable again soon.
 func (s *Server) endRevoked() {
-	var ending sync.WaitGroup
-	defer ending.Wait()
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	ended := s.endUsersLocked(func(a Account) bool {
+		now, err := s.account(a.Name)
+		revoked := errors.Is(err, fs.ErrNotExist) || err == nil && !now.same(a)
+		if revoked {
+			delete(s.users, a.Name)
+		}
+		return revoked
+	})
+	s.endTokensLocked()
+	s.mu.Unlock()
+	for name, wait := range ended {
+		wait()
+		s.options.Log.Info("the user was revoked or changed", "user", name)
+		s.options.Audit.Info("ended the connections of a user who was revoked or changed",
+			"user", name)
+	}
+}
+
+// endUsersLocked ends what goes on for the users whom a function selects. It returns those for whom
+// there was something, each with a function that waits until that reads no more requests.
+func (s *Server) endUsersLocked(selects func(Account) bool) map[string]func() {
+	ended := make(map[string]func())
 	for name, account := range s.users {
-		now, err := s.account(name)
-		gone := errors.Is(err, fs.ErrNotExist)
-		if !gone && (err != nil || now.same(account)) {
+		if !selects(account) {
 			continue
 		}
-		delete(s.users, name)
-		s.endLocked(&ending, name, func() {
-			s.options.Log.Info("the user was revoked or changed", "user", name)
-			s.options.Audit.Info("ended the connections of a user who was revoked or changed",
-				"user", name)
-		})
+		if wait := s.acp.End(name); wait != nil {
+			ended[name] = wait
+		}
 	}
+	return ended
+}
+
+// endTokensLocked ends the connections whose tokens are no longer valid.
+func (s *Server) endTokensLocked() {
 	for id, c := range s.conns {
 		_, goesOn := s.users[c.user]
 		if s.forgetLocked(id, c) || c.token.ID == "" || !goesOn {
@@ -278,14 +287,12 @@ func (s *Server) endUnaudited() {
 		return
 	}
 	s.options.Audit.Info("refused service because the audit log could not be written")
-	var ending sync.WaitGroup
-	defer ending.Wait()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.users {
-		s.endLocked(&ending, name, func() {
-			s.options.Log.Error("ended what a user did: the audit log cannot be written",
-				"user", name, "error", why)
-		})
+	ended := s.endUsersLocked(func(Account) bool { return true })
+	s.mu.Unlock()
+	for name, wait := range ended {
+		wait()
+		s.options.Log.Error("ended what a user did: the audit log cannot be written",
+			"user", name, "error", why)
 	}
 }
