@@ -57,7 +57,7 @@ func TestOneUserLeavesRoomForOthers(t *testing.T) {
 		require.False(t, b.Of("cid").Reserve(2*mib))
 		require.True(t, b.Of("dan").Reserve(mib), "each user has some room in any case")
 		b.Of("dan").Release(mib)
-		b.Of("ana").Release(20*mib)
+		b.Of("ana").Release(20 * mib)
 		require.NoError(t, <-cids)
 		require.Equal(t, 30*mib, b.Used())
 		anas.Done()

@@ -161,7 +161,10 @@ func TestFewMessagesAreKeptUnread(t *testing.T) {
 	for range many {
 		require.NoError(t, c.Write(t.Context(), []byte("{}")))
 	}
-	unread := func() uint64 { return inServer.in.count() - inServer.in.read() }
+	unread := func() uint64 {
+		received, read := inServer.in.counts()
+		return received - read
+	}
 	require.Eventually(t, func() bool { return unread() == maxUnread }, time.Minute, time.Millisecond)
 	time.Sleep(50 * time.Millisecond)
 	require.EqualValues(t, maxUnread, unread())

@@ -45,12 +45,13 @@ type Conn struct {
 	// budget limits what the server holds of messages of owner. It has no limits on the client's.
 	budget budget.User
 
-	over     bool            // the other side sends nothing more; used by Read only
-	handling bool            // Read has returned a large message; used by Read only
-	ctx      context.Context // ends with the connection
-	end      context.CancelCauseFunc
-	gone     chan struct{}  // closed by Close
-	tasks    sync.WaitGroup // grows only before the connection has ended
+	over        bool // the other side sends nothing more; used by Read only
+	handling    bool // Read has returned a large message; used by Read only
+	readStopped atomic.Bool
+	ctx         context.Context // ends with the connection
+	end         context.CancelCauseFunc
+	gone        chan struct{}  // closed by Close
+	tasks       sync.WaitGroup // grows only before the connection has ended
 
 	writing sync.Mutex  // held while messages are written, which keeps their order
 	heard   atomic.Bool // something arrived since watch looked last
@@ -101,11 +102,14 @@ func (c *Conn) ID() string { return c.id }
 func (c *Conn) Read() ([]byte, error) {
 	if c.handling { // until now
 		c.handling = false
-		c.in.dropLarge()
+		c.in.hold(nil)
 	}
 	for !c.over {
-		ended := c.ctx.Err() != nil
-		message, ok := c.in.take()
+		ended, stopped := c.ctx.Err() != nil, c.readStopped.Load()
+		message, ok := []byte(nil), false
+		if !stopped {
+			message, ok = c.in.take()
+		}
 		switch {
 		case ok && len(message) == 0 && c.resumable:
 			c.over = true
@@ -114,7 +118,7 @@ func (c *Conn) Read() ([]byte, error) {
 			return message, nil
 		case ended:
 			return nil, context.Cause(c.ctx)
-		case c.in.isStopped():
+		case stopped:
 			return nil, io.EOF
 		default:
 			select {
@@ -131,7 +135,10 @@ func (c *Conn) Context() context.Context { return c.ctx }
 
 // StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close the
 // other side knows that these were not read.
-func (c *Conn) StopRead() { c.in.stop() }
+func (c *Conn) StopRead() {
+	c.readStopped.Store(true)
+	signal(c.in.arrived)
+}
 
 // Reserve makes room for n bytes of an unanswered request, until Release. It returns false if the
 // user, or all users together, have too many.
@@ -280,7 +287,8 @@ func (c *Conn) detach() uint64 {
 	stop()
 	<-pumped
 	c.lost(socket, ErrLost)
-	return c.in.count()
+	received, _ := c.in.counts()
+	return received
 }
 
 // lost notes that nothing more can be read from a socket.
@@ -294,7 +302,11 @@ func (c *Conn) lost(socket *websocket.Conn, err error) {
 	resume := c.resumable && err != io.EOF && c.ctx.Err() == nil
 	if resume && c.redial == nil {
 		c.lostAt = time.Now()
-		c.expiry = time.AfterFunc(c.times.Lost, func() { c.expire() })
+		c.expiry = time.AfterFunc(c.times.Lost, func() {
+			if c.current() == nil { // it was not resumed
+				c.finish(ErrLost)
+			}
+		})
 	}
 	if resume && c.redial != nil {
 		c.tasks.Go(c.reconnect)
@@ -306,16 +318,9 @@ func (c *Conn) lost(socket *websocket.Conn, err error) {
 	}
 }
 
-// expire ends the connection unless it was resumed.
-func (c *Conn) expire() {
-	if c.current() == nil {
-		c.finish(ErrLost)
-	}
-}
-
 // reconnect connects again, until the server refuses or it takes too long.
 func (c *Conn) reconnect() {
-	received := c.in.count()
+	received, _ := c.in.counts()
 	ctx, cancel := context.WithTimeoutCause(c.ctx, c.times.Lost, ErrLost)
 	defer cancel()
 	const first, longest = 50 * time.Millisecond, 5 * time.Second
@@ -370,7 +375,7 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 			return fmt.Errorf("%w: %w", ErrLost, err)
 		case kind == websocket.MessageBinary:
 			if len(message) > budget.Small {
-				c.in.dropLarge()
+				c.in.hold(nil)
 			}
 			if !c.confirmedBy(ctx, message, idle) {
 				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
@@ -494,8 +499,12 @@ func (c *Conn) store(message []byte) bool {
 	if c.redial != nil {
 		most = math.MaxInt
 	}
-	for !c.in.add(message, most) {
-		if c.resumable && c.in.isFull() {
+	for {
+		ok, isFull := c.in.add(message, most)
+		if ok {
+			return true
+		}
+		if isFull && c.resumable {
 			c.finish(errUnasked)
 		}
 		select {
@@ -504,7 +513,6 @@ func (c *Conn) store(message []byte) bool {
 			return false
 		}
 	}
-	return true
 }
 
 // confirmRead tells the other side how many messages were read: after some of them, and regularly,
@@ -528,8 +536,8 @@ func (c *Conn) confirmRead() {
 // sendConfirmation tells the other side how many messages were read. A large message in front of it
 // can take long.
 func (c *Conn) sendConfirmation(socket *websocket.Conn) {
-	read := binary.BigEndian.AppendUint64(nil, c.in.read())
-	err := socket.Write(c.ctx, websocket.MessageBinary, read)
+	_, read := c.in.counts()
+	err := socket.Write(c.ctx, websocket.MessageBinary, binary.BigEndian.AppendUint64(nil, read))
 	if err != nil {
 		_ = socket.CloseNow()
 	}

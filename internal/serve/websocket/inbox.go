@@ -15,7 +15,6 @@ type inbox struct {
 	arrived, taken, confirm chan struct{} // unread has grown, has shrunk, or is to be confirmed
 
 	mu                      sync.Mutex
-	stopped                 bool          // nothing more is read
 	received                uint64        // messages so far
 	unread                  queue         // the last of them
 	large                   *budget.Large // is one of them, or was read last
@@ -35,31 +34,24 @@ func signal(c chan struct{}) {
 	}
 }
 
-// add adds a message, unless the inbox is full or has most messages.
-func (i *inbox) add(message []byte, most int) bool {
+// add adds a message, unless the inbox has as many bytes as it may have, or most messages.
+func (i *inbox) add(message []byte, most int) (ok, isFull bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.unread.isFull() || len(i.unread.messages) >= most {
-		return false
+		return false, i.unread.isFull()
 	}
 	i.unread.add(message)
 	i.received++
 	signal(i.arrived)
-	return true
+	return true, false
 }
 
-// isFull reports whether the inbox has as many bytes as it may have.
-func (i *inbox) isFull() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.unread.isFull()
-}
-
-// take returns the first message, which is then read, unless there is none or reading has stopped.
+// take returns the first message, if there is one, which is then read.
 func (i *inbox) take() (message []byte, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if len(i.unread.messages) == 0 || i.stopped {
+	if len(i.unread.messages) == 0 {
 		return nil, false
 	}
 	message = i.unread.messages[0]
@@ -73,52 +65,25 @@ func (i *inbox) take() (message []byte, ok bool) {
 	return message, true
 }
 
-// stop makes take return nothing more.
-func (i *inbox) stop() {
+// counts returns how many messages have arrived, and how many of them were read.
+func (i *inbox) counts() (received, read uint64) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.stopped = true
-	signal(i.arrived)
+	return i.received, i.received - uint64(len(i.unread.messages))
 }
 
-func (i *inbox) isStopped() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.stopped
-}
-
-// count returns how many messages have arrived.
-func (i *inbox) count() uint64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.received
-}
-
-// read returns how many messages were read.
-func (i *inbox) read() uint64 {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.received - uint64(len(i.unread.messages))
-}
-
-// hold notes that a large message has arrived. The next one waits until dropLarge.
+// hold makes the next large message of the owner wait for this one, and no longer for the one
+// before. With nil it waits for none.
 func (i *inbox) hold(l *budget.Large) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.large = l
-}
-
-// dropLarge makes room for the next large message of the owner.
-func (i *inbox) dropLarge() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	i.large.Done()
-	i.large = nil
+	i.large = l
 }
 
 // drop forgets all messages.
 func (i *inbox) drop() {
-	i.dropLarge()
+	i.hold(nil)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.unread = queue{}

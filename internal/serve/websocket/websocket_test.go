@@ -309,7 +309,8 @@ func TestStopRead(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "first", string(first))
 		require.Eventually(t, func() bool {
-			return c.in.count()-c.in.read() == 1
+			received, read := c.in.counts()
+			return received-read == 1
 		}, time.Minute, time.Millisecond)
 		c.StopRead()
 		_, err = c.Read()
