@@ -17,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/usage"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -90,8 +89,9 @@ func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out 
 	if err != nil {
 		return err
 	}
-	h.store = store
-	err = acp.Serve(ctx, in, out, h.serving(d))
+	o := h.serving(d)
+	o.Store = store
+	err = acp.Serve(ctx, in, out, o)
 	logger.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the session store: %w", closeErr)
@@ -108,11 +108,10 @@ type host struct {
 	log   *slog.Logger
 	trace traceFunc
 	roots workspace.Options
-	store sessionstore.Store
 	proxy func(process.Command, proxy.Options) backend.Backend
 }
 
-// openHost returns a host without a store, and a function that closes its trace.
+// openHost returns a host, and a function that closes its trace.
 func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
 	h = host{set: set, log: log, proxy: proxy.New}
 	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
@@ -125,12 +124,11 @@ func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err 
 	return h, closeTrace, nil
 }
 
-// serving returns the options of a connection whose prompts d answers.
+// serving returns the options of a connection whose prompts d answers, without a store.
 func (h host) serving(d downstream) acp.Options {
 	set := h.set
 	return acp.Options{
 		Backend:      func() backend.Backend { return h.backend(d) },
-		Store:        h.store,
 		Workspace:    h.roots,
 		Folders:      set.folders,
 		Budgets:      set.budgets,

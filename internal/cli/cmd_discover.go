@@ -152,7 +152,12 @@ func (f findings) print(out io.Writer) error {
 				}
 			}
 			found += len(group)
-			printGroup(&b, k.title, group)
+			if len(group) > 0 {
+				fmt.Fprintf(&b, "   %s\n", k.title)
+			}
+			for _, a := range group {
+				printArtifact(&b, "   ", a)
+			}
 		}
 		if root.Index == 0 {
 			found += len(f.files)
@@ -202,16 +207,6 @@ func printList(out io.Writer, list []discovery.Artifact) error {
 		printArtifact(&b, "", a)
 	}
 	return terminal.Say(out, "%s", strings.TrimSuffix(b.String(), "\n"))
-}
-
-func printGroup(b *strings.Builder, title string, group []discovery.Artifact) {
-	if len(group) == 0 {
-		return
-	}
-	fmt.Fprintf(b, "   %s\n", title)
-	for _, a := range group {
-		printArtifact(b, "   ", a)
-	}
 }
 
 // printArtifact prints a line for the artifact, with its mark, and one for each rule it breaks.

@@ -223,7 +223,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	h.proxy = func(c process.Command, o proxy.Options) backend.Backend {
 		return a.pool.New(u.Account.Name, rights, c, o)
 	}
-	h.roots, h.store, h.log = u.Workspace, u.Store, u.Log
+	h.roots, h.log = u.Workspace, u.Log
 	o := h.serving(d)
 	o.ConsentDir = consentDir(filepath.Join(a.set.dir(), "users", u.Account.Name))
 	o.Permissions = u.Account.Narrow(o.Permissions)

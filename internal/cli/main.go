@@ -59,16 +59,19 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	forEditor := cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect"
 	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
+	failed, unwritten := outputError(err)
 	switch {
 	case err == nil && interrupted && !forEditor:
 		return statusInterrupted
-	case err == nil, outputClosed(err):
+	case err == nil, unwritten && errors.Is(err, syscall.EPIPE):
+		// The reader has closed standard output: because it has read enough, like head, or because
+		// it has ended, like an editor that closes it before standard input.
 		return 0
 	case interrupted, errors.Is(err, context.Canceled):
 		s.note("interrupted")
 		return statusInterrupted
 	}
-	if failed, ok := outputError(err); ok {
+	if unwritten {
 		err = fmt.Errorf("the output is incomplete: %w; write it to another place", failed.Err)
 	}
 	_, served := errors.AsType[*servingError](err)
@@ -80,14 +83,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 2
 	}
 	return 1
-}
-
-// outputClosed reports whether err means that the reader of standard output has closed it: because
-// it has read enough, like head, or because it has ended, like an editor that closes it before
-// standard input.
-func outputClosed(err error) bool {
-	_, ok := outputError(err)
-	return ok && errors.Is(err, syscall.EPIPE)
 }
 
 // outputError returns the error of a write to standard output.

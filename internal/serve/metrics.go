@@ -29,11 +29,11 @@ type metrics struct {
 
 	mu       sync.Mutex
 	requests histograms
-	answers  map[string]int                 // permission requests, by the user's choice
-	opened   int                            // sessions
-	rejected int                            // connections
-	cost     map[string]float64             // by currency
-	tokens   map[sessionstore.Meter]float64 // by kind
+	opened   int                // sessions
+	rejected int                // connections
+	answers  map[string]float64 // permission requests, by the user's choice
+	cost     map[string]float64 // by currency
+	tokens   map[string]float64 // by kind
 }
 
 // maxCurrencies is how many currencies are counted apart. Agents may report any.
@@ -87,10 +87,8 @@ func openFiles() (opened, most int, ok bool) {
 }
 
 func newMetrics(version string, now func() usage) *metrics {
-	return &metrics{version: version,
-		usage: now, requests: histograms{}, answers: map[string]int{},
-		cost: map[string]float64{}, tokens: map[sessionstore.Meter]float64{},
-	}
+	return &metrics{version: version, usage: now, requests: histograms{},
+		answers: map[string]float64{}, cost: map[string]float64{}, tokens: map[string]float64{}}
 }
 
 // observe counts an event.
@@ -115,13 +113,13 @@ func (m *metrics) observe(e acp.Event) {
 		}
 	case acp.UsageEvent:
 		for _, c := range e.Charges {
-			m.charge(c)
+			m.chargeLocked(c)
 		}
 	}
 }
 
-// charge counts what a session has used. The caller has locked m.
-func (m *metrics) charge(c sessionstore.Charge) {
+// chargeLocked counts what a session has used.
+func (m *metrics) chargeLocked(c sessionstore.Charge) {
 	switch {
 	case c.Amount == 0:
 	case c.Meter == sessionstore.CostMeter:
@@ -131,7 +129,7 @@ func (m *metrics) charge(c sessionstore.Charge) {
 		}
 		m.cost[unit] += c.Amount
 	case slices.Contains(sessionstore.TokenMeters(), c.Meter):
-		m.tokens[c.Meter] += c.Amount
+		m.tokens[string(c.Meter)] += c.Amount
 	}
 }
 
@@ -197,21 +195,19 @@ func (m *metrics) String() string {
 	single("acp_agent_sessions_opened_total", "counter", "Sessions opened.", m.opened)
 	single("acp_agent_connections_rejected_total", "counter",
 		"Connections refused, such as those without a valid token.", m.rejected)
-	const answers = "acp_agent_permission_answers_total"
-	family(answers, "counter", "Answers to permission requests.")
-	for _, choice := range slices.Sorted(maps.Keys(m.answers)) {
-		fmt.Fprintf(&b, "%s{answer=%q} %d\n", answers, choice, m.answers[choice])
+	sums := func(name, help, label string, values map[string]float64) {
+		family(name, "counter", help)
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			fmt.Fprintf(&b, "%s{%s=%q} %s\n", name, label, key,
+				strconv.FormatFloat(values[key], 'f', -1, 64))
+		}
 	}
-	const cost = "acp_agent_cost_total"
-	family(cost, "counter", "What sessions have cost, as reported by their agents.")
-	for _, currency := range slices.Sorted(maps.Keys(m.cost)) {
-		fmt.Fprintf(&b, "%s{currency=%q} %g\n", cost, currency, m.cost[currency])
-	}
-	const tokens = "acp_agent_tokens_total"
-	family(tokens, "counter", "Tokens that sessions have used, as reported by their agents.")
-	for _, kind := range slices.Sorted(maps.Keys(m.tokens)) {
-		fmt.Fprintf(&b, "%s{kind=%q} %.0f\n", tokens, string(kind), m.tokens[kind])
-	}
+	sums("acp_agent_permission_answers_total", "Answers to permission requests.", "answer",
+		m.answers)
+	sums("acp_agent_cost_total", "What sessions have cost, as reported by their agents.",
+		"currency", m.cost)
+	sums("acp_agent_tokens_total", "Tokens that sessions have used, as reported by their agents.",
+		"kind", m.tokens)
 	const requests = "acp_agent_request_duration_seconds"
 	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")
 	m.requests.write(&b, requests)

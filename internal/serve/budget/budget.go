@@ -8,6 +8,7 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -46,9 +47,7 @@ type Budget struct {
 
 // New returns a budget of which nothing is used.
 func New(l Limits) *Budget {
-	if l.Stall == 0 {
-		l.Stall = 10 * time.Second
-	}
+	l.Stall = cmp.Or(l.Stall, 10*time.Second)
 	return &Budget{limits: l, users: make(map[string]int), large: make(map[string]*Large),
 		changed: make(chan struct{})}
 }

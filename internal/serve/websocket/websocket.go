@@ -8,6 +8,7 @@
 package websocket
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,16 +50,8 @@ type Times struct {
 }
 
 func (t Times) withDefaults() Times {
-	if t.Lost == 0 {
-		t.Lost = 2 * time.Minute
-	}
-	if t.Ping == 0 {
-		t.Ping = 10 * time.Second
-	}
-	if t.Dial == 0 {
-		t.Dial = 15 * time.Second
-	}
-	return t
+	return Times{Lost: cmp.Or(t.Lost, 2*time.Minute), Ping: cmp.Or(t.Ping, 10*time.Second),
+		Dial: cmp.Or(t.Dial, 15*time.Second)}
 }
 
 // refusedError is the error of [Dial] if the server answers but accepts no connection.
