@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 func pruneTests() []testCase {
 	return []testCase{
 		{"S10/prune unused sessions", pruneUnused},
+		{"S10/prune no session that is used meanwhile", pruneWhileUsing},
 		{"S10/prune all sessions before a time", pruneAll},
 		{"S10/prune without a bound and as a dry run", pruneNothing},
 		{"N6/size of an owner's sessions", sizeOfSessions},
@@ -59,6 +62,27 @@ func pruneUnused(t *testing.T, s store) {
 	require.ErrorAs(t, s.Append(t.Context(), lease, nil), new(*sessionstore.NotFoundError))
 	require.Zero(t, prune(t, s, q), "again")
 	require.Len(t, history(t, s, "used"), 2)
+}
+
+func pruneWhileUsing(t *testing.T, s store) {
+	var unused []sessionstore.Lease
+	for i := range 20 {
+		unused = append(unused, create(t, s, fmt.Sprint("session ", i)))
+	}
+	pruned := make(chan error)
+	q := sessionstore.PruneQuery{UnusedBefore: latest(t, s)}
+	go func() {
+		_, err := s.Prune(t.Context(), q)
+		pruned <- err
+	}()
+	var used []string
+	for _, lease := range slices.Backward(unused) {
+		if s.Append(t.Context(), lease, []sessionstore.Update{say("hello")}) == nil {
+			used = append(used, string(lease.ID))
+		}
+	}
+	require.NoError(t, <-pruned)
+	require.ElementsMatch(t, used, ids(listAll(t, s, sessionstore.Query{})))
 }
 
 func pruneAll(t *testing.T, s store) {
