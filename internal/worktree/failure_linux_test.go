@@ -224,6 +224,22 @@ func TestKilledWhileRemoving(t *testing.T) {
 	require.Positive(t, killed[worktree.HalfRemoved])
 }
 
+// What is made after the first look is not lost, and its folder gets its name back.
+//
+// Clause G2.
+func TestChangeWhileRemoving(t *testing.T) {
+	s := newStage(t)
+	s.make("x", s.repository("app"))
+	git, err := exec.LookPath("git")
+	require.NoError(t, err)
+	aside := s.path("trees/.removing.x/app")
+	script := s.write("bin/git", "#!/bin/sh\ntest ! -d "+aside+" || : >"+aside+"/new.txt\nexec "+git+` "$@"`)
+	t.Setenv("PATH", filepath.Dir(script)+":"+os.Getenv("PATH"))
+	_, err = s.registry.Remove(t.Context(), "x")
+	require.ErrorContains(t, err, "1 uncommitted change")
+	require.FileExists(t, s.path("trees/x/app/new.txt"))
+}
+
 // A disk that becomes full, wherever that happens, leaves everything as it was.
 //
 // Clause G1.
