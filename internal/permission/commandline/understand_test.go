@@ -80,7 +80,7 @@ func TestRelativePath(t *testing.T) {
 func TestSplit(t *testing.T) {
 	for line, want := range map[string]string{
 		"a  b": "a|b", `'a b'"c d"`: "a bc d", "": "", "a;b": "a|*;|b", "a 2>b": "a|*>|b", "a2>b": "a2|*>|b",
-		"a&&b||c": "a|*&&|b|*|||c", "x=$(y)": "x=|*$(|y|*)", `"$(y)"`: "?$(y)", "`a`": "*`|a|*`",
+		"a&&b||c": "a|*&&|b|*|||c", "x=$(y)": "x=|*$(|y|*)", `"$(y)"`: "!$(y)", "`a`": "*`|a|*`",
 		`a\ b`: "?a b", "a*": "?a*", "''": "", "HEAD~1": "HEAD~1", "~": "?~", "a=~": "?a=~", "a\nb": "a|*\n|b",
 		"=%h": "=%h", "%h": "?%h",
 	} {
@@ -88,7 +88,7 @@ func TestSplit(t *testing.T) {
 		require.True(t, complete, line)
 		var got []string
 		for _, token := range tokens {
-			mark := map[tokenKind]string{expanded: "?", substituted: "?", operator: "*"}[token.kind]
+			mark := map[tokenKind]string{expanded: "?", substituted: "!", operator: "*"}[token.kind]
 			got = append(got, mark+token.text)
 		}
 		require.Equal(t, want, strings.Join(got, "|"), line)
