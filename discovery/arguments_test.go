@@ -35,6 +35,11 @@ func TestExpand(t *testing.T) {
 			"$ARGUMENTS[4]": true, "$5": false, `\$1`: false, "x": false} {
 			require.Equal(t, want, discovery.Expand(body, "one").TakesArguments, body)
 		}
+		c := scan(t, discovery.Options{}, tree(t, map[string]string{
+			".claude/commands/x.md": "---\narguments: issue\n---\nFix $issue"}))
+		e, err := c.Expand(t.Context(), c.Active(discovery.Command)[0], "7")
+		require.NoError(t, err)
+		require.True(t, e.TakesArguments)
 	})
 	t.Run("D4/commands and files stay text", func(t *testing.T) {
 		body := "Diff: !`git diff $1`\nSee @docs/a.md, not @alice or a@b.de or `@c.md`.\n```!\nls\n```\n"
