@@ -22,7 +22,8 @@ func TestServersDoNotShowSecrets(t *testing.T) {
 	require.NoError(t, err)
 	top := tree(t, map[string]string{".mcp.json": `{"mcpServers": {
 		"local": {"command": "touch", "args": [` + string(quoted) + `], "env": {"KEY": "s3cret", "B": "${HOME}"}},
-		"web": {"url": "https://u:s3cret@h/p?token=s3cret", "headers": {"Authorization": "s3cret"}}}}`})
+		"web": {"url": "https://u:s3cret@h/p?token=s3cret", "headers": {"Authorization": "s3cret"}}}}`,
+		".cursor/mcp.json": `{"mcpServers": {"x": {"command": "x", "env": {"KEY": s3cret}}}}`})
 	c := scan(t, discovery.Options{}, top)
 	local, web := c.Of(discovery.MCPServer)[0].Server, c.Of(discovery.MCPServer)[1].Server
 	require.Equal(t, []string{"B", "KEY"}, local.Env.Names())
