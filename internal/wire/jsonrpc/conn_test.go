@@ -111,11 +111,13 @@ func TestStuckWorkIsAbandoned(t *testing.T) {
 		p := serve(t, jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 			r.AfterResponse(func() { followed = true })
 			return func() (json.RawMessage, error) { <-stuck; return nil, nil }
-		}), jsonrpc.Options{Grace: time.Second})
-		p.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`)
+		}), jsonrpc.Options{Grace: time.Second}.WithLimits(1, 0, 0))
+		p.send(`{"jsonrpc":"2.0","id":1,"method":"x"}`, `{"jsonrpc":"2.0","id":2,"method":"x"}`)
+		synctest.Wait()
 		start := time.Now()
-		p.in.Close()
-		require.Equal(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the connection closed before the request was finished"}}`+"\n", p.rest())
+		p.cancel()
+		require.Equal(t, `{"jsonrpc":"2.0","id":2,"error":{"code":-32800,"message":"the connection closed"}}`+"\n"+
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"the connection closed before the request was finished"}}`+"\n", p.rest())
 		require.NoError(t, receive(t, p.served))
 		require.LessOrEqual(t, time.Since(start), time.Second) // of the bubble's clock
 		close(stuck)
