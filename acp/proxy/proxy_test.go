@@ -191,6 +191,8 @@ func TestUpdateOverTheLimit(t *testing.T) {
 	b := initialized(t, plain+opened+
 		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_before"}`)+
 		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_long","x":"`+strings.Repeat("x", 5000)+`"}`)+
+		`send {"jsonrpc":"2.0","method":"_x/long","params":{"sessionId":"child-1","x":"`+
+		strings.Repeat("x", 5000)+"\"}}\n"+
 		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_behind"}`),
 		proxy.Options{}.With(proxy.Limits{MaxLine: 4096}))
 	b.open()
