@@ -125,13 +125,16 @@ func TestProxyConnectsOnlyToTheList(t *testing.T) {
 	w := newWorld(t)
 	proxy := serve(t, w.options(hosts(t, "a.com,*.example.com")))
 
-	c := dial(t, proxy)
-	status, _ := c.ask(t, "CONNECT a.com:443 HTTP/1.1\r\nHost: evil.com\r\n\r\n")
-	require.Equal(t, http.StatusOK, status)
-	_, body := c.ask(t, "GET /inside HTTP/1.1\r\nHost: a.com\r\n\r\n")
-	require.Contains(t, body, "path=/inside")
+	const get = "GET /inside HTTP/1.1\r\nHost: a.com\r\n\r\n"
+	for _, early := range []string{"", get} {
+		c := dial(t, proxy)
+		status, _ := c.ask(t, "CONNECT a.com:443 HTTP/1.1\r\nHost: evil.com\r\n\r\n"+early)
+		require.Equal(t, http.StatusOK, status)
+		_, body := c.ask(t, strings.TrimSuffix(get, early))
+		require.Contains(t, body, "path=/inside")
+	}
 
-	status, body = dial(t, proxy).ask(t, "GET http://x.example.com/p HTTP/1.1\r\nHost: evil.com\r\n"+
+	status, body := dial(t, proxy).ask(t, "GET http://x.example.com/p HTTP/1.1\r\nHost: evil.com\r\n"+
 		"Proxy-Authorization: Basic eDp5\r\n\r\n")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, `host=x.example.com path=/p body= auth="" from=""`, body)
@@ -143,8 +146,8 @@ func TestProxyConnectsOnlyToTheList(t *testing.T) {
 	}
 	status, _ = dial(t, proxy).ask(t, "GET http://evil.com:8080/ HTTP/1.1\r\nHost: a.com\r\n\r\n")
 	require.Equal(t, http.StatusForbidden, status)
-	require.Equal(t, []string{"a.com.", "x.example.com."}, w.looked, "a refused name is not resolved")
-	require.Equal(t, []string{"93.184.216.34:443", "[2606:4700::1]:80"}, w.dialled)
+	require.Equal(t, []string{"a.com.", "a.com.", "x.example.com."}, w.looked, "a refused name is not resolved")
+	require.Equal(t, []string{"93.184.216.34:443", "93.184.216.34:443", "[2606:4700::1]:80"}, w.dialled)
 	require.Equal(t, []hostproxy.Refusal{{Target: "evil.com:443", Entry: "evil.com"},
 		{Target: "evil.com:8080", Entry: "evil.com:8080"}}, w.refusals, "each once")
 }
