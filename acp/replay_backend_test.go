@@ -161,6 +161,8 @@ func TestReplayKeepsTheRecord(t *testing.T) {
 	third := slices.Concat(userSaid("say three"), answers("three"))
 	all := slices.Concat(first, second, third)
 	alone := slices.Concat(userSaid("alone"), answers("by itself"))
+	state := []sessionstore.Update{
+		update(`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`)}
 	ours := []string{"one", "two", "three"}
 	for name, tc := range map[string]struct {
 		replays []sessionstore.Update
@@ -179,8 +181,8 @@ func TestReplayKeepsTheRecord(t *testing.T) {
 		"a turn of its own": {slices.Concat(all, alone), []string{"by itself"}},
 		"other answers": {slices.Concat(userSaid("say three"), answers("3"), alone),
 			[]string{"by itself"}},
-		"in pieces": {slices.Concat(userSaid(" say ", "thr", "ee\n"), answers("3"), alone),
-			[]string{"by itself"}},
+		"in pieces": {slices.Concat(userSaid(" say "), state, userSaid("thr", "ee\n"), answers("3"),
+			alone), []string{"by itself"}},
 		"the last prompt again": {slices.Concat(all, userSaid("say three"), answers("3")),
 			[]string{"3"}},
 		"a command of ours": {replays: slices.Concat(all, userSaid("/roots add x"), answers("What?"))},
