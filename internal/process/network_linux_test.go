@@ -553,6 +553,7 @@ func TestNetworkInEffect(t *testing.T) {
 	s.Hosts = hostproxy.Hosts{Limited: true}
 	require.Contains(t, process.InEffect(s), "write; no hosts")
 	s.Mode = sandbox.Off
+	require.Equal(t, "off", process.InEffect(s))
 	_, err := confine.Command(process.Command{Path: "true"}, s, nil)
 	require.ErrorContains(t, err, `sandboxHosts needs "sandbox"`)
 }
