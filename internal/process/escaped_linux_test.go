@@ -24,6 +24,7 @@ import (
 func escapes() map[string]string {
 	return map[string]string{
 		"background":            `"$0" & read end`,
+		"beside a zombie":       `"$0" & sh -c ": & exec sleep 1000" & read end`,
 		"nohup":                 `nohup "$0" & read end`,
 		"double fork":           `("$0" &) & read end`,
 		"setsid":                `setsid "$0" & read end`,
