@@ -191,6 +191,8 @@ func TestLoops(t *testing.T) {
 	for name, call := range map[string]modelserver.Order{
 		"fails":    modelserver.UseWith("read_file", arguments("path", "missing.txt")),
 		"succeeds": modelserver.UseWith("list_roots", `{}`),
+		"changes nothing": modelserver.UseWith("edit_file",
+			arguments("path", "missing.txt", "old_text", "a", "new_text", "b")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := open(t, setup{roots: []string{dirtest.New(t)}})
