@@ -110,8 +110,12 @@ func addAwkward(s *mcptest.Server) {
 }
 
 func readNote(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+	text := "tangerine of " + r.Params.URI
+	if strings.HasSuffix(text, "long") {
+		text += strings.Repeat("x", 1<<20)
+	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{
-		{URI: r.Params.URI, Text: "tangerine of " + r.Params.URI}}}, nil
+		{URI: r.Params.URI, Text: text}}}, nil
 }
 
 func getPrompt(_ context.Context, r *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {

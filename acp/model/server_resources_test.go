@@ -33,6 +33,8 @@ func TestModelReadsResources(t *testing.T) {
 		modelserver.UseWith("read_resource", `{"server":"full","uri":"mem://by/s3cret"}`))
 	require.Len(t, r.asked, 1)
 	require.Contains(t, lastOf(e.results()), "tangerine of mem://by/s3cret")
+	e.prompt("Read.", modelserver.UseWith("read_resource", `{"server":"full","uri":"mem://by/long"}`))
+	require.Contains(t, lastOf(e.results()), "long; the limit is 1 MiB.]")
 
 	e.prompt("Read.", modelserver.UseWith("read_resource", `{"server":"other","uri":"a:b"}`))
 	require.Contains(t, lastOf(e.results()), `no MCP server with resources is called "other"; use "full"`)
