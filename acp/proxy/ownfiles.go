@@ -13,8 +13,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -54,7 +54,7 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 		if filepath.IsAbs(path) {
 			path = filepath.Clean(path)
 			// The directories above it may be links, it may not.
-			real := filepath.Join(sandbox.RealPath(filepath.Dir(path)), filepath.Base(path))
+			real := filepath.Join(links.RealPath(filepath.Dir(path)), filepath.Base(path))
 			if command.Sandbox.Writes(real) {
 				dirs = append(dirs, ownDir{path, real})
 			}

@@ -165,16 +165,14 @@ type saying struct {
 // prepare returns an action with what rules compare. Of a text that is too long it has the
 // beginning.
 func prepare(a Action) *prepared {
-	p := &prepared{Action: a, names: spelledNames(a.Hints.Names)}
-	for _, list := range []struct {
-		from []File
-		to   *[]spelled
-	}{{a.Files, &p.files}, {a.Hints.Files, &p.passed}, {a.Hints.Reads, &p.reads}} {
-		for _, f := range list.from {
-			names := spelledNames(slices.Concat(f.Names, f.Others))
-			*list.to = append(*list.to, spelled{f, names})
+	spell := func(files []File) (all []spelled) {
+		for _, f := range files {
+			all = append(all, spelled{f, spelledNames(slices.Concat(f.Names, f.Others))})
 		}
+		return all
 	}
+	p := &prepared{Action: a, names: spelledNames(a.Hints.Names), files: spell(a.Files),
+		passed: spell(a.Hints.Files), reads: spell(a.Hints.Reads)}
 	texts := append([]string{a.Command.Line}, a.Hints.Texts...)
 	p.complete = len(texts) <= maxMentions
 	for _, s := range texts[:min(len(texts), maxMentions)] {

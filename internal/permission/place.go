@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
@@ -168,31 +169,10 @@ func (p Place) look(f *File) (folder bool) {
 		p.locate(f, ref)
 		return folder
 	}
-	real := withoutLinks(f.Path, maxLinks)
+	real := links.RealPath(f.Path)
 	p.locateOutside(f, real)
 	info, err := os.Stat(real)
 	return err == nil && info.IsDir()
-}
-
-// maxLinks is how many links to nothing are followed.
-const maxLinks = 3
-
-// withoutLinks returns the path without links, at most so many at its end, that a file has or would
-// have.
-func withoutLinks(path string, most int) string {
-	path = filepath.Clean(path)
-	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return real + strings.TrimPrefix(path, at)
-		}
-		if to, err := os.Readlink(at); err == nil && most > 0 { // to nothing that exists
-			if !filepath.IsAbs(to) {
-				to = filepath.Join(withoutLinks(filepath.Dir(at), most-1), to)
-			}
-			return withoutLinks(to+strings.TrimPrefix(path, at), most-1)
-		}
-	}
-	return path
 }
 
 // locateOutside fills in the real path of a file whose path is in no root. A link outside may lead

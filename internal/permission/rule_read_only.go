@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/permission/commandline"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -65,7 +66,7 @@ func (r readOnlyRule) mayTouch(a *prepared) bool {
 // has reports whether a file is in the root, and in no root in it. A disk may take other spellings
 // for the same.
 func (r readOnlyRule) has(f File) bool {
-	at := cmp.Or(f.Real, withoutLinks(f.Path, maxLinks))
+	at := cmp.Or(f.Real, links.RealPath(f.Path))
 	asItIs := func(path string) string { return path }
 	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold)
 }

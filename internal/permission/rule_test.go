@@ -251,9 +251,12 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 		}
 	}
 	// A link outside of the session's folders leads into it, too.
-	alias := filepath.Join(t.TempDir(), "alias")
+	outside := t.TempDir()
+	alias, below := filepath.Join(outside, "alias"), filepath.Join(outside, "below")
 	require.NoError(t, os.Symlink(g.other, alias))
-	for _, line := range []string{"touch " + alias + "/new", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
+	require.NoError(t, os.Mkdir(filepath.Join(g.other, "sub"), 0o700))
+	require.NoError(t, os.Symlink(g.other+"/sub", below))
+	for _, line := range []string{"touch " + alias + "/new", "rm " + below + "/../o.txt", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
 		"echo x > tonew", "tee tolink", "sh -c 'echo x > " + alias + "/new'"} {
 		a, _ := g.place.Command(line, g.root)
 		refused, is := p.Check(a).(*RuleError)

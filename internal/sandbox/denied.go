@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -72,16 +73,13 @@ func (p Policy) Denied(message string) (Denial, bool) {
 // denies reports whether p denies access to a path, and returns the denial. A program cannot have
 // been kept from reading what does not exist.
 func (p Policy) denies(path string) (Denial, bool) {
-	existing := path
-	for !exists(existing) {
-		existing = filepath.Dir(existing)
-	}
-	real, err := filepath.EvalSymlinks(existing)
-	if err != nil || p.Writes(real) || anyContains(devices(), real) {
+	way, err := links.Follow(path)
+	if err != nil || p.Writes(way.Real) || anyContains(devices(), way.Real) {
 		return Denial{}, false
 	}
-	d := Denial{Path: path, Reading: !p.Reads(real) && existing == path, Grant: p.advise(path)}
-	return d, mayAccess(existing, !d.Reading)
+	d := Denial{Path: path, Reading: !p.Reads(way.Real) && len(way.Missing) == 0,
+		Grant: p.advise(path)}
+	return d, mayAccess(way.Real, !d.Reading)
 }
 
 func exists(path string) bool {
@@ -94,7 +92,7 @@ func exists(path string) bool {
 // hold keys, or be obeyed by programs outside the sandbox.
 func (p Policy) advise(path string) string {
 	grant := ofTool(path)
-	for _, at := range []string{path, RealPath(path), grant, RealPath(grant)} {
+	for _, at := range []string{path, links.RealPath(path), grant, links.RealPath(grant)} {
 		if ofTool(at) == "" || isOfRepository(at) || slices.Contains(namesIn(at), "bin") ||
 			slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), overlaps(at)) ||
 			slices.ContainsFunc(p.Own, overlaps(at)) {
@@ -108,7 +106,7 @@ func (p Policy) advise(path string) string {
 // "".
 func ofTool(path string) string {
 	home, err := os.UserHomeDir()
-	for _, home := range []string{home, RealPath(home)} {
+	for _, home := range []string{home, links.RealPath(home)} {
 		rel, failed := filepath.Rel(home, path)
 		if err != nil || failed != nil || !filepath.IsLocal(rel) {
 			continue
@@ -135,7 +133,7 @@ func namesIn(path string) []string { return strings.Split(filepath.ToSlash(path)
 // another one, or lies in it.
 func overlaps(path string) func(other string) bool {
 	return func(other string) bool {
-		return slices.ContainsFunc([]string{other, RealPath(other)}, func(other string) bool {
+		return slices.ContainsFunc([]string{other, links.RealPath(other)}, func(other string) bool {
 			return Contains(other, path) || Contains(path, other)
 		})
 	}

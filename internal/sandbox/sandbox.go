@@ -236,17 +236,6 @@ func Contains(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// RealPath returns path without links, as far as it exists.
-func RealPath(path string) string {
-	for dir, rest := path, ""; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			return filepath.Join(real, rest)
-		}
-		rest = filepath.Join(filepath.Base(dir), rest)
-	}
-	return path
-}
-
 // Network is how a list of hosts is enforced.
 type Network string
 

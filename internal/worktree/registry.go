@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -31,7 +31,7 @@ type Registry struct {
 
 // NewRegistry returns the registry that keeps its files in records, and makes worktrees in dir.
 // Both are created when needed. Agents may write in dir, so it must not lie in records.
-func NewRegistry(records, dir string) *Registry { return &Registry{records, sandbox.RealPath(dir)} }
+func NewRegistry(records, dir string) *Registry { return &Registry{records, links.RealPath(dir)} }
 
 // Task has the worktrees that were made together, for the folders of a session.
 type Task struct {
@@ -107,7 +107,7 @@ func (r *Registry) Removed(path string) string {
 	if r == nil {
 		return ""
 	}
-	rel, err := filepath.Rel(r.dir, sandbox.RealPath(path))
+	rel, err := filepath.Rel(r.dir, links.RealPath(path))
 	if err != nil || !filepath.IsLocal(rel) || rel == "." {
 		return ""
 	}

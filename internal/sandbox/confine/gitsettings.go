@@ -19,7 +19,7 @@ import (
 
 // allowGit lets the process read git's settings of the user. It returns c, in whose environment git
 // does without them if they cannot all be read.
-func (g grants) allowGit(c process.Command) process.Command {
+func (g *grants) allowGit(c process.Command) process.Command {
 	home, dir := c.Expand("~/"), cmp.Or(c.Expand("$XDG_CONFIG_HOME/git"), c.Expand("~/.config/git"))
 	g.allowAll(dir+"/ignore", dir+"/attributes")
 	files := []string{c.Expand("~/.gitconfig"), dir + "/config"}
@@ -38,17 +38,17 @@ func (g grants) allowGit(c process.Command) process.Command {
 
 // allowGitSettings reports whether the process can read a file with git's settings, if it exists,
 // and those that it includes. A file that a restricted process could write names no others.
-func (g grants) allowGitSettings(path, home string, nested int) bool {
+func (g *grants) allowGitSettings(path, home string, nested int) bool {
 	at, err := g.resolve(path)
-	if err == nil && len(at.missing) > 0 {
+	if err == nil && len(at.Missing) > 0 {
 		return true
 	}
 	if err != nil && !errors.Is(err, errInside) || nested == 0 {
 		return false
 	}
-	content, ok := g.allowText(at.path())
-	planted, err := g.couldWrite(filepath.Dir(at.path()))
-	trusted := ok && err == nil && !planted && !g.policy.Writes(at.path())
+	content, ok := g.allowText(at.Path())
+	planted, err := g.couldWrite(filepath.Dir(at.Path()))
+	trusted := ok && err == nil && !planted && !g.policy.Writes(at.Path())
 	section := ""
 	for line := range strings.Lines(content) {
 		line = strings.TrimSpace(line)
@@ -68,12 +68,12 @@ func (g grants) allowGitSettings(path, home string, nested int) bool {
 			file = filepath.Join(filepath.Dir(path), file)
 		}
 		real, err := g.resolve(file)
-		allowed := g.policy.Reads(real.path()) || trusted && sandbox.Contains(home, real.path())
+		allowed := g.policy.Reads(real.Path()) || trusted && sandbox.Contains(home, real.Path())
 		if err != nil || !allowed || strings.ContainsAny(file, `\"#;%~`) || // not plain
 			includes && !g.allowGitSettings(file, home, nested-1) {
 			return false
 		}
-		if _, readable := g.allowText(real.path()); !readable && len(real.missing) == 0 {
+		if _, readable := g.allowText(real.Path()); !readable && len(real.Missing) == 0 {
 			return false
 		}
 	}
@@ -82,7 +82,7 @@ func (g grants) allowGitSettings(path, home string, nested int) bool {
 
 // allowText lets the process read a file without links, unless its text may have credentials, and
 // returns the text.
-func (g grants) allowText(path string) (content string, ok bool) {
+func (g *grants) allowText(path string) (content string, ok bool) {
 	const most = 1 << 20
 	text, ok := readSmall(filepath.Dir(path), filepath.Base(path), most)
 	switch content = string(text); {

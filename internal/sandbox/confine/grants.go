@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -25,15 +26,16 @@ type Root struct {
 	ReadOnly   bool
 }
 
-// grants resolves the paths that a restricted process is granted.
+// grants makes a policy of the paths that a restricted process is granted.
 type grants struct {
+	policy   sandbox.Policy
 	consents *consent.Store // to follow links
 	writable *consent.Store // the directories that restricted processes could write
-	policy   *sandbox.Policy
 }
 
-func newGrants(records string, p *sandbox.Policy) grants {
-	g := grants{consent.NewStore(records), consent.NewStore(""), p}
+// newGrants returns the grants of a process that is granted nothing yet.
+func newGrants(records string, p sandbox.Policy) *grants {
+	g := &grants{p, consent.NewStore(records), consent.NewStore("")}
 	if records != "" {
 		g.writable = consent.NewStore(filepath.Join(records, "writable"))
 	}
@@ -44,19 +46,19 @@ func newGrants(records string, p *sandbox.Policy) grants {
 // a process in the sandbox is granted path, and that a linked worktree of git belongs to its
 // repository. It returns all that it remembers.
 func AcceptLinks(records, path string) ([]consent.Consent, error) {
-	at, err := walk(filepath.Clean(path))
-	if err == nil && len(at.missing) > 0 {
-		err = &fs.PathError{Op: "open", Path: at.path(), Err: fs.ErrNotExist}
+	at, err := links.Follow(filepath.Clean(path))
+	if err == nil && len(at.Missing) > 0 {
+		err = &fs.PathError{Op: "open", Path: at.Path(), Err: fs.ErrNotExist}
 	}
 	if err != nil {
 		return nil, err
 	}
 	var accepted []consent.Consent
-	if len(at.links) > 0 {
-		accepted = append(accepted, consent.ForLink(filepath.Clean(path), at.real))
+	if len(at.Links) > 0 {
+		accepted = append(accepted, consent.ForLink(filepath.Clean(path), at.Real))
 	}
-	if own, ok := LinkedWorktree(at.real); ok {
-		accepted = append(accepted, forWorktree(at.real, own))
+	if own, ok := LinkedWorktree(at.Real); ok {
+		accepted = append(accepted, forWorktree(at.Real, own))
 	}
 	if accepted == nil {
 		return nil, fmt.Errorf("%s leads through no link, so there is nothing to follow: name a "+
@@ -67,65 +69,6 @@ func AcceptLinks(records, path string) ([]consent.Consent, error) {
 	}
 	return accepted, err
 }
-
-// arrival is where a path leads.
-type arrival struct {
-	real    string   // without links, as far as it exists
-	missing []string // the names that follow
-	links   []string // that were followed, without links in their own paths
-}
-
-// path returns the path that at stands for, without links.
-func (at arrival) path() string {
-	return filepath.Join(append([]string{at.real}, at.missing...)...)
-}
-
-// walk finds out where an absolute path leads.
-func walk(path string) (arrival, error) {
-	const maxLinks, separator = 40, string(filepath.Separator)
-	at := arrival{real: separator}
-	for rest := strings.Split(path, separator); len(rest) > 0; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == "" || name == "." {
-			continue
-		}
-		if name == ".." {
-			at.real = filepath.Dir(at.real)
-			continue
-		}
-		next := filepath.Join(at.real, name)
-		info, err := os.Lstat(next)
-		if errors.Is(err, fs.ErrNotExist) {
-			at.missing = append([]string{name}, slices.DeleteFunc(rest, isEmpty)...)
-			if slices.Contains(at.missing, "..") {
-				return at, err
-			}
-			return at, nil
-		}
-		if err != nil {
-			return at, err
-		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			at.real = next
-			continue
-		}
-		text, err := os.Readlink(next)
-		if at.links = append(at.links, next); err == nil && len(at.links) > maxLinks {
-			err = &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
-		}
-		if err != nil {
-			return at, err
-		}
-		if filepath.IsAbs(text) {
-			at.real = separator
-		}
-		rest = append(strings.Split(text, separator), rest...)
-	}
-	return at, nil
-}
-
-func isEmpty(name string) bool { return name == "" || name == "." }
 
 // plantedError is returned for a path that leads through a link in a directory that a restricted
 // process could write.
@@ -142,25 +85,25 @@ func (e *plantedError) Error() string {
 var errInside = errors.New("the path leads through a link in a folder of the session")
 
 // resolve returns where path leads. It fails with a [*plantedError] or errInside.
-func (g grants) resolve(path string) (arrival, error) {
-	at, err := walk(path)
-	if err != nil || len(at.links) == 0 {
+func (g *grants) resolve(path string) (links.Way, error) {
+	at, err := links.Follow(path)
+	if err != nil || len(at.Links) == 0 {
 		return at, err
 	}
-	accepted, err := has(g.consents, consent.ForLink(path, at.real).ID)
+	accepted, err := has(g.consents, consent.ForLink(path, at.Real).ID)
 	if accepted || err != nil {
 		return at, err
 	}
-	for _, link := range at.links {
-		if g.policy.Writes(link) {
+	for _, link := range at.Links {
+		if g.policy.Writes(link.At) {
 			return at, errInside
 		}
-		planted, err := g.couldWrite(filepath.Dir(link))
+		planted, err := g.couldWrite(filepath.Dir(link.At))
 		if err != nil {
 			return at, err
 		}
 		if planted {
-			return at, &plantedError{path, link, at.real}
+			return at, &plantedError{path, link.At, at.Real}
 		}
 	}
 	return at, nil
@@ -168,12 +111,12 @@ func (g grants) resolve(path string) (arrival, error) {
 
 // follow is resolve, and remembers where path leads if links lead there. So they work even if a
 // process may write in their directories later.
-func (g grants) follow(path string) (arrival, error) {
+func (g *grants) follow(path string) (links.Way, error) {
 	at, err := g.resolve(path)
-	if err != nil || len(at.links) == 0 || len(at.missing) > 0 {
+	if err != nil || len(at.Links) == 0 || len(at.Missing) > 0 {
 		return at, err
 	}
-	return at, allow(g.consents, consent.ForLink(path, at.real))
+	return at, accept(g.consents, consent.ForLink(path, at.Real))
 }
 
 // has is [consent.Store.Has]. Without access to the directory, as in another sandbox, nothing is
@@ -186,8 +129,8 @@ func has(s *consent.Store, id consent.ID) (bool, error) {
 	return found, err
 }
 
-// allow is [consent.Store.Allow] for what is not known yet, with the same exception as has.
-func allow(s *consent.Store, c consent.Consent) error {
+// accept is [consent.Store.Allow] for what is not known yet, with the same exception as has.
+func accept(s *consent.Store, c consent.Consent) error {
 	known, err := has(s, c.ID)
 	if err == nil && !known {
 		err = s.Allow(c)
@@ -203,7 +146,7 @@ func isDenied(err error) bool {
 }
 
 // couldWrite reports whether a restricted process could ever write in dir, a path without links.
-func (g grants) couldWrite(dir string) (bool, error) {
+func (g *grants) couldWrite(dir string) (bool, error) {
 	for ; ; dir = filepath.Dir(dir) {
 		if dir == sharedMemory {
 			return true, nil
@@ -233,19 +176,19 @@ func placeIDs(dir string) []consent.ID {
 }
 
 // addRoots grants the roots of a session.
-func (g grants) addRoots(roots []Root) error {
+func (g *grants) addRoots(roots []Root) error {
 	for _, root := range roots {
 		at, err := g.follow(filepath.Clean(root.Path))
 		var there, opened fs.FileInfo
 		if err == nil {
-			there, err = os.Lstat(at.path())
+			there, err = os.Lstat(at.Path())
 		}
 		if err == nil {
 			opened, err = os.Lstat(root.Real)
 		}
 		if err == nil && !os.SameFile(there, opened) {
 			err = fmt.Errorf("%s leads to %s now, and led to %s when the session was opened: load "+
-				"it again", root.Path, at.real, root.Real)
+				"it again", root.Path, at.Real, root.Real)
 		}
 		if err != nil {
 			return err
@@ -262,7 +205,7 @@ func (g grants) addRoots(roots []Root) error {
 }
 
 // add grants a path without links.
-func (g grants) add(real string) {
+func (g *grants) add(real string) {
 	if !slices.Contains(g.policy.Write, real) {
 		g.policy.Write = append(g.policy.Write, real)
 	}
@@ -270,7 +213,7 @@ func (g grants) add(real string) {
 
 // allow lets the process write to a path. A path in a directory that is granted already is not
 // followed.
-func (g grants) allow(path string) error {
+func (g *grants) allow(path string) error {
 	path = filepath.Clean(path)
 	if g.policy.Writes(path) {
 		return nil
@@ -279,21 +222,21 @@ func (g grants) allow(path string) error {
 	switch {
 	case errors.Is(err, errInside):
 		return nil
-	case err == nil && len(at.missing) > 0:
+	case err == nil && len(at.Missing) > 0:
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
-	case err == nil && !g.policy.Writes(at.real):
-		g.add(at.real)
+	case err == nil && !g.policy.Writes(at.Real):
+		g.add(at.Real)
 	}
 	return err
 }
 
 // makeDir creates a directory with its parents, unless it exists or leads through a link that must
 // not be followed. A directory that cannot be created here cannot be used by the process either.
-func (g grants) makeDir(path string) error {
+func (g *grants) makeDir(path string) error {
 	path = filepath.Clean(path)
 	at, err := g.resolve(path)
-	if err == nil && len(at.missing) > 0 {
-		err = at.makeMissing()
+	if err == nil && len(at.Missing) > 0 {
+		err = makeMissing(at)
 	}
 	if errors.Is(err, errInside) || isDenied(err) {
 		return nil
@@ -302,16 +245,16 @@ func (g grants) makeDir(path string) error {
 }
 
 // makeMissing creates the missing directories in the existing one, by handle.
-func (at arrival) makeMissing() error {
-	dir, err := dirfd.Open(at.real)
+func makeMissing(at links.Way) error {
+	dir, err := dirfd.Open(at.Real)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	if real, err := dir.RealPath(at.real); err != nil || real != at.real {
-		return errors.Join(err, fmt.Errorf("%s: %w", at.real, dirfd.ErrChanged))
+	if real, err := dir.RealPath(at.Real); err != nil || real != at.Real {
+		return errors.Join(err, fmt.Errorf("%s: %w", at.Real, dirfd.ErrChanged))
 	}
-	for _, name := range at.missing {
+	for _, name := range at.Missing {
 		if err := dir.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
@@ -327,7 +270,7 @@ func (at arrival) makeMissing() error {
 
 // allowReading lets the process read a path, unless that is not absolute, cannot be found, or leads
 // through a link in a directory that the process may write. The error is a [*plantedError].
-func (g grants) allowReading(path string) error {
+func (g *grants) allowReading(path string) error {
 	if !filepath.IsAbs(path) {
 		return nil
 	}
@@ -336,14 +279,14 @@ func (g grants) allowReading(path string) error {
 		return planted
 	}
 	if err == nil {
-		g.policy.Read = append(g.policy.Read, at.path())
+		g.policy.Read = append(g.policy.Read, at.Path())
 	}
 	return nil
 }
 
 // interpreter returns the path of the program that runs a script, or "". A script that a restricted
 // process could write does not choose one.
-func (g grants) interpreter(script string) string {
+func (g *grants) interpreter(script string) string {
 	planted, err := g.couldWrite(filepath.Dir(script))
 	interpreter, failed := exec.LookPath(Interpreter(script))
 	if errors.Join(err, failed) != nil || planted || g.policy.Writes(script) ||
@@ -355,31 +298,31 @@ func (g grants) interpreter(script string) string {
 
 // hide hides directories that exist from the process, which is to run a program. One that contains
 // the program, or something that is granted, is not hidden.
-func (g grants) hide(dirs []string, program string) {
+func (g *grants) hide(dirs []string, program string) {
 	if found, err := exec.LookPath(program); err == nil {
-		if at, err := walk(found); err == nil && filepath.IsAbs(found) {
-			program = at.path()
+		if at, err := links.Follow(found); err == nil && filepath.IsAbs(found) {
+			program = at.Path()
 		}
 	}
 	needed := slices.Concat(g.policy.Write, g.policy.Read, []string{program})
 	for _, dir := range dirs {
-		at, err := walk(filepath.Clean(dir))
-		if err == nil && len(at.missing) == 0 && !slices.ContainsFunc(needed,
-			func(path string) bool { return sandbox.Contains(at.real, path) }) {
-			g.policy.Hidden = append(g.policy.Hidden, at.real)
+		at, err := links.Follow(filepath.Clean(dir))
+		if err == nil && len(at.Missing) == 0 && !slices.ContainsFunc(needed,
+			func(path string) bool { return sandbox.Contains(at.Real, path) }) {
+			g.policy.Hidden = append(g.policy.Hidden, at.Real)
 		}
 	}
 }
 
 // remember remembers the directories that the process will be able to write.
-func (g grants) remember() error {
+func (g *grants) remember() error {
 	for _, dir := range g.policy.Write {
 		if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 			continue // a file has no links in it
 		}
 		root, _ := workspace.ParseDir(dir) // only for people
 		for _, id := range placeIDs(dir) {
-			if err := allow(g.writable, consent.Consent{ID: id, Root: root}); err != nil {
+			if err := accept(g.writable, consent.Consent{ID: id, Root: root}); err != nil {
 				return fmt.Errorf("cannot remember where the sandbox lets it write: %w", err)
 			}
 		}

@@ -1,6 +1,7 @@
 package confine
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
@@ -27,19 +29,19 @@ type place struct {
 }
 
 // places returns the installations that c could use. One around the home directory does not count.
-func (g grants) places(c process.Command) (found []place) {
-	home, failed := walk(c.Expand("~/"))
+func (g *grants) places(c process.Command) (found []place) {
+	home, failed := links.Follow(cmp.Or(c.Expand("~/"), "/"))
 	_, parts, _ := strings.Cut(installations, "\n@ : ")
 	for line := range strings.Lines(installations) {
 		dirs, reads, _ := strings.Cut(line, " : ")
 		for _, dir := range strings.Fields(dirs) {
 			dir = c.Expand(dir)
 			at, err := g.resolve(dir)
-			if errors.Join(err, failed) != nil || !filepath.IsAbs(dir) || len(at.missing) > 0 ||
-				sandbox.Contains(at.real, home.path()) {
+			if errors.Join(err, failed) != nil || !filepath.IsAbs(dir) || len(at.Missing) > 0 ||
+				sandbox.Contains(at.Real, home.Path()) {
 				continue
 			}
-			p := place{dir: at.real}
+			p := place{dir: at.Real}
 			for _, path := range strings.Fields(reads) {
 				path, isVersion := strings.CutSuffix(path, "@")
 				switch path = c.Expand(path); {
@@ -69,46 +71,46 @@ const shellFiles = "~/.profile ~/.bash_profile ~/.bash_login ~/.bashrc ~/.bash_a
 
 // allowInstallations lets the process read the directories in which it looks for programs, and what
 // the programs need to which links there lead, c itself, and the files of shells.
-func (g grants) allowInstallations(c process.Command) {
+func (g *grants) allowInstallations(c process.Command) {
 	for _, file := range strings.Fields(shellFiles) {
 		g.allowAll(c.Expand(file))
 	}
 	places := g.places(c)
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		at, err := g.resolve(dir)
-		if err != nil || !filepath.IsAbs(dir) || g.policy.Reads(at.path()) {
+		if err != nil || !filepath.IsAbs(dir) || g.policy.Reads(at.Path()) {
 			continue
 		}
-		g.allowAll(at.path())
-		g.allowAround(at.path()+"/.", at.path(), places)
-		entries, _ := os.ReadDir(at.path())
+		g.allowAll(at.Path())
+		g.allowAround(at.Path()+"/.", at.Path(), places)
+		entries, _ := os.ReadDir(at.Path())
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
-				g.allowProgram(filepath.Join(at.path(), e.Name()), places)
+				g.allowProgram(filepath.Join(at.Path(), e.Name()), places)
 			}
 		}
 	}
 	if found, err := exec.LookPath(c.Path); err == nil && filepath.IsAbs(found) {
 		g.allowAll(filepath.Dir(found))
 		if at, err := g.resolve(found); err == nil {
-			g.allowAll(filepath.Dir(at.real))
-			g.allowRuntime(g.interpreter(at.real))
+			g.allowAll(filepath.Dir(at.Real))
+			g.allowRuntime(g.interpreter(at.Real))
 			g.allowProgram(found, places)
 		}
 	}
 }
 
 // allowRuntime lets the process read what an interpreter needs, such as node.
-func (g grants) allowRuntime(interpreter string) {
+func (g *grants) allowRuntime(interpreter string) {
 	if at, err := g.resolve(interpreter); err == nil && interpreter != "" {
-		for _, program := range []string{interpreter, at.real} {
+		for _, program := range []string{interpreter, at.Real} {
 			g.allowAll(filepath.Dir(program), filepath.Join(filepath.Dir(program), "../lib"))
 		}
 	}
 }
 
 // allowProgram lets the process read a program, its interpreter, and what both need.
-func (g grants) allowProgram(found string, places []place) {
+func (g *grants) allowProgram(found string, places []place) {
 	if real := g.allowExecutable(found, places); real != "" {
 		g.allowExecutable(g.interpreter(real), places)
 	}
@@ -116,9 +118,9 @@ func (g grants) allowProgram(found string, places []place) {
 
 // allowExecutable lets the process read an executable file and what that needs. It returns where
 // the file is, or "" if it is not one: a link in a directory of PATH may lead to anything.
-func (g grants) allowExecutable(found string, places []place) (real string) {
+func (g *grants) allowExecutable(found string, places []place) (real string) {
 	at, err := g.resolve(found)
-	real = at.path()
+	real = at.Path()
 	info, failed := os.Lstat(real)
 	if errors.Join(err, failed) != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
 		return ""
@@ -132,7 +134,7 @@ func (g grants) allowExecutable(found string, places []place) (real string) {
 
 // allowAround lets the process read what a program needs that was found at a path and really lies
 // at another one.
-func (g grants) allowAround(found, real string, places []place) {
+func (g *grants) allowAround(found, real string, places []place) {
 	for _, p := range places {
 		if sandbox.Contains(p.dir, real) {
 			g.allowAll(p.reads...)
@@ -151,16 +153,16 @@ func (g grants) allowAround(found, real string, places []place) {
 
 // allowAll lets the process read paths, as far as they exist and may be followed. A file is left
 // out if it seems to have credentials.
-func (g grants) allowAll(paths ...string) {
+func (g *grants) allowAll(paths ...string) {
 	for _, path := range paths {
 		at, err := g.resolve(path)
-		info, failed := os.Lstat(at.path())
+		info, failed := os.Lstat(at.Path())
 		switch {
-		case errors.Join(err, failed) != nil, g.policy.Reads(at.path()):
+		case errors.Join(err, failed) != nil, g.policy.Reads(at.Path()):
 		case info.Mode().IsRegular():
-			_, _ = g.allowText(at.path())
+			_, _ = g.allowText(at.Path())
 		default:
-			g.policy.Read = append(g.policy.Read, at.path())
+			g.policy.Read = append(g.policy.Read, at.Path())
 		}
 	}
 }

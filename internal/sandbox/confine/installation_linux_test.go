@@ -162,6 +162,15 @@ func TestInstallationsInPATH(t *testing.T) {
 	}
 }
 
+// Clause X6.
+func TestWithoutHomeNothingElseCanBeRead(t *testing.T) {
+	dir := dirtest.New(t)
+	c, err := confine.Command(process.Command{Path: "/bin/sh", Env: []string{"HOME=", "TMPDIR=" + dir}},
+		sandbox.Settings{Mode: sandbox.Strict}, []confine.Root{{Path: dir, Real: dir}})
+	require.NoError(t, err)
+	require.NotContains(t, c.Sandbox.Read, "/")
+}
+
 // A link in a directory of PATH that a process in the sandbox could have made opens nothing.
 //
 // Clause X6.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 )
 
@@ -26,8 +27,8 @@ func LinkedWorktree(root string) (own string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	at, err := walk(absolute(root, path))
-	own = at.path()
+	at, err := links.Follow(absolute(root, path))
+	own = at.Path()
 	repository := RepositoryOf(own)
 	if err != nil || filepath.Join(repository, "worktrees", filepath.Base(own)) != own {
 		return "", false
@@ -39,8 +40,8 @@ func LinkedWorktree(root string) (own string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	at, err = walk(absolute(own, common))
-	return own, err == nil && at.path() == repository
+	at, err = links.Follow(absolute(own, common))
+	return own, err == nil && at.Path() == repository
 }
 
 // listedWorktree returns the worktree that the directory own in its repository names.
@@ -49,8 +50,8 @@ func listedWorktree(own string) (root string, ok bool) {
 	if !ok || filepath.Base(back) != ".git" {
 		return "", false
 	}
-	at, err := walk(absolute(own, filepath.Dir(back)))
-	return at.path(), err == nil
+	at, err := links.Follow(absolute(own, filepath.Dir(back)))
+	return at.Path(), err == nil
 }
 
 // LinkedWorktrees returns the worktrees that a repository lists, whether or not they name it too.
@@ -103,7 +104,7 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 
 // addWorktrees grants what git writes in the repositories of roots that are linked worktrees. Their
 // config, hooks and packed-refs, and other worktrees, are not granted.
-func (g grants) addWorktrees(roots []Root) error {
+func (g *grants) addWorktrees(roots []Root) error {
 	for _, root := range roots {
 		own, ok := LinkedWorktree(root.Real)
 		if !ok || root.ReadOnly {
@@ -121,7 +122,7 @@ func (g grants) addWorktrees(roots []Root) error {
 }
 
 // believes reports whether root really belongs to own, and remembers that it does.
-func (g grants) believes(root, own string) (bool, error) {
+func (g *grants) believes(root, own string) (bool, error) {
 	c := forWorktree(root, own)
 	if known, err := has(g.consents, c.ID); known || err != nil {
 		return known, err
@@ -132,7 +133,7 @@ func (g grants) believes(root, own string) (bool, error) {
 			return false, err
 		}
 		if !planted {
-			return true, allow(g.consents, c)
+			return true, accept(g.consents, c)
 		}
 	}
 	return false, nil
@@ -145,7 +146,7 @@ func forWorktree(root, own string) consent.Consent {
 
 // addRepository grants what git writes in the repository that has the directory own of a worktree.
 // It creates logs, as git does with the first commit in a worktree of a bare repository.
-func (g grants) addRepository(own string) {
+func (g *grants) addRepository(own string) {
 	repository := RepositoryOf(own)
 	if _, err := os.Lstat(filepath.Join(repository, "reftable")); err != nil {
 		_ = os.Mkdir(filepath.Join(repository, "logs"), 0o777) // git's own mode; it may exist

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 )
@@ -33,9 +34,8 @@ func Command(c process.Command, s sandbox.Settings, roots []Root) (process.Comma
 }
 
 func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Command, error) {
-	p := sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts, Helper: s.Helper,
-		Own: s.Own}
-	g := newGrants(s.Records, &p)
+	g := newGrants(s.Records, sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts,
+		Helper: s.Helper, Own: s.Own})
 	if err := g.addRoots(roots); err != nil {
 		return c, &process.StartError{Command: c, Hint: "its sandbox needs the session's folders", Err: err}
 	}
@@ -72,7 +72,7 @@ func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Comm
 		return c, &process.StartError{Command: c, Err: err}
 	}
 	g.hide(s.Hidden, c.Path)
-	c.Sandbox = p
+	c.Sandbox = g.policy
 	return c, nil
 }
 
@@ -80,9 +80,9 @@ func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Comm
 // do not start in another one.
 func InReadableDir(c process.Command) process.Command {
 	dir, err := filepath.Abs(c.Dir)
-	at, failed := walk(dir)
+	at, failed := links.Follow(dir)
 	if len(c.Sandbox.Write) > 0 &&
-		(errors.Join(err, failed) != nil || !c.Sandbox.Reads(at.path())) {
+		(errors.Join(err, failed) != nil || !c.Sandbox.Reads(at.Path())) {
 		c.Dir = c.Sandbox.Write[0]
 	}
 	return c
@@ -92,7 +92,7 @@ var errNotAbsolute = errors.New("not an absolute path, or the variable is not se
 
 // allowState lets the process write to the path of an entry of [sandbox.Settings].State, and
 // creates it if it is a directory.
-func (g grants) allowState(path string, isDir bool) error {
+func (g *grants) allowState(path string, isDir bool) error {
 	if path == "" {
 		return nil
 	}
