@@ -39,15 +39,9 @@ func (d *Dir) Close() error { return d.root.Close() }
 // OpenDir opens the directory name. For a link it fails with ENOTDIR. It opens a directory even in
 // a blocked one.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
-	if err := checkName("openat", name); err != nil {
-		return nil, err
-	}
-	info, err := d.root.Lstat(name)
+	info, err := d.lstatEvenIfBlocked("openat", name)
 	if err != nil {
 		return nil, err
-	}
-	if err := d.checkMount(mountOf(info)); err != nil {
-		return nil, &fs.PathError{Op: "openat", Path: name, Err: err}
 	}
 	if !info.IsDir() {
 		return nil, &fs.PathError{Op: "openat", Path: name, Err: syscall.ENOTDIR}
@@ -128,12 +122,20 @@ func (d *Dir) Lstat(name string) (os.FileInfo, error) {
 	if err := d.check("lstat", name); err != nil {
 		return nil, err
 	}
+	return d.lstatEvenIfBlocked("lstat", name)
+}
+
+// lstatEvenIfBlocked is Lstat for operations that are allowed in a blocked directory.
+func (d *Dir) lstatEvenIfBlocked(op, name string) (os.FileInfo, error) {
+	if err := checkName(op, name); err != nil {
+		return nil, err
+	}
 	info, err := d.root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if err := d.checkMount(mountOf(info)); err != nil {
-		return nil, &fs.PathError{Op: "lstat", Path: name, Err: err}
+		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return info, nil
 }
