@@ -218,20 +218,31 @@ func (s Snapshots) Remove(session string) error {
 	return os.RemoveAll(s.of(session))
 }
 
-// Prune removes the snapshots of the sessions that are gone.
+// Prune removes the snapshots of the sessions that are gone, and what processes that were killed
+// have left of others.
 func (s Snapshots) Prune(gone func(session string) bool) error {
 	if s.dir == "" {
 		return nil
 	}
-	files, err := filepath.Glob(filepath.Join(s.dir, "*", "*", snapshotName))
-	for _, path := range files {
+	dirs, err := filepath.Glob(filepath.Join(s.dir, "*", "*"))
+	for _, dir := range dirs {
 		var one Snapshot
-		content, readErr := os.ReadFile(path)
-		if readErr == nil && json.Unmarshal(content, &one) == nil && gone(one.Session) {
+		content, readErr := os.ReadFile(filepath.Join(dir, snapshotName))
+		switch {
+		case readErr == nil && json.Unmarshal(content, &one) == nil && gone(one.Session):
 			err = errors.Join(err, s.Remove(one.Session))
+		case errors.Is(readErr, fs.ErrNotExist) && isLeftBehind(dir):
+			err = errors.Join(err, os.RemoveAll(dir))
+			_ = os.Remove(filepath.Dir(dir)) // unless the session has others
 		}
 	}
 	return err
+}
+
+// isLeftBehind reports whether a directory of take is so old that it can no longer be in use.
+func isLeftBehind(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
 }
 
 // snapshotName is the name of the file that describes a snapshot.

@@ -152,11 +152,15 @@ func TestSnapshotInTime(t *testing.T) {
 	require.Contains(t, all.Find("cancelled", app).Problem, "nothing was noted")
 
 	require.NoError(t, all.Take(t.Context(), "kept", []string{app}))
+	old, now := s.path("snapshots", "killed", "making-1"), s.path("snapshots", "busy", "making-2")
+	require.NoError(t, errors.Join(os.MkdirAll(old, 0o700), os.MkdirAll(now, 0o700)))
+	require.NoError(t, os.Chtimes(old, time.Time{}, time.Now().Add(-25*time.Hour)))
 	require.NoError(t, all.Prune(func(session string) bool { return session == "late" }))
 	require.Contains(t, all.Find("late", app).Problem, "nothing was noted")
 	require.Empty(t, all.Find("kept", app).Problem)
 	require.NoError(t, all.Remove("kept"))
 	left, err := filepath.Glob(s.path("snapshots", "*", "*"))
 	require.NoError(t, err)
-	require.Empty(t, left)
+	require.Equal(t, []string{now}, left)
+	require.NoDirExists(t, filepath.Dir(old))
 }

@@ -1001,6 +1001,28 @@ func TestKilledInTheMiddle(t *testing.T) {
 	require.NoDirExists(t, s.path("trees/x"))
 }
 
+// Of worktrees in each other the inner one counts, but not one that no repository lists.
+func TestOriginsOfNestedWorktrees(t *testing.T) {
+	s := newStage(t)
+	app, other := s.repository("app"), s.repository("other")
+	tree := s.make("x", app).Folders[0].Path
+	s.git("other", "worktree", "add", "-q", tree+"/inner")
+	require.NoError(t, os.Mkdir(tree+"/forged", 0o700))
+	require.NoError(t, os.WriteFile(tree+"/forged/.git", []byte("gitdir: "+other+"/.git/worktrees/inner\n"), 0o600))
+	origins, err := s.registry.Origins()
+	require.NoError(t, err)
+	for dir, want := range map[string]string{tree: app, tree + "/sub": app + "/sub", tree + "/inner/sub": other + "/sub",
+		tree + "/forged": app + "/forged", app: ""} {
+		dir, err := workspace.ParseDir(dir)
+		require.NoError(t, err)
+		var of []string
+		for _, original := range origins.Of(dir) {
+			of = append(of, original.String())
+		}
+		require.Equal(t, want, strings.Join(of, " "), dir)
+	}
+}
+
 func TestCancelledMake(t *testing.T) {
 	s := newStage(t)
 	p, err := s.plan("x", nil, s.repository("app"))
