@@ -25,11 +25,6 @@ type catalog struct {
 	scanning tasks.Guarded[struct{}]           // used by refresh
 }
 
-func newCatalog(s *session) *catalog {
-	return &catalog{agent: s.agent, session: s.id, roots: s.Workspace(),
-		scanning: tasks.Guard[struct{}]()}
-}
-
 // scan scans the roots.
 func (c *catalog) scan(ctx context.Context) error {
 	found, err := discovery.Scan(ctx, c.roots)

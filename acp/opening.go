@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +49,10 @@ func (o *opening) run(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.openRoots(ctx, s); err != nil {
+	previous := o.previous // also if a disk answers after run
+	err = o.agent.tasks.OnDiskOrUndo(ctx,
+		func() error { return o.openRoots(ctx, s, previous) }, s.retire)
+	if err != nil {
 		return nil, err
 	}
 	active := false
@@ -117,24 +119,13 @@ func (s *session) startRecord(l sessionstore.Lease) {
 // isNew reports whether the session does not exist yet.
 func (o *opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
-// openRoots does the part of opening that reads disks. If it fails, it closes s, which takes longer
-// if ctx has ended while a disk does not answer.
-func (o *opening) openRoots(ctx context.Context, s *session) error {
-	previous := o.previous // for a disk that answers after run
-	err := o.agent.tasks.OnDiskOrUndo(ctx, func() error { return o.readRoots(ctx, s, previous) },
-		s.retire)
-	if err != nil {
-		return o.hintMoves(ctx, err)
-	}
-	return nil
-}
-
-// readRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
-// the previous session holds in s.
-func (o *opening) readRoots(ctx context.Context, s, previous *session) (err error) {
+// openRoots does the part of opening that reads disks: it opens the roots, scans them, and prepares
+// the MCP servers. What the user has allowed in the previous session holds in s.
+func (o *opening) openRoots(ctx context.Context, s, previous *session) (err error) {
 	a := s.agent
 	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
 	if err != nil {
+		o.hintMoves(err)
 		return err
 	}
 	permits := permission.NewPermits(string(s.id), s.workspace, a.consents(), a.origins(),
@@ -149,7 +140,8 @@ func (o *opening) readRoots(ctx context.Context, s, previous *session) (err erro
 	if err := o.openServers(s, previous); err != nil {
 		return err
 	}
-	s.catalog = newCatalog(s)
+	s.catalog = &catalog{agent: a, session: s.id, roots: s.Workspace(),
+		scanning: tasks.Guard[struct{}]()}
 	return s.catalog.scan(ctx)
 }
 
@@ -363,11 +355,11 @@ func (o *opening) discard(ctx context.Context, s *session) {
 	}
 }
 
-// hintMoves adds to an error about missing folders of a stored session how to move it. Folders
-// that only the client named get no hint: they may not be the session's.
-func (o *opening) hintMoves(ctx context.Context, err error) error {
+// hintMoves adds to an error about missing folders of a stored session how to move it. Folders that
+// only the client named get no hint: they may not be the session's.
+func (o *opening) hintMoves(err error) {
 	if o.isNew() {
-		return err
+		return
 	}
 	movable := []string{"cwd", keptSetting}
 	for _, f := range o.params.folders {
@@ -375,12 +367,7 @@ func (o *opening) hintMoves(ctx context.Context, err error) error {
 			movable = append(movable, f.Setting)
 		}
 	}
-	diskErr := o.agent.tasks.OnDisk(ctx, func() error {
-		listing.HintMoves(strictjson.ViolationsOf(err), movable,
-			o.agent.options.Worktrees.registry())
-		return nil
-	})
-	return cmp.Or(diskErr, err)
+	listing.HintMoves(strictjson.ViolationsOf(err), movable, o.agent.options.Worktrees.registry())
 }
 
 // goOn lets the session go ahead once the response to r is on the wire: the notice is shown but not

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -99,7 +100,8 @@ func (t *transcript) sendLocked(
 // the first viewer is one.
 func (t *transcript) add(ctx context.Context, u backend.Update) error {
 	if message, ok := backend.WarningMessage(u); ok {
-		if t.viewers.firstTakesNotices() {
+		clients := t.viewers.Clients()
+		if len(clients) > 0 && clients[0].clientCapabilities().declares(protocol.Notices) {
 			return nil
 		}
 		u = message

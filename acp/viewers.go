@@ -67,13 +67,6 @@ func (v *viewers) mark(ctx context.Context, except *connection, name string, val
 	v.show(ctx, except, backend.NewUpdate(withMeta(says, name, backend.Encode(value))))
 }
 
-// firstTakesNotices reports whether the first viewer shows notices, so that warnings are not part
-// of the conversation.
-func (v *viewers) firstTakesNotices() bool {
-	clients := v.Clients()
-	return len(clients) > 0 && clients[0].clientCapabilities().declares(protocol.Notices)
-}
-
 // tellGone tells the user what is lost because the session is gone.
 func (v *viewers) tellGone(ctx context.Context, err error, lost string) {
 	what := "\n\nThis session was opened in another window. " + lost +
