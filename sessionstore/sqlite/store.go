@@ -157,10 +157,12 @@ func (f *file) Traits() core.Traits {
 func (f *file) Transact(
 	ctx context.Context, _ string, a core.Access, do func(core.Tx) error,
 ) error {
-	pool := map[core.Access]*sql.DB{core.Write: f.writer, core.Background: f.purger}[a]
-	o := &sql.TxOptions{ReadOnly: pool == nil}
-	if pool == nil {
-		pool = f.reader
+	pool, o := f.reader, &sql.TxOptions{ReadOnly: true}
+	switch a {
+	case core.Write:
+		pool, o = f.writer, nil
+	case core.Background:
+		pool, o = f.purger, nil
 	}
 	if err := f.checkIdentity(); err != nil {
 		return err
