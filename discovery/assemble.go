@@ -253,7 +253,8 @@ func (in Instructions) String() string {
 			i += n - 1
 			continue
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n%s", s.heading(),
+		fmt.Fprintf(&b, "\n## Folder %d, %s: %s\n\n%s", s.Root.Index,
+			text.Printable(s.Root.Dir.String()), s.name(),
 			text.Block("", strings.TrimRight(s.text, "\n")))
 		if s.isTruncated() {
 			fmt.Fprintf(&b, "\n(truncated: %d of %d bytes are shown. Before you go on, read %q "+
@@ -290,11 +291,6 @@ func writeEmpty(b *strings.Builder, list []Source) {
 		entries = append(entries, entry{reachable(s.Root, s.Path), about})
 	}
 	b.WriteString(index(entries))
-}
-
-func (s Source) heading() string {
-	return fmt.Sprintf("Folder %d, %s: %s", s.Root.Index, text.Printable(s.Root.Dir.String()),
-		s.name())
 }
 
 // name names the source in its root.

@@ -23,7 +23,7 @@ func FuzzFrontmatter(f *testing.F) {
 			a := Artifact{State: Active, row: row{words: words}}
 			readInstruction(&a, text)
 			check(t, a)
-			a.matches("src/deep/file.ts")
+			a.appliesTo("src/deep/file.ts")
 		}
 		a := Artifact{State: Active, rel: ".agents/skills/x/SKILL.md"}
 		readSkill(&a, text)

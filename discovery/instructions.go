@@ -213,9 +213,11 @@ func splitGlobs(s string) []string {
 	return append(list, s[from:])
 }
 
-// matches reports whether the rule applies to the file at rel, slash-separated from the directory
-// that the rule is for.
-func (a Artifact) matches(rel string) bool {
+// appliesTo reports whether the globs match the file at rel, slash-separated from the root.
+func (a Artifact) appliesTo(rel string) bool {
+	if a.dir != "." {
+		rel = strings.TrimPrefix(rel, a.dir+"/")
+	}
 	for _, g := range a.Applies.Globs {
 		name := rel
 		if !strings.Contains(g, "/") && !a.row.has("anchored") {

@@ -73,7 +73,7 @@ func (c *Catalog) leadingTo(ctx context.Context, path string, scanRoot bool) ([]
 		list = append(list, a)
 	}
 	list = slices.DeleteFunc(list, func(a Artifact) bool {
-		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(t)
+		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(t.rel)
 	})
 	return list, context.Cause(ctx)
 }
@@ -196,14 +196,4 @@ func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *direc
 		}
 	}
 	return list
-}
-
-// appliesTo reports whether the globs match the path, relative to the directory that the rule is
-// for.
-func (a Artifact) appliesTo(t located) bool {
-	rel := t.rel
-	if a.dir != "." {
-		rel = strings.TrimPrefix(rel, a.dir+"/")
-	}
-	return a.matches(rel)
 }

@@ -415,12 +415,7 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	}
 	file := m.artifact(m.row, rel)
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
-	m.addAll(m.parse(ctx, file, content)...)
-}
-
-// addAll adds artifacts, up to the limit.
-func (m *matcher) addAll(list ...Artifact) {
-	for _, a := range list {
+	for _, a := range m.parse(ctx, file, content) {
 		if m.isFull(m.row) {
 			return
 		}
