@@ -64,7 +64,7 @@ func (w *Workspace) Remove(path string, o RemoveOptions) error {
 		if err := w.Check(Access{Kind: Change, Path: path, At: end.ref}); err != nil {
 			return err
 		}
-		return w.whileLocked(end, func() error {
+		return w.withLock(end, func() error {
 			r := replacement{arrival: end, version: o.IfUnchanged}
 			if err := r.check(end.name); err != nil {
 				return err
@@ -102,15 +102,15 @@ func (w *Workspace) Rename(from, to string, at, toAt Ref) error {
 				Folder: old.info.IsDir(), ToPath: to, To: new.ref}); err != nil {
 				return err
 			}
-			return w.whileLocked(old, func() error { return move(old, new, toAt) })
+			return w.withLock(old, func() error { return move(old, new, toAt) })
 		})
 	})
 	return err
 }
 
-// whileLocked calls change while nobody else changes the file where a path led. Only regular files
+// withLock calls change while nobody else changes the file where a path led. Only regular files
 // are locked.
-func (w *Workspace) whileLocked(end arrival, change func() error) error {
+func (w *Workspace) withLock(end arrival, change func() error) error {
 	if !end.info.Mode().IsRegular() {
 		return change()
 	}
@@ -239,23 +239,14 @@ func (w *Workspace) checkRemovable(op string, end arrival) error {
 // checkHoldsNone returns a *ProtectedError if the entry is or contains a root or a denied
 // directory. If that were moved, it would escape the session's roots or policy.
 func (w *Workspace) checkHoldsNone(end arrival) error {
-	for _, d := range w.entries {
-		if d.at.below(end.at) {
-			return &ProtectedError{Path: end.asked.path, Dir: w.opened[d.root].Dir}
+	for _, root := range w.opened { // which may have been moved here since it was opened
+		if root.entersBelow(end.at) || root.is(end.info) {
+			return &ProtectedError{Path: end.asked.path, Dir: root.Dir}
 		}
 	}
 	for _, d := range w.denied {
 		if d.at.below(end.at) {
 			return &ProtectedError{Path: end.asked.path, Dir: d.dir}
-		}
-	}
-	if !end.info.IsDir() {
-		return nil
-	}
-	// A root may have been moved here since it was opened.
-	for i, h := range w.handles {
-		if root, err := h.Lstat("."); err == nil && os.SameFile(root, end.info) {
-			return &ProtectedError{Path: end.asked.path, Dir: w.opened[i].Dir}
 		}
 	}
 	return nil

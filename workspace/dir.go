@@ -68,8 +68,8 @@ func (d *Directory) Ref() Ref { return d.ref }
 // refOf returns the Ref of an entry. An entry that is a root belongs to that root.
 func (d *Directory) refOf(e Entry) Ref {
 	if e.Type.IsDir() {
-		if root, ok := d.w.rootAt(d.at.child(e.Name)); ok {
-			return d.w.ref(root, d.w.real[root])
+		if root, ok := d.w.opened.find(d.at.child(e.Name)); ok {
+			return d.w.opened[root].Ref()
 		}
 	}
 	return d.ref.Child(e.Name)
@@ -165,7 +165,7 @@ func (d *Directory) checkDenied(name string) error {
 	if len(d.w.denied) == 0 {
 		return nil
 	}
-	return d.w.checkLocation(d.path(name), d.at.child(name))
+	return d.w.denied.check(d.path(name), d.at.child(name))
 }
 
 func (d *Directory) openFile(name string) (file *File, err error) {
@@ -208,8 +208,8 @@ func (d *Directory) openEntry(e Entry) (*File, error) {
 // openDir opens the directory name. For a link it fails with errIsLink.
 func (d *Directory) openDir(name string) (child *Directory, err error) {
 	at := d.at.child(name)
-	if root, ok := d.w.rootAt(at); ok {
-		return d.w.openRootDir(root)
+	if root, ok := d.w.opened.find(at); ok {
+		return d.w.openRootDir(d.w.opened[root])
 	}
 	if err := d.checkDenied(name); err != nil {
 		return nil, err
@@ -231,12 +231,12 @@ func (d *Directory) openDir(name string) (child *Directory, err error) {
 }
 
 // openRootDir opens the directory of a root.
-func (w *Workspace) openRootDir(root int) (*Directory, error) {
-	handle, err := w.handles[root].OpenDirToList(".")
+func (w *Workspace) openRootDir(root *openRoot) (*Directory, error) {
+	handle, err := root.handle.OpenDirToList(".")
 	if err != nil {
-		return nil, failed("open", w.opened[root].Dir.path, err)
+		return nil, failed("open", root.Dir.path, err)
 	}
-	return &Directory{w, handle, w.real[root], w.opened[root].Ref()}, nil
+	return &Directory{w, handle, root.at, root.Ref()}, nil
 }
 
 // parsed returns the path of name in the directory.

@@ -86,7 +86,7 @@ func (w *Workspace) handOver(path string, last ending, check func(arrival) error
 		switch root := end.ref.root; {
 		case !filepath.IsAbs(path):
 			return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
-		case w.state(root.Index) != OK:
+		case w.opened[root.Index].state() != OK:
 			return &ReplacedError{path, root.Dir}
 		}
 		if err := last.checkKind(end); err != nil {
@@ -99,8 +99,8 @@ func (w *Workspace) handOver(path string, last ending, check func(arrival) error
 // redirected returns the error for a path that leads elsewhere than the workspace's handles: a root
 // was replaced, or something has just changed.
 func (w *Workspace) redirected(path string) error {
-	for i, root := range w.opened {
-		if w.state(i) != OK {
+	for _, root := range w.opened {
+		if root.state() != OK {
 			return &ReplacedError{path, root.Dir}
 		}
 	}

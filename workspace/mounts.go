@@ -40,7 +40,7 @@ func (m *Mounts) UnmarshalText(text []byte) error {
 type guard struct {
 	policy Mounts
 	mounts []dirfd.MountID
-	denied []denial
+	denied denials
 }
 
 var _ dirfd.Guard = (*guard)(nil)
@@ -78,26 +78,23 @@ var (
 		"only a session that reaches any mounts can open it")
 )
 
-// newGuard returns the guard of the root with the real path at. It grants the root's own mount and,
-// if the policy says so, the mounts at the mount points below. It returns nil if everything may be
-// reached.
-func (w *Workspace) newGuard(
-	root *dirfd.Dir, at location, policy Mounts, points []location,
-) (dirfd.Guard, error) {
-	if policy == AnyMounts && len(w.denied) == 0 {
+// newGuard returns the guard of the root. It grants the root's own mount and, if the policy says so,
+// the mounts at the mount points below. It returns nil if everything may be reached.
+func (r *openRoot) newGuard(policy Mounts, points []location, denied denials) (dirfd.Guard, error) {
+	if policy == AnyMounts && len(denied) == 0 {
 		return nil, nil
 	}
-	own, err := root.Stat(".")
+	own, err := r.handle.Stat(".")
 	if err != nil {
 		return nil, err
 	}
-	g := &guard{policy: policy, mounts: []dirfd.MountID{own.Mount()}, denied: w.denied}
+	g := &guard{policy: policy, mounts: []dirfd.MountID{own.Mount()}, denied: denied}
 	if err := g.CheckDir(own); err != nil { // it is mounted here under another name
 		return nil, err
 	}
 	for _, point := range points {
-		if point.below(at) && !point.equal(at) {
-			if id := mountAt(root, point.names[len(at.names):]); id != 0 {
+		if point.below(r.at) && !point.equal(r.at) {
+			if id := mountAt(r.handle, point.names[len(r.at.names):]); id != 0 {
 				g.mounts = append(g.mounts, id)
 			}
 		}

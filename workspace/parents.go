@@ -60,8 +60,8 @@ func (r *resolver) arriveMissing() (arrival, error) {
 		}
 	}
 	top := r.child(r.rest[0])
-	for _, entry := range r.w.entries {
-		if entry.at.below(top) { // a root whose directory is gone
+	for _, root := range r.w.opened {
+		if root.entersBelow(top) { // its directory is gone
 			return arrival{}, r.failed(syscall.ENOENT)
 		}
 	}

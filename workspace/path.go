@@ -8,7 +8,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"unicode/utf8"
 )
@@ -214,13 +213,4 @@ func (r Root) Recorded() Dir {
 		return r.Dir
 	}
 	return r.Real
-}
-
-// ref returns the Ref of a real location in root.
-func (w *Workspace) ref(root int, at location) Ref {
-	names := at.names[len(w.real[root].names):]
-	if len(names) == 0 {
-		return Ref{w.opened[root], "."}
-	}
-	return Ref{w.opened[root], strings.Join(names, "/")}
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"os"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/internal/files/links"
 )
 
 // Policy says which directories may be roots. It is applied to real paths. The zero Policy allows
@@ -35,76 +37,58 @@ type denial struct {
 	info os.FileInfo // nil if the directory does not exist
 }
 
-// denials returns the locations of denied directories: the spelling and the real path of each, and
-// those that its links lead through, so that no link on the way can be replaced.
-func denials(dirs []Dir) []denial {
-	var out []denial
+// denials are the locations of denied directories.
+type denials []denial
+
+// findDenials returns the spelling and the real path of each of some directories, and the paths
+// that its links lead through, so that no link on the way can be replaced.
+func findDenials(dirs []Dir) denials {
+	var all denials
 	for _, dir := range dirs {
-		way := wayTo(dir)
-		for _, at := range append(way, listed(way[len(way)-1])) {
-			if n := len(out); n == 0 || out[n-1].dir != dir || !out[n-1].at.equal(at) {
-				out = append(out, denial{dir: dir, at: at})
-			}
+		way, _ := links.Follow(dir.path)
+		places := []location{locate(dir.path)}
+		for _, link := range way.Links {
+			places = append(places, locate(link.Then))
 		}
-		info, err := os.Stat(dir.path)
-		if err == nil {
-			out[len(out)-1].info = info
-		}
-	}
-	return out
-}
-
-// wayTo returns the location of dir as it is spelled, and where it is after following the first
-// link on the way, and so on. The last has no links, as far as it exists.
-func wayTo(dir Dir) []location {
-	way := []location{locate(dir.path)}
-	for range maxLinks {
-		next, followed := followFirst(way[len(way)-1])
-		way = append(way, next)
-		if !followed {
-			break
+		real := locate(way.Path())
+		places = append(places, real, listed(real))
+		info, _ := os.Stat(dir.path)
+		for _, at := range slices.CompactFunc(places, location.equal) {
+			all = append(all, denial{dir, at, info})
 		}
 	}
-	return way
+	return all
 }
 
-// followFirst returns at with its first link replaced by the link's target, after resolving each
-// ".." before it. Without a link it resolves each "..".
-func followFirst(at location) (next location, followed bool) {
-	dir := location{top: at.top}
-	for i, name := range at.names {
-		if name == ".." {
-			dir = dir.parent()
-			continue
+// find returns the denied directory that a location lies in, if any.
+func (d denials) find(at location) (Dir, bool) {
+	for _, one := range d {
+		if at.below(one.at) {
+			return one.dir, true
 		}
-		there := dir.child(name)
-		target, err := os.Readlink(there.String())
-		if err != nil {
-			dir = there
-			continue
-		}
-		if to := locate(target); to.top != "" {
-			dir = to
-		} else {
-			dir = dir.child(to.names...)
-		}
-		return dir.child(at.names[i+1:]...), true
 	}
-	return dir, false
+	return Dir{}, false
 }
 
-// below returns the denials of what lies in a root.
-func below(denied []denial, roots []location) []denial {
-	return slices.DeleteFunc(slices.Clone(denied), func(d denial) bool {
-		return !slices.ContainsFunc(roots, d.at.below)
+// in returns the denials of what lies in a root.
+func (d denials) in(roots openRoots) denials {
+	return slices.DeleteFunc(slices.Clone(d), func(one denial) bool {
+		return !slices.ContainsFunc(roots, func(r *openRoot) bool { return one.at.below(r.at) })
 	})
+}
+
+// check returns a *DeniedError if at, which path led to, lies in a denied directory.
+func (d denials) check(path string, at location) error {
+	if dir, denied := d.find(at); denied {
+		return &DeniedError{Path: path, By: dir}
+	}
+	return nil
 }
 
 // resolveDir returns the location of dir with links followed as far as the path exists, including
 // links to what does not exist yet.
 func resolveDir(dir Dir) location {
-	way := wayTo(dir)
-	return listed(way[len(way)-1])
+	return listed(locate(links.RealPath(dir.path)))
 }
 
 // listed returns at, which has no links, as [Real] has its directory as far as that exists.
@@ -135,28 +119,10 @@ func listed(at location) location {
 //
 // The error is a *[DeniedError]. That of a guard has no path before failed adds it.
 
-// denies returns the denied directory that at lies in, if any.
-func (w *Workspace) denies(at location) (Dir, bool) {
-	for _, d := range w.denied {
-		if at.below(d.at) {
-			return d.dir, true
-		}
-	}
-	return Dir{}, false
-}
-
-// checkLocation returns a *DeniedError if at, which path led to, lies in a denied directory.
-func (w *Workspace) checkLocation(path string, at location) error {
-	if dir, denied := w.denies(at); denied {
-		return &DeniedError{Path: path, By: dir}
-	}
-	return nil
-}
-
 // checkArrival returns a *DeniedError if path led to something denied, by its location or its
 // identity.
 func (w *Workspace) checkArrival(end arrival) error {
-	if err := w.checkLocation(end.asked.path, end.at); err != nil {
+	if err := w.denied.check(end.asked.path, end.at); err != nil {
 		return err
 	}
 	err := end.dir.Blocked()

@@ -52,11 +52,16 @@ type resolver struct {
 	at    location     // the real path reached, without links and ".."; the resolver owns its names
 	trail []*dirfd.Dir // directories entered below the root, outermost first
 
-	rest  []string   // the names still to resolve
-	ends  []int      // for each link being resolved: len(rest) at the end of its target
-	links []location // and the location of the link, for error messages
-	hops  int        // links so far
-	steps int        // names so far
+	rest  []string     // the names still to resolve
+	links []linkTarget // that are being resolved, each in the one before
+	hops  int          // links so far
+	steps int          // names so far
+}
+
+// linkTarget is the target of a link that is being resolved.
+type linkTarget struct {
+	link location // for error messages
+	end  int      // len(rest) at the end of the target
 }
 
 // resolvePath finds out where a path leads, as resolve does, during an operation of its own.
@@ -87,13 +92,13 @@ func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) err
 		r.last = last.asDirectory()
 	}
 	if a.at.top == "" {
-		r.enter(w.entries[0].root)
+		r.enter(0)
 	}
 	end, err := r.run()
 	if err != nil {
 		if r.root != above {
 			// An error must not reveal what a denied directory contains.
-			err = cmp.Or(w.checkLocation(a.path, r.at), w.checkReplaced(a.path, r.root, err))
+			err = cmp.Or(w.denied.check(a.path, r.at), w.checkReplaced(a.path, r.root, err))
 		}
 		return err
 	}
@@ -107,8 +112,8 @@ func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) err
 // checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root
 // was replaced.
 func (w *Workspace) checkReplaced(path string, root int, err error) error {
-	if errors.Is(err, fs.ErrNotExist) && w.state(root) == Replaced {
-		return &ReplacedError{path, w.opened[root].Dir}
+	if root := w.opened[root]; errors.Is(err, fs.ErrNotExist) && root.state() == Replaced {
+		return &ReplacedError{path, root.Dir}
 	}
 	return err
 }
@@ -150,7 +155,7 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 		return arrival{}, false, nil
 	}
 	at := r.child(name)
-	if root, ok := r.w.rootAt(at); ok {
+	if root, ok := r.w.opened.find(at); ok {
 		r.rest = r.rest[1:]
 		r.enter(root)
 		return arrival{}, false, nil
@@ -188,7 +193,7 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 // isMissing reports whether err means that the next name does not exist, in a place where that is
 // allowed. The target of a link must exist.
 func (r *resolver) isMissing(err error) bool {
-	return r.last.parentsMayMiss && len(r.ends) == 0 && errors.Is(err, fs.ErrNotExist)
+	return r.last.parentsMayMiss && len(r.links) == 0 && errors.Is(err, fs.ErrNotExist)
 }
 
 // notDirectory reports whether err means that an entry is not a directory; it may be a link to one.
@@ -241,7 +246,7 @@ func (r *resolver) arrive(name string, at location) (arrival, error) {
 
 // arrival returns where the entry name of the current directory is, whether it exists or not.
 func (r *resolver) arrival(name string, at location) arrival {
-	return arrival{dir: r.here(), name: name, at: clone(at), ref: r.w.ref(r.root, at)}
+	return arrival{dir: r.here(), name: name, at: clone(at), ref: r.w.opened[r.root].refAt(at)}
 }
 
 // up goes to the parent directory.
@@ -250,7 +255,7 @@ func (r *resolver) up() {
 	if n := len(r.trail); n > 0 {
 		_ = r.trail[n-1].Close()
 		r.trail = r.trail[:n-1]
-	} else if len(r.w.real[r.root].names) > 0 {
+	} else if len(r.w.opened[r.root].at.names) > 0 {
 		r.root = above
 	}
 }
@@ -259,8 +264,8 @@ func (r *resolver) up() {
 func (r *resolver) enter(root int) {
 	r.leave()
 	r.root = root
-	real := r.w.real[root]
-	r.at = location{real.top, append(make([]string, 0, len(real.names)+len(r.rest)), real.names...)}
+	at := r.w.opened[root].at
+	r.at = location{at.top, append(make([]string, 0, len(at.names)+len(r.rest)), at.names...)}
 }
 
 // child returns the location of name in the current directory, valid until the next step.
@@ -270,7 +275,9 @@ func (r *resolver) child(name string) location {
 
 // leave closes the directories entered below the root.
 func (r *resolver) leave() {
-	closeAll(r.trail)
+	for _, dir := range r.trail {
+		_ = dir.Close()
+	}
 	r.trail = r.trail[:0]
 }
 
@@ -279,7 +286,7 @@ func (r *resolver) here() *dirfd.Dir {
 	if n := len(r.trail); n > 0 {
 		return r.trail[n-1]
 	}
-	return r.w.handles[r.root]
+	return r.w.opened[r.root].handle
 }
 
 func (r *resolver) failed(err error) error { return failed("open", r.asked.path, err) }
@@ -309,8 +316,7 @@ func (r *resolver) follow(name string, at location) error {
 	if len(r.rest) == 0 && dir {
 		r.last = r.last.asDirectory()
 	}
-	r.ends = append(r.ends, len(r.rest))
-	r.links = append(r.links, link)
+	r.links = append(r.links, linkTarget{link, len(r.rest)})
 	r.rest = append(names, r.rest...)
 	if top != "" {
 		r.leave()
@@ -327,7 +333,7 @@ func (r *resolver) enterRoot() bool {
 	if len(r.at.names) > 0 {
 		ahead = r.at.child(target...)
 	}
-	root, taken, ok := r.w.entryPoint(ahead)
+	root, taken, ok := r.w.opened.entered(ahead)
 	if !ok {
 		return false
 	}
@@ -353,7 +359,7 @@ func (r *resolver) stepAbove() error {
 		return nil
 	}
 	r.at = r.child(name)
-	if !r.w.leadsToRoot(r.at) {
+	if !r.w.opened.liesBelow(r.at) {
 		return r.outside("")
 	}
 	return nil
@@ -363,7 +369,7 @@ func (r *resolver) stepAbove() error {
 func (r *resolver) outside(how string) error {
 	e := &OutsideError{Path: r.asked.path, Roots: r.w.roots}
 	if n := len(r.links); n > 0 {
-		e.Link = r.links[n-1].String()
+		e.Link = r.links[n-1].link.String()
 		how = fmt.Sprintf("the link %s leads to", e.Link)
 	}
 	if how != "" {
@@ -376,19 +382,18 @@ func (r *resolver) outside(how string) error {
 
 // end returns the length of rest at the end of the innermost link's target.
 func (r *resolver) end() int {
-	if len(r.ends) == 0 {
-		return 0
+	if n := len(r.links); n > 0 {
+		return r.links[n-1].end
 	}
-	return r.ends[len(r.ends)-1]
+	return 0
 }
 
 // endLinks drops the links whose targets are resolved. Each target must be in a root.
 func (r *resolver) endLinks() error {
-	for len(r.ends) > 0 && len(r.rest) == r.end() {
+	for len(r.links) > 0 && len(r.rest) == r.end() {
 		if r.root == above {
 			return r.outside("it leads to")
 		}
-		r.ends = r.ends[:len(r.ends)-1]
 		r.links = r.links[:len(r.links)-1]
 	}
 	return nil
@@ -425,63 +430,4 @@ func retry(do func() error) error {
 		err = do()
 	}
 	return err
-}
-
-// entryPoint is a location where paths enter a root: its spelling or its real path. Entering it
-// uses the handle that was opened, whatever is at the location now.
-type entryPoint struct {
-	at   location
-	root int
-}
-
-// entryPoints lists the entry points of the roots. If several roots have the same real path, the
-// first owns them all.
-func entryPoints(opened []Root, real []location) []entryPoint {
-	var points []entryPoint
-	for i, root := range opened {
-		owner := i
-		for j := range i {
-			if real[j].equal(real[i]) {
-				owner = j
-				break
-			}
-		}
-		points = append(points, entryPoint{real[i], owner})
-		if spelled := locate(root.Dir.path); !spelled.equal(real[i]) {
-			points = append(points, entryPoint{spelled, owner})
-		}
-	}
-	return points
-}
-
-// entryPoint returns the root of the innermost entry point on the way to at, and how many of at's
-// names lead there.
-func (w *Workspace) entryPoint(at location) (root, names int, ok bool) {
-	names = -1
-	for _, p := range w.entries {
-		if len(p.at.names) > names && at.below(p.at) {
-			root, names, ok = p.root, len(p.at.names), true
-		}
-	}
-	return root, names, ok
-}
-
-// rootAt returns the root whose real path is at.
-func (w *Workspace) rootAt(at location) (root int, ok bool) {
-	for i, real := range w.real {
-		if at.equal(real) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// leadsToRoot reports whether a root's real path lies below at.
-func (w *Workspace) leadsToRoot(at location) bool {
-	for _, real := range w.real {
-		if real.below(at) {
-			return true
-		}
-	}
-	return false
 }

@@ -72,13 +72,10 @@ type Workspace struct {
 
 // core is shared by a Workspace and those that [Workspace.Checked] made of it.
 type core struct {
-	roots   Roots
-	opened  []Root
-	handles []*dirfd.Dir // of opened, one each
-	real    []location   // of opened, one each
-	entries []entryPoint
-	denied  []denial // of what lies in a root
-	policy  Policy
+	roots  Roots
+	opened openRoots
+	denied denials // of what lies in a root
+	policy Policy
 
 	maxEntries int
 	opening    atomic.Int32 // the root that Open is at
@@ -102,7 +99,7 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
 		return nil, err
 	}
-	w := &Workspace{core: &core{roots: roots, denied: denials(o.Policy.Deny), policy: o.Policy,
+	w := &Workspace{core: &core{roots: roots, denied: findDenials(o.Policy.Deny), policy: o.Policy,
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}}
 	if o.Stalled.full() {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
@@ -151,14 +148,14 @@ func (w *Workspace) open(ctx context.Context, o Options) (err error) {
 		err = w.guardRoots(cmp.Or(o.Mounts, ExistingMounts))
 	}
 	if err != nil {
-		closeAll(w.handles)
+		w.opened.close()
 		return err
 	}
-	for i, root := range w.opened { // two paths may lead to one directory
-		w.opened[i].Grant, _ = GrantOf(root.Real, w.opened)
+	given := w.opened.list()
+	for i, root := range given { // two paths may lead to one directory
+		w.opened[i].Grant, _ = GrantOf(root.Real, given)
 	}
-	w.entries = entryPoints(w.opened, w.real)
-	w.denied = below(w.denied, w.real)
+	w.denied = w.denied.in(w.opened)
 	return nil
 }
 
@@ -181,20 +178,9 @@ func (w *Workspace) openRoots(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		w.opening.Store(int32(i))
-		handle, err := dirfd.Open(dir.path)
-		if err != nil {
+		if err := w.opened.open(dir, w.roots.Grant(dir)); err != nil {
 			errs = append(errs, w.openError(i, err))
-			continue
 		}
-		w.handles = append(w.handles, handle)
-		real, err := handle.RealPath(dir.path)
-		if err != nil {
-			errs = append(errs, w.openError(i, err))
-			continue
-		}
-		w.opened = append(w.opened, Root{Index: i, Dir: dir, Real: Dir{real},
-			Grant: w.roots.Grant(dir)})
-		w.real = append(w.real, locate(real))
 	}
 	return errs.err()
 }
@@ -227,10 +213,10 @@ func (w *Workspace) checkPaths(p Policy) error {
 // checkPolicy checks the real path of each root against the policy.
 func (w *Workspace) checkPolicy(p Policy) error {
 	var errs RootErrors
-	for i, real := range w.real {
-		if by, denied := w.denies(real); denied {
+	for i, root := range w.opened {
+		if by, denied := w.denied.find(root.at); denied {
 			errs = append(errs, w.rootError(i, ReasonDenied, by.path))
-		} else if !p.allows(real) {
+		} else if !p.allows(root.at) {
 			errs = append(errs, w.notAllowed(i, p))
 		}
 	}
@@ -246,9 +232,9 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 		}
 	}
 	var errs RootErrors
-	for i, handle := range w.handles {
+	for i, root := range w.opened {
 		w.opening.Store(int32(i))
-		guard, err := w.newGuard(handle, w.real[i], policy, points)
+		guard, err := root.newGuard(policy, points, w.denied)
 		if denied, ok := errors.AsType[*DeniedError](err); ok {
 			errs = append(errs, w.rootError(i, ReasonDenied, denied.By.path))
 			continue
@@ -257,7 +243,7 @@ func (w *Workspace) guardRoots(policy Mounts) error {
 			errs = append(errs, w.openError(i, err))
 			continue
 		}
-		handle.SetGuard(guard)
+		root.handle.SetGuard(guard)
 	}
 	return errs.err()
 }
@@ -278,10 +264,10 @@ func (w *Workspace) notAllowed(i int, p Policy) RootError {
 func (w *Workspace) Roots() Roots { return w.roots }
 
 // Opened returns the roots in order, cwd first. The caller owns the slice.
-func (w *Workspace) Opened() []Root { return append([]Root(nil), w.opened...) }
+func (w *Workspace) Opened() []Root { return w.opened.list() }
 
 // Root returns root i, cwd for 0. It panics if i is out of range.
-func (w *Workspace) Root(i int) Root { return w.opened[i] }
+func (w *Workspace) Root(i int) Root { return w.opened[i].Root }
 
 // Close makes later operations fail with [ErrClosed]. It does not wait for running ones; the last
 // of them closes the roots' directories. Files and directories that were opened stay readable until
@@ -293,7 +279,7 @@ func (w *Workspace) Close() error {
 		return nil
 	}
 	w.closed = true
-	w.release()
+	w.releaseLocked()
 	return nil
 }
 
@@ -324,19 +310,13 @@ func (w *Workspace) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.running--
-	w.release()
+	w.releaseLocked()
 }
 
-// release closes the roots' directories once no operation needs them. The caller holds mu.
-func (w *Workspace) release() {
+// releaseLocked closes the roots' directories once no operation needs them.
+func (w *Workspace) releaseLocked() {
 	if w.closed && w.running == 0 {
-		closeAll(w.handles)
-	}
-}
-
-func closeAll(handles []*dirfd.Dir) {
-	for _, handle := range handles {
-		_ = handle.Close()
+		w.opened.close()
 	}
 }
 
@@ -391,23 +371,5 @@ func (w *Workspace) State(i int) (State, error) {
 		return "", err
 	}
 	defer w.end()
-	return w.state(i), nil
-}
-
-func (w *Workspace) state(i int) State {
-	there, err := os.Stat(w.opened[i].Dir.path)
-	switch {
-	case err == nil:
-		opened, err := w.handles[i].Lstat(".")
-		if err == nil && os.SameFile(there, opened) {
-			return OK
-		}
-		return Replaced
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR):
-		return Unreachable
-	}
-	if _, err := w.handles[i].RealPath(w.opened[i].Dir.path); err == nil {
-		return Moved
-	}
-	return Missing
+	return w.opened[i].state(), nil
 }
