@@ -256,11 +256,7 @@ type Roots struct {
 // repeated entries and those equal to cwd. The error is a [RootErrors] that lists all problems, cwd
 // first.
 func NewRoots(cwd string, additional []string) (Roots, error) {
-	var errs RootErrors
-	first, err := ParseDir(cwd)
-	if err != nil {
-		errs = append(errs, err.(RootErrors)...)
-	}
+	first, errs := parseDir(cwd, 0)
 	rest, err := ParseDirs(additional)
 	if err != nil {
 		errs = append(errs, err.(RootErrors)...)

@@ -270,22 +270,16 @@ func CheckText(path string, content []byte) error { return checkText(path, conte
 
 // checkText is CheckText for a part of a file, which begins in a line.
 func checkText(path string, part []byte, line int) error {
-	if bytes.IndexByte(part, 0) < 0 && utf8.Valid(part) {
-		return nil
-	}
-	kind := ""
 	for one := range bytes.Lines(part) {
-		if bytes.IndexByte(one, 0) >= 0 {
-			kind = "binary"
-		} else if !utf8.Valid(one) {
-			kind = "not UTF-8"
-		}
-		if kind != "" {
-			break
+		switch {
+		case bytes.IndexByte(one, 0) >= 0:
+			return &NotTextError{Path: path, Kind: "binary", Line: line}
+		case !utf8.Valid(one):
+			return &NotTextError{Path: path, Kind: "not UTF-8", Line: line}
 		}
 		line++
 	}
-	return &NotTextError{Path: path, Kind: kind, Line: line}
+	return nil
 }
 
 // keep takes a part of the current line, and adds it to kept if it is to be returned. Lines that
