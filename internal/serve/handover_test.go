@@ -246,6 +246,24 @@ func TestServerThatAlwaysEnds(t *testing.T) {
 	require.Error(t, e.end())
 }
 
+// Connections that ended long ago do not count.
+func TestServerThatEndsOnceInAWhile(t *testing.T) {
+	url := scripted(t, func(connection int, message []byte) []byte {
+		if connection == 2 || connection == 1 && strings.Contains(string(message), `"turn"`) {
+			return nil
+		}
+		return strictjson.Set([]byte(`{"jsonrpc":"2.0","result":{}}`), "id", strictjson.Find(message, "id"))
+	})
+	link, err := Dial(t.Context(), url, "ana.x", 1<<20)
+	require.NoError(t, err)
+	link.unsteady, link.since = maxUnsteady, time.Now().Add(-2*steady)
+	e := follow(t, link).initialize()
+	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
+	require.Contains(t, e.line(), "send the message again")
+	e.send(`{"jsonrpc":"2.0","id":3,"method":"next"}`)
+	require.JSONEq(t, `{"jsonrpc":"2.0","id":3,"result":{}}`, e.line())
+}
+
 // An editor that leaves while there is no server does not wait for one.
 func TestEditorLeavesDuringHandOver(t *testing.T) {
 	h := start(t)
