@@ -37,16 +37,13 @@ func (w *Workspace) HandOverFile(path string) error {
 			return failed("open", path, errHardLinks)
 		}
 		there := resolveDir(Dir{path}) // what the system finds at the path
-		dir, err := os.Stat(there.parent().String())
-		if err != nil {
-			return w.redirected(path)
-		}
+		dir, dirErr := os.Stat(there.parent().String())
 		file, fileErr := os.Lstat(there.String())
 		held, err := end.dir.Lstat(".")
 		switch {
 		case err != nil:
 			return failed("open", path, err)
-		case !os.SameFile(held, dir):
+		case dirErr != nil || !os.SameFile(held, dir):
 			return w.redirected(path)
 		case (fileErr != nil) != (end.info == nil),
 			fileErr == nil && !os.SameFile(file, end.info):

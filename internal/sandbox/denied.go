@@ -59,7 +59,7 @@ func (p Policy) Denied(message string) (Denial, bool) {
 		path := filepath.Clean(strings.Join(match[1:], ""))
 		for _, match := range before { // mkdir often fails above what is meant, which is named too
 			named := filepath.Clean(strings.Join(match[1:], ""))
-			if Contains(path, named) && !exists(path) {
+			if _, err := os.Stat(path); err != nil && Contains(path, named) {
 				path = named
 			}
 		}
@@ -80,11 +80,6 @@ func (p Policy) denies(path string) (Denial, bool) {
 	d := Denial{Path: path, Reading: !p.Reads(way.Real) && len(way.Missing) == 0,
 		Grant: p.advise(path)}
 	return d, mayAccess(way.Real, !d.Reading)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // advise returns the directory of the tool that uses a path, or "". A message about a denied access

@@ -1,7 +1,7 @@
 // Package links finds out where a path leads, by reading the links on it.
 //
-// It opens nothing, and what is on the path may change a moment later. Whoever opens a file that
-// must not lie elsewhere resolves its path by handle, as package workspace does.
+// It opens nothing, and the links may change a moment later. The path of a file that must not lie
+// elsewhere is resolved by handle, as package workspace does it.
 package links
 
 import (

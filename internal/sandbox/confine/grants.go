@@ -271,9 +271,6 @@ func makeMissing(at links.Way) error {
 // allowReading lets the process read a path, unless that is not absolute, cannot be found, or leads
 // through a link in a directory that the process may write. The error is a [*plantedError].
 func (g *grants) allowReading(path string) error {
-	if !filepath.IsAbs(path) {
-		return nil
-	}
 	at, err := g.follow(filepath.Clean(path))
 	if planted, ok := errors.AsType[*plantedError](err); ok {
 		return planted
