@@ -452,6 +452,18 @@ func TestSigningIn(t *testing.T) {
 		require.ErrorContains(t, err, "signing in to it failed: the user declined; try again, or give it an Authorization header")
 		require.Zero(t, s.Pages())
 	})
+	t.Run("declined often", func(t *testing.T) {
+		var asked atomic.Int64
+		_, f := signIn(t, newUser(func(string) (string, error) {
+			asked.Add(1)
+			return "decline", nil
+		}))
+		for asked.Load() < 4 {
+			_, err := f.try("r.echo", "{}")
+			require.ErrorContains(t, err, "the user declined", "each use waits for the user")
+			time.Sleep(time.Millisecond)
+		}
+	})
 	t.Run("denied", func(t *testing.T) {
 		s, f := signIn(t, newUser(browse))
 		s.Deny("access_denied")

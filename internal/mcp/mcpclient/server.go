@@ -158,6 +158,7 @@ func (s *server) wakeLocked() {
 // run keeps the server connected until it is stopped or has failed too often.
 func (s *server) run() {
 	var next step
+	s.signIns = 0 // the user may sign in now, however often that failed before
 	for {
 		end := s.attempt()
 		if s.ctx.Err() != nil {
