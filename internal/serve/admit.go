@@ -27,7 +27,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if token.Kind == Device && websocket.Resumes(r) {
+	resumed := websocket.ResumedID(r)
+	if token.Kind == Device && resumed != "" {
 		// The connection may be that of a program, which may do more.
 		http.Error(w, "a browser cannot resume connections", http.StatusForbidden)
 		return
@@ -38,7 +39,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if s.share(account.Name).pace.WaitN(r.Context(), requestUnits) != nil {
 		return // the client has left
 	}
-	if !websocket.Resumes(r) {
+	if resumed == "" {
 		s.makeRoom(r.Context(), account)
 	}
 	restricted, max := token.Kind == Device && token.Role != Full, s.options.MaxLine
@@ -52,7 +53,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		log.Warn("rejected a connection", "error", err)
 		return
 	case conn == nil:
-		s.readmit(websocket.ResumedID(r), token)
+		s.readmit(resumed, token)
 		log.Info("resumed a connection")
 		audit.Info("resumed a connection")
 		return
@@ -134,7 +135,7 @@ func (s *Server) identify(
 	case s.auditErr() != nil:
 		s.metrics.reject()
 		http.Error(w, auditFails, http.StatusServiceUnavailable)
-	case s.draining.Load() && !websocket.Resumes(r):
+	case s.draining.Load() && websocket.ResumedID(r) == "":
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 	default:
 		return account, token, true

@@ -272,7 +272,7 @@ func TestDevicesResumeNothing(t *testing.T) {
 		"Sec-WebSocket-Protocol": "acp.v1, " + proofProtocol + paired.proof, "Acp-Connection-Id": ids[0], "Acp-Agent-Received": "0"} {
 		r.Header.Set(name, value)
 	}
-	require.True(t, acpwebsocket.Resumes(r))
+	require.NotEmpty(t, acpwebsocket.ResumedID(r))
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())

@@ -30,9 +30,6 @@ func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
 	return &Acceptor{times: times, budget: b, conns: make(map[string]*Conn)}
 }
 
-// Resumes reports whether r is to resume a connection.
-func Resumes(r *http.Request) bool { return ResumedID(r) != "" }
-
 // ResumedID returns the id of the connection that r is to resume, or "".
 func ResumedID(r *http.Request) string { return r.Header.Get(idHeader) }
 
@@ -89,8 +86,8 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 func (a *Acceptor) Accept(
 	w http.ResponseWriter, r *http.Request, owner string, max int,
 ) (*Conn, error) {
-	if Resumes(r) {
-		return nil, a.resume(w, r, owner, ResumedID(r))
+	if resumed := ResumedID(r); resumed != "" {
+		return nil, a.resume(w, r, owner, resumed)
 	}
 	id := rand.Text()
 	w.Header().Set(idHeader, id)

@@ -40,7 +40,7 @@ type Conn struct {
 	times     Times
 	// redial connects again, on the client's side. It is nil on the server's.
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
-	onEnd  func() // may be nil
+	onEnd  func() // may be nil, and may be called several times
 	owner  string // on the server's side
 	// budget limits what the server holds of messages of owner. It has no limits on the client's.
 	budget budget.User
@@ -50,21 +50,22 @@ type Conn struct {
 	readStopped atomic.Bool
 	ctx         context.Context // ends with the connection
 	end         context.CancelCauseFunc
-	gone        chan struct{}  // closed by Close
+	gone        chan struct{}  // closed by leave
+	leave       func()         // called by Close, perhaps several times
 	tasks       sync.WaitGroup // grows only before the connection has ended
 
-	writing sync.Mutex  // held while messages are written, which keeps their order
-	heard   atomic.Bool // something arrived since watch looked last
-	in      inbox
-	out     outbox
+	writing      sync.Mutex  // held while messages are written, which keeps their order
+	heard        atomic.Bool // something arrived since watch looked last
+	confirmedAll atomic.Bool // the other side confirmed what it read, and has closed
+	in           inbox
+	out          outbox
 
-	mu           sync.Mutex
-	socket       *websocket.Conn // nil while the connection is lost
-	stopPump     func()          // interrupts reading from the last socket
-	pumped       chan struct{}   // closed when nothing more is read from the last socket
-	expiry       *time.Timer     // ends a connection that is not resumed
-	lostAt       time.Time       // when the last socket was lost
-	confirmedAll bool            // the other side confirmed what it read, and has closed
+	mu       sync.Mutex
+	socket   *websocket.Conn // nil while the connection is lost
+	stopPump func()          // interrupts reading from the last socket
+	pumped   chan struct{}   // closed when nothing more is read from the last socket
+	expiry   *time.Timer     // ends a connection that is not resumed
+	lostAt   time.Time       // when the last socket was lost
 }
 
 var (
@@ -87,6 +88,7 @@ func newConn(id string, resumable bool, max int, times Times, b budget.User) *Co
 		in: newInbox(), out: outbox{budget: b},
 		pumped: make(chan struct{}), stopPump: func() {}, gone: make(chan struct{})}
 	close(c.pumped) // the first socket comes later
+	c.leave = sync.OnceFunc(func() { close(c.gone) })
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
 	if resumable {
@@ -104,12 +106,9 @@ func (c *Conn) Read() ([]byte, error) {
 		c.handling = false
 		c.in.hold(nil)
 	}
-	for !c.over {
-		ended, stopped := c.ctx.Err() != nil, c.readStopped.Load()
-		message, ok := []byte(nil), false
-		if !stopped {
-			message, ok = c.in.take()
-		}
+	for !c.over && !c.readStopped.Load() {
+		ended := c.ctx.Err() != nil
+		message, ok := c.in.take()
 		switch {
 		case ok && len(message) == 0 && c.resumable:
 			c.over = true
@@ -118,8 +117,6 @@ func (c *Conn) Read() ([]byte, error) {
 			return message, nil
 		case ended:
 			return nil, context.Cause(c.ctx)
-		case stopped:
-			return nil, io.EOF
 		default:
 			select {
 			case <-c.in.arrived:
@@ -174,8 +171,8 @@ func (c *Conn) Write(ctx context.Context, message []byte) error {
 	}
 }
 
-// send keeps a message until it is confirmed, and sends it unless the connection is lost. If there
-// is no room to keep it, send returns a channel that is closed when there may be some.
+// send keeps a message until it is confirmed, and sends it unless the connection is lost. Without
+// room to keep it, send returns a channel that is closed when there may be some.
 func (c *Conn) send(message []byte) (room <-chan struct{}, err error) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -219,13 +216,7 @@ func (c *Conn) Close() error {
 	c.tasks.Wait()
 	c.in.drop()
 	c.out.drop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	select {
-	case <-c.gone:
-	default:
-		close(c.gone)
-	}
+	c.leave()
 	return err
 }
 
@@ -263,9 +254,8 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 	again := c.out.pending()
 	c.tasks.Go(func() {
 		defer stop()
-		err := c.pump(ctx, socket)
+		c.lost(socket, c.pump(ctx, socket))
 		close(pumped)
-		c.lost(socket, err)
 	})
 	c.mu.Unlock()
 	for _, message := range again {
@@ -286,20 +276,16 @@ func (c *Conn) detach() uint64 {
 	}
 	stop()
 	<-pumped
-	c.lost(socket, ErrLost)
 	received, _ := c.in.counts()
 	return received
 }
 
-// lost notes that nothing more can be read from a socket.
+// lost notes why nothing more can be read from the socket. If that is ErrLost, the connection can be
+// resumed between two acp-agents. Otherwise it ends.
 func (c *Conn) lost(socket *websocket.Conn, err error) {
 	c.mu.Lock()
-	if socket == nil || c.socket != socket {
-		c.mu.Unlock()
-		return
-	}
 	c.socket = nil
-	resume := c.resumable && err != io.EOF && c.ctx.Err() == nil
+	resume := c.resumable && errors.Is(err, ErrLost) && c.ctx.Err() == nil
 	if resume && c.redial == nil {
 		c.lostAt = time.Now()
 		c.expiry = time.AfterFunc(c.times.Lost, func() {
@@ -346,13 +332,12 @@ func (c *Conn) reconnect() {
 // finish ends the connection.
 func (c *Conn) finish(err error) {
 	c.mu.Lock()
-	first := c.ctx.Err() == nil
 	c.end(err)
 	if c.expiry != nil {
 		c.expiry.Stop()
 	}
 	c.mu.Unlock()
-	if first && c.onEnd != nil {
+	if c.onEnd != nil {
 		c.onEnd()
 	}
 }
@@ -366,25 +351,20 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 		kind, message, err := c.receive(ctx, socket)
 		switch status := websocket.CloseStatus(err); {
 		case c.isEnd(status):
-			c.noteUnread(err)
+			end, _ := errors.AsType[websocket.CloseError](err)
+			c.confirmedAll.Store(end.Reason == confirmedAll)
 			return io.EOF
 		case status == websocket.StatusMessageTooBig, errors.Is(err, websocket.ErrMessageTooBig):
-			c.finish(errTooLarge) // it would be sent again
-			return err
+			return errTooLarge // it would be sent again
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrLost, err)
-		case kind == websocket.MessageBinary:
-			if len(message) > budget.Small {
-				c.in.hold(nil)
+		case kind == websocket.MessageText:
+			if err := c.store(message); err != nil {
+				return err
 			}
-			if !c.confirmedBy(ctx, message, idle) {
-				_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
-				c.finish(errNotText)
-			}
-			continue
-		}
-		if !c.store(message) {
-			return context.Cause(c.ctx)
+		case !c.confirmedBy(ctx, message, idle):
+			_ = socket.Close(websocket.StatusUnsupportedData, errNotText.Error())
+			return errNotText
 		}
 	}
 }
@@ -403,27 +383,13 @@ func (c *Conn) confirmedBy(ctx context.Context, message []byte, idle *rate.Limit
 }
 
 // confirmedAll is the reason with which a connection is closed after everything that was read was
-// confirmed.
+// confirmed: the other side has not read what it has not confirmed.
 const confirmedAll = "everything that was read is confirmed"
-
-// noteUnread notes whether the other side has not read what it has not confirmed: it says so when
-// it closes the connection.
-func (c *Conn) noteUnread(closed error) {
-	end, ok := errors.AsType[websocket.CloseError](closed)
-	if !ok || end.Reason != confirmedAll {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.confirmedAll = true
-}
 
 // Unread returns the messages that the other side has certainly not read, in order. It is for use
 // after the end of the connection and before Close.
 func (c *Conn) Unread() [][]byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.confirmedAll {
+	if !c.confirmedAll.Load() {
 		return nil
 	}
 	return c.out.pending()
@@ -476,41 +442,39 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 		message = message[:len(message)+n]
 		c.heard.Store(true)
 		large.Arrived(n)
-		if err == io.EOF {
-			if len(message) > budget.Small {
-				large.Complete(len(message))
-				c.in.hold(large)
-			} else {
-				large.Done()
-			}
+		switch {
+		case err == io.EOF && len(message) > budget.Small:
+			large.Complete(len(message))
+			c.in.hold(large)
 			return message, nil
-		}
-		if err != nil {
+		case err == io.EOF:
+			large.Done()
+			return message, nil
+		case err != nil:
 			large.Done()
 			return nil, err
 		}
 	}
 }
 
-// store keeps a message for Read, once there is room. It returns false if the connection has ended,
-// as it does if another acp-agent has not left room.
-func (c *Conn) store(message []byte) bool {
+// store keeps a message for Read, once there is room, which another acp-agent leaves.
+func (c *Conn) store(message []byte) error {
 	most := maxUnread
 	if c.redial != nil {
 		most = math.MaxInt
 	}
 	for {
 		ok, isFull := c.in.add(message, most)
-		if ok {
-			return true
-		}
-		if isFull && c.resumable {
-			c.finish(errUnasked)
+		switch {
+		case ok:
+			return nil
+		case isFull && c.resumable:
+			return errUnasked
 		}
 		select {
 		case <-c.in.taken:
 		case <-c.ctx.Done():
-			return false
+			return context.Cause(c.ctx)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type outbox struct {
 	room        chan struct{} // closed when unconfirmed shrinks; nil if nothing waits
 }
 
-// add adds a message. If there is no room for it, add returns a channel that is closed when there
-// may be some.
+// add adds a message. If it has no room, add returns a channel that is closed when there may be
+// some.
 func (o *outbox) add(message []byte) (room <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
