@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -63,22 +62,15 @@ func (c *Catalog) Expand(ctx context.Context, a Artifact, arguments string) (Exp
 	return e, nil
 }
 
-// patterns are the regular expressions of expand. A backslash before a place escapes it, and $$ is
-// not a place.
-var patterns = sync.OnceValue(func() (p struct {
-	place, name, geminiPlace, command,
-	geminiInert *regexp.Regexp
-}) {
-	p.place = placesOf(nil)
-	p.name = regexp.MustCompile(`^[A-Za-z_](?:[\w-]*\w)?$`)
-	p.geminiPlace = regexp.MustCompile(`\{\{args\}\}`)
-	p.command = regexp.MustCompile("(?m)(?:^|[\\s(])(!`[^`\\n]+`)|^(```!)[ \\t]*$")
-	p.geminiInert = regexp.MustCompile(`[!@]\{[^{}\n]+\}`)
-	return p
-})
+var (
+	argumentName  = text.Pattern(`^[A-Za-z_](?:[\w-]*\w)?$`)
+	geminiPlace   = text.Pattern(`\{\{args\}\}`)
+	geminiInert   = text.Pattern(`[!@]\{[^{}\n]+\}`)
+	commandsToRun = text.Pattern("(?m)(?:^|[\\s(])(!`[^`\\n]+`)|^(```!)[ \\t]*$")
+)
 
 // placesOf returns the regular expression for the places in a text whose frontmatter names the
-// arguments. Longer names come first.
+// arguments. Longer names come first. A backslash before a place escapes it, and $$ is not a place.
 func placesOf(names []string) *regexp.Regexp {
 	named := ""
 	if len(names) > 0 {
@@ -101,7 +93,7 @@ func (a *Artifact) readArguments(f frontmatter) {
 	}
 	if len(names.list) == 0 || len(names.list) > maxArgumentNames ||
 		slices.ContainsFunc(names.list,
-			func(name string) bool { return !patterns().name.MatchString(name) }) {
+			func(name string) bool { return !argumentName().MatchString(name) }) {
 		return
 	}
 	a.arguments = names.list
@@ -117,16 +109,11 @@ func (a *Artifact) readArguments(f frontmatter) {
 // of Gemini CLI {{args}} stands for everything. Nothing in the arguments is expanded. A text that
 // becomes longer than maxExpansion is cut.
 func (a Artifact) expand(body, arguments string) (e Expansion) {
-	p := patterns()
-	place := p.place
-	switch {
-	case a.isTOML():
-		place, e.inert = p.geminiPlace, p.geminiInert.FindAllString(body, -1)
-	case len(a.arguments) > 0:
-		place = placesOf(a.arguments)
-		fallthrough
-	default:
-		e.inert = inert(body)
+	var place *regexp.Regexp
+	if a.isTOML() {
+		place, e.inert = geminiPlace(), geminiInert().FindAllString(body, -1)
+	} else {
+		place, e.inert = placesOf(a.arguments), inert(body)
 	}
 	words, _ := text.Words(arguments) // for an unclosed quote, the words so far
 	places := place.FindAllStringSubmatchIndex(body, -1)
@@ -177,7 +164,7 @@ func word(words []string, number string, first int) (string, bool) {
 // files to insert, such as @a.md.
 func inert(body string) []string {
 	var parts []string
-	for _, m := range patterns().command.FindAllStringSubmatch(body, -1) {
+	for _, m := range commandsToRun().FindAllStringSubmatch(body, -1) {
 		parts = append(parts, m[1]+m[2])
 	}
 	for _, file := range importsOf(body) {

@@ -149,6 +149,12 @@ func (a *Artifact) shadow(winner *Artifact, reason string) {
 	a.State, a.Reason, a.ShadowedBy = Shadowed, reason, winner.Path
 }
 
+// shadowSameFile marks a as shadowed by winner, which was found in the same file.
+func (a *Artifact) shadowSameFile(winner *Artifact) {
+	a.shadow(winner, fmt.Sprintf("it is the same file as %s in folder %d", winner.Path,
+		winner.Root.Index))
+}
+
 // clone returns a copy whose diagnostics can be appended to.
 func (a Artifact) clone() Artifact {
 	a.Diagnostics = slices.Clone(a.Diagnostics)

@@ -2,7 +2,6 @@ package discovery
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -73,8 +72,7 @@ func shadowSameFiles(all []Artifact) {
 		case !taken, winner.State == Unused && a.State == Active:
 			first[k] = a
 		case winner.Path != a.Path || winner.Root != a.Root: // a file can configure several servers
-			a.shadow(winner, fmt.Sprintf("it is the same file as %s in folder %d", winner.Path,
-				winner.Root.Index))
+			a.shadowSameFile(winner)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package discovery
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -190,8 +189,7 @@ func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *direc
 		for j := range c.artifacts {
 			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind &&
 				known.Ref.Rel() != "" && known.Ref == a.Ref {
-				a.shadow(known, fmt.Sprintf("it is the same file as %s in folder %d", known.Path,
-					known.Root.Index))
+				a.shadowSameFile(known)
 			}
 		}
 	}

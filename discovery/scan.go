@@ -8,8 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -48,24 +49,13 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
 	roots := c.ws.Opened()
 	scanners := make([]*scanner, len(roots))
-	errs := make([]error, len(roots))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var scans sync.WaitGroup
+	var scans errgroup.Group
+	scans.SetLimit(runtime.GOMAXPROCS(0))
 	for i, root := range roots {
 		scanners[i] = newScanner(c.ws, root, c.limits)
-		slots <- struct{}{}
-		scans.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = scanners[i].scanRoot(ctx)
-		})
+		scans.Go(func() error { return scanners[i].scanRoot(ctx) })
 	}
-	scans.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return scanners, nil
+	return scanners, scans.Wait()
 }
 
 // scanner scans one root. It is used by one goroutine at a time.
