@@ -97,16 +97,14 @@ func (p *page) showPlan(plan []conversation.Step) {
 	if slices.Equal(plan, p.plan) {
 		return
 	}
-	before := p.plan
-	p.plan = plan
-	known := slices.EqualFunc(before, p.plan,
+	known := slices.EqualFunc(plan, p.plan,
 		func(a, b conversation.Step) bool { return a.Content == b.Content })
 	p.tellCalls()
 	if !known {
 		p.note("Plan:")
 	}
-	for i, e := range p.plan {
-		if known && e == before[i] {
+	for i, e := range plan {
+		if known && e == p.plan[i] {
 			continue
 		}
 		mark := "○ "
@@ -118,6 +116,7 @@ func (p *page) showPlan(plan []conversation.Step) {
 		}
 		p.noteWrapped("  "+mark, text.Line(text.Plain(e.Content), 500), Style{})
 	}
+	p.plan = plan
 }
 
 // Sentences returns the sentences in a JSON value, without the parts for programs.
