@@ -137,7 +137,7 @@ func npmProgram(folders []string, pkg string) string {
 			return ""
 		}
 		for _, name := range slices.Sorted(maps.Keys(programs)) {
-			if patterns().program.MatchString(name) && !isOther(name) {
+			if programPattern().MatchString(name) && !isOther(name) {
 				return name
 			}
 		}

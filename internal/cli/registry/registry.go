@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,7 +76,7 @@ func Read(path string) (r Registry, leftOut []error, err error) {
 			err = a.check()
 		}
 		name := fmt.Sprintf("entry %d", i+1)
-		if patterns().id.MatchString(a.ID) {
+		if idPattern().MatchString(a.ID) {
 			name = a.ID
 		}
 		switch {
@@ -93,26 +92,24 @@ func Read(path string) (r Registry, leftOut []error, err error) {
 	return r, leftOut, nil
 }
 
-// patterns has the patterns that the strings of a registry must match. A string that matches has no
-// special meaning to a shell and, except for an argument, does not begin with a dash.
-var patterns = sync.OnceValue(func() (p struct {
-	id, program, npm, pypi, argument *regexp.Regexp
-}) {
-	const name = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
-	p.id = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
-	p.program = regexp.MustCompile(`^` + name + `$`)
-	p.npm = regexp.MustCompile(`^(@` + name + `/)?` + name + `(@[A-Za-z0-9.+-]+)?$`)
-	p.pypi = regexp.MustCompile(`^` + name + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
-	p.argument = regexp.MustCompile(`^-{0,2}[A-Za-z0-9][A-Za-z0-9_.,=-]*$`)
-	return p
-})
+// word matches the names of programs, and is a part of those of packages.
+const word = `[A-Za-z0-9_][A-Za-z0-9_.-]*`
+
+// The patterns that the strings of a registry must match. A string that matches has no special
+// meaning to a shell and, except for an argument, does not begin with a dash.
+var (
+	idPattern       = text.Pattern(`^[a-z][a-z0-9-]{0,63}$`)
+	programPattern  = text.Pattern(`^` + word + `$`)
+	npmPattern      = text.Pattern(`^(@` + word + `/)?` + word + `(@[A-Za-z0-9.+-]+)?$`)
+	pypiPattern     = text.Pattern(`^` + word + `(\[[A-Za-z0-9_.,-]+\])?((==|@)[A-Za-z0-9.+!-]+)?$`)
+	argumentPattern = text.Pattern(`^-{0,2}[A-Za-z0-9][A-Za-z0-9_.,=-]*$`)
+)
 
 // check checks what decoding does not.
 func (a Agent) check() error {
-	p := patterns()
 	d := a.Distribution
 	switch {
-	case !p.id.MatchString(a.ID):
+	case !idPattern().MatchString(a.ID):
 		return errors.New("its id must have only small letters, digits and dashes")
 	case a.Name == "" || len(a.Name) > 100 || !isOneLine(a.Name):
 		return errors.New("its name is missing, too long or not one line")
@@ -122,10 +119,10 @@ func (a Agent) check() error {
 			return fmt.Errorf("binary.%s: %w", text.Name(platform), err)
 		}
 	}
-	if err := d.NPX.check(p.npm); err != nil {
+	if err := d.NPX.check(npmPattern()); err != nil {
 		return fmt.Errorf("npx: %w", err)
 	}
-	if err := d.UVX.check(p.pypi); err != nil {
+	if err := d.UVX.check(pypiPattern()); err != nil {
 		return fmt.Errorf("uvx: %w", err)
 	}
 	if d.Binary[platformName()] == nil && d.NPX == nil && d.UVX == nil {
@@ -146,7 +143,7 @@ func (r *Program) check(pkg *regexp.Regexp) error {
 		return errors.New("its archive is not an address")
 	case pkg == nil && !r.isInArchive():
 		return errors.New("its cmd is not a program in the archive")
-	case pkg != nil && r.Cmd != "" && !patterns().program.MatchString(r.Cmd):
+	case pkg != nil && r.Cmd != "" && !programPattern().MatchString(r.Cmd):
 		return errors.New("its cmd is not the name of a program")
 	case isOther(r.program()):
 		return fmt.Errorf("%s is not an agent: it starts other programs", r.program())
@@ -154,7 +151,7 @@ func (r *Program) check(pkg *regexp.Regexp) error {
 		return errors.New("it has too many arguments")
 	}
 	for _, arg := range r.Args {
-		if len(arg) > 100 || !patterns().argument.MatchString(arg) {
+		if len(arg) > 100 || !argumentPattern().MatchString(arg) {
 			return errors.New("an argument is too long, or more than a switch or a word")
 		}
 	}
@@ -184,7 +181,7 @@ func isOther(program string) bool {
 func (r *Program) isInArchive() bool {
 	cmd := strings.ReplaceAll(r.Cmd, `\`, "/")
 	return !strings.Contains(cmd, ":") && filepath.IsLocal(filepath.FromSlash(cmd)) &&
-		patterns().program.MatchString(path.Base(cmd))
+		programPattern().MatchString(path.Base(cmd))
 }
 
 // program returns the name of the program, without the extension that Windows adds. For an npm
