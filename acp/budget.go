@@ -136,16 +136,12 @@ func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bo
 		slices.ContainsFunc(b.agent.origins().Of(cwd), within.Contains), nil
 }
 
-// errBudget is the outcome of a turn for which the user did not want to exceed a budget.
-var errBudget = errors.New("a budget is used up")
-
-// confirm asks the user, with ask, whether to go on if a budget is used up. It returns errBudget if
-// the user does not want that or cannot be asked. If it is not known what was used, the turn goes
-// on.
+// confirm asks the user, with ask, whether to go on if a budget is used up. It reports false if they
+// do not want that or cannot be asked. If it is not known what was used, the turn goes on.
 func (b *budgets) confirm(
 	ctx context.Context,
 	ask func(context.Context, backend.Question) (backend.Answer, error),
-) error {
+) (goesOn bool, err error) {
 	for _, one := range b.all() {
 		spent, err := b.spent(ctx, one)
 		if err != nil {
@@ -166,14 +162,14 @@ func (b *budgets) confirm(
 		})
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return false, context.Cause(ctx)
 		case err != nil:
-			return errBudget
+			return false, nil
 		case answer.Always:
 			b.exceeds.Store(one, today)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:

@@ -90,11 +90,11 @@
 // backend, the client or the store is called:
 //
 //  1. a ticket that holds its queue (turns.Ticket)
-//  2. session.inBackend: the methods of the backend's session must not overlap
+//  2. session.inBackend: the methods of session.backend must not overlap
 //  3. viewers.shown: one update is going out and is recorded, so that all see and store the same
 //     order. That of turnUpdates.said comes before it.
 //  4. that of a lease: the recorder writes to the store while 3 is held
-//  5. transcript.mu, and locks of the packages below internal and of Server, for a few statements
+//  5. locks of the packages below internal and of Server, for a few statements
 //
 // If an update cannot be sent or stored, the turn or session is ended on another goroutine, because
 // that takes lock 2.

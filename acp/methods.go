@@ -119,7 +119,7 @@ const (
 	RoleFull Role = "full"
 )
 
-// right is what a message, or another act of a client, needs.
+// right is the right that a message, or another act of a client, needs.
 type right string
 
 const (

@@ -35,7 +35,7 @@ func broadRoots(opened []workspace.Root, known workspace.Roots, log *slog.Logger
 	return b.String()
 }
 
-// pendingNotice is what the user of a session is told at the next prompt.
+// pendingNotice has the text that the user of a session is shown at the next prompt.
 type pendingNotice struct {
 	text     string
 	prompted bool // there was one: the user knows what does not change with the folders

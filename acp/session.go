@@ -48,8 +48,8 @@ type session struct {
 	spending   *metering.Spending
 	transcript *transcript
 
-	// inBackend is held during methods of the backend's session, which must not overlap and may not
-	// wait for a client.
+	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
+	// for a client.
 	inBackend sync.Mutex
 	closed    sync.Once
 	// holds means that the session counts as active, and closes its MCP servers. The one that

@@ -23,7 +23,7 @@ func (c *connection) archive(
 	if err != nil {
 		return nil, err
 	}
-	return a.pass(ctx, protocol.SessionArchive, s, params), nil
+	return a.sessions.Pass(ctx, protocol.SessionArchive, s, params), nil
 }
 
 // unarchive serves session/unarchive.
@@ -37,5 +37,5 @@ func (c *connection) unarchive(
 	if err != nil {
 		return nil, err
 	}
-	return a.pass(ctx, protocol.SessionUnarchive, s, params), nil
+	return a.sessions.Pass(ctx, protocol.SessionUnarchive, s, params), nil
 }

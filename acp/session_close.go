@@ -62,14 +62,6 @@ func (c *connection) storedIn(
 	return s, runs, protocolError(err)
 }
 
-// pass passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, or nil.
-func (a *agent) pass(
-	ctx context.Context, method string, s sessionstore.Session, params strictjson.Object,
-) json.RawMessage {
-	return a.sessions.Pass(ctx, method, s, params.Without(protocol.SessionID))
-}
-
 // close closes a session for the client. If the session has other viewers that may answer, or the
 // client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
 // which remains stored.
@@ -129,7 +121,7 @@ func (c *connection) delete(
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.pass(ctx, protocol.SessionDelete, s, params)
+	result := a.sessions.Pass(ctx, protocol.SessionDelete, s, params)
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}

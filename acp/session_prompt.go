@@ -219,10 +219,12 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 	}
 	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
-		if err := s.budgets.confirm(ctx, s.askBeforeTurn); errors.Is(err, errBudget) {
-			return overBudget(ctx, p.updates)
-		} else if err != nil {
+		goesOn, err := s.budgets.confirm(ctx, s.askBeforeTurn)
+		if err != nil {
 			return nil, err
+		}
+		if !goesOn {
+			return overBudget(ctx, p.updates)
 		}
 	}
 	s.agent.takeSnapshots(ctx, s.storeID, s.workspace)

@@ -25,7 +25,7 @@ func (c *connection) setTitle(
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
-	result := a.pass(ctx, protocol.SessionSetTitle, stored, params)
+	result := a.sessions.Pass(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.Queue.Active(); s != nil {
 		s.transcript.rename(title)
 	}

@@ -25,9 +25,10 @@ func (s *session) withSettingTold(
 	}
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		set := modeUpdate(strictjson.Find(params, "modeId"))
+		set := settingUpdate(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
 		if method == protocol.SessionSetConfigOption {
-			set = optionsUpdate(strictjson.Find(result, "configOptions"))
+			set = settingUpdate(sessionstore.ConfigOptionUpdate,
+				strictjson.Find(result, "configOptions"))
 		}
 		if err == nil {
 			s.transcript.tellSetting(from, set)
@@ -40,24 +41,21 @@ func (s *session) withSettingTold(
 // that does not get the response.
 func statesIn(result backend.Raw) []backend.Update {
 	return slices.DeleteFunc([]backend.Update{
-		modeUpdate(strictjson.Find(result, "modes", "currentModeId")),
-		optionsUpdate(strictjson.Find(result, "configOptions")),
+		settingUpdate(sessionstore.CurrentModeUpdate,
+			strictjson.Find(result, "modes", "currentModeId")),
+		settingUpdate(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions")),
 	}, func(u backend.Update) bool { return u.Raw == nil })
 }
 
-// modeUpdate returns the update that says what the mode is, or the zero Update without one.
-func modeUpdate(id json.RawMessage) backend.Update {
-	return settingUpdate(sessionstore.CurrentModeUpdate, "currentModeId", id)
-}
-
-// optionsUpdate returns the update that says what the options are, or the zero Update without any.
-func optionsUpdate(options json.RawMessage) backend.Update {
-	return settingUpdate(sessionstore.ConfigOptionUpdate, "configOptions", options)
-}
-
-func settingUpdate(kind sessionstore.Kind, member string, value json.RawMessage) backend.Update {
+// settingUpdate returns the update of this kind that says what the mode is, or what the options are,
+// or the zero Update without a value.
+func settingUpdate(kind sessionstore.Kind, value json.RawMessage) backend.Update {
 	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}
+	}
+	member := "configOptions"
+	if kind == sessionstore.CurrentModeUpdate {
+		member = "currentModeId"
 	}
 	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }

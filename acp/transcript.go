@@ -3,7 +3,7 @@ package acp
 import (
 	"context"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
@@ -30,12 +30,11 @@ type transcript struct {
 	record   *record.Record
 	spending *metering.Spending
 
-	mu       sync.Mutex
-	agentHas []string // the adapter's names that the backend's commands have
+	agentHas atomic.Pointer[[]string] // the adapter's names that the backend's commands have
 }
 
-// shown is what the viewers of a session were shown last, as far as later updates depend on it. Who
-// uses it holds back all other updates.
+// shown has what the viewers of a session were shown last, as far as later updates depend on it. All
+// other updates wait while it is used.
 type shown struct {
 	titled  bool   // the session has a title
 	renamed bool   // a client has chosen it
@@ -115,18 +114,16 @@ func (t *transcript) announce(u backend.Update) backend.Update {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		var theirs []string
 		u, theirs = commands.Announce(u, t.agent.options.Worktrees.Dir != "")
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.agentHas = theirs
+		t.agentHas.Store(&theirs)
 	}
 	return u
 }
 
-// agentHasCommand reports whether a command of the backend has a name of the adapter's.
+// agentHasCommand reports whether the backend has a command with this name, which is one of the
+// adapter.
 func (t *transcript) agentHasCommand(name string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Contains(t.agentHas, name)
+	has := t.agentHas.Load()
+	return has != nil && slices.Contains(*has, name)
 }
 
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without

@@ -15,7 +15,7 @@ type turnUpdates struct {
 	said tasks.Guarded[saidInTurn]
 }
 
-// saidInTurn is what was said in a turn, and where.
+// saidInTurn says how much was said in a turn, and where.
 type saidInTurn struct {
 	session *session // to which updates are sent; another one after a command has opened it again
 	size    int64    // of the updates, in bytes

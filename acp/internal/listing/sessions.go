@@ -106,15 +106,16 @@ func (s *Sessions) StateKey(state []byte) string {
 }
 
 // Pass passes a request about a stored session on to an agent that serves it, and returns the
-// result of the response, or nil. The store is authoritative, so a failure of the
-// agent is only logged.
+// result of the response, or nil. The store is authoritative, so a failure of the agent is only
+// logged.
 func (s *Sessions) Pass(
-	ctx context.Context, method string, stored sessionstore.Session, params json.RawMessage,
+	ctx context.Context, method string, stored sessionstore.Session, params strictjson.Object,
 ) json.RawMessage {
 	if s.Foreign == nil || stored.StateKey == "" {
 		return nil
 	}
-	result, err := s.Foreign.CallStored(ctx, method, stored.State, params)
+	result, err := s.Foreign.CallStored(ctx, method, stored.State,
+		params.Without(protocol.SessionID))
 	if err != nil {
 		s.Log.Warn("the agent rejected a request about a stored session", "method", method,
 			"session", stored.ID, "error", err)
