@@ -76,7 +76,7 @@ func (a *agent) shutdown() {
 			if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 				a.log.Warn("cannot end the turn", "session", s.id, "error", err)
 			}
-			s.deactivate(ctx, nil)
+			s.close(ctx, nil)
 		})
 	}
 	closing.Wait()

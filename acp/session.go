@@ -24,7 +24,8 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [backend.Host] and [turns.Session]. opening.run makes it, and close ends it.
+// [backend.Host] and [turns.Session]. opening.run makes it. While it is active, end or close ends
+// it, otherwise retire.
 type session struct {
 	// The parts, which do not change once the session is open:
 	id      sessionstore.ID // the client's
@@ -51,7 +52,7 @@ type session struct {
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
 	// for a client.
 	inBackend sync.Mutex
-	closed    sync.Once
+	freed     sync.Once
 	// holds means that the session counts as active, and closes its MCP servers. The one that
 	// replaces it takes over both.
 	holds  atomic.Bool
@@ -130,17 +131,15 @@ func asFenced(err error) error {
 	return err
 }
 
-// retire closes a session that is not the active one of its queue, or was not opened completely.
-func (s *session) retire() {
-	ctx, cancel := tasks.Commit(s.agent.base)
-	defer cancel()
-	s.close(ctx, nil)
-}
+// retire ends a session that is not the active one of its queue, or was not opened completely.
+func (s *session) retire() { s.free(context.WithoutCancel(s.agent.base), nil) }
 
-// close frees what the session holds, once. Its last turn has ended. params are those of a
-// session/close, or nil; the result is the backend's part of the response.
-func (s *session) close(ctx context.Context, params backend.Raw) (result json.RawMessage) {
-	s.closed.Do(func() {
+// free frees what the session holds, once. params are those of a session/close, or nil; the result
+// is the backend's part of the response.
+func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
+	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
+	defer cancel()
+	s.freed.Do(func() {
 		a, err := s.agent, error(nil)
 		held := s.holds.Swap(false)
 		if held {
@@ -205,8 +204,9 @@ func (s *session) closeWhenIdle(during time.Duration) {
 		return
 	}
 	s.agent.tasks.Go(func() {
-		grace := time.After(during)
-		for over := during == 0; !s.closeUnviewed(over); {
+		grace, cancel := context.WithTimeout(context.Background(), during)
+		defer cancel()
+		for !s.closeUnviewed(grace) {
 			running := s.queue.Unanswered()
 			if len(running) == 0 { // the last one has just ended
 				continue
@@ -217,26 +217,24 @@ func (s *session) closeWhenIdle(during time.Duration) {
 				return
 			case <-s.agent.base.Done():
 				return
-			case <-grace:
-				over = true
+			case <-grace.Done():
 			}
 		}
 	})
 }
 
-// closeUnviewed closes s once earlier requests are served, unless a client has opened it. If a turn
-// is still running, closeUnviewed ends it once the grace has passed; before that it leaves s open
-// and reports false.
-func (s *session) closeUnviewed(over bool) bool {
+// closeUnviewed ends s once earlier requests are served, unless a client has opened it. While a turn
+// is running and the grace lasts, it leaves s as it is and reports false.
+func (s *session) closeUnviewed(grace context.Context) bool {
 	base := s.agent.base
 	at := s.agent.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	defer at.Release()
 	if at.Acquire(base) != nil || at.Queue.Active() != s || s.viewers.Alone() == nil {
 		return true
 	}
-	if !over && len(at.Queue.Unanswered()) > 0 {
+	if grace.Err() == nil && len(s.queue.Unanswered()) > 0 {
 		return false
 	}
-	_, _ = endActive(base, base, at, nil)
+	_, _ = s.end(base, base, nil)
 	return true
 }

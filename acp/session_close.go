@@ -7,7 +7,6 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -80,31 +79,29 @@ func (c *connection) close(
 		s.leave(c)
 		return nil, nil
 	}
-	return endActive(ctx, closing, at, params.Without(protocol.SessionID))
+	return s.end(ctx, closing, params.Without(protocol.SessionID))
 }
 
 // remove ends a session that is to be deleted or archived. It fails if another client has it open.
 func (c *connection) remove(ctx, closing context.Context, at *ticket) error {
-	if s := at.Queue.Active(); s != nil && s.viewers.Others(c) > 0 {
+	s := at.Queue.Active()
+	if s == nil {
+		return nil
+	}
+	if s.viewers.Others(c) > 0 {
 		return errOpenElsewhere(s.id, nil)
 	}
-	_, err := endActive(ctx, closing, at, nil)
+	_, err := s.end(ctx, closing, nil)
 	return err
 }
 
-// endActive ends a session's turn and closes the session, if it is active. params are those of a
-// session/close, or nil.
-func endActive(
-	ctx, closing context.Context, at *ticket, params backend.Raw,
-) (json.RawMessage, error) {
-	s := at.Queue.Active()
-	if s == nil {
-		return nil, nil
-	}
-	if err := at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+// end ends the turns of s, and closes it. The caller's ticket holds the queue. params are those of a
+// session/close, or nil; the result is the backend's part of the response.
+func (s *session) end(ctx, closing context.Context, params backend.Raw) (json.RawMessage, error) {
+	if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	return s.deactivate(closing, params), nil
+	return s.close(closing, params), nil
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still
@@ -133,19 +130,17 @@ func (c *connection) delete(
 	return result, nil
 }
 
-// deactivate closes s if it is the active session of its queue. params are those of a
-// session/close, or nil; the result is the backend's part of the response.
-func (s *session) deactivate(ctx context.Context, params backend.Raw) json.RawMessage {
+// close closes s if it is the active session of its queue. No turn runs in it. params and the result
+// are as for end.
+func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
 	if !s.queue.Deactivate(s) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-	defer cancel()
 	defer s.viewers.Close()
-	return s.close(ctx, params)
+	return s.free(ctx, params)
 }
 
-// evict closes a session that another process took over or deleted, once its turn was answered, and
+// evict ends a session that another process took over or deleted, once its turn was answered, and
 // a question outside turns was withdrawn.
 func (s *session) evict(cause error) {
 	a := s.agent
@@ -163,6 +158,6 @@ func (s *session) evict(cause error) {
 		if s.viewers.Stop(nil) {
 			s.viewers.tellGone(a.base, cause, "The question is withdrawn here.")
 		}
-		s.deactivate(a.base, nil)
+		s.close(a.base, nil)
 	})
 }

@@ -70,7 +70,7 @@ func (o *opening) load(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessa
 	if o.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
 		if err := o.replay(context.WithoutCancel(ctx), s); err != nil {
-			s.deactivate(a.base, nil)
+			s.close(a.base, nil)
 			return nil, err
 		}
 	}
