@@ -36,11 +36,3 @@ func (h *home) leave(c *connection) {
 		s.leave(c)
 	}
 }
-
-// openIDs returns the stored ids of the active sessions.
-func (h *home) openIDs() (ids []sessionstore.ID) {
-	for _, s := range h.queues.Active() {
-		ids = append(ids, s.storeID)
-	}
-	return ids
-}

@@ -125,41 +125,40 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
-	var c *connection
 	var a *agent
-	served := sync.OnceFunc(owner.serving.Done)
-	defer served()
-	defer func() {
-		if c == nil { // a panic in Options.Backend
-			s.running.Done()
-		}
-		owner.release(connectionSlot, a)
-	}()
+	defer func() { owner.served(a) }()
 	a = newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
-	c = a.connect(ctx, t, p)
+	c := a.connect(ctx, t, p)
 	owner.add(a)
-	err = c.Serve(serving)
-	served()
-	if c.home.grace > 0 {
-		c.home.leave(c)
-		go s.finish(a)
-	} else {
-		s.finish(a)
-	}
-	return err
+	return c.Serve(serving)
 }
 
-// finish ends an agent whose connection has ended. If its sessions outlive the connection, finish
-// waits until there are none.
-func (s *Server) finish(a *agent) {
-	defer s.running.Done()
+// served ends an agent whose connection has ended, in the background if its sessions outlive the
+// connection. The agent is nil if Options.Backend has panicked.
+func (p *principal) served(a *agent) {
+	p.serving.Done()
+	defer p.release(connectionSlot, a)
+	switch {
+	case a == nil:
+		p.server.running.Done()
+	case a.home.grace > 0:
+		a.home.leave(a.connection)
+		go p.finish(a)
+	default:
+		p.finish(a)
+	}
+}
+
+// finish ends an agent. If its sessions outlive the connection, finish waits until there are none.
+func (p *principal) finish(a *agent) {
+	defer p.server.running.Done()
 	if a.home.grace > 0 {
 		select {
 		case <-a.unused:
-		case <-a.home.owner.ctx.Done():
+		case <-p.ctx.Done():
 		}
 	}
-	if a.home.grace == 0 || a.home.owner.ctx.Err() != nil {
+	if a.home.grace == 0 || p.ctx.Err() != nil {
 		a.home.queues.Close()
 	}
 	a.shutdown()

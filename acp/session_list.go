@@ -38,7 +38,11 @@ func (c *connection) list(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err := c.initialized(ctx); err != nil {
 		return nil, err
 	}
-	a, open := c.agent, c.home.openIDs()
+	a := c.agent
+	var open []sessionstore.ID
+	for _, s := range c.home.queues.Active() {
+		open = append(open, s.storeID)
+	}
 	query := sessionstore.Query{Agent: a.identity(), Archive: p.archive, Cursor: p.cursor,
 		Unused: sessionstore.UnusedFilter{
 			Before: time.Now().Add(-sessionstore.UnusedGrace), Keep: open}}

@@ -24,11 +24,6 @@ func (p *prompted) endSpending(result backend.Raw) backend.Raw {
 			}
 		}
 	}
-	return withCost(result, turn, session)
-}
-
-// withCost returns the response to a prompt with what the turn and the session have cost.
-func withCost(result backend.Raw, turn, session map[string]float64) backend.Raw {
 	if len(session) == 0 || !strictjson.IsObject(result) {
 		return result
 	}

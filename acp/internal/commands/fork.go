@@ -19,7 +19,21 @@ func (t *turn) answerFork(c prompts.Command) error {
 	if err != nil {
 		return t.listTurns(c.Name)
 	}
-	return t.forkBefore(turn)
+	source, err := t.Store.Get(t.ctx, t.id)
+	if err != nil {
+		return err
+	}
+	n := backend.NewCopy(source, fmt.Sprintf("before turn %d", turn))
+	if err := sessionstore.ForkBefore(t.ctx, t.Store, t.id, turn, n); err != nil {
+		return err
+	}
+	run := ""
+	if !t.Remote {
+		run = ", or run `acp-agent run --resume " + string(n.ID) + " PROMPT`"
+	}
+	return t.Write(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has "+
+		"the same folders. Files were not changed back. To go on there, load it in your "+
+		"editor%s.\n", turn, text.Code(string(n.ID)), run))
 }
 
 // listTurns shows the last turns, and how to copy what was said before one.
@@ -41,23 +55,4 @@ func (t *turn) listTurns(name string) error {
 	return t.Write(fmt.Sprintf("%s\nType `/%s TURN`, with the number of one of these turns, to copy "+
 		"what was said before it into a new session. Files are not changed.\n",
 		cmp.Or(strings.Join(turns, ""), "No turn of this session has ended.\n"), name))
-}
-
-// forkBefore stores the copy.
-func (t *turn) forkBefore(turn int64) error {
-	source, err := t.Store.Get(t.ctx, t.id)
-	if err != nil {
-		return err
-	}
-	n := backend.NewCopy(source, fmt.Sprintf("before turn %d", turn))
-	if err := sessionstore.ForkBefore(t.ctx, t.Store, t.id, turn, n); err != nil {
-		return err
-	}
-	run := ""
-	if !t.Remote {
-		run = ", or run `acp-agent run --resume " + string(n.ID) + " PROMPT`"
-	}
-	return t.Write(fmt.Sprintf("Copied what was said before turn %d into the session %s, which has "+
-		"the same folders. Files were not changed back. To go on there, load it in your "+
-		"editor%s.\n", turn, text.Code(string(n.ID)), run))
 }

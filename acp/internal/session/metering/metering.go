@@ -2,7 +2,7 @@
 //
 // Agents report the running total of a session's cost, and most report tokens for each turn. Some
 // totals survive when a session is opened again or forked, others begin again at zero. Package
-// metering knows neither sessions nor stores: [Meters] are told each reading, and return charges.
+// metering knows neither sessions nor stores: its meters are told each reading, and return charges.
 package metering
 
 import (
@@ -56,8 +56,8 @@ type key struct {
 	unit  string
 }
 
-// Meters count what a session uses. They must not be used concurrently.
-type Meters struct {
+// meters count what a session uses. They must not be used concurrently.
+type meters struct {
 	reports  backend.Usage
 	before   bool
 	counters map[key]counter
@@ -66,9 +66,9 @@ type Meters struct {
 	pending  []sessionstore.Charge // that were not stored
 }
 
-// New returns the meters of a session that was opened. a is what is known of it from before.
-func New(a sessionstore.Account, reports backend.Usage) *Meters {
-	m := &Meters{reports: reports, before: a.Before, counters: map[key]counter{},
+// newMeters returns the meters of a session that was opened. a is what is known of it from before.
+func newMeters(a sessionstore.Account, reports backend.Usage) *meters {
+	m := &meters{reports: reports, before: a.Before, counters: map[key]counter{},
 		read: map[key]string{}}
 	for _, c := range a.Latest {
 		if c.Reading > 0 {
@@ -82,7 +82,7 @@ func New(a sessionstore.Account, reports backend.Usage) *Meters {
 const maxCounters = 20
 
 // Cost counts a reading of what the session has cost, from the agent's session source.
-func (m *Meters) Cost(source, currency string, amount float64) {
+func (m *meters) Cost(source, currency string, amount float64) {
 	unit, ok := sessionstore.CleanUnit(currency)
 	k := key{sessionstore.CostMeter, unit}
 	if ok && (m.counters[k].known || len(m.counters) < maxCounters) {
@@ -91,7 +91,7 @@ func (m *Meters) Cost(source, currency string, amount float64) {
 }
 
 // counted counts a reading of a counter.
-func (m *Meters) counted(source string, k key, reading float64) {
+func (m *meters) counted(source string, k key, reading float64) {
 	before, read := m.read[k]
 	now := circumstances{
 		first: !read || before != source, restarts: m.reports.Restarts,
@@ -109,14 +109,11 @@ func (m *Meters) counted(source string, k key, reading float64) {
 		Reading: reading, Mark: mark})
 }
 
-// Tokens are what the response to a prompt reports, by meter.
-type Tokens map[sessionstore.Meter]float64
-
-// Turn counts a turn that has ended, and the tokens that its response reports.
-func (m *Meters) Turn(source string, t Tokens) {
+// Turn counts a turn that has ended, and the tokens that its response reports, by meter.
+func (m *meters) Turn(source string, tokens map[sessionstore.Meter]float64) {
 	m.add(sessionstore.Charge{Source: source, Meter: sessionstore.TurnMeter, Amount: 1})
 	for _, meter := range sessionstore.TokenMeters() {
-		n, ok := t[meter]
+		n, ok := tokens[meter]
 		switch {
 		case !ok || !sessionstore.ValidAmount(n) || n == 0:
 		case m.reports.Tokens == backend.TokensOfTurn:
@@ -128,7 +125,7 @@ func (m *Meters) Turn(source string, t Tokens) {
 }
 
 // add adds to what is pending. Readings until that is stored are one charge.
-func (m *Meters) add(c sessionstore.Charge) {
+func (m *meters) add(c sessionstore.Charge) {
 	i := slices.IndexFunc(m.pending, func(p sessionstore.Charge) bool {
 		return p.Meter == c.Meter && p.Unit == c.Unit && p.Mark == c.Mark && p.Source == c.Source
 	})

@@ -54,7 +54,7 @@ func TestCount(t *testing.T) {
 }
 
 // take returns what is to be stored, as if that was done.
-func take(m *Meters) []sessionstore.Charge {
+func take(m *meters) []sessionstore.Charge {
 	taken := m.pending
 	m.pending = nil
 	return taken
@@ -85,7 +85,7 @@ func TestSeries(t *testing.T) {
 		"an agent at no cost": {readings: []float64{0, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(sessionstore.Account{}, c.reports)
+			m := newMeters(sessionstore.Account{}, c.reports)
 			var all []sessionstore.Charge
 			for _, reading := range c.readings {
 				m.prompted = true
@@ -99,7 +99,7 @@ func TestSeries(t *testing.T) {
 }
 
 func TestCurrencyChanges(t *testing.T) {
-	m := New(sessionstore.Account{}, backend.Usage{})
+	m := newMeters(sessionstore.Account{}, backend.Usage{})
 	m.prompted = true
 	for _, r := range []struct {
 		unit   string
@@ -113,7 +113,7 @@ func TestCurrencyChanges(t *testing.T) {
 
 // An agent that reports ever more currencies fills neither the memory nor the store.
 func TestManyCurrencies(t *testing.T) {
-	m := New(sessionstore.Account{}, backend.Usage{})
+	m := newMeters(sessionstore.Account{}, backend.Usage{})
 	for i := range 1000 {
 		m.Cost("a", fmt.Sprintf("unit %d", i), 1)
 	}
@@ -124,12 +124,12 @@ func TestManyCurrencies(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	used := Tokens{sessionstore.InputMeter: 10, sessionstore.OutputMeter: 3, sessionstore.ThoughtMeter: math.NaN()}
-	more := Tokens{sessionstore.InputMeter: 25, sessionstore.OutputMeter: -1}
+	used := map[sessionstore.Meter]float64{sessionstore.InputMeter: 10, sessionstore.OutputMeter: 3, sessionstore.ThoughtMeter: math.NaN()}
+	more := map[sessionstore.Meter]float64{sessionstore.InputMeter: 25, sessionstore.OutputMeter: -1}
 	for count, want := range map[backend.TokenCount]float64{
 		backend.TokensUnknown: 0, backend.TokensOfTurn: 35, backend.TokensOfSession: 25,
 	} {
-		m := New(sessionstore.Account{}, backend.Usage{Tokens: count})
+		m := newMeters(sessionstore.Account{}, backend.Usage{Tokens: count})
 		m.Turn("a", used)
 		m.Turn("a", more)
 		charges := take(m)
@@ -201,7 +201,7 @@ func TestSumIsWhatWasSpent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				agent, book := &spender{keeps: profile.keeps}, &ledger{}
-				meters := New(book.account, profile.reports)
+				meters := newMeters(book.account, profile.reports)
 				spent, opened := 0.0, false // opened again, and nothing spent since
 				cleared := false            // since charges were stored
 				turn := func(most float64) {
@@ -231,7 +231,7 @@ func TestSumIsWhatWasSpent(t *testing.T) {
 						book.add(take(meters))
 						agent.open()
 						opened = true
-						meters = New(book.account, profile.reports)
+						meters = newMeters(book.account, profile.reports)
 					case 1: // a fork goes on
 						book.add(take(meters))
 						fork := &ledger{charges: book.charges, account: book.account}
@@ -241,7 +241,7 @@ func TestSumIsWhatWasSpent(t *testing.T) {
 						book = fork
 						agent.open()
 						opened = true
-						meters = New(book.account, profile.reports)
+						meters = newMeters(book.account, profile.reports)
 					case 2: // what follows is less, or the clear would not be seen
 						if !opened && agent.shown > 0.02 {
 							before := agent.shown
@@ -257,7 +257,7 @@ func TestSumIsWhatWasSpent(t *testing.T) {
 							take(meters)
 							agent.open()
 							opened = true
-							meters = New(book.account, profile.reports)
+							meters = newMeters(book.account, profile.reports)
 							turn(10)
 						}
 					default:

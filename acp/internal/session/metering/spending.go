@@ -35,7 +35,7 @@ type Spending struct {
 	options Options
 
 	mu     sync.Mutex
-	meters *Meters
+	meters *meters
 	source string             // of readings
 	total  map[string]float64 // what the session has cost, by currency, nil until that is needed
 	turns  int                // that are running
@@ -45,7 +45,7 @@ type Spending struct {
 
 // NewSpending returns the spending of a session for which nothing was reported yet.
 func NewSpending(o Options) *Spending {
-	return &Spending{options: o, meters: New(sessionstore.Account{}, o.Usage)}
+	return &Spending{options: o, meters: newMeters(sessionstore.Account{}, o.Usage)}
 }
 
 // chargeEvery is how often charges are stored that are not of a turn.
@@ -106,7 +106,7 @@ func (p *Spending) loadLocked(ctx context.Context) error {
 		p.total = Sum(sums, sessionstore.CostMeter)
 		p.source = cmp.Or(p.source, sourceOf(stored.StateKey))
 		prompted := p.meters.prompted
-		p.meters = New(account, o.Usage)
+		p.meters = newMeters(account, o.Usage)
 		p.meters.prompted = prompted
 		return nil
 	})
@@ -192,9 +192,9 @@ func (p *Spending) storeLocked(ctx context.Context) []sessionstore.Charge {
 	return charges
 }
 
-// tokensOf returns the tokens in the response to a prompt.
-func tokensOf(result backend.Raw) Tokens {
-	tokens := Tokens{}
+// tokensOf returns the tokens in the response to a prompt, by meter.
+func tokensOf(result backend.Raw) map[sessionstore.Meter]float64 {
+	tokens := map[sessionstore.Meter]float64{}
 	for meter, name := range map[sessionstore.Meter]string{
 		sessionstore.InputMeter: "inputTokens", sessionstore.OutputMeter: "outputTokens",
 		sessionstore.CachedReadMeter:  "cachedReadTokens",
