@@ -88,28 +88,6 @@ func secretsIn(files []byte, secrets int) (found []string) {
 }
 
 // Clause S10.
-func TestEraseInBackground(t *testing.T) {
-	for _, journal := range []sqlite.Journal{sqlite.JournalWAL, sqlite.JournalRollback} {
-		t.Run("S10/"+string(journal), func(t *testing.T) {
-			const last = 20
-			o := sqlite.Options{}.WithJournal(journal).WithPurgeDelay(time.Millisecond)
-			s := open(t, o)
-			leases := createWithSecrets(t, s, last+1)
-			for _, lease := range leases[:last] {
-				require.NoError(t, s.Delete(t.Context(), lease.ID))
-			}
-			require.Eventually(t, s.Purged, time.Minute, 10*time.Millisecond)
-			requireErased(t, s.Dir(), last)
-			lease := leases[last]
-			begin(t, s, lease, say("goes on"))
-			_, err := s.Prune(t.Context(), sessionstore.PruneQuery{Before: time.Now().Add(time.Hour)})
-			require.NoError(t, err)
-			require.Eventually(t, s.Purged, time.Minute, 10*time.Millisecond)
-		})
-	}
-}
-
-// Clause S10.
 func TestEraseAfterKill(t *testing.T) {
 	for name, finish := range map[string]func(*testing.T, sqlite.Options){
 		"the next program that closes the store": func(t *testing.T, o sqlite.Options) {
@@ -161,23 +139,6 @@ func TestPurgingLetsOthersWrite(t *testing.T) {
 		require.NoError(t, other.Append(t.Context(), lease, []sessionstore.Update{say("x")}))
 	}
 	require.Greater(t, writes, 5)
-}
-
-// The space of deleted sessions is given back.
-//
-// Clause S10.
-func TestSpaceIsGivenBack(t *testing.T) {
-	s := open(t, sqlite.Options{})
-	lease := create(t, s, "large")
-	for range 100 {
-		require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("LARGE", 12_000))}))
-	}
-	require.NoError(t, s.Delete(t.Context(), "large"))
-	require.NoError(t, s.Close())
-	files := contents(t, s.Dir())
-	require.NotContains(t, string(files), "LARGE")
-	require.Less(t, len(files), 1<<20)
-	require.Equal(t, "ok", integrity(t, s.Dir()))
 }
 
 // Clause S10.

@@ -1,18 +1,13 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -39,61 +34,6 @@ func finds(t testing.TB, s *Store, text string) int {
 	found, err := s.Search(t.Context(), sessionstore.SearchQuery{Text: text})
 	require.NoError(t, err)
 	return len(found)
-}
-
-// Random words have little in common, by which the index could shorten them.
-//
-// Clause S10.
-func TestDeleteErasesIndex(t *testing.T) {
-	s := New(Options{Dir: t.TempDir(), purgeDelay: time.Millisecond})
-	const sessions, wordsEach = 24, 12
-	words := make([][]string, sessions)
-	leases := make([]sessionstore.Lease, sessions)
-	for i := range leases {
-		leases[i] = made(t, s, fmt.Sprint(i))
-	}
-	for range wordsEach {
-		for i, l := range leases {
-			word := strings.ToLower(rand.Text())
-			words[i] = append(words[i], word)
-			answer(t, s, l, "the "+word)
-		}
-	}
-	for i, l := range leases {
-		if i%4 != 0 {
-			require.NoError(t, s.Delete(t.Context(), l.ID))
-			require.Zero(t, finds(t, s, words[i][0]))
-		}
-	}
-	require.Eventually(t, func() bool { return s.Purged() }, time.Minute, time.Millisecond)
-	var content []byte // of all files
-	read := func() {
-		files, err := filepath.Glob(filepath.Join(s.Dir(), fileName+"*"))
-		require.NoError(t, err)
-		for _, f := range files {
-			part := dirtest.Read(t, f)
-			content = append(content, part...)
-		}
-	}
-	require.NoError(t, s.Close())
-	read()
-	require.Contains(t, string(content), words[0][0])
-	for i, some := range words {
-		for _, word := range some {
-			for from := 0; from+8 <= len(word); from += 4 {
-				if i%4 == 0 {
-					break
-				}
-				require.False(t, bytes.Contains(content, []byte(word[from:from+8])), "a part of a word of session %d", i)
-			}
-		}
-	}
-	again := New(Options{Dir: s.Dir()})
-	defer again.Close()
-	for i, some := range words {
-		require.Equal(t, i%4 == 0, finds(t, again, some[3]) == 1)
-	}
-	execute(t, again, "INSERT INTO words (words) VALUES ('integrity-check')")
 }
 
 // A history of 100,000 updates is indexed in pieces that let others write, and what tools returned
