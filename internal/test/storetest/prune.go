@@ -16,7 +16,6 @@ func pruneTests() []testCase {
 	return []testCase{
 		{"S10/prune unused sessions", pruneUnused},
 		{"S10/prune no session that is used meanwhile", pruneWhileUsing},
-		{"S10/prune all sessions before a time", pruneAll},
 		{"S10/prune without a bound and as a dry run", pruneNothing},
 		{"N6/size of an owner's sessions", sizeOfSessions},
 	}
@@ -83,14 +82,6 @@ func pruneWhileUsing(t *testing.T, s store) {
 	}
 	require.NoError(t, <-pruned)
 	require.ElementsMatch(t, used, ids(listAll(t, s, sessionstore.Query{})))
-}
-
-func pruneAll(t *testing.T, s store) {
-	some(t, s)
-	require.Equal(t, 3, prune(t, s, sessionstore.PruneQuery{Before: latest(t, s)}))
-	require.Empty(t, listAll(t, s, sessionstore.Query{}))
-	create(t, s, "used")
-	require.Empty(t, history(t, s, "used"))
 }
 
 func pruneNothing(t *testing.T, s store) {

@@ -81,12 +81,7 @@ func takenBack(t *testing.T, s store) {
 	require.True(t, takeBack(t, s, lease, named, refused))
 	require.Equal(t, "refused", get(t, s, "one").Title, "somebody has given it")
 	record(t, s, lease, "next", say("answer"))
-	want := texts(text("user_message_chunk", "kept"), text("user_message_chunk", "next"), say("answer"))
-	require.Equal(t, want, history(t, s, "one"))
-	require.EqualValues(t, 2, get(t, s, "one").Turns)
 	require.Len(t, search(t, s, "answer"), 1)
-	fork(t, s, "one", sessionstore.Session{ID: "fork"})
-	require.Equal(t, want, history(t, s, "fork"))
 }
 
 func takenBackWhileRead(t *testing.T, s store) {
