@@ -23,21 +23,9 @@ import (
 // Identify returns p with its Identity. If p has none, it is that of the known agent that c runs,
 // p's name, or what is left of c's command line without npx and its like.
 func Identify(list []Profile, p Profile, c Command) Profile {
-	if p.Identity != "" {
-		return p
-	}
 	words := launched(commandWords(c))
-	known, ok := knownProfile(list, words)
-	switch {
-	case ok && known.Identity != "":
-		p.Identity = known.Identity
-	case ok:
-		p.Identity = known.Name
-	case p.Name != "":
-		p.Identity = p.Name
-	default:
-		p.Identity = ownIdentity(words)
-	}
+	known, _ := knownProfile(list, words)
+	p.Identity = cmp.Or(p.Identity, known.Identity, known.Name, p.Name, ownIdentity(words))
 	return p
 }
 
