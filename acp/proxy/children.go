@@ -27,9 +27,7 @@ type children struct {
 type place struct {
 	args  []string        // for the roots, with which the process is started
 	roots []profiles.Root // to which it is restricted; nil if the main child may serve them
-	// apart keeps sessions apart that the rest would put together: it is the *relays that those in
-	// the place have, or a pointer that nothing else has. It is nil where none are kept apart.
-	apart any
+	apart int             // counts the places that differ only in their sessions, which conflict
 }
 
 func (at place) equal(other place) bool {
@@ -133,24 +131,24 @@ func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
 	}
 	_, flags := choose(p.agentInfo().AdditionalDirectories)
 	at := place{args: flags, roots: p.sandboxRoots(s)}
-	if replaced := r.replaced(); replaced != nil && len(flags) == 0 {
+	if replaced := r.replaced(); replaced != nil {
 		at.apart = replaced.child.place.apart
 	}
-	for apart := []any{s.servers.relays, new(byte)}; ; {
+	for {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
 			return nil, err
 		}
 		mode, wanted := choose(c.info.AdditionalDirectories)
-		if at.args == nil && at.apart == nil && len(wanted) > 0 {
+		if at.args == nil && len(wanted) > 0 {
 			at.args = wanted
 			continue
 		}
 		if u := newUse(c, r, mode); c.uses.begin(u, r.previous) {
 			return u, nil
 		}
-		if c.running() { // it has conflicting sessions, which the last place cannot have
-			at.apart, apart = apart[0], apart[1:]
+		if c.running() { // it has conflicting sessions
+			at.apart++
 		}
 	}
 }

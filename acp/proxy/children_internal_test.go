@@ -31,7 +31,7 @@ func newScripted(t *testing.T, script string, p profiles.Profile) *proxy {
 func TestFailedStart(t *testing.T) {
 	p := newScripted(t, "", profiles.Profile{})
 	p.command.Path = "/does/not/exist"
-	_, err := p.childAt(t.Context(), place{apart: t})
+	_, err := p.childAt(t.Context(), place{apart: 1})
 	require.Error(t, err)
 	require.Empty(t, p.children.list())
 }
@@ -40,7 +40,7 @@ func TestFailedStart(t *testing.T) {
 func TestOneChildInAPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "end")
 	p := newScripted(t, "until "+file+"\n", profiles.Profile{})
-	at := place{apart: t}
+	at := place{apart: 1}
 	before, err := p.childAt(t.Context(), at)
 	require.NoError(t, err)
 	before.stop(nil)
@@ -66,7 +66,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	require.NoError(t, err)
 	a := &activation{proxy: p, roots: roots}
 	s := &session{activation: a, servers: &servers{relays: &relays{}}}
-	for _, at := range []place{{}, {apart: s.servers.relays}, {apart: p}} {
+	for _, at := range []place{{}, {apart: 1}, {apart: 2}} {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
 		for _, theirs := range []*servers{s.servers, {relays: &relays{}}} {
