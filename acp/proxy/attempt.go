@@ -170,10 +170,9 @@ func (a *attempt) created(response backend.Raw) (openResult, error) {
 	if err != nil || decodeID(id) == "" {
 		return openResult{}, fmt.Errorf("the agent answered %s without a session id", a.method)
 	}
-	cs := newChildSession(a.use.child, id)
 	a.use.changed = true
-	cs.join(a.use)
-	if !cs.attach() {
+	cs, attached := newChildSession(a.use, id)
+	if !attached {
 		return openResult{}, errDuplicateID
 	}
 	a.use.child.router.release(cs.key)
@@ -224,7 +223,7 @@ func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult,
 // joinSaved makes the session a user of the child session that was saved, and routes its messages
 // there. It ends a turn that is running in it.
 func (a *attempt) joinSaved(ctx context.Context) (*childSession, error) {
-	c, replaced := a.use.child, a.request.replaced()
+	replaced := a.request.replaced()
 	if replaced != nil && a.request.stop != nil {
 		// The child cannot open a session while a turn is running in it, and the turn's updates
 		// would be mixed with the replay.
@@ -232,16 +231,12 @@ func (a *attempt) joinSaved(ctx context.Context) (*childSession, error) {
 			return nil, err
 		}
 	}
-	if replaced != nil && replaced.key != a.target.key() {
-		replaced = nil
-	}
-	if replaced != nil && replaced.child == c {
+	if replaced != nil && replaced.key == a.target.key() && replaced.child == a.use.child {
 		replaced.join(a.use)
 		return replaced, nil
 	}
-	cs := newChildSession(c, a.target.ID)
-	cs.join(a.use)
-	if !cs.attach() {
+	cs, attached := newChildSession(a.use, a.target.ID)
+	if !attached {
 		return nil, errAlreadyOpen
 	}
 	return cs, nil

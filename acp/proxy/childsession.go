@@ -29,8 +29,11 @@ type childSession struct {
 	subagents []*subagent     // in the order in which they were announced
 }
 
-func newChildSession(c *child, id backend.Raw) *childSession {
-	return &childSession{child: c, id: id, key: decodeID(id)}
+// newChildSession returns a session of the child of u, its user. attached is false if another
+// session or a subagent has the id; otherwise the session gets the child's messages.
+func newChildSession(u *use, id backend.Raw) (cs *childSession, attached bool) {
+	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*use{u}}
+	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
 // join adds a user, which gets the child's messages from now on.
@@ -43,12 +46,6 @@ func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	do()
-}
-
-// attach routes the child's messages about the session to it, unless another session or a subagent
-// has the id.
-func (cs *childSession) attach() (attached bool) {
-	return cs.child.router.add(cs.key, recipient{session: cs})
 }
 
 // isAttached reports whether the session gets the child's messages. Otherwise it must be opened
