@@ -37,16 +37,14 @@ func (p *proxy) sandboxRoots(s *session) (roots []profiles.Root) {
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.
 func (p *proxy) sandboxNotice() string {
 	profile := p.options.Profile
-	err := profile.Sandbox.Unprotected()
-	switch {
-	case err == nil && (profile.Sandbox.Mode == backend.SandboxOff ||
-		profile.State.SandboxHint == ""):
-		return ""
-	case err == nil:
-		return profile.State.SandboxHint + "\n\n"
+	if err := profile.Sandbox.Unprotected(); err != nil {
+		return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: "+
+			"%v.\n\n", err)
 	}
-	return fmt.Sprintf("The agent runs without a sandbox and can write wherever you can: %v.\n\n",
-		err)
+	if !p.isRestricted() || profile.State.SandboxHint == "" {
+		return ""
+	}
+	return profile.State.SandboxHint + "\n\n"
 }
 
 // The client's terminals are not restricted, so a child in the sandbox gets them only for commands
