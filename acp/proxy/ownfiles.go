@@ -118,13 +118,8 @@ func (c *child) ownFile(
 		if !inside || dir.hasRootOf(roots, r.Path) {
 			continue
 		}
-		return func() (result backend.Raw, err error) {
-			err = dir.withWorkspace(ctx, c.proxy.options.Workspace,
-				func(w *workspace.Workspace) (err error) {
-					path := filepath.Join(dir.real, rel)
-					result, err = backend.ServeFile(ctx, w, method, path, params)
-					return err
-				})
+		return func() (backend.Raw, error) {
+			result, err := dir.serve(ctx, c.proxy.options.Workspace, method, rel, params)
 			if err != nil {
 				return nil, backend.FileError(method, err)
 			}
@@ -146,22 +141,22 @@ func (d ownDir) hasRootOf(roots workspace.Roots, path string) bool {
 	return false
 }
 
-// withWorkspace calls use with a workspace of the directory. It fails if the path now points
-// somewhere else.
-func (d ownDir) withWorkspace(
-	ctx context.Context, o workspace.Options, use func(*workspace.Workspace) error,
-) error {
+// serve answers a request for the file at rel. It fails if the directory's path now points somewhere
+// else.
+func (d ownDir) serve(
+	ctx context.Context, o workspace.Options, method, rel string, params backend.Raw,
+) (backend.Raw, error) {
 	roots, err := workspace.NewRoots(d.real, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w, err := workspace.Open(ctx, roots, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer w.Close()
 	if real := w.Root(0).Real.String(); real != d.real {
-		return fmt.Errorf("%s was replaced: it is %s now", d.real, real)
+		return nil, fmt.Errorf("%s was replaced: it is %s now", d.real, real)
 	}
-	return use(w)
+	return backend.ServeFile(ctx, w, method, filepath.Join(d.real, rel), params)
 }
