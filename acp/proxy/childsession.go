@@ -142,7 +142,10 @@ func (cs *childSession) callClient(s *session, m message, from *subagent) backen
 	if work, own := cs.child.ownFile(m.ctx, s.roots, m.method, m.params); own {
 		return work
 	}
-	made := cs.withReferences(m)
+	made := m.params
+	if m.method == protocol.RequestPermission {
+		made = protocol.MapToolCallReferences(made, "toolCall", cs.keyOf)
+	}
 	params, err := cs.child.confine(m.method, made)
 	if err != nil {
 		return jsonrpc.Fail(err)

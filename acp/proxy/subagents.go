@@ -92,14 +92,6 @@ func (cs *childSession) translated(
 	return u, said, nil
 }
 
-// withReferences returns the params of a request with our keys in the place of the agent's ids.
-func (cs *childSession) withReferences(m message) backend.Raw {
-	if m.method != protocol.RequestPermission {
-		return m.params
-	}
-	return protocol.MapToolCallReferences(m.params, "toolCall", cs.keyOf)
-}
-
 // keyOf returns the key of the session with the agent's id, or id if it is not one of cs.
 func (cs *childSession) keyOf(id string) string {
 	if id == cs.key {
