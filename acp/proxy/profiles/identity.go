@@ -59,8 +59,8 @@ func Doubt(initialize json.RawMessage, p Profile) string {
 // packages or command line c begins with.
 func Match(list []Profile, c Command) (match Profile, ok bool) {
 	words := launched(commandWords(c))
-	if match, ok = knownProfile(list, words); ok || len(words) == 0 {
-		return match, ok
+	if match, ok = knownProfile(list, words); ok {
+		return match, true
 	}
 	longest := 0
 	for _, p := range list {
@@ -78,9 +78,6 @@ func Match(list []Profile, c Command) (match Profile, ok bool) {
 
 // knownProfile returns the profile of the known agent that words begin with.
 func knownProfile(list []Profile, words []string) (Profile, bool) {
-	if len(words) == 0 {
-		return Profile{}, false
-	}
 	name := programName(words[0])
 	for _, known := range Known() {
 		if name == known.Start.Command || slices.Contains(known.Start.Packages, name) {
@@ -93,8 +90,7 @@ func knownProfile(list []Profile, words []string) (Profile, bool) {
 // ownIdentity returns the identity of an agent that is not known. A command whose arguments are all
 // switches, or "acp", starts no other one, so its first word says which agent it is.
 func ownIdentity(words []string) string {
-	if len(words) > 0 && !slices.ContainsFunc(words[1:],
-		func(w string) bool { return !isSwitch(w) }) {
+	if !slices.ContainsFunc(words[1:], func(w string) bool { return !isSwitch(w) }) {
 		words = words[:1]
 	}
 	return text.ShellLine(words...)
