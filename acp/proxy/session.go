@@ -156,21 +156,19 @@ func (s *session) childPrompt(
 		at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
 			return command.Name == c.Name
 		})
-		switch {
-		case at < 0 && strings.Contains(c.Name, "/"): // a path
-		case at < 0:
-			note = s.commands.conflicts(catalog, saved.RootsMode, c.Name, nil, taken)
-			if !profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name) {
-				return params, promptContext{note: note}, nil
-			}
-		default:
-			used := &offered[at].Artifact
+		var used *discovery.Artifact // nil for a command of the child, or a path
+		if at >= 0 {
+			used = &offered[at].Artifact
 			var err error
 			if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
 				return nil, promptContext{}, err
 			}
-			conflicts := s.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
-			note = strings.TrimSpace(note + "\n\n" + conflicts)
+		}
+		conflicts := s.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
+		note = strings.TrimSpace(note + "\n\n" + conflicts)
+		if used == nil && !strings.Contains(c.Name, "/") &&
+			(!profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name)) {
+			return params, promptContext{note: note}, nil
 		}
 	}
 	pc := s.current.nextContext(cs, s.writer)
