@@ -28,7 +28,7 @@ type connection struct {
 	// explain returns the error for the client of a request with the given params.
 	explain func(ctx context.Context, params backend.Raw, err error) error
 
-	stray      atomic.Int64           // lines of the child's stdout that were no messages
+	stray      atomic.Int64           // lines of its stdout that are not messages
 	firstStray atomic.Pointer[string] // the first of them
 
 	notifying sync.Mutex // held by notify
@@ -60,13 +60,12 @@ func (c *connection) requestStored(
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	result, err := c.request(ctx, method, withSessionID(params, id))()
-	if _, ended := errors.AsType[*endedError](err); ended {
+	_, ended := errors.AsType[*endedError](err)
+	rejection := responseError(err)
+	switch {
+	case ended, rejection != nil && rejection.Code == protocol.CodeNotFound:
 		return nil, nil
-	}
-	if e := responseError(err); e != nil && e.Code == protocol.CodeNotFound {
-		return nil, nil
-	}
-	if errors.Is(err, errNoAnswer) {
+	case errors.Is(err, errNoAnswer):
 		c.log.Warn("the agent did not answer in time", "method", method,
 			"limit", c.limits.EndTimeout)
 		return nil, nil

@@ -37,11 +37,9 @@ func (h *hints) add(name, explanation string) {
 
 // noteDenial remembers an explanation for the user if the sandbox made a tool call fail.
 func (h *hints) noteDenial(c *child, u backend.Update) {
-	if u.Kind != sessionstore.ToolCallUpdate && u.Kind != sessionstore.ToolCall {
-		return
-	}
+	isCall := u.Kind == sessionstore.ToolCall || u.Kind == sessionstore.ToolCallUpdate
 	// only with roots it is restricted to those of a session
-	if c.place.roots == nil || !sandbox.Refused(string(u.Raw)) {
+	if !isCall || c.place.roots == nil || !sandbox.Refused(string(u.Raw)) {
 		return
 	}
 	var lines []string

@@ -152,14 +152,9 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	if saved.key() == "" {
 		return backend.ForeignSession{}, errors.New("it has no id")
 	}
-	cwd, err := workspace.ParseDir(entry.Cwd)
-	if err != nil {
-		cwd = workspace.Dir{}
-	}
-	updated, err := time.Parse(time.RFC3339, entry.Updated)
-	if err != nil {
-		updated = time.Time{}
-	}
+	// What is invalid counts as missing.
+	cwd, _ := workspace.ParseDir(entry.Cwd)
+	updated, _ := time.Parse(time.RFC3339, entry.Updated)
 	title := text.Line(withoutBlocksInTitle(entry.Title), maxTitle)
 	return backend.ForeignSession{
 		State: saved.encode(), Cwd: cwd, Title: title, Updated: updated,

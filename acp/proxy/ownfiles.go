@@ -132,17 +132,16 @@ func (c *child) ownFile(
 // hasRootOf reports whether one of the roots lies in the directory and contains path.
 func (d ownDir) hasRootOf(roots workspace.Roots, path string) bool {
 	for _, root := range roots.All() {
-		if _, below := d.rel(root.String()); below {
-			if _, inside := relativeTo(root.String(), path); inside {
-				return true
-			}
+		_, below := d.rel(root.String())
+		if _, inside := relativeTo(root.String(), path); below && inside {
+			return true
 		}
 	}
 	return false
 }
 
-// serve answers a request for the file at rel. It fails if the directory's path now points somewhere
-// else.
+// serve answers a request for the file at rel. It fails if the path of the directory now points
+// somewhere else.
 func (d ownDir) serve(
 	ctx context.Context, o workspace.Options, method, rel string, params backend.Raw,
 ) (backend.Raw, error) {

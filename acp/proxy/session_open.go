@@ -91,7 +91,7 @@ func (r *openRequest) attempts(u *use) (attempts []*attempt) {
 }
 
 // earlier returns the session of the child which the saved one replaces until the child opens that
-// again. It returns nil if there is none that may be opened.
+// again. It returns nil if no such session may be opened.
 func (r *openRequest) earlier(given workspace.Dirs) *state {
 	if r.saved.Earlier == nil || r.cause == backend.Fork || r.saved.Earlier.keepsOther(given) {
 		return nil

@@ -94,8 +94,6 @@ func interpret(p profiles.Profile, u backend.Update) backend.Update {
 
 // isBanner reports whether an update outside turns is a message without meaning.
 func isBanner(p profiles.Profile, u backend.Update) bool {
-	if p.Replay.Banner == "" || u.Kind != sessionstore.AgentMessageChunk {
-		return false
-	}
-	return strings.HasPrefix(backend.ChunkText(u), p.Replay.Banner)
+	return p.Replay.Banner != "" && u.Kind == sessionstore.AgentMessageChunk &&
+		strings.HasPrefix(backend.ChunkText(u), p.Replay.Banner)
 }
