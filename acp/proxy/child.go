@@ -259,11 +259,9 @@ func (c *child) awaitEnd(ctx context.Context) error {
 // stopWhenIdle stops the child once it and its subagents are idle, if its sessions can be opened in
 // another process. It returns when the child is about to end.
 func (c *child) stopWhenIdle() {
-	mayStop := func() bool {
-		return (c.info.Load || c.info.Resume) && c.running() && !c.router.hasRunningSubagent()
-	}
 	for range pause.Every(c.life, c.limits.Idle) {
-		if c.uses.stopIfIdle(mayStop) {
+		if c.running() && (c.info.Load || c.info.Resume) && !c.router.hasRunningSubagent() &&
+			c.uses.stopIfIdle() {
 			c.log.Info(
 				"stopping an idle process of the agent until the next prompt in its sessions")
 		}

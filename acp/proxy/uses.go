@@ -123,16 +123,14 @@ func (us *uses) whilePinned(work backend.Work) backend.Work {
 	}
 }
 
-// stopIfIdle stops the child if there was nothing to do for it since the last call, and it may stop
-// according to mayStop.
-func (us *uses) stopIfIdle(mayStop func() bool) (stopped bool) {
+// stopIfIdle stops the child if there was nothing to do for it since the last call.
+func (us *uses) stopIfIdle() (stopped bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	idle := !us.active && us.pins == 0
+	stopped = !us.active && us.pins == 0
 	us.active = false
-	if !idle || !mayStop() {
-		return false
+	if stopped {
+		us.stop(nil)
 	}
-	us.stop(nil)
-	return true
+	return stopped
 }
