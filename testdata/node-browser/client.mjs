@@ -230,7 +230,7 @@ async function announced() {
   const whole = /Paragraph (\d+) begins, goes on(?: and on)*, goes on(?: and on)*, ends\. ?/g;
   assert.deepEqual([...spoken.join(" ").matchAll(whole)].map(([, i]) => Number(i)), Array.from({ length: 100 }, (_, i) => i));
   assert.equal(spoken.join(" ").replaceAll(whole, "").slice(0, 500), "");
-  assert.ok(spoken.length > 5 && heard.length < 250, `${heard.length} times something is said, ${spoken.length} times paragraphs`);
+  assert.ok(spoken.length > 1 && heard.length < 250, `${heard.length} times something is said, ${spoken.length} times paragraphs`);
 }
 
 // On a slow network something is shown at once, and nothing is sent twice.
