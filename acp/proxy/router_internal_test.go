@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// A request about a session that must be opened again is answered, also while another is created.
+func TestRequestsForADetachedSession(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	c := &child{log: log, router: &router{log: log, limits: limits{MaxHeld: 1, MaxHeldBytes: 100},
+		routes: make(map[string]recipient)}}
+	cs := newChildSession(c, backend.Raw(`"a"`))
+	before, after := &use{child: c, session: &session{}}, &use{child: c, session: &session{}}
+	cs.join(before)
+	require.True(t, cs.attach())
+	c.limits.MaxSubagents = 1
+	_, err := cs.announced(nil, "sub")
+	require.NoError(t, err)
+	cs.join(after)
+	after.changed = true
+	_, left := cs.remove(after.session)
+	require.Equal(t, 1, left)
+	require.False(t, cs.isAttached())
+
+	answers := make(chan backend.Work, 2)
+	for _, id := range []string{"a", "sub"} {
+		c.router.route(message{ctx: t.Context(), id: id, method: "_x", answer: answers})
+		require.Len(t, answers, 1)
+		_, err := (<-answers)()
+		require.ErrorContains(t, err, errUnknownSession.Error())
+	}
+	c.router.begin()
+	c.router.route(message{ctx: t.Context(), id: "sub", method: "_x", answer: answers})
+	require.Empty(t, answers)
+	again := newChildSession(c, backend.Raw(`"a"`))
+	require.True(t, again.attach(), "it can be opened again")
+	c.router.end()
+	require.Len(t, answers, 1)
+	_, err = (<-answers)()
+	require.ErrorContains(t, err, errUnknownSession.Error())
+}
