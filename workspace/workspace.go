@@ -51,14 +51,6 @@ type Stalled struct{ calls atomic.Int32 }
 
 const maxStalled = 64
 
-func (s *Stalled) full() bool { return s != nil && s.calls.Load() >= maxStalled }
-
-func (s *Stalled) add(n int32) {
-	if s != nil {
-		s.calls.Add(n)
-	}
-}
-
 // Workspace is an opened root set. It is safe for concurrent use.
 //
 // Its methods resolve paths like the operating system does: they follow links as far as these stay
@@ -101,7 +93,8 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	}
 	w := &Workspace{core: &core{roots: roots, denied: findDenials(o.Policy.Deny), policy: o.Policy,
 		maxEntries: cmp.Or(max(o.MaxEntries, 0), defaultMaxEntries)}}
-	if o.Stalled.full() {
+	stalled := cmp.Or(o.Stalled, new(Stalled))
+	if stalled.calls.Load() >= maxStalled {
 		return nil, RootErrors{w.rootError(0, ReasonUnreadable, "other folders do not answer")}
 	}
 	opened := make(chan error, 1)
@@ -120,9 +113,9 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	o.Stalled.add(1)
+	stalled.calls.Add(1)
 	go func() { // ends when the system answers
-		defer o.Stalled.add(-1)
+		defer stalled.calls.Add(-1)
 		if <-opened == nil {
 			_ = w.Close()
 		}

@@ -165,11 +165,3 @@ func (t *modelTurn) withUsage(response backend.Raw) backend.Raw {
 	})
 	return strictjson.SetAt(response, usage, "_meta", "acp-agent", "usage")
 }
-
-// showRefusal tells the user that the model has refused to answer. As ACP requires, the prompt and
-// everything after it are not sent with the next prompt. With them the model would usually refuse
-// that too.
-func (t *modelTurn) showRefusal(ctx context.Context) error {
-	return t.updates.Update(ctx, meta{Refused: true}.message(
-		"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
-}

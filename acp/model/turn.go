@@ -96,7 +96,10 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	}
 	switch {
 	case finish.Reason == llm.Refused:
-		return sdk.StopReasonRefusal, t.showRefusal(ctx)
+		// As ACP requires, the prompt and everything after it are not sent with the next prompt.
+		// With them the model would usually refuse that too.
+		return sdk.StopReasonRefusal, t.updates.Update(ctx, meta{Refused: true}.message(
+			"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 	case len(calls) == 0:
 		return t.conclude(ctx, finish, box)
 	}

@@ -248,19 +248,15 @@ func (s *sampling) describeRequest() []any {
 				content = append(content,
 					backend.TextContent(role+"\n\n"+quotation(block.Text.Text))...)
 			} else {
-				image := describeImage(block.Image)
-				content = append(content, backend.TextContent(role + " " + image)[0],
-					sdk.ToolContent(block))
+				data := block.Image.Data // in words too, for clients that do not show images
+				size := base64.StdEncoding.DecodedLen(len(data)) - strings.Count(data, "=")
+				image := fmt.Sprintf("%s an image (%s, %s)", role, block.Image.MimeType,
+					text.Size(size))
+				content = append(content, backend.TextContent(image)[0], sdk.ToolContent(block))
 			}
 		}
 	}
 	return content
-}
-
-// describeImage returns the text for clients that do not show images.
-func describeImage(image *sdk.ContentBlockImage) string {
-	size := base64.StdEncoding.DecodedLen(len(image.Data)) - strings.Count(image.Data, "=")
-	return fmt.Sprintf("an image (%s, %s)", image.MimeType, text.Size(size))
 }
 
 // describeAnswer returns the answer for a person.

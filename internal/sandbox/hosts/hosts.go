@@ -60,12 +60,6 @@ func (h *Host) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// local returns the port of localhost that h stands for, if it names one.
-func (h Host) local() (port uint16, ok bool) {
-	here := h.target.name == localhost || slices.Contains(localAddrs(), h.target.addr)
-	return h.target.port, here && !h.wild && h.target.port != 0
-}
-
 // Hosts are the hosts that a program may reach: all of them, which is the zero Hosts, or only those
 // of a list, which may be empty. A list that is nil means the same as one that is empty.
 type Hosts struct {
@@ -160,8 +154,10 @@ func (hosts Hosts) Allow(t Target) bool {
 // LocalPorts returns the ports of localhost that are in the list.
 func (hosts Hosts) LocalPorts() (ports []uint16) {
 	for _, h := range hosts.List {
-		if port, ok := h.local(); ok && !slices.Contains(ports, port) {
-			ports = append(ports, port)
+		t := h.target
+		here := t.name == localhost || slices.Contains(localAddrs(), t.addr)
+		if here && !h.wild && t.port != 0 && !slices.Contains(ports, t.port) {
+			ports = append(ports, t.port)
 		}
 	}
 	return ports

@@ -21,14 +21,13 @@ const (
 // address is embedded, it returns the reach of the embedded one.
 func Of(ip netip.Addr) Reach {
 	ip = ip.Unmap().WithZone("") // no prefix contains an address with a zone
-	switch {
-	case !ip.IsValid(), ip.IsLoopback(), ip.IsUnspecified(), ip.Is4() && ip.As4()[0] == 0:
+	if !ip.IsValid() || ip.IsLoopback() || ip.IsUnspecified() || inPrefix(ip, "0.0.0.0/8") {
 		return Loopback
-	case ip.Is4():
-		return ofIPv4(ip)
 	}
 	at := Public
 	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
+		inPrefix(ip, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4") ||
+		inPrefix(ip, "168.63.129.16/32") || // of Azure, for its virtual machines only
 		inPrefix(ip, "fec0::/10", "64:ff9b:1::/48") { // site-local, and NAT64 of a network
 		at = Private
 	}
@@ -36,15 +35,6 @@ func Of(ip netip.Addr) Reach {
 		at = max(at, Of(inner))
 	}
 	return at
-}
-
-func ofIPv4(ip netip.Addr) Reach {
-	if ip.IsPrivate() || ip.IsLinkLocalUnicast() || ip.IsMulticast() ||
-		inPrefix(ip, "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
-			"168.63.129.16/32") { // of Azure, for its virtual machines only
-		return Private
-	}
-	return Public
 }
 
 // inPrefix reports whether an address has one of the prefixes.

@@ -62,10 +62,6 @@ type pendingCall struct {
 	onResponse func(result json.RawMessage, err error)
 }
 
-func newCalls(maxAbandoned int) *calls {
-	return &calls{pending: make(map[string]*pendingCall), maxAbandoned: maxAbandoned}
-}
-
 // add returns a new id and the channel that will receive its response.
 func (c *calls) add(onResponse func(json.RawMessage, error)) (id string, done <-chan response) {
 	c.mu.Lock()

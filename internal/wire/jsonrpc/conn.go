@@ -112,8 +112,9 @@ func NewConn(t Transport, h Handler, o Options) *Conn {
 	o = o.withDefaults()
 	return &Conn{
 		transport: t, handler: h, options: o, log: o.Logger,
-		queue:    newQueue(o.MaxQueue),
-		calls:    newCalls(o.limits.abandoned),
+		queue: newQueue(o.MaxQueue),
+		calls: &calls{pending: make(map[string]*pendingCall),
+			maxAbandoned: o.limits.abandoned},
 		inflight: newInflight(o.limits.unanswered, o.limits.bytes, o.Budget),
 	}
 }
