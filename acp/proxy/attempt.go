@@ -248,12 +248,10 @@ var errAlreadyOpen = errors.New(
 // undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
 // child may have opened the session anyway.
 func (a *attempt) undoJoin(ctx context.Context, cs *childSession, err error) {
-	if left := cs.abandon(a.use.session); left > 0 || responseError(err) != nil {
-		return
-	}
-	lasting := context.WithoutCancel(ctx)
-	if _, err := cs.close(lasting, backend.Raw(`{}`)); err != nil {
-		cs.child.log.Warn("cannot close a session of the agent", "error", err)
+	if responseError(err) != nil {
+		cs.abandon(a.use.session)
+	} else {
+		cs.drop(context.WithoutCancel(ctx), a.use.session)
 	}
 }
 

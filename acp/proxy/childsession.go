@@ -99,13 +99,12 @@ func (cs *childSession) drop(ctx context.Context, s *session) {
 	}
 }
 
-// abandon removes a user for which the child's session could not be opened, and returns how many
-// are left. The user may still open another one in the child.
-func (cs *childSession) abandon(s *session) (left int) {
-	if _, left = cs.remove(s); left == 0 {
+// abandon removes a user for which the child's session could not be opened. The user may still open
+// another one in the child.
+func (cs *childSession) abandon(s *session) {
+	if _, left := cs.remove(s); left == 0 {
 		cs.child.router.remove(cs)
 	}
-	return left
 }
 
 // deliver passes on a message of the child about the session, or about its subagent from. It runs
