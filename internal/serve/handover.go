@@ -134,7 +134,7 @@ func (l *Link) unmarkLocked(line, id []byte) []byte {
 func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ended := errors.Is(reason, io.EOF) || errors.Is(reason, websocket.ErrLost)
+	ended := errors.Is(reason, errClosed) || errors.Is(reason, websocket.ErrLost)
 	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
 }
 
@@ -150,9 +150,6 @@ func (l *Link) handOver(ctx context.Context, reason error) error {
 	unserved := l.takeUnserved()
 	l.sending.Unlock()
 	_ = l.server.Close()
-	if errors.Is(reason, io.EOF) {
-		reason = errClosed
-	}
 	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
 	if time.Since(l.since) > steady {
 		l.unsteady = 0

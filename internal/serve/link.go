@@ -244,10 +244,12 @@ func (l *Link) passMessages(ctx context.Context) error {
 		}
 		switch {
 		case reason == nil:
-		case l.leaving.Err() != nil && (errors.Is(reason, io.EOF) || errors.Is(reason, errLeft)):
+		case l.leaving.Err() != nil && (errors.Is(reason, errClosed) || errors.Is(reason, errLeft)):
 			return nil
 		default:
-			return l.end(reason)
+			// Many editors do not show why a program has ended.
+			l.answerOpen("%v; start the agent again and load the session", reason)
+			return reason
 		}
 	}
 }
@@ -260,7 +262,10 @@ type editorError struct{ error }
 func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
 	for {
 		message, err := server.Read()
-		if err != nil {
+		switch {
+		case errors.Is(err, io.EOF):
+			return errClosed
+		case err != nil:
 			return err
 		}
 		if err := l.toEditor(message); err != nil {
@@ -290,16 +295,6 @@ func (l *Link) toEditor(message []byte) error {
 		return &editorError{err}
 	}
 	return nil
-}
-
-// end answers the open requests with the reason why nothing more can be read from the server, since
-// many editors do not show why a program has ended. It returns the reason.
-func (l *Link) end(reason error) error {
-	if errors.Is(reason, io.EOF) {
-		reason = errClosed
-	}
-	l.answerOpen("%v; start the agent again and load the session", reason)
-	return reason
 }
 
 // errClosed is the reason of an end that the server has wanted.

@@ -210,7 +210,9 @@ func (m *metrics) String() string {
 		"kind", m.tokens)
 	const requests = "acp_agent_request_duration_seconds"
 	family(requests, "histogram", "Time to answer requests. Those of session/prompt are turns.")
-	m.requests.write(&b, requests)
+	for _, labels := range slices.Sorted(maps.Keys(m.requests)) {
+		m.requests[labels].write(&b, requests, labels)
+	}
 	return b.String()
 }
 
@@ -235,13 +237,6 @@ func (h histograms) add(labels string, d time.Duration) {
 	i, _ := slices.BinarySearch(buckets[:], d.Seconds())
 	one.counts[i]++
 	one.sum += d
-}
-
-// write writes the samples of all.
-func (h histograms) write(b *strings.Builder, name string) {
-	for _, labels := range slices.Sorted(maps.Keys(h)) {
-		h[labels].write(b, name, labels)
-	}
 }
 
 // write writes the samples of a histogram.
