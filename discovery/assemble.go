@@ -245,14 +245,18 @@ func (in Instructions) String() string {
 	}
 	var b strings.Builder
 	b.WriteString(preamble)
-	for i := 0; i < len(in.Sources); i++ {
-		s := in.Sources[i]
+	for rest := in.Sources; len(rest) > 0; {
+		s := rest[0]
 		if s.text == "" {
-			n := in.emptyFrom(i)
-			writeEmpty(&b, in.Sources[i:i+n])
-			i += n - 1
+			n := 1
+			for n < len(rest) && rest[n].text == "" && rest[n].Root.Index == s.Root.Index {
+				n++
+			}
+			writeEmpty(&b, rest[:n])
+			rest = rest[n:]
 			continue
 		}
+		rest = rest[1:]
 		fmt.Fprintf(&b, "\n## Folder %d, %s: %s\n\n%s", s.Root.Index,
 			text.Printable(s.Root.Dir.String()), s.name(),
 			text.Block("", strings.TrimRight(s.text, "\n")))
@@ -263,18 +267,6 @@ func (in Instructions) String() string {
 		}
 	}
 	return b.String()
-}
-
-// emptyFrom returns how many sources from index i on are in one root and have no text.
-func (in Instructions) emptyFrom(i int) int {
-	n := 0
-	for _, s := range in.Sources[i:] {
-		if s.text != "" || s.Root.Index != in.Sources[i].Root.Index {
-			break
-		}
-		n++
-	}
-	return n
 }
 
 // writeEmpty names files of one root that did not fit.

@@ -136,7 +136,10 @@ func (u *share) take(ctx context.Context, s sessionstore.Store, n, limit int) er
 		u.used, u.asked = used, time.Now()
 	}
 	if u.used+n > limit {
-		return errQuota(limit)
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
+			Message: fmt.Sprintf("your sessions take up all of the %s that the server allows "+
+				"you: delete some of them first", text.Size(limit)),
+			Data: json.RawMessage(`{"reason":"quota_exceeded"}`)}
 	}
 	u.used += n
 	return nil
@@ -147,13 +150,6 @@ func (u *share) add(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.used += n
-}
-
-func errQuota(limit int) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest,
-		Message: fmt.Sprintf("your sessions take up all of the %s that the server allows you: "+
-			"delete some of them first", text.Size(limit)),
-		Data: json.RawMessage(`{"reason":"quota_exceeded"}`)}
 }
 
 // share returns what a user takes, over all connections.

@@ -130,17 +130,16 @@ func (a *attention) look(at time.Time) {
 
 // ask notes that the session asks a question, or no longer.
 func (a *attention) ask(open bool, now time.Time) {
-	switch {
-	case open:
+	if open {
 		a.questions++
-		if a.questions == 1 {
-			a.event, a.at = "question", now
-		}
-	default:
+	} else {
 		a.questions--
-		if a.questions == 0 && a.event == "question" {
-			a.event = ""
-		}
+	}
+	switch {
+	case open && a.questions == 1:
+		a.event, a.at = "question", now
+	case a.questions == 0 && a.event == "question":
+		a.event = ""
 	}
 }
 

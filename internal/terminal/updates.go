@@ -11,8 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// update shows messages, tool calls, plans, notices, compactions and retries, and ignores other
-// updates.
+// update shows an update as [Printer.Update] does.
 func (p *page) update(of client.Update) {
 	var u conversation.Update
 	if strictjson.Decode(of.Update, &u) != nil {

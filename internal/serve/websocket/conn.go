@@ -40,7 +40,7 @@ type Conn struct {
 	times     Times
 	// redial connects again, on the client's side. It is nil on the server's.
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
-	onEnd  func() // may be nil, and may be called several times
+	onEnd  func() // may be called several times
 	owner  string // on the server's side
 	// budget limits what the server holds of messages of owner. It has no limits on the client's.
 	budget budget.User
@@ -86,7 +86,8 @@ var (
 func newConn(id string, resumable bool, max int, times Times, b budget.User) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(), budget: b,
 		in: newInbox(), out: outbox{budget: b},
-		pumped: make(chan struct{}), stopPump: func() {}, gone: make(chan struct{})}
+		pumped: make(chan struct{}), gone: make(chan struct{}),
+		stopPump: func() {}, onEnd: func() {}}
 	close(c.pumped) // the first socket comes later
 	c.leave = sync.OnceFunc(func() { close(c.gone) })
 	c.ctx, c.end = context.WithCancelCause(context.Background())
@@ -337,9 +338,7 @@ func (c *Conn) finish(err error) {
 		c.expiry.Stop()
 	}
 	c.mu.Unlock()
-	if c.onEnd != nil {
-		c.onEnd()
-	}
+	c.onEnd()
 }
 
 // pump keeps the messages that come from a socket for Read. It waits for nothing but the network,
