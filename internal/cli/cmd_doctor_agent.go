@@ -148,21 +148,16 @@ func tryAgent(ctx context.Context, d downstream) (agent client.Agent, err error)
 			return acp.Serve(ctx, in, out, acp.Options{Store: store, Version: unnamed,
 				Backend: func() backend.Backend { return proxy.New(d.command, d.agent) }})
 		})
+	var session client.Session
 	if agent, err = c.Initialize(ctx); err == nil {
-		err = openOnce(ctx, c, roots)
+		session, err = c.NewSession(ctx, client.Setup{Roots: roots})
+	}
+	if err == nil {
+		_ = c.DeleteSession(ctx, session.ID) // as far as the agent can
 	}
 	err = cmp.Or(context.Cause(ctx), d.explain(agent, err))
 	_ = end() // the session was opened, or not
 	return agent, err
-}
-
-// openOnce opens a session and deletes it.
-func openOnce(ctx context.Context, c *client.Client, roots workspace.Roots) error {
-	session, err := c.NewSession(ctx, client.Setup{Roots: roots})
-	if err == nil {
-		_ = c.DeleteSession(ctx, session.ID) // as far as the agent can
-	}
-	return err
 }
 
 // explain says what the error of an agent means, which is nil or acp-agent's answer.

@@ -86,9 +86,6 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 	return format.Export(ctx, p.set.out, p.store, p.one, file)
 }
 
-// Obstacle implements [terminal.Session].
-func (p pickedSession) Obstacle() string { return obstacleOf(p.set, p.one) }
-
 // Chat implements [terminal.Session]. What is configured to answer does not matter.
 func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 	flags := []string{"--agent", ""}
@@ -107,8 +104,9 @@ func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
 
-// obstacleOf says why the picker cannot continue a session, and what to do, or returns "".
-func obstacleOf(set *settings, one sessionstore.Session) string {
+// Obstacle implements [terminal.Session].
+func (p pickedSession) Obstacle() string {
+	set, one := p.set, p.one
 	if _, command := set.agentArguments(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")

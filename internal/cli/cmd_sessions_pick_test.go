@@ -36,18 +36,17 @@ func TestListedAgent(t *testing.T) {
 func TestPickerStartsNoStoredCommand(t *testing.T) {
 	set := newSettings(streams{})
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "./agent"}}
-	picked := pickedSession{pickedSessions{set: set}, one}
-	require.Contains(t, picked.Obstacle(),
+	require.Contains(t, pickedSession{pickedSessions{set: set}, one}.Obstacle(),
 		"run: acp-agent run --resume s PROMPT -- ./agent")
 	one.Agent.Profile = "no-such-agent --acp"
-	require.Contains(t, obstacleOf(set, one), "PROMPT -- PATH/no-such-agent --acp")
+	require.Contains(t, pickedSession{pickedSessions{set: set}, one}.Obstacle(), "PROMPT -- PATH/no-such-agent --acp")
 }
 
 // A session of a model is continued with the only model that there is, or the configured one.
 func TestModelOfASession(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	set := newSettings(streams{})
-	require.Contains(t, obstacleOf(set, one), "no model is configured")
+	require.Contains(t, pickedSession{pickedSessions{set: set}, one}.Obstacle(), "no model is configured")
 	for _, c := range []struct {
 		models []string
 		chosen string
@@ -73,7 +72,7 @@ func TestModelsOfAPickedSession(t *testing.T) {
 	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	require.Equal(t, "several models are configured; name one: "+
-		"acp-agent run --model NAME --resume s PROMPT", obstacleOf(set, one))
+		"acp-agent run --model NAME --resume s PROMPT", pickedSession{pickedSessions{set: set}, one}.Obstacle())
 	set.config.Model = "b"
-	require.Empty(t, obstacleOf(set, one))
+	require.Empty(t, pickedSession{pickedSessions{set: set}, one}.Obstacle())
 }

@@ -85,11 +85,10 @@ func (set *settings) completeSessions(
 	var offered []string
 	silent := set.storeSettings
 	silent.log = nil
-	err := set.invalid
-	if err != nil {
+	if set.invalid != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	err = silent.withStore(func(store sessionstore.Store) error {
+	err := silent.withStore(func(store sessionstore.Store) error {
 		page, err := store.List(cmd.Context(), sessionstore.Query{Limit: limit})
 		for _, s := range page.Sessions {
 			if id := string(s.ID); strings.HasPrefix(id, prefix) && !slices.Contains(args, id) {
