@@ -85,7 +85,7 @@ func (s *session) cancelChild(key string, params backend.Raw) {
 		return
 	}
 	_ = s.agent.tasks.Guard("cancel", func() error {
-		s.WithBackend(func() { parent.CancelChild(key, params) })
+		s.WithBackend(func(backend.Session) { parent.CancelChild(key, params) })
 		return nil
 	})
 }

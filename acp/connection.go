@@ -119,7 +119,7 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 		return nil
 	}
 	return c.inSession(ctx, id, r.Method, nil, func(s *session) jsonrpc.Work {
-		s.WithBackend(func() { s.backend.Notify(ctx, r.Method, rest()) })
+		s.WithBackend(func(b backend.Session) { b.Notify(ctx, r.Method, rest()) })
 		return nil
 	})
 }
@@ -191,7 +191,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 	if p.id != "" && !c.mayBeBackends(p.id, r.Method) {
 		return c.inSession(ctx, p.id, r.Method, p.check, func(s *session) (work jsonrpc.Work) {
 			params := p.rest()
-			s.WithBackend(func() { work = s.backend.Call(ctx, r.Method, params) })
+			s.WithBackend(func(b backend.Session) { work = b.Call(ctx, r.Method, params) })
 			return s.withSettingTold(c, r.Method, params, work)
 		})
 	}

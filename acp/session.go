@@ -73,15 +73,10 @@ func (s *session) watchLease(ctx context.Context) {
 }
 
 // WithBackend implements [turns.Session].
-func (s *session) WithBackend(do func()) {
+func (s *session) WithBackend(do func(backend.Session)) {
 	s.inBackend.Lock()
 	defer s.inBackend.Unlock()
-	do()
-}
-
-// Prompt implements [turns.Session].
-func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	return s.backend.Prompt(ctx, params, u)
+	do(s.backend)
 }
 
 // Cancel implements [turns.Session]. Open questions end with the last turn, because an agent may

@@ -49,10 +49,8 @@ const (
 
 // Session has the methods that a turn needs of the session in which it runs.
 type Session interface {
-	// WithBackend runs do, which uses the backend's session, one at a time.
-	WithBackend(do func())
-	// Prompt gives the backend a prompt.
-	Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work
+	// WithBackend calls do with the session of the backend, which only one do at a time uses.
+	WithBackend(do func(backend.Session))
 	// Cancel tells the backend that its turn ends early, with the params of the client's
 	// session/cancel, if there was one.
 	Cancel(params backend.Raw)
@@ -90,7 +88,7 @@ func End(turns []*Turn, cause error, params backend.Raw) {
 		return
 	}
 	s := prompted[0].session
-	s.WithBackend(func() {
+	s.WithBackend(func(backend.Session) {
 		if slices.ContainsFunc(prompted, func(t *Turn) bool { return t.isAt(running) }) {
 			s.Cancel(params)
 		}
@@ -116,8 +114,8 @@ func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work bac
 	if !t.markStarting(s) {
 		return nil
 	}
-	s.WithBackend(func() {
-		work = s.Prompt(t.ctx, params, u)
+	s.WithBackend(func(b backend.Session) {
+		work = b.Prompt(t.ctx, params, u)
 		if t.markRunning() {
 			s.Cancel(t.params)
 		}
@@ -173,7 +171,7 @@ func (t *Turn) Over() {
 		t.stage = over
 	}
 	if t.isAt(running) {
-		t.session.WithBackend(setOver)
+		t.session.WithBackend(func(backend.Session) { setOver() })
 	} else {
 		setOver()
 	}

@@ -15,9 +15,12 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // session is a session whose backend notes what it is told.
-type session struct{ told []string }
+type session struct {
+	backend.Session
+	told []string
+}
 
-func (s *session) WithBackend(do func()) { do() }
+func (s *session) WithBackend(do func(backend.Session)) { do(s) }
 
 func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.Work {
 	s.told = append(s.told, "prompt")
