@@ -45,7 +45,7 @@ func (rs *openRoots) open(dir Dir, grant Grant) error {
 	return nil
 }
 
-// close closes the directories of the roots.
+// close closes the directory of each root.
 func (rs openRoots) close() {
 	for _, r := range rs {
 		_ = r.handle.Close()

@@ -193,11 +193,8 @@ func (r replacement) put(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if changed, ok := errors.AsType[*ChangedError](err); ok {
-		return changed
-	}
-	if loss, ok := errors.AsType[*LossError](err); ok {
-		return loss
+	if errors.As(err, new(*ChangedError)) || errors.As(err, new(*LossError)) {
+		return err
 	}
 	return failed("write", r.asked.path, err)
 }

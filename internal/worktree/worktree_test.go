@@ -1001,7 +1001,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	require.NoDirExists(t, s.path("trees/x"))
 }
 
-// Of worktrees in each other the inner one counts, but not one that no repository lists.
+// If a worktree lies in another one, the inner one counts, but not one that no repository lists.
 func TestOriginsOfNestedWorktrees(t *testing.T) {
 	s := newStage(t)
 	app, other := s.repository("app"), s.repository("other")

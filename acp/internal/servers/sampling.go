@@ -248,7 +248,7 @@ func (s *sampling) describeRequest() []any {
 				content = append(content,
 					backend.TextContent(role+"\n\n"+quotation(block.Text.Text))...)
 			} else {
-				data := block.Image.Data // in words too, for clients that do not show images
+				data := block.Image.Data // and a text for clients that do not show images
 				size := base64.StdEncoding.DecodedLen(len(data)) - strings.Count(data, "=")
 				image := fmt.Sprintf("%s an image (%s, %s)", role, block.Image.MimeType,
 					text.Size(size))

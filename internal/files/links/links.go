@@ -43,11 +43,12 @@ func (w Way) Path() string {
 	return filepath.Join(append([]string{w.Real}, w.Missing...)...)
 }
 
-// Follow finds out where an absolute path leads, by the same steps as a system call: it follows each
-// link, and ".." is the parent of the directory that was reached. Names at the end may be missing.
+// Follow finds out where an absolute path leads, by the same steps as a system call: it follows
+// each link, and ".." is the parent of the directory that was reached. Names at the end may be
+// missing.
 //
-// An error says why a system call would fail otherwise. Then the way is what the path most likely
-// stands for: a name that cannot be looked up, or is missing before "..", is taken for that of a
+// An error says why a system call would fail otherwise. Then the way leads where the path most
+// likely does: a name that cannot be looked up, or is missing before "..", is taken for that of a
 // directory, and after 40 links no more are followed.
 func Follow(path string) (w Way, err error) {
 	if !filepath.IsAbs(path) {

@@ -322,7 +322,7 @@ func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationCli
 	})
 }
 
-// end removes a call, ends its context, and waits until its progress is no longer reported.
+// end removes a call, ends its context, and waits for the last report of its progress.
 func (s *activeCalls) end(a *activeCall) {
 	defer a.reporting.Wait()
 	s.mu.Lock()

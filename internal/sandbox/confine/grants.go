@@ -26,7 +26,7 @@ type Root struct {
 	ReadOnly   bool
 }
 
-// grants makes a policy of the paths that a restricted process is granted.
+// grants collects the paths that a restricted process is granted, as a policy.
 type grants struct {
 	policy   sandbox.Policy
 	consents *consent.Store // to follow links
