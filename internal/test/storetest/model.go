@@ -391,20 +391,16 @@ func (m *model) unarchive(t *rapid.T) {
 	require.NoError(t, m.store.Unarchive(t.Context(), m.id(name)))
 }
 
-// listed returns the ids that a list with these filters must have, in order of name.
-func (m *model) listed(
-	archive sessionstore.ArchiveFilter, unused sessionstore.UnusedFilter,
-) []string {
-	names := []string{}
+// listed returns the ids that a list must have.
+func (m *model) listed(q sessionstore.Query) (all []string) {
 	for name, s := range m.sessions {
-		hidden := archive == sessionstore.WithoutArchived && s.archived || archive == sessionstore.OnlyArchived && !s.archived ||
-			!s.archived && s.isUnused() && !unused.Before.IsZero() && !slices.Contains(unused.Keep, m.id(name))
-		if !hidden {
-			names = append(names, string(m.id(name)))
+		hidden := q.Archive == sessionstore.WithoutArchived && s.archived || q.Archive == sessionstore.OnlyArchived && !s.archived ||
+			!s.archived && s.isUnused() && !q.Unused.Before.IsZero() && !slices.Contains(q.Unused.Keep, m.id(name))
+		if !hidden && matches(q, sessionstore.Session{Agent: m.agent, Keys: s.keys}) {
+			all = append(all, string(m.id(name)))
 		}
 	}
-	slices.Sort(names)
-	return names
+	return all
 }
 
 func (m *model) check(t *rapid.T) {
@@ -434,20 +430,14 @@ func (m *model) check(t *rapid.T) {
 	future := time.Now().Add(24 * time.Hour)
 	for _, archive := range []sessionstore.ArchiveFilter{sessionstore.ArchivedToo, sessionstore.WithoutArchived, sessionstore.OnlyArchived} {
 		for _, unused := range []sessionstore.UnusedFilter{{}, {Before: future}, {Before: future, Keep: []sessionstore.ID{m.id("a"), m.id("b")}}} {
-			listed := ids(listAll(t, m.store, sessionstore.Query{Agent: m.agent, Archive: archive, Unused: unused}))
-			slices.Sort(listed)
-			require.Equal(t, m.listed(archive, unused), listed)
-		}
-	}
-	for _, cwd := range modelCwds() {
-		q := sessionstore.Query{Agent: m.agent, Cwd: sessionstore.FilterDir(dir(t, cwd))}
-		want := []string{}
-		for name, s := range m.sessions {
-			if matches(q, sessionstore.Session{Agent: m.agent, Keys: s.keys}) {
-				want = append(want, string(m.id(name)))
+			q := sessionstore.Query{Agent: m.agent, Archive: archive, Unused: unused, Limit: rapid.IntRange(1, 3).Draw(t, "limit")}
+			if rapid.Bool().Draw(t, "by cwd") {
+				q.Cwd = sessionstore.FilterDir(dir(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd")))
 			}
+			listed := listAll(t, m.store, q)
+			require.True(t, slices.IsSortedFunc(listed, func(a, b sessionstore.Session) int { return position(a).Compare(position(b)) }))
+			require.ElementsMatch(t, m.listed(q), ids(listed))
 		}
-		require.ElementsMatch(t, want, ids(listAll(t, m.store, q)))
 	}
 	m.checkNames(t)
 	for _, lease := range m.stale {
