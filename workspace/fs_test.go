@@ -133,19 +133,6 @@ func TestFsWrites(t *testing.T) {
 	require.ErrorAs(t, afero.WriteFile(fsys, "../out/new", nil, 0o644), &outside)
 }
 
-// Clause C11.
-func TestFsWriteAfterReplacement(t *testing.T) {
-	g := newGrounds(t)
-	link(t, "d", filepath.Join(g.a, "l"))
-	f, err := g.ws.Fs().Create("l/new")
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(filepath.Join(g.a, "l")))
-	link(t, g.b, filepath.Join(g.a, "l"))
-	var moved *workspace.MovedError
-	require.ErrorAs(t, f.Close(), &moved)
-	require.NoFileExists(t, filepath.Join(g.b, "new"))
-}
-
 func TestFsUnsupported(t *testing.T) {
 	g := newGrounds(t)
 	fsys := g.ws.Fs()

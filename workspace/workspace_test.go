@@ -359,6 +359,10 @@ func TestClose(t *testing.T) {
 	for name, way := range ways {
 		require.ErrorIs(t, way(g.ws, "f"), workspace.ErrClosed, name)
 	}
+	for name, change := range changes {
+		require.ErrorIs(t, change(g.ws, "f"), workspace.ErrClosed, name)
+	}
+	require.Equal(t, "A/f", picture(t, g.dir)["A/f"])
 	_, err = d.Open("f")
 	require.ErrorIs(t, err, workspace.ErrClosed)
 	_, err = d.OpenDir("e")

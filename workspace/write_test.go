@@ -46,24 +46,6 @@ func put(ws *workspace.Workspace, path, text string) (workspace.Ref, error) {
 }
 
 // Clause C11.
-func TestWriteAfterReplacement(t *testing.T) {
-	g := newGrounds(t)
-	link(t, "d", filepath.Join(g.a, "l"))
-	shown, err := g.ws.WriteTarget("l/f2")
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(filepath.Join(g.a, "l")))
-	link(t, filepath.Join(g.b, "d"), filepath.Join(g.a, "l"))
-	before := picture(t, g.dir)
-	_, err = g.ws.WriteFile(t.Context(), "l/f2", nil, workspace.WriteOptions{At: shown})
-	var moved *workspace.MovedError
-	require.ErrorAs(t, err, &moved)
-	require.Equal(t, filepath.Join(g.a, "d/f2"), moved.Was.Path())
-	require.Equal(t, filepath.Join(g.b, "d/f2"), moved.Now.Path())
-	require.Contains(t, err.Error(), moved.Now.Path())
-	require.Equal(t, before, picture(t, g.dir))
-}
-
-// Clause C11.
 func TestWriteChangedFile(t *testing.T) {
 	g := newGrounds(t)
 	read := workspace.VersionOf([]byte("A/f"))
