@@ -113,6 +113,20 @@ func TestOddResults(t *testing.T) {
 		}
 		require.Equal(t, want, got, result)
 	}
+	for _, result := range []string{
+		`{"content":[{"type":"text","text":"a"}],"isError":"no"}`, `[]`, `"text"`, `7`,
+		`{"content":[{"type":"text","text":7}]}`, `{"content":[7]}`,
+		`{"content":[{"type":"resource","resource":7}]}`, `{"content":[{"type":"text","text":"a","annotations":[]}]}`,
+		`{"content":[],"_meta":7}`,
+	} {
+		h.Respond("tools/call", `"result":`+result)
+		got, err := f.try("h.x", "{}")
+		if err != nil {
+			got = err.Error()
+		}
+		require.Contains(t, got, "a value of the wrong type", result)
+		require.NotRegexp(t, `Go |mcp\.|json:|struct`, got, result)
+	}
 }
 
 // Servers on stdio print their answers in several ways.

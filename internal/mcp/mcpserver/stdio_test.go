@@ -60,37 +60,16 @@ func TestClientWithoutRootsIsNotAsked(t *testing.T) {
 	}
 }
 
+// A client that has roots is not asked for them if there are configured ones.
+//
 // Clause M8.
 func TestConfiguredRoots(t *testing.T) {
-	mine, theirs := tree(t, map[string]string{"f": "mine"}), tree(t,
-		map[string]string{"f": "theirs"})
-	roots := rootSet(t, mine)
-	for _, c := range []struct {
-		name, capabilities, source, text string
-		asked                            bool
-		o                                Options
-	}{
-		{"configured, client with roots", withRoots, "configured", "mine", false,
-			Options{Roots: roots}},
-		{"configured, client without", withoutRoots, "configured", "mine", false,
-			Options{Roots: roots}},
-		{"client with roots", withRoots, "client", "theirs", true, Options{}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := start(t, c.o)
-			p.begin(c.capabilities)
-			if c.asked {
-				p.answer(p.question(), theirs)
-			}
-			p.write(changed, call(1, "read_file", `{"path":"f"}`))
-			if c.asked {
-				p.answer(p.question(), theirs)
-			}
-			m := p.until(func(m message) bool { require.Empty(t, m.Method); return m.ID == 1.0 })
-			require.Contains(t, m.text(), c.text)
-			require.Equal(t, c.source, structured(p.ask("list_roots", `{}`))["source"])
-		})
-	}
+	p := start(t, Options{Roots: rootSet(t, tree(t, map[string]string{"f": "mine"}))})
+	p.begin(withRoots)
+	p.write(changed, call(1, "read_file", `{"path":"f"}`))
+	m := p.until(func(m message) bool { require.Empty(t, m.Method); return m.ID == 1.0 })
+	require.Contains(t, m.text(), "mine")
+	require.Equal(t, "configured", structured(p.ask("list_roots", `{}`))["source"])
 }
 
 // Clause A24.
