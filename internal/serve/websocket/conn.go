@@ -85,9 +85,8 @@ var (
 
 func newConn(id string, resumable bool, max int, times Times, b budget.User) *Conn {
 	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(), budget: b,
-		in: newInbox(), out: outbox{budget: b},
-		pumped: make(chan struct{}), gone: make(chan struct{}),
-		stopPump: func() {}, onEnd: func() {}}
+		in: newInbox(), out: outbox{budget: b}, stopPump: func() {}, onEnd: func() {},
+		pumped: make(chan struct{}), gone: make(chan struct{})}
 	close(c.pumped) // the first socket comes later
 	c.leave = sync.OnceFunc(func() { close(c.gone) })
 	c.ctx, c.end = context.WithCancelCause(context.Background())
@@ -281,8 +280,8 @@ func (c *Conn) detach() uint64 {
 	return received
 }
 
-// lost notes why nothing more can be read from the socket. If that is ErrLost, the connection can be
-// resumed between two acp-agents. Otherwise it ends.
+// lost notes why nothing more can be read from the socket. After ErrLost two acp-agents resume the
+// connection. Otherwise it ends.
 func (c *Conn) lost(socket *websocket.Conn, err error) {
 	c.mu.Lock()
 	c.socket = nil
