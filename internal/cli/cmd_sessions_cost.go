@@ -40,7 +40,8 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 	table := terminal.NewTable(out, "FOLDER", "COST", "TURNS", "TOKENS IN", "OUT", "CACHED")
 	for _, line := range append(c.Lines, c.Total) {
 		cached := []sessionstore.Meter{sessionstore.CachedReadMeter, sessionstore.CachedWriteMeter}
-		table.Row(cmp.Or(text.Printable(line.Name), "total"), money(line), line.Turns,
+		money := sum(strings.Join(text.Amounts(line.Cost), ", "), line.CostIncomplete)
+		table.Row(cmp.Or(text.Printable(line.Name), "total"), money, line.Turns,
 			tokens(line, sessionstore.InputMeter), tokens(line, sessionstore.OutputMeter),
 			tokens(line, cached...))
 	}
@@ -53,11 +54,6 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 		_ = terminal.Item(out, "* ", note+".")
 	}
 	return nil
-}
-
-// money returns the amounts of a line, by currency.
-func money(l sessions.CostLine) string {
-	return sum(strings.Join(text.Amounts(l.Cost), ", "), l.CostIncomplete)
 }
 
 // tokens returns the sum of some meters of a line.

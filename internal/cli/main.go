@@ -28,7 +28,7 @@ import (
 func Main() int {
 	ctx, stop := context.WithCancelCause(context.Background())
 	defer stop(nil)
-	s := standardStreams()
+	s := streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}
 	s.interrupts = listen(stop)
 	return run(ctx, os.Args[1:], s)
 }

@@ -21,8 +21,6 @@ type streams struct {
 	interrupts *interrupts
 }
 
-func standardStreams() streams { return streams{in: os.Stdin, out: os.Stdout, err: os.Stderr} }
-
 // interactive reports whether standard input is a terminal.
 func (s streams) interactive() bool { return terminal.Is(s.in) }
 

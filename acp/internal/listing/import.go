@@ -171,17 +171,14 @@ func (r *importRun) importFrom(ctx context.Context, cwd workspace.Dir) {
 	defer cancel()
 	reals := r.newRealPaths()
 	l := sessionstore.Listed{Asked: time.Now(), StateKeys: make(map[string]bool)}
-	asked := []*workspace.Dir{nil}
-	if !cwd.IsZero() {
-		l.Cwds = slices.Compact([]workspace.Dir{cwd, reals.of(asking, cwd)})
-		asked = asked[:0]
-		for i := range l.Cwds {
-			asked = append(asked, &l.Cwds[i])
-		}
-	}
 	complete := true
-	for _, dir := range asked {
-		complete = r.collect(asking, dir, reals, l.StateKeys) && complete
+	if cwd.IsZero() {
+		complete = r.collect(asking, nil, reals, l.StateKeys)
+	} else {
+		l.Cwds = slices.Compact([]workspace.Dir{cwd, reals.of(asking, cwd)})
+	}
+	for i := range l.Cwds {
+		complete = r.collect(asking, &l.Cwds[i], reals, l.StateKeys) && complete
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,12 +28,9 @@ func (s *Sessions) Find(
 	ctx context.Context, id sessionstore.ID, cwd workspace.Dir,
 ) (Openable, error) {
 	stored, err := s.Stored(ctx, id)
-	if !isUnknown(err) || s.Foreign == nil || len(id) > maxForeignID {
+	state := s.foreignState(id)
+	if !isUnknown(err) || state == nil {
 		return Openable{Session: stored}, err
-	}
-	state := s.Foreign.State(string(id))
-	if state == nil {
-		return Openable{}, err
 	}
 	own, listErr := s.findListed(ctx, string(id), cwd)
 	if listErr != nil { // whether it exists shows when it is opened
@@ -42,6 +39,15 @@ func (s *Sessions) Find(
 	n, err := s.convert(ctx, own, s.newRealPaths())
 	n.ID = id
 	return Openable{Unstored: true, Unlisted: isUnknown(listErr), Session: n}, err
+}
+
+// foreignState returns the state of the session that has an id in the backend, or nil if none can
+// have it.
+func (s *Sessions) foreignState(id sessionstore.ID) []byte {
+	if s.Foreign == nil || len(id) > maxForeignID {
+		return nil
+	}
+	return s.Foreign.State(string(id))
 }
 
 // OnlyBackendKnows reports whether nothing of the session's conversation is stored here, so that

@@ -45,21 +45,18 @@ func (s *Sessions) hides(ctx context.Context, stored sessionstore.Session) bool 
 func (s *Sessions) storedAs(
 	ctx context.Context, id sessionstore.ID, unknown error,
 ) (sessionstore.Session, error) {
-	if s.Foreign == nil || len(id) > maxForeignID {
-		return sessionstore.Session{}, unknown
-	}
-	state := s.Foreign.State(string(id))
+	state := s.foreignState(id)
 	if state == nil {
 		return sessionstore.Session{}, unknown
 	}
 	own, err := s.Store.Named(ctx, s.Owner(), s.Foreign.Key(state))
+	if err == nil {
+		return s.Store.Get(ctx, own)
+	}
 	if isUnknown(err) {
-		return sessionstore.Session{}, unknown
+		err = unknown
 	}
-	if err != nil {
-		return sessionstore.Session{}, err
-	}
-	return s.Store.Get(ctx, own)
+	return sessionstore.Session{}, err
 }
 
 // transferHint returns how to continue a session with this agent.

@@ -125,10 +125,6 @@ func (c *mcpCall) showFailure(ctx context.Context, err error) {
 
 // showProgress is a [mcpclient.ProgressFunc].
 func (c *mcpCall) showProgress(ctx context.Context, p *mcp.ProgressNotificationParams) {
-	_ = c.ShowStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(describeProgress(p)))
-}
-
-func describeProgress(p *mcp.ProgressNotificationParams) string {
 	const maxMessage = 500
 	progress := strconv.FormatFloat(p.Progress, 'g', 6, 64)
 	if p.Total > 0 {
@@ -137,5 +133,5 @@ func describeProgress(p *mcp.ProgressNotificationParams) string {
 	if message := text.Truncate(p.Message, maxMessage); message != "" {
 		progress += ": " + message
 	}
-	return progress
+	_ = c.ShowStatus(ctx, sdk.ToolCallStatusInProgress, backend.TextContent(progress))
 }

@@ -212,7 +212,8 @@ func (p *Publisher) serve(conn net.Conn) {
 		roots, changed := p.roots, p.changed
 		p.mu.Unlock()
 		if roots != nil {
-			if line := encodeRoots(roots.Existing()); !bytes.Equal(line, sent) {
+			line := append(strictjson.Encode(roots.Existing().List()), '\n') // a result of roots/list
+			if !bytes.Equal(line, sent) {
 				_ = conn.SetWriteDeadline(time.Now().Add(p.timeout))
 				if _, err := conn.Write(line); err != nil {
 					p.log.Debug("an MCP relay no longer receives the roots", "error", err)
@@ -294,9 +295,4 @@ func namedRoots(roots mcproots.Snapshot) []workspace.Root {
 		}
 	}
 	return all
-}
-
-// encodeRoots returns a result of roots/list, as a line.
-func encodeRoots(s mcproots.Snapshot) []byte {
-	return append(strictjson.Encode(s.List()), '\n')
 }

@@ -196,7 +196,7 @@ func (tx *transaction) retire(id string) bool {
 	switch {
 	case r == nil:
 		return false
-	case r.retires():
+	case r.untouched() && r.generation == r.key: // opening it would have made another lease
 		tx.deleteRows(r)
 	default:
 		r.listed = min(r.listed, -r.listed)

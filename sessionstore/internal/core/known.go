@@ -92,10 +92,6 @@ func (r *row) neverUsed() bool { return r.imported && r.turns == 0 && r.last == 
 // untouched reports whether the session was imported and never used, archived or renamed.
 func (r *row) untouched() bool { return r.neverUsed() && !r.archived && !r.renamed }
 
-// retires reports whether the session is deleted once its agent no longer lists it. It was never
-// opened, which would have made another lease.
-func (r *row) retires() bool { return r.untouched() && r.generation == r.key }
-
 // restores reports whether a store takes a copy of a session that was last used at a time. same is
 // the session with its id, holder the one with its state key; each may be nil.
 func restores(updated time.Time, same, holder *row) bool {
