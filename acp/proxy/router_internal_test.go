@@ -14,10 +14,9 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	c := &child{log: log, router: &router{log: log, limits: limits{MaxHeld: 1, MaxHeldBytes: 100},
 		routes: make(map[string]recipient)}}
-	cs := newChildSession(c, backend.Raw(`"a"`))
 	before, after := &use{child: c, session: &session{}}, &use{child: c, session: &session{}}
-	cs.join(before)
-	require.True(t, cs.attach())
+	cs, attached := newChildSession(before, backend.Raw(`"a"`))
+	require.True(t, attached)
 	c.limits.MaxSubagents = 1
 	_, err := cs.announced(nil, "sub")
 	require.NoError(t, err)
@@ -37,8 +36,8 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	c.router.begin()
 	c.router.route(message{ctx: t.Context(), id: "sub", method: "_x", answer: answers})
 	require.Empty(t, answers)
-	again := newChildSession(c, backend.Raw(`"a"`))
-	require.True(t, again.attach(), "it can be opened again")
+	_, attached = newChildSession(before, backend.Raw(`"a"`))
+	require.True(t, attached, "it can be opened again")
 	c.router.end()
 	require.Len(t, answers, 1)
 	_, err = (<-answers)()

@@ -17,17 +17,6 @@ func says(words string) sessionstore.Update {
 		`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
 }
 
-// answer records a turn with an answer.
-func answer(t testing.TB, s *Store, l sessionstore.Lease, words ...string) {
-	t.Helper()
-	number, err := s.BeginTurn(t.Context(), l, sessionstore.Turn{})
-	require.NoError(t, err)
-	for _, w := range words {
-		require.NoError(t, s.Append(t.Context(), l, []sessionstore.Update{says(w)}))
-	}
-	require.NoError(t, s.EndTurn(t.Context(), l, number))
-}
-
 // finds returns how many messages a search finds.
 func finds(t testing.TB, s *Store, text string) int {
 	t.Helper()
