@@ -2,6 +2,7 @@ package websocket
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -340,9 +341,9 @@ func (c *Conn) finish(err error) {
 	c.onEnd()
 }
 
-// pump keeps the messages that come from a socket for Read. It waits for nothing but the network,
-// so confirmations arrive even while both sides write more than they read: another acp-agent stops
-// writing before unread is full. Its error is io.EOF when the other side has closed the connection.
+// pump keeps the messages that come from a socket for Read. Another acp-agent stops writing before
+// they are too large, so confirmations arrive even while both sides write more than they read. Its
+// error is io.EOF when the other side has closed the connection.
 func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 	idle := rate.NewLimiter(idlePerSecond, idleAtOnce)
 	for {
@@ -357,7 +358,7 @@ func (c *Conn) pump(ctx context.Context, socket *websocket.Conn) error {
 		case err != nil:
 			return fmt.Errorf("%w: %w", ErrLost, err)
 		case kind == websocket.MessageText:
-			if err := c.store(message); err != nil {
+			if err := c.store(ctx, message); err != nil {
 				return err
 			}
 		case !c.confirmedBy(ctx, message, idle):
@@ -455,8 +456,9 @@ func (c *Conn) readAll(ctx context.Context, socket *websocket.Conn, r io.Reader)
 	}
 }
 
-// store keeps a message for Read, once there is room, which another acp-agent leaves.
-func (c *Conn) store(message []byte) error {
+// store keeps a message for Read, once there is room. Another acp-agent leaves room for its bytes,
+// but may send more than maxUnread messages.
+func (c *Conn) store(ctx context.Context, message []byte) error {
 	most := maxUnread
 	if c.redial != nil {
 		most = math.MaxInt
@@ -471,8 +473,8 @@ func (c *Conn) store(message []byte) error {
 		}
 		select {
 		case <-c.in.taken:
-		case <-c.ctx.Done():
-			return context.Cause(c.ctx)
+		case <-ctx.Done(): // the other side sends the message again when it resumes
+			return cmp.Or(context.Cause(c.ctx), ErrLost)
 		}
 	}
 }

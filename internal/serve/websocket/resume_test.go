@@ -233,6 +233,44 @@ func TestLostConnectionWhileWriteWaits(t *testing.T) {
 	}
 }
 
+// A connection is resumed even while the server has no room for the next message.
+func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
+	const messages = 2 * maxUnread
+	accepted, read := make(chan *Conn, 1), make(chan struct{})
+	url := serve(t, 100, Times{}, func(c *Conn) {
+		accepted <- c
+		<-read
+		for i := range messages {
+			message, err := c.Read()
+			if err != nil || string(message) != strconv.Itoa(i) {
+				return
+			}
+		}
+		_ = c.Write(context.Background(), []byte("all"))
+		_, _ = c.Read()
+	})
+	wire := cable.Lay(t, url)
+	c := dialed(t, wire.URL, 100, Times{})
+	inServer := <-accepted
+	for i := range messages {
+		require.NoError(t, c.Write(t.Context(), []byte(strconv.Itoa(i))))
+	}
+	require.Eventually(t, func() bool {
+		received, _ := inServer.in.counts()
+		return received == maxUnread
+	}, time.Minute, time.Millisecond)
+	before := inServer.current()
+	wire.Cut()
+	require.Eventually(t, func() bool {
+		now := inServer.current()
+		return now != nil && now != before
+	}, time.Minute, time.Millisecond)
+	close(read)
+	message, err := c.Read()
+	require.NoError(t, err)
+	require.Equal(t, "all", string(message))
+}
+
 // What is not confirmed is kept up to a limit: Write waits.
 func TestWriteWaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
