@@ -446,7 +446,7 @@ func TestStoppedClient(t *testing.T) {
 		updates  = 3_000
 		sessions = 36
 		size     = 256 << 10 // of what a session's turn says
-		logBound = 12 << 20  // three times what the log may keep when it is emptied
+		logBound = 8 << 20   // twice what the log may keep when it is emptied
 	)
 	dir := t.TempDir()
 	one, two := sqlite.New(sqlite.Options{Dir: dir}), sqlite.New(sqlite.Options{Dir: dir})

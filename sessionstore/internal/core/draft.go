@@ -103,6 +103,7 @@ func (d *draft) appendTo(tx *transaction, r *row) {
 	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
 	if r.last == 0 {
 		r.strand = d.strand
+		tx.set(r.id, "strand = $3", d.strand)
 	} else {
 		tx.exec("UPDATE segments SET strand = $2, seq = seq + $3 WHERE owner = $1 AND strand = $4",
 			r.strand, r.last, d.strand)

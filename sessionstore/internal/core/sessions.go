@@ -14,6 +14,7 @@ type row struct {
 	key, agent   int64
 	generation   int64
 	name         []byte // of its tombstone, nil if it has no state key
+	strand       int64  // where its segments are
 	cwd, realCwd string
 
 	// These are written by [transaction.store].
@@ -23,7 +24,7 @@ type row struct {
 	running           []int64 // the numbers of the running turns
 	first             int64   // the number of the first turn since open
 	open              int64   // the first segment of the running turns, 0 between turns
-	strand, last      int64   // where its segments are, and the number of the last one
+	last              int64   // the number of its last segment
 	complete, seen    int64   // how far its history is in passages
 	archived, renamed bool
 	imported          bool  // it came from its agent's list
@@ -32,8 +33,8 @@ type row struct {
 }
 
 // changing are the columns of a row that [transaction.store] writes.
-const changing = "title, created, updated, turns, running, first, open, strand, last, complete, " +
-	"seen, archived, renamed, imported, listed, meta"
+const changing = "title, created, updated, turns, running, first, open, last, complete, seen, " +
+	"archived, renamed, imported, listed, meta"
 
 // all returns the owner's rows that match a condition, whose arguments are $2 and later.
 func (tx *transaction) all(condition string, args ...any) (found []*row) {
@@ -42,15 +43,15 @@ func (tx *transaction) all(condition string, args ...any) (found []*row) {
 			r       row
 			running string
 		)
-		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.name, &r.cwd,
-			&r.realCwd, &r.title, &r.created, &r.updated, &r.turns, &running, &r.first, &r.open,
-			&r.strand, &r.last, &r.complete, &r.seen, &r.archived, &r.renamed, &r.imported,
-			&r.listed, &r.meta))
+		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.name,
+			&r.strand, &r.cwd, &r.realCwd, &r.title, &r.created, &r.updated, &r.turns, &running,
+			&r.first, &r.open, &r.last, &r.complete, &r.seen, &r.archived, &r.renamed,
+			&r.imported, &r.listed, &r.meta))
 		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
 			must(damaged(err))
 		}
 		found = append(found, &r)
-	}, "SELECT id, key, agent, generation, name, cwd, real_cwd, "+changing+
+	}, "SELECT id, key, agent, generation, name, strand, cwd, real_cwd, "+changing+
 		" FROM sessions WHERE owner = $1 AND "+condition, args...)
 	return found
 }
@@ -94,7 +95,7 @@ func (r *row) finished() (last, turns int64) {
 // store writes a row, which the transaction has locked.
 func (tx *transaction) store(r *row) {
 	list, args := placeholders([]any{r.title, r.created, r.updated, r.turns, jsonText(r.running),
-		r.first, r.open, r.strand, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported,
+		r.first, r.open, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported,
 		r.listed, append([]byte{}, r.meta...), int64(r.listing()), r.seen < r.last}, 3)
 	tx.set(r.id, "("+changing+", listing, stale) = ("+list+")", args...)
 }
