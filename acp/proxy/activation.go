@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
 
@@ -58,9 +57,4 @@ func (a *activation) sameRoots(other *activation) bool {
 	mine, err := mcproots.Take(a.host.Workspace())
 	theirs, otherErr := mcproots.Take(other.host.Workspace())
 	return err == nil && otherErr == nil && mine.Equal(theirs)
-}
-
-// sameServers reports whether the client gave both the same MCP servers.
-func (a *activation) sameServers(other *activation) bool {
-	return bytes.Equal(mcpServers(a.params), mcpServers(other.params))
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -177,7 +178,8 @@ func (cs *children) relaysFor(s *session) *relays {
 		for _, u := range c.uses.list() {
 			other := u.session
 			shared := other.servers.relays
-			if u.shares && shared != nil && s.sameServers(other.activation) &&
+			if u.shares && shared != nil &&
+				bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
 				s.sameRoots(other.activation) && shared.join(s) {
 				return shared
 			}

@@ -3,6 +3,7 @@ package permission
 import (
 	"cmp"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -63,12 +64,14 @@ func (r readOnlyRule) mayTouch(a *prepared) bool {
 	return named && a.Verb == ""
 }
 
-// has reports whether a file is in the root, and in no root in it. A disk may take other spellings
-// for the same.
+// has reports whether a file, or the link that names it, is in the root, and in no root in it. A
+// disk may take other spellings for the same.
 func (r readOnlyRule) has(f File) bool {
-	at := cmp.Or(f.Real, links.RealPath(f.Path))
+	dir, name := filepath.Split(strings.TrimRight(filepath.ToSlash(f.Path), "/"))
+	at, named := cmp.Or(f.Real, links.RealPath(f.Path)), filepath.Join(links.RealPath(dir), name)
 	asItIs := func(path string) string { return path }
-	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold)
+	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold) ||
+		r.isDeepest(named, asItIs) || r.isDeepest(named, fold)
 }
 
 // isDeepest reports whether the root is the deepest one that has a path, in a spelling.

@@ -256,7 +256,9 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 	require.NoError(t, os.Symlink(g.other, alias))
 	require.NoError(t, os.Mkdir(filepath.Join(g.other, "sub"), 0o700))
 	require.NoError(t, os.Symlink(g.other+"/sub", below))
-	for _, line := range []string{"touch " + alias + "/new", "rm " + below + "/../o.txt", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
+	require.NoError(t, os.Symlink(g.root, filepath.Join(g.other, "out")))
+	for _, line := range []string{"rm " + g.other + "/out", "rm " + below + "/../out", "mv " + alias + "/out x",
+		"touch " + alias + "/new", "rm " + below + "/../o.txt", "rm " + alias + "/o.txt", "mkdir -p " + alias + "/a/b",
 		"echo x > tonew", "tee tolink", "sh -c 'echo x > " + alias + "/new'"} {
 		a, _ := g.place.Command(line, g.root)
 		refused, is := p.Check(a).(*RuleError)
@@ -289,9 +291,10 @@ func TestEditsInReadOnlyFolders(t *testing.T) {
 		require.NoError(t, err)
 		return v.Effect
 	}
+	require.NoError(t, os.Symlink(filepath.Join(g.root, "a.txt"), filepath.Join(g.other, "out")))
 	for name, want := range map[string]Effect{
 		"{root}/a.txt": Allow, "{other}/o.txt": Deny, "{other}/new": Deny, "{root}/tolib/new": Deny,
-		"{root}/toofile": Deny, "{root}/../lib/o.txt": Deny, "{root}/tonew": Deny, "{root}/tolink": Deny,
+		"{other}/out": Deny, "{root}/toofile": Deny, "{root}/../lib/o.txt": Deny, "{root}/tonew": Deny, "{root}/tolink": Deny,
 	} {
 		require.Equal(t, want, decide(g.place.Access(Edit, g.expand(name))), name)
 	}
