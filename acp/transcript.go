@@ -44,7 +44,7 @@ type shown struct {
 	settings map[sessionstore.Kind]backend.Update
 }
 
-// order says whether an update is shown or stored first.
+// order selects whether an update is shown or stored first.
 type order bool
 
 const (

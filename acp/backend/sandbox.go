@@ -9,8 +9,8 @@ import "github.com/acp-agent/acp-agent/internal/sandbox"
 //	Write, Read []string  // files and directories that it may also write or read: absolute, or
 //	                      // beginning with "~/" or "$NAME/"; those in Write must exist
 //	State []string        // the same for what it keeps; directories end with "/" and are created
-//	Ports hosts.Ports // the TCP ports to which it may connect
-//	Hosts hosts.Hosts // the hosts to which it may connect
+//	Ports hosts.Ports     // the TCP ports to which it may connect
+//	Hosts hosts.Hosts     // the hosts to which it may connect
 //	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
 //	Optional bool         // start it without a sandbox where there is none, and say so
 //	Records string        // the directory that remembers where restricted processes could write

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// page is what the terminal shows of a turn. On a terminal it renders Markdown and shows the
-// progress of tool calls in place, elsewhere it has plain text.
+// page writes a turn for people. On a terminal it renders Markdown and shows the progress of tool
+// calls in place, elsewhere it has plain text.
 type page struct {
 	out      io.Writer
 	width    int       // of the terminal, 0 if out is not a terminal

@@ -129,7 +129,7 @@ func has(s *consent.Store, id consent.ID) (bool, error) {
 	return found, err
 }
 
-// accept is [consent.Store.Allow] for what is not known yet, with the same exception as has.
+// accept allows a consent that is not known yet. It ignores the errors that has ignores.
 func accept(s *consent.Store, c consent.Consent) error {
 	known, err := has(s, c.ID)
 	if err == nil && !known {

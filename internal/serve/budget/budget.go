@@ -52,7 +52,7 @@ func New(l Limits) *Budget {
 		changed: make(chan struct{})}
 }
 
-// User is what a budget counts for one user. The zero User has no limits.
+// User counts one user against a budget. The zero User has no limits.
 type User struct {
 	budget *Budget
 	name   string

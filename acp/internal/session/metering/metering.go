@@ -66,7 +66,7 @@ type meters struct {
 	pending  []sessionstore.Charge // that were not stored
 }
 
-// newMeters returns the meters of a session that was opened. a is what is known of it from before.
+// newMeters returns the meters of a session that was opened. a has what was known of it before.
 func newMeters(a sessionstore.Account, reports backend.Usage) *meters {
 	m := &meters{reports: reports, before: a.Before, counters: map[key]counter{},
 		read: map[key]string{}}
