@@ -7,7 +7,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -22,8 +21,7 @@ func (a asker) ruled(
 	ctx context.Context, method string, params backend.Raw, refusal error, pass func() backend.Work,
 ) backend.Work {
 	refused, byRule := errors.AsType[*permission.RuleError](refusal)
-	s := a.session
-	live := s.gate.Phase() == gate.Live
+	_, live := a.host.gate.Live()
 	if !byRule || refused.Effect == permission.Deny || !live {
 		if byRule && live {
 			a.observeRule(method, refused.Verdict)
@@ -38,7 +36,7 @@ func (a asker) ruled(
 		if err := a.check(ctx, method, params); err != nil {
 			return nil, err
 		}
-		now, err := s.access.Requested(a.Sender, method, params)
+		now, err := a.host.access.Requested(a.Sender, method, params)
 		if err != nil || !now.IsPartOf(refused.Action) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused %s: its file was replaced while the user was asked", method)
@@ -84,7 +82,7 @@ func (a asker) askToRead(ctx context.Context, path, real string, refusal error) 
 		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
 			text.Block("", text.Printable(path))
 	}
-	err := a.askOnce(ctx, permission.At(a.session.access.Guarded).OutsideRead(path, real),
+	err := a.askOnce(ctx, permission.At(a.host.access.Guarded).OutsideRead(path, real),
 		backend.NewToolCall("read", sdk.ToolKindRead, "Read "+text.Code(real), about))
 	switch {
 	case ctx.Err() != nil:
@@ -105,7 +103,7 @@ func (a asker) askToRead(ctx context.Context, path, real string, refusal error) 
 func (a asker) askOnce(
 	ctx context.Context, action permission.Action, call backend.ToolCall,
 ) error {
-	_, err := backend.AskShown(ctx, a.session, a.session, backend.Question{Call: call,
+	_, err := backend.AskShown(ctx, a.host, a.host, backend.Question{Call: call,
 		Once: "Allow once", Reject: "Reject", Action: action})
 	return err
 }

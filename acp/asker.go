@@ -19,40 +19,40 @@ import (
 // asker sends the client messages of a session, or of one of its children. It implements
 // [backend.Client].
 type asker struct {
-	session *session
+	host *host
 	backend.Sender
 }
 
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	s := a.session
-	live := s.gate.Phase() == gate.Live
+	h := a.host
+	s, live := h.gate.Live()
 	if err := a.check(ctx, method, params); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
 		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
 			return func() (backend.Raw, error) {
-				return s.access.ReadOutside(ctx, params, err, func(path, real string) error {
+				return h.access.ReadOutside(ctx, params, err, func(path, real string) error {
 					return a.askToRead(ctx, path, real, err)
 				})
 			}
 		}
 		return jsonrpc.Fail(err)
 	}
-	action, err := s.access.Check(a.Sender, method, params)
+	action, err := h.access.Check(a.Sender, method, params)
 	send := func() backend.Work {
 		addressed := a.addressed(method, params)
 		if a.servesFiles(method) {
 			return func() (backend.Raw, error) {
-				return s.access.Serve(ctx, method, addressed, action)
+				return h.access.Serve(ctx, method, addressed, action)
 			}
 		}
-		return s.viewers.call(ctx, method, addressed)
+		return h.viewers.call(ctx, method, addressed)
 	}
 	switch {
 	case err != nil:
 		return a.ruled(ctx, method, params, err, send)
 	case live && method == protocol.RequestPermission && !a.Decided:
-		return a.requestPermission(ctx, params)
+		return a.requestPermission(ctx, s, params)
 	}
 	return send()
 }
@@ -62,35 +62,35 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := a.check(ctx, method, params); err != nil {
 		return err
 	}
-	if _, err := a.session.access.Check(a.Sender, method, params); err != nil {
+	if _, err := a.host.access.Check(a.Sender, method, params); err != nil {
 		return err
 	}
 	if a.servesFiles(method) {
 		return access.ErrNotServed(method)
 	}
-	a.session.viewers.notify(ctx, method, a.addressed(method, params))
+	a.host.viewers.notify(ctx, method, a.addressed(method, params))
 	return nil
 }
 
 // servesFiles reports whether a message of the backend is about files that are served here.
 func (a asker) servesFiles(method string) bool {
-	return a.session.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+	return a.host.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // check returns an error if the backend may not send the client this message. Its paths must be in
 // the session's roots, and in the child's.
 func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
-	s, addressed := a.session, params
-	if s.gate.Phase() == gate.Closed {
+	h, addressed := a.host, params
+	if h.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
 	if a.Child != "" {
 		addressed = a.addressed(method, params)
 	}
-	if err := s.viewers.offers(method, addressed); err != nil {
+	if err := h.viewers.offers(method, addressed); err != nil {
 		return err
 	}
-	if err := access.CheckPaths(s.access.Guarded, method, params); err != nil || a.Child == "" {
+	if err := access.CheckPaths(h.access.Guarded, method, params); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error {
@@ -100,7 +100,7 @@ func (a asker) check(ctx context.Context, method string, params backend.Raw) err
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
-	session := a.session.viewers.address
+	session := a.host.viewers.address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
@@ -116,7 +116,7 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 // reaches returns an error unless another program that opens a path now reaches a file or directory
 // in the asker's roots.
 func (a asker) reaches(ctx context.Context, path string) error {
-	if err := a.session.workspace.HandOver(path); err != nil || a.Child == "" {
+	if err := a.host.workspace.HandOver(path); err != nil || a.Child == "" {
 		return err
 	}
 	return a.inRoots(ctx, func(w *workspace.Workspace) error { return w.HandOver(path) })
@@ -124,19 +124,19 @@ func (a asker) reaches(ctx context.Context, path string) error {
 
 // inRoots calls do with the asker's roots.
 func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
-	s := a.session
+	h := a.host
 	switch {
 	case a.Child == "":
-		return do(s.workspace)
-	case a.Roots.IsZero() || a.Roots.Equal(s.workspace.Roots()):
-		return do(s.access.Guarded)
+		return do(h.workspace)
+	case a.Roots.IsZero() || a.Roots.Equal(h.workspace.Roots()):
+		return do(h.access.Guarded)
 	}
-	known := s.workspace.Opened()
+	known := h.workspace.Opened()
 	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
 		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
 		return grant
 	})
-	w, err := workspace.Open(ctx, roots, s.agent.options.Workspace)
+	w, err := workspace.Open(ctx, roots, h.agent.options.Workspace)
 	if err != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
 	}

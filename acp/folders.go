@@ -243,7 +243,14 @@ func (p *sessionParams) openRoots(
 	if wrong := p.rootViolations(err); wrong != nil {
 		return nil, strictjson.Refuse(wrong...)
 	}
-	return w, err
+	if err != nil {
+		return nil, err
+	}
+	if err := p.checkShown(w); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // leaveOut leaves the kept folders that err is about out of the request, notes why, and reports

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -19,96 +20,88 @@ import (
 // does if others have the session open, if a turn goes on without a client, or if the client may
 // not open sessions. A list of other roots opens the session again: for all if no turn runs, and
 // not at all otherwise. A session that another process has taken over cannot be joined.
-func (o *opening) joins(ctx context.Context) (bool, error) {
-	s := o.previous
+func (l load) joins(ctx context.Context, s *session) (bool, error) {
 	if s == nil {
 		return false, nil
 	}
-	others := s.viewers.Others(o.from) > 0 || !o.from.peer.Role.has(acts)
-	running := o.at.Queue.Runs()
-	isTurnOfNobody := running && !s.viewers.Has(o.from)
+	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.has(acts)
+	running := l.at.Queue.Runs()
+	isTurnOfNobody := running && !s.viewers.Has(l.from)
 	if !others && !isTurnOfNobody || record.Gone(s.record.Check(ctx)) {
 		return false, nil
 	}
-	same := !o.params.listed || o.rootsIn(s).Equal(s.params.roots)
-	if !same && others && (running || !o.from.peer.Role.has(acts)) {
+	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)
+	if !same && others && (running || !l.from.peer.Role.has(acts)) {
 		return false, errOpenElsewhere(s.id, &s.params.roots)
 	}
 	return same || others, nil
 }
 
 // rootsIn returns the roots that the load asks for, with the cwd as s has it.
-func (o *opening) rootsIn(s *session) workspace.Roots {
-	return workspace.RootsFrom(s.params.roots.Cwd(), o.params.roots.Additional())
+func (l load) rootsIn(s *session) workspace.Roots {
+	return workspace.RootsFrom(s.params.roots.Cwd(), l.params.roots.Additional())
 }
 
-// join makes the client a viewer, and shows it the history of the session up to now. Others need
-// not wait for that: the ticket holds back only this client, and updates that come meanwhile are
-// kept.
-func (o *opening) join(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessage, err error) {
-	if o.params.listed && !o.rootsIn(o.previous).Equal(o.previous.params.roots) {
-		if err := o.reopenForAll(ctx); err != nil {
+// join makes the client a viewer of s, and shows it the history up to now. Others need not wait for
+// that: the ticket holds back only this client, and updates that come meanwhile are kept.
+func (l load) join(
+	ctx context.Context, r *jsonrpc.Request, s *session, source listing.Openable,
+) (_ json.RawMessage, err error) {
+	if l.params.listed && !l.rootsIn(s).Equal(s.params.roots) {
+		if s, err = l.reopenForAll(ctx, s, source); err != nil {
 			return nil, err
 		}
 	}
-	a, v := o.agent, o.previous.viewers
-	if !v.Enter(o.from) {
+	if !s.viewers.Enter(l.from) {
 		return nil, backend.ErrClosed
 	}
 	defer func() {
 		if err != nil {
-			o.previous.leave(o.from)
+			s.leave(l.from)
 		}
 	}()
-	o.at.Narrow()
-	shown, err := o.showHistory(ctx)
+	l.at.Narrow()
+	shown := 0
+	if l.cause == backend.Load {
+		for u, err := range sessionstore.Joined(s.historyAfter(ctx, &shown)) {
+			if err == nil {
+				err = l.show(ctx, u, forAnother)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	c, err := l.cut(ctx, s, shown)
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.cut(ctx, shown)
-	if err != nil {
-		return nil, err
-	}
-	if err := o.showAll(ctx, c.rest); err != nil {
+	if err := l.showAll(ctx, c.rest); err != nil {
 		return nil, err
 	}
 	r.AfterResponse(func() {
 		// They are newer than those in the response.
-		if err := o.showAll(a.base, c.states); err != nil {
-			a.log.Debug("updates not sent", "session", c.session.id, "error", err)
+		if err := l.showAll(s.agent.base, c.states); err != nil {
+			s.agent.log.Debug("updates not sent", "session", s.id, "error", err)
 		}
-		v.Release(o.from)
+		s.viewers.Release(l.from)
 	})
-	o.goOn(r, c.session)
+	l.from.goOn(r, c.session, "")
 	return c.result, nil
 }
 
-// showHistory shows the client what is stored, if it loads, and returns how many updates those are.
-func (o *opening) showHistory(ctx context.Context) (shown int, err error) {
-	if o.cause == backend.Resume {
-		return 0, nil
-	}
-	for u, err := range sessionstore.Joined(o.history(ctx, &shown)) {
-		if err == nil {
-			err = o.show(ctx, u, forAnother)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	return shown, nil
-}
-
-// history returns the stored history without its first updates, as many as shown says. Those that
-// are read are added to shown.
-func (o *opening) history(ctx context.Context, shown *int) iter.Seq2[sessionstore.Update, error] {
+// historyAfter returns the stored history without its first updates, as many as read says. Those
+// that are read are added to read.
+func (s *session) historyAfter(
+	ctx context.Context, read *int,
+) iter.Seq2[sessionstore.Update, error] {
 	return func(yield func(sessionstore.Update, error) bool) {
-		at, skip := 0, *shown
-		for u, err := range o.agent.options.Store.History(ctx, o.previous.storeID) {
+		at, skip := 0, *read
+		for u, err := range s.agent.options.Store.History(ctx, s.storeID) {
 			if at++; err == nil && at <= skip {
 				continue
 			}
-			*shown = at
+			*read = at
 			if !yield(u, err) {
 				return
 			}
@@ -124,26 +117,27 @@ type cut struct {
 	result  json.RawMessage // of the response
 }
 
-// cut begins to keep updates for the client, and returns what came before and was not shown.
-func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) {
+// cut begins to keep updates of joined, or of the session that has replaced it, for the client. It
+// returns what came before and was not shown.
+func (l load) cut(ctx context.Context, joined *session, alreadyShown int) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
-	defer o.previous.viewers.Hurry()()
-	at := o.agent.home.queues.Ticket(o.previous.id, turns.Ordinary, nil)
+	defer joined.viewers.Hurry()()
+	at := joined.agent.home.queues.Ticket(joined.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return c, err
 	}
 	s := at.Queue.Active()
-	if s == nil || s.viewers != o.previous.viewers {
-		return c, errNotActive(o.previous.id) // it was closed meanwhile
+	if s == nil || s.viewers != joined.viewers {
+		return c, errNotActive(joined.id) // it was closed meanwhile
 	}
 	c.session = s
 	err = s.viewers.shown.With(ctx, func(now *shown) error {
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		if o.cause == backend.Load {
-			for u, err := range sessionstore.Joined(o.history(ctx, &alreadyShown)) {
+		if l.cause == backend.Load {
+			for u, err := range sessionstore.Joined(joined.historyAfter(ctx, &alreadyShown)) {
 				if err != nil {
 					return err
 				}
@@ -155,35 +149,35 @@ func (o *opening) cut(ctx context.Context, alreadyShown int) (c cut, err error) 
 			return err
 		}
 		c.states = s.transcript.statesLocked(now, stored)
-		c.result = withMeta(s.opened.Result, "viewers", backend.Encode(len(s.viewers.Clients())))
+		c.result = withMeta(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
 		if len(s.queue.Unanswered()) > 0 {
 			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
 		}
-		s.viewers.Keep(o.from)
+		s.viewers.Keep(l.from)
 		return nil
 	})
 	return c, err
 }
 
-// reopenForAll opens the session again with the roots that the client lists, which becomes one of
-// its viewers only then. No turn runs, but the last one may not be answered yet.
-func (o *opening) reopenForAll(ctx context.Context) error {
-	if err := o.endTurns(ctx); err != nil {
-		return err
+// reopenForAll opens s again with the roots that the client lists, which becomes one of its viewers
+// only then. No turn runs, but the last one may not be answered yet.
+func (l load) reopenForAll(
+	ctx context.Context, s *session, source listing.Openable,
+) (*session, error) {
+	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+		return nil, err
 	}
-	s := o.previous
 	p := s.params
 	p.listed, p.missing = true, nil
-	p.replaceRoots(o.rootsIn(s))
-	err := o.agent.chooseFolders(ctx, &p, backend.Resume, &o.source.Session)
+	p.replaceRoots(l.rootsIn(s))
+	err := s.agent.chooseFolders(ctx, &p, backend.Resume, &source.Session)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	next, news, err := s.openAgain(ctx, o.at, o.source, p)
+	next, news, err := s.openAgain(ctx, l.at, source, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o.previous = next
 	paths := make([]string, 0, p.roots.Len())
 	for _, dir := range p.roots.All() {
 		paths = append(paths, text.Code(dir.String()))
@@ -194,5 +188,5 @@ func (o *opening) reopenForAll(ctx context.Context) error {
 	for _, u := range news {
 		next.viewers.show(ctx, nil, u)
 	}
-	return nil
+	return next, nil
 }

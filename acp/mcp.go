@@ -14,29 +14,34 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// openServers prepares the MCP servers of s, in the set of previous if that is not nil.
-func (o *opening) openServers(s, previous *session) (err error) {
-	a := s.agent
-	for i := range s.params.servers {
-		if err := a.applyPolicy(&s.params.servers[i]); err != nil {
-			return err
+// prepareServers prepares the MCP servers of the session with the roots of w, in the set of the
+// previous one if there is one.
+func (o opening) prepareServers(
+	w *workspace.Workspace, configs []mcpclient.Config, previous *session,
+) (set *servers.Set, change *mcpclient.Change, err error) {
+	a := o.agent
+	configs = slices.Clone(configs)
+	for i := range configs {
+		if err := a.applyPolicy(&configs[i]); err != nil {
+			return nil, nil, err
 		}
 	}
 	if previous != nil {
-		s.servers = previous.servers
+		set = previous.servers
 	} else {
 		options := a.options.tuning.MCP
-		options.Logger = options.Logger.With("session", s.id)
+		options.Logger = options.Logger.With("session", o.at.Queue.ID)
 		options.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		s.servers = servers.NewSet(a.starting, options)
+		set = servers.NewSet(a.starting, options)
 	}
-	o.change, err = s.servers.Prepare(s.workspace, s.params.servers)
+	change, err = set.Prepare(w, configs)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
-	return err
+	return set, change, err
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote

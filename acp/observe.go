@@ -115,12 +115,3 @@ func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Wo
 		return result, err
 	}
 }
-
-// observeOpened tells the observer that s was opened.
-func (a *agent) observeOpened(s *session) {
-	e := OpenEvent{Session: s.id}
-	for _, root := range s.workspace.Opened() {
-		e.Roots = append(e.Roots, root.Real)
-	}
-	a.connection.observe(e)
-}

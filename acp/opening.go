@@ -10,10 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
-	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -23,153 +20,161 @@ import (
 )
 
 // opening says what a request, or a command in a turn, opens: a new session, a copy of one, or a
-// stored session in place of the active one. Its method run makes an active session of it.
+// stored session in place of the active one. It does not change. Its method run makes an active
+// session of it.
 type opening struct {
-	agent    *agent // runs the session
-	cause    backend.Cause
-	address  address // of the session, for the client
-	params   sessionParams
-	source   listing.Openable // is opened again, or copied; the zero value for a new session
-	at       *ticket          // in the session's queue
-	previous *session         // the active session, nil if there is none and after run
-	from     *connection      // of the client that opens it, nil if it is reopened for all viewers
-	pace     pace             // of what a load replays
-
-	change *mcpclient.Change // of the MCP servers, for replacePrevious
-	notice string            // for the user, after the response
+	agent  *agent // runs the session
+	cause  backend.Cause
+	params sessionParams
+	source listing.Openable // is opened again, or copied; the zero value for a new session
+	at     *ticket          // in the session's queue
+	from   *connection      // of the client that opens it, nil if it is reopened for all viewers
+	show   showFunc         // shows the client what the backend replays, nil if it does not load
 }
 
-// run opens the session, stores it, and makes it active in place of the previous one. What can fail
-// in the roots, in the backend or in the store comes first. If that fails, everything stays as it
-// was. Then the previous session ends, even if the new one cannot become active because the
-// connection has ended: that is closed then, but remains stored.
-func (o *opening) run(ctx context.Context) (*session, error) {
-	defer func() { o.previous = nil }() // the session keeps o
-	s, err := o.newSession(ctx)
+// run opens the session, stores it, and makes it active in place of the previous one, which is nil
+// if there is none. What can fail in the roots, in the backend or in the store comes first. If that
+// fails, everything stays as it was. Then the previous session ends, even if the new one cannot
+// become active because the connection has ended: that is closed then, but remains stored. notice
+// is for the user, after the response.
+func (o opening) run(
+	ctx context.Context, previous *session,
+) (_ *session, notice string, err error) {
+	a := o.agent
+	h, err := o.openHost(ctx, previous)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	previous := o.previous // also if a disk answers after run
-	err = o.agent.tasks.OnDiskOrUndo(ctx,
-		func() error { return o.openRoots(ctx, s, previous) }, s.retire)
+	defer h.replay.drop()
+	base := context.WithoutCancel(a.base)
+	holds := previous == nil // see session.holds
+	undo := func() { h.free(base, holds) }
+	defer func() { undo() }() // also after a panic
+	b, opened, err := o.openBackend(ctx, h, previous)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	active := false
-	defer func() {
-		if !active { // also after a panic
-			s.retire()
-		}
-	}()
-	if err := o.openBackend(ctx, s); err != nil {
-		return nil, err
-	}
-	lease, err := o.store(ctx, s)
+	undo = func() { h.free(base, holds, b.Close) }
+	result, err := lifecycleResult(opened.Result)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	s.startRecord(lease)
+	lease, err := o.store(ctx, h, previous)
+	if err != nil {
+		return nil, "", err
+	}
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	defer o.discard(ctx, s)
-	o.replacePrevious(ctx, s)
-	if active = o.agent.home.queues.Activate(s.queue, s); !active {
-		return nil, backend.ErrClosed
+	defer o.discard(ctx, h, opened.Superseded, previous)
+	if err := o.endTurns(ctx); err != nil {
+		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
-	o.start(s)
-	return s, nil
-}
-
-// newSession returns the session with the parts that are known before anything is opened. It counts
-// as an active one from now on, unless it replaces one.
-func (o *opening) newSession(ctx context.Context) (*session, error) {
-	id := o.address.id
-	s := &session{id: id, storeID: id, agent: o.agent, queue: o.at.Queue, params: o.params,
-		gate: gate.New()}
-	s.notice.Store(new(pendingNotice))
-	if !o.isNew() {
-		s.storeID, s.replay = o.source.ID, newReplay(ctx, o)
+	if previous != nil {
+		holds = previous.holds.Swap(false)
 	}
-	s.budgets = &budgets{agent: o.agent, session: s.storeID, cwd: o.params.roots.Cwd()}
-	if o.from != nil {
-		s.viewers = newViewers(o.agent, o.from, o.address)
-	} else {
-		s.viewers = o.previous.viewers
+	o.succeed(h, b, result)
+	notice, next := o.notices(h, opened.Notice, previous)
+	s := newSession(h, b, result, lease, holds, next)
+	undo = s.retire
+	if !a.home.queues.Activate(s.queue, s) {
+		return nil, "", backend.ErrClosed
 	}
-	if o.previous == nil {
-		if err := o.agent.home.owner.take(sessionSlot, o.agent); err != nil {
-			return nil, err
-		}
-		s.holds.Store(true)
-	}
-	return s, nil
-}
-
-// startRecord begins to record s, which is stored under a lease.
-func (s *session) startRecord(l sessionstore.Lease) {
-	a := s.agent
-	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
-		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
-		Children: a.newChildLimit(), Tasks: a.tasks})
-	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
-		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-	s.transcript = &transcript{id: s.id, agent: a, viewers: s.viewers, permits: s.Permits(),
-		record: s.record, spending: s.spending}
+	undo = func() {}
+	s.start()
+	return s, notice, nil
 }
 
 // isNew reports whether the session does not exist yet.
-func (o *opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
+func (o opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
-// openRoots does the part of opening that reads disks: it opens the roots, scans them, and prepares
-// the MCP servers. What the user has allowed in the previous session holds in s.
-func (o *opening) openRoots(ctx context.Context, s, previous *session) (err error) {
-	a := s.agent
-	s.workspace, err = s.params.openRoots(ctx, a.options.Workspace)
+// openHost does the part of opening that reads disks. The session counts as an active one from now
+// on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
+func (o opening) openHost(ctx context.Context, previous *session) (*host, error) {
+	a, isFirst := o.agent, previous == nil
+	if isFirst {
+		if err := a.home.owner.take(sessionSlot, a); err != nil {
+			return nil, err
+		}
+	}
+	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
+		defer func() {
+			if h == nil && isFirst { // also after a panic
+				a.home.owner.release(sessionSlot, a)
+			}
+		}()
+		return o.openRoots(ctx, previous)
+	}, func(late *host) { late.free(context.WithoutCancel(a.base), isFirst) })
+}
+
+// openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
+// the previous session holds in the new one.
+func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err error) {
+	a, p, id := o.agent, o.params, o.at.Queue.ID
+	w, err := p.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		o.hintMoves(err)
-		return err
+		return nil, err
 	}
-	permits := permission.NewPermits(string(s.id), s.workspace, a.consents(), a.origins(),
+	defer func() {
+		if h == nil { // also after a panic
+			_ = w.Close()
+		}
+	}()
+	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
 		a.options.Permissions)
 	if previous != nil {
 		permits.Inherit(previous.Permits())
 	}
-	s.access = access.New(s.workspace, permits, a.options.Workspace, a.tasks)
-	if err := s.params.checkShown(s.workspace); err != nil {
-		return err
+	files := access.New(w, permits, a.options.Workspace, a.tasks)
+	set, change, err := o.prepareServers(w, p.servers, previous)
+	if err != nil {
+		return nil, err
 	}
-	if err := o.openServers(s, previous); err != nil {
-		return err
+	found := &catalog{agent: a, session: id, roots: files.Guarded, scanning: tasks.Guard[struct{}]()}
+	if err := found.scan(ctx); err != nil {
+		return nil, err
 	}
-	s.catalog = &catalog{agent: a, session: s.id, roots: s.Workspace(),
-		scanning: tasks.Guard[struct{}]()}
-	return s.catalog.scan(ctx)
+	return &host{agent: a, id: id, storeID: o.storeID(), queue: o.at.Queue, params: p,
+		viewers: o.viewers(previous), gate: gate.New[*session](), replay: o.newReplay(ctx),
+		workspace: w, access: files, catalog: found, servers: set, change: change}, nil
+}
+
+// storeID returns the id of the session in the store.
+func (o opening) storeID() sessionstore.ID {
+	if o.isNew() {
+		return o.at.Queue.ID
+	}
+	return o.source.ID
+}
+
+// viewers returns those of the session. A session that is reopened for all has those of the
+// previous one.
+func (o opening) viewers(previous *session) *viewers {
+	if o.from == nil {
+		return previous.viewers
+	}
+	return newViewers(o.agent, o.from, newAddress(o.at.Queue.ID))
 }
 
 // openBackend opens the backend's side of the session. The turns of the previous session go on,
 // unless the backend needs them to end.
-func (o *opening) openBackend(ctx context.Context, s *session) (err error) {
-	a := o.agent
-	s.backend, s.opened, err = a.backend.Open(ctx, o.activation(ctx, s), s)
+func (o opening) openBackend(
+	ctx context.Context, h *host, previous *session,
+) (backend.Session, backend.Opened, error) {
+	b, opened, err := o.agent.backend.Open(ctx, o.activation(ctx, h, previous), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
-		if _, told := errors.AsType[*backend.Error](err); told && !o.source.Unstored {
-			return err // it is listed, so it matters why it cannot be opened
-		}
-		return errUnknownSession(o.params.id)
+		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
+			err = errUnknownSession(o.params.id)
+		} // otherwise it is listed, so it matters why it cannot be opened
 	}
-	if err != nil {
-		return err
-	}
-	if a.home.queues.IsClosed() {
-		return backend.ErrClosed // the connection has ended: store nothing
-	}
-	s.opened.Result, err = lifecycleResult(s.opened.Result)
-	return err
+	return b, opened, err
 }
 
 // activation returns what the backend is told.
-func (o *opening) activation(ctx context.Context, s *session) backend.Activation {
+func (o opening) activation(
+	ctx context.Context, h *host, previous *session,
+) backend.Activation {
 	store, source := o.agent.options.Store, o.source
-	told := backend.Activation{Cause: o.cause, Params: s.params.rest, State: source.State,
+	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: source.State,
 		MustExist: o.agent.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
 	var before iter.Seq2[backend.Update, error]
 	switch {
@@ -179,18 +184,18 @@ func (o *opening) activation(ctx context.Context, s *session) backend.Activation
 	default:
 		before = sessionstore.WithoutEnds(store.History(ctx, source.ID))
 	}
-	told.History = s.history(before)
-	if s.replay != nil {
-		told.Stop = func(context.Context) error { return s.replay.endTurns() }
+	told.History = h.history(before)
+	if h.replay != nil {
+		told.Stop = func(context.Context) error { return h.replay.endTurns() }
 	}
-	if o.previous != nil {
-		told.Previous = o.previous.backend
+	if previous != nil {
+		told.Previous = previous.backend
 	}
 	return told
 }
 
 // endTurns ends the turns of the previous session, unless one of them opens the session.
-func (o *opening) endTurns(ctx context.Context) error {
+func (o opening) endTurns(ctx context.Context) error {
 	if o.from == nil {
 		return nil
 	}
@@ -199,40 +204,46 @@ func (o *opening) endTurns(ctx context.Context) error {
 
 // store stores a session that was opened, and returns a lease. The previous session uses that from
 // now on, unless another process had taken it over.
-func (o *opening) store(ctx context.Context, s *session) (sessionstore.Lease, error) {
-	a, state := o.agent, s.gate.TakeState()
+func (o opening) store(
+	ctx context.Context, h *host, previous *session,
+) (sessionstore.Lease, error) {
+	a := o.agent
+	if a.home.queues.IsClosed() {
+		return sessionstore.Lease{}, backend.ErrClosed // the connection has ended
+	}
+	state := h.gate.TakeState()
 	if o.isNew() {
-		return o.storeNew(ctx, sessionstore.Session{ID: s.id, Agent: a.identity(),
-			Keys: keysOf(s.workspace, s.params.roots.Cwd()), State: state,
+		return o.storeNew(ctx, sessionstore.Session{ID: h.id, Agent: a.identity(),
+			Keys: keysOf(h.workspace, h.params.roots.Cwd()), State: state,
 			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
 	}
 	change := sessionstore.Activation{
-		Keys:  keysOf(s.workspace, o.source.Keys.Roots.Cwd()),
+		Keys:  keysOf(h.workspace, o.source.Keys.Roots.Cwd()),
 		State: state, StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
-	replayed, err := s.replay.take(ctx)
+	replayed, err := h.replay.take(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
 	if o.source.Unstored {
 		change.History = replayed
-		return o.adopt(ctx, change)
+		return o.adopt(ctx, change, previous)
 	}
-	lease, err := o.takeOver(ctx, change)
+	lease, err := o.takeOver(ctx, change, previous)
 	if err != nil || replayed == nil {
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	current, err := s.replay.isCurrent(ctx)
+	current, err := h.replay.isCurrent(ctx)
 	if err != nil || !current {
 		return lease, err
 	}
 	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
-		History: replayed})
+		History: replayed}, previous)
 }
 
 // storeNew stores a new session, with the finished turns of the source if it is a copy.
-func (o *opening) storeNew(
+func (o opening) storeNew(
 	ctx context.Context, n sessionstore.Session,
 ) (sessionstore.Lease, error) {
 	store := o.agent.options.Store
@@ -248,14 +259,14 @@ func (o *opening) storeNew(
 }
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
-func (o *opening) adopt(
-	ctx context.Context, change sessionstore.Activation,
+func (o opening) adopt(
+	ctx context.Context, change sessionstore.Activation, previous *session,
 ) (sessionstore.Lease, error) {
 	lease, err := o.agent.sessions.Adopt(ctx, o.source.Session, change)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := o.agent.sessions.Stored(ctx, o.address.id)
+	found, err := o.agent.sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
 		err = o.agent.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
 	}
@@ -263,101 +274,80 @@ func (o *opening) adopt(
 		return lease, err
 	}
 	change.History = nil
-	return o.takeOver(ctx, change)
+	return o.takeOver(ctx, change, previous)
 }
 
 // takeOver stores a change of the session.
-func (o *opening) takeOver(
-	ctx context.Context, change sessionstore.Activation,
+func (o opening) takeOver(
+	ctx context.Context, change sessionstore.Activation, previous *session,
 ) (sessionstore.Lease, error) {
-	if o.previous == nil {
+	if previous == nil {
 		return o.agent.options.Store.Activate(ctx, o.source.ID, change)
 	}
-	return o.previous.record.TakeOver(ctx, change)
+	return previous.record.TakeOver(ctx, change)
 }
 
-// replacePrevious ends the turns of the previous session, if there is one. Afterwards s has what
-// that had: it counts as the active one, the MCP servers are its own, and what it shows comes after
-// what the viewers were shown.
-func (o *opening) replacePrevious(ctx context.Context, s *session) {
-	if err := o.endTurns(ctx); err != nil {
-		o.agent.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
-	}
-	if o.previous != nil {
-		s.holds.Store(o.previous.holds.Swap(false))
-	}
-	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(o.change, s, model)
-	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
+// succeed lets the session of h, with the backend's part b and its response, follow the previous
+// one: the MCP servers are its own, and what it shows comes after what the viewers were shown.
+func (o opening) succeed(h *host, b backend.Session, result json.RawMessage) {
+	model, _ := b.(backend.Sampler)
+	h.servers.Commit(h.change, h, model)
+	_ = h.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{titled: o.source.Title != "", renamed: !o.isNew() && o.source.Renamed}
-		for _, u := range statesIn(s.opened.Result) { // the agent may not have kept what it was
+		for _, u := range statesIn(result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
 		return nil
 	})
 }
 
-// start lets s, which has become active, do what has waited for that: afterwards the state that the
-// backend saved meanwhile is stored, its commands are known, and s has a notice for the user.
-func (o *opening) start(s *session) {
-	a := o.agent
-	ctx, cancel := tasks.Commit(a.base)
-	defer cancel()
-	err := s.gate.Activate(func(late []byte) error { return s.storeState(ctx, late) })
-	if err != nil {
-		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
-	}
-	a.observeOpened(s)
-	s.announceCommands()
-	o.notify(s)
-}
-
-// notify decides what the user is told of the opening: after the response what concerns what they
+// notices returns what the user is told of the opening: after the response what concerns what they
 // have just done, and at the next prompt the rest, with what the previous session has not shown.
-func (o *opening) notify(s *session) {
-	o.notice = o.agent.sessions.MovedRoots(s.id, o.source.Keys, s.workspace.Opened())
+// said is the backend's part.
+func (o opening) notices(
+	h *host, said string, previous *session,
+) (now string, next pendingNotice) {
+	opened := h.workspace.Opened()
+	now = o.agent.sessions.MovedRoots(h.id, o.source.Keys, opened)
 	told := o.source.Keys.Roots // about which the user was told before
-	next := pendingNotice{prompted: true}
+	next.prompted = true
 	switch {
 	case o.isNew():
-		told, next = workspace.Roots{}, pendingNotice{text: s.opened.Notice}
-	case o.previous != nil:
-		next = *o.previous.notice.Load()
+		told, next = workspace.Roots{}, pendingNotice{text: said}
+	case previous != nil:
+		next = *previous.notice.Load()
 	case o.source.Turns == 0:
 		told, next.prompted = workspace.Roots{}, o.source.Title != ""
 	}
 	if !o.isNew() {
-		o.notice += s.opened.Notice
+		now += said
 	}
 	if o.from != nil { // otherwise the user was asked
-		opened := s.workspace.Opened()
-		next.text += s.params.droppedFolders(opened, o.cause, o.source.Keys) +
-			broadRoots(opened, told, s.agent.log.With("session", s.id))
+		next.text += h.params.droppedFolders(opened, o.cause, o.source.Keys) +
+			broadRoots(opened, told, h.agent.log.With("session", h.id))
 	}
-	s.notice.Store(&next)
+	return now, next
 }
 
-// discard removes what s has made superfluous: the previous session, the backend's session that the
-// new one replaces, and the draft of a history that was replayed.
-func (o *opening) discard(ctx context.Context, s *session) {
-	if previous := o.previous; previous != nil {
-		if previous.viewers != s.viewers {
+// discard removes what the session of h has made superfluous: the previous session, and the
+// backend's session that the new one replaces.
+func (o opening) discard(
+	ctx context.Context, h *host, superseded []byte, previous *session,
+) {
+	if previous != nil {
+		if previous.viewers != h.viewers {
 			previous.viewers.Close()
 		}
 		previous.retire()
 	}
 	if !o.isNew() {
-		o.agent.sessions.Discard(ctx, o.source.ID, s.opened.Superseded)
-	}
-	if err := s.replay.drop(ctx); err != nil {
-		o.agent.log.Warn("cannot discard the replayed history", "session", o.source.ID,
-			"error", err)
+		o.agent.sessions.Discard(ctx, o.source.ID, superseded)
 	}
 }
 
 // hintMoves adds to an error about missing folders of a stored session how to move it. Folders that
 // only the client named get no hint: they may not be the session's.
-func (o *opening) hintMoves(err error) {
+func (o opening) hintMoves(err error) {
 	if o.isNew() {
 		return
 	}
@@ -370,18 +360,18 @@ func (o *opening) hintMoves(err error) {
 	listing.HintMoves(strictjson.ViolationsOf(err), movable, o.agent.options.Worktrees.registry())
 }
 
-// goOn lets the session go ahead once the response to r is on the wire: the notice is shown but not
-// recorded, then the updates buffered so far are sent.
-func (o *opening) goOn(r *jsonrpc.Request, s *session) {
+// goOn lets s, which the client has opened or joined, go ahead once the response to r is on the
+// wire: the notice is shown but not recorded, then the updates buffered so far are sent.
+func (c *connection) goOn(r *jsonrpc.Request, s *session, notice string) {
 	r.AfterResponse(func() {
-		if o.notice != "" {
-			s.viewers.show(s.agent.base, nil, backend.Warning(backend.Text(o.notice)))
+		if notice != "" {
+			s.viewers.show(s.agent.base, nil, backend.Warning(backend.Text(notice)))
 		}
 		s.release(s.agent.base)
-		if o.from.HasLeft() { // while it was opening s
-			s.viewers.Leave(o.from)
+		if c.HasLeft() { // while it was opening s
+			s.viewers.Leave(c)
 		}
-		s.closeWhenIdle(o.from.graceNow())
+		s.closeWhenIdle(c.graceNow())
 	})
 }
 

@@ -158,17 +158,17 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := &opening{agent: s.agent, cause: backend.Resume, address: s.viewers.address, params: p,
-		source: stored, at: at, previous: s}
-	if next, err = o.run(ctx); err != nil {
+	o := opening{agent: s.agent, cause: backend.Resume, params: p, source: stored, at: at}
+	next, notice, err := o.run(ctx, s)
+	if err != nil {
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()
 	next.release(context.WithoutCancel(ctx))
-	if o.notice != "" {
-		news = append(news, backend.Warning(backend.Text(o.notice)))
+	if notice != "" {
+		news = append(news, backend.Warning(backend.Text(notice)))
 	}
-	for _, u := range statesIn(next.opened.Result) {
+	for _, u := range statesIn(next.result) {
 		if !shown[u.Kind] {
 			news = append(news, u)
 		}

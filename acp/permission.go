@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -46,14 +44,14 @@ type ruling struct {
 
 // rule decides about an action.
 func (a asker) rule(action permission.Action) ruling {
-	s := a.session
+	h := a.host
 	if action.Where.Root == "" {
-		action.Where.Root = s.workspace.Root(0).Real.String()
+		action.Where.Root = h.workspace.Root(0).Real.String()
 	}
-	v, err := s.Permits().Decide(s.workspace, action)
+	v, err := h.Permits().Decide(h.workspace, action)
 	if err != nil {
-		s.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
-			"session", s.id, "error", err)
+		h.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
+			"session", h.id, "error", err)
 		if v.Effect == permission.Ask {
 			return ruling{}
 		}
@@ -61,14 +59,13 @@ func (a asker) rule(action permission.Action) ruling {
 	return ruling{v, action}
 }
 
-// ruleRequest decides about a request of an agent, by what it says that it will do.
-func (a asker) ruleRequest(ctx context.Context, asked question) ruling {
-	s := a.session
+// ruleRequest decides about a request of the agent in s, by what it says that it will do.
+func (a asker) ruleRequest(ctx context.Context, s *session, asked question) ruling {
 	if !s.Permits().Decides() || asked.err != nil {
 		return ruling{}
 	}
 	asked.Agent = s.agent.info().Profile
-	action, err := a.readAction(ctx, asked.Request)
+	action, err := a.readAction(ctx, s, asked.Request)
 	if err != nil {
 		return ruling{}
 	}
@@ -79,12 +76,11 @@ func (a asker) ruleRequest(ctx context.Context, asked question) ruling {
 	return r
 }
 
-// readAction returns what a request of an agent says that it will do.
+// readAction returns what a request of the agent in s says that it will do.
 func (a asker) readAction(
-	ctx context.Context, r permission.Request,
+	ctx context.Context, s *session, r permission.Request,
 ) (action permission.Action, err error) {
 	var (
-		s     = a.session
 		mode  string
 		known calls.Call
 	)
@@ -132,14 +128,14 @@ func serverConfig(servers []mcpclient.Config, name string) string {
 
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.
 func (a asker) observeRule(title string, v permission.Verdict) {
-	s := a.session
-	s.agent.log.Info("a rule decided about a request of the agent", "session", s.id,
+	h := a.host
+	h.agent.log.Info("a rule decided about a request of the agent", "session", h.id,
 		"title", text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce
 	}
-	s.agent.connection.observe(AnswerEvent{Session: s.id, Title: title, Choice: choice,
+	h.agent.connection.observe(AnswerEvent{Session: h.id, Title: title, Choice: choice,
 		Rule: v.Rule.String()})
 }
 
@@ -155,18 +151,4 @@ func whyUnruled(b backend.Info) string {
 	}
 	return text.Name(b.Profile) + asks +
 		" Use the sandbox, `--sandbox write`, if it should not do everything."
-}
-
-// warnUnruledLocked tells the user, once in a session, that an agent that is known to ask little
-// has done something without asking. said is of a tool call, of which call is known.
-func (t *transcript) warnUnruledLocked(
-	ctx context.Context, now *shown, said calls.Update, call calls.Call,
-) {
-	info, effects := t.agent.info().Info, []string{"edit", "delete", "move", "execute"}
-	if info.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
-		now.unruled || t.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
-		return
-	}
-	now.unruled = true
-	t.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(info)+"\n\n")))
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
-	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -23,20 +22,21 @@ import (
 //   - permission.go finds the rule that is about what an agent wants to do.
 //   - The methods here ask the user if no rule decides: Ask for acp-agent itself, whose questions
 //     say what they are about ([backend.Question]), and requestPermission for an agent.
-//   - tool_calls.go shows what a rule has decided, and records what only a question says.
+//   - transcript.go shows what a rule has decided, and records what only a question says.
 
 // Ask implements [backend.Asker]. Until the session is live, its questions are not recorded, and no
 // rule answers them.
-func (s *session) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
-	a, request := asker{session: s}, newQuestion(protocol.RequestPermission, asked.Params())
-	if s.gate.Phase() != gate.Live || a.check(ctx, request.method, request.params) != nil {
-		return asked.Ask(ctx, asker{s, backend.Sender{Decided: true}})
+func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
+	a, request := asker{host: h}, newQuestion(protocol.RequestPermission, asked.Params())
+	s, live := h.gate.Live()
+	if !live || a.check(ctx, request.method, request.params) != nil {
+		return asked.Ask(ctx, asker{h, backend.Sender{Decided: true}})
 	}
 	var r ruling
 	if asked.Action.Verb != "" {
 		r = a.rule(asked.Action)
 	}
-	got := a.decideOrAsk(ctx, request, r)()
+	got := a.decideOrAsk(ctx, s, request, r)()
 	if got.denied != nil {
 		return backend.Answer{}, got.denied
 	}
@@ -50,35 +50,38 @@ func (s *session) askBeforeTurn(
 	ctx context.Context, asked backend.Question,
 ) (backend.Answer, error) {
 	const method = protocol.RequestPermission
-	request := newQuestion(method, asker{session: s}.addressed(method, asked.Params()))
+	request := newQuestion(method, asker{host: s.host}.addressed(method, asked.Params()))
 	request.ofTurn = true
 	got := request.poll(ctx, s.viewers)()
 	return asked.Answer(ctx, got.Result, got.Err)
 }
 
-// requestPermission answers a request of an agent.
-func (a asker) requestPermission(ctx context.Context, params backend.Raw) backend.Work {
+// requestPermission answers a request of the agent in s.
+func (a asker) requestPermission(
+	ctx context.Context, s *session, params backend.Raw,
+) backend.Work {
 	asked := newQuestion(protocol.RequestPermission, params)
-	r := a.ruleRequest(ctx, asked)
-	wait := a.decideOrAsk(ctx, asked, r)
+	r := a.ruleRequest(ctx, s, asked)
+	wait := a.decideOrAsk(ctx, s, asked, r)
 	return func() (backend.Raw, error) {
 		got := wait()
 		if got.allows() && r.Effect == permission.Ask && r.Rule.String() != "" {
-			a.session.Permits().NoteAsked(r.action)
+			s.Permits().NoteAsked(r.action)
 		}
 		return got.result()
 	}
 }
 
-// decideOrAsk asks the user a question, unless the ruling answers it. Some agents mention a tool
+// decideOrAsk asks the user a question in s, unless the ruling answers it. Some agents mention a tool
 // call only there, and say nothing more about one that was rejected. Such a call is recorded from
 // the question, with its outcome.
-func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func() resolution {
+func (a asker) decideOrAsk(
+	ctx context.Context, s *session, asked question, r ruling,
+) func() resolution {
 	asked.child = a.Child
 	if r.Effect == permission.Allow || r.Effect == permission.Deny {
-		return a.decided(ctx, asked, r)
+		return a.decided(ctx, s, asked, r)
 	}
-	s := a.session
 	sent, offered := a.offer(asked, r)
 	var wait func() answer
 	begun, isNew := time.Now(), false
@@ -108,9 +111,11 @@ func (a asker) decideOrAsk(ctx context.Context, asked question, r ruling) func()
 	}
 }
 
-// decided answers a question by a rule or the session's mode. If it was a rule, the client is shown
-// the tool call with a mark.
-func (a asker) decided(ctx context.Context, asked question, r ruling) func() resolution {
+// decided answers a question in s by a rule or the session's mode. If it was a rule, the client is
+// shown the tool call with a mark.
+func (a asker) decided(
+	ctx context.Context, s *session, asked question, r ruling,
+) func() resolution {
 	var o resolution
 	if r.Effect == permission.Allow {
 		o.option, o.chosen = asked.Once()
@@ -120,7 +125,7 @@ func (a asker) decided(ctx context.Context, asked question, r ruling) func() res
 	}
 	if !r.Rule.Preset {
 		a.observeRule(asked.Call.Title, r.Verdict)
-		o.Err = a.session.transcript.showMarked(ctx, asked, r.Mark())
+		o.Err = s.transcript.showMarked(ctx, asked, r.Mark())
 	}
 	return func() resolution { return o }
 }
@@ -137,12 +142,12 @@ func (a asker) offer(asked question, r ruling) (sent question, offered permissio
 			asked = asked.with(options)
 		}
 		return asked, offered
-	case r.Rule.String() != "" || slices.ContainsFunc(a.session.viewers.Clients(), relabels):
+	case r.Rule.String() != "" || slices.ContainsFunc(a.host.viewers.Clients(), relabels):
 		return asked, offered
 	}
-	rule, isRule := a.session.Permits().Offer(r.action)
+	rule, isRule := a.host.Permits().Offer(r.action)
 	if options, ok := asked.Offering(rule, r.action); isRule && ok {
-		known, _ := a.session.viewers.calls.Get(asked.key())
+		known, _ := a.host.viewers.calls.Get(asked.key())
 		return asked.with(options).saying(rule.Explain(), known.Shown), rule
 	}
 	return asked, offered
@@ -159,13 +164,13 @@ func (a asker) applyAlways(asked question, offered permission.Rule, got *resolut
 	if offered.String() == "" || got.option.Kind != permission.AllowAlways {
 		return
 	}
-	s := a.session
-	err := s.Permits().Remember(offered, consent.Consent{
-		Agent: s.agent.info().Profile, By: string(s.id),
+	h := a.host
+	err := h.Permits().Remember(offered, consent.Consent{
+		Agent: h.agent.info().Profile, By: string(h.id),
 		Title: text.Truncate(asked.Call.Title, calls.MaxTitle),
 	})
 	if err != nil {
-		s.agent.log.Warn("cannot remember what the user allows", "session", s.id, "error", err)
+		h.agent.log.Warn("cannot remember what the user allows", "session", h.id, "error", err)
 	}
 	got.option, _ = asked.Once()
 	got.Result = nil

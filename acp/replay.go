@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"iter"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
@@ -11,18 +12,20 @@ import (
 
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
-func (o *opening) replay(ctx context.Context, s *session) error {
+func (l load) replay(ctx context.Context, s *session) error {
+	store := s.agent.options.Store
 	if !s.replay.shown.Load() {
-		if err := o.replayHistory(ctx, s.hasChild); err != nil {
+		history := store.History(ctx, s.storeID)
+		if err := l.showHistory(ctx, history, s.hasChild); err != nil {
 			return err
 		}
 	}
-	states, err := o.agent.options.Store.States(ctx, s.storeID)
+	states, err := store.States(ctx, s.storeID)
 	if err != nil {
 		return protocolError(err)
 	}
 	learns := s.gate.Kinds()
-	for _, u := range statesIn(s.opened.Result) {
+	for _, u := range statesIn(s.result) {
 		learns[u.Kind] = true
 	}
 	var news []backend.Update
@@ -31,30 +34,32 @@ func (o *opening) replay(ctx context.Context, s *session) error {
 			news = append(news, s.transcript.announce(u))
 		}
 	}
-	return o.showAll(ctx, news)
+	return l.showAll(ctx, news)
 }
 
-// replayHistory sends the stored history, and then ends the tool calls and children that have not
-// ended in it, except those children that the backend has.
-func (o *opening) replayHistory(ctx context.Context, hasChild func(key string) bool) error {
+// showHistory sends a stored history, and then ends the tool calls and children that have not ended
+// in it, except those children that the backend has.
+func (l load) showHistory(
+	ctx context.Context, history iter.Seq2[sessionstore.Update, error],
+	hasChild func(key string) bool,
+) error {
 	var open calls.Open
-	history := o.agent.options.Store.History(ctx, o.source.ID)
 	for u, err := range sessionstore.Joined(history) {
 		if err != nil {
 			return protocolError(err)
 		}
 		open.Note(u)
-		if err := o.show(ctx, u, forAnother); err != nil {
+		if err := l.show(ctx, u, forAnother); err != nil {
 			return err
 		}
 	}
-	return o.showAll(ctx, open.Ends(hasChild))
+	return l.showAll(ctx, open.Ends(hasChild))
 }
 
 // showAll shows the client that loads what is stored.
-func (o *opening) showAll(ctx context.Context, updates []backend.Update) error {
+func (l load) showAll(ctx context.Context, updates []backend.Update) error {
 	for _, u := range updates {
-		if err := o.show(ctx, u, forAnother); err != nil {
+		if err := l.show(ctx, u, forAnother); err != nil {
 			return err
 		}
 	}
@@ -62,10 +67,10 @@ func (o *opening) showAll(ctx context.Context, updates []backend.Update) error {
 }
 
 // show sends the client that loads an update, and waits until it has room.
-func (o *opening) show(ctx context.Context, u backend.Update, when occasion) error {
-	o.pace(ctx)
-	return o.from.deliver(o.address, u, o.address.params(u), when,
+func (l load) show(ctx context.Context, u backend.Update, when occasion) error {
+	l.pace(ctx)
+	return l.from.deliver(l.to, u, l.to.params(u), when,
 		func(method string, params json.RawMessage) error {
-			return o.from.Notify(ctx, method, params)
+			return l.from.Notify(ctx, method, params)
 		})
 }

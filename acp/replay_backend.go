@@ -19,11 +19,17 @@ import (
 // replaces it. To save memory, the rest is stored in a draft, which is added to the stored history
 // when the load is stored.
 type agentReplay struct {
-	opening  *opening
-	endTurns func() error // opening.endTurns, once
-	shown    atomic.Bool  // the client is shown it as it comes
+	agent    *agent
+	id       sessionstore.ID // of the session
+	isStored bool            // otherwise only the backend knew it
+	endTurns func() error    // ends the turns of the previous session, once
+	show     showFunc        // shows an update to the client that loads, nil if none does
+	shown    atomic.Bool     // the client is shown the history as it comes
 	replayed tasks.Guarded[replayed]
 }
+
+// showFunc shows a client an update, and waits until it has room.
+type showFunc func(ctx context.Context, u backend.Update) error
 
 // replayed is what the backend has replayed so far.
 type replayed struct {
@@ -33,53 +39,57 @@ type replayed struct {
 	children *record.ChildLimit
 }
 
-func newReplay(ctx context.Context, o *opening) *agentReplay {
-	return &agentReplay{opening: o, replayed: tasks.Guard[replayed](),
-		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
+// newReplay returns a replay in which nothing was replayed yet, nil for a new session and a fork. ctx
+// is that of the request.
+func (o opening) newReplay(ctx context.Context) *agentReplay {
+	if o.isNew() {
+		return nil
+	}
+	return &agentReplay{agent: o.agent, id: o.source.ID, isStored: !o.source.Unstored, show: o.show,
+		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) }),
+		replayed: tasks.Guard[replayed]()}
 }
 
 // begin begins to record what is replayed.
 func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
-	o := r.opening
 	if to.stored, err = r.readStored(ctx); err != nil {
 		return err
 	}
-	r.shown.Store(to.stored == nil && o.cause == backend.Load)
-	to.children = o.agent.newChildLimit()
+	r.shown.Store(to.stored == nil && r.show != nil)
+	to.children = r.agent.newChildLimit()
 	var of sessionstore.ID // see Histories.NewDraft
-	if !o.source.Unstored {
-		of = o.source.ID
+	if r.isStored {
+		of = r.id
 	}
 	add := func(ctx context.Context, segment []sessionstore.Update) error {
-		return o.agent.tasks.Guard("session store", func() (err error) {
+		return r.agent.tasks.Guard("session store", func() (err error) {
 			if to.draft == nil {
-				if to.draft, err = o.agent.options.Store.NewDraft(ctx, of); err != nil {
+				if to.draft, err = r.agent.options.Store.NewDraft(ctx, of); err != nil {
 					return err
 				}
 			}
 			return to.draft.Append(ctx, segment)
 		})
 	}
-	to.recorder = sessionstore.NewRecorder(add, o.agent.options.tuning.Recorder)
+	to.recorder = sessionstore.NewRecorder(add, r.agent.options.tuning.Recorder)
 	return nil
 }
 
 // readStored returns the end of the stored history, nil if there is none.
 func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err error) {
-	o := r.opening
-	if o.source.Unstored {
+	if !r.isStored {
 		return nil, nil
 	}
-	err = o.agent.tasks.Guard("session store", func() (err error) {
-		end, err = record.ReadEnd(o.agent.options.Store.History(ctx, o.source.ID))
+	err = r.agent.tasks.Guard("session store", func() (err error) {
+		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))
 		return err
 	})
 	return end, err
 }
 
 // Replay implements [backend.Host].
-func (s *session) Replay(ctx context.Context, u backend.Update) error {
-	r := s.replay
+func (h *host) Replay(ctx context.Context, u backend.Update) error {
+	r := h.replay
 	if r == nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
@@ -90,7 +100,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 		return err
 	}
 	return r.replayed.With(ctx, func(to *replayed) error {
-		if s.gate.Phase() != gate.Opening {
+		if h.gate.Phase() != gate.Opening {
 			return backend.ErrClosed
 		}
 		if to.recorder == nil {
@@ -99,8 +109,7 @@ func (s *session) Replay(ctx context.Context, u backend.Update) error {
 			}
 		}
 		if r.shown.Load() {
-			o := r.opening
-			if err := o.show(ctx, u, o.from.occasionFrom(s.agent)); err != nil {
+			if err := r.show(ctx, u); err != nil {
 				return err
 			}
 		}
@@ -134,22 +143,26 @@ func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
 	return current, err
 }
 
-// drop discards what was replayed, once, unless it has become a part of the session's history.
-func (r *agentReplay) drop(ctx context.Context) error {
+// drop discards what was replayed, unless it has become a part of the session's history.
+func (r *agentReplay) drop() {
 	if r == nil { // of a new session
-		return nil
+		return
 	}
-	return r.replayed.With(ctx, func(of *replayed) error {
+	ctx, cancel := tasks.Commit(r.agent.base)
+	defer cancel()
+	err := r.replayed.With(ctx, func(of *replayed) error {
 		if of.recorder == nil {
 			return nil
 		}
 		err := of.recorder.Close(ctx)
-		of.recorder = nil
 		if of.draft == nil {
 			return err
 		}
-		return errors.Join(err, r.opening.agent.tasks.Guard("session store", func() error {
+		return errors.Join(err, r.agent.tasks.Guard("session store", func() error {
 			return of.draft.Discard(ctx)
 		}))
 	})
+	if err != nil {
+		r.agent.log.Warn("cannot discard the replayed history", "session", r.id, "error", err)
+	}
 }

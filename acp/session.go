@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/servers"
-	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
@@ -20,34 +20,19 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [backend.Host] and [turns.Session]. opening.run makes it. While it is active, end or close ends
-// it, otherwise retire.
+// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. While it
+// is active, end or close ends it, otherwise retire.
 type session struct {
-	// The parts, which do not change once the session is open:
-	id      sessionstore.ID // the client's
-	storeID sessionstore.ID // another one if that is the backend's own
-	agent   *agent
-	queue   *queue
-	params  sessionParams // of the request that opened it
-	viewers *viewers
-	gate    *gate.Gate
-	replay  *agentReplay // nil for a new one and a fork
-	budgets *budgets
-
-	workspace *workspace.Workspace
-	access    *access.Access
-	catalog   *catalog
-	servers   *servers.Set
-	backend   backend.Session
-	opened    backend.Opened // the backend's part of the response that opened it
-
-	record     *record.Record // nil until the session is stored, as the following
+	*host
+	backend    backend.Session
+	result     json.RawMessage // the backend's part of the response that opened it
+	record     *record.Record
 	spending   *metering.Spending
 	transcript *transcript
+	budgets    *budgets
 
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
 	// for a client.
@@ -57,6 +42,92 @@ type session struct {
 	// replaces it takes over both.
 	holds  atomic.Bool
 	notice atomic.Pointer[pendingNotice]
+}
+
+// newSession returns the session of h that b has opened, and that is stored under a lease. result is
+// the backend's part of the response, and next is for the next prompt.
+func newSession(
+	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease, holds bool,
+	next pendingNotice,
+) *session {
+	a := h.agent
+	s := &session{host: h, backend: b, result: result,
+		budgets: &budgets{agent: a, session: h.storeID, cwd: h.params.roots.Cwd()}}
+	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
+		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
+		Children: a.newChildLimit(), Tasks: a.tasks})
+	s.spending = metering.NewSpending(metering.Options{ID: h.storeID, Store: a.options.Store,
+		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
+	s.transcript = &transcript{id: h.id, agent: a, viewers: h.viewers, permits: h.Permits(),
+		record: s.record, spending: s.spending}
+	s.holds.Store(holds)
+	s.notice.Store(&next)
+	return s
+}
+
+// start lets s, which has become active, do what has waited for that: afterwards the state that the
+// backend saved meanwhile is stored, and its commands are known.
+func (s *session) start() {
+	a := s.agent
+	ctx, cancel := tasks.Commit(a.base)
+	defer cancel()
+	err := s.gate.Activate(s, func(late []byte) error { return s.storeState(ctx, late) })
+	if err != nil {
+		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
+	}
+	opened := OpenEvent{Session: s.id}
+	for _, root := range s.workspace.Opened() {
+		opened.Roots = append(opened.Roots, root.Real)
+	}
+	a.connection.observe(opened)
+	s.announceCommands()
+}
+
+// release sends the buffered updates. The lifecycle response is on the wire.
+func (s *session) release(ctx context.Context) {
+	for _, u := range s.gate.Advance(gate.Releasing) {
+		if err := s.transcript.send(ctx, u, showFirst); err != nil {
+			s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+		}
+	}
+	s.gate.Advance(gate.Live)
+}
+
+// storeState stores the backend's state. If the store rejects it, the session ends in the
+// background, because ending it may wait for the caller.
+func (s *session) storeState(ctx context.Context, state []byte) error {
+	key := s.agent.sessions.StateKey(state)
+	err := s.record.Write(func(l sessionstore.Lease) error {
+		return s.agent.options.Store.SaveState(ctx, l, state, key)
+	})
+	s.spending.SetSource(key)
+	if err != nil {
+		s.agent.tasks.Go(func() { s.failed(err) })
+	}
+	return err
+}
+
+// announceCommands announces the adapter's commands for a backend that has not announced any
+// commands, now or earlier.
+func (s *session) announceCommands() {
+	if s.gate.Kinds()[sessionstore.AvailableCommandsUpdate] {
+		return
+	}
+	states, err := s.agent.options.Store.States(s.agent.base, s.storeID)
+	if err != nil {
+		s.agent.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
+		return
+	}
+	for _, u := range states {
+		if u.Kind == sessionstore.AvailableCommandsUpdate {
+			s.transcript.announce(u) // it is in effect
+			return
+		}
+	}
+	_, _ = s.gate.Buffer(backend.NewUpdate(
+		sdk.SessionUpdate{AvailableCommandsUpdate: &sdk.SessionAvailableCommandsUpdate{
+			AvailableCommands: []sdk.AvailableCommand{},
+		}}))
 }
 
 // watchLease ends the session soon after another process has taken it over, until ctx ends: also if
@@ -126,41 +197,61 @@ func asFenced(err error) error {
 	return err
 }
 
-// retire ends a session that is not the active one of its queue, or was not opened completely.
+// end ends the turns of s, and closes it. The caller's ticket holds the queue. params are those of a
+// session/close, or nil; the result is the backend's part of the response.
+func (s *session) end(ctx, closing context.Context, params backend.Raw) (json.RawMessage, error) {
+	if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+		return nil, err
+	}
+	return s.close(closing, params), nil
+}
+
+// close closes s if it is the active session of its queue. No turn runs in it. params and the result
+// are as for end.
+func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
+	if !s.queue.Deactivate(s) {
+		return nil
+	}
+	defer s.viewers.Close()
+	return s.free(ctx, params)
+}
+
+// evict ends a session that another process took over or deleted, once its turn was answered, and
+// a question outside turns was withdrawn.
+func (s *session) evict(cause error) {
+	a := s.agent
+	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
+	a.tasks.Go(func() {
+		defer at.Release()
+		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
+			return
+		}
+		a.log.Info("the session ends: another process opened or deleted it", "session", s.id,
+			"cause", cause)
+		if at.Queue.EndTurns(a.base, cause) != nil {
+			return
+		}
+		if s.viewers.Stop(nil) {
+			s.viewers.tellGone(a.base, cause, "The question is withdrawn here.")
+		}
+		s.close(a.base, nil)
+	})
+}
+
+// retire ends a session that is not the active one of its queue.
 func (s *session) retire() { s.free(context.WithoutCancel(s.agent.base), nil) }
 
 // free frees what the session holds, once. params are those of a session/close, or nil; the result
 // is the backend's part of the response.
 func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
-	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-	defer cancel()
 	s.freed.Do(func() {
-		a, err := s.agent, error(nil)
-		held := s.holds.Swap(false)
-		if held {
-			defer a.home.owner.release(sessionSlot, a) // last: the agent may end then
-		}
-		s.gate.Advance(gate.Closed)
-		if s.record != nil {
-			a.connection.observeUsage(s.id, s.spending.Store(ctx))
-			err = s.record.Close(ctx)
-		}
-		if s.backend != nil {
-			err = errors.Join(err, a.tasks.Guard("close", func() (err error) {
-				result, err = closeBackend(ctx, s.backend, params)
-				return err
-			}))
-		}
-		if held && s.servers != nil {
-			err = errors.Join(err, s.servers.Close(ctx))
-		}
-		err = errors.Join(err, s.replay.drop(ctx))
-		if s.workspace != nil {
-			err = errors.Join(err, s.workspace.Close())
-		}
-		if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
-			a.log.Warn("cannot close the session", "session", s.id, "error", err)
-		}
+		s.host.free(ctx, s.holds.Swap(false), func(ctx context.Context) error {
+			s.agent.connection.observeUsage(s.id, s.spending.Store(ctx))
+			return s.record.Close(ctx)
+		}, func(ctx context.Context) (err error) {
+			result, err = closeBackend(ctx, s.backend, params)
+			return err
+		})
 	})
 	return result
 }
@@ -201,35 +292,31 @@ func (s *session) closeWhenIdle(during time.Duration) {
 	s.agent.tasks.Go(func() {
 		grace, cancel := context.WithTimeout(context.Background(), during)
 		defer cancel()
-		for !s.closeUnviewed(grace) {
-			running := s.queue.Unanswered()
-			if len(running) == 0 { // the last one has just ended
-				continue
-			}
+		for running := s.closeUnviewed(grace); running != nil; running = s.closeUnviewed(grace) {
 			select {
-			case <-running[0].Done():
+			case <-running.Done():
+			case <-grace.Done():
 			case <-back:
 				return
 			case <-s.agent.base.Done():
 				return
-			case <-grace.Done():
 			}
 		}
 	})
 }
 
-// closeUnviewed ends s once earlier requests are served, unless a client has opened it. While a turn
-// is running and the grace lasts, it leaves s as it is and reports false.
-func (s *session) closeUnviewed(grace context.Context) bool {
+// closeUnviewed ends s once earlier requests are served, unless a client has opened it. While the
+// grace lasts and a turn is running, it leaves s as it is, and returns that turn.
+func (s *session) closeUnviewed(grace context.Context) (running *turns.Turn) {
 	base := s.agent.base
 	at := s.agent.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	defer at.Release()
 	if at.Acquire(base) != nil || at.Queue.Active() != s || s.viewers.Alone() == nil {
-		return true
+		return nil
 	}
-	if grace.Err() == nil && len(s.queue.Unanswered()) > 0 {
-		return false
+	if all := s.queue.Unanswered(); len(all) > 0 && grace.Err() == nil {
+		return all[0]
 	}
 	_, _ = s.end(base, base, nil)
-	return true
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -95,15 +94,6 @@ func (c *connection) remove(ctx, closing context.Context, at *ticket) error {
 	return err
 }
 
-// end ends the turns of s, and closes it. The caller's ticket holds the queue. params are those of a
-// session/close, or nil; the result is the backend's part of the response.
-func (s *session) end(ctx, closing context.Context, params backend.Raw) (json.RawMessage, error) {
-	if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
-		return nil, err
-	}
-	return s.close(closing, params), nil
-}
-
 // delete closes a session and removes it for good. A session that is gone from the store may still
 // be active here.
 func (c *connection) delete(
@@ -128,36 +118,4 @@ func (c *connection) delete(
 			"session", s.ID, "error", err)
 	}
 	return result, nil
-}
-
-// close closes s if it is the active session of its queue. No turn runs in it. params and the result
-// are as for end.
-func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
-	if !s.queue.Deactivate(s) {
-		return nil
-	}
-	defer s.viewers.Close()
-	return s.free(ctx, params)
-}
-
-// evict ends a session that another process took over or deleted, once its turn was answered, and
-// a question outside turns was withdrawn.
-func (s *session) evict(cause error) {
-	a := s.agent
-	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
-	a.tasks.Go(func() {
-		defer at.Release()
-		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
-			return
-		}
-		a.log.Info("the session ends: another process opened or deleted it", "session", s.id,
-			"cause", cause)
-		if at.Queue.EndTurns(a.base, cause) != nil {
-			return
-		}
-		if s.viewers.Stop(nil) {
-			s.viewers.tellGone(a.base, cause, "The question is withdrawn here.")
-		}
-		s.close(a.base, nil)
-	})
 }

@@ -10,6 +10,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
+// load is a request to load or resume a session. It does not change.
+type load struct {
+	from   *connection
+	cause  backend.Cause
+	params sessionParams // as the client sent them
+	at     *ticket       // in the session's queue
+	to     address       // of the session, for the client
+	pace   pace          // of what the client is shown
+}
+
 // acceptLoad serves session/load and session/resume.
 func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	at := c.home.queues.Ticket(sessionOf(r), turns.Lifecycle, c) // decodeSession checks the id
@@ -32,50 +42,57 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			return nil, err
 		}
 		hurried()
-		o := &opening{agent: c.agent, cause: cause, address: newAddress(p.id), params: p,
-			at: at, from: c, pace: pace}
-		return o.load(ctx, r)
+		l := load{from: c, cause: cause, params: p, at: at, to: newAddress(p.id), pace: pace}
+		return l.serve(ctx, r)
 	})
 }
 
-// load opens a stored session, makes the client another viewer of the active one, or shows it a
+// serve opens a stored session, makes the client another viewer of the active one, or shows it a
 // session that it may not open. If the history cannot be read or sent, the session is closed, and
 // remains stored with its new roots.
-func (o *opening) load(ctx context.Context, r *jsonrpc.Request) (_ json.RawMessage, err error) {
-	if o.previous = o.at.Queue.Active(); o.previous != nil {
-		if o.previous.agent.identity() != o.agent.identity() {
-			return nil, errOpenElsewhere(o.address.id, nil)
+func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+	a, previous := l.from.agent, l.at.Queue.Active()
+	if previous != nil {
+		if previous.agent.identity() != a.identity() {
+			return nil, errOpenElsewhere(l.to.id, nil)
 		}
-		o.agent = o.previous.agent
+		a = previous.agent
 	}
-	a := o.agent
-	if o.source, err = a.find(ctx, o.params); err != nil {
-		return nil, err
-	}
-	switch joins, err := o.joins(ctx); {
-	case err != nil:
-		return nil, err
-	case joins:
-		return o.join(ctx, r)
-	case !o.from.peer.Role.has(acts):
-		return json.RawMessage(`{}`), o.view(ctx)
-	}
-	if err := a.chooseFolders(ctx, &o.params, o.cause, &o.source.Session); err != nil {
-		return nil, err
-	}
-	s, err := o.run(ctx)
+	source, err := a.find(ctx, l.params)
 	if err != nil {
 		return nil, err
 	}
-	if o.cause == backend.Load {
+	joins, err := l.joins(ctx, previous)
+	switch {
+	case err != nil:
+		return nil, err
+	case joins:
+		return l.join(ctx, r, previous, source)
+	case !l.from.peer.Role.has(acts):
+		return json.RawMessage(`{}`), l.view(ctx, a, source)
+	}
+	o := opening{agent: a, cause: l.cause, params: l.params, source: source, at: l.at, from: l.from}
+	if l.cause == backend.Load {
+		o.show = func(ctx context.Context, u backend.Update) error {
+			return l.show(ctx, u, l.from.occasionFrom(a))
+		}
+	}
+	if err := a.chooseFolders(ctx, &o.params, l.cause, &source.Session); err != nil {
+		return nil, err
+	}
+	s, notice, err := o.run(ctx, previous)
+	if err != nil {
+		return nil, err
+	}
+	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
-		if err := o.replay(context.WithoutCancel(ctx), s); err != nil {
+		if err := l.replay(context.WithoutCancel(ctx), s); err != nil {
 			s.close(a.base, nil)
 			return nil, err
 		}
 	}
-	o.goOn(r, s)
-	return s.opened.Result, nil
+	l.from.goOn(r, s, notice)
+	return s.result, nil
 }
 
 // find returns the session that a request names, with its working directory.
@@ -89,18 +106,20 @@ func (a *agent) find(ctx context.Context, p sessionParams) (listing.Openable, er
 
 // view shows a client that may not open the session what is stored of it. The session is not open
 // here, and perhaps in another process, which keeps it.
-func (o *opening) view(ctx context.Context) error {
-	if o.source.Unstored {
-		return errUnknownSession(o.address.id)
+func (l load) view(ctx context.Context, a *agent, source listing.Openable) error {
+	if source.Unstored {
+		return errUnknownSession(l.to.id)
 	}
-	if o.cause == backend.Load {
-		if err := o.replayHistory(ctx, func(string) bool { return true }); err != nil {
+	store := a.options.Store
+	if l.cause == backend.Load {
+		history := store.History(ctx, source.ID)
+		if err := l.showHistory(ctx, history, func(string) bool { return true }); err != nil {
 			return err
 		}
 	}
-	states, err := o.agent.options.Store.States(ctx, o.source.ID)
+	states, err := store.States(ctx, source.ID)
 	if err != nil {
 		return err
 	}
-	return o.showAll(ctx, states)
+	return l.showAll(ctx, states)
 }

@@ -32,13 +32,13 @@ func (c *connection) create(
 	source listing.Openable,
 ) (json.RawMessage, error) {
 	id := sessionstore.NewID()
-	o := &opening{agent: c.agent, cause: cause, address: newAddress(id), params: p,
-		source: source, from: c, at: c.home.queues.Ticket(id, turns.Lifecycle, c)}
-	defer r.AfterResponse(o.at.Release) // what goOn does comes first
-	s, err := o.run(ctx)
+	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
+	defer r.AfterResponse(at.Release) // what goOn does comes first
+	o := opening{agent: c.agent, cause: cause, params: p, source: source, at: at, from: c}
+	s, notice, err := o.run(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	o.goOn(r, s)
-	return strictjson.Set(s.opened.Result, protocol.SessionID, strictjson.Text(string(id))), nil
+	c.goOn(r, s, notice)
+	return strictjson.Set(s.result, protocol.SessionID, strictjson.Text(string(id))), nil
 }

@@ -69,10 +69,9 @@ func (a *agent) checkSetup(ctx context.Context, p sessionParams) error {
 	}
 	return a.tasks.OnDisk(ctx, func() error {
 		w, err := p.openRoots(ctx, a.options.Workspace)
-		if err != nil {
-			return err
+		if err == nil {
+			_ = w.Close()
 		}
-		defer w.Close()
-		return p.checkShown(w)
+		return err
 	})
 }

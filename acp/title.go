@@ -8,7 +8,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -92,32 +91,4 @@ func withoutTitle(u backend.Update) (backend.Update, bool) {
 	hadTitle := len(without) < len(u.Raw)
 	u.Raw = without
 	return u, !hadTitle || len(members(strictjson.Find(without, "update"))) > 1 // sessionUpdate
-}
-
-// noteTitle remembers whether the session has a title, if u says that.
-func (now *shown) noteTitle(u backend.Update) {
-	if title := latestTitle([]sessionstore.Update{u}); title != nil {
-		now.titled = *title != ""
-	}
-}
-
-// rename shows the viewers the title that a client has chosen, or that there is none, "".
-func (t *transcript) rename(title string) {
-	ctx, cancel := tasks.Commit(t.agent.base)
-	defer cancel()
-	_ = t.viewers.shown.With(ctx, func(now *shown) error {
-		now.renamed = title != ""
-		t.showTitleLocked(ctx, now, title)
-		return nil
-	})
-}
-
-// showTitleLocked shows the viewers the stored title of the session.
-func (t *transcript) showTitleLocked(ctx context.Context, now *shown, title string) {
-	now.titled = title != ""
-	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
-	if title == "" {
-		info["title"] = nil
-	}
-	t.viewers.show(ctx, nil, backend.NewUpdate(info))
 }

@@ -1,12 +1,19 @@
 package acp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
+
+	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -18,7 +25,7 @@ import (
 )
 
 // transcript shows the viewers of a session what is said in it, and records that. It is safe for
-// concurrent use. Its methods are also in title.go, settings.go and tool_calls.go.
+// concurrent use.
 //
 // Functions that end with Locked are called while viewers.shown is used, so that no other update is
 // being shown.
@@ -42,6 +49,31 @@ type shown struct {
 	unruled bool   // the user was told that the agent does not ask
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
+}
+
+// noteMode remembers the session's mode, if u names it.
+func (now *shown) noteMode(u backend.Update) {
+	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
+		return
+	}
+	var said map[string]any // with the names as they are spelled
+	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said)
+	mode, _ := said["currentModeId"].(string)
+	now.mode = cmp.Or(mode, now.mode)
+	options, _ := said["configOptions"].([]any)
+	for _, one := range options {
+		o, _ := one.(map[string]any)
+		if mode, ok := o["currentValue"].(string); ok && (o["id"] == "mode" || o["category"] == "mode") {
+			now.mode = mode
+		}
+	}
+}
+
+// noteTitle remembers whether the session has a title, if u says that.
+func (now *shown) noteTitle(u backend.Update) {
+	if title := latestTitle([]sessionstore.Update{u}); title != nil {
+		now.titled = *title != ""
+	}
 }
 
 // order selects whether an update is shown or stored first.
@@ -124,6 +156,158 @@ func (t *transcript) announce(u backend.Update) backend.Update {
 func (t *transcript) agentHasCommand(name string) bool {
 	has := t.agentHas.Load()
 	return has != nil && slices.Contains(*has, name)
+}
+
+// rename shows the viewers the title that a client has chosen, or that there is none, "".
+func (t *transcript) rename(title string) {
+	ctx, cancel := tasks.Commit(t.agent.base)
+	defer cancel()
+	_ = t.viewers.shown.With(ctx, func(now *shown) error {
+		now.renamed = title != ""
+		t.showTitleLocked(ctx, now, title)
+		return nil
+	})
+}
+
+// showTitleLocked shows the viewers the stored title of the session.
+func (t *transcript) showTitleLocked(ctx context.Context, now *shown, title string) {
+	now.titled = title != ""
+	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
+	if title == "" {
+		info["title"] = nil
+	}
+	t.viewers.show(ctx, nil, backend.NewUpdate(info))
+}
+
+// tellSetting tells every viewer except from what from has set, and keeps it for viewers that join
+// later. An agent need not send an update of what a client sets.
+func (t *transcript) tellSetting(from *connection, set backend.Update) {
+	if set.Raw == nil {
+		return
+	}
+	ctx, cancel := tasks.Commit(t.agent.base)
+	defer cancel()
+	_ = t.viewers.shown.With(ctx, func(now *shown) error {
+		if now.settings == nil {
+			now.settings = make(map[sessionstore.Kind]backend.Update)
+		}
+		now.settings[set.Kind] = set
+		now.noteMode(set)
+		if t.viewers.Others(from) > 0 {
+			t.viewers.show(ctx, from, set)
+		}
+		return nil
+	})
+}
+
+// statesLocked returns the stored states of the session, with what clients have set since.
+func (t *transcript) statesLocked(
+	now *shown, stored []sessionstore.Update,
+) (states []backend.Update) {
+	for _, u := range stored {
+		if _, newer := now.settings[u.Kind]; !newer {
+			states = append(states, t.announce(u))
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
+		states = append(states, now.settings[kind])
+	}
+	return states
+}
+
+// Tool calls that the agent has not sent as updates, and marks in the titles of those about which a
+// rule has decided:
+
+// recordCallLocked records an update about a tool call without sending it: the client already knows
+// its content.
+func (t *transcript) recordCallLocked(ctx context.Context, u backend.Update) {
+	said := calls.Parse(u)
+	t.viewers.calls.Note(said)
+	t.viewers.calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
+	if err := t.add(ctx, u); err != nil {
+		t.agent.log.Debug("a tool call is not in the history", "session", t.id,
+			"error", err)
+	}
+}
+
+// recordRejected records that a tool call failed because the user did not allow it, and shows that
+// to the viewers but by, who knows it.
+func (t *transcript) recordRejected(ctx context.Context, id calls.Key, by *connection) {
+	ctx, cancel := tasks.Commit(ctx)
+	defer cancel()
+	// If that fails, a load shows the call as failed, because it has not ended.
+	_ = t.viewers.shown.With(ctx, func(*shown) error {
+		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
+		t.recordCallLocked(ctx, failed)
+		if t.viewers.Others(by) > 0 {
+			t.viewers.show(ctx, by, failed)
+		}
+		return nil
+	})
+}
+
+// showMarked shows the viewers a tool call about which a rule decided, with a mark in its title.
+func (t *transcript) showMarked(ctx context.Context, asked question, mark string) error {
+	return t.viewers.shown.With(ctx, func(*shown) error {
+		id := asked.key()
+		known, isKnown := t.viewers.calls.Get(id)
+		path := ""
+		if len(asked.Call.Locations) > 0 {
+			path = " " + asked.Call.Locations[0].Path
+		}
+		title := cmp.Or(known.Title, asked.Call.Title, asked.Call.Kind+path)
+		title = strings.TrimSuffix(title, mark) + mark
+		u := id.Change(sdk.WithUpdateTitle(title))
+		if !isKnown {
+			if id.ID == "" {
+				return nil
+			}
+			u = asked.announce(title)
+			t.viewers.calls.Note(calls.Parse(u))
+		}
+		t.viewers.calls.Change(id, func(c *calls.Call) { c.Mark, c.Asked = mark, true })
+		return t.showLocked(ctx, u)
+	})
+}
+
+// showLocked shows the viewers an update and records it.
+func (t *transcript) showLocked(ctx context.Context, u backend.Update) error {
+	t.viewers.show(ctx, nil, u)
+	return t.add(ctx, u)
+}
+
+// noteCallLocked notes what an update of the agent, which is being shown, says about a tool call.
+// It shows the mark of the call again if the update has replaced its title.
+func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.Update) error {
+	remembers := t.permits.Decides() || t.agent.home.grace > 0 // others may come
+	if kind := kindOf(u); kind != sessionstore.ToolCall &&
+		(kind != sessionstore.ToolCallUpdate || !remembers) {
+		return nil
+	}
+	said := calls.Parse(u)
+	call := t.viewers.calls.Note(said)
+	if call.Mark != "" && said.Title != "" && !strings.HasSuffix(said.Title, call.Mark) {
+		again := said.Key.Change(sdk.WithUpdateTitle(said.Title + call.Mark))
+		if err := t.showLocked(ctx, again); err != nil {
+			return err
+		}
+	}
+	t.warnUnruledLocked(ctx, now, said, call)
+	return nil
+}
+
+// warnUnruledLocked tells the user, once in a session, that an agent that is known to ask little
+// has done something without asking. said is of a tool call, of which call is known.
+func (t *transcript) warnUnruledLocked(
+	ctx context.Context, now *shown, said calls.Update, call calls.Call,
+) {
+	info, effects := t.agent.info().Info, []string{"edit", "delete", "move", "execute"}
+	if info.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
+		now.unruled || t.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
+		return
+	}
+	now.unruled = true
+	t.viewers.show(ctx, nil, backend.Warning(backend.Text("\n\n"+whyUnruled(info)+"\n\n")))
 }
 
 // checkUpdate rejects an update that is not a JSON object, which a backend can build without

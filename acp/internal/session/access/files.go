@@ -36,16 +36,10 @@ func (a *Access) ReadOutside(
 	if err != nil {
 		return nil, refusal
 	}
-	var file *workspace.File
-	err = a.tasks.OnDiskOrUndo(ctx, func() (err error) {
-		file, err = a.openOutside(ctx, path)
-		return err
-	}, func() {
-		if file != nil {
-			_ = file.Close()
-		}
-	})
-	if err != nil { // it may still be being opened
+	file, err := tasks.FromDiskOrUndo(ctx, a.tasks, func() (*workspace.File, error) {
+		return a.openOutside(ctx, path)
+	}, func(late *workspace.File) { _ = late.Close() })
+	if err != nil {
 		return nil, errors.Join(refusal, context.Cause(ctx))
 	}
 	defer file.Close()

@@ -25,24 +25,25 @@ const (
 // maxBuffered and maxBytes limit the updates that are buffered before a lifecycle response.
 const maxBuffered, maxBytes = 1000, 4 << 20
 
-// Gate buffers the updates of a session, and keeps the state that its backend saves before it is
-// stored. It is safe for concurrent use.
-type Gate struct {
+// Gate buffers what the backend of a session says, and keeps the state that it saves, until there is
+// the session, an S, and its response was sent. It is safe for concurrent use.
+type Gate[S any] struct {
 	settled chan struct{} // closed when the phase becomes Live or Closed
 	saving  sync.Mutex    // held while a state is stored, so that the last one remains
 
 	mu       sync.Mutex
 	phase    Phase
+	session  S                     // since Activate
 	buffered []sessionstore.Update // until the phase Releasing
 	bytes    int                   // of them
 	state    []byte                // to be stored with the activation, or nil
 }
 
 // New returns the gate of a session that is being opened.
-func New() *Gate { return &Gate{settled: make(chan struct{})} }
+func New[S any]() *Gate[S] { return &Gate[S]{settled: make(chan struct{})} }
 
 // Phase returns the phase.
-func (g *Gate) Phase() Phase {
+func (g *Gate[S]) Phase() Phase {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.phase
@@ -50,7 +51,7 @@ func (g *Gate) Phase() Phase {
 
 // Advance begins a phase in which nothing is buffered, unless it is already past, and returns what
 // was buffered.
-func (g *Gate) Advance(to Phase) (buffered []sessionstore.Update) {
+func (g *Gate[S]) Advance(to Phase) (buffered []sessionstore.Update) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.phase >= to {
@@ -66,7 +67,7 @@ func (g *Gate) Advance(to Phase) (buffered []sessionstore.Update) {
 
 // Buffer buffers an update that comes before the response. It reports false for one that comes
 // later, or while the buffered ones are being sent: that is sent after [Gate.Wait].
-func (g *Gate) Buffer(u sessionstore.Update) (buffered bool, err error) {
+func (g *Gate[S]) Buffer(u sessionstore.Update) (buffered bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.phase >= Releasing {
@@ -80,22 +81,30 @@ func (g *Gate) Buffer(u sessionstore.Update) (buffered bool, err error) {
 	return true, nil
 }
 
-// Wait waits until the buffered updates are sent. It returns [backend.ErrClosed] if the session is
-// closed.
-func (g *Gate) Wait(ctx context.Context) error {
+// Live returns the session, and whether it is in the phase Live.
+func (g *Gate[S]) Live() (s S, live bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.session, g.phase == Live
+}
+
+// Wait waits until the buffered updates are sent, and returns the session. It returns
+// [backend.ErrClosed] if that is closed.
+func (g *Gate[S]) Wait(ctx context.Context) (s S, err error) {
 	select {
 	case <-g.settled:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return s, context.Cause(ctx)
 	}
-	if g.Phase() == Closed {
-		return backend.ErrClosed
+	s, live := g.Live()
+	if !live {
+		return s, backend.ErrClosed
 	}
-	return nil
+	return s, nil
 }
 
 // Kinds returns the kinds of the buffered updates.
-func (g *Gate) Kinds() map[sessionstore.Kind]bool {
+func (g *Gate[S]) Kinds() map[sessionstore.Kind]bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	kinds := make(map[sessionstore.Kind]bool)
@@ -105,12 +114,13 @@ func (g *Gate) Kinds() map[sessionstore.Kind]bool {
 	return kinds
 }
 
-// Activate ends the phase Opening. It stores the state that was saved since TakeState, if there is
-// one, with store.
-func (g *Gate) Activate(store func(state []byte) error) error {
+// Activate ends the phase Opening: there is the session. It stores the state that was saved since
+// TakeState, if there is one, with store.
+func (g *Gate[S]) Activate(s S, store func(state []byte) error) error {
 	g.saving.Lock()
 	defer g.saving.Unlock()
 	g.mu.Lock()
+	g.session = s
 	if g.phase == Opening {
 		g.phase = Buffering
 	}
@@ -123,24 +133,24 @@ func (g *Gate) Activate(store func(state []byte) error) error {
 }
 
 // TakeState returns the state to be stored with the activation, nil if the backend saved none.
-func (g *Gate) TakeState() []byte {
+func (g *Gate[S]) TakeState() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.takeLocked()
 }
 
-func (g *Gate) takeLocked() []byte {
+func (g *Gate[S]) takeLocked() []byte {
 	state := g.state
 	g.state = nil
 	return state
 }
 
 // SaveState keeps a state in the phase Opening, and stores a later one with store.
-func (g *Gate) SaveState(state []byte, store func(state []byte) error) error {
+func (g *Gate[S]) SaveState(state []byte, store func(s S, state []byte) error) error {
 	g.saving.Lock()
 	defer g.saving.Unlock()
 	g.mu.Lock()
-	phase := g.phase
+	phase, s := g.phase, g.session
 	if phase == Opening {
 		g.state = append([]byte{}, state...)
 	}
@@ -151,5 +161,5 @@ func (g *Gate) SaveState(state []byte, store func(state []byte) error) error {
 	case Closed:
 		return backend.ErrClosed
 	}
-	return store(state)
+	return store(s, state)
 }

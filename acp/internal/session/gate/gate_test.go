@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // and only the last state is stored, at the latest with the activation.
 func TestGate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, phase := New(), Opening
+		g, phase := New[string](), Opening
 		var held []sessionstore.Update
 		var saved, stored string
 		store := func(state []byte) error {
@@ -43,7 +43,7 @@ func TestGate(t *testing.T) {
 				}
 			},
 			"activate": func(t *rapid.T) {
-				require.NoError(t, g.Activate(store))
+				require.NoError(t, g.Activate("the session", store))
 				phase = max(phase, Buffering)
 				require.Equal(t, saved, stored)
 			},
@@ -58,7 +58,10 @@ func TestGate(t *testing.T) {
 			},
 			"save": func(t *rapid.T) {
 				state := saved + "x"
-				err := g.SaveState([]byte(state), store)
+				err := g.SaveState([]byte(state), func(s string, state []byte) error {
+					require.Equal(t, "the session", s)
+					return store(state)
+				})
 				if phase == Closed {
 					require.ErrorIs(t, err, backend.ErrClosed)
 					return
@@ -71,11 +74,13 @@ func TestGate(t *testing.T) {
 				ended, end := context.WithCancel(context.Background())
 				end()
 				if phase < Live {
-					require.ErrorIs(t, g.Wait(ended), context.Canceled)
-				} else if err := g.Wait(context.Background()); phase == Closed {
+					_, err := g.Wait(ended)
+					require.ErrorIs(t, err, context.Canceled)
+				} else if s, err := g.Wait(context.Background()); phase == Closed {
 					require.ErrorIs(t, err, backend.ErrClosed)
 				} else {
 					require.NoError(t, err)
+					require.Equal(t, "the session", s)
 				}
 			},
 		})
@@ -85,7 +90,7 @@ func TestGate(t *testing.T) {
 // Clause W11.
 func TestBufferIsLimited(t *testing.T) {
 	for size, most := range map[int]int{0: maxBuffered, maxBytes / 2: 2} {
-		g, u := New(), sessionstore.Update{Raw: []byte(strings.Repeat("x", size))}
+		g, u := New[string](), sessionstore.Update{Raw: []byte(strings.Repeat("x", size))}
 		for range most {
 			buffered, err := g.Buffer(u)
 			require.NoError(t, err)

@@ -87,45 +87,50 @@ func (g *Group) Guard(what string, do func() error) (err error) {
 	return do()
 }
 
-// FromDisk is [Group.OnDisk] for a function that returns a value.
-func FromDisk[T any](ctx context.Context, g *Group, do func() (T, error)) (T, error) {
-	var value, none T
-	err := g.OnDisk(ctx, func() (err error) {
-		value, err = do()
-		return err
-	})
-	if err != nil { // do may still be running
-		return none, err
-	}
-	return value, nil
-}
-
 // OnDisk calls do, which may wait for a disk, on another goroutine: a disk that does not
 // answer ignores contexts. If ctx ends first, OnDisk returns its cause, and do goes on in the
 // background.
 func (g *Group) OnDisk(ctx context.Context, do func() error) error {
-	return g.OnDiskOrUndo(ctx, do, func() {})
+	_, err := FromDisk(ctx, g, func() (struct{}, error) { return struct{}{}, do() })
+	return err
 }
 
-// OnDiskOrUndo is OnDisk, and calls undo if do fails or returns too late.
-func (g *Group) OnDiskOrUndo(ctx context.Context, do func() error, undo func()) error {
-	taken := make(chan error)
+// FromDisk is [Group.OnDisk] for a function that returns a value.
+func FromDisk[T any](ctx context.Context, g *Group, do func() (T, error)) (T, error) {
+	return FromDiskOrUndo(ctx, g, do, func(T) {})
+}
+
+// FromDiskOrUndo is [FromDisk] for a value that must be closed: undo gets one that comes too late.
+func FromDiskOrUndo[T any](
+	ctx context.Context, g *Group, do func() (T, error), undo func(T),
+) (none T, _ error) {
+	type result struct {
+		value T
+		err   error
+	}
+	taken := make(chan result)
 	g.Go(func() {
-		err := g.Guard("disk", do)
+		var r result
+		r.err = g.Guard("disk", func() (err error) {
+			r.value, err = do()
+			return err
+		})
 		select {
-		case taken <- err:
+		case taken <- r:
 		case <-ctx.Done():
-			undo()
+			if r.err == nil {
+				undo(r.value)
+			}
 		}
 	})
 	select {
-	case err := <-taken:
-		if err != nil {
-			undo()
+	case r := <-taken:
+		if r.err != nil {
+			return none, r.err
 		}
-		return err
+		return r.value, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -27,11 +27,11 @@ func TestLateWorkIsUndone(t *testing.T) {
 	gaveUp := errors.New("gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	answers, undone := make(chan struct{}), false
-	err := g.OnDiskOrUndo(ctx, func() error {
+	_, err := tasks.FromDiskOrUndo(ctx, g, func() (int, error) {
 		cancel(gaveUp)
 		<-answers
-		return nil
-	}, func() { undone = true })
+		return 7, nil
+	}, func(n int) { undone = n == 7 })
 	require.ErrorIs(t, err, gaveUp)
 	ended, end := context.WithCancel(t.Context())
 	end()
