@@ -29,7 +29,7 @@
 //     the backend's part of it: the type session. A lease of the store says which process has it.
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
-//   - The host is what a backend sees of its session, which implements it (host.go).
+//   - The host is what a backend sees of its session: the type host, which comes before the session.
 //   - The viewers of a session are the connections that have it open.
 //   - The transcript of a session shows its viewers what is said in it, and records that.
 //   - A notice is something that the user is told once, as a message in the conversation.
@@ -66,9 +66,10 @@
 // name, and what advertises it, are in internal/wire/protocol.
 //
 // What a request says about a session to open is a sessionParams, what is to be opened an opening,
-// and what is active a session. A prompt is in session_prompt.go until its turn runs, and in
-// turn_end.go from then on. docs/internals/architecture.md follows both through the files. The
-// parts of a session that need nothing of it are packages below internal/session.
+// what its backend gets a host, and what is active a session. A client asks for an open or stored
+// session with a load, which opens or joins it. A prompt is in session_prompt.go until its turn
+// runs, and in turn_end.go from then on. docs/internals/architecture.md follows both through the
+// files. The parts of a session that need nothing of it are packages below internal/session.
 //
 // Whatever a backend sends to the client passes through an asker of its session: asker.check in
 // asker.go compares the method with the client's capabilities and the paths with the session's
@@ -80,7 +81,7 @@
 // # What shows an update
 //
 // transcript.send shows the viewers what the backend says, and records it. viewers.show shows them
-// what is not recorded, or was recorded before. opening.show shows the client that opens a session
+// what is not recorded, or was recorded before. load.show shows the client that loads a session
 // what was said so far. connection.deliver, to which all of them come, leaves out what the client
 // does not take.
 //

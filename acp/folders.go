@@ -243,14 +243,7 @@ func (p *sessionParams) openRoots(
 	if wrong := p.rootViolations(err); wrong != nil {
 		return nil, strictjson.Refuse(wrong...)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if err := p.checkShown(w); err != nil {
-		_ = w.Close()
-		return nil, err
-	}
-	return w, nil
+	return w, err
 }
 
 // leaveOut leaves the kept folders that err is about out of the request, notes why, and reports

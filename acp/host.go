@@ -29,7 +29,7 @@ type host struct {
 	params  sessionParams // of the request that opens it, without folders that were left out
 	viewers *viewers
 	gate    *gate.Gate[*session] // holds back what the backend shows until the response was sent
-	replay  *agentReplay         // nil for a new session and a fork
+	replay  *agentReplay
 
 	workspace *workspace.Workspace
 	access    *access.Access
@@ -129,7 +129,5 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal,
 			"the agent's session state is over the limit of 64 KiB")
 	}
-	return h.gate.SaveState(state, func(s *session, state []byte) error {
-		return s.storeState(ctx, state)
-	})
+	return h.gate.SaveState(ctx, state)
 }

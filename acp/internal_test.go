@@ -374,7 +374,7 @@ func TestRequestsOfRoles(t *testing.T) {
 // The clock of these tests moves only while all wait.
 
 // paced returns the pace of a load of a client with a name.
-func paced(request context.Context, chosen int, name string) pace {
+func paced(request context.Context, chosen int, name string) func(context.Context) {
 	c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
 	c.agent.known.Store(&initialization{client: readClientCapabilities(
 		json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
@@ -382,7 +382,7 @@ func paced(request context.Context, chosen int, name string) pace {
 }
 
 // took returns how long n updates take.
-func took(p pace, n int) time.Duration {
+func took(p func(context.Context), n int) time.Duration {
 	begun := time.Now()
 	for range n {
 		p(context.Background())

@@ -3,7 +3,6 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"iter"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -61,9 +60,17 @@ func (l load) join(
 		}
 	}()
 	l.at.Narrow()
-	shown := 0
+	var last int64 // the last segment of the history that was shown
 	if l.cause == backend.Load {
-		for u, err := range sessionstore.Joined(s.historyAfter(ctx, &shown)) {
+		segments := func(yield func(sessionstore.Segment, error) bool) {
+			for segment, err := range s.agent.options.Store.Segments(ctx, s.storeID, last) {
+				last = max(last, segment.Number)
+				if !yield(segment, err) {
+					return
+				}
+			}
+		}
+		for u, err := range sessionstore.Joined(sessionstore.Updates(segments)) {
 			if err == nil {
 				err = l.show(ctx, u, forAnother)
 			}
@@ -72,7 +79,7 @@ func (l load) join(
 			}
 		}
 	}
-	c, err := l.cut(ctx, s, shown)
+	c, err := l.cut(ctx, s, last)
 	if err != nil {
 		return nil, err
 	}
@@ -90,25 +97,6 @@ func (l load) join(
 	return c.result, nil
 }
 
-// historyAfter returns the stored history without its first updates, as many as read says. Those
-// that are read are added to read.
-func (s *session) historyAfter(
-	ctx context.Context, read *int,
-) iter.Seq2[sessionstore.Update, error] {
-	return func(yield func(sessionstore.Update, error) bool) {
-		at, skip := 0, *read
-		for u, err := range s.agent.options.Store.History(ctx, s.storeID) {
-			if at++; err == nil && at <= skip {
-				continue
-			}
-			*read = at
-			if !yield(u, err) {
-				return
-			}
-		}
-	}
-}
-
 // cut is the moment at which a client begins to be shown a session with the others.
 type cut struct {
 	session *session
@@ -118,8 +106,8 @@ type cut struct {
 }
 
 // cut begins to keep updates of joined, or of the session that has replaced it, for the client. It
-// returns what came before and was not shown.
-func (l load) cut(ctx context.Context, joined *session, alreadyShown int) (c cut, err error) {
+// returns what came before, after the last segment that was shown.
+func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer joined.viewers.Hurry()()
 	at := joined.agent.home.queues.Ticket(joined.id, turns.Ordinary, nil)
@@ -136,15 +124,17 @@ func (l load) cut(ctx context.Context, joined *session, alreadyShown int) (c cut
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
+		store := s.agent.options.Store
 		if l.cause == backend.Load {
-			for u, err := range sessionstore.Joined(joined.historyAfter(ctx, &alreadyShown)) {
+			rest := sessionstore.Updates(store.Segments(ctx, s.storeID, last))
+			for u, err := range sessionstore.Joined(rest) {
 				if err != nil {
 					return err
 				}
 				c.rest = append(c.rest, u)
 			}
 		}
-		stored, err := s.agent.options.Store.States(ctx, s.storeID)
+		stored, err := store.States(ctx, s.storeID)
 		if err != nil {
 			return err
 		}

@@ -23,23 +23,23 @@ import (
 // stored session in place of the active one. It does not change. Its method run makes an active
 // session of it.
 type opening struct {
-	agent  *agent // runs the session
-	cause  backend.Cause
-	params sessionParams
-	source listing.Openable // is opened again, or copied; the zero value for a new session
-	at     *ticket          // in the session's queue
-	from   *connection      // of the client that opens it, nil if it is reopened for all viewers
-	show   showFunc         // shows the client what the backend replays, nil if it does not load
+	agent   *agent // runs the session
+	cause   backend.Cause
+	params  sessionParams
+	source  listing.Openable // is opened again, or copied; the zero value for a new session
+	at      *ticket          // in the session's queue
+	viewers *viewers         // of the session
+	again   bool             // for all viewers: in a turn of the previous one, or while none runs
+	// show shows the client of a load what the backend replays.
+	show func(context.Context, backend.Update) error
 }
 
 // run opens the session, stores it, and makes it active in place of the previous one, which is nil
 // if there is none. What can fail in the roots, in the backend or in the store comes first. If that
 // fails, everything stays as it was. Then the previous session ends, even if the new one cannot
-// become active because the connection has ended: that is closed then, but remains stored. notice
-// is for the user, after the response.
-func (o opening) run(
-	ctx context.Context, previous *session,
-) (_ *session, notice string, err error) {
+// become active because the connection has ended: that is closed then, but remains stored. run also
+// returns a notice for the user, to be shown after the response.
+func (o opening) run(ctx context.Context, previous *session) (*session, string, error) {
 	a := o.agent
 	h, err := o.openHost(ctx, previous)
 	if err != nil {
@@ -125,34 +125,25 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 		permits.Inherit(previous.Permits())
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
+	if err := p.checkShown(w); err != nil {
+		return nil, err
+	}
 	set, change, err := o.prepareServers(w, p.servers, previous)
 	if err != nil {
 		return nil, err
 	}
-	found := &catalog{agent: a, session: id, roots: files.Guarded, scanning: tasks.Guard[struct{}]()}
+	found := &catalog{agent: a, session: id, roots: files.Guarded,
+		scanning: tasks.Guard[struct{}]()}
 	if err := found.scan(ctx); err != nil {
 		return nil, err
 	}
-	return &host{agent: a, id: id, storeID: o.storeID(), queue: o.at.Queue, params: p,
-		viewers: o.viewers(previous), gate: gate.New[*session](), replay: o.newReplay(ctx),
+	storeID := id
+	if !o.isNew() {
+		storeID = o.source.ID
+	}
+	return &host{agent: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
+		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
 		workspace: w, access: files, catalog: found, servers: set, change: change}, nil
-}
-
-// storeID returns the id of the session in the store.
-func (o opening) storeID() sessionstore.ID {
-	if o.isNew() {
-		return o.at.Queue.ID
-	}
-	return o.source.ID
-}
-
-// viewers returns those of the session. A session that is reopened for all has those of the
-// previous one.
-func (o opening) viewers(previous *session) *viewers {
-	if o.from == nil {
-		return previous.viewers
-	}
-	return newViewers(o.agent, o.from, newAddress(o.at.Queue.ID))
 }
 
 // openBackend opens the backend's side of the session. The turns of the previous session go on,
@@ -170,9 +161,7 @@ func (o opening) openBackend(
 }
 
 // activation returns what the backend is told.
-func (o opening) activation(
-	ctx context.Context, h *host, previous *session,
-) backend.Activation {
+func (o opening) activation(ctx context.Context, h *host, previous *session) backend.Activation {
 	store, source := o.agent.options.Store, o.source
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: source.State,
 		MustExist: o.agent.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
@@ -185,7 +174,7 @@ func (o opening) activation(
 		before = sessionstore.WithoutEnds(store.History(ctx, source.ID))
 	}
 	told.History = h.history(before)
-	if h.replay != nil {
+	if !o.isNew() {
 		told.Stop = func(context.Context) error { return h.replay.endTurns() }
 	}
 	if previous != nil {
@@ -196,7 +185,7 @@ func (o opening) activation(
 
 // endTurns ends the turns of the previous session, unless one of them opens the session.
 func (o opening) endTurns(ctx context.Context) error {
-	if o.from == nil {
+	if o.again {
 		return nil
 	}
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
@@ -243,9 +232,7 @@ func (o opening) store(
 }
 
 // storeNew stores a new session, with the finished turns of the source if it is a copy.
-func (o opening) storeNew(
-	ctx context.Context, n sessionstore.Session,
-) (sessionstore.Lease, error) {
+func (o opening) storeNew(ctx context.Context, n sessionstore.Session) (sessionstore.Lease, error) {
 	store := o.agent.options.Store
 	switch {
 	case o.cause == backend.New:
@@ -304,9 +291,7 @@ func (o opening) succeed(h *host, b backend.Session, result json.RawMessage) {
 // notices returns what the user is told of the opening: after the response what concerns what they
 // have just done, and at the next prompt the rest, with what the previous session has not shown.
 // said is the backend's part.
-func (o opening) notices(
-	h *host, said string, previous *session,
-) (now string, next pendingNotice) {
+func (o opening) notices(h *host, said string, previous *session) (now string, next pendingNotice) {
 	opened := h.workspace.Opened()
 	now = o.agent.sessions.MovedRoots(h.id, o.source.Keys, opened)
 	told := o.source.Keys.Roots // about which the user was told before
@@ -322,7 +307,7 @@ func (o opening) notices(
 	if !o.isNew() {
 		now += said
 	}
-	if o.from != nil { // otherwise the user was asked
+	if !o.again { // otherwise the user was asked
 		next.text += h.params.droppedFolders(opened, o.cause, o.source.Keys) +
 			broadRoots(opened, told, h.agent.log.With("session", h.id))
 	}
@@ -331,9 +316,7 @@ func (o opening) notices(
 
 // discard removes what the session of h has made superfluous: the previous session, and the
 // backend's session that the new one replaces.
-func (o opening) discard(
-	ctx context.Context, h *host, superseded []byte, previous *session,
-) {
+func (o opening) discard(ctx context.Context, h *host, superseded []byte, previous *session) {
 	if previous != nil {
 		if previous.viewers != h.viewers {
 			previous.viewers.Close()

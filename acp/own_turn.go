@@ -158,7 +158,8 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{agent: s.agent, cause: backend.Resume, params: p, source: stored, at: at}
+	o := opening{agent: s.agent, cause: backend.Resume, params: p, source: stored, at: at,
+		viewers: s.viewers, again: true}
 	next, notice, err := o.run(ctx, s)
 	if err != nil {
 		return nil, nil, err

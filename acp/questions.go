@@ -57,9 +57,7 @@ func (s *session) askBeforeTurn(
 }
 
 // requestPermission answers a request of the agent in s.
-func (a asker) requestPermission(
-	ctx context.Context, s *session, params backend.Raw,
-) backend.Work {
+func (a asker) requestPermission(ctx context.Context, s *session, params backend.Raw) backend.Work {
 	asked := newQuestion(protocol.RequestPermission, params)
 	r := a.ruleRequest(ctx, s, asked)
 	wait := a.decideOrAsk(ctx, s, asked, r)
@@ -72,9 +70,9 @@ func (a asker) requestPermission(
 	}
 }
 
-// decideOrAsk asks the user a question in s, unless the ruling answers it. Some agents mention a tool
-// call only there, and say nothing more about one that was rejected. Such a call is recorded from
-// the question, with its outcome.
+// decideOrAsk asks the user a question in s, unless the ruling answers it. Some agents mention a
+// tool call only there, and say nothing more about one that was rejected. Such a call is recorded
+// from the question, with its outcome.
 func (a asker) decideOrAsk(
 	ctx context.Context, s *session, asked question, r ruling,
 ) func() resolution {

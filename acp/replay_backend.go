@@ -20,16 +20,14 @@ import (
 // when the load is stored.
 type agentReplay struct {
 	agent    *agent
+	cause    backend.Cause
 	id       sessionstore.ID // of the session
 	isStored bool            // otherwise only the backend knew it
 	endTurns func() error    // ends the turns of the previous session, once
-	show     showFunc        // shows an update to the client that loads, nil if none does
 	shown    atomic.Bool     // the client is shown the history as it comes
 	replayed tasks.Guarded[replayed]
+	show     func(context.Context, backend.Update) error // see opening.show
 }
-
-// showFunc shows a client an update, and waits until it has room.
-type showFunc func(ctx context.Context, u backend.Update) error
 
 // replayed is what the backend has replayed so far.
 type replayed struct {
@@ -39,15 +37,11 @@ type replayed struct {
 	children *record.ChildLimit
 }
 
-// newReplay returns a replay in which nothing was replayed yet, nil for a new session and a fork. ctx
-// is that of the request.
+// newReplay returns a replay in which nothing was replayed yet. ctx is that of the request.
 func (o opening) newReplay(ctx context.Context) *agentReplay {
-	if o.isNew() {
-		return nil
-	}
-	return &agentReplay{agent: o.agent, id: o.source.ID, isStored: !o.source.Unstored, show: o.show,
-		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) }),
-		replayed: tasks.Guard[replayed]()}
+	return &agentReplay{agent: o.agent, cause: o.cause, id: o.source.ID,
+		isStored: !o.source.Unstored, show: o.show, replayed: tasks.Guard[replayed](),
+		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
 }
 
 // begin begins to record what is replayed.
@@ -55,7 +49,7 @@ func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
 	if to.stored, err = r.readStored(ctx); err != nil {
 		return err
 	}
-	r.shown.Store(to.stored == nil && r.show != nil)
+	r.shown.Store(to.stored == nil && r.cause == backend.Load)
 	to.children = r.agent.newChildLimit()
 	var of sessionstore.ID // see Histories.NewDraft
 	if r.isStored {
@@ -90,7 +84,7 @@ func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err erro
 // Replay implements [backend.Host].
 func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	r := h.replay
-	if r == nil {
+	if r.cause != backend.Load && r.cause != backend.Resume {
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "only a load or resume replays a history")
 	}
 	if err := r.endTurns(); err != nil {
@@ -145,9 +139,6 @@ func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
 
 // drop discards what was replayed, unless it has become a part of the session's history.
 func (r *agentReplay) drop() {
-	if r == nil { // of a new session
-		return
-	}
 	ctx, cancel := tasks.Commit(r.agent.base)
 	defer cancel()
 	err := r.replayed.With(ctx, func(of *replayed) error {

@@ -46,16 +46,13 @@ func isUnlimited(name string) bool {
 	})
 }
 
-// pace returns when the next update of a load may be sent, or ctx has ended. It is not safe for
-// concurrent use.
-type pace func(ctx context.Context)
-
-// pace returns the pace of a load whose request has the context request. It limits the rate to what
-// clients can handle. A pipe pushes back when a client does not read, but some clients read
+// pace returns a function that waits until the next update of a load may be sent, or its context
+// ends. It is not safe for concurrent use. request is the context of the load. pace limits the rate
+// to what clients can handle. A pipe pushes back when a client does not read, but some clients read
 // everything and queue what they have not handled yet: the Go SDK's client queues 1,024
 // notifications and then closes the connection. A client that has closed its end gets the rest at
 // once, because the program must end soon.
-func (c *connection) pace(request context.Context) pace {
+func (c *connection) pace(request context.Context) (wait func(context.Context)) {
 	perSecond := c.agent.options.ReplayRate
 	if perSecond < 0 || perSecond == 0 && c.clientCapabilities().unlimited {
 		return func(context.Context) {}

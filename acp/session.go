@@ -18,13 +18,15 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. While it
-// is active, end or close ends it, otherwise retire.
+// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. While
+// it is active, end or close ends it, otherwise retire.
 type session struct {
 	*host
 	backend    backend.Session
@@ -44,8 +46,8 @@ type session struct {
 	notice atomic.Pointer[pendingNotice]
 }
 
-// newSession returns the session of h that b has opened, and that is stored under a lease. result is
-// the backend's part of the response, and next is for the next prompt.
+// newSession returns the session of h, which b and the store have opened. result is the backend's
+// part of the response, and next is for the next prompt.
 func newSession(
 	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease, holds bool,
 	next pendingNotice,
@@ -71,8 +73,7 @@ func (s *session) start() {
 	a := s.agent
 	ctx, cancel := tasks.Commit(a.base)
 	defer cancel()
-	err := s.gate.Activate(s, func(late []byte) error { return s.storeState(ctx, late) })
-	if err != nil {
+	if err := s.gate.Activate(ctx, s); err != nil {
 		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
 	}
 	opened := OpenEvent{Session: s.id}
@@ -167,6 +168,29 @@ func (s *session) inTurn() bool {
 	return slices.ContainsFunc(s.queue.Unanswered(), func(t *turns.Turn) bool {
 		return t.RunsIn(s)
 	})
+}
+
+// withSettingTold returns work, the rest of a request that a client has sent about the session. If
+// the request changes a setting, the other viewers are told.
+func (s *session) withSettingTold(
+	from *connection, method string, params backend.Raw, work jsonrpc.Work,
+) jsonrpc.Work {
+	if work == nil ||
+		method != protocol.SessionSetMode && method != protocol.SessionSetConfigOption {
+		return work
+	}
+	return func() (json.RawMessage, error) {
+		result, err := work()
+		set := settingUpdate(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
+		if method == protocol.SessionSetConfigOption {
+			set = settingUpdate(sessionstore.ConfigOptionUpdate,
+				strictjson.Find(result, "configOptions"))
+		}
+		if err == nil {
+			s.transcript.tellSetting(from, set)
+		}
+		return result, err
+	}
 }
 
 // failed handles a failed write to the store. It ends the running turns, and also the session if

@@ -34,7 +34,8 @@ func (c *connection) create(
 	id := sessionstore.NewID()
 	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
 	defer r.AfterResponse(at.Release) // what goOn does comes first
-	o := opening{agent: c.agent, cause: cause, params: p, source: source, at: at, from: c}
+	o := opening{agent: c.agent, cause: cause, params: p, source: source, at: at,
+		viewers: newViewers(c.agent, c, newAddress(id))}
 	s, notice, err := o.run(ctx, nil)
 	if err != nil {
 		return nil, err

@@ -69,9 +69,10 @@ func (a *agent) checkSetup(ctx context.Context, p sessionParams) error {
 	}
 	return a.tasks.OnDisk(ctx, func() error {
 		w, err := p.openRoots(ctx, a.options.Workspace)
-		if err == nil {
-			_ = w.Close()
+		if err != nil {
+			return err
 		}
-		return err
+		defer w.Close()
+		return p.checkShown(w)
 	})
 }

@@ -319,3 +319,26 @@ func checkUpdate(u backend.Update) error {
 	}
 	return nil
 }
+
+// statesIn returns the session's mode and options in a lifecycle response as updates, for a client
+// that does not get the response.
+func statesIn(result backend.Raw) []backend.Update {
+	return slices.DeleteFunc([]backend.Update{
+		settingUpdate(sessionstore.CurrentModeUpdate,
+			strictjson.Find(result, "modes", "currentModeId")),
+		settingUpdate(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions")),
+	}, func(u backend.Update) bool { return u.Raw == nil })
+}
+
+// settingUpdate returns the update of this kind that says what the mode is, or what the options are,
+// or the zero Update without a value.
+func settingUpdate(kind sessionstore.Kind, value json.RawMessage) backend.Update {
+	if len(value) == 0 || string(value) == "null" {
+		return backend.Update{}
+	}
+	member := "configOptions"
+	if kind == sessionstore.CurrentModeUpdate {
+		member = "currentModeId"
+	}
+	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
+}

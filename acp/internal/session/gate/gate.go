@@ -25,9 +25,10 @@ const (
 // maxBuffered and maxBytes limit the updates that are buffered before a lifecycle response.
 const maxBuffered, maxBytes = 1000, 4 << 20
 
-// Gate buffers what the backend of a session says, and keeps the state that it saves, until there is
-// the session, an S, and its response was sent. It is safe for concurrent use.
+// Gate buffers what the backend of a session says, and keeps the state that it saves, until there
+// is the session, an S, and its response was sent. It is safe for concurrent use.
 type Gate[S any] struct {
+	store   func(s S, ctx context.Context, state []byte) error
 	settled chan struct{} // closed when the phase becomes Live or Closed
 	saving  sync.Mutex    // held while a state is stored, so that the last one remains
 
@@ -39,8 +40,10 @@ type Gate[S any] struct {
 	state    []byte                // to be stored with the activation, or nil
 }
 
-// New returns the gate of a session that is being opened.
-func New[S any]() *Gate[S] { return &Gate[S]{settled: make(chan struct{})} }
+// New returns the gate of a session that is being opened. store stores a state of the session s.
+func New[S any](store func(s S, ctx context.Context, state []byte) error) *Gate[S] {
+	return &Gate[S]{store: store, settled: make(chan struct{})}
+}
 
 // Phase returns the phase.
 func (g *Gate[S]) Phase() Phase {
@@ -115,8 +118,8 @@ func (g *Gate[S]) Kinds() map[sessionstore.Kind]bool {
 }
 
 // Activate ends the phase Opening: there is the session. It stores the state that was saved since
-// TakeState, if there is one, with store.
-func (g *Gate[S]) Activate(s S, store func(state []byte) error) error {
+// TakeState, if there is one.
+func (g *Gate[S]) Activate(ctx context.Context, s S) error {
 	g.saving.Lock()
 	defer g.saving.Unlock()
 	g.mu.Lock()
@@ -129,7 +132,7 @@ func (g *Gate[S]) Activate(s S, store func(state []byte) error) error {
 	if late == nil {
 		return nil
 	}
-	return store(late)
+	return g.store(s, ctx, late)
 }
 
 // TakeState returns the state to be stored with the activation, nil if the backend saved none.
@@ -145,8 +148,8 @@ func (g *Gate[S]) takeLocked() []byte {
 	return state
 }
 
-// SaveState keeps a state in the phase Opening, and stores a later one with store.
-func (g *Gate[S]) SaveState(state []byte, store func(s S, state []byte) error) error {
+// SaveState keeps a state in the phase Opening, and stores a later one.
+func (g *Gate[S]) SaveState(ctx context.Context, state []byte) error {
 	g.saving.Lock()
 	defer g.saving.Unlock()
 	g.mu.Lock()
@@ -161,5 +164,5 @@ func (g *Gate[S]) SaveState(state []byte, store func(s S, state []byte) error) e
 	case Closed:
 		return backend.ErrClosed
 	}
-	return store(s, state)
+	return g.store(s, ctx, state)
 }

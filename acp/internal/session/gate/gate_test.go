@@ -19,13 +19,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // and only the last state is stored, at the latest with the activation.
 func TestGate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, phase := New[string](), Opening
+		phase := Opening
 		var held []sessionstore.Update
 		var saved, stored string
-		store := func(state []byte) error {
+		g := New(func(s string, _ context.Context, state []byte) error {
+			require.Equal(t, "the session", s)
 			stored = string(state)
 			return nil
-		}
+		})
 		t.Repeat(map[string]func(*rapid.T){
 			"": func(t *rapid.T) {
 				require.Equal(t, phase, g.Phase())
@@ -43,7 +44,7 @@ func TestGate(t *testing.T) {
 				}
 			},
 			"activate": func(t *rapid.T) {
-				require.NoError(t, g.Activate("the session", store))
+				require.NoError(t, g.Activate(t.Context(), "the session"))
 				phase = max(phase, Buffering)
 				require.Equal(t, saved, stored)
 			},
@@ -58,10 +59,7 @@ func TestGate(t *testing.T) {
 			},
 			"save": func(t *rapid.T) {
 				state := saved + "x"
-				err := g.SaveState([]byte(state), func(s string, state []byte) error {
-					require.Equal(t, "the session", s)
-					return store(state)
-				})
+				err := g.SaveState(t.Context(), []byte(state))
 				if phase == Closed {
 					require.ErrorIs(t, err, backend.ErrClosed)
 					return
@@ -90,7 +88,7 @@ func TestGate(t *testing.T) {
 // Clause W11.
 func TestBufferIsLimited(t *testing.T) {
 	for size, most := range map[int]int{0: maxBuffered, maxBytes / 2: 2} {
-		g, u := New[string](), sessionstore.Update{Raw: []byte(strings.Repeat("x", size))}
+		g, u := New[string](nil), sessionstore.Update{Raw: []byte(strings.Repeat("x", size))}
 		for range most {
 			buffered, err := g.Buffer(u)
 			require.NoError(t, err)
