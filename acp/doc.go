@@ -29,7 +29,7 @@
 //     the backend's part of it: the type session. A lease of the store says which process has it.
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
-//   - The host is what a backend sees of its session: the type host, which comes before the session.
+//   - The host is what a backend sees of its session. It comes before the session (host.go).
 //   - The viewers of a session are the connections that have it open.
 //   - The transcript of a session shows its viewers what is said in it, and records that.
 //   - A notice is something that the user is told once, as a message in the conversation.

@@ -18,9 +18,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// host is what a backend sees of its session. It is there before the session, because the backend
-// gets it to open its part; gate leads to the session once there is one. Nothing sets its fields
-// later.
+// host is what a backend sees of its session. It implements [backend.Host]. It is there before the
+// session, because the backend gets it to open its part; gate leads to the session once there is
+// one. Its fields do not change.
 type host struct {
 	agent   *agent
 	id      sessionstore.ID // the client's
@@ -37,8 +37,6 @@ type host struct {
 	servers   *servers.Set
 	change    *mcpclient.Change // of the servers, once this session is the active one
 }
-
-var _ backend.Host = (*host)(nil)
 
 // free frees what the host holds, after ending what was opened later. holds is as for a session.
 func (h *host) free(ctx context.Context, holds bool, later ...func(context.Context) error) {

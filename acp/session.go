@@ -296,10 +296,8 @@ func closeBackend(
 	return lifecycleResult(result)
 }
 
-// The turns of a remote client outlive its connection: they go on with the other viewers of the
-// session, or without any, until they end or the grace has passed.
-
-// leave takes a client from the viewers of s.
+// leave takes a client from the viewers of s. The turns of a remote client go on with the other
+// viewers, or without any, until they end or the grace has passed.
 func (s *session) leave(c *connection) {
 	if s.viewers.Leave(c) {
 		s.closeWhenIdle(c.graceNow())

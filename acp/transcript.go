@@ -215,9 +215,6 @@ func (t *transcript) statesLocked(
 	return states
 }
 
-// Tool calls that the agent has not sent as updates, and marks in the titles of those about which a
-// rule has decided:
-
 // recordCallLocked records an update about a tool call without sending it: the client already knows
 // its content.
 func (t *transcript) recordCallLocked(ctx context.Context, u backend.Update) {
