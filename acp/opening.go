@@ -47,7 +47,7 @@ func (o opening) run(ctx context.Context, previous *session) (*session, string, 
 	}
 	defer h.replay.drop()
 	base := context.WithoutCancel(a.base)
-	holds := previous == nil // see session.holds
+	holds := previous == nil               // see session.holds
 	undo := func() { h.free(base, holds) } // each step replaces it
 	defer func() { undo() }()              // also after a panic
 	b, opened, err := o.openBackend(ctx, h, previous)
