@@ -27,7 +27,9 @@ type agent struct {
 	backend    backend.Backend
 	base       context.Context // ends with the agent, after the connection's requests were answered
 	endBase    context.CancelCauseFunc
-	unused     chan struct{} // closed when nothing uses the agent; see principal.take
+
+	uses   int           // by its connection, sessions and prompts; guarded by the server's mu
+	unused chan struct{} // closed when uses becomes 0; see principal.take
 
 	known    atomic.Pointer[initialization] // nil before initialize
 	starting chan struct{}                  // limits how many MCP servers start at once
@@ -35,15 +37,15 @@ type agent struct {
 	tasks    *tasks.Group                   // what may outlive its request
 }
 
-// newAgent returns an agent for the sessions of home. It keeps the values of ctx, not its
+// newAgent returns the agent of a connection, which uses it. It keeps the values of ctx, not its
 // cancellation.
-func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
+func newAgent(ctx context.Context, o Options, c *connection) *agent {
 	grants := RemoteRights{Sessions: true, Account: true, Extensions: true}
-	if remote {
+	if c.peer.Remote {
 		o, grants = o.forRemote(), o.RemoteRights
 	}
-	a := &agent{options: o, home: h, remote: remote, grants: grants,
-		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
+	a := &agent{options: o, home: c.home, connection: c, remote: c.peer.Remote, grants: grants,
+		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8), uses: 1,
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	foreign, _ := a.backend.(backend.Foreign)
@@ -53,12 +55,25 @@ func newAgent(ctx context.Context, o Options, h *home, remote bool) *agent {
 	return a
 }
 
+// disuseLocked notes that one of its uses has ended.
+func (a *agent) disuseLocked() {
+	if a.uses--; a.uses == 0 {
+		close(a.unused)
+	}
+}
+
 // run runs work. If work is nil, the backend does not know the method.
 func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 	if work == nil {
 		return nil, jsonrpc.MethodNotFound(method)
 	}
 	return work()
+}
+
+// end ends the agent, and with it all that goes on in its home.
+func (a *agent) end() {
+	a.home.queues.Close()
+	a.shutdown()
 }
 
 // shutdown ends running turns, and closes the sessions that the agent runs and the backend. Nothing

@@ -27,15 +27,15 @@ type connection struct {
 	left    atomic.Bool     // the connection has ended
 }
 
-// connect returns a connection over t of a client of the agent. ctx is that of Serve.
-func (a *agent) connect(ctx context.Context, t jsonrpc.Transport, p Peer) *connection {
-	c := &connection{agent: a, home: a.home, peer: p, serving: ctx}
-	wire := a.options.tuning.Wire
+// connect returns a connection over t, with an agent of its own in the home h. ctx is that of Serve.
+func connect(ctx context.Context, t jsonrpc.Transport, p Peer, o Options, h *home) *connection {
+	c := &connection{home: h, peer: p, serving: ctx}
+	c.agent = newAgent(ctx, o, c)
+	wire := o.tuning.Wire
 	if over, ok := t.(*transport); ok {
 		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
 	}
 	c.Conn = jsonrpc.NewConn(t, c, wire)
-	a.connection = c
 	return c
 }
 

@@ -21,6 +21,10 @@ type (
 	ticket = turns.Ticket[*session, *connection]
 )
 
+// isShared reports whether several connections may view a session of the home, and its turns outlive
+// them.
+func (h *home) isShared() bool { return h.grace > 0 }
+
 // session returns the active session with the given id, or nil.
 func (h *home) session(id sessionstore.ID) *session {
 	if q := h.queues.Find(id); q != nil {

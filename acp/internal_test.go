@@ -428,3 +428,16 @@ func TestReplayRateOfClient(t *testing.T) {
 		}
 	})
 }
+
+// A request that goes on after its agent has ended opens no session.
+func TestEndedAgentTakesNoSlot(t *testing.T) {
+	s := NewServer(ServerOptions{})
+	owner, err := s.begin(Peer{})
+	require.NoError(t, err)
+	a := &agent{uses: 1, unused: make(chan struct{})}
+	require.NoError(t, owner.take(sessionSlot, a))
+	owner.release(connectionSlot, a)
+	owner.release(sessionSlot, a)
+	<-a.unused
+	require.ErrorIs(t, owner.take(sessionSlot, a), backend.ErrClosed)
+}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -78,19 +79,20 @@ type Server struct {
 	options ServerOptions
 	ctx     context.Context // ends when Shutdown gives up waiting
 	stop    context.CancelFunc
-	running sync.WaitGroup // connections; grows only while closing is nil
+	running sync.WaitGroup // connections; grows only until closing is set
 
 	mu         sync.Mutex
 	used       Limits
 	principals map[string]*principal // that use something
-	closing    chan struct{}         // closed when no turn is left; nil before Shutdown
+	closing    bool                  // by Shutdown
+	noTurns    chan struct{}         // closed when it is closing and no turn is left
 }
 
 // NewServer returns a server.
 func NewServer(o ServerOptions) *Server {
 	o.PerPeer.Sessions = cmp.Or(o.PerPeer.Sessions, 1_000)
-	o.Grace = cmp.Or(o.Grace, 10*time.Minute)
-	s := &Server{options: o, principals: make(map[string]*principal)}
+	o.Grace = max(0, cmp.Or(o.Grace, 10*time.Minute))
+	s := &Server{options: o, principals: make(map[string]*principal), noTurns: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	return s
 }
@@ -122,59 +124,49 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	if err != nil {
 		return err
 	}
+	defer owner.endConnection()
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
-	var a *agent
-	defer func() { owner.served(a) }()
-	a = newAgent(ctx, o.withDefaults(), owner.homeOf(p), p.Remote)
-	c := a.connect(ctx, t, p)
-	owner.add(a)
+	c := connect(ctx, t, p, o.withDefaults(), owner.homeOf(p))
+	if c.home.isShared() {
+		defer owner.leaveHome(c)
+	} else {
+		defer c.agent.end()
+	}
 	return c.Serve(serving)
 }
 
-// served ends an agent whose connection has ended, in the background if its sessions outlive the
-// connection. The agent is nil if Options.Backend has panicked.
-func (p *principal) served(a *agent) {
-	p.serving.Done()
-	defer p.release(connectionSlot, a)
-	switch {
-	case a == nil:
-		p.server.running.Done()
-	case a.home.grace > 0:
-		a.home.leave(a.connection)
-		go p.finish(a)
-	default:
-		p.finish(a)
-	}
-}
-
-// finish ends an agent. If its sessions outlive the connection, finish waits until there are none.
-func (p *principal) finish(a *agent) {
-	defer p.server.running.Done()
-	if a.home.grace > 0 {
+// leaveHome ends the agent of a connection that has ended, in the background: once no session and no
+// prompt uses it, or with the principal.
+func (p *principal) leaveHome(c *connection) {
+	a := c.agent
+	c.home.leave(c)
+	p.server.running.Go(func() {
 		select {
 		case <-a.unused:
+			a.shutdown()
 		case <-p.ctx.Done():
+			a.end()
 		}
-	}
-	if a.home.grace == 0 || p.ctx.Err() != nil {
-		a.home.queues.Close()
-	}
-	a.shutdown()
+	})
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	a.disuseLocked()
 }
 
 // begin counts a connection of p. It returns a [*jsonrpc.Error] if there are too many.
 func (s *Server) begin(p Peer) (*principal, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing != nil {
+	if s.closing {
 		return nil, ErrServerClosed
 	}
 	owner := s.principals[p.Principal]
 	if owner == nil {
-		owner = &principal{server: s, name: p.Principal, agents: make(map[*agent]int)}
+		owner = &principal{server: s, name: p.Principal}
 		owner.ctx, owner.end = context.WithCancel(s.ctx)
+		owner.shared = &home{owner: owner, grace: s.options.Grace}
 	}
 	owner.limits = p.Limits.or(s.options.PerPeer)
 	if refused := owner.takeLocked(connectionSlot); refused != nil {
@@ -185,6 +177,15 @@ func (s *Server) begin(p Peer) (*principal, error) {
 	s.running.Add(1)
 	owner.serving.Add(1)
 	return owner, nil
+}
+
+// endConnection undoes begin.
+func (p *principal) endConnection() {
+	defer p.server.running.Done()
+	defer p.serving.Done()
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.freeLocked(connectionSlot)
 }
 
 // ErrServerClosed is returned by [Server.Serve] after [Server.Shutdown].
@@ -241,57 +242,39 @@ func (s *Server) UsedBy(name string) Limits {
 func (s *Server) close() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing == nil {
-		s.closing = make(chan struct{})
-		if s.used.Turns == 0 {
-			close(s.closing)
-		}
+	if !s.closing && s.used.Turns == 0 {
+		close(s.noTurns)
 	}
-	return s.closing
+	s.closing = true
+	return s.noTurns
 }
 
 // principal is a user of a server, with any number of connections.
 type principal struct {
-	server *Server
-	name   string
-	ctx    context.Context // of its connections and turns
-	end    context.CancelFunc
-	// serving counts the connections that are read. It grows only while the server has the
-	// principal.
-	serving sync.WaitGroup
+	server  *Server
+	name    string
+	ctx     context.Context // of its connections and turns
+	end     context.CancelFunc
+	shared  *home          // of its remote connections, if their turns outlive them
+	serving sync.WaitGroup // connections; grows only while the server has the principal
 
 	// Guarded by the server's mu:
 	limits Limits
 	used   Limits
-	agents map[*agent]int // with the number of their uses: connection, sessions and prompts
-	home   *home          // of its remote connections, nil before the first
 }
 
 // homeOf returns the home of a new connection.
 func (p *principal) homeOf(c Peer) *home {
-	grace := p.server.options.Grace
-	if !c.Remote || grace <= 0 {
-		return &home{owner: p}
+	if c.Remote && p.shared.isShared() {
+		return p.shared
 	}
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	if p.home == nil {
-		p.home = &home{owner: p, grace: grace}
-	}
-	return p.home
-}
-
-// add adds an agent, which its connection uses.
-func (p *principal) add(a *agent) {
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	p.agents[a] = 1
+	return &home{owner: p}
 }
 
 // forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
 // with the name.
 func (p *principal) forgetLocked() {
-	if p.used != (Limits{}) || len(p.agents) > 0 {
+	if p.used != (Limits{}) {
 		return
 	}
 	p.end()
@@ -330,22 +313,26 @@ func (l Limits) or(other Limits) Limits {
 		cmp.Or(l.Turns, other.Turns)}
 }
 
-// take takes a slot for a session or prompt of an agent, which keeps running until release. The
-// agent is used. The error names the limit that would be exceeded.
+// take takes a slot for a session or prompt of an agent, which it uses until release. The error
+// names the limit that would be exceeded. A request that comes so late that the agent has ended gets
+// none.
 func (p *principal) take(kind slot, a *agent) error {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
+	if a.uses == 0 {
+		return backend.ErrClosed
+	}
 	if refused := p.takeLocked(kind); refused != nil {
 		return refused
 	}
-	p.agents[a]++
+	a.uses++
 	return nil
 }
 
 func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 	s, k := p.server, slotKinds[kind]
 	switch perPeer, total := *p.limits.of(kind), *s.options.Total.of(kind); {
-	case s.closing != nil:
+	case s.closing:
 		return stateError(jsonrpc.CodeInternal,
 			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})
 	case perPeer > 0 && *p.used.of(kind) >= perPeer:
@@ -362,21 +349,21 @@ func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 	return nil
 }
 
-// release undoes take. The agent is nil if its connection could not make it.
+// release undoes take.
 func (p *principal) release(kind slot, a *agent) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	a.disuseLocked()
+	p.freeLocked(kind)
+}
+
+// freeLocked undoes takeLocked.
+func (p *principal) freeLocked(kind slot) {
 	s := p.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	*p.used.of(kind)--
 	*s.used.of(kind)--
-	if p.agents[a]--; p.agents[a] <= 0 {
-		delete(p.agents, a)
-		if a != nil {
-			close(a.unused)
-		}
-	}
 	p.forgetLocked()
-	if kind == turnSlot && s.used.Turns == 0 && s.closing != nil {
-		close(s.closing)
+	if s.closing && kind == turnSlot && s.used.Turns == 0 {
+		close(s.noTurns)
 	}
 }

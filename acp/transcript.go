@@ -276,7 +276,7 @@ func (t *transcript) showLocked(ctx context.Context, u backend.Update) error {
 // noteCallLocked notes what an update of the agent, which is being shown, says about a tool call.
 // It shows the mark of the call again if the update has replaced its title.
 func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.Update) error {
-	remembers := t.permits.Decides() || t.agent.home.grace > 0 // others may come
+	remembers := t.permits.Decides() || t.agent.home.isShared() // others may come
 	if kind := kindOf(u); kind != sessionstore.ToolCall &&
 		(kind != sessionstore.ToolCallUpdate || !remembers) {
 		return nil

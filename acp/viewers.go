@@ -27,7 +27,7 @@ type viewers struct {
 func newViewers(a *agent, first *connection, session address) *viewers {
 	v := &viewers{agent: a, address: session, shown: tasks.Guard[shown]()}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
-	if a.home.grace > 0 { // otherwise dropping the client would end the session
+	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
 	}
 	v.Viewers = turns.NewViewers(first, o)
