@@ -47,62 +47,54 @@ func (c *connection) work(
 	}
 }
 
-// methodOf is the table of methods. A method is a row here, a file with its accept function, and
-// its name in package protocol.
+// methods is the table of methods. A method is a row here, a file with its accept function, and its
+// name in package protocol.
+var methods = map[string]method{
+	protocol.Initialize: {needs: sees, shape: initializeShape,
+		accept: (*connection).acceptInitialize},
+	protocol.SessionNew:    {needs: acts, shape: newShape, accept: atOnce((*connection).new)},
+	protocol.SessionFork:   {needs: acts, shape: forkShape, accept: atOnce((*connection).fork)},
+	protocol.SessionLoad:   {needs: sees, shape: loadShape, accept: (*connection).acceptLoad},
+	protocol.SessionResume: {needs: sees, shape: loadShape, accept: (*connection).acceptLoad},
+	protocol.SessionPrompt: {needs: acts, shape: promptShape, accept: (*connection).acceptPrompt},
+	protocol.SessionList:   {needs: sees, shape: listShape, accept: atOnce((*connection).list)},
+	protocol.SessionOptions: {needs: acts, shape: loadShape,
+		accept: atOnce((*connection).sessionOptions)},
+	protocol.SessionClose: {needs: sees, shape: idShape,
+		accept: queued(turns.Lifecycle, idShape, (*connection).close)},
+	// It succeeds too if there is nothing to delete.
+	protocol.SessionDelete: {needs: acts, shape: idShape, did: "asked to delete a session",
+		accept: queued(turns.Lifecycle, idShape, (*connection).delete)},
+	protocol.SessionArchive: {needs: acts, shape: idShape, did: "archived a session",
+		accept: queued(turns.Lifecycle, idShape, (*connection).archive)},
+	protocol.SessionUnarchive: {needs: acts, shape: idShape,
+		did:    "took a session out of the archive",
+		accept: queued(turns.Ordinary, idShape, (*connection).unarchive)},
+	protocol.SessionSetTitle: {needs: acts, shape: titleShape, did: "renamed a session",
+		accept: queued(turns.Ordinary, titleShape, (*connection).setTitle, "title")},
+	protocol.SessionStatus: {needs: sees, shape: idShape,
+		accept: queued(turns.Ordinary, idShape, (*connection).status)},
+
+	protocol.Authenticate: {needs: acts, shape: keys("methodId", "_meta"),
+		did: "signed the agent in"},
+	protocol.Logout:     {needs: acts, shape: keys("_meta"), did: "signed the agent out"},
+	protocol.AuthStatus: {needs: acts, shape: keys("_meta")},
+	protocol.SessionSetMode: {needs: acts,
+		shape: keys(protocol.SessionID, "modeId", "_meta")},
+	protocol.SessionSetConfigOption: {needs: acts,
+		shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")},
+	protocol.SessionSetModel: {needs: acts, // a draft
+		shape: keys(protocol.SessionID, "modelId", "_meta")},
+
+	protocol.SessionCancel: {needs: answers, shape: idShape,
+		accept: (*connection).acceptCancel, notifies: true},
+	protocol.CancelRequest: {needs: sees}, // served by package jsonrpc
+}
+
+// methodOf returns the row of a method, also of one that the adapter does not know.
 func methodOf(name string) method {
-	switch name {
-	case protocol.Initialize:
-		return method{needs: sees, shape: initializeShape, accept: (*connection).acceptInitialize}
-	case protocol.SessionNew:
-		return method{needs: acts, shape: newShape, accept: atOnce((*connection).new)}
-	case protocol.SessionFork:
-		return method{needs: acts, shape: forkShape, accept: atOnce((*connection).fork)}
-	case protocol.SessionLoad, protocol.SessionResume:
-		return method{needs: sees, shape: loadShape, accept: (*connection).acceptLoad}
-	case protocol.SessionPrompt:
-		return method{needs: acts, shape: promptShape, accept: (*connection).acceptPrompt}
-	case protocol.SessionList:
-		return method{needs: sees, shape: listShape, accept: atOnce((*connection).list)}
-	case protocol.SessionOptions:
-		return method{needs: acts, shape: loadShape, accept: atOnce((*connection).sessionOptions)}
-	case protocol.SessionClose:
-		return method{needs: sees, shape: idShape,
-			accept: queued(turns.Lifecycle, (*connection).close)}
-	case protocol.SessionDelete: // succeeds too if there is nothing to delete
-		return method{needs: acts, shape: idShape, did: "asked to delete a session",
-			accept: queued(turns.Lifecycle, (*connection).delete)}
-	case protocol.SessionArchive:
-		return method{needs: acts, shape: idShape, did: "archived a session",
-			accept: queued(turns.Lifecycle, (*connection).archive)}
-	case protocol.SessionUnarchive:
-		return method{needs: acts, shape: idShape, did: "took a session out of the archive",
-			accept: queued(turns.Ordinary, (*connection).unarchive)}
-	case protocol.SessionSetTitle:
-		return method{needs: acts, shape: titleShape, did: "renamed a session",
-			accept: queued(turns.Ordinary, (*connection).setTitle, "title")}
-	case protocol.SessionStatus:
-		return method{needs: sees, shape: idShape,
-			accept: queued(turns.Ordinary, (*connection).status)}
-
-	case protocol.Authenticate:
-		return method{needs: acts, shape: keys("methodId", "_meta"), did: "signed the agent in"}
-	case protocol.Logout:
-		return method{needs: acts, shape: keys("_meta"), did: "signed the agent out"}
-	case protocol.AuthStatus:
-		return method{needs: acts, shape: keys("_meta")}
-	case protocol.SessionSetMode:
-		return method{needs: acts, shape: keys(protocol.SessionID, "modeId", "_meta")}
-	case protocol.SessionSetConfigOption:
-		return method{needs: acts,
-			shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")}
-	case protocol.SessionSetModel: // a draft
-		return method{needs: acts, shape: keys(protocol.SessionID, "modelId", "_meta")}
-
-	case protocol.SessionCancel:
-		return method{needs: answers, shape: idShape, accept: (*connection).acceptCancel,
-			notifies: true}
-	case protocol.CancelRequest: // served by package jsonrpc
-		return method{needs: sees}
+	if m, ok := methods[name]; ok {
+		return m
 	}
 	return method{needs: acts}
 }

@@ -20,10 +20,13 @@ type queuedFunc func(
 	c *connection, ctx, closing context.Context, at *ticket, params strictjson.Object,
 ) (json.RawMessage, error)
 
-// queued accepts such a request. texts are its members besides sessionId, which must be strings.
-func queued(kind turns.RequestKind, do queuedFunc, texts ...string) acceptFunc {
+// queued accepts such a request, whose params have a shape. texts are its members besides sessionId,
+// which must be strings.
+func queued(
+	kind turns.RequestKind, s *strictjson.Shape, do queuedFunc, texts ...string,
+) acceptFunc {
 	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-		params, err := parseParams(r.Params, methodOf(r.Method).shape)
+		params, err := parseParams(r.Params, s)
 		var v strictjson.Violations
 		id := v.Text(params.Field(protocol.SessionID))
 		for _, name := range texts {
