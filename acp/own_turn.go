@@ -30,7 +30,9 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 }
 
 // answerOwn answers a command of the adapter in s.
-func (p *prompted) answerOwn(s *session, c prompts.Command) (backend.Raw, error) {
+func answerOwn(
+	ctx context.Context, s *session, c prompts.Command, u *turnUpdates,
+) (backend.Raw, error) {
 	a, info := s.agent, s.agent.info()
 	o := commands.Options{Store: a.options.Store, Consents: a.consents(), Snapshots: a.snapshots(),
 		Worktrees: a.options.Worktrees.registry(), Copy: a.options.Worktrees.Copy,
@@ -39,7 +41,7 @@ func (p *prompted) answerOwn(s *session, c prompts.Command) (backend.Raw, error)
 	if info.NeverAsks {
 		o.Unruled = whyUnruled(info.Info)
 	}
-	return commands.Answer(p.Context(), c, &ownTurn{s, p.updates}, s.storeID, p.updates, o)
+	return commands.Answer(ctx, c, &ownTurn{s, u}, s.storeID, u, o)
 }
 
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.

@@ -14,9 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // maxTurns is how many prompts of a session may be unanswered, unless the backend handles
@@ -28,13 +26,11 @@ type prompted struct {
 	*turns.Turn
 	from   *connection
 	params promptParams
+	viewed *session // that the client had open when it sent the prompt, or nil
 	at     *ticket
 	leave  context.CancelCauseFunc // ends the context of the request
 	unwait func() bool             // keeps the end of Serve from calling leave
-
-	session *session     // in which the turn has run, or nil
-	updates *turnUpdates // set with it
-	over    sync.Once    // see conclude
+	over   sync.Once               // see conclude
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -44,12 +40,13 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
+	var viewed *session
 	limit := c.agent.turnLimit()
 	if q := c.home.queues.Find(params.id); q != nil {
 		opens := q.IsOpening(c) // only this read loop adds such requests
 		if s := q.Active(); s != nil {
 			if s.viewers.Has(c) {
-				params.viewed = s
+				viewed = s
 			} else if !opens && q.Active() == s { // it was not closed meanwhile
 				return jsonrpc.Fail(errNotActive(q.ID))
 			}
@@ -60,12 +57,15 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(err)
 	}
 	request, leave := c.agent.requestContext(ctx)
-	p := &prompted{Turn: turns.New(request), from: c, params: params, leave: leave,
-		unwait: context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })}
-	if p.at, err = c.home.queues.PromptTicket(params.id, c, p.Turn, limit); err != nil {
-		p.free()
+	turn := turns.New(request)
+	at, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
+	if err != nil {
+		leave(nil)
+		c.home.owner.release(turnSlot, c.agent)
 		return jsonrpc.Fail(protocolError(err))
 	}
+	p := &prompted{Turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave,
+		unwait: context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
 }
 
@@ -82,7 +82,6 @@ type promptParams struct {
 	id     sessionstore.ID
 	blocks []json.RawMessage
 	rest   backend.Raw // the params without sessionId
-	viewed *session    // that the client had open when it sent them, or nil
 }
 
 var promptShape = shape(shapes{"prompt": list(blockShape)}, protocol.SessionID, "_meta")
@@ -115,39 +114,27 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// run runs the turn. It stores the prompt when its turn has come, releases the queue when the
-// backend has the prompt, and returns when everything said in the turn is stored.
-func (p *prompted) run() (o outcome) {
-	t, at := p.Turn, p.at
-	if err := p.from.initialized(t.Context()); err != nil {
+// run runs the turn. It stores the prompt when its turn has come, and returns when everything said
+// in the turn is stored.
+func (p *prompted) run() outcome {
+	if err := p.from.initialized(p.Context()); err != nil {
 		return outcome{err: err}
 	}
-	if err := at.Acquire(t.Context()); err != nil {
+	if err := p.at.Acquire(p.Context()); err != nil {
 		return outcome{err: err}
 	}
 	s, err := p.claimTurn()
 	if err != nil {
 		return outcome{err: protocolError(err)}
 	}
-	p.session = s
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	p.updates = newTurnUpdates(t, s)
-	o.err = tasks.ErrPanicked
-	defer func() { o = p.finishTurn(o) }() // also after a panic
-	s.watchLease(t.Context())
-	s.Permits().ForgetAsked()
-	s.catalog.refresh(t.Context())
-	s.showNotice(t.Context())
-	o.result, o.err = t.Await(s.agent.tasks.Go, s.agent.options.tuning.CancelGrace,
-		func() (result backend.Raw, err error) {
-			defer at.Release() // also after a panic
-			err = s.agent.tasks.Guard("prompt", func() (err error) {
-				result, err = p.runTurn(s)
-				return err
-			})
-			return result, err
-		})
-	return o
+	var result backend.Raw
+	updates := newTurnUpdates(p.Turn, s)
+	err = s.agent.tasks.Guard("turn", func() (err error) {
+		result, err = p.runTurn(s, updates)
+		return err
+	})
+	return p.finishTurn(updates, result, err)
 }
 
 // claimTurn waits until the turn may run, and stores its start, in the session that the client has
@@ -156,7 +143,7 @@ func (p *prompted) run() (o outcome) {
 func (p *prompted) claimTurn() (*session, error) {
 	q, ctx := p.at.Queue, p.Context()
 	s := q.Active()
-	if s == nil || s != p.params.viewed && !s.viewers.Has(p.from) {
+	if s == nil || s != p.viewed && !s.viewers.Has(p.from) {
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
 	_, mayReopen := commands.Parse(p.params.rest)
@@ -209,13 +196,31 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 	return nil
 }
 
-// runTurn answers a command of the adapter, or has the backend of s answer the prompt. It releases
+// runTurn runs the turn in s. It releases the queue when the backend has the prompt.
+func (p *prompted) runTurn(s *session, updates *turnUpdates) (backend.Raw, error) {
+	ctx, guard := p.Context(), s.agent.tasks
+	s.watchLease(ctx)
+	s.Permits().ForgetAsked()
+	s.catalog.refresh(ctx)
+	s.showNotice(ctx)
+	return p.Await(guard.Go, s.agent.options.tuning.CancelGrace,
+		func() (result backend.Raw, err error) {
+			defer p.at.Release() // also after a panic
+			err = guard.Guard("prompt", func() (err error) {
+				result, err = p.answer(s, updates)
+				return err
+			})
+			return result, err
+		})
+}
+
+// answer answers a command of the adapter, or has the backend of s answer the prompt. It releases
 // the ticket once the backend has the prompt.
-func (p *prompted) runTurn(s *session) (backend.Raw, error) {
+func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error) {
 	ctx, params := p.Context(), p.params.rest
 	if command, ok := s.ownCommand(params); ok {
 		p.at.Release()
-		return p.answerOwn(s, command)
+		return answerOwn(ctx, s, command, updates)
 	}
 	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
@@ -224,49 +229,18 @@ func (p *prompted) runTurn(s *session) (backend.Raw, error) {
 			return nil, err
 		}
 		if !goesOn {
-			return overBudget(ctx, p.updates)
+			return overBudget(ctx, updates)
 		}
 	}
 	s.agent.takeSnapshots(ctx, s.storeID, s.workspace)
 	s.spending.BeginTurn()
-	work := p.Start(s, params, p.updates)
+	work := p.Start(s, params, updates)
 	p.at.Release()
 	if work == nil {
 		s.spending.DropTurn()
 		return nil, errNotRun
 	}
 	return work()
-}
-
-// snapshots returns what folders of sessions had before.
-func (a *agent) snapshots() worktree.Snapshots {
-	return worktree.NewSnapshots(a.options.SnapshotDir)
-}
-
-// errSlowSnapshot is why a folder has no snapshot.
-var errSlowSnapshot = errors.New("it was too large to note what was in it before the first prompt")
-
-// takeSnapshots keeps what the folders of a session have before the backend gets a prompt, unless
-// that was done for an earlier one.
-func (a *agent) takeSnapshots(
-	ctx context.Context, id sessionstore.ID, w *workspace.Workspace,
-) {
-	o := a.options
-	if o.SnapshotDir == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.tuning.SnapshotWait, errSlowSnapshot)
-	defer cancel()
-	var folders []string
-	for _, root := range w.Opened() {
-		folders = append(folders, root.Recorded().String())
-	}
-	err := a.tasks.OnDisk(ctx, func() error {
-		return a.snapshots().Take(ctx, string(id), folders)
-	})
-	if err != nil {
-		a.log.Warn("cannot take snapshots of folders", "session", id, "error", err)
-	}
 }
 
 // errNotRun is the outcome of a turn that has ended before the backend got it.

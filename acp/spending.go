@@ -8,12 +8,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// endSpending stores what was used in the turn, and tells the user which budgets it has used up. It
-// returns the response with what the turn and the session have cost.
-func (p *prompted) endSpending(result backend.Raw) backend.Raw {
+// endSpending stores what was used in the turn, which ran in s, and tells the user which budgets it
+// has used up. It returns the response with what the turn and the session have cost.
+func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 	ctx, cancel := tasks.Commit(p.Context())
 	defer cancel()
-	s := p.session
 	charges, session := s.spending.EndTurn(ctx, result)
 	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)

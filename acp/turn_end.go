@@ -30,8 +30,9 @@ import (
 
 // outcome is how a turn ended: the result of the prompt, or an error.
 type outcome struct {
-	result backend.Raw
-	err    error
+	result  backend.Raw
+	err     error
+	session *session // in which the turn ended, nil if it did not begin
 }
 
 // stopCancelled is the stop reason of a cancelled turn.
@@ -73,11 +74,11 @@ func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 // awaitRoom waits until the client has room for the response. If it does not read while others have
 // the session open, the turn ends at once: they do not wait for it.
 func (p *prompted) awaitRoom(ctx context.Context, o outcome) outcome {
-	if p.session == nil || p.session.viewers.Settle(ctx, p.from, true) {
+	if o.session == nil || o.session.viewers.Settle(ctx, p.from, true) {
 		return o
 	}
 	o = p.conclude(o)
-	p.session.viewers.Settle(ctx, p.from, false)
+	o.session.viewers.Settle(ctx, p.from, false)
 	return o
 }
 
@@ -91,8 +92,8 @@ func (p *prompted) respond(r *jsonrpc.Request, o outcome) (json.RawMessage, erro
 	return o.result, o.err
 }
 
-// conclude decides how the turn ended. Once, it shows that to the viewers that get no response, and
-// lets the next turn begin.
+// conclude decides how the turn ended. The first call shows that to the viewers that get no
+// response, and lets the next turn begin.
 func (p *prompted) conclude(o outcome) outcome {
 	o.result, o.err = p.Decide(o.result, o.err)
 	p.over.Do(func() {
@@ -104,7 +105,7 @@ func (p *prompted) conclude(o outcome) outcome {
 
 // showEnd shows the other viewers how the turn ended.
 func (p *prompted) showEnd(o outcome) {
-	s := p.session
+	s := o.session
 	if s == nil || s.viewers.Others(p.from) == 0 {
 		return
 	}
@@ -120,31 +121,28 @@ func (p *prompted) showEnd(o outcome) {
 	})
 }
 
-// free frees what the prompt holds. A prompt that the queue has rejected has no ticket.
+// free frees what the prompt holds.
 func (p *prompted) free() {
-	if p.at != nil {
-		defer p.at.Release()
-		p.at.Answered()
-	}
+	defer p.at.Release()
+	p.at.Answered()
 	p.unwait()
 	p.Answered()
 	p.leave(nil)
 	p.from.home.owner.release(turnSlot, p.from.agent)
 }
 
-// finishTurn stores what was said in the turn, and returns the answer. o is what came of it in the
-// backend. What is not stored is an error, even if the agent completed the turn: a client may rely
-// on every turn that ended well. Only a cancelled turn stays one, which promises nothing. If
-// another process has opened or deleted the session, the user is also told so.
-func (p *prompted) finishTurn(o outcome) outcome {
+// finishTurn stores what was said in the turn, and returns the answer. result and err are what came
+// of it in the backend. What is not stored is an error, even if the agent completed the turn: a
+// client may rely on every turn that ended well. Only a cancelled turn stays one, which promises
+// nothing. If another process has opened or deleted the session, the user is also told so.
+func (p *prompted) finishTurn(u *turnUpdates, result backend.Raw, err error) outcome {
 	p.Over()
-	s := p.updates.end() // a command may have opened it again
-	p.session = s
+	s := u.end() // a command may have opened it again
 	if p.StartedIn(s) {
-		o.result = p.endSpending(o.result)
+		result = p.endSpending(s, result)
 	}
-	o = p.outcomeOf(o)
-	err := p.storeEnd(o)
+	o := p.outcomeIn(s, result, err)
+	err = p.storeEnd(o)
 	if record.Gone(err) {
 		s.viewers.tellGone(p.Context(), err, "The rest of this turn was not saved.")
 	}
@@ -156,19 +154,21 @@ func (p *prompted) finishTurn(o outcome) outcome {
 	return o
 }
 
-// outcomeOf returns how the turn ended, whose work had an outcome.
-func (p *prompted) outcomeOf(o outcome) outcome {
+// outcomeIn returns how the turn ended in s, where the backend had a result or an error.
+func (p *prompted) outcomeIn(s *session, result backend.Raw, err error) outcome {
+	o := outcome{result, err, s}
 	reason, cause := o.stopReason(), p.Cause()
-	if o.err == nil && reason == "" {
-		o = outcome{err: errors.New("the agent answered the prompt without a stop reason")}
+	if err == nil && reason == "" {
+		err = errors.New("the agent answered the prompt without a stop reason")
+		o = outcome{nil, err, s}
 	}
-	completed := o.err == nil && reason != stopCancelled
+	completed := err == nil && reason != stopCancelled
 	switch {
 	case p.IsCancelled():
-		return outcome{result: turns.Cancelled(o.result)}
+		return outcome{turns.Cancelled(o.result), nil, s}
 	case !completed && errors.Is(cause, errTurnFull):
-		p.showFull()
-		return outcome{result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
+		s.showFull(p.Context())
+		return outcome{backend.Stopped(sdk.StopReasonMaxTurnRequests), nil, s}
 	case cause != nil:
 		o.err = cause
 	}
@@ -176,15 +176,13 @@ func (p *prompted) outcomeOf(o outcome) outcome {
 }
 
 // showFull tells the user why a turn was stopped that has sent too much.
-func (p *prompted) showFull() {
-	ctx, cancel := tasks.Commit(p.Context())
+func (s *session) showFull(ctx context.Context) {
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	s := p.session
 	limit := text.Size(s.agent.options.tuning.TurnBytes)
 	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
 		" for one turn. Send another message to continue.")
-	err := s.transcript.send(ctx, full, showFirst)
-	if err != nil {
+	if err := s.transcript.send(ctx, full, showFirst); err != nil {
 		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}
 }
@@ -194,7 +192,7 @@ func (p *prompted) showFull() {
 func (p *prompted) storeEnd(o outcome) error {
 	ctx, cancel := tasks.Commit(p.Context())
 	defer cancel()
-	s := p.session
+	s := o.session
 	store, taken := s.agent.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.err)
 	err := s.record.Flush(ctx)
