@@ -115,14 +115,15 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	if err := server.Ask(ctx, user, o.agent.consents(), w); err != nil {
+	start, err := server.Ask(ctx, user, o.agent.consents(), w)
+	if err != nil {
 		return err
 	}
 	if err := server.CheckDir(w); err != nil { // the user may have taken a while
 		return err
 	}
 	p := o.params
-	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == server.Start.Name }, server.Start)
+	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == start.Name }, start)
 	return o.reopen(ctx, p)
 }
 

@@ -39,7 +39,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "mcp")
 	consents := consent.NewStore(dir)
 	x, h := server(t, nil), &client{}
-	require.NoError(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())))
+	require.NoError(t, ask(t, x, h, consents))
 	require.Len(t, h.asked, 1)
 	shown := string(h.asked[0])
 	require.Contains(t, shown, strings.Repeat("long ", 500))
@@ -50,11 +50,11 @@ func TestAskShowsWholeCommand(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "once is not remembered")
 
 	h.answer = "reject-once"
-	require.ErrorIs(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())), backend.ErrRejected)
+	require.ErrorIs(t, ask(t, x, h, consents), backend.ErrRejected)
 	h.answer = "allow-always"
-	require.NoError(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())))
+	require.NoError(t, ask(t, x, h, consents))
 	h.answer = "reject-once"
-	require.NoError(t, x.Ask(t.Context(), h, consent.NewStore(dir), roottest.Open(t, x.Root.String())), "remembered")
+	require.NoError(t, ask(t, x, h, consent.NewStore(dir)), "remembered")
 	require.Len(t, h.asked, 3)
 
 	entries, err := os.ReadDir(dir)
@@ -71,7 +71,7 @@ func TestAskShowsWholeCommand(t *testing.T) {
 
 	require.NoError(t, consents.Forget(x.ID()))
 	require.NoError(t, consents.Forget(x.ID()))
-	require.ErrorIs(t, x.Ask(t.Context(), h, consents, roottest.Open(t, x.Root.String())), backend.ErrRejected)
+	require.ErrorIs(t, ask(t, x, h, consents), backend.ErrRejected)
 }
 
 // Clause A25.
@@ -242,11 +242,18 @@ func TestListConsents(t *testing.T) {
 	}
 }
 
+// ask asks h about a server, in its root.
+func ask(t *testing.T, x found.Server, h *client, known *consent.Store) error {
+	t.Helper()
+	_, err := x.Ask(t.Context(), h, known, roottest.Open(t, x.Root.String()))
+	return err
+}
+
 // asked returns the text of the permission request for a server.
 func asked(t *testing.T, x found.Server) string {
 	t.Helper()
 	h := &client{}
-	require.NoError(t, x.Ask(t.Context(), h, consent.NewStore(""), roottest.Open(t, x.Root.String())))
+	require.NoError(t, ask(t, x, h, consent.NewStore("")))
 	var q struct {
 		ToolCall struct {
 			Content []struct{ Content struct{ Text string } }
@@ -288,7 +295,7 @@ func answered(t *testing.T, c *consent.Store, w *workspace.Workspace, x found.Se
 	t.Helper()
 	h := &client{}
 	h.answer = "allow-always"
-	err = x.Ask(t.Context(), h, c, w)
+	_, err = x.Ask(t.Context(), h, c, w)
 	if len(h.asked) > 0 {
 		question = string(h.asked[0])
 	}
@@ -344,23 +351,25 @@ func TestStartsOnceWhatLiesInAFolder(t *testing.T) {
 	}
 	local := server(t, config("./srv.sh"))
 	require.NoError(t, local.Expand(dir))
-	before := local
-	require.NoError(t, local.Ask(t.Context(), &client{}, consents, w))
-	require.NoError(t, local.Start.Check(w))
-	require.ErrorContains(t, local.Start.Check(w), "start it again")
-	require.NoError(t, before.Ask(t.Context(), &client{}, consents, w))
-	require.NoError(t, before.Start.Check(w))
-	require.NotEqual(t, local.Start.Asked, before.Start.Asked, "it is another start")
-	require.Equal(t, local.Start.Consent, before.Start.Consent)
+	first, err := local.Ask(t.Context(), &client{}, consents, w)
+	require.NoError(t, err)
+	require.NoError(t, first.Check(w))
+	require.ErrorContains(t, first.Check(w), "start it again")
+	second, err := local.Ask(t.Context(), &client{}, consents, w)
+	require.NoError(t, err)
+	require.NoError(t, second.Check(w))
+	require.NotEqual(t, first.Asked, second.Asked, "it is another start")
+	require.Equal(t, first.Consent, second.Consent)
 
 	installed := server(t, config("later.sh"))
 	require.NoError(t, installed.Expand(dir))
-	require.NoError(t, installed.Ask(t.Context(), &client{}, consents, w))
+	start, err := installed.Ask(t.Context(), &client{}, consents, w)
+	require.NoError(t, err)
 	for range 2 {
-		require.NoError(t, installed.Start.Check(w))
+		require.NoError(t, start.Check(w))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "later.sh"), nil, 0o700))
-	require.ErrorContains(t, installed.Start.Check(w), "lies in a folder")
+	require.ErrorContains(t, start.Check(w), "lies in a folder")
 }
 
 // Clause A25.

@@ -89,27 +89,29 @@ func liesIn(w *workspace.Workspace, path string) (bool, error) {
 	return true, nil
 }
 
-// hold makes Start start only what the user was asked about. A server that names something in a
-// folder is started once: afterwards an agent may have changed it.
-func (s *Server) hold() {
-	asked, start := s.gaps, s.Start
-	if len(asked) > 0 {
-		s.Start.Asked = rand.Text()
+// asAsked returns the configuration that starts only what the user was asked about, with these gaps.
+// A server that names something in a folder is started once: afterwards an agent may have changed
+// it.
+func (s Server) asAsked(gaps []string) mcpclient.Config {
+	start := s.Start
+	if len(gaps) > 0 {
+		start.Asked = rand.Text()
 	}
 	var started atomic.Bool
-	s.Start.Consent = string(s.ID())
-	s.Start.Check = func(w *workspace.Workspace) error {
-		now, err := gapsOf(start, w)
+	start.Consent = string(s.ID())
+	start.Check = func(w *workspace.Workspace) error {
+		now, err := gapsOf(s.Start, w)
 		if err != nil {
 			return err
 		}
 		again := started.Swap(true)
-		if len(now) > 0 && (again || !slices.Equal(now, asked)) {
+		if len(now) > 0 && (again || !slices.Equal(now, gaps)) {
 			return fmt.Errorf("it may have been changed since you were asked, because %s: start it again",
 				now[0])
 		}
 		return nil
 	}
+	return start
 }
 
 // maxEnvFile is the maximum size of a file with environment variables, in bytes.

@@ -29,14 +29,12 @@ type Server struct {
 	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
 	// written; "" if there is none.
 	EnvFile string
-	// Start is the configuration to start: Config with its variables replaced, and with those of
-	// EnvFile once readEnvFile has added them.
+	// Start is what Ask asks about: Config with its variables replaced, and with those of EnvFile.
 	Start mcpclient.Config
 
 	envPath  string           // of EnvFile, with its variables replaced
 	added    []mcpclient.Pair // its variables that are in Start
 	replaced []replacement    // in Start
-	gaps     []string         // why a consent cannot last
 }
 
 // replacement is the value of a variable in a configuration.
@@ -72,9 +70,10 @@ func (s Server) ID() consent.ID {
 	return consent.NewID(parts...)
 }
 
-// describe returns everything that would be started or connected to, as Markdown for the user.
-// Values are quoted in a code block, so that no value can hide or imitate another.
-func (s Server) describe() string {
+// describe returns everything that would be started or connected to, as Markdown for the user, and
+// why a consent cannot last. Values are quoted in a code block, so that no value can hide or imitate
+// another.
+func (s Server) describe(gaps []string) string {
 	lines := []string{"File: " + text.Quote(s.File)}
 	if c := s.Config; c.Transport == mcp.Stdio {
 		lines = append(lines, "Command: "+text.Quote(c.Command)+s.meaning(c.Command))
@@ -100,7 +99,7 @@ func (s Server) describe() string {
 	for _, p := range s.Config.Headers {
 		lines = append(lines, "Header: "+s.showPair(p, ": "))
 	}
-	for _, gap := range s.gaps {
+	for _, gap := range gaps {
 		lines = append(lines, "Cannot be allowed permanently: "+gap)
 	}
 	about := "This file configures the MCP server below."
