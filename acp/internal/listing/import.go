@@ -110,10 +110,6 @@ func (i *imports) begin(s *Sessions, cwd workspace.Dir) *importRun {
 		return run
 	}
 	run := &importRun{Options: s.Options, begun: time.Now(), ended: make(chan struct{})}
-	if i.runs == nil {
-		i.runs = make(map[workspace.Dir]*importRun)
-		i.running = make(chan struct{}, runningImports)
-	}
 	i.runs[cwd] = run
 	s.Tasks.Go(func() {
 		defer close(run.ended)

@@ -64,7 +64,8 @@ func New(o Options) *Sessions {
 		o.Foreign = onRecord{o.Foreign}
 	}
 	o.Times = o.Times.withDefaults()
-	return &Sessions{Options: o}
+	return &Sessions{Options: o, imports: imports{runs: make(map[workspace.Dir]*importRun),
+		running: make(chan struct{}, runningImports)}}
 }
 
 // onRecord is a backend's own sessions as a client without the grant for them sees them: only those
