@@ -5,16 +5,21 @@ import (
 	"errors"
 	"strings"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Messages of a backend to the client. Each is checked: the client must offer its method, its paths
-// must be in the roots, and the rules of the user decide about files and commands.
+// Messages of a backend to the client. Each is first admitted: the client must offer its method,
+// and its paths must be in the roots. Then a decision is made, for which the rules of the user
+// about files and commands count. If the message is allowed, it is delivered.
 
 // asker sends the client messages of a session, or of one of its children. It implements
 // [backend.Client].
@@ -23,47 +28,42 @@ type asker struct {
 	backend.Sender
 }
 
+// decision says what becomes of a message of the backend. Without a refusal it is delivered.
+type decision struct {
+	refusal  error                 // the answer to the backend, unless the user allows the message
+	isToRead bool                  // the user may allow it: it reads a file outside the roots
+	rule     *permission.RuleError // that refuses the message or asks the user about it, or nil
+	action   permission.Action     // what the message does, if there are rules
+}
+
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	h := a.host
-	s, live := h.gate.Live()
-	if err := a.check(ctx, method, params); err != nil {
-		_, isOutside := errors.AsType[*workspace.OutsideError](err)
-		if isOutside && live && method == protocol.ReadTextFile && a.Child == "" && !a.Decided {
-			return func() (backend.Raw, error) {
-				return h.access.ReadOutside(ctx, params, err, func(path, real string) error {
-					return a.askToRead(ctx, path, real, err)
-				})
-			}
-		}
-		return jsonrpc.Fail(err)
-	}
-	action, err := h.access.Check(a.Sender, method, params)
-	send := func() backend.Work {
-		addressed := a.addressed(method, params)
-		if a.servesFiles(method) {
-			return func() (backend.Raw, error) {
-				return h.access.Serve(ctx, method, addressed, action)
-			}
-		}
-		return h.viewers.call(ctx, method, addressed)
-	}
+	d := a.decide(ctx, method, params)
 	switch {
-	case err != nil:
-		return a.ruled(ctx, method, params, err, send)
-	case live && method == protocol.RequestPermission && !a.Decided:
-		return a.requestPermission(ctx, s, params)
+	case d.refusal == nil:
+		return a.deliver(ctx, method, params, d.action)
+	case d.isToRead:
+		return func() (backend.Raw, error) {
+			return a.host.access.ReadOutside(ctx, params, d.refusal,
+				func(path, real string) error { return a.askToRead(ctx, path, real, d.refusal) })
+		}
+	case d.rule != nil && d.rule.Effect == permission.Ask:
+		return func() (backend.Raw, error) {
+			if err := a.confirm(ctx, method, params, d.rule); err != nil {
+				return nil, err
+			}
+			return a.deliver(ctx, method, params, d.action)()
+		}
+	case d.rule != nil:
+		a.observeRule(method, d.rule.Verdict)
 	}
-	return send()
+	return jsonrpc.Fail(d.refusal)
 }
 
 // Notify implements [backend.Client].
 func (a asker) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if err := a.check(ctx, method, params); err != nil {
-		return err
-	}
-	if _, err := a.host.access.Check(a.Sender, method, params); err != nil {
-		return err
+	if d := a.decide(ctx, method, params); d.refusal != nil {
+		return d.refusal
 	}
 	if a.servesFiles(method) {
 		return access.ErrNotServed(method)
@@ -72,14 +72,29 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	return nil
 }
 
-// servesFiles reports whether a message of the backend is about files that are served here.
-func (a asker) servesFiles(method string) bool {
-	return a.host.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+// decide returns what becomes of a message. Until the session is live, nobody is asked.
+func (a asker) decide(ctx context.Context, method string, params backend.Raw) decision {
+	h := a.host
+	_, live := h.gate.Live()
+	if err := a.admit(ctx, method, params); err != nil {
+		_, isOutside := errors.AsType[*workspace.OutsideError](err)
+		return decision{refusal: err, isToRead: isOutside && live &&
+			method == protocol.ReadTextFile && a.Child == "" && !a.Decided}
+	}
+	action, err := h.access.Check(a.Sender, method, params)
+	d := decision{action: action}
+	if err != nil {
+		d.refusal = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", method, err)
+		if live {
+			d.rule, _ = errors.AsType[*permission.RuleError](err)
+		}
+	}
+	return d
 }
 
-// check returns an error if the backend may not send the client this message. Its paths must be in
+// admit returns an error if the backend may not send the client this message. Its paths must be in
 // the session's roots, and in the child's.
-func (a asker) check(ctx context.Context, method string, params backend.Raw) error {
+func (a asker) admit(ctx context.Context, method string, params backend.Raw) error {
 	h, addressed := a.host, params
 	if h.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
@@ -98,6 +113,29 @@ func (a asker) check(ctx context.Context, method string, params backend.Raw) err
 	})
 }
 
+// deliver returns the work for a request that is allowed: a question about a permission may be
+// answered by rules, a request for a file may be served here, and all others are sent at once.
+func (a asker) deliver(
+	ctx context.Context, method string, params backend.Raw, action permission.Action,
+) backend.Work {
+	h := a.host
+	if s, live := h.gate.Live(); live && method == protocol.RequestPermission && !a.Decided {
+		return a.requestPermission(ctx, s, params)
+	}
+	addressed := a.addressed(method, params)
+	if a.servesFiles(method) {
+		return func() (backend.Raw, error) {
+			return h.access.Serve(ctx, method, addressed, action)
+		}
+	}
+	return h.viewers.call(ctx, method, addressed)
+}
+
+// servesFiles reports whether a message of the backend is about files that are served here.
+func (a asker) servesFiles(method string) bool {
+	return a.host.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+}
+
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 	session := a.host.viewers.address
@@ -113,23 +151,12 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 	return putSessionMember(params, sessionMember(childID(session.id, a.Child)))
 }
 
-// reaches returns an error unless another program that opens a path now reaches a file or directory
-// in the asker's roots.
-func (a asker) reaches(ctx context.Context, path string) error {
-	if err := a.host.workspace.HandOver(path); err != nil || a.Child == "" {
-		return err
-	}
-	return a.inRoots(ctx, func(w *workspace.Workspace) error { return w.HandOver(path) })
-}
-
-// inRoots calls do with the asker's roots.
+// inRoots calls do with the asker's roots. Those of a child that works in other roots than the
+// session are open only meanwhile, because the child may replace them.
 func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
 	h := a.host
-	switch {
-	case a.Child == "":
+	if a.Child == "" || a.Roots.IsZero() || a.Roots.Equal(h.workspace.Roots()) {
 		return do(h.workspace)
-	case a.Roots.IsZero() || a.Roots.Equal(h.workspace.Roots()):
-		return do(h.access.Guarded)
 	}
 	known := h.workspace.Opened()
 	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
@@ -142,6 +169,86 @@ func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) erro
 	}
 	defer w.Close()
 	return do(w)
+}
+
+// confirm asks the user about a request that a rule asks about, and returns nil if they allow it.
+// The request must still be admitted then, and do no more than it did before.
+func (a asker) confirm(
+	ctx context.Context, method string, params backend.Raw, rule *permission.RuleError,
+) error {
+	if err := a.askByRule(ctx, method, rule); err != nil {
+		return err
+	}
+	if err := a.admit(ctx, method, params); err != nil {
+		return err
+	}
+	now, err := a.host.access.Requested(a.Sender, method, params)
+	if err != nil || !now.IsPartOf(rule.Action) {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"acp-agent refused %s: its file was replaced while the user was asked", method)
+	}
+	return nil
+}
+
+// askByRule asks the user about a request of the agent, as a rule wants, and returns nil if they
+// allow it.
+func (a asker) askByRule(ctx context.Context, method string, rule *permission.RuleError) error {
+	what, kind, verb := rule.Action.Command.Line, sdk.ToolKindExecute, "Run "
+	if rule.Action.Verb != permission.Run {
+		what, kind, verb = rule.Action.Files[0].Path, sdk.ToolKindOther, "Use "
+	}
+	switch rule.Action.Verb {
+	case permission.Read:
+		kind, verb = sdk.ToolKindRead, "Read "
+	case permission.Edit:
+		kind, verb = sdk.ToolKindEdit, "Write "
+	}
+	shown := text.Printable(what)
+	for _, carried := range rule.Action.Hints.Texts { // such as variables
+		shown += "\n" + text.Printable(carried)
+	}
+	err := a.askOnce(ctx, rule.Action, backend.NewToolCall("rule", kind,
+		verb+text.Code(text.Line(what, text.MaxArgument)),
+		rule.Reason()+":\n\n"+text.Block("", shown)))
+	if errors.Is(err, backend.ErrRejected) {
+		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", method)
+	}
+	return err
+}
+
+// askToRead asks the user whether the file outside at the real path may be read, and returns nil if
+// so. path is what the backend asked for, and refusal the error if the client cannot ask.
+func (a asker) askToRead(ctx context.Context, path, real string, refusal error) error {
+	about := "The agent wants to read a file outside the folders of this session:\n\n" +
+		text.Block("", text.Printable(real))
+	if path != real {
+		about += "\n\nIt asked for it by this path, which leads there:\n\n" +
+			text.Block("", text.Printable(path))
+	}
+	err := a.askOnce(ctx, permission.At(a.host.access.Guarded).OutsideRead(path, real),
+		backend.NewToolCall("read", sdk.ToolKindRead, "Read "+text.Code(real), about))
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, backend.ErrCancelled):
+		return err
+	case errors.Is(err, backend.ErrRejected):
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"the user did not allow reading %s, which is outside the session's folders", path)
+	case err != nil:
+		return refusal
+	}
+	return nil
+}
+
+// askOnce asks the user about an action that the agent has not asked about, and shows it as a tool
+// call.
+func (a asker) askOnce(
+	ctx context.Context, action permission.Action, call backend.ToolCall,
+) error {
+	_, err := backend.AskShown(ctx, a.host, a.host, backend.Question{Call: call,
+		Once: "Allow once", Reject: "Reject", Action: action})
+	return err
 }
 
 // sessionless implements [backend.Client] outside of sessions.

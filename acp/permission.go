@@ -26,7 +26,7 @@ import (
 // HOST"; docs/permissions.md describes them all.
 type Permissions = permission.Permissions
 
-// origins returns the folders of which others are worktrees.
+// origins returns the folders from which worktrees were made.
 func (a *agent) origins() worktree.Origins {
 	origins, err := a.options.Worktrees.registry().Origins()
 	if err != nil {
@@ -35,8 +35,7 @@ func (a *agent) origins() worktree.Origins {
 	return origins
 }
 
-// ruling is the verdict of the rules on a question. The zero ruling is that of a question about
-// which no rule is asked.
+// ruling is the verdict of the rules on a question. It is zero if no rule was asked.
 type ruling struct {
 	permission.Verdict
 	action permission.Action
@@ -95,11 +94,18 @@ func (a asker) readAction(
 		return action, err
 	}
 	err = a.inRoots(ctx, func(w *workspace.Workspace) (err error) {
+		place := permission.At(w)
+		place.Catalog, place.Outside = s.Catalog(), s.access.Outside
+		place.Server = func(name string) string { return serverConfig(s.params.servers, name) }
+		if w != s.workspace {
+			place.Inside = func(path string) error {
+				if err := s.workspace.HandOver(path); err != nil {
+					return err
+				}
+				return w.HandOver(path)
+			}
+		}
 		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
-			place := permission.At(w)
-			place.Catalog, place.Outside = s.Catalog(), s.access.Outside
-			place.Server = func(name string) string { return serverConfig(s.params.servers, name) }
-			place.Inside = func(path string) error { return a.reaches(ctx, path) }
 			return r.Action(ctx, known.Announced(), place), nil
 		})
 		return err
@@ -115,7 +121,8 @@ func (a asker) readAction(
 	return action, err
 }
 
-// serverConfig identifies the configuration of the only server with a name, "" if there are several.
+// serverConfig identifies the configuration of the only server with a name, "" if there are
+// several.
 func serverConfig(servers []mcpclient.Config, name string) string {
 	named := slices.DeleteFunc(slices.Clone(servers), func(c mcpclient.Config) bool {
 		return c.Name != name

@@ -17,8 +17,7 @@ import (
 // What the backend of a session asks the user:
 //
 //   - asker.go checks the messages: what a rule, the roots or the client's capabilities do not
-//     allow is not passed on.
-//   - access.go asks about files and commands for which a rule wants that.
+//     allow is not passed on. It asks about files and commands for which a rule wants that.
 //   - permission.go finds the rule that is about what an agent wants to do.
 //   - The methods here ask the user if no rule decides: Ask for acp-agent itself, whose questions
 //     say what they are about ([backend.Question]), and requestPermission for an agent.
@@ -29,7 +28,7 @@ import (
 func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
 	a, request := asker{host: h}, newQuestion(protocol.RequestPermission, asked.Params())
 	s, live := h.gate.Live()
-	if !live || a.check(ctx, request.method, request.params) != nil {
+	if !live || a.admit(ctx, request.method, request.params) != nil {
 		return asked.Ask(ctx, asker{h, backend.Sender{Decided: true}})
 	}
 	var r ruling
@@ -44,7 +43,7 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 	return asked.Answer(ctx, result, err)
 }
 
-// askBeforeTurn asks a question that no rule answers, and that ends with ctx: that of a turn whose
+// askBeforeTurn asks a question that no rule answers. It ends with ctx, the context of a turn whose
 // prompt the agent did not get yet.
 func (s *session) askBeforeTurn(
 	ctx context.Context, asked backend.Question,

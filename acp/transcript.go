@@ -294,7 +294,8 @@ func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.U
 }
 
 // warnUnruledLocked tells the user, once in a session, that an agent that is known to ask little
-// has done something without asking. said is of a tool call, of which call is known.
+// has done something without asking. said is an update of a tool call, and call what is known of
+// it.
 func (t *transcript) warnUnruledLocked(
 	ctx context.Context, now *shown, said calls.Update, call calls.Call,
 ) {
