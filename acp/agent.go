@@ -16,12 +16,11 @@ import (
 )
 
 // agent is a backend, and what initialize made of it. It runs the sessions that its connection
-// opens, which may outlive the connection and have other viewers.
+// opens. They may outlive the connection and have other viewers.
 type agent struct {
 	options    Options
 	home       *home
 	connection *connection // whose capabilities the backend knows
-	remote     bool        // the client is not trusted with this machine
 	grants     RemoteRights
 	log        *slog.Logger
 	backend    backend.Backend
@@ -44,7 +43,7 @@ func newAgent(ctx context.Context, o Options, c *connection) *agent {
 	if c.peer.Remote {
 		o, grants = o.forRemote(), o.RemoteRights
 	}
-	a := &agent{options: o, home: c.home, connection: c, remote: c.peer.Remote, grants: grants,
+	a := &agent{options: o, home: c.home, connection: c, grants: grants,
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8), uses: 1,
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))

@@ -12,24 +12,25 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// A child session, such as that of a subagent, is part of the session that it belongs to: it has no
-// queue, no lease and no row in the store. Its id is the session's with the child's key behind it.
+// A child session, such as the session of a subagent, is part of the session that it belongs to: it
+// has no queue, no lease and no row in the store. Its id is the session's id with the child's key
+// behind it.
 
 // childID returns the id that the client knows a child of a session by.
 func childID(of sessionstore.ID, key string) sessionstore.ID {
 	return of + "." + sessionstore.ID(key)
 }
 
-// splitChild undoes childID.
-func splitChild(id sessionstore.ID) (of sessionstore.ID, key string, ok bool) {
+// splitChild undoes childID. It returns an id that is not of a child as it is.
+func splitChild(id sessionstore.ID) (of sessionstore.ID, key string, isChild bool) {
 	at := strings.LastIndex(string(id), "."+sessionstore.ChildPrefix)
 	if at < 0 || !sessionstore.IsChildKey(string(id[at+1:])) {
-		return "", "", false
+		return id, "", false
 	}
 	return id[:at], string(id[at+1:]), true
 }
 
-// namesChild reports whether params are those of a message about a child.
+// namesChild reports whether the message with these params is about a child.
 func namesChild(params backend.Raw) bool {
 	if !bytes.Contains(params, []byte("."+sessionstore.ChildPrefix)) {
 		return false

@@ -15,19 +15,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// connection is the connection of a client. It views sessions, and opens them with an agent of its
-// own.
+// connection is the connection of a client. It views sessions, and opens them with its agent.
 type connection struct {
 	*jsonrpc.Conn
 	agent *agent
 	home  *home
 	peer  Peer
 
-	serving context.Context // of Serve; if it ends, the turns that the client has prompted do
+	serving context.Context // of Serve; the turns that the client has prompted end with it
 	left    atomic.Bool     // the connection has ended
 }
 
-// connect returns a connection over t, with an agent of its own in the home h. ctx is that of Serve.
+// connect returns a connection over t, with an agent in the home h. ctx is the context of Serve.
 func connect(ctx context.Context, t jsonrpc.Transport, p Peer, o Options, h *home) *connection {
 	c := &connection{home: h, peer: p, serving: ctx}
 	c.agent = newAgent(ctx, o, c)
@@ -47,8 +46,8 @@ func (c *connection) graceNow() time.Duration {
 	return c.home.grace
 }
 
-// endsTurns reports whether the client has left, or is made to, and its turns end with that. Each
-// turn learns it by itself, one after the other.
+// endsTurns reports whether the client has left, or is made to leave, and its turns end then. The
+// turns learn it one after the other.
 func (c *connection) endsTurns() bool {
 	return c.graceNow() == 0 && (c.Ended() || c.serving.Err() != nil)
 }
@@ -104,8 +103,9 @@ func (c *connection) mayPass(r *jsonrpc.Request) bool {
 		r.Method == protocol.Authenticate && namesNoSignIn(r.Params)
 }
 
-// acceptNotification passes a notification to the backend's session, or else to the backend. It
-// drops one that comes before the end of initialize, or that names a session which is not open.
+// acceptNotification passes a notification to the backend's session, or to the backend if it names
+// none. It drops a notification that comes before the end of initialize, or that names a session
+// which is not open.
 func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	id := sessionstore.ID(given)
@@ -125,13 +125,10 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 }
 
 // acceptCancel serves session/cancel, which does not queue. A client that has the session open, or
-// is opening it, ends all turns, any other one only its own.
+// is opening it, ends all turns. Any other client ends only its own turns.
 func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	id, child, isChild := splitChild(sessionstore.ID(given))
-	if !isChild {
-		id = sessionstore.ID(given)
-	}
 	q := c.home.queues.Find(id)
 	if err != nil || q == nil {
 		return nil
@@ -157,8 +154,8 @@ type passed struct {
 	check func(context.Context) error // comes before; nil if there is nothing to check
 }
 
-// decodePassed reads a request that the adapter does not serve. One of a client without Extensions
-// must name a session if its method is about one.
+// decodePassed reads a request that the adapter does not serve. The request of a client without
+// Extensions must name a session if its method is about sessions.
 func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
 	if shape := methodOf(r.Method).shape; shape != nil {
 		if err := strictjson.Refuse(strictjson.Check(r.Params, shape)...); err != nil {
@@ -181,8 +178,8 @@ func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
 	return p, nil
 }
 
-// acceptPassed passes a request to the backend's session, or else to the backend, at once if
-// nothing has to be waited for or checked.
+// acceptPassed passes a request to the backend's session, or to the backend if it names no session
+// that is open. It does so at once if nothing has to be waited for or checked.
 func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	p, err := c.decodePassed(r)
 	if err != nil {
@@ -219,8 +216,9 @@ func (c *connection) mayBeBackends(id sessionstore.ID, method string) bool {
 		!strings.HasPrefix(method, "session/set_")
 }
 
-// inSession has a message served by the session with this id, if the client has it open: at once if
-// the message waits for no other one and check is nil, otherwise once check allows it.
+// inSession has a message served by the session with this id, if the client has it open. It is
+// served at once if it waits for no other message and check is nil, and otherwise once check allows
+// it.
 func (c *connection) inSession(
 	ctx context.Context, id sessionstore.ID, method string, check func(context.Context) error,
 	serve func(*session) jsonrpc.Work,

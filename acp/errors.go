@@ -97,7 +97,7 @@ func protocolError(err error) error {
 // withoutStorePath returns work for the client. If the client is not trusted with this machine,
 // errors do not tell it where the sessions are stored.
 func (c *connection) withoutStorePath(work jsonrpc.Work) jsonrpc.Work {
-	if !c.agent.remote || work == nil {
+	if !c.peer.Remote || work == nil {
 		return work
 	}
 	return func() (json.RawMessage, error) {

@@ -7,9 +7,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// home has the sessions that clients of a principal have open, and keeps the requests about each of
-// them in order, whichever connection they come over. The remote connections of a principal share a
-// home; any other connection has its own.
+// home has the sessions that clients of a principal have open, and keeps the requests about each
+// session in order, whichever connection they come over. The remote connections of a principal
+// share a home, whose turns outlive a connection. Any other connection has its own.
 type home struct {
 	owner  *principal
 	queues turns.Queues[*session, *connection]
@@ -21,8 +21,8 @@ type (
 	ticket = turns.Ticket[*session, *connection]
 )
 
-// isShared reports whether several connections may view a session of the home, and its turns outlive
-// them.
+// isShared reports whether several connections may view a session of the home, and its turns
+// outlive them.
 func (h *home) isShared() bool { return h.grace > 0 }
 
 // session returns the active session with the given id, or nil.

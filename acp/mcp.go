@@ -48,7 +48,7 @@ func (o opening) prepareServers(
 // peer use the server.
 func (a *agent) applyPolicy(c *mcpclient.Config) (err error) {
 	policy := a.options.MCPPolicy(c.Name)
-	if a.remote {
+	if a.connection.peer.Remote {
 		err = checkRemote(policy, *c)
 	}
 	c.Apply(policy)
@@ -121,7 +121,7 @@ func (a *agent) decodeServers(
 		if object, ok := v.Object(entry); ok {
 			c := decodeServer(v, object, a.info().transports)
 			servers = append(servers, c)
-			if a.remote {
+			if a.connection.peer.Remote {
 				refuseOthers(v, object, c.Transport)
 			}
 		}

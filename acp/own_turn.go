@@ -24,24 +24,9 @@ import (
 func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := commands.Parse(params)
 	if command.Name == backend.WorktreeCommand {
-		ok = ok && (s.agent.options.Worktrees.Dir != "" || s.agent.remote)
+		ok = ok && (s.agent.options.Worktrees.Dir != "" || s.agent.connection.peer.Remote)
 	}
 	return command, ok && !s.transcript.agentHasCommand(command.Name)
-}
-
-// answerOwn answers a command of the adapter in s.
-func answerOwn(
-	ctx context.Context, s *session, c prompts.Command, u *turnUpdates,
-) (backend.Raw, error) {
-	a, info := s.agent, s.agent.info()
-	o := commands.Options{Store: a.options.Store, Consents: a.consents(), Snapshots: a.snapshots(),
-		Worktrees: a.options.Worktrees.registry(), Copy: a.options.Worktrees.Copy,
-		Workspace: a.options.Workspace, PassesOn: info.ConnectsServers, Remote: a.remote,
-		Tasks: a.tasks}
-	if info.NeverAsks {
-		o.Unruled = whyUnruled(info.Info)
-	}
-	return commands.Answer(ctx, c, &ownTurn{s, u}, s.storeID, u, o)
 }
 
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
@@ -49,6 +34,19 @@ func answerOwn(
 type ownTurn struct {
 	*session // the active one
 	updates  *turnUpdates
+}
+
+// answer answers a command of the adapter.
+func (o *ownTurn) answer(ctx context.Context, c prompts.Command) (backend.Raw, error) {
+	a, info := o.agent, o.agent.info()
+	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
+		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
+		Copy: a.options.Worktrees.Copy, Workspace: a.options.Workspace,
+		PassesOn: info.ConnectsServers, Remote: a.connection.peer.Remote, Tasks: a.tasks}
+	if info.NeverAsks {
+		options.Unruled = whyUnruled(info.Info)
+	}
+	return commands.Answer(ctx, c, o, o.storeID, o.updates, options)
 }
 
 // Sandbox implements [commands.Session].

@@ -52,7 +52,7 @@ func newQuestion(method string, params backend.Raw) question {
 	return q
 }
 
-// as returns the question as a client with a role gets it: one that does not act can allow or
+// as returns the question as a client with a role gets it: a client that does not act can allow or
 // refuse once at most.
 func (q question) as(r Role) question {
 	if r.has(acts) || q.method != protocol.RequestPermission {
@@ -74,8 +74,8 @@ func (q question) with(options []permission.Option) question {
 	return q
 }
 
-// saying returns the question with a text, if there is one, after what is known of its tool call,
-// whose content it would replace otherwise.
+// saying returns the question with a text after the content that is known of its tool call. Without
+// that content, the text would replace it. An empty text changes nothing.
 func (q question) saying(about string, known json.RawMessage) question {
 	call := strictjson.Find(q.params, "toolCall")
 	content, ok := strictjson.Append(strictjson.Find(calls.Merge(known, call), "content"),
@@ -125,8 +125,8 @@ func (q question) poll(ctx context.Context, v *viewers) func() answer {
 	}
 }
 
-// paramsFor returns the params of the question to one of the viewers. One that may have come later
-// than its tool call gets what the others were shown of that, too.
+// paramsFor returns the params of the question to one of the viewers. A viewer that may have come
+// later than the tool call also gets what the others were shown of the call.
 func (q question) paramsFor(to *connection, v *viewers) backend.Raw {
 	if q.method != protocol.RequestPermission {
 		return q.params
@@ -140,7 +140,7 @@ func (q question) paramsFor(to *connection, v *viewers) backend.Raw {
 }
 
 // decides reports whether the result of the question is an answer. A client that cancels a dialog
-// because another one has taken its place gives none.
+// because another dialog has taken its place gives no answer.
 func (q question) decides(result backend.Raw) bool {
 	if q.method == protocol.RequestPermission {
 		_, ok := q.Chosen(result)

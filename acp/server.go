@@ -137,8 +137,8 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	return c.Serve(serving)
 }
 
-// leaveHome ends the agent of a connection that has ended, in the background: once no session and no
-// prompt uses it, or with the principal.
+// leaveHome ends the agent of a connection that has ended, in the background: once no session and
+// no prompt uses it, or with the principal.
 func (p *principal) leaveHome(c *connection) {
 	a := c.agent
 	c.home.leave(c)
@@ -290,12 +290,11 @@ const (
 	connectionSlot slot = iota
 	sessionSlot
 	turnSlot
-	slots // their number
 )
 
 // slotKinds say of each kind of slots what takes them, the reason that programs can read when there
 // is none, and what a user can do to free one.
-var slotKinds = [slots]struct{ name, reason, remedy string }{
+var slotKinds = [...]struct{ name, reason, remedy string }{
 	connectionSlot: {"connections", "too_many_connections", "close one first"},
 	sessionSlot:    {"active sessions", "too_many_sessions", "close one first"},
 	turnSlot: {"running turns", "too_many_turns",
@@ -304,7 +303,7 @@ var slotKinds = [slots]struct{ name, reason, remedy string }{
 
 // of returns the number for a kind of slots.
 func (l *Limits) of(kind slot) *int {
-	return [slots]*int{&l.Connections, &l.Sessions, &l.Turns}[kind]
+	return [...]*int{&l.Connections, &l.Sessions, &l.Turns}[kind]
 }
 
 // or returns l with the limits of other where l has none.
@@ -314,8 +313,8 @@ func (l Limits) or(other Limits) Limits {
 }
 
 // take takes a slot for a session or prompt of an agent, which it uses until release. The error
-// names the limit that would be exceeded. A request that comes so late that the agent has ended gets
-// none.
+// names the limit that would be exceeded. A request that comes so late that the agent has ended
+// gets none.
 func (p *principal) take(kind slot, a *agent) error {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()

@@ -220,7 +220,7 @@ func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error)
 	ctx, params := p.Context(), p.params.rest
 	if command, ok := s.ownCommand(params); ok {
 		p.at.Release()
-		return answerOwn(ctx, s, command, updates)
+		return (&ownTurn{s, updates}).answer(ctx, command)
 	}
 	if len(s.budgets.all()) > 0 {
 		p.at.Release() // the user may take a while
@@ -236,15 +236,12 @@ func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error)
 	s.spending.BeginTurn()
 	work := p.Start(s, params, updates)
 	p.at.Release()
-	if work == nil {
+	if work == nil { // it has ended before
 		s.spending.DropTurn()
-		return nil, errNotRun
+		return nil, errors.New("the turn did not run")
 	}
 	return work()
 }
-
-// errNotRun is the outcome of a turn that has ended before the backend got it.
-var errNotRun = errors.New("the turn did not run")
 
 // showPrompt shows the other viewers of s the prompt, whose turn begins.
 func (p *prompted) showPrompt(s *session) {

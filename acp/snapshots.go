@@ -14,9 +14,6 @@ func (a *agent) snapshots() worktree.Snapshots {
 	return worktree.NewSnapshots(a.options.SnapshotDir)
 }
 
-// errSlowSnapshot is why a folder has no snapshot.
-var errSlowSnapshot = errors.New("it was too large to note what was in it before the first prompt")
-
 // takeSnapshots keeps what the folders of a session have before the backend gets a prompt, unless
 // that was done for an earlier one.
 func (a *agent) takeSnapshots(
@@ -26,7 +23,8 @@ func (a *agent) takeSnapshots(
 	if o.SnapshotDir == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.tuning.SnapshotWait, errSlowSnapshot)
+	ctx, cancel := context.WithTimeoutCause(ctx, o.tuning.SnapshotWait,
+		errors.New("it was too large to note what was in it before the first prompt"))
 	defer cancel()
 	var folders []string
 	for _, root := range w.Opened() {

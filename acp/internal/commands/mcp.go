@@ -26,7 +26,7 @@ const (
 type MCP struct {
 	*Reply
 	Name string // of the command
-	Host Host
+	Host backend.Host
 	// Start starts a server found in a root, if the user allows that.
 	Start func(context.Context, discovery.Artifact) error
 	// PassedOn means that the session's agent connects the servers. They are connected here only to

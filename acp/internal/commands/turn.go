@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -20,10 +19,7 @@ import (
 // Session is what the commands need of the session in which the user typed one. The last two
 // methods open it again, and from then on all methods are about the session that has replaced it.
 type Session interface {
-	backend.Asker
-	Host
-	// Permits returns the rules that hold in the session.
-	Permits() *permission.Permits
+	backend.Host
 	// Sandbox says in Markdown how the session's agent is restricted, "" if it never is.
 	Sandbox() string
 	// Source says where a root of the session comes from: from the client, or from a setting.
@@ -38,13 +34,6 @@ type Session interface {
 	ChangeFolders(ctx context.Context, removed workspace.Dir, added ...consent.Consent) error
 	// StartServer adds an MCP server that was found in a root, if the user allows that.
 	StartServer(ctx context.Context, found discovery.Artifact) error
-}
-
-// Host is the part of a session that the MCP servers are about.
-type Host interface {
-	Workspace() *workspace.Workspace
-	Catalog() *discovery.Catalog
-	Tools() backend.Tools
 }
 
 // Options are what the commands use in all sessions of an agent.

@@ -20,16 +20,16 @@ import (
 // request was cancelled with the turn, the error is [backend.ErrCancelled].
 func (s Server) Ask(
 	ctx context.Context, user backend.Client, known *consent.Store, w *workspace.Workspace,
-) (mcpclient.Config, error) {
+) (start mcpclient.Config, err error) {
 	gaps, err := gapsOf(s.Start, w)
 	if err != nil {
-		return mcpclient.Config{}, err
+		return start, err
 	}
 	always, allowed := "", false
 	if len(gaps) == 0 {
 		if allowed, err = known.Has(s.ID()); err != nil {
-			return mcpclient.Config{}, fmt.Errorf(
-				"cannot look up whether MCP server %s is allowed: %w", text.Name(s.Config.Name), err)
+			return start, fmt.Errorf("cannot look up whether MCP server %s is allowed: %w",
+				text.Name(s.Config.Name), err)
 		}
 		always = "Always start it, unless its configuration changes"
 	}
@@ -43,14 +43,13 @@ func (s Server) Ask(
 	}
 	answer, err := question.Ask(ctx, user)
 	if err != nil {
-		return mcpclient.Config{}, fmt.Errorf("MCP server %s was not used: %w",
-			text.Name(s.Config.Name), err)
+		return start, fmt.Errorf("MCP server %s was not used: %w", text.Name(s.Config.Name), err)
 	}
 	if answer.Always {
 		err = known.Allow(s.consent())
 	}
 	if err != nil {
-		return mcpclient.Config{}, fmt.Errorf("cannot remember that MCP server %s is allowed: %w",
+		return start, fmt.Errorf("cannot remember that MCP server %s is allowed: %w",
 			text.Name(s.Config.Name), err)
 	}
 	return s.asAsked(gaps), nil
