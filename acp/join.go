@@ -59,7 +59,7 @@ func (l load) join(
 			s.leave(l.from)
 		}
 	}()
-	l.at.Narrow()
+	l.at.StepAside()
 	var last int64 // the last segment of the history that was shown
 	if l.cause == backend.Load {
 		segments := func(yield func(sessionstore.Segment, error) bool) {

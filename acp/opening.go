@@ -75,7 +75,7 @@ func (o opening) run(ctx context.Context, previous *session) (*session, string, 
 	notice, next := o.notices(h, opened.Notice, previous)
 	s := newSession(h, b, result, lease, holds, next)
 	undo = s.retire
-	if !a.home.queues.Activate(s.queue, s) {
+	if !s.queue.Activate(s) {
 		return nil, "", backend.ErrClosed
 	}
 	undo = func() {}

@@ -30,6 +30,8 @@ type prompted struct {
 	at     *ticket
 	leave  context.CancelCauseFunc // ends the context of the request
 	unwait func() bool             // keeps the end of Serve from calling leave
+	number int64                   // of the turn in the store
+	title  string                  // that the prompt gives the session, "" if it had one
 	over   sync.Once               // see conclude
 }
 
@@ -147,8 +149,8 @@ func (p *prompted) claimTurn() (*session, error) {
 		return nil, p.from.agent.whyInactive(ctx, q.ID)
 	}
 	_, mayReopen := commands.Parse(p.params.rest)
-	p.Exclusive = mayReopen || !s.agent.info().OverlappingTurns
-	overlaps, err := p.at.AwaitTurn(s.agent.turnLimit())
+	exclusive := mayReopen || !s.agent.info().OverlappingTurns
+	overlaps, err := p.at.AwaitTurn(exclusive, s.agent.turnLimit())
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +184,7 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 		// is.
 		ctx, cancel := tasks.Commit(ctx)
 		defer cancel()
-		p.Number, err = s.agent.options.Store.BeginTurn(ctx, l, begun)
+		p.number, err = s.agent.options.Store.BeginTurn(ctx, l, begun)
 		return err
 	})
 	if err != nil {
@@ -190,8 +192,8 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 		return err
 	}
 	p.showPrompt(s)
-	if p.Title = begun.Title; p.Title != "" {
-		s.transcript.showTitleLocked(ctx, now, p.Title)
+	if p.title = begun.Title; p.title != "" {
+		s.transcript.showTitleLocked(ctx, now, p.title)
 	}
 	return nil
 }

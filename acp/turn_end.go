@@ -123,10 +123,8 @@ func (p *prompted) showEnd(o outcome) {
 
 // free frees what the prompt holds.
 func (p *prompted) free() {
-	defer p.at.Release()
 	p.at.Answered()
 	p.unwait()
-	p.Answered()
 	p.leave(nil)
 	p.from.home.owner.release(turnSlot, p.from.agent)
 }
@@ -199,19 +197,19 @@ func (p *prompted) storeEnd(o outcome) error {
 	if err == nil {
 		err = s.record.Write(func(l sessionstore.Lease) (err error) {
 			if ok && refusal.Code == jsonrpc.CodeInvalidParams {
-				taken, err = store.TakeBackTurn(ctx, l, p.Number,
-					sessionstore.Turn{Prompt: p.params.updates(), Title: p.Title})
+				taken, err = store.TakeBackTurn(ctx, l, p.number,
+					sessionstore.Turn{Prompt: p.params.updates(), Title: p.title})
 			}
 			if taken || err != nil {
 				return err
 			}
-			return store.EndTurn(ctx, l, p.Number, o.record())
+			return store.EndTurn(ctx, l, p.number, o.record())
 		})
 	}
 	if err != nil {
 		s.failed(err)
 	}
-	if taken && p.Title != "" {
+	if taken && p.title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
 			s.transcript.rename("")

@@ -3,9 +3,9 @@
 //
 // It knows neither sessions nor clients, only what it needs of them. Package acp has both:
 //
-//   - queue.go: the [Queues] of a user, a [Queue] for each session id, and a [Ticket] for each
-//     request, of all connections. S is the type of the active sessions, and C that of the clients
-//     that send requests. They are only stored and compared.
+//   - queue.go and ticket.go: the [Queues] of a user, a [Queue] for each session id, and a [Ticket]
+//     for each request, of all connections. S is the type of the active sessions, and C that of the
+//     clients that send requests. They are only stored and compared.
 //   - turn.go: a [Turn] is a prompt from its arrival to its response. A [Session] gives the backend
 //     the prompt, and tells it when the turn ends early.
 //   - viewers.go: the [Viewers] of a session are the [Client]s that have it open.

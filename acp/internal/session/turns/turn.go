@@ -17,15 +17,8 @@ import (
 
 // Turn represents a prompt from its arrival to its response.
 type Turn struct {
-	// Number is the turn's number in the store.
-	Number int64
-	// Title is the title that the prompt gives the session, "" if it had one.
-	Title string
-	// Exclusive says that no other turn overlaps this one. It is set before [Ticket.AwaitTurn].
-	Exclusive bool
-
 	request context.Context // of the request
-	ctx     context.Context // ends when the turn ends early
+	ctx     context.Context // ends when the turn ends early, and once the prompt was answered
 	stop    context.CancelCauseFunc
 	done    chan struct{} // closed when the prompt was answered
 
@@ -33,18 +26,17 @@ type Turn struct {
 	mu      sync.Mutex
 	stage   stage
 	session Session     // whose backend has the prompt
-	ended   bool        // it was told to end early
 	params  backend.Raw // of the session/cancel that ended it
-	decided bool        // its response is decided
 }
 
 type stage int
 
 const (
-	waiting  stage = iota
+	arrived  stage = iota
 	starting       // the backend's Prompt is being called
 	running        // the backend has the prompt
 	over           // the backend is done with it or is no longer waited for
+	decided        // nothing changes the response any more
 )
 
 // Session has the methods that a turn needs of the session in which it runs.
@@ -100,10 +92,10 @@ func End(turns []*Turn, cause error, params backend.Raw) {
 func (t *Turn) markEnded(cause error, params backend.Raw) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended || t.decided {
+	if t.stage == decided || t.ctx.Err() != nil {
 		return false
 	}
-	t.ended, t.params = true, params
+	t.params = params
 	t.stop(cause)
 	return t.stage == running
 }
@@ -127,7 +119,7 @@ func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work bac
 func (t *Turn) markStarting(s Session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
+	if t.ctx.Err() != nil {
 		return false
 	}
 	t.stage, t.session = starting, s
@@ -141,7 +133,7 @@ func (t *Turn) markRunning() (ended bool) {
 	if t.stage == starting {
 		t.stage = running
 	}
-	return t.ended
+	return t.ctx.Err() != nil
 }
 
 func (t *Turn) isAt(s stage) bool {
@@ -197,17 +189,22 @@ func Cancelled(result json.RawMessage) json.RawMessage {
 func (t *Turn) markDecided() (cancelled bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.decided = true
+	t.stage = decided
 	return t.IsCancelled()
 }
 
-// blocks reports whether the turn is neither over nor ending, so that a new prompt must wait for it
-// or overlaps it.
-func (t *Turn) blocks() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.ended && !t.decided
+// countGoingOn returns how many of the turns were not told to end, and their responses are not
+// decided.
+func countGoingOn(turns []*Turn) (count int) {
+	for _, t := range turns {
+		if t.goesOn() {
+			count++
+		}
+	}
+	return count
 }
+
+func (t *Turn) goesOn() bool { return !t.isAt(decided) && t.ctx.Err() == nil }
 
 // Cause returns why the turn ended early, nil if it did not.
 func (t *Turn) Cause() error { return context.Cause(t.ctx) }
@@ -215,8 +212,8 @@ func (t *Turn) Cause() error { return context.Cause(t.ctx) }
 // IsCancelled reports whether the turn was ended on behalf of the client.
 func (t *Turn) IsCancelled() bool { return errors.Is(t.Cause(), backend.ErrCancelled) }
 
-// Answered notes, once, that the prompt was answered.
-func (t *Turn) Answered() {
+// answered notes, once, that the prompt was answered.
+func (t *Turn) answered() {
 	t.markDecided()
 	t.stop(backend.ErrTurnOver)
 	close(t.done)

@@ -53,9 +53,8 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	running, queued := turns.New(t.Context()), turns.New(t.Context())
 	at, err := queues.PromptTicket("s", "", running, 2)
 	require.NoError(t, err)
-	require.True(t, queues.Activate(at.Queue, s))
-	running.Exclusive = true
-	overlaps, err := at.AwaitTurn(2)
+	require.True(t, at.Queue.Activate(s))
+	overlaps, err := at.AwaitTurn(true, 2)
 	require.NoError(t, err)
 	require.False(t, overlaps)
 	running.Start(s, nil, nil)
@@ -69,10 +68,9 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	var tooMany *turns.TooManyError
 	require.ErrorAs(t, err, &tooMany)
 
-	queued.Exclusive = true
 	begun := make(chan error, 1)
 	go func() {
-		_, err := behind.AwaitTurn(2)
+		_, err := behind.AwaitTurn(true, 2)
 		begun <- err
 	}()
 	require.NoError(t, queues.Ticket("s", turns.Ordinary, "").Acquire(t.Context()),
@@ -82,9 +80,8 @@ func TestPromptsWaitForEachOther(t *testing.T) {
 	require.NoError(t, err)
 	running.End(backend.ErrCancelled)
 	require.NoError(t, running.Cause(), "its response is decided")
-	behind.Answered()
-	require.False(t, at.Queue.Runs(), "its response is on the way")
-	running.Answered()
+	require.Equal(t, []*turns.Turn{running, queued}, at.Queue.Unanswered())
+	at.Answered()
 	require.NoError(t, <-begun)
 	require.Equal(t, []string{"prompt"}, s.told)
 }
@@ -96,14 +93,13 @@ func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var queues turns.Queues[*session, string]
 		var begun []int
-		all := make([]*turns.Turn, 3)
+		all := make([]*turns.Ticket[*session, string], 3)
 		for i := range all {
-			all[i] = turns.New(t.Context())
-			all[i].Exclusive = i == 0
-			at, err := queues.PromptTicket("s", "", all[i], 0)
+			at, err := queues.PromptTicket("s", "", turns.New(t.Context()), 0)
 			require.NoError(t, err)
+			all[i] = at
 			go func() {
-				if _, err := at.AwaitTurn(0); err == nil {
+				if _, err := at.AwaitTurn(i == 0, 0); err == nil {
 					begun = append(begun, i)
 				}
 				at.Release()
@@ -124,7 +120,7 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	s, running, waiting := &session{}, turns.New(t.Context()), turns.New(t.Context())
 	at, err := queues.PromptTicket("s", "", running, 0)
 	require.NoError(t, err)
-	_, err = at.AwaitTurn(0)
+	_, err = at.AwaitTurn(false, 0)
 	require.NoError(t, err)
 	running.Start(s, nil, nil)
 	_, err = queues.PromptTicket("s", "", waiting, 0)
@@ -138,32 +134,21 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	require.JSONEq(t, `{"stopReason":"cancelled"}`, string(result))
 }
 
-// A narrow ticket holds back only its sender. Others overtake it and what waits behind it, and the
-// prompts that it holds back do not count for them.
-func TestNarrowTicket(t *testing.T) {
+// Prompts that wait for a client that joins do not count for others, but for that client.
+func TestPromptsBehindAJoin(t *testing.T) {
 	var queues turns.Queues[*session, string]
 	load := queues.Ticket("s", turns.Lifecycle, "a")
-	require.True(t, queues.Activate(load.Queue, &session{}))
-	prompt := func(from string) *turns.Ticket[*session, string] {
-		at, err := queues.PromptTicket("s", from, turns.New(t.Context()), 1)
-		require.NoError(t, err)
-		return at
+	require.True(t, load.Queue.Activate(&session{}))
+	prompt := func(from string) error {
+		_, err := queues.PromptTicket("s", from, turns.New(t.Context()), 1)
+		return err
 	}
-	own, nobody := prompt("a"), queues.Ticket("s", turns.Ordinary, "")
+	require.NoError(t, prompt("a"))
 	require.True(t, load.Queue.IsOpening("a"))
 	require.False(t, load.Queue.IsOpening("b"))
-	load.Narrow()
-	require.False(t, own.Holds())
-	require.True(t, nobody.Holds())
-	nobody.Release()
-	others := prompt("b")
-	require.True(t, others.Holds())
-	next := queues.Ticket("s", turns.Ordinary, "b")
+	load.StepAside()
+	require.Error(t, prompt("a"))
+	require.NoError(t, prompt("b"))
 	load.Release()
-	require.False(t, own.Holds(), "one at a time")
-	others.Release()
-	require.True(t, own.Holds(), "it came before")
-	require.False(t, next.Holds())
-	own.Release()
-	require.True(t, next.Holds())
+	require.Error(t, prompt("b"))
 }

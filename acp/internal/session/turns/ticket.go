@@ -1,0 +1,143 @@
+package turns
+
+import (
+	"context"
+	"slices"
+)
+
+// Ticket is the place of a request in its queue, until it is released.
+type Ticket[S, C comparable] struct {
+	Queue  *Queue[S, C]
+	kind   RequestKind
+	sender C             // zero for a request of nobody, which the program makes itself
+	turn   *Turn         // of a prompt
+	held   chan struct{} // closed when the ticket holds the queue
+
+	// Guarded by the mutex of the queues:
+	place     place
+	exclusive bool // no other turn overlaps that of the ticket
+}
+
+// RequestKind is the kind of request that a ticket is for.
+type RequestKind int
+
+// The kinds of requests.
+const (
+	Ordinary  RequestKind = iota // such as a prompt or a rename
+	Lifecycle                    // opens, closes or deletes a session
+)
+
+// place is where a ticket is.
+type place int
+
+const (
+	waiting place = iota // in the line
+	holding              // the queue
+	aside                // has held the queue, and holds back only its sender
+	released
+)
+
+// nextOf returns the ticket that holds the queue next: the first in the line that waits and whose
+// sender has none aside. It returns nil if there is none, or if one holds the queue.
+func nextOf[S, C comparable](line []*Ticket[S, C]) (next *Ticket[S, C]) {
+	for _, at := range line {
+		switch {
+		case at.place == holding:
+			return nil
+		case at.place == waiting && next == nil && !hasAside(line, at.sender):
+			next = at
+		}
+	}
+	return next
+}
+
+// hasAside reports whether the sender has a ticket aside.
+func hasAside[S, C comparable](line []*Ticket[S, C], sender C) bool {
+	return slices.ContainsFunc(line, func(at *Ticket[S, C]) bool {
+		return at.place == aside && at.sender == sender
+	})
+}
+
+// Holds reports whether the ticket holds the queue.
+func (at *Ticket[S, C]) Holds() bool {
+	defer at.Queue.lock()()
+	return at.place == holding
+}
+
+// Acquire waits until the ticket holds the queue, or ctx ends.
+func (at *Ticket[S, C]) Acquire(ctx context.Context) error {
+	if at.Holds() {
+		return nil
+	}
+	select {
+	case <-at.held:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// StepAside lets the requests of others overtake the ticket, which holds the queue. Until it is
+// released, nothing that it waits for may take a ticket of the same sender.
+func (at *Ticket[S, C]) StepAside() {
+	q := at.Queue
+	defer q.lock()()
+	at.place = aside
+	q.advanceLocked()
+}
+
+// Release gives up the ticket, whether it holds the queue or still waits. It may be called more
+// than once.
+func (at *Ticket[S, C]) Release() {
+	defer at.Queue.lock()()
+	at.Queue.removeLocked(at)
+}
+
+// AwaitTurn waits until the turn of a prompt may run. The ticket holds the queue, and is released
+// if earlier turns go on for which the turn waits: requests behind it do not. An exclusive turn
+// waits for all earlier ones, and so does one that follows an exclusive turn. limit is as for
+// [Queues.PromptTicket]. overlaps reports whether other turns are running.
+func (at *Ticket[S, C]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
+	earlier, waitsForAll := at.follow(exclusive)
+	goingOn := countGoingOn(earlier)
+	// a lifecycle request between them and the turn may have failed before it ended them
+	if limit > 0 && goingOn >= limit {
+		return false, &TooManyError{at.Queue.ID}
+	}
+	if waitsForAll && goingOn > 0 {
+		at.Release()
+	}
+	for _, t := range earlier {
+		if waitsForAll || !t.goesOn() {
+			if err := t.Wait(at.turn.ctx); err != nil {
+				return false, err
+			}
+		}
+	}
+	return countGoingOn(earlier) > 0, nil
+}
+
+// follow returns the turns before that of the ticket, and whether it waits for all of them. It is
+// exclusive then, so that those behind it do not overtake it.
+func (at *Ticket[S, C]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) {
+	q := at.Queue
+	defer q.lock()()
+	for _, other := range q.prompts {
+		if other == at {
+			break
+		}
+		earlier = append(earlier, other.turn)
+		exclusive = exclusive || other.exclusive && other.turn.goesOn()
+	}
+	at.exclusive = exclusive
+	return earlier, exclusive
+}
+
+// Answered notes, once, that the prompt was answered, and gives up the ticket.
+func (at *Ticket[S, C]) Answered() {
+	q := at.Queue
+	defer q.lock()()
+	q.prompts = without(q.prompts, at)
+	at.turn.answered()
+	q.removeLocked(at)
+}

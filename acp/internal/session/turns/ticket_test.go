@@ -1,0 +1,84 @@
+package turns
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+)
+
+// A line is written as the senders of its tickets, after a sign for their place: ? waits, ! holds
+// the queue, - is aside.
+//
+// Clauses W5, N7.
+func TestNextOf(t *testing.T) {
+	for line, want := range map[string]string{
+		"":            "nobody",
+		"?a ?b":       "0",
+		"!a ?b":       "nobody", // one at a time
+		"?a !b":       "nobody", // although a came first, while it was aside
+		"-a ?b":       "1",
+		"-a ?a":       "nobody",
+		"-a ?a ?b ?a": "2",
+		"-a -b ?a ?b": "nobody",
+		"-a -b ?b ?c": "3",
+		"-a ?a !b ?c": "nobody",
+	} {
+		var tickets []*Ticket[*int, string]
+		for one := range strings.FieldsSeq(line) {
+			place := map[byte]place{'?': waiting, '!': holding, '-': aside}[one[0]]
+			tickets = append(tickets, &Ticket[*int, string]{sender: one[1:], place: place})
+		}
+		got, next := "nobody", nextOf(tickets)
+		for i, at := range tickets {
+			if at == next {
+				got = fmt.Sprint(i)
+			}
+		}
+		require.Equal(t, want, got, line)
+	}
+}
+
+// A turn overlaps an earlier one that goes on if neither is exclusive. Requests behind it do not
+// wait until that is over, but until a turn that is ending was answered.
+//
+// Clauses A32, W7.
+func TestWhichTurnsOverlap(t *testing.T) {
+	both := []bool{false, true}
+	for _, first := range both {
+		for _, second := range both {
+			for _, ending := range both {
+				t.Run(fmt.Sprintf("exclusive %t,%t ending %t", first, second, ending), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						var queues Queues[*int, string]
+						earlier, _ := queues.PromptTicket("s", "", New(t.Context()), 0)
+						_, err := earlier.AwaitTurn(first, 0)
+						require.NoError(t, err)
+						earlier.Release()
+						if ending {
+							earlier.turn.End(backend.ErrCancelled)
+						}
+						at, _ := queues.PromptTicket("s", "", New(t.Context()), 0)
+						waits, overlaps := true, false
+						go func() {
+							overlaps, _ = at.AwaitTurn(second, 0)
+							waits = false
+						}()
+						synctest.Wait()
+						require.Equal(t, first && !ending || second || ending, waits)
+						require.Equal(t, !waits, overlaps)
+						require.Equal(t, !waits || ending, at.Holds())
+						earlier.Answered()
+						synctest.Wait()
+						require.False(t, waits || overlaps && ending)
+						at.Answered()
+					})
+				})
+			}
+		}
+	}
+}
