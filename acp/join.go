@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -140,7 +141,8 @@ func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err 
 		}
 		c.states = s.transcript.statesLocked(now, stored)
 		c.result = withMeta(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
-		if len(s.queue.Unanswered()) > 0 {
+		decided := (*turns.Turn).IsDecided
+		if len(slices.DeleteFunc(s.queue.Unanswered(), decided)) > 0 {
 			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
 		}
 		s.viewers.Keep(l.from)

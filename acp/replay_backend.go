@@ -31,7 +31,7 @@ type agentReplay struct {
 
 // replayed is what the backend has replayed so far.
 type replayed struct {
-	stored   *record.End
+	stored   record.End
 	recorder *sessionstore.Recorder // nil unless the backend replays a history
 	draft    sessionstore.Draft     // the recorder's until it is closed; nil if there is nothing to add
 	children *record.ChildLimit
@@ -49,7 +49,7 @@ func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
 	if to.stored, err = r.readStored(ctx); err != nil {
 		return err
 	}
-	r.shown.Store(to.stored == nil && r.cause == backend.Load)
+	r.shown.Store(to.stored.IsEmpty() && r.cause == backend.Load)
 	to.children = r.agent.newChildLimit()
 	var of sessionstore.ID // see Histories.NewDraft
 	if r.isStored {
@@ -69,10 +69,10 @@ func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
 	return nil
 }
 
-// readStored returns the end of the stored history, nil if there is none.
-func (r *agentReplay) readStored(ctx context.Context) (end *record.End, err error) {
+// readStored returns the end of the stored history.
+func (r *agentReplay) readStored(ctx context.Context) (end record.End, err error) {
 	if !r.isStored {
-		return nil, nil
+		return end, nil
 	}
 	err = r.agent.tasks.Guard("session store", func() (err error) {
 		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))

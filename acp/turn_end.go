@@ -74,11 +74,9 @@ func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 // awaitRoom waits until the client has room for the response. If it does not read while others have
 // the session open, the turn ends at once: they do not wait for it.
 func (p *prompted) awaitRoom(ctx context.Context, o outcome) outcome {
-	if o.session == nil || o.session.viewers.Settle(ctx, p.from, true) {
-		return o
+	if o.session != nil {
+		o.session.viewers.Settle(ctx, p.from, func() { o = p.conclude(o) })
 	}
-	o = p.conclude(o)
-	o.session.viewers.Settle(ctx, p.from, false)
 	return o
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -94,10 +95,8 @@ func (g *Gate[S]) Live() (s S, live bool) {
 // Wait waits until the buffered updates are sent, and returns the session. It returns
 // [backend.ErrClosed] if that is closed.
 func (g *Gate[S]) Wait(ctx context.Context) (s S, err error) {
-	select {
-	case <-g.settled:
-	case <-ctx.Done():
-		return s, context.Cause(ctx)
+	if err := tasks.Await(ctx, g.settled); err != nil {
+		return s, err
 	}
 	s, live := g.Live()
 	if !live {
@@ -124,25 +123,18 @@ func (g *Gate[S]) Activate(ctx context.Context, s S) error {
 	defer g.saving.Unlock()
 	g.mu.Lock()
 	g.session = s
-	if g.phase == Opening {
-		g.phase = Buffering
-	}
-	late := g.takeLocked()
+	g.phase = max(g.phase, Buffering)
 	g.mu.Unlock()
-	if late == nil {
-		return nil
+	if late := g.TakeState(); late != nil {
+		return g.store(s, ctx, late)
 	}
-	return g.store(s, ctx, late)
+	return nil
 }
 
 // TakeState returns the state to be stored with the activation, nil if the backend saved none.
 func (g *Gate[S]) TakeState() []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.takeLocked()
-}
-
-func (g *Gate[S]) takeLocked() []byte {
 	state := g.state
 	g.state = nil
 	return state

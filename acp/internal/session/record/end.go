@@ -13,7 +13,8 @@ import (
 
 // End finds the end of the stored history in one that the backend replays: its last prompt,
 // as often as the stored history has it. A backend may replay prompts in other pieces, leave some
-// out, or replay another history. Then the end is not found, and nothing counts as new.
+// out, or replay another history. Then the end is not found, and nothing counts as new. The zero
+// value is the end of an empty history, after which everything comes.
 type End struct {
 	turnReader        // of what is replayed
 	size       int    // of the stored history, in bytes
@@ -22,12 +23,9 @@ type End struct {
 	over       bool   // what is replayed comes after the end
 }
 
-// ReadEnd returns the end of a stored history, or nil if that is empty.
-func ReadEnd(history iter.Seq2[sessionstore.Update, error]) (*End, error) {
-	var (
-		end    End
-		reader turnReader
-	)
+// ReadEnd returns the end of a stored history.
+func ReadEnd(history iter.Seq2[sessionstore.Update, error]) (end End, err error) {
+	var reader turnReader
 	times := make(map[string]int)
 	note := func(prompt string) {
 		if prompt != "" {
@@ -37,32 +35,26 @@ func ReadEnd(history iter.Seq2[sessionstore.Update, error]) (*End, error) {
 	}
 	for u, err := range history {
 		if err != nil {
-			return nil, err
+			return End{}, err
 		}
 		end.size += len(u.Raw)
 		note(reader.read(u))
 	}
-	if end.size == 0 {
-		return nil, nil
-	}
 	note(reader.end())
 	end.times = times[end.last]
-	return &end, nil
+	return end, nil
 }
 
-// IsSameAs reports whether other was read from the same history, or both histories are empty.
-// Nothing is ever taken from a history, so one of the same size is the same.
-func (e *End) IsSameAs(other *End) bool {
-	if e == nil || other == nil {
-		return e == other
-	}
-	return e.size == other.size
-}
+// IsEmpty reports whether the history is empty.
+func (e *End) IsEmpty() bool { return e.size == 0 }
 
-// Passed reports whether u, the next update that the backend replays, comes after the end. All come
-// after that of an empty history.
+// IsSameAs reports whether other was read from the same history. Nothing is ever taken from a
+// history, so one of the same size is the same.
+func (e *End) IsSameAs(other End) bool { return e.size == other.size }
+
+// Passed reports whether u, the next update that the backend replays, comes after the end.
 func (e *End) Passed(u sessionstore.Update) bool {
-	if e == nil {
+	if e.IsEmpty() {
 		return true
 	}
 	begins := u.Kind == sessionstore.UserMessageChunk && !e.open

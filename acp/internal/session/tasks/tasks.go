@@ -159,6 +159,16 @@ func Insist(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
+// Await waits until done is closed, or ctx ends.
+func Await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
 // Guarded has a value that one goroutine at a time uses. Unlike for a mutex, waiting for it ends
 // with a context.
 type Guarded[T any] struct {

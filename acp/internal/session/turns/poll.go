@@ -56,24 +56,23 @@ type Answer[C Client] struct {
 
 // pollCall is a question as one viewer was asked it.
 type pollCall[C Client] struct {
-	viewer    *viewer[C]
 	cancel    context.CancelFunc
 	abstained bool
 	gone      bool // the client has left
 	late      sync.Once
 }
 
+// reply is what one viewer said.
 type reply[C Client] struct {
-	to     *pollCall[C]
-	result backend.Raw
-	err    error
+	Answer[C]
+	to *pollCall[C]
 }
 
 // Poll asks the viewers a question, without waiting. The caller calls Wait.
 func (v *Viewers[C]) Poll(ctx context.Context, ballot Ballot[C]) *Poll[C] {
-	p := &Poll[C]{viewers: v, ballot: ballot}
-	p.ctx, p.end = context.WithCancel(ctx)
-	p.replies, p.calls = make(chan reply[C]), make(map[*viewer[C]]*pollCall[C])
+	ctx, end := context.WithCancel(ctx)
+	p := &Poll[C]{viewers: v, ballot: ballot, ctx: ctx, end: end,
+		replies: make(chan reply[C]), calls: make(map[*viewer[C]]*pollCall[C])}
 	if !ballot.OfTurn {
 		v.mu.Lock()
 		v.open[p] = true
@@ -102,25 +101,23 @@ func (v *Viewers[C]) Stop(c C) (asks bool) {
 // askOthers asks the viewers that were not asked and can be asked now.
 func (p *Poll[C]) askOthers(all []*viewer[C]) {
 	for _, w := range all {
-		p.viewers.mu.Lock()
-		isLive := w.state == live
-		p.viewers.mu.Unlock()
-		if p.calls[w] != nil || !isLive {
+		if p.calls[w] != nil || !w.isAt(live) {
 			continue
 		}
-		call := &pollCall[C]{viewer: w}
-		p.calls[w] = call
 		ctx, cancel := during(p.ctx, w.tenure)
-		call.cancel = cancel
+		call := &pollCall[C]{cancel: cancel}
+		p.calls[w] = call
+		said := func(result backend.Raw, err error) reply[C] {
+			return reply[C]{Answer[C]{result, err, w.client}, call}
+		}
 		work := p.ballot.Send(ctx, w.client, func(result backend.Raw, err error) {
 			if p.over.Load() {
-				p.answeredLate(reply[C]{call, result, err})
+				p.answeredLate(said(result, err))
 			}
 		})
 		p.waiting.Go(func() {
-			result, err := work()
+			r := said(work())
 			cancel()
-			r := reply[C]{call, result, err}
 			select {
 			case p.replies <- r:
 			case <-p.ctx.Done():
@@ -133,12 +130,11 @@ func (p *Poll[C]) askOthers(all []*viewer[C]) {
 // answeredLate handles a response that came when the question had been answered. A client that has
 // stopped the turn itself knows why its answer has no effect.
 func (p *Poll[C]) answeredLate(r reply[C]) {
-	c := r.to.viewer.client
 	p.viewers.mu.Lock()
-	stops := p.stopped && p.stoppedBy == c
+	stops := p.stopped && p.stoppedBy == r.By
 	p.viewers.mu.Unlock()
-	if r.err == nil && !stops && c.Answers() && p.ballot.Decides(c, r.result) {
-		r.to.late.Do(func() { p.ballot.Late(c, r.result) })
+	if !stops && r.By.Answers() && p.decides(r) {
+		r.to.late.Do(func() { p.ballot.Late(r.By, r.Result) })
 	}
 }
 
@@ -157,20 +153,22 @@ func (p *Poll[C]) Wait() Answer[C] {
 		}
 		select {
 		case r := <-p.replies:
-			c := r.to.viewer.client
-			if !c.Answers() {
-				continue
+			switch {
+			case !r.By.Answers():
+			case p.decides(r):
+				return r.Answer
+			default:
+				p.abstains(r)
 			}
-			if r.err == nil && p.ballot.Decides(c, r.result) {
-				return Answer[C]{r.result, nil, c}
-			}
-			p.abstains(r)
 		case <-changed:
 		case <-p.ctx.Done():
 			return Answer[C]{Err: context.Cause(p.ctx)}
 		}
 	}
 }
+
+// decides reports whether a reply is an answer.
+func (p *Poll[C]) decides(r reply[C]) bool { return r.Err == nil && p.ballot.Decides(r.By, r.Result) }
 
 // isStopped reports whether a client has stopped the turn. The questions to other clients end then.
 func (p *Poll[C]) isStopped() bool {
@@ -191,9 +189,9 @@ func (p *Poll[C]) isStopped() bool {
 // abstains notes that a client does not answer.
 func (p *Poll[C]) abstains(r reply[C]) {
 	r.to.abstained = true
-	r.to.gone = errors.Is(r.err, jsonrpc.ErrClosed) || errors.Is(r.err, errDetached)
-	if !r.to.gone && (r.err == nil || p.last.Result == nil) {
-		p.last = Answer[C]{r.result, r.err, r.to.viewer.client}
+	r.to.gone = errors.Is(r.Err, jsonrpc.ErrClosed) || errors.Is(r.Err, errDetached)
+	if !r.to.gone && (r.Err == nil || p.last.Result == nil) {
+		p.last = r.Answer
 	}
 }
 
@@ -226,4 +224,43 @@ func (p *Poll[C]) close() {
 	p.viewers.mu.Unlock()
 	p.end()
 	p.waiting.Wait()
+}
+
+// errDetached ends a wait for a client that no longer has the session.
+var errDetached = errors.New("the session is no longer open in this client")
+
+// during returns a context that also ends with a tenure. The caller calls cancel.
+func during(ctx, tenure context.Context) (limited context.Context, cancel func()) {
+	limited, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(tenure, func() { end(errDetached) })
+	return limited, func() {
+		stop()
+		end(nil)
+	}
+}
+
+// Caller sends a client a request. If it is not nil, onResponse is called when the client answers,
+// even if nobody waits for the answer any more.
+type Caller[C Client] func(
+	ctx context.Context, to C, onResponse func(result backend.Raw, err error),
+) backend.Work
+
+// Call sends a request to the first viewer that accepts takes, with send. It fails if there is
+// none, or if that leaves before it answers.
+func (v *Viewers[C]) Call(ctx context.Context, accepts func(C) error, send Caller[C]) backend.Work {
+	err := errDetached
+	all, _ := v.current()
+	for _, w := range all {
+		if refused := accepts(w.client); refused != nil {
+			err = refused
+			continue
+		}
+		ctx, cancel := during(ctx, w.tenure)
+		work := send(ctx, w.client, nil)
+		return func() (backend.Raw, error) {
+			defer cancel()
+			return work()
+		}
+	}
+	return jsonrpc.Fail(err)
 }

@@ -85,27 +85,25 @@ func (q *Queue[S, C]) IsOpening(sender C) bool {
 	})
 }
 
-// precedingLocked returns the turns that a new prompt of the sender would follow: those since the
-// last lifecycle request in the line, which ends the turns before it. Requests that others overtake
-// count only for their sender. While no session is active, prompts of other senders do not count,
-// because they cannot be about a session that this one knows.
+// precedingLocked returns the turns that a new prompt of the sender would follow, unless a lifecycle
+// request ends them before. Requests that others overtake count only for their sender. While no
+// session is active, prompts of other senders do not count, because they cannot be about a session
+// that this one knows.
 func (q *Queue[S, C]) precedingLocked(sender C) (preceding []*Turn) {
-	note := func(at *Ticket[S, C]) {
-		if at.sender == sender || q.active != *new(S) {
-			preceding = append(preceding, at.turn)
-		}
-	}
-	for _, at := range slices.Backward(q.line) {
+	prompts := slices.Clone(q.prompts)
+	for _, at := range q.line {
 		switch {
 		case at.place == aside, at.sender != sender && hasAside(q.line, at.sender):
 		case at.kind == Lifecycle:
-			return preceding
+			prompts = nil
 		case at.place == waiting && at.turn != nil:
-			note(at)
+			prompts = append(prompts, at)
 		}
 	}
-	for _, at := range q.prompts {
-		note(at)
+	for _, at := range prompts {
+		if at.sender == sender || q.active != *new(S) {
+			preceding = append(preceding, at.turn)
+		}
 	}
 	return preceding
 }
@@ -113,20 +111,16 @@ func (q *Queue[S, C]) precedingLocked(sender C) (preceding []*Turn) {
 // Cancel ends the turns of the senders that are chosen, including those that still wait in the
 // line. It does not wait.
 func (q *Queue[S, C]) Cancel(params backend.Raw, chosen func(sender C) bool) {
+	unlock := q.lock()
+	tickets := slices.Concat(q.prompts, q.line) // some twice
+	unlock()
 	var all []*Turn
-	for _, at := range q.allPrompts() {
-		if chosen(at.sender) {
+	for _, at := range tickets {
+		if at.turn != nil && chosen(at.sender) {
 			all = append(all, at.turn)
 		}
 	}
 	End(all, backend.ErrCancelled, params)
-}
-
-// allPrompts returns the prompts that were not answered, in the order of their turns.
-func (q *Queue[S, C]) allPrompts() []*Ticket[S, C] {
-	defer q.lock()()
-	return slices.Concat(q.prompts, slices.DeleteFunc(slices.Clone(q.line),
-		func(at *Ticket[S, C]) bool { return at.turn == nil || at.place != waiting }))
 }
 
 // Active returns the active session, or zero.

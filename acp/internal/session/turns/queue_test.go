@@ -29,60 +29,46 @@ func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.
 
 func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 
-func TestTicketsHoldTheQueueInTheirOrder(t *testing.T) {
+func TestUnusedQueuesAreForgotten(t *testing.T) {
 	var queues turns.Queues[*session, string]
 	first := queues.Ticket("s", turns.Lifecycle, "")
 	second := queues.Ticket("s", turns.Ordinary, "")
-	other := queues.Ticket("other", turns.Ordinary, "")
-	require.True(t, first.Holds())
-	require.True(t, other.Holds(), "other sessions do not wait")
-	require.False(t, second.Holds())
+	require.True(t, queues.Ticket("other", turns.Ordinary, "").Holds())
 	first.Release()
 	first.Release()
 	require.NoError(t, second.Acquire(t.Context()))
 	require.NotNil(t, queues.Find("s"))
 	second.Release()
-	require.Nil(t, queues.Find("s"), "nothing uses it")
-	other.Release()
+	require.Nil(t, queues.Find("s"))
 }
 
+// A turn goes on until its response is decided, and counts until then.
+//
 // Clause A32.
-func TestPromptsWaitForEachOther(t *testing.T) {
+func TestTurnsThatGoOn(t *testing.T) {
 	var queues turns.Queues[*session, string]
-	s := &session{}
-	running, queued := turns.New(t.Context()), turns.New(t.Context())
-	at, err := queues.PromptTicket("s", "", running, 2)
+	s, running := &session{}, turns.New(t.Context())
+	at, err := queues.PromptTicket("s", "", running, 1)
 	require.NoError(t, err)
 	require.True(t, at.Queue.Activate(s))
-	overlaps, err := at.AwaitTurn(true, 2)
+	_, err = at.AwaitTurn(true, 1)
 	require.NoError(t, err)
-	require.False(t, overlaps)
 	running.Start(s, nil, nil)
 	at.Release()
 	require.True(t, running.RunsIn(s))
 	require.True(t, at.Queue.Runs())
+	_, err = queues.PromptTicket("s", "", turns.New(t.Context()), 1)
+	require.ErrorAs(t, err, new(*turns.TooManyError))
 
-	behind, err := queues.PromptTicket("s", "", queued, 2)
-	require.NoError(t, err)
-	_, err = queues.PromptTicket("s", "", turns.New(t.Context()), 2)
-	var tooMany *turns.TooManyError
-	require.ErrorAs(t, err, &tooMany)
-
-	begun := make(chan error, 1)
-	go func() {
-		_, err := behind.AwaitTurn(true, 2)
-		begun <- err
-	}()
-	require.NoError(t, queues.Ticket("s", turns.Ordinary, "").Acquire(t.Context()),
-		"a prompt that waits does not hold the queue")
 	running.Over()
 	_, err = running.Decide(nil, nil)
 	require.NoError(t, err)
 	running.End(backend.ErrCancelled)
-	require.NoError(t, running.Cause(), "its response is decided")
-	require.Equal(t, []*turns.Turn{running, queued}, at.Queue.Unanswered())
+	require.NoError(t, running.Cause())
+	require.True(t, running.IsDecided())
+	require.False(t, at.Queue.Runs(), "its response is on the way")
+	require.Equal(t, []*turns.Turn{running}, at.Queue.Unanswered())
 	at.Answered()
-	require.NoError(t, <-begun)
 	require.Equal(t, []string{"prompt"}, s.told)
 }
 

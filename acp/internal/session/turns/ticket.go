@@ -3,6 +3,8 @@ package turns
 import (
 	"context"
 	"slices"
+
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 )
 
 // Ticket is the place of a request in its queue, until it is released.
@@ -69,12 +71,7 @@ func (at *Ticket[S, C]) Acquire(ctx context.Context) error {
 	if at.Holds() {
 		return nil
 	}
-	select {
-	case <-at.held:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return tasks.Await(ctx, at.held)
 }
 
 // StepAside lets the requests of others overtake the ticket, which holds the queue. Until it is

@@ -48,37 +48,36 @@ func TestNextOf(t *testing.T) {
 //
 // Clauses A32, W7.
 func TestWhichTurnsOverlap(t *testing.T) {
-	both := []bool{false, true}
-	for _, first := range both {
-		for _, second := range both {
-			for _, ending := range both {
-				t.Run(fmt.Sprintf("exclusive %t,%t ending %t", first, second, ending), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						var queues Queues[*int, string]
-						earlier, _ := queues.PromptTicket("s", "", New(t.Context()), 0)
-						_, err := earlier.AwaitTurn(first, 0)
-						require.NoError(t, err)
-						earlier.Release()
-						if ending {
-							earlier.turn.End(backend.ErrCancelled)
-						}
-						at, _ := queues.PromptTicket("s", "", New(t.Context()), 0)
-						waits, overlaps := true, false
-						go func() {
-							overlaps, _ = at.AwaitTurn(second, 0)
-							waits = false
-						}()
-						synctest.Wait()
-						require.Equal(t, first && !ending || second || ending, waits)
-						require.Equal(t, !waits, overlaps)
-						require.Equal(t, !waits || ending, at.Holds())
-						earlier.Answered()
-						synctest.Wait()
-						require.False(t, waits || overlaps && ending)
-						at.Answered()
-					})
-				})
+	for i := range 8 {
+		first, second, ending := i&1 > 0, i&2 > 0, i&4 > 0
+		name := fmt.Sprintf("exclusive %t,%t ending %t", first, second, ending)
+		synctest.Test(t, func(t *testing.T) {
+			var queues Queues[*int, string]
+			prompt := func() *Ticket[*int, string] {
+				at, err := queues.PromptTicket("s", "", New(t.Context()), 0)
+				require.NoError(t, err)
+				return at
 			}
-		}
+			earlier := prompt()
+			_, err := earlier.AwaitTurn(first, 0)
+			require.NoError(t, err)
+			earlier.Release()
+			if ending {
+				earlier.turn.End(backend.ErrCancelled)
+			}
+			at, waits, overlaps := prompt(), true, false
+			go func() {
+				overlaps, _ = at.AwaitTurn(second, 0)
+				waits = false
+			}()
+			synctest.Wait()
+			require.Equal(t, first || second || ending, waits, name)
+			require.Equal(t, !waits, overlaps, name)
+			require.Equal(t, !waits || ending, at.Holds(), name)
+			earlier.Answered()
+			synctest.Wait()
+			require.False(t, waits, name)
+			at.Answered()
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -108,7 +109,7 @@ func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work bac
 	}
 	s.WithBackend(func(b backend.Session) {
 		work = b.Prompt(t.ctx, params, u)
-		if t.markRunning() {
+		if ended := t.advance(running); ended {
 			s.Cancel(t.params)
 		}
 	})
@@ -126,13 +127,11 @@ func (t *Turn) markStarting(s Session) bool {
 	return true
 }
 
-// markRunning notes that the backend has the prompt. It reports whether the turn has ended.
-func (t *Turn) markRunning() (ended bool) {
+// advance begins a stage, unless a later one has begun. It reports whether the turn has ended.
+func (t *Turn) advance(to stage) (ended bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stage == starting {
-		t.stage = running
-	}
+	t.stage = max(t.stage, to)
 	return t.ctx.Err() != nil
 }
 
@@ -157,22 +156,18 @@ func (t *Turn) RunsIn(s Session) bool {
 // Over notes that the backend is done with the turn. If the backend is being told of the turn's
 // end, Over waits for that.
 func (t *Turn) Over() {
-	setOver := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.stage = over
-	}
 	if t.isAt(running) {
-		t.session.WithBackend(func(backend.Session) { setOver() })
+		t.session.WithBackend(func(backend.Session) { t.advance(over) })
 	} else {
-		setOver()
+		t.advance(over)
 	}
 }
 
 // Decide decides the response just before it is written: a turn that was cancelled until then is
 // answered as cancelled.
 func (t *Turn) Decide(result json.RawMessage, err error) (json.RawMessage, error) {
-	if t.markDecided() {
+	t.advance(decided)
+	if t.IsCancelled() {
 		return Cancelled(result), nil
 	}
 	return result, err
@@ -184,17 +179,11 @@ func Cancelled(result json.RawMessage) json.RawMessage {
 		strictjson.Text(string(sdk.StopReasonCancelled)))
 }
 
-// markDecided notes that nothing changes the turn's response any more. It reports whether the turn
-// was cancelled.
-func (t *Turn) markDecided() (cancelled bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.stage = decided
-	return t.IsCancelled()
-}
+// IsDecided reports whether nothing changes the response any more. The other viewers were shown how
+// the turn has ended, or will be.
+func (t *Turn) IsDecided() bool { return t.isAt(decided) }
 
-// countGoingOn returns how many of the turns were not told to end, and their responses are not
-// decided.
+// countGoingOn returns how many of the turns go on.
 func countGoingOn(turns []*Turn) (count int) {
 	for _, t := range turns {
 		if t.goesOn() {
@@ -204,7 +193,8 @@ func countGoingOn(turns []*Turn) (count int) {
 	return count
 }
 
-func (t *Turn) goesOn() bool { return !t.isAt(decided) && t.ctx.Err() == nil }
+// goesOn reports whether the turn was not told to end, and its response is not decided.
+func (t *Turn) goesOn() bool { return !t.IsDecided() && t.ctx.Err() == nil }
 
 // Cause returns why the turn ended early, nil if it did not.
 func (t *Turn) Cause() error { return context.Cause(t.ctx) }
@@ -214,7 +204,7 @@ func (t *Turn) IsCancelled() bool { return errors.Is(t.Cause(), backend.ErrCance
 
 // answered notes, once, that the prompt was answered.
 func (t *Turn) answered() {
-	t.markDecided()
+	t.advance(decided)
 	t.stop(backend.ErrTurnOver)
 	close(t.done)
 }
@@ -223,14 +213,7 @@ func (t *Turn) answered() {
 func (t *Turn) Done() <-chan struct{} { return t.done }
 
 // Wait waits until the prompt was answered.
-func (t *Turn) Wait(ctx context.Context) error {
-	select {
-	case <-t.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
+func (t *Turn) Wait(ctx context.Context) error { return tasks.Await(ctx, t.done) }
 
 // leaveGrace is how long a turn may take to end once the client has left. Its prompt is answered
 // before the program ends.

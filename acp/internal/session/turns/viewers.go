@@ -3,14 +3,10 @@ package turns
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 // Client is a client that may view a session.
@@ -54,39 +50,6 @@ type ViewerOptions[C Client] struct {
 	Patience time.Duration
 }
 
-// maxKept is how many bytes of messages are kept for a viewer. They are shared by the viewers for
-// which they are kept.
-const maxKept = 4 << 20
-
-// viewer is a client that has the session open.
-type viewer[C Client] struct {
-	client C
-	tenure context.Context // ends when it is no viewer any more
-	end    context.CancelFunc
-	// sending is held while a message is sent.
-	sending sync.Mutex
-
-	// Guarded by the mutex of the Viewers:
-	state viewerState
-	kept  []message[C]
-	bytes int // of the messages in kept
-}
-
-// message is a message to a viewer.
-type message[C Client] struct {
-	send func(to C) error
-	size int
-}
-
-type viewerState int
-
-const (
-	entering viewerState = iota // reads what was said so far, and is sent nothing
-	keeping                     // is sent nothing yet, but its messages are kept
-	behind                      // is sent what is kept
-	live                        // is sent messages as they come
-)
-
 // NewViewers returns viewers of which c, which opens the session, is the first.
 func NewViewers[C Client](c C, o ViewerOptions[C]) *Viewers[C] {
 	o.Patience = cmp.Or(o.Patience, math.MaxInt64)
@@ -106,12 +69,12 @@ func (v *Viewers[C]) add(c C, state viewerState) bool {
 	if c.HasLeft() {
 		return false
 	}
-	w := &viewer[C]{client: c, state: state}
+	w := &viewer[C]{client: c, viewers: v, state: state}
 	w.tenure, w.end = context.WithCancel(context.Background())
-	if i := v.indexLocked(c); i >= 0 {
-		v.all[i].end()
+	if before := v.findLocked(c); before != nil {
+		before.end()
 		v.all = slices.Clone(v.all)
-		v.all[i] = w
+		v.all[slices.Index(v.all, before)] = w
 	} else {
 		v.all = append(slices.Clip(v.all), w)
 	}
@@ -128,30 +91,40 @@ func (v *Viewers[C]) changeLocked() {
 	v.changed = make(chan struct{})
 }
 
-func (v *Viewers[C]) indexLocked(c C) int {
-	return slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
+// findLocked returns the viewer that c is, or nil.
+func (v *Viewers[C]) findLocked(c C) *viewer[C] {
+	i := slices.IndexFunc(v.all, func(w *viewer[C]) bool { return w.client == c })
+	if i < 0 {
+		return nil
+	}
+	return v.all[i]
+}
+
+func (v *Viewers[C]) find(c C) *viewer[C] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.findLocked(c)
 }
 
 // Hurry lets messages pass viewers that do not read, until done is called, because a client waits
 // to become a viewer. What these viewers cannot take meanwhile is kept for them.
 func (v *Viewers[C]) Hurry() (done func()) {
-	v.hurry(1)
-	return sync.OnceFunc(func() { v.hurry(-1) })
-}
-
-func (v *Viewers[C]) hurry(by int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.hurried += by
-	v.changeLocked()
+	hurry := func(by int) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.hurried += by
+		v.changeLocked()
+	}
+	hurry(1)
+	return sync.OnceFunc(func() { hurry(-1) })
 }
 
 // Keep keeps the messages for c, which has entered, from now on.
 func (v *Viewers[C]) Keep(c C) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if i := v.indexLocked(c); i >= 0 && v.all[i].state == entering {
-		v.all[i].state = keeping
+	if w := v.findLocked(c); w != nil && w.state == entering {
+		w.state = keeping
 	}
 }
 
@@ -159,53 +132,42 @@ func (v *Viewers[C]) Keep(c C) {
 func (v *Viewers[C]) Release(c C) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if i := v.indexLocked(c); i >= 0 && v.all[i].state == keeping {
-		v.followLocked(v.all[i])
+	if w := v.findLocked(c); w != nil && w.state == keeping {
+		w.followLocked()
 	}
 }
 
 // Leave removes c from the viewers, and reports whether it was one. When Leave returns, nothing is
 // sent to c any more.
 func (v *Viewers[C]) Leave(c C) bool {
-	v.mu.Lock()
-	i := v.indexLocked(c)
-	if i < 0 {
-		v.mu.Unlock()
+	w := v.find(c)
+	if w == nil || !w.leave() {
 		return false
 	}
-	w := v.all[i]
-	v.removeLocked(i)
-	v.mu.Unlock()
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	return true
 }
 
-func (v *Viewers[C]) removeLocked(i int) {
-	w := v.all[i]
+func (v *Viewers[C]) removeLocked(w *viewer[C]) {
 	w.end()
 	w.kept, w.bytes = nil, 0
-	v.all = slices.Delete(slices.Clone(v.all), i, i+1)
+	v.all = slices.DeleteFunc(slices.Clone(v.all),
+		func(other *viewer[C]) bool { return other == w })
 	v.changeLocked()
 }
 
 // Has reports whether c is a viewer.
-func (v *Viewers[C]) Has(c C) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.indexLocked(c) >= 0
-}
+func (v *Viewers[C]) Has(c C) bool { return v.find(c) != nil }
 
 // Others returns how many viewers there are besides c.
-func (v *Viewers[C]) Others(c C) int {
-	return len(slices.DeleteFunc(v.Clients(), func(other C) bool { return other == c }))
-}
+func (v *Viewers[C]) Others(c C) int { return len(v.besides(c)) }
 
 // OthersAnswer reports whether viewers besides c may answer.
-func (v *Viewers[C]) OthersAnswer(c C) bool {
-	return slices.ContainsFunc(v.Clients(), func(other C) bool {
-		return other != c && other.Answers()
-	})
+func (v *Viewers[C]) OthersAnswer(c C) bool { return slices.ContainsFunc(v.besides(c), C.Answers) }
+
+func (v *Viewers[C]) besides(c C) []C {
+	return slices.DeleteFunc(v.Clients(), func(other C) bool { return other == c })
 }
 
 // Clients returns the viewers, in the order in which they came.
@@ -233,8 +195,8 @@ func (v *Viewers[C]) Alone() <-chan struct{} {
 func (v *Viewers[C]) Close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for len(v.all) > 0 {
-		v.removeLocked(0)
+	for _, w := range v.all {
+		v.removeLocked(w)
 	}
 }
 
@@ -250,217 +212,64 @@ func (v *Viewers[C]) current() ([]*viewer[C], <-chan struct{}) {
 // message is kept for them.
 func (v *Viewers[C]) Send(ctx context.Context, except C, size int, send func(to C) error) {
 	for _, w := range v.awaitRoom(ctx) {
-		if w.client == except {
-			continue
-		}
-		// An error means that the connection has ended, so the viewer is about to leave.
-		w.sending.Lock()
-		if !v.takes(w) || errors.Is(send(w.client), jsonrpc.ErrQueueFull) {
-			v.fallBehind(w, message[C]{send, size})
-		}
-		w.sending.Unlock()
-	}
-}
-
-// takes reports whether a viewer is sent messages as they come, and has room.
-func (v *Viewers[C]) takes(w *viewer[C]) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return w.state == live && w.tenure.Err() == nil && w.client.Room() == nil
-}
-
-// fallBehind keeps a message for a viewer. A viewer that is live follows from now on.
-func (v *Viewers[C]) fallBehind(w *viewer[C], m message[C]) {
-	v.mu.Lock()
-	if w.state == entering || w.tenure.Err() != nil {
-		v.mu.Unlock()
-		return
-	}
-	full := w.bytes >= maxKept
-	if !full {
-		w.kept = append(w.kept, m)
-		w.bytes += m.size
-		if w.state == live {
-			v.followLocked(w)
+		if w.client != except {
+			w.send(message[C]{send, size})
 		}
 	}
-	v.mu.Unlock()
-	if full {
-		v.drop(w)
-	}
 }
 
-// followLocked starts to send a viewer what is kept for it, until it has caught up and has room.
-func (v *Viewers[C]) followLocked(w *viewer[C]) {
-	w.state = behind
-	v.options.Go(func() {
-		for w.tenure.Err() == nil {
-			if room := w.client.Room(); room != nil {
-				v.await(w, room)
-			} else if !v.sendKept(w) {
-				return
-			}
-		}
-	})
-}
-
-// await waits until room, that of a viewer, is closed. A viewer that takes nothing for too long is
-// dropped.
-func (v *Viewers[C]) await(w *viewer[C], room <-chan struct{}) {
-	late := time.NewTimer(v.options.Patience)
-	defer late.Stop()
-	select {
-	case <-room:
-	case <-w.tenure.Done():
-	case <-late.C:
-		v.drop(w)
-	}
-}
-
-// sendKept sends a viewer the first message that is kept for it, and reports whether there was one.
-func (v *Viewers[C]) sendKept(w *viewer[C]) bool {
-	w.sending.Lock()
-	defer w.sending.Unlock()
-	m, more := v.nextKept(w)
-	if more && errors.Is(m.send(w.client), jsonrpc.ErrQueueFull) {
-		v.drop(w)
-	}
-	return more
-}
-
-// nextKept takes the first message that is kept for a viewer. If there is none, the viewer has
-// caught up.
-func (v *Viewers[C]) nextKept(w *viewer[C]) (m message[C], more bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w.tenure.Err() != nil {
-		return m, false
-	}
-	if len(w.kept) == 0 {
-		w.state, w.kept = live, nil
-		v.changeLocked()
-		return m, false
-	}
-	m = w.kept[0]
-	w.kept[0] = message[C]{}
-	w.kept = w.kept[1:]
-	w.bytes -= m.size
-	return m, true
-}
-
-// drop removes a viewer that is too slow.
-func (v *Viewers[C]) drop(w *viewer[C]) {
-	v.mu.Lock()
-	i := slices.Index(v.all, w)
-	if i < 0 {
-		v.mu.Unlock()
-		return
-	}
-	v.removeLocked(i)
-	v.mu.Unlock()
-	v.options.Slow(w.client)
-}
-
-// awaitRoom returns the viewers once one of those that read has room, or none reads yet, or ctx
-// ends.
+// awaitRoom returns the viewers once they are not full, or ctx ends.
 func (v *Viewers[C]) awaitRoom(ctx context.Context) []*viewer[C] {
 	for {
-		all, changed := v.current()
-		if ctx.Err() != nil || !v.full(all) {
+		all, full := v.full()
+		if full == nil {
 			return all
 		}
 		select {
-		case <-changed:
+		case <-full:
 		case <-ctx.Done():
+			return all
 		}
 	}
 }
 
-// full reports whether no viewer has room. Those that are live have to catch up then.
-func (v *Viewers[C]) full(all []*viewer[C]) (full bool) {
+// full returns the viewers, and nil if one of them has room, none reads yet, or a client is in a
+// hurry. Otherwise it returns a channel that is closed when that may have changed: the viewers that
+// are live have to catch up then.
+func (v *Viewers[C]) full() (all []*viewer[C], full <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, w := range all {
-		if w.state == live && w.client.Room() == nil {
-			return false
-		}
-		full = full || w.state >= behind
+	reads := func(w *viewer[C]) bool { return w.state >= behind }
+	if v.hurried > 0 || slices.ContainsFunc(v.all, (*viewer[C]).takesLocked) ||
+		!slices.ContainsFunc(v.all, reads) {
+		return v.all, nil
 	}
-	if v.hurried > 0 {
-		return false
-	}
-	for _, w := range all {
-		if w.state == live && w.tenure.Err() == nil {
-			v.followLocked(w)
+	for _, w := range v.all {
+		if w.state == live {
+			w.followLocked()
 		}
 	}
-	return full
+	return v.all, v.changed
 }
 
 // Settle waits until c was sent everything that is kept for it and has room for a response, or ctx
-// ends; if alone is true, only while there are no other viewers. It reports false if there are.
-func (v *Viewers[C]) Settle(ctx context.Context, c C, alone bool) bool {
+// ends. It calls beside once it waits while there are other viewers.
+func (v *Viewers[C]) Settle(ctx context.Context, c C, beside func()) {
+	beside = sync.OnceFunc(beside)
 	for {
 		_, changed := v.current()
-		full := c.Full()
-		switch {
-		case !v.isBehind(c) && full == nil:
-			return true
-		case alone && v.Others(c) > 0:
-			return false
+		full, w := c.Full(), v.find(c)
+		if full == nil && (w == nil || !w.isAt(behind)) {
+			return
+		}
+		if v.Others(c) > 0 {
+			beside()
 		}
 		select {
 		case <-changed:
 		case <-full:
 		case <-ctx.Done():
-			return true
+			return
 		}
 	}
-}
-
-// isBehind reports whether messages are kept for c, which is sent them.
-func (v *Viewers[C]) isBehind(c C) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	i := v.indexLocked(c)
-	return i >= 0 && v.all[i].state == behind
-}
-
-// errDetached ends a wait for a client that no longer has the session.
-var errDetached = errors.New("the session is no longer open in this client")
-
-// during returns a context that also ends with a tenure. The caller calls cancel.
-func during(ctx, tenure context.Context) (limited context.Context, cancel func()) {
-	limited, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(tenure, func() { end(errDetached) })
-	return limited, func() {
-		stop()
-		end(nil)
-	}
-}
-
-// Caller sends a client a request. If it is not nil, onResponse is called when the client answers,
-// even if nobody waits for the answer any more.
-type Caller[C Client] func(
-	ctx context.Context, to C, onResponse func(result backend.Raw, err error),
-) backend.Work
-
-// Call sends a request to the first viewer that accepts takes, with send. It fails if there is
-// none, or if that leaves before it answers.
-func (v *Viewers[C]) Call(ctx context.Context, accepts func(C) error, send Caller[C]) backend.Work {
-	err := errDetached
-	all, _ := v.current()
-	for _, w := range all {
-		if refused := accepts(w.client); refused != nil {
-			err = refused
-			continue
-		}
-		ctx, cancel := during(ctx, w.tenure)
-		work := send(ctx, w.client, nil)
-		return func() (backend.Raw, error) {
-			defer cancel()
-			return work()
-		}
-	}
-	return jsonrpc.Fail(err)
 }
