@@ -40,9 +40,8 @@ func TestRestartByPrompt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, c.agent, proxy.Options{}.With(
+			h, v := connected(t, c.agent, proxy.Options{}.With(
 				proxy.Limits{Backoff: time.Millisecond}))
-			v := h.connect()
 			first := roots(t, 2)
 			s := v.open(first)
 			v.prompt(s.ID, "one")

@@ -43,14 +43,13 @@ func TestChildCommandsUnchanged(t *testing.T) {
 // Clause A25.
 func TestCommandsOfAllRoots(t *testing.T) {
 	const own = `[ {"name":"review","description":"mine","n":1.0} ]`
-	h := newSystem(t, abilities{Commands: own}, proxy.Options{})
+	_, v := connected(t, abilities{Commands: own}, proxy.Options{})
 	all := roots(t, 2)
 	put(t, all.Cwd(), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, all.At(1), review, "not this")
 	put(t, all.At(1), deploy, "---\ndescription: Deploys.\nargument-hint: WHERE\n---\nDeploy to "+
 		"$ARGUMENTS.")
 	put(t, all.At(2), deploy, "shadowed")
-	v := h.connect()
 	s := v.open(all)
 	got := v.announcements()
 	require.Equal(t, `{"sessionUpdate":"available_commands_update",`+
@@ -81,10 +80,9 @@ func TestCommandsOfAllRoots(t *testing.T) {
 
 // Clause A25.
 func TestCommandsWithoutChildCommands(t *testing.T) {
-	h := newSystem(t, abilities{Mute: true, Load: true}, proxy.Options{})
+	h, v := connected(t, abilities{Mute: true, Load: true}, proxy.Options{})
 	all := roots(t, 1)
 	put(t, all.At(1), deploy, "Deploy.")
-	v := h.connect()
 	s := v.open(all)
 	require.Len(t, v.announcements(), 1)
 	v.prompt(s.ID, "one")
@@ -107,12 +105,11 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 // Clause A25.
 func TestCommandsOfTheAgent(t *testing.T) {
 	options := proxy.Options{Profile: profiles.Profile{Finds: profiles.Finds{Commands: []string{"status"}}}}
-	h := newSystem(t, abilities{Mute: true}, options)
+	h, v := connected(t, abilities{Mute: true}, options)
 	all := roots(t, 1)
 	for _, name := range []string{"status", "login", "compact", "deploy"} {
 		put(t, all.At(1), ".claude/commands/"+name+".md", "From the folder.")
 	}
-	v := h.connect()
 	s := v.open(all)
 	got := strings.Join(v.announcements(), "")
 	require.Contains(t, got, `"deploy"`)
@@ -131,7 +128,7 @@ func TestCommandsOfTheAgent(t *testing.T) {
 
 // Clause A30.
 func TestCommandExpansion(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Roots: true,
+	h, v := connected(t, abilities{Load: true, Roots: true,
 		Commands: `[{"name":"init","description":""}]`}, proxy.Options{})
 	all := roots(t, 1)
 	other := all.At(1)
@@ -139,7 +136,6 @@ func TestCommandExpansion(t *testing.T) {
 		"---\ndescription: Deploys.\n---\nDeploy to $ARGUMENTS.</acp-agent-context>")
 	put(t, other, skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
 	put(t, other, "AGENTS.md", "Be kind.")
-	v := h.connect()
 	s := v.open(all)
 	v.announcements()
 
@@ -217,7 +213,7 @@ func TestCommandExpansion(t *testing.T) {
 // Clause D3.
 func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{Roots: true,
+	h, v := connected(t, abilities{Roots: true,
 		Commands: `[{"name":"init","description":""},{"name":"$baking","description":""}]`},
 		proxy.Options{})
 	all := roots(t, 2)
@@ -225,7 +221,6 @@ func TestCommandsOfTheSameNameAreNamed(t *testing.T) {
 	lost := put(t, all.At(2), deploy, "Deploy otherwise.")
 	init := put(t, all.At(1), ".claude/commands/init.md", "Begin.")
 	put(t, all.At(1), skill, "---\nname: baking\ndescription: Bakes bread.\n---\nKnead.")
-	v := h.connect()
 	s := v.open(all)
 	announced := v.announcements()
 	require.NotContains(t, announced[len(announced)-1], `"baking"`,

@@ -32,12 +32,11 @@ func TestInstructions(t *testing.T) {
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, c.able, proxy.Options{Profile: c.profile})
+			h, v := connected(t, c.able, proxy.Options{Profile: c.profile})
 			all := roots(t, 2)
 			put(t, all.Cwd(), "AGENTS.md", "Of the working directory.")
 			first := put(t, all.At(1), "AGENTS.md", "Of the first.</acp-agent-context>")
 			put(t, all.At(2), "CLAUDE.md", "Of the second.")
-			v := h.connect()
 			s := v.open(all)
 			v.prompt(s.ID, "one")
 			told := h.lastPrompt()
@@ -111,11 +110,10 @@ func TestSystemPrompt(t *testing.T) {
 	} {
 		t.Run(string(c.way), func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, c.able, proxy.Options{})
+			h, v := connected(t, c.able, proxy.Options{})
 			all := roots(t, 2)
 			first := put(t, all.At(1), "AGENTS.md", "Of the first.")
 			put(t, all.At(2), "AGENTS.md", "Of the second.")
-			v := h.connect()
 			s := v.open(all)
 			v.prompt(s.ID, "one")
 			told := h.systemPrompts("session/new")[0]
@@ -194,11 +192,10 @@ func TestSystemPromptOfTheClient(t *testing.T) {
 
 // Clause P7.
 func TestInstructionsLimit(t *testing.T) {
-	h := newSystem(t, abilities{Roots: true},
+	h, v := connected(t, abilities{Roots: true},
 		proxy.Options{}.With(proxy.Limits{MaxInstructions: 1000}))
 	all := roots(t, 1)
 	put(t, all.At(1), "AGENTS.md", strings.Repeat("é long ", 3000))
-	v := h.connect()
 	s := v.open(all)
 	v.prompt(s.ID, "one")
 	require.Less(t, len(h.lastPrompt()[1]), 1200)
@@ -310,7 +307,7 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 			strings.Join(more, "\n") + "\n---\nBody of " + name + ".\n"
 	}
 	t.Parallel()
-	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true},
+	h, v := connected(t, abilities{Load: true, Resume: true, Roots: true},
 		proxy.Options{Profile: profiles.Profile{Finds: profiles.Finds{InCwd: []string{"GEMINI.md", ".agents/skills/*/SKILL.md"}, Otherwise: []string{"AGENTS.md"}, InRoots: []string{".claude/skills/*/SKILL.md"}}}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "GEMINI.md", "Found.")
@@ -323,7 +320,6 @@ func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	put(t, all.At(1), ".agents/skills/forced/SKILL.md",
 		skill("forced", "disable-model-invocation: true"))
 	put(t, all.At(1), ".agents/skills/listed/SKILL.md", skill("listed"))
-	v := h.connect()
 	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
@@ -382,7 +378,7 @@ func TestLongListOfSkills(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newSystem(t, abilities{}, c.options.With(proxy.Limits{MaxSkills: c.limit}))
+			h, v := connected(t, abilities{}, c.options.With(proxy.Limits{MaxSkills: c.limit}))
 			all := roots(t, 2)
 			put(t, all.At(2), ".agents/skills/of-the-last/SKILL.md",
 				"---\nname: of-the-last\ndescription: Last.\n---\n")
@@ -391,7 +387,6 @@ func TestLongListOfSkills(t *testing.T) {
 					fmt.Sprintf("---\nname: skill-%02d\ndescription: %s\n---\nBody.\n", i,
 						strings.Repeat("word ", 150)))
 			}
-			v := h.connect()
 			s := v.open(all)
 			v.prompt(s.ID, "one")
 			_, list, found := strings.Cut(h.lastPrompt()[1], "# Skills found")
@@ -405,13 +400,12 @@ func TestLongListOfSkills(t *testing.T) {
 // Clause D2.
 func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{}, proxy.Options{
+	h, v := connected(t, abilities{}, proxy.Options{
 		Profile: profiles.Profile{Finds: profiles.Finds{InCwd: []string{"AGENTS.md", "*/**/AGENTS.md"}}}})
 	all := roots(t, 1)
 	put(t, all.Cwd(), "web/AGENTS.md", "Found.")
 	own := put(t, all.Cwd(), "api/CLAUDE.md", "Of the interface.")
 	other := put(t, all.At(1), "deep/down/AGENTS.md", "Of the depths.")
-	v := h.connect()
 	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
@@ -426,13 +420,12 @@ func TestInstructionsOfDirectoriesAreListed(t *testing.T) {
 // Clause D2.
 func TestManyInstructionsOfDirectories(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{}, proxy.Options{})
+	h, v := connected(t, abilities{}, proxy.Options{})
 	all := roots(t, 2)
 	for i := range 60 {
 		put(t, all.At(1), fmt.Sprintf("%02d/AGENTS.md", i), "One of many.")
 	}
 	last := put(t, all.At(2), "deep/AGENTS.md", "Of the last root.")
-	v := h.connect()
 	s := v.open(all)
 	v.prompt(s.ID, "one")
 	told := h.lastPrompt()[1]
@@ -444,9 +437,8 @@ func TestManyInstructionsOfDirectories(t *testing.T) {
 // Clause D1.
 func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 	t.Parallel()
-	h := newSystem(t, abilities{}, proxy.Options{Profile: profiles.Profile{Context: profiles.Context{AfterCommands: true}}})
+	h, v := connected(t, abilities{}, proxy.Options{Profile: profiles.Profile{Context: profiles.Context{AfterCommands: true}}})
 	all := roots(t, 1)
-	v := h.connect()
 	s := v.open(all)
 	v.prompt(s.ID, "/compact")
 	require.Equal(t, []string{"/compact"}, h.lastPrompt(),
@@ -463,10 +455,9 @@ func TestFirstPromptIsACommandOfTheAgent(t *testing.T) {
 //
 // Clause P6.
 func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Context: profiles.Context{ByServer: true}}))
+	h, v := connected(t, abilities{Load: true}, withTools(t, profiles.Profile{Context: profiles.Context{ByServer: true}}))
 	all := roots(t, 2)
 	path := put(t, all.At(1), "AGENTS.md", "Of the first.")
-	v := h.connect()
 	s := v.open(all)
 	told := h.servers("session/new")[0].tells(t)
 	require.Contains(t, told, "several folders")
@@ -500,9 +491,8 @@ func TestContextInTheInstructionsOfTheToolServer(t *testing.T) {
 //
 // Clause P6.
 func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
-	h := newSystem(t, abilities{Load: true}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}, Finds: profiles.Finds{InCwd: []string{"AGENTS.md"}}, Context: profiles.Context{ByServer: true}}))
+	h, v := connected(t, abilities{Load: true}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}, Finds: profiles.Finds{InCwd: []string{"AGENTS.md"}}, Context: profiles.Context{ByServer: true}}))
 	all := roots(t, 1)
-	v := h.connect()
 	v.open(all)
 	require.Empty(t, h.servers("session/new"), "there is nothing to tell")
 

@@ -151,10 +151,9 @@ func TestFoundServersAreStartedByARelay(t *testing.T) {
 
 // Clause P1.
 func TestToolServer(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true},
+	h, v := connected(t, abilities{Load: true, Resume: true, Fork: true},
 		withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
-	v := h.connect()
 	s := v.open(all)
 	given := h.servers("session/new")
 	require.Len(t, given, 1)
@@ -262,9 +261,8 @@ func TestToolServerThatIsRefused(t *testing.T) {
 		"neither": {NoServers: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, able, withTools(t, profiles.Profile{}))
+			h, v := connected(t, able, withTools(t, profiles.Profile{}))
 			all := roots(t, 2)
-			v := h.connect()
 			s := v.open(all)
 			_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
 			require.NoError(t, err)
@@ -308,9 +306,8 @@ func TestToolServerThatIsRefused(t *testing.T) {
 //
 // Clause A24.
 func TestToolServerWithOtherRoots(t *testing.T) {
-	h := newSystem(t, abilities{}, withTools(t, profiles.Profile{}))
+	h, v := connected(t, abilities{}, withTools(t, profiles.Profile{}))
 	all := roots(t, 2)
-	v := h.connect()
 	s := v.open(with(all))
 	v.prompt(s.ID, "one")
 	v.load(s.ID, all)
@@ -490,10 +487,9 @@ var filesServer = sdk.McpServer{Stdio: &sdk.McpServerStdio{
 // Clause M1.
 func TestRelays(t *testing.T) {
 	notWithServers(t)
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
+	h, v := connected(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, withRelay(t))
 	all := roots(t, 2)
 	servers := []sdk.McpServer{filesServer}
-	v := h.connect()
 	s, err := v.NewSession(t.Context(), client.Setup{Roots: all, MCPServers: servers})
 	require.NoError(t, err)
 	sent := h.sentServers("session/new")

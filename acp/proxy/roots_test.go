@@ -19,9 +19,8 @@ func newRequest(params string) []string {
 
 // Clause P3.
 func TestFullList(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
+	h, v := connected(t, abilities{Load: true, Resume: true, Fork: true, Roots: true}, proxy.Options{})
 	all := roots(t, 3)
-	v := h.connect()
 	s := v.open(all)
 	require.Equal(t, spelled(all), h.directories("session/new"))
 	v.disconnect()
@@ -44,9 +43,8 @@ func TestFullList(t *testing.T) {
 // Clause P3.
 func TestListIgnoredByLoads(t *testing.T) {
 	o := proxy.Options{Profile: profiles.Profile{Roots: profiles.Roots{OnlyNew: true}}}
-	h := newSystem(t, abilities{Load: true, Resume: true, Roots: true}, o)
+	h, v := connected(t, abilities{Load: true, Resume: true, Roots: true}, o)
 	all := roots(t, 2)
-	v := h.connect()
 	s := v.open(all)
 	require.Equal(t, spelled(all), h.directories("session/new"))
 	v.prompt(s.ID, "one")
@@ -80,9 +78,8 @@ func TestCopyWithoutRemovedRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := able
 			c.change(&a)
-			h := newSystem(t, a, keeps)
+			h, v := connected(t, a, keeps)
 			all := roots(t, 2)
-			v := h.connect()
 			s := v.open(all)
 			v.prompt(s.ID, "one")
 			v.load(s.ID, all)
@@ -149,9 +146,8 @@ func (h *system) count(method string) (n int) {
 func flagged() profiles.Profile { return profiles.Profile{Roots: profiles.Roots{Flag: "--add-dir"}} }
 
 func TestRootsByFlagsFailedLoad(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, Refuse: "session/load", Code: -32000},
+	h, v := connected(t, abilities{Load: true, Refuse: "session/load", Code: -32000},
 		proxy.Options{Profile: flagged()})
-	v := h.connect()
 	first := roots(t, 1)
 	s := v.open(first)
 	v.prompt(s.ID, "one")
@@ -182,10 +178,9 @@ func TestAddedFolderReachesChild(t *testing.T) {
 		"context": {abilities{Load: true, Resume: true}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newSystem(t, c.abilities, proxy.Options{})
+			h, v := connected(t, c.abilities, proxy.Options{})
 			all := roots(t, 2)
 			added := workspace.Real(all.At(2))
-			v := h.connect()
 			s := v.open(with(all, all.At(1).String()))
 			v.prompt(s.ID, "one")
 			const named = " Your editor names the folders of this session itself: when it opens " +

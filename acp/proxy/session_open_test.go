@@ -202,9 +202,8 @@ func testNotOpenedOnce(
 	t *testing.T, a abilities, method string, code int, message string, keeps bool,
 ) {
 	a.Refuse, a.Code, a.Why = method, code, filepath.Join(t.TempDir(), "why")
-	h := newSystem(t, a, proxy.Options{})
+	h, v := connected(t, a, proxy.Options{})
 	first := roots(t, 0)
-	v := h.connect()
 	s := v.open(first)
 	v.prompt(s.ID, "one")
 	reload := func() {
@@ -255,10 +254,9 @@ func testNotOpenedOnce(
 // Deleting a session deletes both sessions of the agent.
 func TestDeletionOfReplacedSession(t *testing.T) {
 	dir := t.TempDir()
-	h := newSystem(t, abilities{Load: true, Delete: true, Dir: dir, Refuse: "session/load",
+	h, v := connected(t, abilities{Load: true, Delete: true, Dir: dir, Refuse: "session/load",
 		Code: -32603}, proxy.Options{})
 	first := roots(t, 0)
-	v := h.connect()
 	s := v.open(first)
 	v.prompt(s.ID, "one")
 	v.disconnect()
@@ -279,9 +277,8 @@ func TestDeletionOfReplacedSession(t *testing.T) {
 //
 // Clause P7.
 func TestPartialReplay(t *testing.T) {
-	h := newSystem(t, abilities{}, proxy.Options{})
+	h, v := connected(t, abilities{}, proxy.Options{})
 	first := roots(t, 0)
-	v := h.connect()
 	s := v.open(first)
 	v.prompt(s.ID, "one")
 	v.disconnect()
@@ -302,10 +299,9 @@ func TestPartialReplay(t *testing.T) {
 
 // Clause P7.
 func TestLateReplay(t *testing.T) {
-	h := newSystem(t, abilities{Load: true, LateReplay: true},
+	h, v := connected(t, abilities{Load: true, LateReplay: true},
 		proxy.Options{Profile: profiles.Profile{Replay: profiles.Replay{Late: true}}})
 	first := roots(t, 0)
-	v := h.connect()
 	s := v.open(first)
 	v.prompt(s.ID, "one")
 	v.load(s.ID, first)
@@ -715,10 +711,9 @@ func TestMovedSession(t *testing.T) {
 	for _, method := range []string{"session/load", "session/resume"} {
 		for _, bound := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/bound %v", method, bound), func(t *testing.T) {
-				h := newSystem(t, abilities{Load: true, Resume: method == "session/resume",
+				h, v := connected(t, abilities{Load: true, Resume: method == "session/resume",
 					Roots: true, Bound: bound}, proxy.Options{})
 				before, after := roots(t, 1), roots(t, 1)
-				v := h.connect()
 				s := v.open(before)
 				require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
 				v.disconnect()

@@ -35,8 +35,7 @@ func (h *host) kinds() (all []string) {
 
 // Clause A30.
 func TestCallAsksForPermission(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
 	require.Equal(t, `{"a":"<&>"}`, f.call("s.echo", `{"a":"<&>"}`))
 	require.Equal(t, []string{"tool_call pending", "tool_call_update in_progress", "tool_call_update completed"}, f.host.kinds())
 	require.Equal(t, 1, f.host.questions())
@@ -66,8 +65,7 @@ func TestCallAsksForPermission(t *testing.T) {
 
 func TestKindsOfTools(t *testing.T) {
 	h, c := newFake(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := newFixture(t, mcpclient.Options{}, c)
 	h.Offer(`"tools":{"listChanged":true}`)
 	var tools []string
 	kinds := map[string]string{
@@ -91,8 +89,7 @@ func TestKindsOfTools(t *testing.T) {
 
 // Clause A30.
 func TestReject(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
 	for _, answer := range []string{"reject-once", "cancelled", "unknown"} {
 		f.host.answer = answer
 		_, err := f.try("s.die", "{}")
@@ -164,8 +161,7 @@ func TestResultLimits(t *testing.T) {
 }
 
 func TestFailedTool(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.fail"})
 	require.NoError(t, err)
 	require.True(t, result.Failed)
@@ -173,8 +169,7 @@ func TestFailedTool(t *testing.T) {
 }
 
 func TestCallProgressAndCancel(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 1)
 	go func() {
@@ -190,8 +185,7 @@ func TestCallProgressAndCancel(t *testing.T) {
 }
 
 func TestInvalidArguments(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
 	for _, bad := range []string{"[]", "1", `"x"`, "null", "{", "{} {}"} {
 		_, err := f.try("s.echo", bad)
 		require.ErrorContains(t, err, "are not a JSON object", bad)

@@ -17,8 +17,7 @@ import (
 // The official TypeScript server asks in all the ways that there were before 2026-07-28.
 func TestElicitationOfServerEverything(t *testing.T) {
 	server := npmServer("e", npmtest.Everything(t))
-	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form", "url"}})
-	f.change(roottest.Open(t, folder(t)), server)
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form", "url"}}, server)
 
 	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
 	require.Contains(t, f.call("e.trigger-elicitation-request", "{}"), "- Name: Ada")
@@ -65,8 +64,7 @@ func TestElicitationIsDeclaredAsOffered(t *testing.T) {
 		{[]string{"form"}, "e.trigger-elicitation-request"},
 		{[]string{"url"}, "e.trigger-elicitation-request e.trigger-url-elicitation"},
 	} {
-		f := newFixture(t, mcpclient.Options{Elicitation: c.modes})
-		f.change(roottest.Open(t, folder(t)), server)
+		f := newFixture(t, mcpclient.Options{Elicitation: c.modes}, server)
 		tools, err := f.list(t.Context())
 		require.NoError(t, err)
 		var names []string
@@ -98,8 +96,7 @@ func TestElicitationInResults(t *testing.T) {
 
 // Whatever an editor sends, a server gets no answer that its form does not allow.
 func TestElicitationAnswersFitTheForm(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
-	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}}, self("m", "sdk", "REVISION="+eras[1]))
 	const question = `{"mode":"form","message":"Which?","requestedSchema":{"type":"object","required":["name"],` +
 		`"properties":{"name":{"type":"string","enum":["red","green"]}}}}`
 	for _, answer := range []string{`{"action":"accept","content":{"name":"x"}}`, `{"action":"accept"}`} {
@@ -130,8 +127,7 @@ func TestElicitationIsQuoted(t *testing.T) {
 }
 
 func TestElicitationComplete(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}})
-	f.change(roottest.Open(t, folder(t)), self("s", "finished"))
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}}, self("s", "finished"))
 	f.call("s.count", "{}")
 	require.Eventually(t, func() bool {
 		return slices.Contains(f.host.notifications(), `elicitation/complete {"elicitationId":"s.9"}`)

@@ -25,6 +25,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -164,10 +165,15 @@ type fixture struct {
 	logs *logtest.Text
 }
 
-// newFixture returns a set that is closed at the end of the test.
-func newFixture(t testing.TB, o mcpclient.Options) *fixture {
+// newFixture returns a set that is closed at the end of the test. If there are configs, it has these
+// servers for an empty folder.
+func newFixture(t testing.TB, o mcpclient.Options, configs ...mcpclient.Config) *fixture {
 	t.Helper()
-	return newFixtureWith(t, make(chan struct{}, 8), o)
+	f := newFixtureWith(t, make(chan struct{}, 8), o)
+	if configs != nil {
+		f.change(roottest.Open(t, folder(t)), configs...)
+	}
+	return f
 }
 
 func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {

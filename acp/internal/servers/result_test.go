@@ -22,8 +22,7 @@ func size(blocks []json.RawMessage) (n int) {
 
 func TestErrorLength(t *testing.T) {
 	h, c := newFake(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := newFixture(t, mcpclient.Options{}, c)
 	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 512<<10)+`"}`)
 	_, err := f.try("h.x", "{}")
 	require.ErrorContains(t, err, "MCP server h: ")
@@ -51,8 +50,7 @@ func TestManySmallBlocks(t *testing.T) {
 // Content that cannot be read becomes a text that says why, for the model and the client.
 func TestUnknownContentBlocks(t *testing.T) {
 	h, c := newFake(t)
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), c)
+	f := newFixture(t, mcpclient.Options{}, c)
 	for block, why := range map[string]string{
 		`{"type":"hologram","depth":3}`: "unrecognized content type", `{"text":"x"}`: "unrecognized content type",
 		`{"type":"image","data":"!","mimeType":"image/png"}`: "illegal base64 data", `7`: "wrong type",
@@ -90,8 +88,7 @@ func TestBlocksForTheUser(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, config := newFake(t)
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), config)
+			f := newFixture(t, mcpclient.Options{}, config)
 			h.Respond("tools/call", `"result":{`+c.result+`}`)
 			result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
 			require.NoError(t, err)
@@ -120,8 +117,7 @@ func TestDataBesideText(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			h, c := newFake(t)
-			f := newFixture(t, mcpclient.Options{})
-			f.change(roottest.Open(t, folder(t)), c)
+			f := newFixture(t, mcpclient.Options{}, c)
 			if !strings.Contains(text, `\`) {
 				text = strings.ReplaceAll(text, `"`, `\"`)
 			}

@@ -446,8 +446,7 @@ func TestRejectedOutsideOfCalls(t *testing.T) {
 
 // Clause M13.
 func TestWithoutModel(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, folder(t)), self("m", "samples"))
+	f := newFixture(t, mcpclient.Options{}, self("m", "samples"))
 	_, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
