@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/config"
+	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -23,6 +26,23 @@ func TestAnswersAreNumbersOrNames(t *testing.T) {
 	} {
 		require.Equal(t, want, find(options, line), line)
 	}
+}
+
+// The last answer counts although the input ends without a newline behind it.
+func TestLastAnswerWithoutNewline(t *testing.T) {
+	in, typed, err := os.Pipe()
+	require.NoError(t, err)
+	defer in.Close()
+	_, err = typed.WriteString("first\nlast")
+	require.NoError(t, errors.Join(err, typed.Close()))
+	r := &run{user: terminal.NewAsker(in, io.Discard)}
+	for _, want := range []string{"first", "last"} {
+		line, err := r.ask(t.Context(), "Which?", nil)
+		require.NoError(t, err)
+		require.Equal(t, want, line)
+	}
+	_, err = r.ask(t.Context(), "Which?", nil)
+	require.ErrorContains(t, err, "the input ended")
 }
 
 // A relative folder starts in the working directory, as in a session.

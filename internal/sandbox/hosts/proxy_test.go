@@ -213,7 +213,7 @@ func TestProxyChecksAddresses(t *testing.T) {
 	for name, addrs := range map[string][]string{
 		"inside.com.": {"10.0.0.5"}, "mixed.com.": {"93.184.216.34", "169.254.169.254"},
 		"nat64.com.": {"64:ff9b::7f00:1"}, "mapped.com.": {"::ffff:127.0.0.1"}, "zone.com.": {"fe80::1%eth0"},
-		"own.com.": {"10.0.0.6"}, "x.localhost.": {"127.0.0.1"}, "azure.com.": {"168.63.129.16"},
+		"own.com.": {"::ffff:10.0.0.6"}, "x.localhost.": {"127.0.0.1"}, "azure.com.": {"168.63.129.16"},
 	} {
 		w.names[name] = addrs
 	}
