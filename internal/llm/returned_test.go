@@ -49,6 +49,10 @@ func TestThoughtsInTheContent(t *testing.T) {
 	require.Contains(t, body, `"content":[{"thinking":[{"text":"So.","type":"text"}],`+
 		`"type":"thinking"}],"role":"assistant"`)
 	require.NotContains(t, body, "reasoning_content")
+	text := Thinking{From: m.Origin(), Attached: json.RawMessage(`{"content":"Hm. "}`)}
+	body = string(encodeChat(m, Request{Messages: m.returned([]Message{{Assistant, []Part{text, Text("I look.")}}})},
+		variant{}))
+	require.Contains(t, body, `"content":"Hm. I look."`)
 }
 
 // Thoughts that arrive as reasoning go back under this name, unless they are also among the
