@@ -105,14 +105,10 @@ func driveTypeScript(t *testing.T, cwd, first, second string, command []string) 
 
 func driveGoSDK(t *testing.T, cwd, first, _ string, command []string) {
 	cmd := exec.CommandContext(within(t), command[0], command[1:]...)
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	in, out := startPiped(t, cmd)
 	g := &canceller{gopher: gopher{t: t}}
 	g.ClientSideConnection = sdk.NewClientSideConnection(g, in, out)
-	_, err = g.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
+	_, err := g.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
 	require.NoError(t, err)
 	made, err := g.NewSession(t.Context(), sdk.NewSessionRequest{
 		Cwd: cwd, AdditionalDirectories: []string{first}, McpServers: []sdk.McpServer{}})

@@ -82,11 +82,7 @@ func connect(t *testing.T, state string, env ...string) *gopher {
 	cmd := exec.CommandContext(within(t), program.Path(), "--state-dir", state)
 	stderr := &logtest.Text{}
 	cmd.Env, cmd.Stderr = append(os.Environ(), env...), stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	in, out := startPiped(t, cmd)
 	g := &gopher{t: t, lines: &transcript{}, log: &logtest.Text{}}
 	g.ClientSideConnection = sdk.NewClientSideConnection(g, sent{in, g.lines}, received{out, g.lines})
 	g.SetLogger(slog.New(slog.NewTextHandler(g.log, nil)))
@@ -96,7 +92,7 @@ func connect(t *testing.T, state string, env ...string) *gopher {
 		require.NoError(t, cmd.Wait(), "standard error: %s", stderr)
 		valid(t, g.lines.lines)
 	})
-	_, err = g.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
+	_, err := g.Initialize(t.Context(), sdk.InitializeRequest{ProtocolVersion: sdk.ProtocolVersionNumber})
 	require.NoError(t, err)
 	return g
 }

@@ -3,7 +3,9 @@ package interop
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -66,6 +68,17 @@ func startCommand(t *testing.T, command ...string) *agent {
 
 // behind returns the arguments that put the scripted agent behind the program.
 func behind() []string { return []string{"--", proctest.Executable()} }
+
+// startPiped starts cmd and returns its standard input and output.
+func startPiped(t *testing.T, cmd *exec.Cmd) (io.WriteCloser, io.ReadCloser) {
+	t.Helper()
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	return in, out
+}
 
 // within returns a context for one wait.
 func within(t *testing.T) context.Context {

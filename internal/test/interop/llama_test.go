@@ -24,11 +24,7 @@ func TestRealEngine(t *testing.T) {
 	}
 	cmd := exec.Command(npmtest.Node(t), filepath.Join(dir, "server.mjs"), "a.txt", "banana")
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	in, out := startPiped(t, cmd)
 	t.Cleanup(func() {
 		_ = in.Close()
 		require.NoError(t, cmd.Wait())

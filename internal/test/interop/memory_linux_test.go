@@ -102,11 +102,7 @@ func TestMemoryOfAClientThatDoesNotRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), program.Path(), c.args...)
-			in, err := cmd.StdinPipe()
-			require.NoError(t, err)
-			out, err := cmd.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, cmd.Start())
+			in, out := startPiped(t, cmd)
 			defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 			lines := bufio.NewScanner(out)
 			for _, line := range c.before {

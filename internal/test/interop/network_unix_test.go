@@ -211,11 +211,7 @@ func TestOfficialWebSocketClientAndServer(t *testing.T) {
 	require.Contains(t, s.stderr.String(), "rejected a connection of a web page")
 
 	theirs := node("server", "secret")
-	input, err := theirs.StdinPipe()
-	require.NoError(t, err)
-	output, err := theirs.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, theirs.Start())
+	input, output := startPiped(t, theirs)
 	url, err := bufio.NewReader(output).ReadString('\n')
 	require.NoError(t, err, "standard error: %s", s.stderr)
 	a := startClient(t, strings.TrimSpace(url), "secret").initialize()

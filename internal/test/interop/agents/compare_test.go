@@ -25,9 +25,7 @@ const compared = "testdata/compared"
 // agent alone.
 func TestNothingIsLostBehind(t *testing.T) {
 	t.Parallel()
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
+	onlyInSurvey(t)
 	for _, s := range surveyed {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

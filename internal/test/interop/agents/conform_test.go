@@ -23,9 +23,7 @@ const conforming = "testdata/conform"
 
 // TestConform checks every agent, and records the reports and the table of the page.
 func TestConform(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
+	onlyInSurvey(t)
 	ran := t.Run("agents", func(t *testing.T) {
 		for _, s := range surveyed {
 			t.Run(s.name, func(t *testing.T) {

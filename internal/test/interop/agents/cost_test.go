@@ -59,9 +59,7 @@ func inDollars(line costLine) float64 { return line.Cost["USD"] }
 //
 // Clause K1.
 func TestCostOfRealAgents(t *testing.T) {
-	if !*survey {
-		t.Skip("runs agents for minutes: make interop-agents")
-	}
+	onlyInSurvey(t)
 	t.Parallel()
 	for _, subject := range []subject{priced(opencode), claude} {
 		t.Run(subject.name, func(t *testing.T) {

@@ -26,9 +26,7 @@ var identityHeading = []string{"agent", "title in lists", "deleted in the agent"
 
 // TestIdentityTable fills the fourth table, which takes minutes.
 func TestIdentityTable(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
+	onlyInSurvey(t)
 	surveyAll(t, beginIdentity, headingOf(identityHeading), func(t *testing.T, s *stage) string {
 		cells := []string{s.subject.name}
 		for _, try := range []func(*testing.T, *stage) (string, error){

@@ -23,6 +23,14 @@ import (
 
 var survey = flag.Bool("survey", false, "run every agent and write the tables of docs/agents-compared.md")
 
+// onlyInSurvey skips a test that runs agents for minutes.
+func onlyInSurvey(t *testing.T) {
+	t.Helper()
+	if !*survey {
+		t.Skip("make interop-agents runs this")
+	}
+}
+
 // The page with the tables, and the marks around the first of them.
 const (
 	page  = "../../../../docs/agents-compared.md"
@@ -64,15 +72,13 @@ func advertises(has func(client.Agent) bool) func(*stage, *editor, *session) str
 
 // TestAgentsTable fills the first table, which takes minutes.
 func TestAgentsTable(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
 	surveyAll(t, begin, heading(), func(t *testing.T, s *stage) string { return strings.Join(rows(t, s), "") })
 }
 
 // surveyAll fills a table of the page with the rows of all agents. The rows of agents that -run
 // leaves out stay.
 func surveyAll(t *testing.T, begin, heading string, rows func(*testing.T, *stage) string) {
+	onlyInSurvey(t)
 	table := make([]string, len(surveyed))
 	ran := t.Run("agents", func(t *testing.T) {
 		for i, s := range surveyed {
@@ -707,9 +713,6 @@ var serversHeading = []string{"agent", "starts a session's MCP servers", "asks b
 
 // TestServersTable fills the second table, which takes minutes.
 func TestServersTable(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
 	surveyAll(t, beginServers, headingOf(serversHeading), func(t *testing.T, s *stage) string {
 		cells := row(s.serverCells(t))
 		t.Logf("\n%s", cells)
@@ -807,9 +810,6 @@ var kindsHeading = []string{"agent", "folder", "`AGENTS.md`", "of a directory be
 
 // TestKindsTable fills the third table, which takes minutes.
 func TestKindsTable(t *testing.T) {
-	if !*survey {
-		t.Skip("make interop-agents runs this")
-	}
 	surveyAll(t, beginKinds, headingOf(kindsHeading), func(t *testing.T, s *stage) (cells string) {
 		for _, c := range s.kinds(t) {
 			cells += row(c)

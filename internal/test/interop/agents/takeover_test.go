@@ -38,9 +38,7 @@ func (s *stage) program(t *testing.T, args ...string) string {
 //
 // Clause P7.
 func TestRealAgentsTakeOver(t *testing.T) {
-	if !*survey {
-		t.Skip("runs agents for minutes: make interop-agents")
-	}
+	onlyInSurvey(t)
 	t.Parallel()
 	for _, pair := range [][2]subject{{claude, claude}, {opencode, claude}, {claude, codex}, {codex, opencode}} {
 		t.Run(pair[0].name+" to "+pair[1].name, func(t *testing.T) {

@@ -48,9 +48,7 @@ type start struct {
 // What an agent does with the settings of a repository at its first start in a worktree, compared
 // with the original, which it trusts. docs/agents.md tells users.
 func TestFirstStartInAWorktree(t *testing.T) {
-	if !*survey {
-		t.Skip("runs agents for minutes: make interop-agents")
-	}
+	onlyInSurvey(t)
 	t.Parallel()
 	same := start{instructions: true}
 	for _, c := range []struct {
