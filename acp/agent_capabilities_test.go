@@ -85,8 +85,7 @@ func TestAuthStatusWithoutAgent(t *testing.T) {
 // Clause A37.
 func TestMethodsOfProxyChains(t *testing.T) {
 	r := &scripted{}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	for _, method := range []string{"proxy/initialize", "proxy/successor"} {
 		require.Equal(t, jsonrpc.CodeMethodNotFound, c.try(method, `{}`).Error.Code)
 		c.send(notification(method, `{}`))

@@ -94,14 +94,11 @@ func (s *panickingSession) Close(ctx context.Context) error {
 // Clause W8.
 func TestPanics(t *testing.T) {
 	r := &panicking{}
-	c := connect(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 3}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{MaxSessions: 3}))
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
 	c.texts(id, "say one")
-	turn, line := c.request("session/prompt", promptParams(other, "wait"))
-	c.send(line)
-	c.await(0, said("waiting"))
+	turn := c.beginTurn(other, "wait", "waiting")
 	fails := func(where *atomic.Bool, method, params string) {
 		t.Helper()
 		where.Store(true)
@@ -138,8 +135,7 @@ func TestPanics(t *testing.T) {
 // Clause W8.
 func TestPanicOutsideRequest(t *testing.T) {
 	r, log := &panicking{cancelled: make(chan struct{}, 2)}, &logtest.Text{}
-	c := connect(t, acp.Options{Backend: using(r), Logger: log.Logger(slog.LevelDebug)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r), Logger: log.Logger(slog.LevelDebug)})
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
 	r.cancelling.Store(true)
@@ -149,10 +145,7 @@ func TestPanicOutsideRequest(t *testing.T) {
 		},
 		func(string) string { return notification("session/cancel", idParams(id)) },
 	} {
-		before := len(c.messages())
-		prompt, line := c.request("session/prompt", promptParams(id, "wait"))
-		c.send(line)
-		c.await(before, said("waiting"))
+		prompt := c.beginTurn(id, "wait", "waiting")
 		c.send(cancel(prompt))
 		require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	}
@@ -255,8 +248,7 @@ func (d panickingDraft) Discard(context.Context) error { panic("in a draft") }
 func TestPanicsOfDraft(t *testing.T) {
 	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
 	r := &replayer{says: slices.Concat(userSaid("say one"), answers("one"), userSaid("more"))}
-	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
-	c.initialize()
+	c := start(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
@@ -272,18 +264,15 @@ func TestPanicsOfDraft(t *testing.T) {
 func TestPanicsOfStore(t *testing.T) {
 	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
 	r := &scripted{release: make(chan struct{})}
-	c := connect(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)}.
+	c := start(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)}.
 		With(acp.Tuning{MaxSessions: 3}))
-	c.initialize()
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
 	stored := c.open(a)
 	c.call("session/close", idParams(stored))
 
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
-	c.await(0, said("stubborn"))
+	prompt := c.beginTurn(id, "stubborn", "stubborn")
 	store.panics.Store(true)
 	close(r.release)
 	m := c.response(prompt)
@@ -316,13 +305,12 @@ func TestPanicsOfStore(t *testing.T) {
 func TestPanicOfTrace(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		log := &logtest.Text{}
-		c := connect(t, acp.Options{Logger: log.Logger(slog.LevelInfo),
+		c := start(t, acp.Options{Logger: log.Logger(slog.LevelInfo),
 			Trace: func(sent bool, _ []byte) {
 				if sent == panics {
 					panic("in the trace")
 				}
 			}})
-		c.initialize()
 		require.Equal(t, []string{"one"}, c.texts(c.open(folder(t)), "say one"))
 		c.leave()
 		require.Equal(t, 1, strings.Count(log.String(), "msg=panic"))
@@ -332,8 +320,7 @@ func TestPanicOfTrace(t *testing.T) {
 // Clause W8.
 func TestPanicIsLogged(t *testing.T) {
 	log := &logtest.Text{}
-	c := connect(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
-	c.initialize()
+	c := start(t, acp.Options{Logger: log.Logger(slog.LevelDebug)})
 	id := c.open(folder(t))
 	m := c.try("session/prompt", promptParams(id, "panic"))
 	require.Equal(t, jsonrpc.CodeInternal, m.Error.Code)

@@ -73,8 +73,7 @@ func TestRulesHoldForTheClientsFiles(t *testing.T) {
 			if effect == "ask" {
 				rules = acp.Permissions{Ask: []string{rule}, Allow: []string{"read", "edit"}}
 			}
-			c := connect(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(rules)})
-			c.initialize()
+			c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(rules)})
 			asked, reached := 0, 0
 			option := "reject-once"
 			c.answer(func(m message) string {
@@ -116,9 +115,8 @@ func TestRulesHoldForTheClientsFiles(t *testing.T) {
 // Clause R5.
 func TestRulesOfAllCommands(t *testing.T) {
 	root := ruledFolder(t)
-	c := connect(t, acp.Options{Backend: using(&scripted{}),
+	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Deny: []string{"run"}})})
-	c.initialize()
 	c.permit("yes")
 	id := c.open(root)
 	require.Contains(t, c.texts(id, `call terminal/create {"command":"ls"}`)[0], `rule "run" denies it`)
@@ -133,9 +131,8 @@ func TestRulesOfAllCommands(t *testing.T) {
 // Clause R5.
 func TestRulesHoldForSearchesInTerminals(t *testing.T) {
 	root := ruledFolder(t)
-	c := connect(t, acp.Options{Backend: using(&scripted{}),
+	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Deny: []string{"read **/.env", "edit locked/**"}})})
-	c.initialize()
 	reached, option := 0, "reject-once"
 	c.answer(func(m message) string {
 		if m.Method == "session/request_permission" {
@@ -166,9 +163,8 @@ func TestRulesHoldForSearchesInTerminals(t *testing.T) {
 // Clause R5.
 func TestAskedOnce(t *testing.T) {
 	root := ruledFolder(t)
-	c := connect(t, acp.Options{Backend: using(&scripted{}),
+	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Ask: []string{"edit locked/**", "run git push"}})})
-	c.initialize()
 	c.answer(func(m message) string {
 		switch m.Method {
 		case "session/request_permission":
@@ -223,8 +219,7 @@ func TestRulesHoldInExplore(t *testing.T) {
 	for _, rules := range []acp.Permissions{
 		{Deny: []string{"read **/.env"}}, {Ask: []string{"read **/.env"}},
 	} {
-		c := connect(t, acp.Options{Backend: using(explore.New()), Permissions: ruling(rules)})
-		c.initialize()
+		c := start(t, acp.Options{Backend: using(explore.New()), Permissions: ruling(rules)})
 		c.permit("reject-once")
 		id := c.open(root)
 		for _, command := range []string{"/read .env", "/read link", "/search hunter", "hunter2"} {
@@ -268,7 +263,7 @@ func TestRulesHoldBelowWorktrees(t *testing.T) {
 		made, err := plan.Make(t.Context())
 		require.NoError(t, err)
 		top := made.Repositories[0].Path
-		c := connect(t, acp.Options{Backend: using(&scripted{}),
+		c := start(t, acp.Options{Backend: using(&scripted{}),
 			Worktrees: acp.Worktrees{Records: records, Dir: dir},
 			Permissions: func(cwd workspace.Dir) *acp.Permissions {
 				if parseDir(t, filepath.Join(shop, "web")).Contains(cwd) {
@@ -276,7 +271,6 @@ func TestRulesHoldBelowWorktrees(t *testing.T) {
 				}
 				return nil
 			}})
-		c.initialize()
 		c.answer(func(message) string { return `{"content":"passed on"}` })
 		for _, below := range []string{"web", "web/deep"} {
 			for _, in := range []string{shop, top} {
@@ -299,9 +293,8 @@ func TestAskedOnceInOneFolder(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
 		writeFile(t, filepath.Join(root, name), "hunter2\n")
 	}
-	c := connect(t, acp.Options{Backend: using(&scripted{}),
+	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Ask: []string{"read **/secret"}})})
-	c.initialize()
 	c.answer(func(m message) string {
 		switch {
 		case m.Method != "session/request_permission":
@@ -329,9 +322,8 @@ func TestRulesHoldForPathsFromOutside(t *testing.T) {
 	root, outside := ruledFolder(t), folder(t)
 	linkTo(t, filepath.Join(outside, "alias"), root)
 	linkTo(t, filepath.Join(outside, "one"), filepath.Join(root, "locked", "x"))
-	c := connect(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
+	c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
 		Allow: []string{"read outside " + outside}, Deny: []string{"read locked/**", "edit locked/**"}})})
-	c.initialize()
 	c.answer(func(m message) string {
 		if m.Method == "session/request_permission" {
 			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
@@ -364,9 +356,8 @@ func TestRulesHoldForPathsFromOutside(t *testing.T) {
 func TestRulesHoldForOtherMethodsOfFiles(t *testing.T) {
 	root := ruledFolder(t)
 	for _, rule := range []string{"read **/.env", "edit **/.env"} {
-		c := connect(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
+		c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
 			Deny: []string{rule}, Ask: []string{"edit **/.env", "read key"}})})
-		c.initialize()
 		c.answer(func(m message) string {
 			if m.Method == "session/request_permission" {
 				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`

@@ -116,8 +116,7 @@ func (r *rejecting) Call(_ context.Context, method string, _ backend.Raw) backen
 
 // The method that was added to an agent's initialize is not passed to the agent.
 func TestNoSignInOfAgent(t *testing.T) {
-	c := connect(t, acp.Options{Backend: using(&rejecting{})})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(&rejecting{})})
 	require.Nil(t, c.try("authenticate", `{"methodId":"none"}`).Error)
 	require.NotNil(t, c.try("authenticate", `{"methodId":"other"}`).Error)
 }

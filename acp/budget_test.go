@@ -53,8 +53,7 @@ func TestBudget(t *testing.T) {
 			return []acp.Budget{b}
 		}}
 	}
-	c := connect(t, options(budgets["session"]))
-	c.initialize()
+	c := start(t, options(budgets["session"]))
 	id := c.open(dir)
 	require.NotContains(t, strings.Join(c.texts(id, "spend 4.5"), ""), "budget")
 	require.NotContains(t, strings.Join(c.texts(id, "spend 100 EUR"), ""), "budget", "currencies are not added")
@@ -76,8 +75,7 @@ func TestBudget(t *testing.T) {
 	sums, _ := spentIn(t, store, cost(id))
 	require.InDelta(t, 8, sums["USD"], 1e-9)
 
-	other := connect(t, options(budgets["day"]))
-	other.initialize()
+	other := start(t, options(budgets["day"]))
 	second := other.open(dir)
 	other.permit("reject-once")
 	require.Contains(t, strings.Join(other.texts(second, "say hello"), ""), "did not get this prompt", "sessions of a day count together")
@@ -101,13 +99,12 @@ func TestBudgetCountsWorktrees(t *testing.T) {
 	require.NoError(t, err)
 	b.Within, err = workspace.ParseDir(filepath.Join(app, "sub"))
 	require.NoError(t, err)
-	c := connect(t, acp.Options{Store: store, Budgets: func(cwd workspace.Dir) []acp.Budget {
+	c := start(t, acp.Options{Store: store, Budgets: func(cwd workspace.Dir) []acp.Budget {
 		if cwd.String() == tree { // it is above
 			return nil
 		}
 		return []acp.Budget{b}
 	}})
-	c.initialize()
 	c.say(c.open(tree), "spend 100")
 	require.NotContains(t, c.say(c.open(filepath.Join(tree, "sub")), "spend 4"), "used up")
 	require.Contains(t, c.say(c.open(b.Within.String()), "spend 2"), "used up: 6.0000 USD")
@@ -132,8 +129,7 @@ func TestBudgetOfAnOverlappingPrompt(t *testing.T) {
 			c.send(notification("session/cancel", idParams(id)))
 		}, "", "cancelled"},
 		"the session is closed": {func(c, _ *client, id, _, _ string) {
-			_, line := c.request("session/close", idParams(id))
-			c.send(line)
+			c.post("session/close", idParams(id))
 		}, "", "cancelled"},
 		"another window takes it": {func(_, newer *client, id, cwd, _ string) {
 			newer.call("session/load", rootsParams(id, cwd))
@@ -143,14 +139,10 @@ func TestBudgetOfAnOverlappingPrompt(t *testing.T) {
 			c, newer := twoWindows(t, acp.Options{Backend: using(&scripted{overlaps: true}), Budgets: budgets})
 			dir := folder(t)
 			id := c.open(dir)
-			running, line := c.request("session/prompt", promptParams(id, "wait"))
-			c.send(line)
-			c.await(0, said("waiting"))
-			spend, line := c.request("session/prompt", promptParams(id, "spend 6"))
-			c.send(line)
+			running := c.beginTurn(id, "wait", "waiting")
+			spend := c.post("session/prompt", promptParams(id, "spend 6"))
 			c.response(spend)
-			asking, line := c.request("session/prompt", promptParams(id, "say hello"))
-			c.send(line)
+			asking := c.post("session/prompt", promptParams(id, "say hello"))
 			asked := question(c)
 			test.stop(c, newer, id, dir, running)
 			if test.answer != "" {

@@ -74,8 +74,7 @@ func TestReplacedRoot(t *testing.T) {
 		},
 	} {
 		t.Run(layout, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			c.initialize()
+			c := start(t, acp.Options{})
 			c.answer(func(message) string { return `{}` })
 			top, victim := folder(t), folder(t)
 			sub := filepath.Join(top, "sub")
@@ -140,8 +139,7 @@ func TestReplacedRoot(t *testing.T) {
 
 // Clause C13.
 func TestFileKinds(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	c.answer(func(message) string { return `{}` })
 	root, outside := folder(t), folder(t)
 	at := func(name string) string { return filepath.Join(root, name) }

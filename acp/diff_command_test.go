@@ -54,8 +54,7 @@ func tracked(t *testing.T) (dir, file string) {
 func TestDiffCommand(t *testing.T) {
 	dir, file := tracked(t)
 	state := t.TempDir()
-	c := connect(t, acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: state})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: state})
 	plain := folder(t)
 	id := c.open(dir, plain)
 	require.Contains(t, c.say(id, "/diff"), "nothing was noted of it when the session began")
@@ -79,8 +78,7 @@ func TestDiffCommand(t *testing.T) {
 func TestDiffWithoutASnapshot(t *testing.T) {
 	dir, file := tracked(t)
 	o := acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: t.TempDir()}
-	c := connect(t, o.With(acp.Tuning{SnapshotWait: time.Nanosecond}))
-	c.initialize()
+	c := start(t, o.With(acp.Tuning{SnapshotWait: time.Nanosecond}))
 	id := c.open(dir)
 	c.say(id, "say hello")
 	require.Contains(t, c.say(id, "/diff"), "nothing changed, as tool calls reported")

@@ -124,7 +124,7 @@ func testFolders(t *testing.T, cases []folderCase) {
 		p := string(a.Params)
 		params.Store(&p)
 	}}
-	c := connect(t, acp.Options{
+	c := start(t, acp.Options{
 		Backend:     using(r),
 		KeepFolders: cases[0].keep,
 		ConsentDir:  t.TempDir(),
@@ -135,7 +135,6 @@ func testFolders(t *testing.T, cases []folderCase) {
 			return folders
 		},
 	})
-	c.initialize()
 	for _, f := range cases {
 		configured.Store(&f.configured)
 		cwd := folder(t)
@@ -190,11 +189,10 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 	cwd, good := folder(t), folder(t)
 	missing := filepath.Join(good, "missing")
 	folders := []acp.Folder{{Path: good, Setting: "one"}}
-	c := connect(t, acp.Options{
+	c := start(t, acp.Options{
 		Folders:   func(workspace.Dir) []acp.Folder { return folders },
 		Workspace: workspace.Options{MaxRoots: 3},
 	})
-	c.initialize()
 	id := c.open(cwd, good)
 	for what, f := range map[string]struct {
 		folders []acp.Folder
@@ -241,8 +239,7 @@ func TestInvalidFolderNamesItsSetting(t *testing.T) {
 // Clauses A33 and A34.
 func TestFoldersOfFork(t *testing.T) {
 	for _, keep := range []bool{false, true} {
-		c := connect(t, acp.Options{KeepFolders: keep, ConsentDir: t.TempDir()})
-		c.initialize()
+		c := start(t, acp.Options{KeepFolders: keep, ConsentDir: t.TempDir()})
 		cwd, a, b := folder(t), folder(t), folder(t)
 		source := c.open(cwd, a)
 		c.permit("allow-once")
@@ -272,8 +269,7 @@ func TestFoldersOfFork(t *testing.T) {
 
 // Clause A34.
 func TestDroppedFoldersAreReportedOnce(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	cwd, a, b := folder(t), folder(t), folder(t)
 	id := c.open(cwd, a, b)
 	for _, method := range []string{"session/resume", "session/load", "session/load"} {
@@ -311,9 +307,8 @@ func TestKeptFolderThatIsMissing(t *testing.T) {
 		for _, method := range []string{"session/load", "session/resume", "session/fork"} {
 			t.Run("A34/"+what+" "+method, func(t *testing.T) {
 				r := &scripted{}
-				c := connect(t, acp.Options{Backend: using(r), KeepFolders: true,
+				c := start(t, acp.Options{Backend: using(r), KeepFolders: true,
 					ConsentDir: t.TempDir()})
-				c.initialize()
 				c.permit("allow-once")
 				cwd, kept, gone, added := folder(t), folder(t), folder(t), folder(t)
 				id := c.open(cwd, gone, kept)
@@ -345,10 +340,9 @@ func TestKeptFolderThatIsMissing(t *testing.T) {
 // Clauses A6, A33.
 func TestMissingFoldersThatAreNamed(t *testing.T) {
 	cwd, kept, configured := folder(t), folder(t), folder(t)
-	c := connect(t, acp.Options{KeepFolders: true, Folders: func(workspace.Dir) []acp.Folder {
+	c := start(t, acp.Options{KeepFolders: true, Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: configured, Setting: "--dir"}}
 	}})
-	c.initialize()
 	id := c.open(cwd, kept, configured)
 	c.texts(id, "say one")
 	require.NoError(t, os.Remove(kept))

@@ -332,6 +332,15 @@ func (c *client) post(method, params string) (id string) {
 	return id
 }
 
+// beginTurn begins a turn that goes on until it is told to end.
+func (c *client) beginTurn(id, prompt, says string) (request string) {
+	c.t.Helper()
+	before := len(c.messages())
+	request = c.post("session/prompt", promptParams(id, prompt))
+	c.await(before, said(says))
+	return request
+}
+
 func notification(method, params string) string {
 	return rawrpc.Notification(method, json.RawMessage(params))
 }

@@ -30,10 +30,8 @@ func TestHungDisk(t *testing.T) {
 	spelled := filepath.Join(folder(t), "spelled")
 	require.NoError(t, os.Symlink(far, spelled))
 	d := fusetest.Mount(t, far)
-	c := connect(t, acp.Options{}.With(acp.Tuning{RescanWait: time.Hour}))
-	patiently := connect(t, acp.Options{}.With(acp.Tuning{RescanWait: 10 * time.Millisecond}))
-	c.initialize()
-	patiently.initialize()
+	c := start(t, acp.Options{}.With(acp.Tuning{RescanWait: time.Hour}))
+	patiently := start(t, acp.Options{}.With(acp.Tuning{RescanWait: 10 * time.Millisecond}))
 	id, inFar := c.open(good, far), c.open(far)
 	other := patiently.open(good, far)
 	require.Equal(t, []string{"x"}, c.texts(id, "say x"))
@@ -63,8 +61,7 @@ func TestHungDisk(t *testing.T) {
 //
 // Clause C13.
 func TestSpecialFiles(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	root := folder(t)
 	require.NoError(t, unix.Mkfifo(filepath.Join(root, "fifo"), 0o600))
 	id := c.open(root)

@@ -172,9 +172,8 @@ func TestImportInterval(t *testing.T) {
 	}
 	require.Equal(t, 1, r.times())
 
-	often := connect(t,
+	often := start(t,
 		acp.Options{Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
-	often.initialize()
 	for range 60 {
 		often.open(a)
 	}
@@ -255,10 +254,8 @@ func TestListedMeta(t *testing.T) {
 // Clause W9.
 func TestImportEndsWithConnection(t *testing.T) {
 	r := &knowing{hangs: make(chan struct{})}
-	c := connect(t,
-		acp.Options{Backend: r.serve}.With(
-			acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}, CloseGrace: patience}))
-	c.initialize()
+	c := start(t, acp.Options{Backend: r.serve}.With(
+		acp.Tuning{Imports: listing.Times{Wait: time.Millisecond}, CloseGrace: patience}))
 	c.list(`{}`)
 	c.leave() // and goleak
 }
@@ -490,9 +487,8 @@ func TestOwnSessionIsNotImported(t *testing.T) {
 	r.opened = func(_ backend.Activation, h backend.Host) {
 		require.NoError(t, h.SaveState(t.Context(), []byte("of early")))
 	}
-	c := connect(t,
+	c := start(t,
 		acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: time.Nanosecond}}))
-	c.initialize()
 	id := c.open(a)
 	r.own = []backend.ForeignSession{theirs(t, "early", a), theirs(t, "late", a)}
 	require.Len(t, c.list(`{}`), 2)
@@ -541,9 +537,8 @@ func TestLoadByIDOfAgent(t *testing.T) {
 				one := theirs(t, "listed", a)
 				one.Meta = backend.Raw(`{"n":1.0}`)
 				r := &knowing{own: []backend.ForeignSession{one}, hidden: []string{"hidden"}}
-				c := connect(t,
+				c := start(t,
 					acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{Imports: listing.Times{Every: 1}}))
-				c.initialize()
 				if id == "listed" {
 					require.Equal(t, []string{"cwd cwd_mismatch"},
 						c.try(method, rootsParams(id, b)).findings(t), "A11")

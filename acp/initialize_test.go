@@ -46,8 +46,7 @@ func TestPanicInInitialize(t *testing.T) {
 // Clause W5.
 func TestCancelDuringInitialize(t *testing.T) {
 	store := memstore.New(t)
-	before := connect(t, acp.Options{Store: store})
-	before.initialize()
+	before := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := before.open(a)
 	before.leave()

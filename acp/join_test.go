@@ -145,15 +145,6 @@ func TestJoinAfterEachUpdate(t *testing.T) {
 	}
 }
 
-// beginTurn begins a turn that goes on until it is told to end.
-func (c *client) beginTurn(id, prompt, says string) (request string) {
-	c.t.Helper()
-	before := len(c.messages())
-	request = c.post("session/prompt", promptParams(id, prompt))
-	c.await(before, said(says))
-	return request
-}
-
 // Requests that follow a load are served after it, as on the first connection.
 //
 // Clauses N2, W5.
@@ -327,8 +318,7 @@ func TestEndOfPrincipal(t *testing.T) {
 	left, stays := connect(), connect()
 	for _, c := range []*client{left, stays} {
 		id := c.open(dir)
-		c.post("session/prompt", promptParams(id, "wait"))
-		c.await(0, said("waiting"))
+		c.beginTurn(id, "wait", "waiting")
 	}
 	left.leave()
 	require.Nil(t, s.End("another"))

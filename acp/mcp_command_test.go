@@ -132,8 +132,7 @@ func TestFoundServerGoesWithItsFolder(t *testing.T) {
 func TestCommandsOfTheAgent(t *testing.T) {
 	r := &scripted{commands: `[{"name":"mcp","description":"reconnect"},{"name":"permissions","description":"switch"},` +
 		`{"name":"fork","description":"branch"},{"name":"diff","description":"theirs"}]`}
-	c := connect(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r), ConsentDir: t.TempDir()})
 	cwd := folder(t)
 	id := c.open(cwd)
 	isAnnounced := func(from int) {

@@ -172,11 +172,9 @@ func TestTurnEndsBeforeRootsChange(t *testing.T) {
 	one := server("one", "files")
 	id := c.serve([]string{a}, one)
 	require.Equal(t, uris(t, a), c.use(id, "one.roots"))
-	prompt, line := c.request("session/prompt", promptParams(id, "use one.hang"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "use one.hang"))
 	c.await(0, func(m message) bool { return strings.Contains(string(m.Params), "hanging") })
-	load, line := c.request("session/load", servedParams(id, []string{a, b}, one))
-	c.send(line)
+	load := c.post("session/load", servedParams(id, []string{a, b}, one))
 	require.Nil(t, c.response(load).Error)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	heard := c.use(id, "one.heard")
@@ -205,11 +203,8 @@ func TestSlowTurnKeepsRoots(t *testing.T) {
 		return blockTexts(result.Content)
 	}
 	require.Equal(t, uris(t, a), use("one.roots"))
-	prompt, line := c.request("session/prompt", promptParams(id, "stubborn"))
-	c.send(line)
-	c.await(0, said("stubborn"))
-	load, line := c.request("session/load", servedParams(id, []string{a, b}, one))
-	c.send(line)
+	prompt := c.beginTurn(id, "stubborn", "stubborn")
+	load := c.post("session/load", servedParams(id, []string{a, b}, one))
 	require.Eventually(t, func() bool { return slices.Contains(r.noted(), "cancel ") }, patience, time.Millisecond)
 	require.Equal(t, uris(t, a), use("one.roots"))
 	require.NotContains(t, use("one.heard"), "list_changed")
@@ -269,8 +264,7 @@ func TestServersEndWithSession(t *testing.T) {
 			c.call("session/load", servedParams(id, []string{cwd}))
 		},
 		"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
-			newer := connect(t, acp.Options{Store: store})
-			newer.initialize()
+			newer := start(t, acp.Options{Store: store})
 			newer.call("session/load", rootsParams(id, cwd))
 			require.NotNil(t, c.try("session/prompt", promptParams(id, "say x")).Error)
 		},
@@ -378,10 +372,9 @@ func TestServerTypes(t *testing.T) {
 		`{}`:                        {"http": true, "sse": true},
 		`null`:                      {"http": true, "sse": true},
 	} {
-		c := connect(t, acp.Options{Backend: func() backend.Backend {
+		c := start(t, acp.Options{Backend: func() backend.Backend {
 			return &advertising{initialize: `{"agentCapabilities":{"mcpCapabilities":` + advertised + `}}`}
 		}})
-		c.initialize()
 		a := folder(t)
 		for _, kind := range []string{"http", "sse", "stdio"} {
 			m := c.try("session/new", altered(rootsParams("", a), "mcpServers",
@@ -421,8 +414,7 @@ func (c *client) start(id, name string) string {
 // Clause A25.
 func TestStartServer(t *testing.T) {
 	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
-	c.initialize()
+	c := start(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	a, b := folder(t), folder(t)
 	long := strings.Repeat("long ", 200) + "end"
 	declare(t, b, "found", "files", []string{"--one", long}, map[string]string{"SECRET": "s3cret-value"})
@@ -472,8 +464,7 @@ func TestStartServer(t *testing.T) {
 // Clause A25.
 func TestStartServerWithEnvFile(t *testing.T) {
 	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
-	c.initialize()
+	c := start(t, acp.Options{ConsentDir: filepath.Join(t.TempDir(), "allowed")})
 	a, outside := folder(t), folder(t)
 	configure := func(envFile string) {
 		config := map[string]any{"command": proctest.Executable(), "args": []string{"x"}, "env": map[string]string{"ACP_TEST_OWN": "own"}, "envFile": envFile}
@@ -520,8 +511,7 @@ func TestStartServerWithEnvFile(t *testing.T) {
 // Clause A25.
 func TestStartServerWithoutConsentDir(t *testing.T) {
 	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	c.permit("allow-always")
 	a := folder(t)
 	declare(t, a, "found", "files", nil, nil)
@@ -659,8 +649,7 @@ func TestStartServerDuringLoad(t *testing.T) {
 			one := server("one", "files")
 			id := c.serve([]string{a, b}, one)
 			require.Equal(t, uris(t, a, b), c.use(id, "one.roots"))
-			prompt, line := c.request("session/prompt", promptParams(id, "/mcp start found"))
-			c.send(line)
+			prompt := c.post("session/prompt", promptParams(id, "/mcp start found"))
 			<-starting
 			if when == "after it" {
 				c.call("session/load", servedParams(id, []string{a}, one))
@@ -790,11 +779,9 @@ func TestReadOnlyClaimIsAskedFor(t *testing.T) {
 // Clause W5.
 func TestCancelDuringToolPermission(t *testing.T) {
 	notOverRemote(t, namesServers)
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.serve([]string{folder(t)}, server("one", "files"))
-	prompt, line := c.request("session/prompt", promptParams(id, "use one.where"))
-	c.send(line)
+	prompt := c.post("session/prompt", promptParams(id, "use one.where"))
 	_, at := c.await(0, func(m message) bool { return m.Method == "session/request_permission" })
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -813,8 +800,7 @@ func TestServerDirectory(t *testing.T) {
 		require.NoError(t, os.Symlink(victim, dir))
 	}
 	open := func(t *testing.T) (c *client, root string) {
-		c = connect(t, acp.Options{})
-		c.initialize()
+		c = start(t, acp.Options{})
 		root = filepath.Join(folder(t), "root")
 		require.NoError(t, os.Mkdir(root, 0o700))
 		return c, root

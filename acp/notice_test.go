@@ -33,8 +33,7 @@ func TestQuestionAboutLargeFolder(t *testing.T) {
 		require.NoError(t, os.Mkdir(dir, 0o700))
 	}
 	t.Setenv("HOME", home)
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	c.permit("allow-once")
 	for argument, what := range map[string]string{
 		"~": "is your home directory", "..": "is your home directory",
@@ -61,10 +60,9 @@ func TestLargeDeclaredFolderIsToldOnce(t *testing.T) {
 	}
 	home, project := folder(t), folder(t)
 	t.Setenv("HOME", home)
-	c := connect(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
+	c := start(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: home, Setting: "--dir"}}
 	}})
-	c.initialize()
 	id := c.open(project)
 	require.Contains(t, c.texts(id, "say one")[0], "is your home directory")
 	c.call("session/load", rootsParams(id, project))
@@ -91,8 +89,7 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 		return folders
 	}
 	store := memstore.New(t)
-	c := connect(t, acp.Options{Store: store})
-	c.initialize()
+	c := start(t, acp.Options{Store: store})
 
 	id := c.open(project)
 	require.Empty(t, warned(c.texts(id, "say one")))
@@ -108,8 +105,7 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	unprompted := c.open(home)
 	c.call("session/resume", rootsParams(unprompted, home))
 	c.leave()
-	c = connect(t, acp.Options{Store: store})
-	c.initialize()
+	c = start(t, acp.Options{Store: store})
 	c.call("session/resume", rootsParams(unprompted, home))
 	c.call("session/resume", rootsParams(unprompted, home))
 	require.Equal(t, []string{home}, warned(c.texts(unprompted, "say one")))
@@ -156,8 +152,7 @@ func TestWarnings(t *testing.T) {
 	require.Contains(t, notices[2], "is your home directory.\"")
 	require.Equal(t, []string{"one"}, recorded(t, store, id))
 
-	without := connect(t, acp.Options{Store: store, Backend: using(warner())})
-	without.initialize()
+	without := start(t, acp.Options{Store: store, Backend: using(warner())})
 	id = without.open(home)
 	said := strings.Join(without.texts(id, "say one"), "|")
 	require.Contains(t, strings.Join(texts(without.messages(), id), "|"),
@@ -175,8 +170,7 @@ func TestDoubtAboutTheAgentIsToldOnce(t *testing.T) {
 	r := &scripted{doubt: "The agent calls itself another."}
 	store := memstore.New(t)
 	for window := range 2 {
-		c := connect(t, acp.Options{Store: store, Backend: r.serve})
-		c.initialize()
+		c := start(t, acp.Options{Store: store, Backend: r.serve})
 		first := c.open(folder(t))
 		told := []string{r.doubt + "\n\n", "one"}
 		require.Equal(t, told[window:], c.texts(first, "say one"))

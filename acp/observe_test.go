@@ -18,12 +18,11 @@ import (
 func TestObserveIsToldWhatHappens(t *testing.T) {
 	var mu sync.Mutex
 	var events []acp.Event
-	c := connect(t, acp.Options{Observe: func(e acp.Event) {
+	c := start(t, acp.Options{Observe: func(e acp.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		events = append(events, e)
 	}})
-	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	c.permit("allow-once")

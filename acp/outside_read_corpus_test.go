@@ -28,9 +28,8 @@ func TestContainmentCorpusThroughClient(t *testing.T) {
 			corpus.Skip(t)
 			stage := corpus.Stage(t)
 			t.Cleanup(stage.Clear)
-			c := connect(t, acp.Options{Workspace: workspace.Options{
+			c := start(t, acp.Options{Workspace: workspace.Options{
 				Policy: workspace.Policy{Deny: dirs(t, stage.Denied()...)}}})
-			c.initialize()
 			option := ""
 			c.answer(func(m message) string {
 				if m.Method == "fs/read_text_file" {

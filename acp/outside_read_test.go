@@ -27,8 +27,7 @@ func writeFile(t *testing.T, path, content string) string {
 
 // Clause P4.
 func TestReadOutsideAsksUser(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	root, outside := folder(t), folder(t)
 	file := writeFile(t, filepath.Join(outside, "file"), "one\ntwo\n")
 	link := filepath.Join(root, "README.md")
@@ -67,8 +66,7 @@ func TestReadOutsideAsksUser(t *testing.T) {
 
 // Clause P4.
 func TestReadOutsideReadsTheLinesThatWereAskedFor(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	file := writeFile(t, filepath.Join(folder(t), "file"), "one\ntwo\nthree\n")
 	id := c.open(folder(t))
 	read := func(line, limit string) string {
@@ -107,9 +105,8 @@ func TestReadOutsideIsRefused(t *testing.T) {
 	for name, to := range links {
 		require.NoError(t, os.Symlink(to, filepath.Join(root, name)))
 	}
-	c := connect(t, acp.Options{Workspace: workspace.Options{
+	c := start(t, acp.Options{Workspace: workspace.Options{
 		Policy: workspace.Policy{Deny: []workspace.Dir{deny}}}})
-	c.initialize()
 	c.permit("allow-always")
 	id := c.open(root)
 	for _, path := range []string{secret, outside, outside + "/missing", outside + "/../" +
@@ -155,8 +152,7 @@ func TestFileReplacedDuringQuestion(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			c := connect(t, acp.Options{})
-			c.initialize()
+			c := start(t, acp.Options{})
 			id := c.open(root)
 			dir := folder(t)
 			harmless := writeFile(t, filepath.Join(dir, "file"), "harmless")

@@ -160,11 +160,10 @@ func TestAllowReads(t *testing.T) {
 		if !on {
 			rules = nil
 		}
-		c := connect(t, acp.Options{
+		c := start(t, acp.Options{
 			Permissions: rules, Backend: using(&scripted{}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
 		})
-		c.initialize()
 		c.permit("no")
 		id := c.open(a, b)
 		check := func(name, request, option string) {
@@ -199,8 +198,7 @@ func TestAllowReads(t *testing.T) {
 // Clause A30.
 func TestAllowedReadsAreMarked(t *testing.T) {
 	a := folder(t)
-	c := connect(t, acp.Options{Permissions: allowingRules("read"), Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: allowingRules("read"), Backend: using(&scripted{})})
 	c.permit("no")
 	id := c.open(a)
 	ask := func(tool, kind string) []string {
@@ -275,8 +273,7 @@ func runRequest(tool, line string) string {
 func TestChosenRule(t *testing.T) {
 	a, b, state := folder(t), folder(t), t.TempDir()
 	start := func() *client {
-		c := connect(t, acp.Options{Permissions: allowingRules(), ConsentDir: state, Backend: using(&scripted{})})
-		c.initialize()
+		c := start(t, acp.Options{Permissions: allowingRules(), ConsentDir: state, Backend: using(&scripted{})})
 		return c
 	}
 	c := start()
@@ -333,8 +330,7 @@ func parseDir(t *testing.T, path string) workspace.Dir {
 //
 // Clause R3.
 func TestOfferedRuleKeepsContent(t *testing.T) {
-	c := connect(t, acp.Options{Permissions: allowingRules(), ConsentDir: t.TempDir(), Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: allowingRules(), ConsentDir: t.TempDir(), Backend: using(&scripted{})})
 	c.permit("no")
 	id := c.open(folder(t))
 	c.texts(id, `update {"sessionUpdate":"tool_call","toolCallId":"t1","title":"Run","kind":"execute",`+
@@ -351,12 +347,11 @@ func TestDeniedRequest(t *testing.T) {
 		return &acp.Permissions{Allow: []string{"read", "run go vet ..."}, Ask: []string{"run go vet -json ..."}, Deny: []string{"run touch"}}
 	}
 	var events []acp.AnswerEvent
-	c := connect(t, acp.Options{Permissions: rules, Backend: using(&scripted{}), Observe: func(e acp.Event) {
+	c := start(t, acp.Options{Permissions: rules, Backend: using(&scripted{}), Observe: func(e acp.Event) {
 		if answer, ok := e.(acp.AnswerEvent); ok {
 			events = append(events, answer)
 		}
 	}})
-	c.initialize()
 	c.permit("ever")
 	id := c.open(folder(t))
 	require.Contains(t, strings.Join(c.texts(id, runRequest("t1", "go vet; touch x")), ""), `"optionId":"no"`)
@@ -389,8 +384,7 @@ func TestRequestsWithoutRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o.ConsentDir, o.Backend = state, using(&scripted{})
-			c := connect(t, o)
-			c.initialize()
+			c := start(t, o)
 			c.permit("ever")
 			id := c.open(a)
 			require.Contains(t, strings.Join(c.texts(id, runRequest("t", "go vet")), ""), `"optionId":"ever"`)
@@ -403,8 +397,7 @@ func TestRequestsWithoutRules(t *testing.T) {
 //
 // Clause R2.
 func TestAnnouncedCall(t *testing.T) {
-	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{})})
 	c.permit("no")
 	id := c.open(folder(t))
 	announce := func(tool, line string) {
@@ -438,8 +431,7 @@ func TestPermissionsCommand(t *testing.T) {
 	require.NoError(t, store.Allow(given))
 	elsewhere := consent.ForRule(workspace.Real(parseDir(t, folder(t))), "run make check ...", "")
 	require.NoError(t, store.Allow(elsewhere))
-	c := connect(t, acp.Options{Permissions: rules, ConsentDir: state, Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: rules, ConsentDir: state, Backend: using(&scripted{})})
 	c.permit("no")
 	id := c.open(a)
 	said := c.say(id, "/permissions")
@@ -456,8 +448,7 @@ func TestPermissionsCommand(t *testing.T) {
 	require.Equal(t, "Revoked: `run go vet ...` is asked for again.\n", c.say(id, "/permissions revoke "+given.ID.Short()))
 	c.texts(id, runRequest("t2", "go vet"))
 	require.Len(t, c.questions(), 1)
-	c = connect(t, acp.Options{Permissions: allowingRules(), Backend: using(&scripted{})})
-	c.initialize()
+	c = start(t, acp.Options{Permissions: allowingRules(), Backend: using(&scripted{})})
 	require.Contains(t, c.say(c.open(a), "/permissions"), "yet: you are asked")
 }
 
@@ -466,8 +457,7 @@ func TestPermissionsCommand(t *testing.T) {
 // Clause R4.
 func TestAgentThatNeverAsks(t *testing.T) {
 	for name, permissions := range map[string]func(workspace.Dir) *acp.Permissions{"rules": allowingRules("read"), "none": nil} {
-		c := connect(t, acp.Options{Permissions: permissions, Backend: using(&scripted{neverAsks: true})})
-		c.initialize()
+		c := start(t, acp.Options{Permissions: permissions, Backend: using(&scripted{neverAsks: true})})
 		id := c.open(folder(t))
 		said := c.say(id, "say x") + c.say(id, "say x")
 		if permissions == nil {
@@ -483,8 +473,7 @@ func TestAgentThatNeverAsks(t *testing.T) {
 //
 // Clause R4.
 func TestAgentThatAsksLittle(t *testing.T) {
-	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{asksLittle: "if it is told to"})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: allowingRules("run go vet ..."), Backend: using(&scripted{asksLittle: "if it is told to"})})
 	c.permit("yes")
 	id := c.open(folder(t))
 	call := func(tool, kind string) string {
@@ -509,8 +498,7 @@ func TestAgentThatAsksLittle(t *testing.T) {
 //
 // Clause R2.
 func TestPlansAreNotRuled(t *testing.T) {
-	c := connect(t, acp.Options{Permissions: allowingRules("run go vet ...", "read"), Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Permissions: allowingRules("run go vet ...", "read"), Backend: using(&scripted{})})
 	c.permit("no")
 	cwd := folder(t)
 	id := c.open(cwd)
@@ -560,7 +548,7 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 	given := consent.ForRule(workspace.Real(parseDir(t, shop)), "run go vet ...", "")
 	store := consent.NewStore(state)
 	require.NoError(t, store.Allow(given))
-	c := connect(t, acp.Options{ConsentDir: state, Backend: using(&scripted{}), Worktrees: acp.Worktrees{Records: records, Dir: dir},
+	c := start(t, acp.Options{ConsentDir: state, Backend: using(&scripted{}), Worktrees: acp.Worktrees{Records: records, Dir: dir},
 		Permissions: func(cwd workspace.Dir) *acp.Permissions {
 			rules := &acp.Permissions{Deny: []string{"run x"}}
 			if cwd.String() == shop {
@@ -568,7 +556,6 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 			}
 			return rules
 		}})
-	c.initialize()
 	c.permit("no")
 	asks := func(cwd, line string, want int) {
 		t.Helper()
@@ -593,9 +580,8 @@ func TestRulesHoldInWorktrees(t *testing.T) {
 // Clause R3.
 func TestNoAnswerForGoodWhereARuleMayBeAbout(t *testing.T) {
 	root := folder(t)
-	c := connect(t, acp.Options{Backend: using(&scripted{}), ConsentDir: t.TempDir(),
+	c := start(t, acp.Options{Backend: using(&scripted{}), ConsentDir: t.TempDir(),
 		Permissions: ruling(acp.Permissions{Allow: []string{"read"}, Deny: []string{"read **/.env"}})})
-	c.initialize()
 	c.permit("yes")
 	id := c.open(root)
 	folderRead := `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"read","title":"Read",` +

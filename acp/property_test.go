@@ -92,7 +92,7 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 	m.model = model{places: where, stored: map[string]*record{}, touched: map[string]bool{}}
 	for _, store := range on.stores {
 		serve := func() *client {
-			c := connect(t, acp.Options{
+			c := start(t, acp.Options{
 				Store: store, Backend: using(&scripted{kind: kind}),
 				Workspace: workspace.Options{MaxRoots: maxRoots,
 					Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
@@ -103,7 +103,6 @@ func newMachine(t *rapid.T, where places, on medium, kind string) *machine {
 				Recorder:   sessionstore.RecorderOptions{Interval: time.Hour},
 				LeaseCheck: time.Hour,
 			}))
-			c.initialize()
 			return c
 		}
 		m.serve = append(m.serve, serve)

@@ -436,14 +436,12 @@ func TestOptionsHaveDeclaredFolders(t *testing.T) {
 	folders := func(workspace.Dir) []acp.Folder {
 		return []acp.Folder{{Path: declared, Setting: "--dir"}}
 	}
-	c := connect(t, acp.Options{Backend: k.serve, Folders: folders})
-	c.initialize()
+	c := start(t, acp.Options{Backend: k.serve, Folders: folders})
 	c.call("session/options", encode(map[string]any{"cwd": dir}))
 	require.Equal(t, []string{`session/options ` + encode(map[string]any{"cwd": dir,
 		"additionalDirectories": []any{declared}})}, k.take())
 
-	none := connect(t, acp.Options{})
-	none.initialize()
+	none := start(t, acp.Options{})
 	require.Equal(t, jsonrpc.CodeMethodNotFound,
 		none.try("session/options", encode(map[string]any{"cwd": dir})).Error.Code)
 }

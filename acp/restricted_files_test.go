@@ -23,8 +23,7 @@ func TestFilesOfARestrictedBackend(t *testing.T) {
 			return h.Notify(context.Background(), method, backend.Raw(params))
 		}
 	}}
-	c := connect(t, acp.Options{Backend: using(r)})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(r)})
 	root, out := folder(t), folder(t)
 	in := func(name string) string { return filepath.Join(root, name) }
 	id := c.open(root)
@@ -127,9 +126,8 @@ func TestRestrictedBackendsNeedTheCapability(t *testing.T) {
 func TestRulesForFilesThatARestrictedBackendExchanges(t *testing.T) {
 	var host backend.Host
 	r := &scripted{restricted: true, opened: func(_ backend.Activation, h backend.Host) { host = h }}
-	c := connect(t, acp.Options{Backend: using(r),
+	c := start(t, acp.Options{Backend: using(r),
 		Permissions: ruling(acp.Permissions{Ask: []string{"read asked*"}, Deny: []string{"read denied"}})})
-	c.initialize()
 	root := folder(t)
 	in := func(name string) string { return filepath.Join(root, name) }
 	for _, name := range []string{"free", "asked", "asked2", "denied"} {

@@ -73,8 +73,7 @@ func TestWatcherAnswersNothing(t *testing.T) {
 		a := r.connect(acp.RoleFull)
 		id := a.open(r.dir)
 		w := r.join(acp.RoleWatch, id)
-		_, line := a.request("session/prompt", promptParams(id, askPermission))
-		a.send(line)
+		a.post("session/prompt", promptParams(id, askPermission))
 		question(a)
 		asked := question(w)
 		a.leave()
@@ -94,9 +93,8 @@ func TestAnswererAllowsNothingForGood(t *testing.T) {
 	a := r.connect(acp.RoleFull)
 	id := a.open(r.dir)
 	w := r.join(acp.RoleAnswer, id)
-	_, line := a.request("session/prompt", promptParams(id, strings.Replace(askPermission, `{"optionId":"no"`,
+	a.post("session/prompt", promptParams(id, strings.Replace(askPermission, `{"optionId":"no"`,
 		`{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"no"`, 1)))
-	a.send(line)
 	require.Contains(t, string(question(a).Params), "always")
 	asked := question(w)
 	require.NotContains(t, string(asked.Params), "always")

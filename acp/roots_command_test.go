@@ -171,9 +171,8 @@ func TestFolderChangesInSessionsWhoseClientNamesFolders(t *testing.T) {
 // Clause A12.
 func TestCancelWhileFolderIsAdded(t *testing.T) {
 	r := &scripted{}
-	c := connect(t,
+	c := start(t,
 		acp.Options{Backend: using(r), ConsentDir: filepath.Join(t.TempDir(), "consents")})
-	c.initialize()
 	c.permit("allow-always")
 	cwd, a := folder(t), folder(t)
 	link := filepath.Join(folder(t), "link")
@@ -355,8 +354,7 @@ func TestRootsCommandAmongOtherRequests(t *testing.T) {
 	require.Nil(t, c.try("session/set_mode", idParams(id)).Error)
 	require.Equal(t, bracketed(cwd, a), c.roots(id))
 	require.Equal(t, "cancelled", func() string {
-		prompt := c.post("session/prompt", promptParams(id, "wait"))
-		c.await(0, said("waiting"))
+		prompt := c.beginTurn(id, "wait", "waiting")
 		c.send(notification("session/cancel", idParams(id)))
 		return c.response(prompt).stopReason(t)
 	}())

@@ -166,9 +166,7 @@ func TestShutdown(t *testing.T) {
 		c := connectTo(t, s, acp.Peer{Remote: remote})
 		c.initialize()
 		id := c.open(dir)
-		turn, line := c.request("session/prompt", promptParams(id, "stubborn"))
-		c.send(line)
-		c.await(0, said("stubborn"))
+		turn := c.beginTurn(id, "stubborn", "stubborn")
 
 		ctx, giveUp := context.WithCancelCause(t.Context())
 		defer giveUp(nil)
@@ -378,8 +376,7 @@ func (u *user) step() {
 	case "session/set_title":
 		params = encode(map[string]string{"sessionId": id, "title": u.principal})
 	}
-	request, line := u.request(method, params)
-	u.send(line)
+	request := u.post(method, params)
 	if method == "session/prompt" && u.known.ownerOf(id) == u.principal {
 		return // "wait" is answered when it is cancelled, and so are prompts that wait for it
 	}

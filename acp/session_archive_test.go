@@ -35,14 +35,11 @@ func (c *client) archived(filter string) []string {
 // Clause A16.
 func TestArchive(t *testing.T) {
 	store := memstore.New(t)
-	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	c.initialize()
-	other.initialize()
+	c, other := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
 	a := folder(t)
 	one, two := c.open(a), c.open(a)
 	c.texts(one, "say one")
-	prompt := c.post("session/prompt", promptParams(two, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(two, "wait", "waiting")
 	require.Equal(t, "{}", string(c.call("session/archive", idParams(two))))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "A28")
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(two, "x")).reason(t))
@@ -94,10 +91,8 @@ func TestArchiveCursor(t *testing.T) {
 // Clause A31.
 func TestArchiveOfAnotherAgent(t *testing.T) {
 	store := memstore.New(t)
-	one := connect(t, acp.Options{Store: store})
-	two := connect(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
-	one.initialize()
-	two.initialize()
+	one := start(t, acp.Options{Store: store})
+	two := start(t, acp.Options{Store: store, Backend: using(&scripted{kind: "other"})})
 	id := one.open(folder(t))
 	for _, method := range []string{"session/archive", "session/unarchive", "session/status",
 		"session/delete"} {

@@ -65,8 +65,7 @@ var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
 		c.call("session/load", rootsParams(id, cwd))
 	},
 	"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
-		newer := connect(c.t, acp.Options{Store: store})
-		newer.initialize()
+		newer := start(c.t, acp.Options{Store: store})
 		newer.call("session/load", rootsParams(id, cwd))
 		require.NotNil(c.t, c.try("session/prompt", promptParams(id, "say x")).Error)
 	},
@@ -127,10 +126,8 @@ func TestCloseFreesRoots(t *testing.T) {
 			r.opened = func(_ backend.Activation, h backend.Host) {
 				opened = append(opened, h.Workspace())
 			}
-			c := connect(t, acp.Options{Store: store, Backend: using(r)})
-			newer := connect(t, acp.Options{Store: store})
-			c.initialize()
-			newer.initialize()
+			c := start(t, acp.Options{Store: store, Backend: using(r)})
+			newer := start(t, acp.Options{Store: store})
 			a := folder(t)
 			id := c.open(a, folder(t))
 			_, err := opened[0].Stat(a)

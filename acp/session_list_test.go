@@ -142,8 +142,7 @@ func TestUpdatedAt(t *testing.T) {
 	c.list(`{}`)
 	c.call("session/load", rootsParams(id, a))
 	require.Equal(t, created, c.find(id).UpdatedAt)
-	prompt := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(id, "wait", "waiting")
 	started := c.find(id).UpdatedAt
 	require.GreaterOrEqual(t, started, now)
 
@@ -284,9 +283,7 @@ func TestUnusedSessionsAreNotListed(t *testing.T) {
 		return time.Now().Add(-age)
 	}})
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	c.initialize()
-	other.initialize()
+	c, other := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
 	a, b := folder(t), folder(t)
 	active, closed, prompted, archived := c.open(a, b), c.open(a, b), c.open(a, b), c.open(a, b)
 	c.texts(prompted, "say one")

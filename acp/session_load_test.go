@@ -28,12 +28,9 @@ import (
 // Clause A28.
 func TestDeleteOfDeletedSession(t *testing.T) {
 	store := memstore.New(t)
-	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
+	old, newer := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
 	id := old.open(folder(t))
-	prompt := old.post("session/prompt", promptParams(id, "wait"))
-	old.await(0, said("waiting"))
+	prompt := old.beginTurn(id, "wait", "waiting")
 	newer.call("session/delete", idParams(id))
 	deletion := old.post("session/delete", idParams(id))
 	require.Nil(t, old.response(deletion).Error)
@@ -56,14 +53,11 @@ func stopReasons(t *testing.T, messages []message, prompt string) []string {
 func TestLoadAfterFence(t *testing.T) {
 	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old, newer := connect(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})),
-		connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
+	old, newer := start(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late})),
+		start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := old.open(a)
-	prompt := old.post("session/prompt", promptParams(id, "wait"))
-	old.await(0, said("waiting"))
+	prompt := old.beginTurn(id, "wait", "waiting")
 	newer.call("session/load", rootsParams(id, a))
 	newer.texts(id, "say yours")
 	old.call("session/load", rootsParams(id, a))
@@ -113,8 +107,7 @@ func TestCancelledLoadWaitsForTurn(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
-	c.await(0, said("stubborn"))
+	prompt := c.beginTurn(id, "stubborn", "stubborn")
 	load := c.post("session/load", rootsParams(id, a, b))
 	require.Eventually(t, func() bool {
 		return len(c.find(id).AdditionalDirectories) == 1
@@ -205,8 +198,7 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(id, "wait", "waiting")
 	r.refuse = errors.New("not today")
 	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
 	_, rejected := c.busy(id)
@@ -225,8 +217,7 @@ func TestFailedStoreKeepsTurn(t *testing.T) {
 	c := start(t, acp.Options{Store: store})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
-	prompt := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(id, "wait", "waiting")
 	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
 		Hint: "free some space", Err: errors.New("disk full")}
 	m := c.try("session/resume", rootsParams(id, a, b))
@@ -280,14 +271,11 @@ func (f *failing) BeginTurn(
 // Clause S3.
 func TestTakeoverDuringTurn(t *testing.T) {
 	store := memstore.New(t)
-	old, newer := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
+	old, newer := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := old.open(a)
 	old.texts(id, "say mine")
-	prompt := old.post("session/prompt", promptParams(id, "drip"))
-	old.await(0, said("drip"))
+	prompt := old.beginTurn(id, "drip", "drip")
 	newer.call("session/load", rootsParams(id, a))
 	m := old.response(prompt)
 	require.Equal(t, "fenced", m.reason(t))
@@ -306,9 +294,7 @@ func twoWindows(t *testing.T, older acp.Options) (old, newer *client) {
 		return store
 	}
 	older.Store = open()
-	old, newer = connect(t, older), connect(t, acp.Options{Store: open()})
-	old.initialize()
-	newer.initialize()
+	old, newer = start(t, older), start(t, acp.Options{Store: open()})
 	return old, newer
 }
 
@@ -332,8 +318,7 @@ func TestAnswerOfTurnWhoseSessionIsGone(t *testing.T) {
 				With(acp.Tuning{LeaseCheck: time.Hour}))
 			a := folder(t)
 			id := old.open(a)
-			prompt := old.post("session/prompt", promptParams(id, "stubborn"))
-			old.await(0, said("stubborn"))
+			prompt := old.beginTurn(id, "stubborn", "stubborn")
 			time.Sleep(300 * time.Millisecond) // until that is stored
 			test.take(newer, id, a)
 			close(r.release)
@@ -358,8 +343,7 @@ func TestUpdatesAfterTakeover(t *testing.T) {
 	old, newer := twoWindows(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id := old.open(a)
-	prompt := old.post("session/prompt", promptParams(id, "stubborn"))
-	old.await(0, said("stubborn"))
+	prompt := old.beginTurn(id, "stubborn", "stubborn")
 	time.Sleep(300 * time.Millisecond) // until that is stored
 	newer.call("session/load", rootsParams(id, a))
 	var err error
@@ -379,8 +363,7 @@ func TestTakeoverWhileAgentIsSilent(t *testing.T) {
 	old, newer := twoWindows(t, acp.Options{})
 	a := folder(t)
 	id := old.open(a)
-	prompt := old.post("session/prompt", promptParams(id, "wait"))
-	old.await(0, said("waiting"))
+	prompt := old.beginTurn(id, "wait", "waiting")
 	time.Sleep(300 * time.Millisecond) // until that is stored
 	newer.call("session/load", rootsParams(id, a))
 	require.Equal(t, "fenced", old.response(prompt).reason(t))
@@ -537,15 +520,12 @@ func TestConcurrentTakeovers(t *testing.T) {
 	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{release: make(chan struct{})}
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
-	old := connect(t, acp.Options{Store: store, Backend: using(r)}.
+	old := start(t, acp.Options{Store: store, Backend: using(r)}.
 		With(acp.Tuning{Recorder: late, CancelGrace: patience}))
-	newer := connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
+	newer := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := old.open(a)
-	prompt := old.post("session/prompt", promptParams(id, "stubborn"))
-	old.await(0, said("stubborn"))
+	prompt := old.beginTurn(id, "stubborn", "stubborn")
 	taken := make(chan struct{})
 	store.activating = func() {
 		defer close(taken)
@@ -576,8 +556,7 @@ func TestTurnEndedByLoad(t *testing.T) {
 			c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 			a, b := folder(t), folder(t)
 			id := c.open(a)
-			prompt := c.post("session/prompt", promptParams(id, "stubborn"))
-			c.await(0, said("stubborn"))
+			prompt := c.beginTurn(id, "stubborn", "stubborn")
 			begun := c.find(id).UpdatedAt
 			load := c.post(method, rootsParams(id, a, b))
 			require.Eventually(t, func() bool {
@@ -768,9 +747,8 @@ func TestMultilineUpdates(t *testing.T) {
 	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
-	prompt, line := c.request("session/prompt",
+	prompt := c.post("session/prompt",
 		"{\"sessionId\":\""+id+"\",\r\"prompt\":[{\"type\":\"text\",\r\"text\":\"go\"}]}")
-	c.send(line)
 	require.Equal(t, "end_turn", c.response(prompt).stopReason(t))
 	before := len(c.messages())
 	c.call("session/load", rootsParams(id, a))
@@ -838,9 +816,8 @@ func TestRenamedFolder(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(at("old", "app"), 0o700))
 	require.NoError(t, os.MkdirAll(at("old", "shared"), 0o700))
-	c := connect(t,
+	c := start(t,
 		acp.Options{KeepFolders: true, ConsentDir: filepath.Join(t.TempDir(), "consents")})
-	c.initialize()
 	c.permit("allow-once")
 	id, other, added := c.open(at("old", "app"), lib), c.open(lib, at("old", "shared")), c.open(lib)
 	c.say(added, "/roots add "+at("old", "shared"))
@@ -881,8 +858,7 @@ func BenchmarkLongLoad(b *testing.B) {
 		name    string
 		backend backend.Backend
 	}{{"backend", &replayer{says: answers(numbers(updates)...)}}, {"store", &scripted{}}} {
-		c := connect(b, acp.Options{Store: store, Backend: using(from.backend)})
-		c.initialize()
+		c := start(b, acp.Options{Store: store, Backend: using(from.backend)})
 		if id == "" {
 			id = c.open(dir)
 		}

@@ -48,8 +48,7 @@ func TestNewWaitsForNoSession(t *testing.T) {
 	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
-	turn := c.post("session/prompt", promptParams(source, "wait"))
-	c.await(0, said("waiting"))
+	turn := c.beginTurn(source, "wait", "waiting")
 	load, loading := c.request("session/load", rootsParams(id, a))
 	created, creation := c.request("session/new", rootsParams("", a))
 	forked, fork := c.request("session/fork", rootsParams(source, a))
@@ -165,8 +164,7 @@ func TestOrderOfChecks(t *testing.T) {
 func TestStateErrors(t *testing.T) {
 	c := start(t, acp.Options{})
 	id := c.open(folder(t))
-	prompt := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(id, "wait", "waiting")
 	queued, m := c.busy(id)
 	require.JSONEq(t, `{"reason":"turn_in_progress","sessionId":"`+id+`"}`, string(m.Error.Data))
 	require.Equal(t, jsonrpc.CodeInvalidRequest, m.Error.Code)
@@ -409,10 +407,8 @@ func TestStateSavedWhileStoring(t *testing.T) {
 func TestFencedState(t *testing.T) {
 	store := memstore.New(t)
 	r := &scripted{}
-	old := connect(t, acp.Options{Store: store, Backend: using(r)})
-	newer := connect(t, acp.Options{Store: store})
-	old.initialize()
-	newer.initialize()
+	old := start(t, acp.Options{Store: store, Backend: using(r)})
+	newer := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := old.open(a)
 	old.call("_save", idParams(id))
@@ -552,8 +548,7 @@ func TestSystemPromptsAreChecked(t *testing.T) {
 		`{"mode":"append","Content":[` + text + `]}`: "systemPrompt.Content wrong_case",
 	} {
 		r := &scripted{prompts: backend.SystemPromptsServed}
-		c := connect(t, acp.Options{Backend: using(r)})
-		c.initialize()
+		c := start(t, acp.Options{Backend: using(r)})
 		dir := folder(t)
 		id := c.open(dir)
 		before := r.noted()

@@ -41,8 +41,7 @@ func TestNothingFollowsCancelledResponse(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: time.Millisecond}))
 	id := c.open(folder(t))
-	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
-	c.await(0, said("stubborn"))
+	prompt := c.beginTurn(id, "stubborn", "stubborn")
 	c.send(notification("session/cancel", `{"sessionId":"`+id+`","_meta":{"why":1}}`))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	close(r.release)
@@ -120,8 +119,7 @@ func TestEndOfInput(t *testing.T) {
 	c := start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := c.open(a)
-	prompt := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	prompt := c.beginTurn(id, "wait", "waiting")
 	open := c.post("session/new", rootsParams("", a))
 	c.leave()
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -190,9 +188,7 @@ func TestCallsToTheClient(t *testing.T) {
 			c := connect(t, acp.Options{})
 			c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+tc.capabilities+`}`)
 			id := c.open(a)
-			_, line := c.request("session/prompt",
-				promptParams(id, "call "+tc.method+" "+tc.params))
-			c.send(line)
+			c.post("session/prompt", promptParams(id, "call "+tc.method+" "+tc.params))
 			if tc.refused == "" {
 				m, _ := c.await(0, func(m message) bool { return m.Method == tc.method })
 				require.Contains(t, string(m.Params), `"sessionId":"`+id+`"`)
@@ -221,8 +217,7 @@ func TestPromptIsStoredFirst(t *testing.T) {
 	store := memstore.New(t)
 	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
-	c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	c.beginTurn(id, "wait", "waiting")
 	var first sessionstore.Update
 	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
 		require.NoError(t, err)
@@ -303,8 +298,7 @@ func TestPromptAfterCancel(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
-	first := c.post("session/prompt", promptParams(id, "stubborn"))
-	c.await(0, said("stubborn"))
+	first := c.beginTurn(id, "stubborn", "stubborn")
 	next, line := c.request("session/prompt", promptParams(id, "say next"))
 	c.send(notification("session/cancel", idParams(id)), line)
 	for range 100 { // it is behind the cancel, and could have begun
@@ -323,8 +317,7 @@ func TestPromptAfterCancel(t *testing.T) {
 //
 // Clause A32.
 func TestPromptWhileClosing(t *testing.T) {
-	c := connect(t, acp.Options{Backend: using(&scripted{})})
-	c.initialize()
+	c := start(t, acp.Options{Backend: using(&scripted{})})
 	a := folder(t)
 	id := c.open(a)
 	for range 300 {
@@ -341,14 +334,10 @@ func TestPromptWhileClosing(t *testing.T) {
 // Clause A32.
 func TestWaitingPromptOfAClientThatLeaves(t *testing.T) {
 	for range 200 {
-		c := connect(t, acp.Options{Backend: using(&scripted{})})
-		c.initialize()
+		c := start(t, acp.Options{Backend: using(&scripted{})})
 		id := c.open(folder(t))
-		first, line := c.request("session/prompt", promptParams(id, "wait"))
-		c.send(line)
-		c.await(0, said("waiting"))
-		waiting, line := c.request("session/prompt", promptParams(id, "say next"))
-		c.send(line)
+		first := c.beginTurn(id, "wait", "waiting")
+		waiting := c.post("session/prompt", promptParams(id, "say next"))
 		c.leave()
 		require.Equal(t, "cancelled", c.response(first).stopReason(t))
 		require.Equal(t, "cancelled", c.response(waiting).stopReason(t))
@@ -396,17 +385,15 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 	r, store := &scripted{}, &closing{Store: memstore.New(t), step: func() {
 		ended <- struct{}{}
 	}}
-	c := connect(t,
-		acp.Options{Store: store,
-			Backend: r.serve}.With(
-			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit,
-				Tap: func(sent bool, line []byte) {
-					if sent && len(line) > limit {
-						writing <- struct{}{}
-						<-goOn
-					}
-				}}}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store,
+		Backend: r.serve}.With(
+		acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit,
+			Tap: func(sent bool, line []byte) {
+				if sent && len(line) > limit {
+					writing <- struct{}{}
+					<-goOn
+				}
+			}}}))
 	id := c.open(folder(t))
 	c.texts(id, "say one")
 	<-ended
@@ -486,8 +473,7 @@ func TestHangingTurn(t *testing.T) {
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
 	id := c.open(folder(t))
-	prompt := c.post("session/prompt", promptParams(id, "stubborn"))
-	c.await(0, said("stubborn"))
+	prompt := c.beginTurn(id, "stubborn", "stubborn")
 	c.leave()
 	close(r.release)
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -499,8 +485,7 @@ func TestCommitStoresBeforeItShows(t *testing.T) {
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	c := start(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
 	id := c.open(folder(t))
-	prompt := c.post("session/prompt", promptParams(id, "commit changed"))
-	c.await(0, said("changed"))
+	prompt := c.beginTurn(id, "commit changed", "changed")
 	require.Equal(t, 1, storedChunks(t, store, id, "changed"))
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
@@ -638,8 +623,7 @@ func TestRefusedPromptDuringATurn(t *testing.T) {
 	store := memstore.New(t)
 	c := start(t, acp.Options{Store: store, Backend: using(&scripted{overlaps: true})})
 	id := c.open(folder(t))
-	first := c.post("session/prompt", promptParams(id, "wait"))
-	c.await(0, said("waiting"))
+	first := c.beginTurn(id, "wait", "waiting")
 	require.NotNil(t, c.try("session/prompt", promptParams(id, "refuse")).Error)
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(first).stopReason(t))

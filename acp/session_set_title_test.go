@@ -18,9 +18,7 @@ func titleParams(id, title string) string {
 // Clause A29.
 func TestSetTitle(t *testing.T) {
 	store := memstore.New(t)
-	c, other := connect(t, acp.Options{Store: store}), connect(t, acp.Options{Store: store})
-	c.initialize()
-	other.initialize()
+	c, other := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
 	a := folder(t)
 	id := c.open(a)
 	require.Equal(t, `{"title":"my title"}`,

@@ -270,11 +270,9 @@ func (h *hanging) Append(
 func TestHangingStore(t *testing.T) {
 	store := &hanging{Store: memstore.New(t), appending: make(chan struct{}, 1),
 		goOn: make(chan struct{})}
-	c := connect(t,
-		acp.Options{Store: store}.With(
-			acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1,
-				QueueBytes: 1 << 20}}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store}.With(
+		acp.Tuning{Recorder: sessionstore.RecorderOptions{SegmentBytes: 1,
+			QueueBytes: 1 << 20}}))
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one") // and all before it is stored
@@ -495,8 +493,7 @@ func TestCancelWhileClientDoesNotRead(t *testing.T) {
 		With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
 	id, waiting := c.open(folder(t)), c.open(folder(t))
 	flood, line := c.request("session/prompt", promptParams(id, "count 100000000"))
-	other := c.post("session/prompt", promptParams(waiting, "wait"))
-	c.await(0, said("waiting"))
+	other := c.beginTurn(waiting, "wait", "waiting")
 	c.send(line)
 	c.await(0, said("0"))
 	goOn := c.stall()
@@ -535,9 +532,8 @@ func TestCancelWaitingLoad(t *testing.T) {
 // Clause A27.
 func TestCancelledLoadIsReplayed(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t,
+	c := start(t,
 		acp.Options{Store: store}.With(acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10}}))
-	c.initialize()
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	remember(t, store, id, numbers(2000)...)
@@ -558,10 +554,8 @@ func TestCancelledLoadIsReplayed(t *testing.T) {
 // Clause W9.
 func TestEndOfInputDuringLoad(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t,
-		acp.Options{Store: store}.With(
-			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store}.With(
+		acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: patience}}))
 	a := folder(t)
 	id := c.open(a)
 	remember(t, store, id, numbers(1500)...)
@@ -577,10 +571,8 @@ func TestEndOfInputDuringLoad(t *testing.T) {
 // Clause W9.
 func TestClientGoneDuringLoad(t *testing.T) {
 	store := memstore.New(t)
-	c := connect(t,
-		acp.Options{Store: store}.With(
-			acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
-	c.initialize()
+	c := start(t, acp.Options{Store: store}.With(
+		acp.Tuning{Wire: jsonrpc.Options{MaxQueue: 16 << 10, Grace: time.Millisecond}}))
 	a := folder(t)
 	id := c.open(a)
 	remember(t, store, id, numbers(1500)...)

@@ -47,8 +47,7 @@ func TestCostIsCountedOnce(t *testing.T) {
 	options := func() acp.Options {
 		return acp.Options{Store: store, Backend: using(&scripted{usage: backend.Usage{Tokens: backend.TokensOfTurn}})}
 	}
-	c := connect(t, options())
-	c.initialize()
+	c := start(t, options())
 	dir := folder(t)
 	id := c.open(dir)
 	for _, prompt := range []string{"spend 0.5", "spend 0.5", "spend 2", "say nothing", "spend 0", "spend -1",
@@ -64,8 +63,7 @@ func TestCostIsCountedOnce(t *testing.T) {
 	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, dir)), &fork))
 	c.call("session/prompt", promptParams(fork.SessionID, "spend 3"))
 
-	again := connect(t, options())
-	again.initialize()
+	again := start(t, options())
 	again.call("session/resume", rootsParams(id, dir))
 	again.call("session/prompt", promptParams(id, "spend 0.25"))
 	again.call("session/prompt", promptParams(id, "spend 0.125"))
@@ -83,8 +81,7 @@ func TestCostIsCountedOnce(t *testing.T) {
 
 // The response says what the turn and the session have cost.
 func TestCostInResponse(t *testing.T) {
-	c := connect(t, acp.Options{})
-	c.initialize()
+	c := start(t, acp.Options{})
 	id := c.open(folder(t))
 	require.JSONEq(t, `{"stopReason":"end_turn"}`, string(c.call("session/prompt", promptParams(id, "say hello"))))
 	for _, turn := range [][2]string{
@@ -125,7 +122,7 @@ func TestCostIsStoredLater(t *testing.T) {
 	store := &brokenLedger{Store: memstore.New(t)}
 	var mu sync.Mutex
 	observed := 0.0
-	c := connect(t, acp.Options{Store: store, Observe: func(e acp.Event) {
+	c := start(t, acp.Options{Store: store, Observe: func(e acp.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		if e, ok := e.(acp.UsageEvent); ok {
@@ -136,7 +133,6 @@ func TestCostIsStoredLater(t *testing.T) {
 			}
 		}
 	}})
-	c.initialize()
 	dir := folder(t)
 	id := c.open(dir)
 	store.broken.Store(true)
@@ -153,8 +149,7 @@ func TestCostIsStoredLater(t *testing.T) {
 	mu.Unlock()
 
 	c.call("session/load", rootsParams(id, dir))
-	other := connect(t, acp.Options{Store: store})
-	other.initialize()
+	other := start(t, acp.Options{Store: store})
 	other.call("session/load", rootsParams(id, dir))
 	_ = c.try("session/prompt", promptParams(id, "spend 100"))
 	other.call("session/prompt", promptParams(id, "spend 4"))

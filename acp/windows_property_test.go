@@ -138,8 +138,7 @@ func (h *house) attach(t *rapid.T) { h.enter(t, "session/load") }
 func (h *house) resume(t *rapid.T) { h.enter(t, "session/resume") }
 
 func (h *house) prompt(n *tenant, text string) {
-	id, line := n.request("session/prompt", promptParams(h.id, text))
-	n.send(line)
+	id := n.post("session/prompt", promptParams(h.id, text))
 	n.own = append(n.own, text)
 	n.sent = append(n.sent, id)
 }
