@@ -30,7 +30,7 @@ const valid = `"id": "one", "name": "One", "version": "1.0.0"`
 func TestReadLeavesOutInvalidEntries(t *testing.T) {
 	for members, problem := range map[string]string{
 		valid: "no program for",
-		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "its id",
+		`"id": "One", "name": "One", "version": "1.0.0"`:                                       "entry 1: its id",
 		`"id": "one", "name": "", "version": "1.0.0"`:                                          "its name",
 		`"id": "one", "name": "O\u202ene", "version": "1.0.0"`:                                 "its name",
 		valid + `, "distribution": {"npx": {"package": "one; rm -rf x"}}`:                      "npx: its package",
