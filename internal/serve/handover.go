@@ -30,8 +30,8 @@ const (
 	// A link gives up when maxUnsteady connections in a row have each ended within steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
-	// maxWaiting limits the bytes from the editor that are kept during a hand-over.
-	maxWaiting = 16 << 20
+	// maxWaiting limits the lines from the editor that are kept during a hand-over.
+	maxWaiting = 1000
 )
 
 // fromEditor notes a request in a line of the editor, and returns the line for the server, nil if
@@ -141,43 +141,44 @@ func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 // errLeft ends a hand-over because the editor has left.
 var errLeft = errors.New("the editor has left")
 
-// handOver puts another connection in the place of the one that has ended for a reason, and sends
-// the requests that the earlier server has not begun to serve. It returns why that was not
-// possible.
-func (l *Link) handOver(ctx context.Context, reason error) error {
-	l.sending.Lock()
-	l.handed = make(chan struct{})
-	unserved := l.takeUnserved()
-	l.sending.Unlock()
-	_ = l.server.Close()
+// handOver returns a connection in the place of one that has ended for a reason, and sends the
+// requests that the earlier server has not begun to serve. Its error says why that was not possible;
+// then all requests of the editor are open.
+func (l *Link) handOver(
+	ctx context.Context, ended *websocket.Conn, reason error,
+) (*websocket.Conn, error) {
+	lines := l.takeUnserved(ended)
+	_ = ended.Close()
 	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
 	if time.Since(l.since) > steady {
 		l.unsteady = 0
 	}
 	server, err := l.another(ctx, reason)
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	lines := append(unserved, l.pending...)
-	close(l.handed)
-	l.handed, l.pending, l.waiting = nil, nil, 0
-	if err == nil {
-		l.server, l.since = server, time.Now()
+	if err != nil {
+		for range len(l.lines) {
+			lines = append(lines, <-l.lines)
+		}
+	} else {
+		l.since = time.Now()
+		l.mu.Lock()
+		l.server = server
+		l.mu.Unlock()
 	}
 	for _, line := range lines {
 		if line = l.fromEditor(line); line != nil && err == nil {
 			_ = server.Write(ctx, line) // if it fails, this connection has ended too
 		}
 	}
-	return err
+	return server, err
 }
 
-// takeUnserved returns the messages of the editor that the server has not read, without answers to
+// takeUnserved returns the messages of the editor that a server has not read, without answers to
 // its requests, and the requests that it has not begun to serve. They are no longer open.
-func (l *Link) takeUnserved() (lines [][]byte) {
+func (l *Link) takeUnserved(server *websocket.Conn) (lines [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines, l.held = l.held, nil
-	for _, line := range l.server.Unread() {
+	for _, line := range server.Unread() {
 		id, request := strictjson.Find(line, "id"), strictjson.Find(line, "method") != nil
 		if request {
 			lines = append(lines, line)

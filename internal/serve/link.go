@@ -77,20 +77,16 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
+	lines   chan []byte     // from the editor, which sendTo sends; closed when it sends nothing more
+	leaving context.Context // ends then, too
+	leave   context.CancelFunc
+
+	// Used by passMessages only:
 	since    time.Time // when the last hand-over was
 	unsteady int       // hand-overs in a row, each soon after the one before
 
-	leaving context.Context // ends when the editor sends nothing more
-	leave   context.CancelFunc
-
-	// sending is held while messages are sent to the server. It is locked before mu.
-	sending sync.Mutex
-	server  *websocket.Conn
-	handed  chan struct{} // closed at the end of a hand-over; nil outside of one
-	pending [][]byte      // lines from the editor during a hand-over
-	waiting int           // their size, in bytes
-
 	mu         sync.Mutex
+	server     *websocket.Conn            // the last one
 	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
 	held       [][]byte                   // requests for the next server
 	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
@@ -111,8 +107,8 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
 	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
-		maxLine: maxLine, open: make(map[string]json.RawMessage),
-		sessions: make(map[string]json.RawMessage)}, nil
+		maxLine: maxLine, lines: make(chan []byte, maxWaiting),
+		open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage)}, nil
 }
 
 // Pass passes lines from the editor to the server and messages from the server to the editor until
@@ -140,6 +136,7 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 		select {
 		case err = <-fromServer:
 		case <-time.After(answering):
+		case <-ctx.Done():
 		}
 	case <-ctx.Done():
 	}
@@ -147,10 +144,13 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 }
 
 // close closes the connection.
-func (l *Link) close() {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	_ = l.server.Close()
+func (l *Link) close() { _ = l.current().Close() }
+
+// current returns the connection to the last server.
+func (l *Link) current() *websocket.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.server
 }
 
 // hintFor says what to do if the host is unknown, no server or another one listens, only one side
@@ -174,7 +174,7 @@ func hintFor(err error) string {
 	return ""
 }
 
-// passLines sends the editor's lines to the server.
+// passLines reads the editor's lines, until ctx ends.
 func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	lines := jsonrpc.NewReader(in, l.maxLine)
 	for {
@@ -183,11 +183,16 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 			return err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			l.send(ctx, line)
+			select {
+			case l.lines <- line:
+			case <-ctx.Done():
+				return nil
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			l.leave()
-			return l.closeWrite(ctx)
+			close(l.lines)
+			return nil
 		}
 		if err != nil {
 			return err
@@ -195,52 +200,36 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// closeWrite tells the server that nothing more will be sent.
-func (l *Link) closeWrite(ctx context.Context) error {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	if l.handed != nil {
-		return nil // the hand-over ends
-	}
-	return l.server.CloseWrite(ctx)
-}
-
-// send sends a line to the server, during a hand-over to the next one. If sending fails, the
-// connection has ended, and passMessages learns why.
-func (l *Link) send(ctx context.Context, line []byte) {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	for l.handed != nil && l.waiting > maxWaiting {
-		handed := l.handed
-		l.sending.Unlock()
+// sendTo sends the editor's lines to a server, and at the end tells it that nothing more will be
+// sent. It ends with ctx or the connection. If sending fails, passFrom learns why.
+func (l *Link) sendTo(ctx context.Context, server *websocket.Conn) {
+	for ctx.Err() == nil && server.Context().Err() == nil {
 		select {
-		case <-handed:
+		case line, ok := <-l.lines:
+			if !ok {
+				_ = server.CloseWrite(ctx)
+				return
+			}
+			if line = l.fromEditor(line); line != nil {
+				_ = server.Write(ctx, line)
+			}
 		case <-ctx.Done():
+		case <-server.Context().Done():
 		}
-		l.sending.Lock()
-		if ctx.Err() != nil {
-			return
-		}
-	}
-	if l.handed != nil {
-		l.pending, l.waiting = append(l.pending, line), l.waiting+len(line)
-		return
-	}
-	if line = l.fromEditor(line); line != nil {
-		_ = l.server.Write(ctx, line)
 	}
 }
 
 // passMessages passes on what the servers send. At the end it answers the open requests. The server
 // may close the connection when the editor has left.
 func (l *Link) passMessages(ctx context.Context) error {
+	server := l.current()
 	for {
-		reason := l.passFrom(ctx, l.server)
+		reason := l.passFrom(ctx, server)
 		if editor, ok := errors.AsType[*editorError](reason); ok {
 			return editor.error
 		}
 		if l.canHandOver(ctx, reason) {
-			reason = l.handOver(ctx, reason)
+			server, reason = l.handOver(ctx, server, reason)
 		}
 		switch {
 		case reason == nil:
@@ -257,9 +246,14 @@ func (l *Link) passMessages(ctx context.Context) error {
 // editorError says that nothing can be written to the editor.
 type editorError struct{ error }
 
-// passFrom writes the messages of a server to the editor, as lines, and returns why there are no
-// more.
+// passFrom writes the messages of a server to the editor, as lines, while sendTo sends that of the
+// editor. It returns why there are no more.
 func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
+	ctx, stop := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	sending.Go(func() { l.sendTo(ctx, server) })
+	defer sending.Wait()
+	defer stop()
 	for {
 		message, err := server.Read()
 		switch {
