@@ -27,7 +27,7 @@ type Acceptor struct {
 // NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it
 // may be nil.
 func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
-	return &Acceptor{times: times, budget: b, conns: make(map[string]*Conn)}
+	return &Acceptor{times: times.withDefaults(), budget: b, conns: make(map[string]*Conn)}
 }
 
 // ResumedID returns the id of the connection that r is to resume, or "".
@@ -59,7 +59,7 @@ func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
 	}
 	oldest.finish(errReplaced)
 	select {
-	case <-oldest.gone:
+	case <-oldest.gone.Done():
 	case <-ctx.Done():
 	}
 	return true
@@ -70,10 +70,8 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 	defer a.mu.Unlock()
 	var since time.Time
 	for _, c := range a.conns {
-		c.mu.Lock()
-		lost, at := c.socket == nil && !c.lostAt.IsZero(), c.lostAt
-		c.mu.Unlock()
-		if lost && c.owner == owner && (oldest == nil || at.Before(since)) {
+		at := c.lostSince()
+		if !at.IsZero() && c.owner == owner && (oldest == nil || at.Before(since)) {
 			oldest, since = c, at
 		}
 	}
@@ -95,20 +93,22 @@ func (a *Acceptor) Accept(
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(id, socket.Subprotocol() == protocol, max, a.times, a.budget.Of(owner))
-	c.owner = owner
+	c := newConn(side{id: id, resumable: socket.Subprotocol() == protocol, max: max, times: a.times,
+		owner: owner, budget: a.budget.Of(owner), onEnd: func() { a.forget(id) }})
 	if c.resumable {
 		a.mu.Lock()
 		a.conns[id] = c
 		a.mu.Unlock()
-		c.onEnd = func() {
-			a.mu.Lock()
-			defer a.mu.Unlock()
-			delete(a.conns, id)
-		}
 	}
 	c.attach(socket, 0)
 	return c, nil
+}
+
+// forget forgets a connection that has ended.
+func (a *Acceptor) forget(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.conns, id)
 }
 
 // errGone refuses to resume a connection that the server, or the user, does not have.

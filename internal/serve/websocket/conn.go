@@ -33,26 +33,33 @@ const (
 	maxUnread = 100
 )
 
-// Conn is a connection to the other side. It implements acp.Conn.
-type Conn struct {
+// side says what a connection is to one of its sides. It does not change.
+type side struct {
 	id        string
 	resumable bool // both sides are acp-agent
 	max       int
-	times     Times
+	times     Times  // with the defaults
+	onEnd     func() // may be called several times
+
 	// redial connects again, on the client's side. It is nil on the server's.
 	redial func(ctx context.Context, received uint64) (s *websocket.Conn, theirs uint64, err error)
-	onEnd  func() // may be called several times
-	owner  string // on the server's side
-	// budget limits what the server holds of messages of owner. It has no limits on the client's.
+
+	// On the server's side, owner has the connection, and budget limits what is held of messages.
+	owner  string
 	budget budget.User
+}
+
+// Conn is a connection to the other side. It implements acp.Conn.
+type Conn struct {
+	side
 
 	over        bool // the other side sends nothing more; used by Read only
 	handling    bool // Read has returned a large message; used by Read only
 	readStopped atomic.Bool
 	ctx         context.Context // ends with the connection
 	end         context.CancelCauseFunc
-	gone        chan struct{}  // closed by leave
-	leave       func()         // called by Close, perhaps several times
+	gone        context.Context // ends when it is closed
+	leave       context.CancelFunc
 	tasks       sync.WaitGroup // grows only before the connection has ended
 
 	writing      sync.Mutex  // held while messages are written, which keeps their order
@@ -61,12 +68,10 @@ type Conn struct {
 	in           inbox
 	out          outbox
 
-	mu       sync.Mutex
-	socket   *websocket.Conn // nil while the connection is lost
-	stopPump func()          // interrupts reading from the last socket
-	pumped   chan struct{}   // closed when nothing more is read from the last socket
-	expiry   *time.Timer     // ends a connection that is not resumed
-	lostAt   time.Time       // when the last socket was lost
+	mu     sync.Mutex
+	socket *websocket.Conn // nil while the connection is lost
+	unplug func()          // closes the last socket, and waits until nothing more is read from it
+	lostAt time.Time       // when the last socket was lost, if the other side may resume
 }
 
 var (
@@ -84,15 +89,12 @@ var (
 	errUnasked = errors.New("the peer sent more than it may without a confirmation")
 )
 
-func newConn(id string, resumable bool, max int, times Times, b budget.User) *Conn {
-	c := &Conn{id: id, resumable: resumable, max: max, times: times.withDefaults(), budget: b,
-		in: newInbox(), out: outbox{budget: b}, stopPump: func() {}, onEnd: func() {},
-		pumped: make(chan struct{}), gone: make(chan struct{})}
-	close(c.pumped) // the first socket comes later
-	c.leave = sync.OnceFunc(func() { close(c.gone) })
+func newConn(of side) *Conn {
+	c := &Conn{side: of, in: newInbox(), out: outbox{budget: of.budget}, unplug: func() {}}
+	c.gone, c.leave = context.WithCancel(context.Background())
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	c.tasks.Go(c.watch)
-	if resumable {
+	if c.resumable {
 		c.tasks.Go(c.confirmRead)
 	}
 	return c
@@ -228,6 +230,17 @@ func (c *Conn) current() *websocket.Conn {
 	return c.socket
 }
 
+// lostSince returns when a connection was lost that the other side may resume, otherwise the zero
+// time.
+func (c *Conn) lostSince() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.socket != nil {
+		return time.Time{}
+	}
+	return c.lostAt
+}
+
 // attach makes the connection use a socket. theirs is the number of messages that the other side
 // has received so far.
 func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
@@ -245,12 +258,14 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 		_ = socket.CloseNow()
 		return
 	}
-	if c.expiry != nil {
-		c.expiry.Stop()
-	}
 	pumped := make(chan struct{})
 	ctx, stop := context.WithCancel(c.ctx)
-	c.socket, c.pumped, c.stopPump = socket, pumped, stop
+	c.socket = socket
+	c.unplug = func() {
+		_ = socket.CloseNow()
+		stop()
+		<-pumped
+	}
 	c.heard.Store(true)
 	again := c.out.pending()
 	c.tasks.Go(func() {
@@ -270,13 +285,9 @@ func (c *Conn) attach(socket *websocket.Conn, theirs uint64) {
 // detach takes the socket away, if there is one, and returns the number of received messages.
 func (c *Conn) detach() uint64 {
 	c.mu.Lock()
-	socket, pumped, stop := c.socket, c.pumped, c.stopPump
+	unplug := c.unplug
 	c.mu.Unlock()
-	if socket != nil {
-		_ = socket.CloseNow()
-	}
-	stop()
-	<-pumped
+	unplug()
 	received, _ := c.in.counts()
 	return received
 }
@@ -288,9 +299,10 @@ func (c *Conn) lost(socket *websocket.Conn, err error) {
 	c.socket = nil
 	resume := c.resumable && errors.Is(err, ErrLost) && c.ctx.Err() == nil
 	if resume && c.redial == nil {
-		c.lostAt = time.Now()
-		c.expiry = time.AfterFunc(c.times.Lost, func() {
-			if c.current() == nil { // it was not resumed
+		at := time.Now()
+		c.lostAt = at
+		time.AfterFunc(c.times.Lost, func() {
+			if c.lostSince() == at { // it was not resumed
 				c.finish(ErrLost)
 			}
 		})
@@ -334,9 +346,6 @@ func (c *Conn) reconnect() {
 func (c *Conn) finish(err error) {
 	c.mu.Lock()
 	c.end(err)
-	if c.expiry != nil {
-		c.expiry.Stop()
-	}
 	c.mu.Unlock()
 	c.onEnd()
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
 )
 
@@ -274,7 +273,7 @@ func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 // What is not confirmed is kept up to a limit: Write waits.
 func TestWriteWaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConn("id", true, 100, Times{}, budget.User{})
+		c := newConn(side{resumable: true, max: 100, times: Times{}.withDefaults(), onEnd: func() {}})
 		large := make([]byte, window)
 		require.NoError(t, c.Write(t.Context(), large))
 		written := make(chan error, 1)

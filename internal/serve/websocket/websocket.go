@@ -20,8 +20,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-
-	"github.com/acp-agent/acp-agent/internal/serve/budget"
 )
 
 // Path is where an ACP server accepts connections.
@@ -79,11 +77,10 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(response.Header.Get(idHeader), socket.Subprotocol() == protocol, max, times,
-		budget.User{})
-	c.redial = func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
+	id := response.Header.Get(idHeader)
+	redial := func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
 		socket, response, err := dial(ctx, to, token, http.Header{
-			idHeader: {c.id}, receivedHeader: {strconv.FormatUint(received, 10)},
+			idHeader: {id}, receivedHeader: {strconv.FormatUint(received, 10)},
 		}, times.Dial)
 		if err != nil {
 			return nil, 0, err
@@ -96,6 +93,8 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 		}
 		return socket, n, nil
 	}
+	c := newConn(side{id: id, resumable: socket.Subprotocol() == protocol, max: max, times: times,
+		redial: redial, onEnd: func() {}})
 	c.attach(socket, 0)
 	return c, nil
 }
