@@ -15,21 +15,24 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// readText reads an open file. If ok is false, the artifact says why.
-func (s *scanner) readText(a *Artifact, f *workspace.File) (text string, ok bool) {
-	var b []byte
+// fileText is the content of a file as UTF-8 with line feeds for line ends and no byte order mark.
+type fileText struct {
+	text    string
+	size    int64  // of the file
+	warning string // what is wrong with it, or ""
+}
+
+// readText reads an open file. The error says what is wrong with it.
+func (s *scanner) readText(f *workspace.File) (fileText, error) {
 	info, err := f.Stat()
-	if err == nil {
-		if a.Size = info.Size(); a.Size <= int64(s.limits.fileSize) {
-			b, err = io.ReadAll(io.LimitReader(f, int64(s.limits.fileSize)))
-		}
+	var content []byte
+	if err == nil && info.Size() <= int64(s.limits.fileSize) {
+		content, err = io.ReadAll(io.LimitReader(f, int64(s.limits.fileSize)))
 	}
 	if err != nil {
-		a.invalid(reasonOf(err))
-		return "", false
+		return fileText{}, errors.New(reasonOf(err))
 	}
-	b, ok = s.decode(a, b)
-	return string(b), ok
+	return s.decode(content, info.Size())
 }
 
 // readPath reads the file at a path.
@@ -39,40 +42,34 @@ func (s *scanner) readPath(path string) (text string, err error) {
 		return "", err
 	}
 	defer f.Close()
-	var a Artifact
-	text, ok := s.readText(&a, f)
-	if !ok {
-		err = fmt.Errorf("%s: %s", path, a.Reason)
+	read, err := s.readText(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return text, err
+	return read.text, err
 }
 
-// decode returns a file's content as UTF-8 with line feeds for line ends and no byte order mark. If
-// ok is false, the artifact says why.
-func (s *scanner) decode(a *Artifact, b []byte) (text []byte, ok bool) {
-	if a.Size > int64(s.limits.fileSize) {
-		a.State, a.Reason = TooLarge, fmt.Sprintf("it has %d bytes; the limit is %d", a.Size,
-			s.limits.fileSize)
-		return nil, false
+// decode returns the content of a file of this size. The error says what is wrong with it.
+func (s *scanner) decode(b []byte, size int64) (fileText, error) {
+	if size > int64(s.limits.fileSize) {
+		return fileText{}, fmt.Errorf("it has %d bytes; the limit is %d", size, s.limits.fileSize)
 	}
 	s.bytes += len(b)
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}):
-		a.invalid("it is UTF-16; save it as UTF-8")
-		return nil, false
+		return fileText{}, errors.New("it is UTF-16; save it as UTF-8")
 	case bytes.IndexByte(b, 0) >= 0:
-		a.invalid("it is not text: it contains NUL bytes")
-		return nil, false
+		return fileText{}, errors.New("it is not text: it contains NUL bytes")
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(b, '\r') >= 0 {
 		b = bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n"))
 	}
-	if !utf8.Valid(b) {
-		a.diagnose("the file is not valid UTF-8; invalid bytes are shown as \uFFFD")
-		b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	if utf8.Valid(b) {
+		return fileText{text: string(b), size: size}, nil
 	}
-	return b, true
+	return fileText{string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), size,
+		"the file is not valid UTF-8; invalid bytes are shown as \uFFFD"}, nil
 }
 
 // maxJSONBrackets is the most arrays and objects in a file with comments. The library needs a

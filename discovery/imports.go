@@ -68,7 +68,8 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		in.refuse(written, "home directories are not supported")
 		return
 	}
-	target, f, err := in.open(from, &written)
+	written, f, err := in.open(from, written)
+	target := targetOf(from, written)
 	if err != nil {
 		in.unread(target)
 		in.refuseError(written, err)
@@ -79,16 +80,17 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		return
 	}
 	in.read[f.Ref().Real()] = true
-	var imported Artifact
-	content, ok := in.readText(&imported, f)
-	if !ok {
+	file, err := in.readText(f)
+	if err != nil {
 		in.unread(target)
-		in.refuse(written, imported.Reason)
+		in.refuse(written, err.Error())
 		return
 	}
-	in.a.Diagnostics = append(in.a.Diagnostics, imported.Diagnostics...)
-	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, imported.Size, content})
-	in.follow(ctx, target, content, depth+1)
+	if file.warning != "" {
+		in.a.diagnose("%s", file.warning)
+	}
+	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, file.size, file.text})
+	in.follow(ctx, target, file.text, depth+1)
 }
 
 // unread records an import that was not read.
@@ -107,23 +109,19 @@ func targetOf(from, written string) string {
 }
 
 // open opens the file that written names in the file from. It removes punctuation from the end of
-// written, and the name of a section, until it finds a file.
-func (in *importer) open(
-	from string, written *string,
-) (target string, f *workspace.File, err error) {
-	for {
-		target = targetOf(from, *written)
-		f, err = in.ws.Open(target)
-		shorter := strings.TrimRight(*written, ".,;:!?)")
-		if shorter == *written {
-			shorter, _, _ = strings.Cut(*written, "#")
+// the name, and the name of a section, until it finds a file, and returns the name that is left.
+func (in *importer) open(from, written string) (name string, f *workspace.File, err error) {
+	for name = written; ; {
+		f, err = in.ws.Open(targetOf(from, name))
+		shorter := strings.TrimRight(name, ".,;:!?)")
+		if shorter == name {
+			shorter, _, _ = strings.Cut(name, "#")
 		}
-		if err == nil || shorter == *written || shorter == "" {
-			break
+		if err == nil || shorter == name || shorter == "" {
+			return name, f, err
 		}
-		*written = shorter
+		name = shorter
 	}
-	return target, f, err
 }
 
 // refuseError adds a diagnostic for an import that failed, unless written has neither a slash nor a

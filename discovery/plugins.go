@@ -46,9 +46,9 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 
 // readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
 // artifacts for plugins that are not used.
-func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) []Artifact {
+func (m *matcher) readPlugins(ctx context.Context, a Artifact, content string) []Artifact {
 	if m.row.has("plugin") {
-		manifest, err := parseManifest(content)
+		manifest, err := parseManifest([]byte(content))
 		if err != nil {
 			a.invalid(err.Error())
 			return []Artifact{a}
@@ -60,7 +60,7 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content []byte) [
 		Plugins  []json.RawMessage
 	}
 	const mismatch = "it is not a list of plugins: its members metadata or plugins have other types"
-	if err := parseMembers(content, &market, mismatch); err != nil {
+	if err := parseMembers([]byte(content), &market, mismatch); err != nil {
 		a.invalid(err.Error())
 		return []Artifact{a}
 	}

@@ -415,26 +415,33 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 
 // parse returns the artifacts that a file's content declares, based on a.
 func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artifact {
-	content, ok := m.decode(&a, content)
-	if !ok {
+	file, err := m.decode(content, a.Size)
+	if err != nil {
+		a.invalid(err.Error())
+		if a.Size > int64(m.limits.fileSize) {
+			a.State = TooLarge
+		}
 		return []Artifact{a}
+	}
+	if file.warning != "" {
+		a.diagnose("%s", file.warning)
 	}
 	switch a.Kind {
 	case Skill:
-		readSkill(&a, string(content))
+		readSkill(&a, file.text)
 	case Command:
 		a.nameCommand(m.base.rel)
 		if a.isTOML() {
-			readGeminiCommand(&a, string(content))
+			readGeminiCommand(&a, file.text)
 		} else {
-			readCommand(&a, string(content))
+			readCommand(&a, file.text)
 		}
 	case MCPServer:
-		return readServers(a, string(content), m.limits)
+		return readServers(a, file.text, m.limits)
 	case Plugin:
-		return m.readPlugins(ctx, a, content)
+		return m.readPlugins(ctx, a, file.text)
 	default:
-		readInstruction(&a, string(content))
+		readInstruction(&a, file.text)
 		if m.row.has("imports") && a.State == Active {
 			m.imports(ctx, &a)
 		}
