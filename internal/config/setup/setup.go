@@ -76,10 +76,11 @@ type Options struct {
 // Run asks, writes the configuration file and prints what to add to the editor. If it fails,
 // nothing has changed.
 func Run(ctx context.Context, options Options) error {
-	o := run{Options: options}
-	if err := o.read(); err != nil {
+	file, err := readFile(options.Path)
+	if err != nil {
 		return err
 	}
+	o := run{Options: options, configFile: file}
 	if err := o.findTerminal(); err != nil {
 		return err
 	}
@@ -113,56 +114,66 @@ type roots struct {
 // run is one run.
 type run struct {
 	Options
-	config config.Config // of the file as it was
+	configFile
 
 	user   *terminal.Asker // nil to ask nothing
 	dialog io.Writer       // where questions are asked
-	path   string          // of the configuration file
-	file   string          // the same without links
-	old    []byte          // its content; can be nil
-	perm   fs.FileMode     // of the file
-	new    *config.Text
 }
 
-// read reads the configuration file, if there is one. It must be valid, and writable.
-func (o *run) read() (err error) {
-	if o.Path == "" {
-		return usage.Errorf("cannot determine where the configuration file belongs; use --config " +
-			"FILE")
+// configFile is the configuration file, which may not exist yet.
+type configFile struct {
+	path   string
+	file   string        // path without links
+	perm   fs.FileMode   // of the file
+	old    []byte        // its content; can be nil
+	config config.Config // which that says
+	new    *config.Text  // what it will have
+}
+
+// readFile reads the configuration file at a path, if there is one. It must be valid, and writable.
+func readFile(given string) (f configFile, err error) {
+	if given == "" {
+		return f, usage.Errorf("cannot determine where the configuration file belongs; use " +
+			"--config FILE")
 	}
-	if o.path, err = filepath.Abs(o.Path); err != nil {
+	path, err := filepath.Abs(given)
+	if err != nil {
+		return f, err
+	}
+	f = configFile{path: path, file: path, perm: 0o600, config: config.Config{Path: path}}
+	if _, err := os.Lstat(path); err == nil {
+		if err := f.readOld(); err != nil {
+			return f, err
+		}
+	}
+	f.new, err = config.ParseText(f.old)
+	return f, err
+}
+
+// readOld reads the file that exists.
+func (f *configFile) readOld() (err error) {
+	if f.file, err = filepath.EvalSymlinks(f.path); err != nil {
+		return usage.Errorf("configuration: %s is a link to a file that does not exist", f.path)
+	}
+	if f.old, err = namedfile.Read(f.file); err != nil {
+		return usage.Errorf("configuration: %v", namedfile.Explain(err))
+	}
+	opened, err := os.OpenFile(f.file, os.O_WRONLY, 0)
+	if err != nil {
+		return usage.Errorf("configuration: %v", namedfile.Explain(err))
+	}
+	info, err := opened.Stat()
+	if err = errors.Join(err, opened.Close()); err != nil {
 		return err
 	}
-	o.file, o.perm = o.path, 0o600
-	o.config = config.Config{Path: o.path}
-	if _, err := os.Lstat(o.path); err == nil {
-		if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
-			return usage.Errorf("configuration: %s is a link to a file that does not exist", o.path)
-		}
-		if o.old, err = namedfile.Read(o.file); err != nil {
-			return usage.Errorf("configuration: %v", namedfile.Explain(err))
-		}
-		info, err := os.Stat(o.file)
-		if err != nil {
-			return err
-		}
-		o.perm = info.Mode().Perm()
-		f, err := os.OpenFile(o.file, os.O_WRONLY, 0)
-		if err != nil {
-			return usage.Errorf("configuration: %v", namedfile.Explain(err))
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-		if len(bytes.TrimSpace(o.old)) > 0 {
-			if o.config, err = config.Parse(o.path, bytes.Clone(o.old)); err != nil {
-				return usage.Errorf("%v\nNothing was changed: correct the file, or move it away",
-					err)
-			}
-		}
+	f.perm = info.Mode().Perm()
+	if len(bytes.TrimSpace(f.old)) > 0 {
+		f.config, err = config.Parse(f.path, bytes.Clone(f.old))
 	}
-	o.new, err = config.ParseText(o.old)
-	return err
+	if err != nil {
+		return usage.Errorf("%v\nNothing was changed: correct the file, or move it away", err)
+	}
+	return nil
 }
 
 // findTerminal decides where to ask: on the terminal of standard input, unless --yes is given.
@@ -338,19 +349,21 @@ func (o *run) addRules() error {
 
 // addFolders adds the folders that belong together to the configuration.
 func (o *run) addFolders(ctx context.Context) error {
+	given := roots{o.Cwd, o.Dirs}
 	switch {
-	case len(o.Dirs) > 0:
-		o.Cwd = cmp.Or(o.Cwd, ".")
-	case o.Cwd != "":
+	case len(given.dirs) > 0:
+		given.cwd = cmp.Or(given.cwd, ".")
+	case given.cwd != "":
 		return usage.Errorf("--cwd needs at least one --dir: a folder that belongs to it")
 	case o.user == nil:
 		return nil
 	default:
-		if err := o.askFolders(ctx); err != nil || len(o.Dirs) == 0 {
+		var err error
+		if given, err = o.askFolders(ctx); err != nil || len(given.dirs) == 0 {
 			return err
 		}
 	}
-	opened, err := o.open(ctx, roots{o.Cwd, o.Dirs})
+	opened, err := o.open(ctx, given)
 	if err != nil {
 		return usage.Errorf("%v", usage.WithFlagNames(err, "cwd", "dir"))
 	}
@@ -386,11 +399,10 @@ func (o *run) addFolders(ctx context.Context) error {
 
 // askFolders asks for the working directory and the folders that belong to it, until the user gives
 // no more.
-func (o *run) askFolders(ctx context.Context) error {
+func (o *run) askFolders(ctx context.Context) (given roots, err error) {
 	fmt.Fprintln(o.dialog)
 	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed " +
 		"sends the folders of its project itself, and those count instead.)")
-	var given roots
 	question := "Folder that you work in (Enter for none):"
 	if len(o.config.Workspaces) > 0 {
 		question = "One more folder that you work in (Enter for none):"
@@ -400,17 +412,16 @@ func (o *run) askFolders(ctx context.Context) error {
 			return terminal.CompleteFolder(cmp.Or(given.cwd, "."), typed)
 		})
 		if err != nil {
-			return err
+			return given, err
 		}
 		if line == "" {
 			if given.cwd != "" && len(given.dirs) == 0 {
 				o.tell("No folder belongs to %s, so nothing is added for it.", given.cwd)
 			}
-			o.Cwd, o.Dirs = given.cwd, given.dirs
-			return nil
+			return given, nil
 		}
 		if line, err = namedfile.ExpandHome(line); err != nil {
-			return err
+			return given, err
 		}
 		next := given
 		if next.cwd == "" {
