@@ -53,19 +53,24 @@ func newPage(out io.Writer) page {
 // by default.
 func ObeysEscapes() bool { return os.Getenv("TERM") != "dumb" && runtime.GOOS != "windows" }
 
-// print writes text.
+// print writes text, in the place of what says that nothing has happened.
 func (p *page) print(text string) {
 	p.printed = time.Now()
-	erased := ""
 	if p.waiting {
-		p.waiting, erased = false, eraseLine
+		p.waiting = false
+		p.write(eraseLine)
 	}
-	if _, err := io.WriteString(p.out, erased+text); err != nil && p.failed == nil {
-		p.failed = err
-	}
+	p.write(text)
 	if text != "" {
 		p.silent = false
 		p.inLine = text[len(text)-1] != '\n'
+	}
+}
+
+// write writes what does not count as printed.
+func (p *page) write(text string) {
+	if _, err := io.WriteString(p.out, text); err != nil && p.failed == nil {
+		p.failed = err
 	}
 }
 
@@ -147,7 +152,7 @@ func (p *page) tick(now time.Time) {
 	if waited < quiet || p.inLine && p.live == nil {
 		return
 	}
-	line, since := "", p.printed
+	line := ""
 	if p.live != nil {
 		line = p.line
 	}
@@ -162,7 +167,6 @@ func (p *page) tick(now time.Time) {
 	if room := p.width - 1 - Columns(withoutStyles(line)); room < Columns(said) {
 		return
 	}
-	silent := p.silent
-	p.print(eraseLine + line + p.styled(said, Style{dim}))
-	p.printed, p.waiting, p.inLine, p.silent = since, p.live == nil, p.live != nil, silent
+	p.write(eraseLine + line + p.styled(said, Style{dim}))
+	p.waiting = p.live == nil
 }

@@ -244,7 +244,7 @@ func TestWaiting(t *testing.T) {
 	require.Empty(t, out.String())
 	p.tick(begin.Add(quiet))
 	p.tick(begin.Add(5 * time.Second))
-	require.Equal(t, "\r\x1b[K… 3 s\r\x1b[K\r\x1b[K… 5 s", out.String())
+	require.Equal(t, "\r\x1b[K… 3 s\r\x1b[K… 5 s", out.String())
 	out.Reset()
 	show(t, p, "agent_message_chunk", `{"content":{"text":"Hello"}}`)
 	require.Equal(t, "\r\x1b[KHello", out.String())
