@@ -140,34 +140,3 @@ func TestUnreadMessages(t *testing.T) {
 	}
 	require.NoError(t, c.Close())
 }
-
-// A server keeps few messages that are not read, however small they are.
-func TestFewMessagesAreKeptUnread(t *testing.T) {
-	t.Parallel()
-	const many = 3 * maxUnread
-	served, read := make(chan *Conn), make(chan bool)
-	url := serve(t, 100, Times{}, func(c *Conn) {
-		served <- c
-		<-read
-		for range many {
-			if _, err := c.Read(); err != nil {
-				return
-			}
-		}
-		read <- true
-	})
-	c := dialed(t, url, 100, Times{})
-	inServer := <-served
-	for range many {
-		require.NoError(t, c.Write(t.Context(), []byte("{}")))
-	}
-	unread := func() uint64 {
-		received, read := inServer.in.counts()
-		return received - read
-	}
-	require.Eventually(t, func() bool { return unread() == maxUnread }, time.Minute, time.Millisecond)
-	time.Sleep(50 * time.Millisecond)
-	require.EqualValues(t, maxUnread, unread())
-	read <- true
-	require.True(t, <-read)
-}

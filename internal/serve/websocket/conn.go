@@ -53,14 +53,13 @@ type side struct {
 type Conn struct {
 	side
 
-	over        bool // the other side sends nothing more; used by Read only
-	handling    bool // Read has returned a large message; used by Read only
-	readStopped atomic.Bool
-	ctx         context.Context // ends with the connection
-	end         context.CancelCauseFunc
-	gone        context.Context // ends when it is closed
-	leave       context.CancelFunc
-	tasks       sync.WaitGroup // grows only before the connection has ended
+	handling bool            // Read has returned a large message; used by Read only
+	allRead  atomic.Bool     // the other side sends nothing more, or StopRead was called
+	ctx      context.Context // ends with the connection
+	end      context.CancelCauseFunc
+	gone     context.Context // ends when it is closed
+	leave    context.CancelFunc
+	tasks    sync.WaitGroup // grows only before the connection has ended
 
 	writing      sync.Mutex  // held while messages are written, which keeps their order
 	heard        atomic.Bool // something arrived since watch looked last
@@ -109,12 +108,12 @@ func (c *Conn) Read() ([]byte, error) {
 		c.handling = false
 		c.in.hold(nil)
 	}
-	for !c.over && !c.readStopped.Load() {
+	for !c.allRead.Load() {
 		ended := c.ctx.Err() != nil
 		message, ok := c.in.take()
 		switch {
 		case ok && len(message) == 0 && c.resumable:
-			c.over = true
+			c.allRead.Store(true)
 		case ok:
 			c.handling = len(message) > budget.Small
 			return message, nil
@@ -136,7 +135,7 @@ func (c *Conn) Context() context.Context { return c.ctx }
 // StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close the
 // other side knows that these were not read.
 func (c *Conn) StopRead() {
-	c.readStopped.Store(true)
+	c.allRead.Store(true)
 	signal(c.in.arrived)
 }
 

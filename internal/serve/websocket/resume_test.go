@@ -232,7 +232,8 @@ func TestLostConnectionWhileWriteWaits(t *testing.T) {
 	}
 }
 
-// A connection is resumed even while the server has no room for the next message.
+// A server keeps few messages that are not read, however small they are. A connection is resumed even
+// while it has no room for the next one.
 func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 	const messages = 2 * maxUnread
 	accepted, read := make(chan *Conn, 1), make(chan struct{})
@@ -264,6 +265,9 @@ func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 		now := inServer.current()
 		return now != nil && now != before
 	}, time.Minute, time.Millisecond)
+	time.Sleep(50 * time.Millisecond)
+	received, _ := inServer.in.counts()
+	require.EqualValues(t, maxUnread, received)
 	close(read)
 	message, err := c.Read()
 	require.NoError(t, err)
