@@ -125,16 +125,21 @@ func network(at netip.Addr) string {
 	return at.String()
 }
 
-// counts counts the records of a window, which begins with a record.
+// counts counts the records of a window.
 type counts struct {
 	strangers slog.Handler // for the records about addresses without a user
 	excess    Excess
 
-	mu      sync.Mutex
-	rates   map[string]*rate.Limiter // with Delay, by user
-	ended   bool
+	mu    sync.Mutex
+	rates map[string]*rate.Limiter // with Delay, by user
+	ended bool
+	now   *tally // nil until the next record
+}
+
+// tally has the records of a window, which begins with a record.
+type tally struct {
 	begun   time.Time
-	timer   *time.Timer // ends the window; nil outside of one
+	timer   *time.Timer // ends the window
 	shown   map[key]int // weights of records
 	omitted map[key]*omission
 }
@@ -178,9 +183,9 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 	switch {
 	case c.ended:
 		return true
-	case c.timer == nil:
-		c.begun, c.timer = time.Now(), time.AfterFunc(window, func() { c.flush(false) })
-		c.shown, c.omitted = map[key]int{}, map[key]*omission{}
+	case c.now == nil:
+		c.now = &tally{time.Now(), time.AfterFunc(window, func() { c.flush(false) }),
+			map[key]int{}, map[key]*omission{}}
 	}
 	k, limit, next := key{r.Message, s.user}, perMessage, h.Handler
 	if s.child && r.Level == slog.LevelInfo {
@@ -191,14 +196,15 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 		own, ownLimit = key{r.Message, "from " + s.address}, perStranger
 		k.by, limit, next = anyStranger, perStrangers, c.strangers
 	}
-	if c.shown[k] < limit && c.shown[own] < ownLimit {
-		c.shown[k], c.shown[own] = c.shown[k]+weight, c.shown[own]+weight
+	shown, omitted := c.now.shown, c.now.omitted
+	if shown[k] < limit && shown[own] < ownLimit {
+		shown[k], shown[own] = shown[k]+weight, shown[own]+weight
 		return true
 	}
-	if c.omitted[k] == nil {
-		c.omitted[k] = &omission{handler: next}
+	if omitted[k] == nil {
+		omitted[k] = &omission{handler: next}
 	}
-	o := c.omitted[k]
+	o := omitted[k]
 	o.count, o.level = o.count+1, max(o.level, r.Level)
 	return false
 }
@@ -206,16 +212,17 @@ func (c *counts) admit(ctx context.Context, h *handler, r slog.Record) bool {
 // flush ends the window, and says what was left out. After the last one nothing is left out.
 func (c *counts) flush(last bool) {
 	c.mu.Lock()
-	omitted, begun := c.omitted, c.begun
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	c.timer, c.omitted, c.ended = nil, nil, c.ended || last
+	now := c.now
+	c.now, c.ended = nil, c.ended || last
 	c.mu.Unlock()
-	for k, o := range omitted {
+	if now == nil {
+		return
+	}
+	now.timer.Stop()
+	for k, o := range now.omitted {
 		r := slog.NewRecord(time.Now(), o.level, Omitted, 0)
 		r.AddAttrs(slog.String("omitted", k.message), slog.Int("count", o.count),
-			slog.Duration("within", time.Since(begun).Round(time.Second)))
+			slog.Duration("within", time.Since(now.begun).Round(time.Second)))
 		_ = o.handler.Handle(context.Background(), r)
 	}
 }
