@@ -1,8 +1,9 @@
 // The page of a server: pairing, and what people do in sessions besides reading them.
 import { Connection } from "./acp.js";
 import { showConversation } from "./conversation.js";
-import { asking, baseName, h, hasMouse, say, visible } from "./dom.js";
+import { asking, baseName, h, say, visible } from "./dom.js";
 import { Question } from "./question.js";
+import { ShownSession } from "./session.js";
 import { showSessions } from "./sessions.js";
 import { showViews } from "./views.js";
 
@@ -19,8 +20,6 @@ addEventListener("hashchange", () => { if (location.hash.startsWith("#pair=")) l
 const proof = () => localStorage.proof ??= crypto.randomUUID();
 
 const post = (path, body) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json", "Acp-Agent-Proof": proof() }, body: JSON.stringify(body ?? {}) });
-
-const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
 // show replaces what the page shows.
 function show(name, ...content) {
@@ -69,7 +68,7 @@ class Live {
   #known; // the ids of the other devices when the page was opened, or was shown last
   #lookAgain = 0; // when the server is told again that somebody looks
   #questions = new Map(); // the cards, by the id of the request
-  #view; // the session that is shown
+  #shown; // the session that is shown
   #list; // loads the list that is shown
 
   constructor(me) {
@@ -95,14 +94,14 @@ class Live {
   #looked() {
     if (!this.#connection.open || performance.now() < this.#lookAgain) return;
     this.#lookAgain = performance.now() + 60000;
-    const seen = this.#view ? [this.#view.id] : new Set([...this.#questions.values()].map((q) => q.session).filter(Boolean));
+    const seen = this.#shown ? [this.#shown.id] : new Set([...this.#questions.values()].map((q) => q.session).filter(Boolean));
     for (const sessionId of seen) this.#connection.call("session/status", { sessionId }).catch(() => {});
   }
 
   #online() {
     document.getElementById("lost").hidden = true;
     this.#enable();
-    if (this.#view) this.#join(this.#view);
+    if (this.#shown) this.#join(this.#shown);
     this.#list?.();
   }
 
@@ -196,7 +195,7 @@ class Live {
     this.#joined.add(sessionId);
     try {
       const joined = await this.#connection.call("session/resume", { sessionId, cwd, additionalDirectories, mcpServers: [] });
-      if (joined?._meta?.["acp-agent"]?.turn?.running) this.#turn(sessionId, true, null); // nobody says since when
+      if (joined?._meta?.["acp-agent"]?.turn?.running) this.turn(sessionId, true, null); // nobody says since when
     } catch (error) {
       this.#joined.delete(sessionId);
       throw error;
@@ -205,15 +204,15 @@ class Live {
 
   // state says in a word what happens in a session.
   state(id) {
-    if ([...this.#questions.values()].some((q) => q.session === id)) return "asks a question";
-    if (this.#turns.has(id)) return "● working";
+    if (this.questions(id).length > 0) return "asks a question";
+    if (this.runs(id)) return "● working";
     return this.#sessions.get(id)?._meta?.["acp-agent"]?.open ? "open" : "";
   }
 
   // #draw shows what has changed.
   #draw() {
     for (const e of main.querySelectorAll("[data-session]")) e.textContent = this.state(e.dataset.session);
-    this.#view?.draw();
+    this.#shown?.draw();
   }
 
   // #devices shows the user's other devices, and says which one is new.
@@ -227,176 +226,59 @@ class Live {
     }))]);
   }
 
+  // What a session that is shown needs to know: what the device may do, whether the server can be reached,
+  // which questions the session asks, whether a turn runs in it, since when, and what that does.
+  get role() { return this.#me.role; }
+  get online() { return this.#connection.open; }
+  questions(id) { return [...this.#questions.values()].filter((q) => q.session === id); }
+  runs(id) { return this.#turns.has(id); }
+  since(id) { return this.#turns.get(id); }
+  doing(id) { return [...this.#calls].filter(([key]) => key.startsWith(`${id} `)).pop()?.[1].title ?? ""; }
+  call(method, params) { return this.#connection.call(method, params); }
+
   // open takes part in a session that is shown. view has what shows it.
   open(view) {
-    const { id } = view.session;
-    this.#view = Object.assign(view, { id });
-    const working = h("p", { class: "working" });
-    const stop = () => this.#stop(id);
-    const composer = this.#me.role === "full" ? this.#composer(view, stop) : this.#me.role === "answer" && h("div", { class: "composer" }, h("button", { class: "stop accent", hidden: true, click: stop }, "Stop"));
-    view.draw = () => {
-      const runs = this.#turns.has(id), since = this.#turns.get(id);
-      const calls = [...this.#calls].filter(([key]) => key.startsWith(`${id} `)).map(([, call]) => call.title);
-      const asks = [...this.#questions.values()].some((q) => q.session === id);
-      working.textContent = !runs ? "" : asks ? "Waits for your answer" : [`Working…${since === null ? "" : ` ${Math.round((performance.now() - since) / 1000)} s`}`, visible(calls.pop() ?? "")].filter(Boolean).join(" · ");
-      composer?.draw?.(runs);
-      if (this.#me.role === "answer") composer.firstChild.hidden = !runs;
-    };
-    view.scroller.after(h("footer", {}, h("div", { class: "questions" }, [...this.#questions.values()].filter((q) => q.session === id).map((q) => q.element)), working, composer));
-    const clock = setInterval(view.draw, 1000);
-    view.signal.addEventListener("abort", () => {
-      clearInterval(clock);
-      if (this.#view === view) this.#view = undefined;
-    });
+    const shown = this.#shown = new ShownSession(view, this);
+    view.signal.addEventListener("abort", () => { if (this.#shown === shown) this.#shown = undefined; });
     for (const q of this.#questions.values()) q.rest();
-    view.draw();
     this.#enable();
-    if (this.#connection.open) this.#join(view);
+    if (this.online) this.#join(shown);
+  }
+
+  // filled is called when a part of a session is shown.
+  filled(id) {
+    if (this.#shown?.id === id) this.#shown.filled();
   }
 
   // #join follows a session.
-  async #join(view) {
-    const { folders, title } = view.session;
-    const s = this.#sessions.get(view.id) ?? { sessionId: view.id, title, cwd: folders[0], additionalDirectories: folders.slice(1) };
-    this.#sessions.set(view.id, s);
+  async #join(shown) {
+    const { folders, title } = shown.view.session;
+    const s = this.#sessions.get(shown.id) ?? { sessionId: shown.id, title, cwd: folders[0], additionalDirectories: folders.slice(1) };
+    this.#sessions.set(shown.id, s);
     try {
-      if (!this.#joined.has(view.id)) await this.#resume(s);
-      view.say?.("");
+      if (!this.#joined.has(shown.id)) await this.#resume(s);
+      shown.say("");
     } catch (error) {
-      if (error.code !== undefined) view.say?.(visible(error.message));
+      if (error.code !== undefined) shown.say(visible(error.message));
     }
-    this.#look(view);
+    shown.look();
     this.#draw();
   }
 
-  // #look shows what is new in a session soon, when it is stored. It does so once at a time.
-  async #look(view) {
-    view.again = true;
-    if (view.looking) return;
-    view.looking = true;
-    while (view.again && !view.signal.aborted) {
-      view.again = false;
-      await sleep(150);
-      await view.look().catch(() => {}); // once the connection is back, it looks again
-      this.filled(view.id);
-      if (view.pending && view.pages.last?.page.to > view.pending.after) view.pending = view.pending.remove();
-    }
-    view.looking = false;
-    this.filled(view.id);
-  }
-
-  // filled is called when a part of a session is shown, or a turn has ended: what can be done about it is
-  // added, and what is complete and new is read out, in order.
-  filled(id) {
-    const view = this.#view;
-    if (view?.id !== id) return;
-    const { pages, scroller } = view, end = pages.last?.element.lastElementChild;
-    for (const old of scroller.querySelectorAll(".again")) old.remove();
-    if (this.#me.role === "full" && end?.matches(".failure")) {
-      end.append(h("button", { class: "again", click: async () => {
-        const prompt = await view.last();
-        if (prompt) view.send(prompt);
-      } }, "Send again"));
-    }
-    view.begun ??= pages.last?.page.to ?? 0;
-    const words = [];
-    for (const item of pages.items) {
-      const isOld = item.read === undefined && item.page.from < view.begun, isWhole = item.filledTo === item.page.to;
-      if (!isOld && !isWhole) pages.show(item); // what is said must not be out of sight
-      if (!item.shown) continue;
-      if (!isWhole) break; // its end comes first
-      const whole = [...item.element.querySelectorAll(".answer > :not(h2), .failure > pre, .note")];
-      item.read ??= isOld ? whole.length : 0;
-      if (item === pages.last && (this.#turns.has(id) || view.looking || !this.#connection.open)) whole.pop(); // it may go on
-      words.push(...whole.slice(item.read).map((e) => e.textContent));
-      item.read = Math.max(item.read, whole.length);
-    }
-    if (words.length > 0) say(words.join(" "));
-  }
-
-  #stop(id) {
+  // stop stops the turn of a session.
+  stop(id) {
     this.#connection.notify("session/cancel", { sessionId: id });
-    for (const q of this.#questions.values()) {
-      if (q.session === id) q.cancel();
-    }
+    for (const q of this.questions(id)) q.cancel();
     say("Stopped.");
   }
 
-  // #composer is the form for prompts. A prompt is sent once: if nobody knows whether it was
-  // received, its text stays, to be sent again by hand.
-  #composer(view, stop) {
-    const { id } = view, draft = `draft ${id}`;
-    const text = h("textarea", { rows: "1", "aria-label": "Prompt", placeholder: "Write to the agent", "aria-keyshortcuts": "Control+Enter Meta+Enter" });
-    const button = h("button", { class: "accent" }, "Send");
-    const note = h("p", { class: "removed", role: "status" });
-    let runs = false;
-    const draw = (running = runs) => {
-      runs = running;
-      const stops = runs && text.value.trim() === "";
-      button.className = stops ? "stop accent" : "accent";
-      button.textContent = stops ? "Stop" : "Send";
-    };
-    const write = (words) => {
-      text.value = words;
-      if (words) localStorage.setItem(draft, words);
-      else localStorage.removeItem(draft);
-      draw();
-    };
-    text.value = localStorage.getItem(draft) ?? "";
-    text.addEventListener("input", () => write(text.value));
-    text.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
-    });
-    view.say = (words) => { note.textContent = words; };
-    view.send = async (prompt) => {
-      const { scroller, pages } = view;
-      const pending = h("article", { class: "prompt" }, h("h2", {}, "You"), h("p", {}, visible(prompt)));
-      pending.after = pages.last?.page.to ?? 0;
-      scroller.querySelector(".empty")?.remove();
-      scroller.append(view.pending = pending);
-      pages.showEnd();
-      note.textContent = "";
-      this.#turn(id, true);
-      try {
-        await this.#connection.call("session/prompt", { sessionId: id, prompt: [{ type: "text", text: prompt }] });
-      } catch (error) {
-        for (let i = 0; i < 4; i++) { // until its end is stored
-          await view.look().catch(() => {});
-          if (pages.last?.page.to > pending.after && pages.last.element.lastElementChild?.matches(".failure")) return; // it says why
-          await sleep(150);
-        }
-        note.textContent = error.code === undefined ? "The connection was lost. If the prompt is not in the conversation, send it again." : visible(error.message);
-        write(text.value || prompt);
-      } finally {
-        pending.remove();
-        this.#turn(id, false);
-      }
-    };
-    const form = h("form", {
-      class: "composer", submit: (event) => {
-        event.preventDefault();
-        const prompt = text.value.trim();
-        if (button.disabled) return;
-        if (prompt) {
-          write("");
-          view.send(prompt);
-        } else if (runs) stop();
-        text.focus();
-      },
-    }, h("div", { class: "entry" }, text, button), note);
-    form.draw = draw;
-    draw();
-    if (hasMouse) setTimeout(() => text.focus());
-    return form;
-  }
-
-  // #turn notes whether a turn runs.
-  #turn(id, runs, since = performance.now()) {
+  // turn notes whether a turn runs.
+  turn(id, runs, since = performance.now()) {
     if (!runs) {
       this.#turns.delete(id);
       for (const key of this.#calls.keys()) if (key.startsWith(`${id} `)) this.#calls.delete(key);
     } else if (!this.#turns.has(id)) this.#turns.set(id, since);
-    if (this.#view?.id === id) this.#look(this.#view);
+    if (this.#shown?.id === id) this.#shown.look();
     this.#draw();
   }
 
@@ -417,7 +299,7 @@ class Live {
       this.#connection.answer(id, method === "elicitation/create" ? { action: "cancel" } : { outcome: { outcome: "cancelled" } });
     };
     this.#questions.set(id, card);
-    if (!this.#view || this.#view.id === params.sessionId) main.querySelector(".questions")?.append(card.element);
+    if (!this.#shown || this.#shown.id === params.sessionId) main.querySelector(".questions")?.append(card.element);
     this.#draw();
     return true;
   }
@@ -441,17 +323,17 @@ class Live {
       return;
     }
     if (method !== "session/update") return;
-    const { update, sessionId } = params, view = this.#view;
+    const { update, sessionId } = params, shown = this.#shown;
     if (update.toolCallId) this.#note(sessionId, update);
-    if (view && (sessionId === view.id || !this.#sessions.has(sessionId))) this.#look(view);
+    if (shown && (sessionId === shown.id || !this.#sessions.has(sessionId))) shown.look();
     if (update.sessionUpdate !== "session_info_update") return;
     const s = this.#sessions.get(sessionId);
     if (s && update.title) s.title = update.title;
-    if (sessionId === view?.id) view.changed().catch(() => {});
+    if (sessionId === shown?.id) shown.view.changed().catch(() => {});
     const turn = update._meta?.["acp-agent"]?.turn;
     if (!turn) return;
-    this.#turn(sessionId, turn.running);
-    if (sessionId === view?.id) say(turn.running ? "A turn began." : "The turn ended.");
+    this.turn(sessionId, turn.running);
+    if (sessionId === shown?.id) say(turn.running ? "A turn began." : "The turn ended.");
   }
 }
 
