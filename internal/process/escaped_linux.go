@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,14 +24,6 @@ func awaitEnd(cmd *exec.Cmd) {
 			return
 		}
 	}
-}
-
-// hasMembers reports whether a group has members that have not ended.
-func hasMembers(pgid int) bool {
-	return slices.ContainsFunc(processes(), func(id int) bool {
-		group, err := syscall.Getpgid(id)
-		return err == nil && group == pgid && !isZombie(id)
-	})
 }
 
 // isZombie reports whether a process has ended and was not waited for.

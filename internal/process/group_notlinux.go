@@ -15,7 +15,11 @@ func newFamily() family { return family{} }
 
 func (family) env() []string { return nil }
 
-func (family) remaining(pgid int) (inGroup bool, outside []int) { return hasMembers(pgid), nil }
+// remaining reports whether the group pgid has members. An error other than ESRCH means that it has
+// one that we may not signal.
+func (family) remaining(pgid int) (inGroup bool, outside []int) {
+	return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH), nil
+}
 
 func (family) signal(int, syscall.Signal) bool { return false }
 
@@ -24,10 +28,6 @@ func (family) has(int) bool { return false }
 // awaitEnd waits for a child. From then on its id may be reused, but the id of its group is not
 // reused while the group has members.
 func awaitEnd(cmd *exec.Cmd) { _ = cmd.Wait() }
-
-// hasMembers reports whether a group has members. An error other than ESRCH means that it has one
-// that we may not signal.
-func hasMembers(pgid int) bool { return !errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }
 
 // lifeline does nothing on this system: a group whose members ignore the end of their input lives
 // on when our process is killed.

@@ -26,7 +26,6 @@ type network struct {
 	proxy  *hosts.Proxy
 	outlet sandbox.Outlet
 	env    []string
-	locals []uint16 // the ports of this machine that the child may reach at its own loopback
 }
 
 // maxLocals limits the ports of this machine in a list.
@@ -65,43 +64,43 @@ func openNetwork(p sandbox.Policy, base []string, refused func(hosts.Refusal)) (
 	if !p.Hosts.Limited {
 		return nil, nil //nolint:nilnil // nil is a network
 	}
-	n := &network{outlet: sandbox.Outlet{Level: networkLevel(p.Helper)},
-		locals: p.Ports.Of(p.Hosts.LocalPorts())}
-	if len(n.locals) > maxLocals {
+	// The child may reach these ports of this machine at its own loopback.
+	locals := p.Ports.Of(p.Hosts.LocalPorts())
+	if len(locals) > maxLocals {
 		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
 	}
 	o := hosts.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
-	if n.outlet.Level == sandbox.Namespace {
-		n.prepareInside(o, base)
-		return n, nil
+	if networkLevel(p.Helper) == sandbox.Namespace {
+		return networkInside(o, locals, base), nil
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	o.Password = rand.Text() // every program of this machine can reach it
-	n.proxy = hosts.New(o)
-	n.proxy.Serve(l)
-	n.outlet.Ports = append([]uint16{portOf(l)}, n.locals...)
-	n.env = proxyVariables("http://" + hosts.User + ":" + o.Password + "@" + l.Addr().String())
-	return n, nil
+	proxy := hosts.New(o)
+	proxy.Serve(l)
+	address := "http://" + hosts.User + ":" + o.Password + "@" + l.Addr().String()
+	return &network{proxy: proxy, env: proxyVariables(address), outlet: sandbox.Outlet{
+		Level: sandbox.Ports, Ports: append([]uint16{portOf(l)}, locals...)}}, nil
 }
 
-// prepareInside prepares a proxy for a namespace.
-func (n *network) prepareInside(o hosts.Options, base []string) {
+// networkInside returns the proxy of a child in a namespace, in which it listens later.
+func networkInside(o hosts.Options, locals []uint16, base []string) *network {
 	port := uint16(3128)
-	for slices.Contains(n.locals, port) {
+	for slices.Contains(locals, port) {
 		port++
 	}
-	n.proxy = hosts.New(o)
-	n.outlet.Ports = append([]uint16{port}, n.locals...)
-	n.outlet.Listening = n.serve
-	n.env = proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port))
 	java := fmt.Sprintf("-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=%d "+
 		"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d "+
 		"-Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
 	const name = "JAVA_TOOL_OPTIONS" // Java reads no other variable, and cannot send a password
-	n.env = append(n.env, name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))
+	n := &network{proxy: hosts.New(o), env: append(
+		proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port)),
+		name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))}
+	n.outlet = sandbox.Outlet{Level: sandbox.Namespace, Ports: append([]uint16{port}, locals...),
+		Listening: n.serve}
+	return n
 }
 
 // proxyVariables returns the environment of a child whose proxy has an address. Its own loopback is

@@ -69,18 +69,11 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 	if err != nil {
 		return nil, &StartError{Command: c, Err: err}
 	}
-	p := &Process{
-		name:    c.name(),
-		options: o,
-		stdin:   pipes.ours[0],
-		stdout:  &output{file: pipes.ours[1]},
-		done:    make(chan struct{}),
-	}
 	streams := stdio{in: pipes.child[0], out: pipes.child[1], err: pipes.child[2],
-		refused: p.noteRefusal}
+		refused: o.noteRefusals(c.name())}
 	if c.Batch {
 		streams.in, streams.err = nil, pipes.child[1]
-		p.options.Grace = 0 // it does not notice the end of its input
+		o.Grace = 0 // it does not notice the end of its input
 	}
 	cmd, group, err := startGroup(c, streams)
 	closeAll(pipes.child)
@@ -91,8 +84,9 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 		}
 		return nil, err
 	}
-	p.group, p.pid = group, cmd.Process.Pid
-	p.stderr = newStderrLog(p.options, p.name, p.pid)
+	p := &Process{name: c.name(), pid: cmd.Process.Pid, options: o, stdin: pipes.ours[0],
+		stdout: &output{file: pipes.ours[1]}, stderr: newStderrLog(o, c.name(), cmd.Process.Pid),
+		group: group, done: make(chan struct{})}
 	go p.await(cmd, &output{file: pipes.ours[2]})
 	return p, nil
 }
@@ -115,12 +109,14 @@ func (p *Process) await(cmd *exec.Cmd, stderr *output) {
 	close(p.done)
 }
 
-// noteRefusal logs a host to which the sandbox did not let the child connect.
-func (p *Process) noteRefusal(r hosts.Refusal) {
-	p.options.Logger.Info("the sandbox refused a connection", "child", p.name, "host", r.Target,
-		"address", r.Near)
-	if p.options.Refused != nil {
-		p.options.Refused(r)
+// noteRefusals returns a function that logs a host to which the sandbox did not let a child connect.
+func (o Options) noteRefusals(child string) func(hosts.Refusal) {
+	return func(r hosts.Refusal) {
+		o.Logger.Info("the sandbox refused a connection", "child", child, "host", r.Target,
+			"address", r.Near)
+		if o.Refused != nil {
+			o.Refused(r)
+		}
 	}
 }
 

@@ -81,7 +81,9 @@ func (g *group) endsWith(s syscall.Signal, grace time.Duration) bool {
 				return false
 			}
 			time.Sleep(interval)
-			inGroup = inGroup && hasMembers(g.pgid)
+			if inGroup {
+				inGroup, _ = family{}.remaining(g.pgid)
+			}
 			outside = slices.DeleteFunc(outside, func(id int) bool { return !g.family.has(id) })
 		}
 		_, outside = g.family.remaining(g.pgid) // what they have started since
