@@ -17,9 +17,9 @@ import (
 
 // fileText is the content of a file as UTF-8 with line feeds for line ends and no byte order mark.
 type fileText struct {
-	text    string
-	size    int64  // of the file
-	warning string // what is wrong with it, or ""
+	text        string
+	size        int64    // of the file
+	diagnostics []string // which rules it breaks
 }
 
 // readText reads an open file. The error says what is wrong with it.
@@ -69,7 +69,7 @@ func (s *scanner) decode(b []byte, size int64) (fileText, error) {
 		return fileText{text: string(b), size: size}, nil
 	}
 	return fileText{string(bytes.ToValidUTF8(b, []byte("\uFFFD"))), size,
-		"the file is not valid UTF-8; invalid bytes are shown as \uFFFD"}, nil
+		[]string{"the file is not valid UTF-8; invalid bytes are shown as \uFFFD"}}, nil
 }
 
 // maxJSONBrackets is the most arrays and objects in a file with comments. The library needs a

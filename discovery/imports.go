@@ -86,9 +86,7 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		in.refuse(written, err.Error())
 		return
 	}
-	if file.warning != "" {
-		in.a.diagnose("%s", file.warning)
-	}
+	in.a.Diagnostics = append(in.a.Diagnostics, file.diagnostics...)
 	in.a.Imports = append(in.a.Imports, Import{f.Ref(), written, from, file.size, file.text})
 	in.follow(ctx, target, file.text, depth+1)
 }

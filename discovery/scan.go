@@ -423,9 +423,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		}
 		return []Artifact{a}
 	}
-	if file.warning != "" {
-		a.diagnose("%s", file.warning)
-	}
+	a.Diagnostics = append(a.Diagnostics, file.diagnostics...)
 	switch a.Kind {
 	case Skill:
 		readSkill(&a, file.text)
