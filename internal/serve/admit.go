@@ -132,7 +132,7 @@ func (s *Server) identify(
 		w.Header().Set("WWW-Authenticate", `Bearer realm="acp-agent"`)
 		http.Error(w, "a valid token is required; acp-agent tokens add, on the server, prints one",
 			http.StatusUnauthorized)
-	case s.auditErr() != nil:
+	case s.options.AuditErr() != nil:
 		s.metrics.reject()
 		http.Error(w, auditFails, http.StatusServiceUnavailable)
 	case s.draining.Load() && websocket.ResumedID(r) == "":
@@ -283,7 +283,7 @@ func (s *Server) endTokensLocked() {
 // endUnaudited ends everything that goes on if the audit log cannot be written, and tries whether
 // it can be.
 func (s *Server) endUnaudited() {
-	why := s.auditErr()
+	why := s.options.AuditErr()
 	if why == nil {
 		return
 	}

@@ -77,13 +77,12 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
+	since    time.Time // when the last hand-over was; used by passMessages only, as is the next
+	unsteady int       // hand-overs in a row, each soon after the one before
+
 	lines   chan []byte     // from the editor, which sendTo sends; closed when it sends nothing more
 	leaving context.Context // ends then, too
 	leave   context.CancelFunc
-
-	// Used by passMessages only:
-	since    time.Time // when the last hand-over was
-	unsteady int       // hand-overs in a row, each soon after the one before
 
 	mu         sync.Mutex
 	server     *websocket.Conn            // the last one
@@ -144,13 +143,11 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 }
 
 // close closes the connection.
-func (l *Link) close() { _ = l.current().Close() }
-
-// current returns the connection to the last server.
-func (l *Link) current() *websocket.Conn {
+func (l *Link) close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.server
+	server := l.server
+	l.mu.Unlock()
+	_ = server.Close()
 }
 
 // hintFor says what to do if the host is unknown, no server or another one listens, only one side
@@ -222,7 +219,7 @@ func (l *Link) sendTo(ctx context.Context, server *websocket.Conn) {
 // passMessages passes on what the servers send. At the end it answers the open requests. The server
 // may close the connection when the editor has left.
 func (l *Link) passMessages(ctx context.Context) error {
-	server := l.current()
+	server := l.server // which changes only here
 	for {
 		reason := l.passFrom(ctx, server)
 		if editor, ok := errors.AsType[*editorError](reason); ok {

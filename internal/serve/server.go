@@ -86,6 +86,9 @@ type Server struct {
 
 // NewServer returns a server.
 func NewServer(o Options) *Server {
+	if o.AuditErr == nil {
+		o.AuditErr = func() error { return nil }
+	}
 	messages := messageBudget(o.Memory, o.MaxLine)
 	s := &Server{
 		options:  o,
@@ -184,7 +187,7 @@ func (s *Server) handler() http.Handler {
 		switch {
 		case s.draining.Load():
 			http.Error(w, shuttingDown, http.StatusServiceUnavailable)
-		case s.auditErr() != nil:
+		case s.options.AuditErr() != nil:
 			http.Error(w, auditFails, http.StatusServiceUnavailable)
 		case s.health.check(r.Context()) != nil:
 			http.Error(w, "the session store cannot be used; the log says why",
@@ -200,14 +203,6 @@ func (s *Server) handler() http.Handler {
 
 // auditFails tells users that the audit log cannot be written.
 const auditFails = "the server cannot write its audit log, and serves nobody without it"
-
-// auditErr returns why the server may serve nobody.
-func (s *Server) auditErr() error {
-	if s.options.AuditErr == nil {
-		return nil
-	}
-	return s.options.AuditErr()
-}
 
 const shuttingDown = "the server is shutting down"
 
