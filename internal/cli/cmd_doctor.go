@@ -34,11 +34,11 @@ func newDoctor(set *settings) *cobra.Command {
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				agents, command = args[:at], args[at:]
 			}
-			progress := terminal.NewProgress(set.err)
-			e := examination{set, func(subject string) {
+			progress, own := terminal.NewProgress(set.err), *set
+			own.log = nil // the findings say what is wrong
+			e := examination{&own, func(subject string) {
 				progress.Show("… checking %s", subject)
 			}}
-			set.log = nil // the findings say what is wrong
 			findings := e.run(cmd.Context(), agents, command)
 			progress.End()
 			err := cmd.Context().Err()

@@ -140,15 +140,11 @@ func (r runFlags) chat(
 		return err
 	}
 	id := ""
-	opened := func(opened string) {
-		id = opened
-		r.session.Load, r.session.Fork, r.session.Last = "", "", false
-		r.session.Resume, r.session.Mode, r.session.ThoughtLevel, r.worktree = opened, "", "", ""
-	}
 	err = screen.Chat(ctx, func(ctx context.Context, prompt string) error {
 		turn, done := set.interrupts.only(ctx)
 		defer done()
-		err := runPrompt(turn, set, r, runner.Prompt{Text: prompt}, command, opened)
+		err := runPrompt(turn, set, r.goingOn(id), runner.Prompt{Text: prompt}, command,
+			func(opened string) { id = opened })
 		if id == "" || ctx.Err() != nil { // no later prompt could be answered
 			return err
 		}
@@ -163,15 +159,24 @@ func (r runFlags) chat(
 	return err
 }
 
+// goingOn returns the flags for a further prompt in a session, or these if it is "".
+func (r runFlags) goingOn(id string) runFlags {
+	if id != "" {
+		r.worktree = ""
+		r.session = runner.Session{Resume: id, Dirs: r.session.Dirs, CwdGiven: r.session.CwdGiven}
+	}
+	return r
+}
+
 // runPrompt serves itself as it serves an editor, and sends one prompt. opened gets the id of the
 // session.
 func runPrompt(
 	ctx context.Context, set *settings, r runFlags, prompt runner.Prompt, command []string,
 	opened func(id string),
 ) (err error) {
-	show, stderr := terminal.NewPrinter(set.out), set.err
-	set.err = show.Aside(stderr)
-	defer func() { set.err = stderr }()
+	show, own := terminal.NewPrinter(set.out), *set // the settings of this turn
+	own.err = show.Aside(set.err)
+	set = &own
 	d, err := set.downstream(command)
 	if err != nil {
 		return err
