@@ -68,7 +68,7 @@ func (d downstream) runInTerminal(ctx context.Context, s streams) error {
 
 // serve serves an editor, whose prompts d answers, until it closes the connection.
 func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out io.Writer) error {
-	logger, closeLog, err := set.openLog(set.err)
+	logger, closeLog, err := set.openLog()
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 			"standard input is a terminal, but an MCP client is expected there: add the command " +
 				"\"acp-agent mcp\" to it")
 	}
-	logger, closeLog, err := set.openLog(set.err)
+	logger, closeLog, err := set.openLog()
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func relayMCP(ctx context.Context, set *settings, socket string, server process.
 		return usage.Errorf("%s is not set; see acp-agent mcp-relay --help",
 			mcprelay.SecretVariable)
 	}
-	logger, closeLog, err := set.openLog(set.err)
+	logger, closeLog, err := set.openLog()
 	if err != nil {
 		return err
 	}

@@ -104,7 +104,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true
 	d.agent.Sandboxer, d.model.Config = nil, "" // clients are on other machines
-	logger, closeLog, err := set.openLog(set.err)
+	logger, closeLog, err := set.openLog()
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,6 @@ import (
 type appendFile struct {
 	path, flag string
 	stderr     io.Writer
-	once       sync.Once
 
 	mu      sync.Mutex
 	file    io.WriteCloser
@@ -82,11 +81,10 @@ func (f *appendFile) Write(b []byte) (int, error) {
 	defer f.mu.Unlock()
 	f.reopenMoved()
 	n, err := f.file.Write(b)
-	if f.failed = err; err != nil {
-		f.once.Do(func() {
-			fmt.Fprintf(f.stderr, "acp-agent: --%s is incomplete: %v\n", f.flag, err)
-		})
+	if err != nil && f.failed == nil {
+		fmt.Fprintf(f.stderr, "acp-agent: --%s is incomplete: %v\n", f.flag, err)
 	}
+	f.failed = err
 	return n, err
 }
 
@@ -101,10 +99,10 @@ func (f *appendFile) err() error {
 func (f *appendFile) close() { _ = f.file.Close() }
 
 // warnAboutFiles logs the warnings about files, or prints them where nothing is logged.
-func warnAboutFiles(set *settings, stderr io.Writer, logger *slog.Logger) {
+func (set *settings) warnAboutFiles(logger *slog.Logger) {
 	for _, w := range set.fileWarnings() {
-		if set.isQuiet(stderr) {
-			streams{err: stderr}.note("%s (%s)", w.text, w.path)
+		if set.isQuiet() {
+			set.note("%s (%s)", w.text, w.path)
 			continue
 		}
 		logger.Warn(w.text, "path", w.path)

@@ -9,8 +9,7 @@ import (
 	"syscall"
 )
 
-// interrupts decides what the signals to the program end. The methods of a nil *interrupts may be
-// called.
+// interrupts decides what the signals to the program end.
 type interrupts struct {
 	mu  sync.Mutex
 	end context.CancelCauseFunc // what Ctrl-C ends
@@ -54,9 +53,6 @@ func listen(end context.CancelCauseFunc) *interrupts {
 // only returns a context that Ctrl-C ends, in place of the program, until done is called.
 func (i *interrupts) only(ctx context.Context) (part context.Context, done func()) {
 	part, cancel := context.WithCancelCause(ctx)
-	if i == nil {
-		return part, func() { cancel(nil) }
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	before := i.end

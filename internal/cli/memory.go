@@ -15,7 +15,9 @@ import (
 func boundGarbage() {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
 		debug.SetMemoryLimit(memoryLimit)
-		new(garbage).awaitNext()
+		g := &garbage{}
+		g.idle = time.AfterFunc(math.MaxInt64, g.free)
+		g.awaitNext()
 	}
 }
 
@@ -31,7 +33,7 @@ const (
 // garbage observes the collections of the program.
 type garbage struct {
 	mu      sync.Mutex
-	idle    *time.Timer // nil before there was much memory
+	idle    *time.Timer // calls free
 	freeing bool        // the next collection is that of free
 }
 
@@ -45,10 +47,7 @@ func (g *garbage) collected() {
 	switch {
 	case g.freeing:
 		g.freeing = false
-	case used < worthFreeing:
-	case g.idle == nil:
-		g.idle = time.AfterFunc(idleTime, g.free)
-	default:
+	case used >= worthFreeing:
 		g.idle.Reset(idleTime)
 	}
 	g.awaitNext()

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -113,7 +112,7 @@ func (set *settings) load() (err error) {
 			}
 		}
 	}
-	if !set.isQuiet(set.err) {
+	if !set.isQuiet() {
 		set.log = slog.New(slog.NewTextHandler(set.err, nil))
 	}
 	return cmp.Or(set.checkSandbox(), set.loadPermissions())
@@ -221,10 +220,10 @@ func (set *settings) ownPaths() []string {
 
 // openLog returns the logger, after warning about files that others can change, and a function that
 // closes its file.
-func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
-	out, closeFile := stderr, func() {}
+func (set *settings) openLog() (*slog.Logger, func(), error) {
+	out, closeFile := set.err, func() {}
 	if set.logFile != "" {
-		file, err := openAppend("log-file", set.logFile, stderr)
+		file, err := openAppend("log-file", set.logFile, set.err)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -235,16 +234,16 @@ func (set *settings) openLog(stderr io.Writer) (*slog.Logger, func(), error) {
 	switch {
 	case set.logJSON:
 		logger = slog.New(slog.NewJSONHandler(out, options))
-	case set.isQuiet(stderr):
+	case set.isQuiet():
 		logger = slog.New(slog.DiscardHandler)
 	}
-	warnAboutFiles(set, stderr, logger)
+	set.warnAboutFiles(logger)
 	return logger, closeFile, nil
 }
 
 // isQuiet reports whether nothing is logged: a person at a terminal did not ask for a log.
-func (set *settings) isQuiet(stderr io.Writer) bool {
-	return set.logFile == "" && !set.logLevel.chosen && terminal.Is(stderr)
+func (set *settings) isQuiet() bool {
+	return set.logFile == "" && !set.logLevel.chosen && terminal.Is(set.err)
 }
 
 // checkState fails if cmd needs a state directory and there is none. Without one, agents lists none

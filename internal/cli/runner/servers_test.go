@@ -42,14 +42,3 @@ func TestParseServers(t *testing.T) {
 		require.ErrorContains(t, err, why, text)
 	}
 }
-
-func TestServersTakeNumbersAsText(t *testing.T) {
-	servers, err := parseServers([]byte(`{"mcpServers": {
-		"a": {"command": "c", "env": {"PORT": 8080, "RATE": 0.50, "BIG": 12345678901234567890, "LOW": -1e3, "ON": true, "OFF": false, "T": "1"}},
-		"b": {"url": "http://h", "headers": {"X-Version": 2, "X-Debug": true}}}}`))
-	require.NoError(t, err)
-	require.Equal(t, []sdk.EnvVariable{{Name: "BIG", Value: "12345678901234567890"}, {Name: "LOW", Value: "-1e3"},
-		{Name: "OFF", Value: "false"}, {Name: "ON", Value: "true"}, {Name: "PORT", Value: "8080"},
-		{Name: "RATE", Value: "0.50"}, {Name: "T", Value: "1"}}, servers[0].Stdio.Env)
-	require.Equal(t, []sdk.HttpHeader{{Name: "X-Debug", Value: "true"}, {Name: "X-Version", Value: "2"}}, servers[1].Http.Headers)
-}
