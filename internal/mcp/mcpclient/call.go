@@ -119,7 +119,7 @@ func fromServer[T any](
 		case late != nil:
 			return got, late
 		case isDisconnected(err):
-			c.disconnected(err)
+			c.calls.close()
 			err = errEndedInCall
 		case faultOf(err) <= refused:
 			return got, serverError(s.config.Name, s.redactor.err(err))
@@ -152,7 +152,7 @@ func callError(ctx context.Context, conn *connection, err error) error {
 	}
 	switch {
 	case ended:
-		conn.disconnected(err)
+		conn.calls.close()
 		return serverError(s.config.Name, err)
 	case cause != nil:
 		return cause

@@ -23,7 +23,6 @@ type connection struct {
 	capabilities *mcp.ClientCapabilities           // of the client
 	session      atomic.Pointer[mcp.ClientSession] // nil before it is connected
 	link         link                              // to the server
-	cancel       context.CancelCauseFunc
 	readiness    *readiness
 	ended        chan struct{}                     // closed when the connection has ended
 	over         chan error                        // receives why the connection must be made again
@@ -74,36 +73,29 @@ func (s *server) newConnection() *connection {
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
 	c := s.newConnection()
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	c.cancel = cancel
-	if err := c.open(ctx, life); err != nil {
-		cancel(errStopped)
+	var err error
+	if c.link, err = c.open(ctx); err != nil {
 		return nil, err
 	}
-	// Some of the SDK's transports end with the context passed to Connect, so ctx cannot be passed.
-	connected := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	session, err := c.client.Connect(life, c.link,
+	session, err := c.client.Connect(ctx, c.link,
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
-	connected()
 	if err != nil {
-		if life.Err() != nil {
-			err = context.Cause(life)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
 		} else if c.unauthorized.Load() {
 			err = errNeedsAuthorization
 		}
-		cancel(errStopped)
-		err = c.link.explainEnd(err)
-		c.link.wait()
-		return nil, err
+		c.link.stop()
+		return nil, c.link.end(err)
 	}
 	c.session.Store(session)
 	go func() {
-		_ = c.session.Load().Wait()
+		_ = session.Wait()
 		c.calls.close()
 		close(c.ended)
 	}()
 	if c.unauthorized.Load() { // it rejected server/discover, so the SDK treated it as a legacy server
-		c.close()
+		_ = c.close(nil)
 		return nil, errNeedsAuthorization
 	}
 	return c, nil
@@ -117,38 +109,24 @@ type link interface {
 	failed(message string)
 	// cause returns the error with which the link has ended, or nil.
 	cause() error
-	// explainEnd returns the most helpful error for the end of the link, given that of the SDK.
-	explainEnd(err error) error
-	// stop ends a process and waits for it.
+	// stop ends a process and waits for it. Requests over HTTP have a moment to end.
 	stop()
-	// wait waits until nothing of a link that has ended is running.
-	wait()
+	// end ends the link, which was stopped, and waits for what is running of it. It returns the
+	// most helpful error for the end, given that of the SDK.
+	end(err error) error
 }
 
-// open opens the link: it starts the process, or prepares a transport over HTTP, which ends with
-// life. c has no link after an error.
-func (c *connection) open(ctx, life context.Context) error {
+// open returns an open link: it starts the process, or prepares a transport over HTTP.
+func (c *connection) open(ctx context.Context) (link, error) {
 	s := c.server
 	if s.config.isProcess() {
-		started, err := s.startProcess(ctx)
-		if err == nil {
-			c.link = started
-		}
-		return err
+		return s.startProcess(ctx)
 	}
-	t, err := newHTTPTransport(life, s.config, s.set.options.limits, s.log)
-	if err != nil {
-		return err
-	}
-	c.link, t.lost = t, c.retire
-	t.fail = func(err error) {
-		c.cancel(err)
-		c.disconnected(err)
-	}
+	var user credentials
 	if s.authorizer != nil {
-		t.token, t.authorize = s.authorizer.token, c.authorize
+		user = credentials{s.authorizer.token, c.authorize}
 	}
-	return nil
+	return newHTTPTransport(s.config, s.set.options.limits, s.log, user, c.retire)
 }
 
 // modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots
@@ -193,15 +171,6 @@ func (c *connection) retire(err error) {
 	select {
 	case c.over <- err:
 	default:
-	}
-}
-
-// disconnected is called when the connection cannot be used any longer, because of err. The end of
-// a process is noticed by itself, and then it is known how it ended.
-func (c *connection) disconnected(err error) {
-	c.calls.close()
-	if !c.server.config.isProcess() {
-		c.retire(err)
 	}
 }
 
@@ -271,14 +240,12 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	}
 }
 
-// close ends the connection, and the process group of the server, and waits for them.
-func (c *connection) close() {
+// close ends the connection, and the process group of the server, and waits for them. It returns
+// the most helpful error for the end, given that of the SDK.
+func (c *connection) close(err error) error {
 	c.calls.close()
 	c.link.stop()
-	late := time.AfterFunc(notifyTimeout, func() { c.cancel(errStopped) })
 	_ = c.session.Load().Close()
-	late.Stop()
-	c.cancel(errStopped)
 	<-c.ended
-	c.link.wait()
+	return c.link.end(err)
 }

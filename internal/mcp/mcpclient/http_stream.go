@@ -99,7 +99,7 @@ func (s *stream) read(ctx context.Context, res *http.Response) error {
 			return nil
 		case errors.Is(err, sse.ErrTooLong):
 			err = messageTooLong(t.limits.MaxMessage)
-			t.fail(err)
+			t.cancel(err)
 			return err
 		case err != nil:
 			return err

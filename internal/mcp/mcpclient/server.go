@@ -282,9 +282,7 @@ func (s *server) serve(c *connection) error {
 	select {
 	case <-c.ended:
 		err := cmp.Or(c.session.Load().Wait(), errors.New("it closed the connection"))
-		err = c.link.explainEnd(err)
-		s.disconnect(c)
-		return err
+		return s.disconnect(c, err)
 	case err := <-c.over:
 		s.log.Info("connecting to an MCP server again", "error", err)
 		s.leave(c)
@@ -292,8 +290,7 @@ func (s *server) serve(c *connection) error {
 	case lost := <-s.restarts:
 		return s.restart(c, lost)
 	case <-s.ctx.Done():
-		s.disconnect(c)
-		return context.Cause(s.ctx)
+		return s.disconnect(c, context.Cause(s.ctx))
 	}
 }
 
@@ -315,7 +312,7 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
 			": it still has " + rootPaths(lost) + ", which the session no longer has.")
 	}
-	s.disconnect(c)
+	_ = s.disconnect(c, nil)
 	return errReconnect
 }
 
@@ -328,17 +325,17 @@ func (s *server) leave(c *connection) {
 		case <-c.ended:
 		case <-s.ctx.Done():
 		}
-		c.close()
+		_ = c.close(nil)
 	}
 	if !s.set.spawn(closing) {
 		closing()
 	}
 }
 
-// disconnect withdraws the connection from use and closes it.
-func (s *server) disconnect(c *connection) {
+// disconnect withdraws the connection from use and closes it. See [connection.close].
+func (s *server) disconnect(c *connection, err error) error {
 	s.enter(restarting())
-	c.close()
+	return c.close(err)
 }
 
 // rootsChanged tells the server about new roots, or reconnects to it.

@@ -119,13 +119,9 @@ func (p *serverProcess) stop() {
 	p.writer.Wait()
 }
 
-// wait implements [link].
-func (p *serverProcess) wait() {}
-
-// explainEnd implements [link]. It stops the process to learn how it ended.
-func (p *serverProcess) explainEnd(sdkErr error) error {
+// end implements [link]. It explains how the process ended unless we ended it.
+func (p *serverProcess) end(sdkErr error) error {
 	err := p.writer.Err()
-	p.stop()
 	if errors.As(err, new(*limitError)) {
 		return err
 	}

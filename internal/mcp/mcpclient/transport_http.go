@@ -37,15 +37,11 @@ type httpTransport struct {
 	base     *http.Transport
 	client   *http.Client    // follows redirects
 	ctx      context.Context // ends with the connection
-	fail     func(error)     // ends the connection
-	lost     func(error)     // reports that no more requests should be sent
+	cancel   context.CancelCauseFunc
+	user     credentials
+	lost     func(error) // reports that no more requests should be sent
 	incoming chan mcpjsonrpc.Message
 	reached  atomic.Bool // the server has answered a message of the handshake
-
-	// They are nil if the user cannot sign in: token returns the value of the header, and authorize
-	// obtains what a response asks for.
-	token     func(context.Context) (string, error)
-	authorize func(context.Context, *http.Response) error
 
 	mu       sync.Mutex
 	closed   bool
@@ -55,9 +51,18 @@ type httpTransport struct {
 	revision string // of MCP
 }
 
-// newHTTPTransport returns a transport that works until ctx ends. The caller sets fail and lost.
-func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger) (
-	*httpTransport, error) {
+// credentials are what a user who can sign in has for a server. They are nil for other users.
+type credentials struct {
+	// token returns the value of the header for a request.
+	token func(context.Context) (string, error)
+	// authorize obtains what a response asks for.
+	authorize func(context.Context, *http.Response) error
+}
+
+// newHTTPTransport returns a transport that calls lost when no more requests should be sent.
+func newHTTPTransport(
+	c Config, l limits, log *slog.Logger, user credentials, lost func(error),
+) (*httpTransport, error) {
 	if c.Transport == acpmcp.SSE {
 		return nil, errEventStream
 	}
@@ -74,8 +79,10 @@ func newHTTPTransport(ctx context.Context, c Config, l limits, log *slog.Logger)
 	}
 	t := &httpTransport{
 		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base,
-		ctx: ctx, incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
+		user: user, lost: lost,
+		incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
 	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.client = &http.Client{Transport: roundTripper(t.do)}
 	return t, nil
 }
@@ -112,7 +119,7 @@ func (t *httpTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 // answers.
 func (t *httpTransport) deliver(ctx context.Context, m mcpjsonrpc.Message) error {
 	if err := t.admit(m, ctx.Done()); err != nil {
-		t.fail(err)
+		t.cancel(err)
 		return err
 	}
 	select {
@@ -204,10 +211,10 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 		if err != nil {
 			return nil, err
 		}
-		if t.authorize != nil && isUnauthorized(res) {
+		if t.user.authorize != nil && isUnauthorized(res) {
 			err = &authorizationError{errAskedAgain}
 			if !authorized {
-				authorized, err = true, t.authorize(ctx, res)
+				authorized, err = true, t.user.authorize(ctx, res)
 			}
 			if err = errors.Join(err, res.Body.Close()); err != nil {
 				return nil, err
@@ -290,8 +297,8 @@ func (t *httpTransport) newRequest(ctx context.Context, method string, out *outg
 	}
 	setHeader(req.Header, sessionHeader, session)
 	out.setHeaders(req.Header, revision)
-	if t.token != nil {
-		token, err := t.token(ctx)
+	if t.user.token != nil {
+		token, err := t.user.token(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -381,15 +388,17 @@ func (t *httpTransport) failed(string) {}
 // cause implements [link].
 func (t *httpTransport) cause() error { return context.Cause(t.ctx) }
 
-// explainEnd implements [link].
-func (t *httpTransport) explainEnd(err error) error { return err }
-
 // stop implements [link].
-func (t *httpTransport) stop() {}
+func (t *httpTransport) stop() {
+	time.AfterFunc(notifyTimeout, func() { t.cancel(errStopped) })
+}
 
-// wait implements [link]. It closes idle connections.
-func (t *httpTransport) wait() {
+// end implements [link]. It closes idle connections.
+func (t *httpTransport) end(err error) error {
+	err = cmp.Or(t.cause(), err)
+	t.cancel(errStopped)
 	_ = t.Close()
 	t.reading.Wait()
 	t.base.CloseIdleConnections()
+	return err
 }
