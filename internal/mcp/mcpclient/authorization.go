@@ -236,7 +236,7 @@ func (a *authorizer) obtain(
 		return &authorizationError{err}
 	}
 	s.log.Debug("cannot sign in to an MCP server", "error", err)
-	refused := refusal(res)
+	refused := refusal(res, readComplaint(res))
 	if len(bearerChallenges(res)) > 0 {
 		refused.text += "; acp-agent cannot sign in to it: " + err.Error()
 	}

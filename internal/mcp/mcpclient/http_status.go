@@ -9,13 +9,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 )
 
@@ -33,17 +33,9 @@ func retryAfter(err error) time.Duration {
 // pauseOf returns the time in the header Retry-After of a response whose status is about a time, or
 // 0.
 func pauseOf(res *http.Response) time.Duration {
-	given := res.Header.Get("Retry-After")
 	switch res.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-	default:
-		return 0
-	}
-	if seconds, err := strconv.ParseFloat(given, 64); err == nil && seconds > 0 {
-		return time.Duration(min(seconds, maxPause.Seconds()) * float64(time.Second))
-	}
-	if at, err := http.ParseTime(given); err == nil {
-		return min(max(time.Until(at), 0), maxPause)
+		return min(pause.Until(res.Header.Get("Retry-After"), time.Now()), maxPause)
 	}
 	return 0
 }
@@ -59,23 +51,22 @@ const (
 // checkSession returns an error, and reports it, if the server no longer knows the connection's
 // session. Servers should answer 404 then, but many answer 400. An error in the body is about the
 // session too, unless it is about an unknown method.
-func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
+func (t *httpTransport) checkSession(res *http.Response, m *outgoing, said complaint) error {
 	known := res.Request.Header.Get(sessionHeader) != ""
 	if res.StatusCode < http.StatusBadRequest || !known || m.isHandshake() {
 		return nil
 	}
-	says, code, _ := describeRefusal(res)
 	switch status := res.StatusCode; {
-	case status == http.StatusNotFound && code != mcpjsonrpc.CodeMethodNotFound:
+	case status == http.StatusNotFound && said.code != mcpjsonrpc.CodeMethodNotFound:
 	case status == http.StatusGone:
-	case status == http.StatusBadRequest && aboutSession().MatchString(says):
+	case status == http.StatusBadRequest && aboutSession().MatchString(said.text):
 	default:
 		return nil
 	}
 	err := &transportError{fault: lostSession,
 		text: "it no longer knows the session of the connection"}
-	if says != "" {
-		err.text += ": " + text.Quote(says)
+	if said.text != "" {
+		err.text += ": " + text.Quote(said.text)
 	}
 	t.lost(err)
 	return err
@@ -84,9 +75,15 @@ func (t *httpTransport) checkSession(res *http.Response, m *outgoing) error {
 // aboutSession matches what servers say of a session that they do not know.
 var aboutSession = text.Pattern(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
 
-// describeRefusal returns what the body of a refusal says, in one line, and if it is an error of
-// JSON-RPC its code, and whether it answers a request. The body can be read again.
-func describeRefusal(res *http.Response) (says string, code int64, answers bool) {
+// complaint is what the body of a refusal says.
+type complaint struct {
+	text    string // in one line, "" if there is none
+	code    int64  // of an error of JSON-RPC
+	answers bool   // it is the answer to a request
+}
+
+// readComplaint returns what the body of a refusal says. The body can be read again.
+func readComplaint(res *http.Response) complaint {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	res.Body = readCloser{io.MultiReader(bytes.NewReader(body), res.Body), res.Body}
 	var refusal struct {
@@ -97,35 +94,37 @@ func describeRefusal(res *http.Response) (says string, code int64, answers bool)
 		}
 	}
 	if json.Unmarshal(body, &refusal) != nil || refusal.Error.Message == "" {
-		return firstLine(body), 0, false
+		return complaint{text: firstLine(body)}
 	}
-	says, code = text.Line(refusal.Error.Message, maxFirstLine), refusal.Error.Code
-	return says, code, code != 0 && refusal.ID != nil
+	code := refusal.Error.Code
+	return complaint{text.Line(refusal.Error.Message, maxFirstLine), code,
+		code != 0 && refusal.ID != nil}
 }
 
 // checkResponse returns an error for a response that does not belong to MCP.
 func (t *httpTransport) checkResponse(res *http.Response, m *outgoing) error {
-	if err := t.checkSession(res, m); err != nil {
-		return err
-	}
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	page := kind == "text/html" && res.StatusCode == http.StatusOK
 	if res.StatusCode < http.StatusBadRequest && !page {
 		return nil
 	}
-	if _, _, answers := describeRefusal(res); answers && m.isCall() && pauseOf(res) == 0 {
+	said := readComplaint(res)
+	if err := t.checkSession(res, m, said); err != nil {
+		return err
+	}
+	if said.answers && m.isCall() && pauseOf(res) == 0 {
 		return nil
 	}
-	return refusal(res)
+	return refusal(res, said)
 }
 
 // refusal returns the error for a response that is not an MCP response.
-func refusal(res *http.Response) *transportError {
+func refusal(res *http.Response, said complaint) *transportError {
 	e := &transportError{fault: refused, code: res.StatusCode, later: pauseOf(res)}
 	e.text = fmt.Sprintf("%s answered %s", secret.HideURL(res.Request.URL.String()),
 		cmp.Or(strings.TrimSpace(res.Status), fmt.Sprint(res.StatusCode)))
-	if says, _, _ := describeRefusal(res); says != "" {
-		e.text += ": " + text.Quote(says)
+	if said.text != "" {
+		e.text += ": " + text.Quote(said.text)
 	}
 	switch {
 	case res.StatusCode == http.StatusUnauthorized:

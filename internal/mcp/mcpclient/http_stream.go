@@ -189,7 +189,7 @@ func (s *stream) ask(ctx context.Context) (*http.Response, error) {
 	case !s.offered, code == http.StatusMethodNotAllowed, code < http.StatusBadRequest:
 		return nil, errNotOffered
 	}
-	return nil, t.checkSession(res, &outgoing{})
+	return nil, t.checkSession(res, &outgoing{}, readComplaint(res))
 }
 
 var errNotOffered = errors.New("the server does not offer a stream for notifications")

@@ -7,6 +7,9 @@ package pause
 import (
 	"context"
 	"iter"
+	"math"
+	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -36,4 +39,29 @@ func Every(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
 			}
 		}
 	}
+}
+
+// Until returns how long it is until a time that a server names, as in the header Retry-After: a
+// time, a number of seconds or milliseconds since 1970, a number of seconds, or a duration. It is 0
+// if the server names none.
+func Until(named string, now time.Time) time.Duration {
+	const year = 365 * 24 * time.Hour
+	at, err := time.Parse(time.RFC3339, named)
+	if err != nil {
+		at, err = http.ParseTime(named)
+	}
+	if err == nil {
+		return max(0, at.Sub(now))
+	}
+	number, err := strconv.ParseFloat(named, 64)
+	switch after, _ := time.ParseDuration(named); {
+	case err != nil, math.IsNaN(number):
+		return max(0, after)
+	case number > float64(now.Add(-year).UnixMilli()):
+		number = number/1e3 - float64(now.UnixMilli())/1e3
+	case number > float64(now.Add(-year).Unix()):
+		number -= float64(now.UnixMilli()) / 1e3
+	}
+	return time.Duration(max(0, min(number, year.Seconds())) *
+		float64(time.Second)).Round(time.Millisecond)
 }
