@@ -17,44 +17,49 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// showAnswer sends a request and shows the answer as it arrives. It returns the answer's tool calls
-// if the answer is complete.
+// answer is what the model has answered to a request.
+type answer struct {
+	said   string // the beginning of its text
+	calls  []llm.ToolCall
+	finish llm.Finish
+}
+
+// showAnswer sends a request and shows the answer as it arrives.
 func (t *modelTurn) showAnswer(
 	ctx context.Context, r llm.Request, box *toolbox,
-) (calls []llm.ToolCall, finish llm.Finish, err error) {
-	t.said.Reset()
+) (answer, error) {
+	var a answer
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if err != nil {
-			return nil, finish, err
+			return a, err
 		}
 		switch e := event.(type) {
 		case llm.TextDelta:
 			t.spoke = true
-			if t.said.Len() < maxExamined {
-				t.said.WriteString(string(e))
+			if len(a.said) < maxExamined {
+				a.said += string(e)
 			}
-			err = t.updates.Update(ctx, saidUpdate(string(e), len(calls)))
+			err = t.updates.Update(ctx, saidUpdate(string(e), len(a.calls)))
 		case llm.ThinkingDelta:
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
 			err = t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
-				meta{After: len(calls), Thought: &e}))
+				meta{After: len(a.calls), Thought: &e}))
 		case llm.ToolCall:
-			calls = append(calls, e)
+			a.calls = append(a.calls, e)
 		case llm.CallDelta:
 			err = box.draft(ctx, e)
 		case llm.Retry:
-			err = errors.Join(box.dropDrafts(ctx), t.showRestart(ctx, e))
-			calls = nil
-			t.said.Reset()
+			err = errors.Join(box.dropDrafts(ctx), t.showRestart(ctx, e, a.said != ""))
+			a = answer{}
 		case llm.Finish:
-			finish = e
+			a.finish = e
 		}
 		if err != nil {
-			return nil, finish, err
+			return a, err
 		}
 	}
-	return calls, finish, nil
+	return a, nil
 }
 
 // maxCollected bounds the answer that collect returns, in bytes.
@@ -95,11 +100,11 @@ func (t *modelTurn) think(ctx context.Context, s string) error {
 	return t.updates.Update(ctx, backend.Thought(s))
 }
 
-// showRestart tells the user that the request for an answer will be sent again. The text that was
-// already shown, if any, stays visible with a mark. The model does not see it.
-func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry) error {
+// showRestart tells the user that the request for an answer will be sent again. If some text of it
+// was already shown, that stays visible with a mark. The model does not see it.
+func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, began bool) error {
 	retried := meta{Note: true, Retried: true}
-	if t.said.Len() == 0 {
+	if !began {
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
 			describeRetry(r)+"\n\n", retried))
 	}

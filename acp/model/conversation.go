@@ -141,32 +141,30 @@ func (r recorded) add(
 	return nil
 }
 
-// restore reads the stored history of the session and returns its length. The first foreign updates
-// are from another agent. Their _meta is ignored, because with it that agent could tell the model
-// something that the user does not see. If a turn of an earlier activation is running, it ends
-// first.
-func (c *lockedConversation) restore(
+// restore returns the conversation in the stored history of the session, and the history's length.
+// The first foreign updates are from another agent. Their _meta is ignored, because with it that
+// agent could tell the model something that the user does not see. If a turn of an earlier
+// activation is running, it ends first.
+func restore(
 	ctx context.Context, a backend.Activation, foreign int,
-) (n int, err error) {
+) (c conversation, n int, err error) {
 	if a.History == nil {
-		return 0, nil
+		return c, 0, nil
 	}
 	if a.Stop != nil {
 		if err := a.Stop(ctx); err != nil {
-			return 0, err
+			return c, 0, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for u, err := range a.History {
 		if err != nil {
-			return n, err
+			return c, n, err
 		}
 		c.apply(u, n < foreign)
 		n++
 	}
 	c.endPrompt()
-	return n, nil
+	return c, n, nil
 }
 
 // addPrompt adds a prompt. It returns the slash command that it calls, if any.

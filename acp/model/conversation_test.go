@@ -281,9 +281,8 @@ func TestRestoredHistory(t *testing.T) {
 			[]llm.Message{ofUser(llm.Text("Hi")), ofUser(llm.Text("You"))}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got lockedConversation
-			n, err := got.restore(t.Context(), backend.Activation{History: history(c.history...)},
-				0)
+			a := backend.Activation{History: history(c.history...)}
+			got, n, err := restore(t.Context(), a, 0)
 			require.NoError(t, err)
 			require.Equal(t, len(c.history), n)
 			got.endMessage()
@@ -294,14 +293,13 @@ func TestRestoredHistory(t *testing.T) {
 
 func TestRestoreFails(t *testing.T) {
 	broken, stopped := errors.New("the disk is gone"), errors.New("the turn does not end")
-	var c lockedConversation
-	_, err := c.restore(t.Context(),
+	_, _, err := restore(t.Context(),
 		backend.Activation{History: func(yield func(backend.Update, error) bool) {
 			yield(backend.Update{}, broken)
 		}}, 0)
 	require.ErrorIs(t, err, broken)
 	stop := func(context.Context) error { return stopped }
-	_, err = c.restore(t.Context(), backend.Activation{History: history(), Stop: stop}, 0)
+	_, _, err = restore(t.Context(), backend.Activation{History: history(), Stop: stop}, 0)
 	require.ErrorIs(t, err, stopped)
 }
 

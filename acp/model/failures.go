@@ -23,9 +23,6 @@ func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 		failed.Kind != llm.Unreachable && failed.Kind != llm.Overloaded {
 		return false
 	}
-	if t.instead == nil {
-		t.instead = map[*llm.Client]*llm.Client{}
-	}
 	t.instead[t.endpoint] = next
 	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
 		text.Code(next.Model().ID))

@@ -36,9 +36,6 @@ func (t *modelTurn) judge(c *modelCall, o outcome) string {
 		clear(t.ends)
 		return ""
 	}
-	if t.ends == nil {
-		t.ends = map[[sha256.Size]byte]int{}
-	}
 	key := sha256.Sum256(backend.Encode([]string{c.Name, c.Arguments, o.said}))
 	t.ends[key]++
 	n := t.ends[key]

@@ -132,20 +132,21 @@ func (t *modelTurn) noteLate(ctx context.Context, s mcp.Status) error {
 		"without its tools, and gets them when it is ready.\n\n", text.Code(text.Name(s.Name)), why))
 }
 
-// noteUnoffered tells the user which tools the model does not get, once each.
-func (b *toolbox) noteUnoffered(ctx context.Context) error {
+// noteUnoffered returns the names of the tools that the model does not get in this step. It tells
+// the user about them, once each.
+func (b *toolbox) noteUnoffered(ctx context.Context) (unoffered []string, err error) {
 	t := b.turn
 	_, left := t.endpoint.Offer(b.offered)
-	t.notes.unoffered = slices.Concat(left, b.crowded)
-	names := slices.DeleteFunc(slices.Clone(t.notes.unoffered),
+	unoffered = slices.Concat(left, b.crowded)
+	names := slices.DeleteFunc(slices.Clone(unoffered),
 		func(name string) bool { return t.notes.noted[name] })
 	if len(names) == 0 {
-		return nil
+		return unoffered, nil
 	}
 	for _, name := range names {
 		t.notes.noted[name] = true
 	}
-	return t.note(ctx, fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
+	return unoffered, t.note(ctx, fmt.Sprintf("\n\nThe model continues without %s of MCP servers, because its "+
 		"server does not accept them or they do not fit into its context: %s.\n\n",
 		text.Count(len(names), "tool", "tools"), listNames(names)))
 }

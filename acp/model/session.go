@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"math"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
 // modelSession is one activation. Its turns do not overlap.
@@ -33,24 +35,27 @@ type modelSession struct {
 func (b *modelBackend) Open(
 	ctx context.Context, a backend.Activation, h backend.Host,
 ) (backend.Session, backend.Opened, error) {
-	s := &modelSession{
-		backend: b, host: h, opened: time.Now(), settings: b.restoreSettings(a.State),
-		client: readInstructions(a.Params),
-		notes:  toolNotes{broken: map[string]bool{}, noted: map[string]bool{}},
+	set := b.restoreSettings(a.State)
+	if a.State == nil { // the history is from another agent
+		set.Foreign = math.MaxInt
 	}
-	if a.State == nil {
-		s.settings.Foreign = math.MaxInt
-	}
-	restored, err := s.conversation.restore(ctx, a, s.settings.Foreign)
+	known, length, err := restore(ctx, a, set.Foreign)
 	if err != nil {
 		return nil, backend.Opened{}, err
 	}
-	if s.settings.Foreign = min(s.settings.Foreign, restored); a.State == nil && restored > 0 {
+	set.Foreign = min(set.Foreign, length)
+	s := &modelSession{
+		backend: b, host: h, opened: time.Now(), settings: set,
+		client:       readInstructions(a.Params),
+		conversation: lockedConversation{conversation: known},
+		notes:        toolNotes{broken: map[string]bool{}, noted: map[string]bool{}},
+	}
+	if a.State == nil && length > 0 {
 		if _, err := s.change(ctx, nil); err != nil {
 			return nil, backend.Opened{}, err
 		}
 	}
-	if s.settings.Mode == acceptEdits {
+	if set.Mode == acceptEdits {
 		// The mode was chosen for what the user was doing then, perhaps with other roots.
 		if err := s.setModeTo(ctx, ask); err != nil {
 			return nil, backend.Opened{}, err
@@ -67,7 +72,12 @@ func (s *modelSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
 ) backend.Work {
 	return func() (backend.Raw, error) {
-		t := &modelTurn{modelSession: s, updates: recorded{u, &s.conversation}}
+		_, endpoint := s.current()
+		t := &modelTurn{
+			modelSession: s, updates: recorded{u, &s.conversation}, endpoint: endpoint,
+			instead: map[*llm.Client]*llm.Client{},
+			loops:   loops{ends: map[[sha256.Size]byte]int{}},
+		}
 		response, err := t.run(ctx, params)
 		if ctx.Err() != nil || errors.Is(err, backend.ErrCancelled) {
 			return t.withUsage(backend.Stopped(sdk.StopReasonCancelled)), nil

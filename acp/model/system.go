@@ -64,8 +64,11 @@ func (i instructions) write(b *strings.Builder) {
 
 // systemPrompt returns the system prompt: our own text and the client's, the roots, their
 // instructions and skills, and the instructions of MCP servers. It stays the same as long as these,
-// the mode and the model do, so that servers can cache it.
-func (s *modelSession) systemPrompt(m mode, endpoint *llm.Client) string {
+// the mode and the model do, so that servers can cache it. unoffered are the names of tools that the
+// model does not get.
+func (s *modelSession) systemPrompt(
+	m mode, endpoint *llm.Client, unoffered []string,
+) string {
 	share := sharesOf(endpoint.Model())
 	var b strings.Builder
 	s.client.write(&b)
@@ -82,9 +85,9 @@ func (s *modelSession) systemPrompt(m mode, endpoint *llm.Client) string {
 		b.WriteString("\n" + instructions)
 	}
 	b.WriteString(describeServers(s.host.Tools().Servers(), share.words))
-	if names := s.notes.unoffered; len(names) > 0 {
+	if len(unoffered) > 0 {
 		b.WriteString("\nYou do not have these tools of MCP servers, because your server does not " +
-			"accept them or they do not fit into your context: " + listNames(names) +
+			"accept them or they do not fit into your context: " + listNames(unoffered) +
 			". If you need one, say so.\n")
 	}
 	b.WriteString(map[mode]string{readOnly: readOnlyText, planning: planText}[m])

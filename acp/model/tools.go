@@ -21,16 +21,13 @@ const maxParallel = 8
 // toolNotes are what a session notes about its tools. Only the turn uses them, except for mentions:
 // calls that run at the same time use these.
 type toolNotes struct {
-	own      []tool             // the tools that are not from MCP servers
 	mentions discovery.Mentions // of instructions, in results
 	overview string             // of the roots as they were before the first request
 	// late has the prefixes of MCP servers that did not list their tools in time. broken has the
 	// prefixes of those that have failed, as the user was told.
 	late, broken map[string]bool
-	// unoffered are the names of tools that the model does not get in this step, and noted those
-	// that the user was told about.
-	unoffered []string
-	noted     map[string]bool
+	// noted are the names of tools that the model does not get, as the user was told.
+	noted map[string]bool
 	// hinted is set if the user was told that the server does not understand the model's answers.
 	hinted bool
 }
@@ -83,14 +80,12 @@ type toolbox struct {
 // newToolbox returns the tools that the model may use in a mode.
 func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	b := &toolbox{turn: t, byName: map[string]tool{}}
-	if t.notes.own == nil {
-		t.notes.own = append(t.fileTools(), planTool())
-		if t.mayRun() {
-			t.notes.own = append(t.notes.own, commandTool())
-		}
+	all := append(t.fileTools(), planTool())
+	if t.mayRun() {
+		all = append(all, commandTool())
 	}
 	model := t.endpoint.Model()
-	for _, own := range t.notes.own {
+	for _, own := range all {
 		if own.Name == mediaName {
 			own.Description = describeMedia(model)
 		}

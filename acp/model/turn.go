@@ -21,7 +21,7 @@ const maxSteps = 200
 type modelTurn struct {
 	*modelSession
 	updates  backend.Updates // shown updates become part of the conversation
-	endpoint *llm.Client     // of the model that the user has chosen for this step
+	endpoint *llm.Client     // of the model that answers in this step
 	steps    int             // requests that were sent to the model
 	used     llm.Usage       // in all requests
 	// instead maps models that cannot answer in this turn to their fallbacks.
@@ -33,8 +33,6 @@ type modelTurn struct {
 	unforgotten int // the first step in which the model's thoughts may be forgotten again
 
 	pictured atomic.Int64 // bytes of media that tools have shown the model
-
-	said strings.Builder // the beginning of the text of the last answer
 }
 
 // run answers the prompt.
@@ -42,7 +40,6 @@ func (t *modelTurn) run(ctx context.Context, params backend.Raw) (backend.Raw, e
 	if err := t.announceCommands(ctx, t.updates); err != nil {
 		return nil, err
 	}
-	_, t.endpoint = t.current()
 	slash, err := t.prompt(ctx, params)
 	if err != nil {
 		return nil, err
@@ -80,30 +77,30 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	if err != nil {
 		return "", err
 	}
-	calls, finish, err := t.showAnswer(ctx, request, box)
+	a, err := t.showAnswer(ctx, request, box)
 	if err == nil {
-		err = box.noteUnoffered(ctx) // the server may have rejected some
+		_, err = box.noteUnoffered(ctx) // the server may have rejected some
 	}
 	if err != nil {
 		return "", errors.Join(box.dropDrafts(ctx), t.leaveOut(ctx, t.shorten(ctx, err)))
 	}
-	err = t.showUsage(ctx, finish.Usage)
-	if err != nil || len(calls) == 0 || finish.Reason == llm.Refused {
+	err = t.showUsage(ctx, a.finish.Usage)
+	if err != nil || len(a.calls) == 0 || a.finish.Reason == llm.Refused {
 		err = errors.Join(err, box.dropDrafts(ctx))
 	}
 	if err != nil {
 		return "", err
 	}
 	switch {
-	case finish.Reason == llm.Refused:
+	case a.finish.Reason == llm.Refused:
 		// As ACP requires, the prompt and everything after it are not sent with the next prompt.
 		// With them the model would usually refuse that too.
 		return sdk.StopReasonRefusal, t.updates.Update(ctx, meta{Refused: true}.message(
 			"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
-	case len(calls) == 0:
-		return t.conclude(ctx, finish, box)
+	case len(a.calls) == 0:
+		return t.conclude(ctx, a, box)
 	}
-	if err := box.run(ctx, calls); err != nil || t.stuck == "" {
+	if err := box.run(ctx, a.calls); err != nil || t.stuck == "" {
 		return "", err
 	}
 	return t.askToGoOn(ctx)
@@ -119,11 +116,13 @@ func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, box *toolbo
 	if box, err = t.newToolbox(ctx, set.Mode); err != nil {
 		return r, nil, err
 	}
-	if err := box.noteUnoffered(ctx); err != nil {
+	unoffered, err := box.noteUnoffered(ctx)
+	if err != nil {
 		return r, nil, err
 	}
 	r, err = t.fit(ctx, llm.Request{
-		System: t.systemPrompt(set.Mode, t.endpoint), Tools: box.offered, Effort: set.Effort,
+		System: t.systemPrompt(set.Mode, t.endpoint, unoffered), Tools: box.offered,
+		Effort: set.Effort,
 	})
 	return r, box, err
 }
@@ -131,9 +130,9 @@ func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, box *toolbo
 // conclude returns why the turn is done after an answer without tool calls, or "" if it is not
 // done.
 func (t *modelTurn) conclude(
-	ctx context.Context, finish llm.Finish, box *toolbox,
+	ctx context.Context, a answer, box *toolbox,
 ) (sdk.StopReason, error) {
-	switch {
+	switch finish := a.finish; {
 	case finish.Reason == llm.Paused:
 		return "", nil
 	case finish.Reason == llm.Length:
@@ -141,14 +140,14 @@ func (t *modelTurn) conclude(
 	case finish.Reason == llm.Other:
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server ended the answer with "+
 			"the reason "+text.Code(text.Line(finish.Said, 100))+". Send another message to continue.")
-	case finish.Reason == llm.CallsTools && !box.hasCall(t.said.String()):
+	case finish.Reason == llm.CallsTools && !box.hasCall(a.said):
 		return sdk.StopReasonEndTurn, t.note(ctx, "\n\nThe model's server says that the model "+
 			"calls a tool, but has sent no call. Send another message to continue.")
-	case strings.TrimSpace(t.said.String()) == "":
+	case strings.TrimSpace(a.said) == "":
 		return sdk.StopReasonEndTurn, t.note(ctx,
 			"\n\nThe model stopped without an answer. Send another message to continue.")
 	default:
-		return sdk.StopReasonEndTurn, t.noteUnread(ctx, box)
+		return sdk.StopReasonEndTurn, t.noteUnread(ctx, a.said, box)
 	}
 }
 

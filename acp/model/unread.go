@@ -19,11 +19,11 @@ var callMarks = []string{"<tool_call>", "<function=", "<|python_tag|>", "[TOOL_C
 
 // noteUnread tells the user, once in a session, if the model's answer has calls or thoughts that
 // its server should have separated from the text.
-func (t *modelTurn) noteUnread(ctx context.Context, box *toolbox) error {
+func (t *modelTurn) noteUnread(ctx context.Context, said string, box *toolbox) error {
 	if t.notes.hinted {
 		return nil
 	}
-	hint, said := "", t.said.String()
+	hint := ""
 	switch {
 	case box.hasCall(said):
 		hint = "The model wrote a tool call as text, so nothing was run: its server does not read the " +
