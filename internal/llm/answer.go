@@ -221,13 +221,13 @@ func (a *answer) end() error {
 	return nil
 }
 
-// check returns an error if more has arrived than the limits allow: most bytes, and maxCalls.
-func (a *answer) check(most int) error {
+// check returns an error if more has arrived than the limits allow.
+func (a *answer) check() error {
 	switch {
 	case len(a.calls) > maxCalls:
 		return tooMuch(fmt.Sprintf("it calls more than %d tools at once", maxCalls))
-	case a.bytes > most:
-		return tooMuch("it is longer than " + text.Size(most))
+	case a.bytes > maxAnswer:
+		return tooMuch("it is longer than " + text.Size(maxAnswer))
 	}
 	return nil
 }

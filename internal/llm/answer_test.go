@@ -149,7 +149,7 @@ func TestSilence(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			timer := time.AfterFunc(time.Minute, func() { cancel(errSilent) })
-			b := &watchedBody{idle: maxIdle, ReadCloser: io.NopCloser(strings.NewReader("hello")), ctx: ctx,
+			b := &watchedBody{ReadCloser: io.NopCloser(strings.NewReader("hello")), ctx: ctx,
 				cancel: cancel, timer: timer, silence: time.Minute}
 			b.progress()
 			_, err := b.Read(make([]byte, 1))
@@ -165,9 +165,10 @@ func TestSilence(t *testing.T) {
 //
 // Clause B4.
 func TestEndlessNothing(t *testing.T) {
+	wide := strings.Repeat(" ", 1000) // so that there are fewer
 	for name, nothing := range map[string]string{
-		"comments": ": waiting\n\n", "empty events": "data:\n\n",
-		"empty chunks": chunk(`{"content":""}`), "empty lines": "\n",
+		"comments": ": waiting\n\n", "empty events": "data:" + wide + "\n\n",
+		"empty chunks": chunk(`{"content":""` + wide + `}`), "empty lines": "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +178,6 @@ func TestEndlessNothing(t *testing.T) {
 					_, _ = io.WriteString(w, many)
 				}
 			})
-			c.idle = 64 << 10
 			_, failed := ask(t, c)
 			require.Equal(t, Malformed, failed.Kind, failed.Message)
 		})
@@ -199,14 +199,12 @@ func TestEndlessAnswers(t *testing.T) {
 			}
 		}
 	}
-	const most = 64 << 10
-	long := strings.Repeat("x", 5000)
-	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 64 " +
-		"KiB", "the model's answer was stopped, because it calls more than 128 tools at once"
+	long := strings.Repeat("x", 100_000)
+	const tooLong, tooMany = "the model's answer was stopped, because it is longer than 8 " +
+		"MiB", "the model's answer was stopped, because it calls more than 128 tools at once"
 	stopped := func(t *testing.T, c *Client, want string) {
 		var size int
 		var failed *Error
-		c.longest = most
 		for e, err := range c.Stream(t.Context(), Request{}) {
 			switch e := e.(type) {
 			case TextDelta:
@@ -222,7 +220,7 @@ func TestEndlessAnswers(t *testing.T) {
 		}
 		require.NotNil(t, failed)
 		require.Equal(t, want, failed.Message)
-		require.LessOrEqual(t, size, most)
+		require.LessOrEqual(t, size, maxAnswer)
 	}
 	for _, record := range records(t, "endless.txt") {
 		t.Run(record[0], func(t *testing.T) {
@@ -244,9 +242,8 @@ func TestEndlessAnswers(t *testing.T) {
 	})
 	t.Run("a line", func(t *testing.T) {
 		c := asking(t, OpenAI, forever("data: ", func(int) string { return long }))
-		c.idle = most
 		_, failed := ask(t, c)
-		require.Equal(t, errIdle.Message, failed.Message)
+		require.Equal(t, malformed(sse.ErrTooLong).Message, failed.Message)
 	})
 	t.Run("compressed", func(t *testing.T) { // nobody has asked for that
 		var bomb bytes.Buffer

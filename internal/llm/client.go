@@ -44,9 +44,6 @@ type Client struct {
 	// they answer, and many servers send nothing while the model writes the arguments of a tool
 	// call.
 	silence time.Duration
-	// longest limits an answer, and idle what a server may send without a part of an answer, in
-	// bytes: maxAnswer and maxIdle, except in tests.
-	longest, idle int
 	// delay is the time before the second attempt. It doubles with each further one.
 	delay time.Duration
 }
@@ -74,9 +71,8 @@ func New(m Model) *Client {
 	c := &Client{
 		model: format.complete(m), query: query, format: format,
 		silence: cmp.Or(m.Silence, 5*time.Minute),
-		longest: maxAnswer, idle: maxIdle,
-		delay: 500 * time.Millisecond,
-		http:  &http.Client{Transport: transport, CheckRedirect: stay},
+		delay:   500 * time.Millisecond,
+		http:    &http.Client{Transport: transport, CheckRedirect: stay},
 	}
 	c.learned.mostTools = format.maxTools
 	c.learned.recognise(c.model)

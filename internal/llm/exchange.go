@@ -97,7 +97,7 @@ func (c *Client) send(ctx context.Context, e exchange) (*http.Response, error) {
 	}
 	response.Body = &watchedBody{
 		ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, silence: c.silence,
-		idle: c.idle, patience: c.silence, room: c.idle,
+		patience: c.silence, room: maxIdle,
 	}
 	return response, nil
 }
@@ -172,13 +172,12 @@ type watchedBody struct {
 	silence time.Duration
 
 	patience time.Duration // what is left of silence
-	idle     int
-	room     int  // what is left of idle
-	begun    bool // a piece of an answer has arrived
+	room     int           // what is left of maxIdle
+	begun    bool          // a piece of an answer has arrived
 }
 
 // progress records that a piece of an answer has arrived.
-func (b *watchedBody) progress() { b.patience, b.room, b.begun = b.silence, b.idle, true }
+func (b *watchedBody) progress() { b.patience, b.room, b.begun = b.silence, maxIdle, true }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	if b.room <= 0 {

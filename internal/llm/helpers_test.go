@@ -154,5 +154,5 @@ func records(t *testing.T, file string) (all [][]string) {
 func bodyOf(r io.Reader) *watchedBody {
 	return &watchedBody{ReadCloser: io.NopCloser(r), ctx: context.Background(),
 		timer: time.NewTimer(time.Hour), silence: time.Hour, patience: time.Hour,
-		idle: maxIdle, room: maxIdle}
+		room: maxIdle}
 }

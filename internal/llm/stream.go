@@ -19,7 +19,6 @@ type stream struct {
 	*sse.Reader
 	body    *watchedBody
 	origin  string // of the model
-	most    int    // limits the answer, in bytes
 	answer  *answer
 	decoder decoder // adds to the answer
 	yield   func(Event) bool
@@ -30,7 +29,7 @@ type stream struct {
 func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) error {
 	a := &answer{}
 	s := &stream{Reader: sse.NewReader(body, maxEvent), body: body, origin: c.model.Origin(),
-		most: c.longest, answer: a, decoder: c.format.decoder(v, a), yield: yield}
+		answer: a, decoder: c.format.decoder(v, a), yield: yield}
 	switch first, _ := s.Peek(); first {
 	case '<':
 		page, _ := s.Rest()
@@ -96,7 +95,7 @@ func (s *stream) decode(e sse.Event) error {
 	if a.news+len(a.calls) > before {
 		s.body.progress()
 	}
-	if err := a.check(s.most); err != nil {
+	if err := a.check(); err != nil {
 		return err
 	}
 	return s.give()
