@@ -35,7 +35,6 @@ type answer struct {
 	// complete. reason says why, in the server's words.
 	began, done bool
 	reason      string
-	marked      bool // [DONE] says that the answer is complete
 	refused     bool // the model refuses to answer
 	spoke       bool // some text has arrived
 	usage       Usage

@@ -68,24 +68,25 @@ func New(m Model) *Client {
 	// A redirect would send the conversation and the key to an address that the user has not
 	// configured.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c := &Client{
-		model: format.complete(m), query: query, format: format,
+	questions := 0
+	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
+		questions = 2
+	}
+	m = format.complete(m)
+	return &Client{
+		model: m, query: query, format: format,
+		learned: learned{variant: recognised(m), mostTools: format.maxTools},
+		window:  window{left: questions},
 		silence: cmp.Or(m.Silence, 5*time.Minute),
 		delay:   500 * time.Millisecond,
 		http:    &http.Client{Transport: transport, CheckRedirect: stay},
 	}
-	c.learned.mostTools = format.maxTools
-	c.learned.recognise(c.model)
-	if m.ContextTokens == 0 && isLocal(m.BaseURL) {
-		c.window.left = 2
-	}
-	return c
 }
 
 // Model returns the model with its defaults.
 func (c *Client) Model() Model {
 	m := c.model
-	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.asked.Load()), defaultWindow)
+	m.ContextTokens = cmp.Or(m.ContextTokens, int(c.window.tokens.Load()), defaultWindow)
 	if m.MaxTokens > m.ContextTokens/2 {
 		m.MaxTokens = max(m.ContextTokens/4, 1)
 	}
@@ -95,7 +96,7 @@ func (c *Client) Model() Model {
 // KnowsWindow reports whether the model's ContextTokens are more than the default: they are
 // configured, or its server has told them.
 func (c *Client) KnowsWindow() bool {
-	return c.model.ContextTokens > 0 || c.window.asked.Load() > 0
+	return c.model.ContextTokens > 0 || c.window.tokens.Load() > 0
 }
 
 // Close closes the connections that are kept for further requests.

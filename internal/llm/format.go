@@ -20,6 +20,8 @@ type format struct {
 	// keyHeader is the header for the key, which follows keyPrefix.
 	keyHeader, keyPrefix string
 	version              string // of the header Anthropic-Version, "" for none
+	// marked is set if [DONE] says that an answer is complete.
+	marked bool
 	// complete returns m with the format's defaults for BaseURL and MaxTokens if they are not set.
 	complete func(m Model) Model
 	// encode returns the body of a request to a server that differs from the format as v says.
@@ -31,7 +33,7 @@ type format struct {
 // formats are all wire formats.
 var formats = map[API]format{
 	OpenAI: {
-		answers: "/chat/completions", models: "/models", maxTools: 128,
+		answers: "/chat/completions", models: "/models", maxTools: 128, marked: true,
 		keyHeader: "Authorization", keyPrefix: "Bearer ",
 		complete: completeOpenAI, encode: encodeChat, decoder: newChatDecoder,
 	},

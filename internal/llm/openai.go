@@ -254,7 +254,6 @@ func divided(parts []Part) (text string, media []Part) {
 }
 
 func newChatDecoder(v variant, to *answer) decoder {
-	to.marked = true
 	return &chatDecoder{answer: to, tags: v.has(tags)}
 }
 

@@ -114,8 +114,8 @@ type learned struct {
 	refused map[string]bool
 }
 
-// recognise learns what is known from the address and the name of a model.
-func (l *learned) recognise(m Model) {
+// recognised returns what is known from the address and the name of a model.
+func recognised(m Model) (v variant) {
 	host, name := "", strings.ToLower(m.Name)
 	if at, err := url.Parse(m.BaseURL); err == nil {
 		host = "." + at.Hostname()
@@ -123,9 +123,10 @@ func (l *learned) recognise(m Model) {
 	for _, w := range vocabulary().Deviations {
 		if w.Host != "" && strings.HasSuffix(host, w.Host) ||
 			w.Model != "" && strings.Contains(name, w.Model) {
-			l.variant.add(w.Quirk)
+			v.add(w.Quirk)
 		}
 	}
+	return v
 }
 
 // now returns what is known about the format of requests.

@@ -19,6 +19,7 @@ type stream struct {
 	*sse.Reader
 	body    *watchedBody
 	origin  string // of the model
+	marked  bool   // see [format]
 	answer  *answer
 	decoder decoder // adds to the answer
 	yield   func(Event) bool
@@ -29,7 +30,7 @@ type stream struct {
 func (c *Client) read(body *watchedBody, v variant, yield func(Event) bool) error {
 	a := &answer{}
 	s := &stream{Reader: sse.NewReader(body, maxEvent), body: body, origin: c.model.Origin(),
-		answer: a, decoder: c.format.decoder(v, a), yield: yield}
+		marked: c.format.marked, answer: a, decoder: c.format.decoder(v, a), yield: yield}
 	switch first, _ := s.Peek(); first {
 	case '<':
 		page, _ := s.Rest()
@@ -79,7 +80,7 @@ func (s *stream) decode(e sse.Event) error {
 	}
 	a := s.answer
 	if string(bytes.Trim(e.Data, "[] \t\n")) == "DONE" { // in some formats the end of the stream
-		a.done = a.marked
+		a.done = s.marked
 		return nil
 	}
 	if words := bytes.TrimSpace(e.Data); bytes.IndexAny(words, "{[") != 0 {

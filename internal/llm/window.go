@@ -29,7 +29,7 @@ const (
 
 // window is how many tokens a request and its answer may have, as the server says.
 type window struct {
-	asked atomic.Int64 // what the server answered, 0 if that is not known
+	tokens atomic.Int64 // what the server answered, 0 if that is not known
 
 	mu   sync.Mutex // held while the server is asked
 	left int        // how often it may still be asked
@@ -68,7 +68,7 @@ func (c *Client) AskWindow(ctx context.Context) {
 		})
 		if tokens := told.tokens(c.model.Name); tokens > 0 && tokens <= maxTokenCount {
 			c.window.left = 0
-			c.window.asked.Store(int64(tokens))
+			c.window.tokens.Store(int64(tokens))
 			return
 		}
 	}
