@@ -74,7 +74,7 @@ type Client struct {
 // New returns a client of the agent that writes to in and reads from out. Nothing is read before
 // [Client.Serve].
 func New(in io.Reader, out io.Writer, o Options) *Client {
-	c := &Client{options: o, running: running{sessions: make(map[string]*prompts)}}
+	c := &Client{options: o, running: running{sessions: make(map[string][]*turn)}}
 	c.conn = jsonrpc.NewConn(jsonrpc.NewLines(in, out, o.MaxLine), jsonrpc.HandlerFunc(c.accept),
 		jsonrpc.Options{OpaqueParams: true, Tap: o.Trace})
 	return c

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -92,12 +93,18 @@ func typed[Request, Response any](f func(context.Context, Request) (Response, er
 	}
 }
 
-// requestPermission answers session/request_permission until the session's prompts are cancelled.
+// requestPermission answers session/request_permission until the session's prompt is cancelled.
 func (c *Client) requestPermission(
 	ctx context.Context, r sdk.RequestPermissionRequest,
 ) (response sdk.RequestPermissionResponse, err error) {
-	deciding, done := c.running.track(ctx, string(r.SessionId))
-	defer done()
+	deciding, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if t := c.running.oldest(string(r.SessionId)); t != nil {
+		defer context.AfterFunc(t.ctx, cancel)()
+		if t.ctx.Err() != nil {
+			cancel()
+		}
+	}
 	cancelled := func() bool { return deciding.Err() != nil && ctx.Err() == nil }
 	if !cancelled() {
 		response, err = c.options.Permission(deciding, r)
@@ -108,65 +115,42 @@ func (c *Client) requestPermission(
 	return response, err
 }
 
-// running tracks the sessions with unanswered prompts, to end the permission requests of cancelled
-// prompts.
+// running has the unanswered prompts of each session, oldest first, to end the permission requests of
+// cancelled ones.
 type running struct {
 	mu       sync.Mutex
-	sessions map[string]*prompts
+	sessions map[string][]*turn
 }
 
-// prompts are the unanswered prompts of one session.
-type prompts struct {
-	count  int
-	turn   context.Context // ends when they are cancelled
+// turn belongs to a prompt. ctx ends when the prompt is cancelled.
+type turn struct {
+	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func (r *running) begin(id string) {
+// begin records a prompt until end is called.
+func (r *running) begin(id string) (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.sessions[id] == nil {
-		r.sessions[id] = &prompts{}
-		r.sessions[id].renew()
-	}
-	r.sessions[id].count++
-}
-
-func (p *prompts) renew() { p.turn, p.cancel = context.WithCancel(context.Background()) }
-
-// end ends one prompt. A cancellation does not apply to prompts that wait behind it.
-func (r *running) end(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.sessions[id]
-	if p.count--; p.count == 0 {
-		delete(r.sessions, id)
-	} else if p.turn.Err() != nil {
-		p.renew()
+	begun := &turn{}
+	begun.ctx, begun.cancel = context.WithCancel(context.Background())
+	r.sessions[id] = append(r.sessions[id], begun)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		left := slices.DeleteFunc(r.sessions[id], func(t *turn) bool { return t == begun })
+		if r.sessions[id] = left; len(left) == 0 {
+			delete(r.sessions, id)
+		}
 	}
 }
 
-func (r *running) cancel(id string) {
+// oldest returns the turn of a session that the agent is running, or nil.
+func (r *running) oldest(id string) *turn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p := r.sessions[id]; p != nil {
-		p.cancel()
+	if turns := r.sessions[id]; len(turns) > 0 {
+		return turns[0]
 	}
-}
-
-// track returns a context for a permission request that ends when the session's prompts are
-// cancelled, or that has ended if they were cancelled before. Call done to release it.
-func (r *running) track(ctx context.Context, id string) (deciding context.Context, done func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	deciding, cancel := context.WithCancel(ctx)
-	p := r.sessions[id]
-	if p == nil {
-		return deciding, cancel
-	}
-	if p.turn.Err() != nil {
-		cancel()
-	}
-	context.AfterFunc(p.turn, cancel)
-	return deciding, cancel
+	return nil
 }

@@ -133,8 +133,7 @@ func (c *Client) Prompt(
 		SessionID string             `json:"sessionId"`
 		Prompt    []sdk.ContentBlock `json:"prompt"`
 	}{id, append([]sdk.ContentBlock{}, content...)}
-	c.running.begin(id)
-	defer c.running.end(id)
+	defer c.running.begin(id)()
 	var end TurnEnd
 	raw, err := c.call(ctx, protocol.SessionPrompt, params, &end)
 	end.Result = raw
@@ -149,7 +148,9 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 	if err != nil {
 		return fmt.Errorf("session/cancel: %w", err)
 	}
-	c.running.cancel(id)
+	if t := c.running.oldest(id); t != nil {
+		t.cancel()
+	}
 	return c.conn.Notify(ctx, protocol.SessionCancel, params)
 }
 
