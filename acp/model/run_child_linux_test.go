@@ -3,7 +3,6 @@ package model
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
-	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
@@ -72,26 +70,6 @@ func TestCancelledChild(t *testing.T) {
 			require.Empty(t, mark.Processes())
 		})
 	}
-}
-
-// Clause X1.
-func TestChildRunsInTheSandbox(t *testing.T) {
-	needShell(t)
-	settings := sandbox.Settings{Mode: sandbox.Write}
-	if err := settings.Available(); err != nil {
-		needs.Missing(t, "a sandbox", err.Error())
-	}
-	root, temporary := dirtest.New(t), dirtest.New(t)
-	outside := filepath.Join(dirtest.New(t), "made")
-	e := open(t, setup{roots: []string{root}, options: Options{
-		Sandbox:     func(string) sandbox.Settings { return settings },
-		Environment: append(os.Environ(), "TMPDIR="+temporary),
-	}})
-	e.answer(allowOnce)
-	e.prompt("Run.", run("echo text >inside; echo text >"+outside))
-	require.Contains(t, lastResult(e), "[exit code 2]")
-	require.FileExists(t, filepath.Join(root, "inside"))
-	require.NoFileExists(t, outside)
 }
 
 // The model and the user learn which hosts the sandbox refused a command.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
@@ -53,16 +52,6 @@ func FuzzStdioTransport(f *testing.F) {
 			t.Fatalf("%d messages in %d bytes", messages, len(written))
 		}
 	})
-}
-
-func TestLineLimit(t *testing.T) {
-	const limit = 100
-	line := `{"jsonrpc":"2.0","method":"` + strings.Repeat("x", limit) + `"}` + "\n"
-	l := newStdioTransport(io.NopCloser(strings.NewReader(line)), discard{io.Discard}, limits{MaxMessage: limit}, quiet())
-	defer l.writer.Wait()
-	_, err := l.Read(t.Context())
-	var long *limitError
-	require.ErrorAs(t, err, &long)
 }
 
 func TestWriteEndsWithItsContext(t *testing.T) {

@@ -99,11 +99,10 @@ func Run(
 
 // subscription receives a session's roots from its publisher.
 type subscription struct {
-	log    *slog.Logger
-	conn   net.Conn // nil if the publisher could not be reached
-	in     *jsonrpc.Reader
-	list   atomic.Pointer[json.RawMessage] // nil without a publisher
-	closed atomic.Bool
+	log  *slog.Logger
+	conn net.Conn // nil if the publisher could not be reached
+	in   *jsonrpc.Reader
+	list atomic.Pointer[json.RawMessage] // nil without a publisher
 }
 
 // subscribe connects to the publisher and waits a bounded time for the first list.
@@ -147,7 +146,7 @@ func (s *subscription) follow(changed func()) {
 	for s.current() != nil {
 		if err := s.receive(); err == nil {
 			changed()
-		} else if !s.closed.Load() {
+		} else if !errors.Is(err, net.ErrClosed) { // by us
 			s.log.Warn("the session has ended; messages pass unchanged", "error", err)
 		}
 	}
@@ -162,7 +161,6 @@ func (s *subscription) current() json.RawMessage {
 }
 
 func (s *subscription) close() {
-	s.closed.Store(true)
 	if s.conn != nil {
 		_ = s.conn.Close()
 	}

@@ -196,17 +196,3 @@ func TestClientAnswersOtherRequests(t *testing.T) {
 	require.Equal(t, uris(t, dirs...)+"\ndecline", c.call("both"))
 	require.Len(t, asked, 1)
 }
-
-// Clause A22.
-func TestTwoSessions(t *testing.T) {
-	dirs := folders(t, "one", "two", "three")
-	p1, p2 := publish(t, dirs[0]), publish(t, dirs[1])
-	c1, c2 := connect(t, behind(p1, self("modern")), options()), connect(t,
-		behind(p2, self("modern")), options())
-	require.Equal(t, uris(t, dirs[0]), c1.call("roots"))
-	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
-	p1.Set(snapshot(t, dirs[2]))
-	require.Eventually(t, func() bool { return c1.call("roots") == uris(t, dirs[2]) }, patience,
-		tick)
-	require.Equal(t, uris(t, dirs[1]), c2.call("roots"))
-}

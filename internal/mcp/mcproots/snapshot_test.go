@@ -39,15 +39,6 @@ func uri(t testing.TB, path string) string {
 }
 
 // Clause M1.
-func TestOrder(t *testing.T) {
-	top := dirtest.New(t)
-	z, a, m := mkdir(t, top, "z"), mkdir(t, top, "a"), mkdir(t, top, "m")
-	s := take(t, z, a, m)
-	require.Equal(t, []string{uri(t, z), uri(t, a), uri(t, m)}, s.URIs())
-	require.Equal(t, []string{"z", "a", "m"}, names(s))
-}
-
-// Clause M1.
 func TestDuplicateDirectories(t *testing.T) {
 	top := dirtest.New(t)
 	a, b := mkdir(t, top, "a"), mkdir(t, top, "b")

@@ -32,31 +32,11 @@ func dir(t interface{ Fatal(...any) }, path string) workspace.Dir {
 
 // Clause M11.
 func TestRoundTrip(t *testing.T) {
-	for _, name := range []string{
-		"plain", "with space", "per%cent", "per%20cent", "%2F", "%00", "a#b", "a?b", "#", "?", "%", "ü", "u\u0308", "日本語", "😀",
-		"a&b=c;d", "[x]", "{x}", "(x)!'*~", "semi;colon", "a+b", "a@b", "a:b", "$HOME", "~", "...", "..a", "-rf", ".hidden", "tail.",
-	} {
-		for _, place := range []string{"/" + name, "/srv/" + name, "/srv/" + name + "/below"} {
-			d := dir(t, path(place))
-			back, err := parseURI(d.URI())
-			require.NoError(t, err, place)
-			require.Equal(t, d, back)
-		}
+	name := `[^/\x00]{1,12}`
+	if runtime.GOOS == "windows" {
+		name = `[^/\\\x00:|]{1,12}`
 	}
-	if runtime.GOOS != "windows" {
-		for _, name := range []string{"line\nbreak", "tab\there", `back\slash`, "a|b", "\x7f",
-			`"quoted"`, "a<b>c"} {
-			d := dir(t, "/srv/"+name)
-			back, err := parseURI(d.URI())
-			require.NoError(t, err, name)
-			require.Equal(t, d, back)
-		}
-	}
-}
-
-// Clause M11.
-func TestRoundTripOfAnyName(t *testing.T) {
-	names := rapid.SliceOfN(rapid.StringMatching(`[^/\\\x00:|]{1,12}`), 1, 6)
+	names := rapid.SliceOfN(rapid.StringMatching(name), 1, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		parts := names.Draw(t, "names")
 		for _, p := range parts {

@@ -104,7 +104,6 @@ type Conn struct {
 	queue    *queue
 	calls    *calls
 	inflight *inflight
-	ended    atomic.Bool
 }
 
 // NewConn returns a connection over t. Nothing is read or written before Serve.
@@ -151,10 +150,10 @@ func (c *Conn) Serve(ctx context.Context) error {
 		reading = !c.stopRead(read)
 	}
 	deadline := time.Now().Add(c.options.Grace)
-	c.ended.Store(true)
+	idle := c.inflight.end()
 	end(ErrClosed)
 	c.calls.end()
-	c.finishRequests(deadline)
+	c.finishRequests(idle, deadline)
 	c.queue.close()
 	if writing {
 		writing = !c.flush(written, deadline)
@@ -176,7 +175,7 @@ func (c *Conn) Serve(ctx context.Context) error {
 
 // Ended reports whether nothing more is read, so that the contexts of all requests have ended or are
 // about to.
-func (c *Conn) Ended() bool { return c.ended.Load() }
+func (c *Conn) Ended() bool { return c.inflight.ended() }
 
 // stopRead lets the read loop end with the last message that it has read, which it would drop if
 // the connection ended first. It reports whether the loop has ended.
@@ -185,10 +184,10 @@ func (c *Conn) stopRead(read <-chan error) bool {
 	return ok && s.StopRead() && await(read, c.options.Grace/4)
 }
 
-// finishRequests waits until all running requests are answered, and shortly before the deadline
-// answers the rest.
-func (c *Conn) finishRequests(deadline time.Time) {
-	if await(c.inflight.end(), time.Until(deadline)-c.options.Grace/4) {
+// finishRequests waits until all running requests are answered, so that idle is closed, and shortly
+// before the deadline answers the rest.
+func (c *Conn) finishRequests(idle <-chan struct{}, deadline time.Time) {
+	if await(idle, time.Until(deadline)-c.options.Grace/4) {
 		return
 	}
 	late := c.inflight.claimAll()

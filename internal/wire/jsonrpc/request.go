@@ -345,6 +345,13 @@ func (r *inflight) cancel(id ID) bool {
 	return unanswered
 }
 
+// ended reports whether hold fails.
+func (r *inflight) ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ending
+}
+
 // end makes hold fail from now on, and returns a channel that is closed once nothing is held.
 func (r *inflight) end() <-chan struct{} {
 	r.mu.Lock()
