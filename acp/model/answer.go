@@ -17,7 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// answer is what the model has answered to a request.
+// answer is an answer of the model.
 type answer struct {
 	said   string // the beginning of its text
 	calls  []llm.ToolCall

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -87,6 +88,9 @@ func (c *modelCall) startChild(
 	}
 	program, args := argv(cmd.line)
 	restrictions, roots := c.turn.sandbox()
+	if c.turn.backend.given.OnlyInSandbox && restrictions.Mode == sandbox.Off {
+		return nil, errors.New("the model that the user has chosen has no sandbox")
+	}
 	command, err := confine.Command(process.Command{
 		Path: program, Args: args, Dir: cmd.dir, Base: c.turn.backend.given.Environment,
 		Env: env, Batch: true,

@@ -10,6 +10,8 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/interop/modelserver"
 )
@@ -116,6 +118,27 @@ func TestOnlyInSandbox(t *testing.T) {
 	root := dirtest.New(t)
 	e := open(t, setup{roots: []string{root}, options: Options{OnlyInSandbox: true}})
 	r := e.prompt("Run.", modelserver.Invent("run_command", arguments("command", "touch made")))
+	require.Contains(t, r.calls()[0].RawOutput.Text, `there is no tool "run_command"`)
+
+	e.setup.options.Sandbox = func(model string) sandbox.Settings {
+		if model == "other" {
+			return sandbox.Settings{}
+		}
+		return sandbox.Settings{Mode: sandbox.Write}
+	}
+	e.setup.more = []Model{{ID: "other", BaseURL: e.model.URL() + "/v1", Name: "scripted"}}
+	e.stop()
+	e.connect()
+	session, err := e.client.NewSession(t.Context(), client.Setup{Roots: e.lifecycle().Roots})
+	require.NoError(t, err)
+	e.id = session.ID
+	e.onAsk = func(context.Context, question) decision {
+		e.call("session/set_config_option", map[string]any{"configId": "model", "value": "other"})
+		return allowOnce
+	}
+	e.prompt("Run.", run("touch made"))
+	require.Contains(t, lastResult(e), "the model that the user has chosen has no sandbox")
+	r = e.prompt("Run.", modelserver.Invent("run_command", arguments("command", "touch made")))
 	require.Contains(t, r.calls()[0].RawOutput.Text, `there is no tool "run_command"`)
 	require.NoFileExists(t, filepath.Join(root, "made"))
 }

@@ -111,8 +111,8 @@ type link interface {
 	cause() error
 	// stop ends a process and waits for it. Requests over HTTP have a moment to end.
 	stop()
-	// end ends the link, which was stopped, and waits for what is running of it. It returns the
-	// most helpful error for the end, given that of the SDK.
+	// end ends the link after stop, and waits for its goroutines. It returns the most helpful error
+	// for the end, given that of the SDK.
 	end(err error) error
 }
 

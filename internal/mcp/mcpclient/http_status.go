@@ -75,14 +75,14 @@ func (t *httpTransport) checkSession(res *http.Response, m *outgoing, said compl
 // aboutSession matches what servers say of a session that they do not know.
 var aboutSession = text.Pattern(`(?i)\bsession\b|session-?_?id|not (been )?initialized`)
 
-// complaint is what the body of a refusal says.
+// complaint holds the words in the body of a refusal.
 type complaint struct {
 	text    string // in one line, "" if there is none
 	code    int64  // of an error of JSON-RPC
 	answers bool   // it is the answer to a request
 }
 
-// readComplaint returns what the body of a refusal says. The body can be read again.
+// readComplaint reads the body of a refusal. The body can be read again.
 func readComplaint(res *http.Response) complaint {
 	body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) // as much as there is
 	res.Body = readCloser{io.MultiReader(bytes.NewReader(body), res.Body), res.Body}

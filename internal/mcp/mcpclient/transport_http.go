@@ -51,11 +51,11 @@ type httpTransport struct {
 	revision string // of MCP
 }
 
-// credentials are what a user who can sign in has for a server. They are nil for other users.
+// credentials authorize requests. The functions are nil if the user cannot sign in to the server.
 type credentials struct {
 	// token returns the value of the header for a request.
 	token func(context.Context) (string, error)
-	// authorize obtains what a response asks for.
+	// authorize obtains the authorization that a response asks for.
 	authorize func(context.Context, *http.Response) error
 }
 
