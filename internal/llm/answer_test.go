@@ -168,7 +168,7 @@ func TestEndlessNothing(t *testing.T) {
 	wide := strings.Repeat(" ", 1000) // so that there are fewer
 	for name, nothing := range map[string]string{
 		"comments": ": waiting\n\n", "empty events": "data:" + wide + "\n\n",
-		"empty chunks": chunk(`{"content":""` + wide + `}`), "empty lines": "\n",
+		"empty chunks": chunk(`{"content":""` + wide + `}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := asking(t, OpenAI, func(w http.ResponseWriter, r *http.Request) {
