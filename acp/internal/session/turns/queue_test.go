@@ -29,19 +29,6 @@ func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.
 
 func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 
-func TestUnusedQueuesAreForgotten(t *testing.T) {
-	var queues turns.Queues[*session, string]
-	first := queues.Ticket("s", turns.Lifecycle, "")
-	second := queues.Ticket("s", turns.Ordinary, "")
-	require.True(t, queues.Ticket("other", turns.Ordinary, "").Holds())
-	first.Release()
-	first.Release()
-	require.NoError(t, second.Acquire(t.Context()))
-	require.NotNil(t, queues.Find("s"))
-	second.Release()
-	require.Nil(t, queues.Find("s"))
-}
-
 // A turn goes on until its response is decided, and counts until then.
 //
 // Clause A32.

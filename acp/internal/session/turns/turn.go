@@ -240,19 +240,16 @@ func (t *Turn) Await(
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
-	requestEnd := t.request.Done()
-	for {
-		select {
-		case <-returned:
-			return result, err
-		case <-late.C:
-			return nil, t.Cause()
-		case <-requestEnd:
-			requestEnd = nil
-			if cause := context.Cause(t.request); errors.Is(cause, jsonrpc.ErrClosed) ||
-				errors.Is(cause, backend.ErrClosed) {
-				late.Reset(min(grace, leaveGrace))
-			}
+	defer context.AfterFunc(t.request, func() {
+		if cause := context.Cause(t.request); errors.Is(cause, jsonrpc.ErrClosed) ||
+			errors.Is(cause, backend.ErrClosed) {
+			late.Reset(min(grace, leaveGrace))
 		}
+	})()
+	select {
+	case <-returned:
+		return result, err
+	case <-late.C:
+		return nil, t.Cause()
 	}
 }
