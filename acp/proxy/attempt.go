@@ -19,7 +19,7 @@ import (
 // one, and belongs to the goroutine that opens the session.
 type attempt struct {
 	request *openRequest
-	use     *use          // of the child
+	use     *childUse     // of the child
 	method  backend.Cause // of the request to the child
 	target  state         // the child session to open or copy, without an id for a new one
 	earlier *state        // see state.Earlier; what was said since is due in it
@@ -58,7 +58,7 @@ func (a *attempt) follow(before *attempt, rejection *jsonrpc.Error) {
 // take no MCP servers, and do not say so.
 func (a *attempt) try(ctx context.Context) (openResult, error) {
 	o, err := a.run(ctx)
-	servers := a.use.session.servers
+	servers := a.use.bridge.servers
 	if o.shown > 0 || a.target.SentTools || !worthAnotherTry(err) ||
 		saysUnknown(responseError(err)) || servers.tool(a.use.mode, state{}).name == "" {
 		return o, err
@@ -75,13 +75,13 @@ func (a *attempt) try(ctx context.Context) (openResult, error) {
 
 // run sends the request once.
 func (a *attempt) run(ctx context.Context) (o openResult, err error) {
-	s := a.use.session
-	s.servers.relays.forget()
+	b := a.use.bridge
+	b.servers.relays.forget()
 	params, err := a.lifecycleParams()
 	if err != nil {
 		return o, err
 	}
-	parts := s.writer.systemParts(a.use.child, a.use.mode)
+	parts := b.writer.systemParts(a.use.child, a.use.mode)
 	params = withSystemPrompt(params, parts)
 	if a.method == backend.Load || a.method == backend.Resume {
 		o, err = a.reopen(ctx, params)
@@ -97,31 +97,31 @@ func (a *attempt) run(ctx context.Context) (o openResult, err error) {
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
 func (a *attempt) lifecycleParams() (params backend.Raw, err error) {
-	s := a.use.session
+	b := a.use.bridge
 	if a.use.mode == profiles.RootsByProtocol {
-		params = strictjson.Set(s.params, protocol.AdditionalDirectories,
-			backend.Encode(s.roots.Additional()))
+		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
+			backend.Encode(b.roots.Additional()))
 	} else {
-		params = strictjson.Remove(s.params, protocol.AdditionalDirectories)
+		params = strictjson.Remove(b.params, protocol.AdditionalDirectories)
 	}
 	// These requests need mcpServers. The client's own request may not have it.
 	needsServers := a.method == backend.New || a.method == backend.Load
 	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
 		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
-	if params, err = s.servers.withRelays(params); err != nil {
+	if params, err = b.servers.withRelays(params); err != nil {
 		return nil, err
 	}
 	if a.method != backend.New {
 		params = withSessionID(params, a.target.ID)
 	}
-	return s.servers.withTool(params, s.servers.tool(a.use.mode, a.target)), nil
+	return b.servers.withTool(params, b.servers.tool(a.use.mode, a.target)), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
 func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult, err error) {
-	s := a.use.session
+	b := a.use.bridge
 	if stop := a.request.stop; stop != nil { // the new session would lack the running turn
 		if err := stop(ctx); err != nil {
 			return o, err
@@ -130,9 +130,9 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 	c := a.use.child
 	c.router.begin()
 	defer c.router.end()
-	s.updates.end()
+	b.updates.end()
 	if a.method == backend.Fork {
-		s.updates.set(discarding) // some agents replay the copy
+		b.updates.set(discarding) // some agents replay the copy
 	}
 	var created openResult // as soon as answered is closed
 	var invalid error
@@ -144,7 +144,7 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 				return
 			}
 			if created, invalid = a.created(response); invalid == nil {
-				s.finishReplay(ctx)
+				b.finishReplay(ctx)
 			}
 		})()
 	if err == nil {
@@ -157,7 +157,7 @@ func (a *attempt) create(ctx context.Context, params backend.Raw) (o openResult,
 			return
 		}
 		if invalid == nil {
-			created.session.abandon(s)
+			created.session.abandon(b)
 			c.discard(created.session.id)
 		}
 	}()
@@ -181,29 +181,29 @@ func (a *attempt) created(response backend.Raw) (openResult, error) {
 
 // reopen loads or resumes the child session that was saved.
 func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult, err error) {
-	s := a.use.session
+	b := a.use.bridge
 	cs, err := a.joinSaved(ctx)
 	if err != nil {
 		return o, err
 	}
 	uses := a.method == backend.Load && a.request.usesReplay()
-	late := a.method == backend.Load && s.proxy.options.Profile.Replay.Late
+	late := a.method == backend.Load && b.proxy.options.Profile.Replay.Late
 	if uses {
-		s.updates.set(replaying)
+		b.updates.set(replaying)
 	} else {
-		s.updates.set(discarding)
+		b.updates.set(discarding)
 	}
 	replayed := 0
 	o.session = cs
 	o.result, err = a.use.child.conn.requestFunc(ctx, string(a.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
-				replayed = s.finishReplay(ctx)
+				replayed = b.finishReplay(ctx)
 			}
 		})()
 	if err == nil && late {
 		a.awaitReplay(ctx)
-		replayed = s.finishReplay(ctx)
+		replayed = b.finishReplay(ctx)
 	}
 	if responseError(err) == nil { // otherwise it has changed nothing
 		cs.locked(func() { a.use.changed = true })
@@ -211,7 +211,7 @@ func (a *attempt) reopen(ctx context.Context, params backend.Raw) (o openResult,
 	if err == nil {
 		o.shown = replayed
 	} else {
-		o.shown, _ = s.updates.end() // not replayed: a late response may be setting it
+		o.shown, _ = b.updates.end() // not replayed: a late response may be setting it
 		a.undoJoin(ctx, cs, err)
 	}
 	if !uses {
@@ -249,9 +249,9 @@ var errAlreadyOpen = errors.New(
 // child may have opened the session anyway.
 func (a *attempt) undoJoin(ctx context.Context, cs *childSession, err error) {
 	if responseError(err) != nil {
-		cs.abandon(a.use.session)
+		cs.abandon(a.use.bridge)
 	} else {
-		cs.drop(context.WithoutCancel(ctx), a.use.session)
+		cs.drop(context.WithoutCancel(ctx), a.use.bridge)
 	}
 }
 
@@ -267,7 +267,7 @@ func (a *attempt) awaitReplay(ctx context.Context) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
 	for before := -1; ; {
-		now := a.use.session.updates.soFar()
+		now := a.use.bridge.updates.soFar()
 		if now == before {
 			return
 		}
@@ -283,16 +283,16 @@ func (a *attempt) awaitReplay(ctx context.Context) {
 // commit makes the opened child session the current one, and announces its roots and commands. If
 // it fails, the session leaves the child session.
 func (a *attempt) commit(ctx context.Context, o openResult) (backend.Opened, error) {
-	s, c := a.use.session, a.use.child
+	b, c := a.use.bridge, a.use.child
 	history, err := a.adopt(ctx, o)
 	if err != nil {
-		o.session.drop(context.WithoutCancel(ctx), s)
+		o.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
-	s.servers.relays.publish(s)
-	s.commands.announceRoots(ctx, s.host.Catalog(), s.host)
+	b.servers.relays.publish(b)
+	b.commands.announceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: o.result}
-	agent := cmp.Or(s.proxy.options.Profile.Title, c.info.Name, "the agent")
+	agent := cmp.Or(b.proxy.options.Profile.Title, c.info.Name, "the agent")
 	if a.method == backend.New && a.rejected != nil && history != "" {
 		opened.Notice = fmt.Sprintf("%s does not open its own session: %s. The conversation "+
 			"continues in a new session of %[1]s, which gets what was said so far. The next load "+
@@ -321,12 +321,12 @@ func (a *attempt) adopt(ctx context.Context, o openResult) (history string, err 
 	if err != nil {
 		return "", err
 	}
-	if err := a.use.session.host.SaveState(ctx, saved.encode()); err != nil {
+	if err := a.use.bridge.host.SaveState(ctx, saved.encode()); err != nil {
 		return "", err
 	}
-	before, err := a.use.session.current.replace(o.session, saved, history)
+	before, err := a.use.bridge.current.replace(o.session, saved, history)
 	if before != nil {
-		before.drop(ctx, a.use.session)
+		before.drop(ctx, a.use.bridge)
 	}
 	return history, err
 }
@@ -334,21 +334,21 @@ func (a *attempt) adopt(ctx context.Context, o openResult) (history string, err 
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
 func (a *attempt) plan(o openResult) (saved state, history string, err error) {
-	s, mode := a.use.session, a.use.mode
+	b, mode := a.use.bridge, a.use.mode
 	saved = a.target
 	saved.ID, saved.RootsMode = o.session.id, mode
 	if a.earlier != nil && a.earlier.key() != saved.key() {
 		saved.Earlier = a.earlier
 	}
-	saved.SentTools = s.servers.tool(mode, saved).files
-	saved.RefusesTools = s.servers.refusesTools.Load()
-	commands, _ := s.commands.ofRoots(s.host.Catalog())
+	saved.SentTools = b.servers.tool(mode, saved).files
+	saved.RefusesTools = b.servers.refusesTools.Load()
+	commands, _ := b.commands.ofRoots(b.host.Catalog())
 	saved.Offered = len(commands) > 0
 	lacksHistory := a.method == backend.New && a.request.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
-		history, err = handoff.Digest(s.history, handoff.Options{
-			Limit: s.proxy.options.limits.MaxContext, From: saved.From,
-			Unsent: s.prompts.blocks(),
+		history, err = handoff.Digest(b.history, handoff.Options{
+			Limit: b.proxy.options.limits.MaxContext, From: saved.From,
+			Unsent: b.prompts.blocks(),
 		})
 		if err != nil {
 			return state{}, "", err
@@ -358,8 +358,8 @@ func (a *attempt) plan(o openResult) (saved state, history string, err error) {
 	if mode != profiles.RootsByContext {
 		saved.SentRoots = ""
 	}
-	if s.proxy.options.Profile.Roots.Keeps {
-		saved.Granted = dirDigests(s.given(mode))
+	if b.proxy.options.Profile.Roots.Keeps {
+		saved.Granted = dirDigests(b.given(mode))
 	}
 	if a.method == backend.New {
 		for _, part := range o.systemParts {

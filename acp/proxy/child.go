@@ -26,14 +26,14 @@ import (
 // closed, and is not started again: another one takes its place.
 type child struct {
 	proxy   *proxy
-	place   place // which sessions it serves
+	place   childPlace // which sessions it serves
 	limits  limits
 	log     *slog.Logger
 	process *process.Process
-	info    client.Agent // set by initialize
-	conn    *connection  // set once the process has started
-	router  *router      // the same
-	uses    uses
+	info    client.Agent     // set by initialize
+	conn    *childConnection // set once the process has started
+	router  *router          // the same
+	uses    childUses
 	own     []ownDir // its directories outside the sessions' roots
 
 	sandbox  sandbox.Policy // of the process
@@ -53,7 +53,7 @@ type child struct {
 }
 
 // newChild returns a child that is not started yet.
-func (p *proxy) newChild(ctx context.Context, at place) *child {
+func (p *proxy) newChild(ctx context.Context, at childPlace) *child {
 	l := p.options.limits
 	c := &child{
 		proxy: p, place: at, limits: l, log: p.log,
@@ -62,7 +62,7 @@ func (p *proxy) newChild(ctx context.Context, at place) *child {
 	}
 	c.life, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	c.grace, c.kill = context.WithCancel(context.WithoutCancel(ctx))
-	c.uses = uses{life: c.life, stop: c.stop, lasting: at.isMain(), pins: 1} // pinned by start
+	c.uses = childUses{life: c.life, stop: c.stop, lasting: at.isMain(), pins: 1} // pinned by start
 	return c
 }
 
@@ -136,8 +136,8 @@ func (c *child) connect() {
 	o := c.proxy.options
 	c.router = &router{client: c.proxy.client, log: c.log, limits: c.limits,
 		routes: make(map[string]recipient)}
-	c.conn = &connection{process: c.process, log: c.log, limits: c.limits, secrets: c.proxy.secrets,
-		stop: c.stop, explain: c.explain}
+	c.conn = &childConnection{process: c.process, log: c.log, limits: c.limits,
+		secrets: c.proxy.secrets, stop: c.stop, explain: c.explain}
 	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, c.limits.MaxLine)
 	c.conn.rpc = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
 		OpaqueParams: true, Tap: c.conn.traced(o.Trace), MaxQueue: c.limits.MaxQueue,

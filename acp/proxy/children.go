@@ -23,22 +23,22 @@ type children struct {
 	failures atomic.Int64 // failed starts and unexpected ends since a prompt was last answered
 }
 
-// place says which sessions a child serves. The main child has the zero place.
-type place struct {
+// childPlace says which sessions a child serves. The main child has the zero place.
+type childPlace struct {
 	args  []string        // for the roots, with which the process is started
 	roots []profiles.Root // to which it is restricted; nil if the main child may serve them
 	apart int             // counts the places that differ only in their sessions, which conflict
 }
 
-func (at place) equal(other place) bool {
+func (at childPlace) equal(other childPlace) bool {
 	return slices.Equal(at.args, other.args) && slices.Equal(at.roots, other.roots) &&
 		at.apart == other.apart
 }
 
-func (at place) isMain() bool { return at.equal(place{}) }
+func (at childPlace) isMain() bool { return at.equal(childPlace{}) }
 
 // atLocked returns the child of a place, unless it is about to end, or nil.
-func (cs *children) atLocked(at place) *child {
+func (cs *children) atLocked(at childPlace) *child {
 	for _, c := range cs.all {
 		if c.place.equal(at) && c.life.Err() == nil {
 			return c
@@ -51,7 +51,7 @@ func (cs *children) atLocked(at place) *child {
 func (cs *children) main() *child {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if c := cs.atLocked(place{}); c != nil && c.running() {
+	if c := cs.atLocked(childPlace{}); c != nil && c.running() {
 		return c
 	}
 	return nil
@@ -87,10 +87,12 @@ func (cs *children) close(ctx context.Context) error {
 }
 
 // mainChild returns the main child, and starts it if it is not running.
-func (p *proxy) mainChild(ctx context.Context) (*child, error) { return p.childAt(ctx, place{}) }
+func (p *proxy) mainChild(ctx context.Context) (*child, error) {
+	return p.childAt(ctx, childPlace{})
+}
 
 // childAt returns the child of a place, and starts it if it is not running.
-func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
+func (p *proxy) childAt(ctx context.Context, at childPlace) (*child, error) {
 	for {
 		c, isNew := p.claim(ctx, at)
 		switch {
@@ -108,7 +110,7 @@ func (p *proxy) childAt(ctx context.Context, at place) (*child, error) {
 
 // claim returns the child of a place. If it is new, the caller must start it. claim returns nil if
 // the proxy was closed.
-func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
+func (p *proxy) claim(ctx context.Context, at childPlace) (c *child, isNew bool) {
 	cs := &p.children
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -123,14 +125,14 @@ func (p *proxy) claim(ctx context.Context, at place) (c *child, isNew bool) {
 // childFor begins a use of a child by the session of r. Because programs are updated while they
 // run, a new child may have other capabilities than the last one. The capabilities of the child
 // itself decide.
-func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
-	s := r.session
+func (p *proxy) childFor(ctx context.Context, r *openRequest) (*childUse, error) {
+	b := r.bridge
 	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
-		return p.options.Profile.Roots.Choose(advertised && takes, s.roots.Additional())
+		return p.options.Profile.Roots.Choose(advertised && takes, b.roots.Additional())
 	}
 	_, flags := choose(p.agentInfo().AdditionalDirectories)
-	at := place{args: flags, roots: p.sandboxRoots(s)}
+	at := childPlace{args: flags, roots: p.sandboxRoots(b)}
 	if replaced := r.replaced(); replaced != nil {
 		at.apart = replaced.child.place.apart
 	}
@@ -144,7 +146,7 @@ func (p *proxy) childFor(ctx context.Context, r *openRequest) (*use, error) {
 			at.args = wanted
 			continue
 		}
-		if u := newUse(c, r, mode); c.uses.begin(u, r.previous) {
+		if u := newChildUse(c, r, mode); c.uses.begin(u, r.previous) {
 			return u, nil
 		}
 		if c.running() { // it has conflicting sessions

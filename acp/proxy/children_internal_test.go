@@ -31,7 +31,7 @@ func newScripted(t *testing.T, script string, p profiles.Profile) *proxy {
 func TestFailedStart(t *testing.T) {
 	p := newScripted(t, "", profiles.Profile{})
 	p.command.Path = "/does/not/exist"
-	_, err := p.childAt(t.Context(), place{apart: 1})
+	_, err := p.childAt(t.Context(), childPlace{apart: 1})
 	require.Error(t, err)
 	require.Empty(t, p.children.list())
 }
@@ -40,7 +40,7 @@ func TestFailedStart(t *testing.T) {
 func TestOneChildInAPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "end")
 	p := newScripted(t, "until "+file+"\n", profiles.Profile{})
-	at := place{apart: 1}
+	at := childPlace{apart: 1}
 	before, err := p.childAt(t.Context(), at)
 	require.NoError(t, err)
 	before.stop(nil)
@@ -65,18 +65,18 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir()})
 	require.NoError(t, err)
 	a := &activation{proxy: p, roots: roots}
-	s := &session{activation: a, servers: &servers{relays: &relays{}}}
-	for _, at := range []place{{}, {apart: 1}, {apart: 2}} {
+	b := &bridge{activation: a, servers: &servers{relays: &relays{}}}
+	for _, at := range []childPlace{{}, {apart: 1}, {apart: 2}} {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
-		for _, theirs := range []*servers{s.servers, {relays: &relays{}}} {
-			c.uses.sessions = append(c.uses.sessions, &use{child: c, shares: true, alone: true,
-				session: &session{activation: a, servers: theirs}})
+		for _, theirs := range []*servers{b.servers, {relays: &relays{}}} {
+			c.uses.sessions = append(c.uses.sessions, &childUse{child: c, shares: true, alone: true,
+				bridge: &bridge{activation: a, servers: theirs}})
 		}
 	}
-	u, err := p.childFor(t.Context(), &openRequest{session: s})
+	u, err := p.childFor(t.Context(), &openRequest{bridge: b})
 	require.NoError(t, err)
-	require.Equal(t, []*use{u}, u.child.uses.sessions)
+	require.Equal(t, []*childUse{u}, u.child.uses.sessions)
 	require.Len(t, p.children.list(), 4)
 }
 

@@ -23,7 +23,7 @@ type childSession struct {
 	barrier barrier     // for the child's messages
 
 	mu        sync.Mutex
-	users     []*use          // the latest last
+	users     []*childUse     // the latest last
 	prompts   []*prompt       // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
 	subagents []*subagent     // in the order in which they were announced
@@ -31,13 +31,13 @@ type childSession struct {
 
 // newChildSession returns a session of the child of u, its user. attached is false if another
 // session or a subagent has the id; otherwise the session gets the child's messages.
-func newChildSession(u *use, id backend.Raw) (cs *childSession, attached bool) {
-	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*use{u}}
+func newChildSession(u *childUse, id backend.Raw) (cs *childSession, attached bool) {
+	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u}}
 	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
 // join adds a user, which gets the child's messages from now on.
-func (cs *childSession) join(u *use) {
+func (cs *childSession) join(u *childUse) {
 	cs.locked(func() { cs.users = append(cs.users, u) })
 }
 
@@ -52,13 +52,13 @@ func (cs *childSession) locked(do func()) {
 // again before it is used.
 func (cs *childSession) isAttached() bool { return cs.child.router.find(cs.key).session == cs }
 
-// remove removes the user s. It returns its use of the child, and how many users are left. If s was
+// remove removes the user b. It returns its use of the child, and how many users are left. If b was
 // the latest and has changed the child's session, that is detached: the user before must open it
 // again.
-func (cs *childSession) remove(s *session) (u *use, left int) {
+func (cs *childSession) remove(b *bridge) (u *childUse, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	at := slices.IndexFunc(cs.users, func(u *use) bool { return u.session == s })
+	at := slices.IndexFunc(cs.users, func(u *childUse) bool { return u.bridge == b })
 	u = cs.users[at]
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
@@ -71,9 +71,9 @@ func (cs *childSession) remove(s *session) (u *use, left int) {
 // leave removes a user, and releases its use of the child. After the last user it first closes the
 // child's session with the given params, unless that was opened again.
 func (cs *childSession) leave(
-	ctx context.Context, s *session, params backend.Raw,
+	ctx context.Context, b *bridge, params backend.Raw,
 ) (result backend.Raw, err error) {
-	u, left := cs.remove(s)
+	u, left := cs.remove(b)
 	if left > 0 {
 		return nil, u.release(ctx)
 	}
@@ -93,16 +93,16 @@ func (cs *childSession) close(ctx context.Context, params backend.Raw) (backend.
 }
 
 // drop is leave for a user that does not need the child's session. It logs errors.
-func (cs *childSession) drop(ctx context.Context, s *session) {
-	if _, err := cs.leave(ctx, s, backend.Raw(`{}`)); err != nil {
-		s.proxy.log.Warn("cannot close a session of the agent", "error", err)
+func (cs *childSession) drop(ctx context.Context, b *bridge) {
+	if _, err := cs.leave(ctx, b, backend.Raw(`{}`)); err != nil {
+		b.proxy.log.Warn("cannot close a session of the agent", "error", err)
 	}
 }
 
 // abandon removes a user for which the child's session could not be opened. The user may still open
 // another one in the child.
-func (cs *childSession) abandon(s *session) {
-	if _, left := cs.remove(s); left == 0 {
+func (cs *childSession) abandon(b *bridge) {
+	if _, left := cs.remove(b); left == 0 {
 		cs.child.router.remove(cs)
 	}
 }
@@ -111,24 +111,24 @@ func (cs *childSession) abandon(s *session) {
 // on the read loop.
 func (cs *childSession) deliver(m message, from *subagent) {
 	cs.barrier.wait(m.ctx)
-	var s *session
+	var b *bridge
 	var p *prompt
 	cs.locked(func() {
 		if len(cs.users) > 0 {
-			s, p = cs.users[len(cs.users)-1].session, cs.runningPromptLocked()
+			b, p = cs.users[len(cs.users)-1].bridge, cs.runningPromptLocked()
 		}
 	})
 	switch {
-	case s == nil:
+	case b == nil:
 		cs.child.router.reject(m, errUnknownSession)
 	case m.method == protocol.SessionUpdate:
-		cs.handleUpdate(s, p, m, from)
+		cs.handleUpdate(b, p, m, from)
 	case m.answer != nil:
-		m.answer <- cs.callClient(s, m, from)
+		m.answer <- cs.callClient(b, m, from)
 	default:
 		params, err := cs.child.confine(m.method, m.params)
 		if err == nil {
-			err = from.client(s.activation, m.params).Notify(m.ctx, m.method, params)
+			err = from.client(b.activation, m.params).Notify(m.ctx, m.method, params)
 		}
 		if err != nil {
 			cs.child.router.logDropped(m.method, err)
@@ -136,9 +136,9 @@ func (cs *childSession) deliver(m message, from *subagent) {
 	}
 }
 
-// callClient returns the work for a request of the child to the client of s.
-func (cs *childSession) callClient(s *session, m message, from *subagent) backend.Work {
-	if work, own := cs.child.ownFile(m.ctx, s.roots, m.method, m.params); own {
+// callClient returns the work for a request of the child to the client of b.
+func (cs *childSession) callClient(b *bridge, m message, from *subagent) backend.Work {
+	if work, own := cs.child.ownFile(m.ctx, b.roots, m.method, m.params); own {
 		return work
 	}
 	made := m.params
@@ -149,27 +149,27 @@ func (cs *childSession) callClient(s *session, m message, from *subagent) backen
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return from.client(s.activation, made).Call(m.ctx, m.method, params)
+	return from.client(b.activation, made).Call(m.ctx, m.method, params)
 }
 
 // handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
 // whose turn it came, or nil. If it is about a subagent, the messages that are held for that
 // follow.
-func (cs *childSession) handleUpdate(s *session, p *prompt, m message, from *subagent) {
+func (cs *childSession) handleUpdate(b *bridge, p *prompt, m message, from *subagent) {
 	u, err := sessionstore.StoredUpdate(m.params), error(nil)
 	if u.Kind == "" {
 		u, err = backend.ParseUpdate(m.params)
 	}
 	var said *subagent
 	if err == nil {
-		u, said, err = cs.translated(s, from, u)
+		u, said, err = cs.translated(b, from, u)
 	}
 	switch {
 	case err != nil:
 	case from != nil:
-		err = s.handleSubagentUpdate(m.ctx, cs, from, u)
+		err = b.handleSubagentUpdate(m.ctx, cs, from, u)
 	default:
-		err = s.handleUpdate(m.ctx, cs, p, u)
+		err = b.handleUpdate(m.ctx, cs, p, u)
 	}
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)

@@ -83,10 +83,10 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	c.refused = append(c.refused, r)
 	c.mu.Unlock()
 	for _, u := range c.uses.list() {
-		if cs := u.session.current.running(); cs != nil {
+		if cs := u.bridge.current.running(); cs != nil {
 			cs.locked(func() {
 				if p := cs.runningPromptLocked(); p != nil {
-					go u.session.hints.tell(p, c)
+					go u.bridge.hints.tell(p, c)
 				}
 			})
 		}

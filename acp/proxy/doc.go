@@ -80,23 +80,27 @@
 // # Types, and the way of a prompt
 //
 //	proxy            the backend: what the client declared, and the children
-//	child            a process, with parts:
-//	  connection     carries our requests and notifications
-//	  router         gives its messages to the sessions that they name
-//	  uses           the sessions and requests for which it runs
-//	childSession     a session in a child, until its last user leaves
-//	session          ours, from Open to Close, without a lock; its parts guard themselves:
-//	  activation       what the client asked for, which does not change
-//	  current          the childSession in use, what is saved of it, what it must be told
-//	  contextWriter    the texts about the roots that a child is told
-//	  commands         the slash commands that the client is offered
-//	  servers          the MCP servers; relays tell them the roots
-//	  promptQueue      the prompts that were not sent yet
-//	  updateFilter     what becomes of updates while a session is opened
-//	  hints            what the user is told of the sandbox
-//	use              a session's place in a child and, once that is opened, a childSession
-//	openRequest      why a session of a child is opened, which does not change
-//	attempt          one request to a child to do that
+//	client  <──>  bridge  ──childUse──>  childSession  <──>  router, childConnection  <──>  child
+//
+//	proxy             the backend: what the client declared, and the children
+//	child             a process at a childPlace, which says what sessions it serves; its parts:
+//	  childConnection   carries our requests and notifications
+//	  router            gives its messages to the childSessions that they name
+//	  childUses         the bridges and requests for which it runs
+//	childSession      a session in a child, until its last user leaves
+//	bridge            one activation of a session of the client, from Open to Close, without a
+//	                  lock; its parts guard themselves:
+//	  activation        what the client asked for, which does not change
+//	  current           the childSession in use, what is saved of it, what it must be told
+//	  contextWriter     the texts about the roots that a child is told
+//	  commands          the slash commands that the client is offered
+//	  servers           the MCP servers; relays tell them the roots
+//	  promptQueue       the prompts that were not sent yet
+//	  updateFilter      what becomes of updates while a session is opened
+//	  hints             what the user is told of the sandbox
+//	childUse          a bridge's use of a child and, once a session is opened there, of that
+//	openRequest       why a session of a child is opened, which does not change
+//	attempt           one request to a child to do that
 //
 // A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the
 // session again, with attempts until one succeeds. The prompt is sent with the text of the command

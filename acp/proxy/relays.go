@@ -33,25 +33,25 @@ type relays struct {
 
 // relayUser is an activation, with the roots that it has published.
 type relayUser struct {
-	session   *session
+	bridge    *bridge
 	roots     mcproots.Snapshot
 	published bool
 }
 
-// joinRelays returns the relays for s: those of the session that it replaces, if there is one, or
-// new ones if s has servers for them or gets our tool server. It returns nil if relays are not
+// joinRelays returns the relays for b: those of the session that it replaces, if there is one, or
+// new ones if b has servers for them or gets our tool server. It returns nil if relays are not
 // possible; the servers are then started as the client says.
-func joinRelays(s, previous *session, saved state) *relays {
-	p := s.proxy
-	if previous != nil && previous.servers.relays.follow(previous, s) {
+func joinRelays(b, previous *bridge, saved state) *relays {
+	p := b.proxy
+	if previous != nil && previous.servers.relays.follow(previous, b) {
 		return previous.servers.relays
 	}
-	if shared := p.children.relaysFor(s); shared != nil {
+	if shared := p.children.relaysFor(b); shared != nil {
 		return shared
 	}
-	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(s.params),
+	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(b.params),
 		func(server mcpServer) bool { return server.isStdio })
-	if !s.servers.wantsTools(s.likelyMode(), saved) && !s.servers.tells && !wraps {
+	if !b.servers.wantsTools(b.likelyMode(), saved) && !b.servers.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -61,9 +61,9 @@ func joinRelays(s, previous *session, saved state) *relays {
 		return nil
 	}
 	p.secrets.Add(publisher.Secret())
-	joined := &relays{publisher: publisher, users: []relayUser{{session: s}}}
+	joined := &relays{publisher: publisher, users: []relayUser{{bridge: b}}}
 	publisher.SetAnswers(joined.tell, joined.rules)
-	joined.publish(s) // the child may start servers before it responds
+	joined.publish(b) // the child may start servers before it responds
 	return joined
 }
 
@@ -93,7 +93,7 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 				readOnly = append(readOnly, root.Real.String())
 			}
 		}
-		if p := u.session.host.Permits().Configured; p != nil {
+		if p := u.bridge.host.Permits().Configured; p != nil {
 			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
 		}
 	}
@@ -104,16 +104,16 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 // tell returns the text that the instructions of our tool server contain for the latest user's
 // model, or "".
 func (r *relays) tell() string {
-	var s *session
+	var b *bridge
 	r.mu.Lock()
 	if len(r.users) > 0 {
-		s = r.users[len(r.users)-1].session
+		b = r.users[len(r.users)-1].bridge
 	}
 	r.mu.Unlock()
-	if s == nil || !s.proxy.options.Profile.Context.ByServer {
+	if b == nil || !b.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	told := s.writer.parts(s.likelyMode())
+	told := b.writer.parts(b.likelyMode())
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
@@ -144,43 +144,43 @@ func (r *relays) forget() {
 }
 
 // join adds a user. It returns false if the relays are closed.
-func (r *relays) join(s *session) bool {
+func (r *relays) join(b *bridge) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.users) == 0 {
 		return false
 	}
-	r.users = append(r.users, relayUser{session: s})
+	r.users = append(r.users, relayUser{bridge: b})
 	return true
 }
 
-// follow makes s a user in place of previous, and returns false if s must have its own relays:
-// those of previous are used by other sessions, and s has other roots. r may be nil.
-func (r *relays) follow(previous, s *session) bool {
+// follow makes b a user in place of previous, and returns false if b must have its own relays:
+// those of previous are used by other sessions, and b has other roots. r may be nil.
+func (r *relays) follow(previous, b *bridge) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	shared := slices.ContainsFunc(r.users,
-		func(u relayUser) bool { return u.session != previous })
+		func(u relayUser) bool { return u.bridge != previous })
 	r.mu.Unlock()
-	return (!shared || s.sameRoots(previous.activation)) && r.join(s)
+	return (!shared || b.sameRoots(previous.activation)) && r.join(b)
 }
 
-// relaysFor returns the relays of another session that s has joined, or nil. Some agents share MCP
+// relaysFor returns the relays of another session that b has joined, or nil. Some agents share MCP
 // servers between the sessions of a working directory. There the relays of a session with the same
-// roots and servers serve s too, so that both can be in one process.
-func (cs *children) relaysFor(s *session) *relays {
-	if s.roots.Additional().Len() == 0 {
+// roots and servers serve b too, so that both can be in one process.
+func (cs *children) relaysFor(b *bridge) *relays {
+	if b.roots.Additional().Len() == 0 {
 		return nil
 	}
 	for _, c := range cs.list() {
 		for _, u := range c.uses.list() {
-			other := u.session
+			other := u.bridge
 			shared := other.servers.relays
 			if u.shares && shared != nil &&
-				bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
-				s.sameRoots(other.activation) && shared.join(s) {
+				bytes.Equal(mcpServers(b.params), mcpServers(other.params)) &&
+				b.sameRoots(other.activation) && shared.join(b) {
 				return shared
 			}
 		}
@@ -188,20 +188,20 @@ func (cs *children) relaysFor(s *session) *relays {
 	return nil
 }
 
-// publish tells the relays the roots of s, a user. r may be nil.
-func (r *relays) publish(s *session) {
+// publish tells the relays the roots of b, a user. r may be nil.
+func (r *relays) publish(b *bridge) {
 	if r == nil {
 		return
 	}
-	roots, err := mcproots.Take(s.host.Workspace())
+	roots, err := mcproots.Take(b.host.Workspace())
 	if err != nil {
-		s.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
+		b.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.users {
-		if r.users[i].session == s {
+		if r.users[i].bridge == b {
 			r.users[i].roots, r.users[i].published = roots, true
 			r.publisher.Set(roots)
 		}
@@ -210,12 +210,12 @@ func (r *relays) publish(s *session) {
 
 // leave removes a user, and publishes the roots of the latest one that is left. Without users the
 // relays are closed. It may be called more than once. r may be nil.
-func (r *relays) leave(s *session) error {
+func (r *relays) leave(b *bridge) error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
-	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.session == s })
+	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.bridge == b })
 	left := len(r.users)
 	if left > 0 && r.users[left-1].published {
 		r.publisher.Set(r.users[left-1].roots)

@@ -14,7 +14,7 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	c := &child{log: log, router: &router{log: log, limits: limits{MaxHeld: 1, MaxHeldBytes: 100},
 		routes: make(map[string]recipient)}}
-	before, after := &use{child: c, session: &session{}}, &use{child: c, session: &session{}}
+	before, after := &childUse{child: c, bridge: &bridge{}}, &childUse{child: c, bridge: &bridge{}}
 	cs, attached := newChildSession(before, backend.Raw(`"a"`))
 	require.True(t, attached)
 	c.limits.MaxSubagents = 1
@@ -22,7 +22,7 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	require.NoError(t, err)
 	cs.join(after)
 	after.changed = true
-	_, left := cs.remove(after.session)
+	_, left := cs.remove(after.bridge)
 	require.Equal(t, 1, left)
 	require.False(t, cs.isAttached())
 

@@ -21,13 +21,13 @@ func (p *proxy) isRestricted() bool {
 	return sandbox.Mode != backend.SandboxOff && sandbox.Unprotected() == nil
 }
 
-// sandboxRoots returns the roots of s that its child is restricted to, or nil if the child is not
+// sandboxRoots returns the roots of b that its child is restricted to, or nil if the child is not
 // restricted.
-func (p *proxy) sandboxRoots(s *session) (roots []profiles.Root) {
+func (p *proxy) sandboxRoots(b *bridge) (roots []profiles.Root) {
 	if !p.isRestricted() {
 		return nil
 	}
-	for _, root := range s.host.Workspace().Opened() {
+	for _, root := range b.host.Workspace().Opened() {
 		roots = append(roots, profiles.Root{Path: root.Dir.String(), Real: root.Real.String(),
 			ReadOnly: root.Grant == workspace.ReadOnly})
 	}

@@ -24,26 +24,26 @@ func (p *proxy) Open(
 	}
 	p.addSecrets(a.Params)
 	saved := decodeState(a.State)
-	previous, _ := a.Previous.(*session)
-	s := newSession(&activation{proxy: p, host: h, roots: roots, params: a.Params,
+	previous, _ := a.Previous.(*bridge)
+	b := newBridge(&activation{proxy: p, host: h, roots: roots, params: a.Params,
 		history: a.History}, previous, saved, a.Cause)
-	r := &openRequest{session: s, previous: previous, saved: saved, cause: a.Cause,
+	r := &openRequest{bridge: b, previous: previous, saved: saved, cause: a.Cause,
 		mustExist: a.MustExist, unlisted: a.Unlisted, stop: a.Stop}
 	opened, cs, err := r.open(ctx)
 	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, s.servers.relays.leave(s))
+		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b))
 	}
 	cs.child.uses.unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice
-	return s, opened, nil
+	return b, opened, nil
 }
 
 // openRequest says which session of a child is opened, and why: the client has opened ours, or the
 // child has ended. It lives as long as that takes, and does not change.
 type openRequest struct {
-	session  *session
-	previous *session // the activation to replace, nil if none
-	saved    state    // for a fork, that of its source
+	bridge   *bridge
+	previous *bridge // the activation to replace, nil if none
+	saved    state   // for a fork, that of its source
 
 	// See backend.Activation.
 	cause               backend.Cause
@@ -67,8 +67,8 @@ func (r *openRequest) usesReplay() bool {
 
 // attempts returns the attempts to make in a child, in order: first with the session which the
 // saved one replaces, and then those in the table of the package comment.
-func (r *openRequest) attempts(u *use) (attempts []*attempt) {
-	given, info := r.session.given(u.mode), u.child.info
+func (r *openRequest) attempts(u *childUse) (attempts []*attempt) {
+	given, info := r.bridge.given(u.mode), u.child.info
 	target, earlier := r.saved, r.earlier(given)
 	target.Earlier = nil
 	if methods := r.reopening(info); earlier != nil && len(methods) > 0 {
@@ -133,7 +133,7 @@ func (r *openRequest) methods(a client.Agent, onlyCopy bool) (methods []backend.
 func (r *openRequest) open(
 	ctx context.Context,
 ) (opened backend.Opened, cs *childSession, err error) {
-	u, err := r.session.proxy.childFor(ctx, r)
+	u, err := r.bridge.proxy.childFor(ctx, r)
 	if err != nil {
 		return opened, nil, err
 	}
@@ -147,7 +147,7 @@ func (r *openRequest) open(
 			c.log.Warn("cannot end an agent", "error", releaseErr)
 		}
 	}()
-	others := r.session.roots.Additional()
+	others := r.bridge.roots.Additional()
 	if u.mode == profiles.RootsByContext && others.Len() > 0 {
 		c.log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",

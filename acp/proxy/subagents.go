@@ -64,16 +64,16 @@ type subagentUpdate struct {
 }
 
 // handleSubagentUpdate passes on an update of a subagent, which may come in turns and after them.
-func (s *session) handleSubagentUpdate(
+func (b *bridge) handleSubagentUpdate(
 	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
 ) error {
 	inChild := sessionstore.InChild(from.key, u)
-	switch mode, _ := s.updates.take(inChild); mode {
+	switch mode, _ := b.updates.take(inChild); mode {
 	case live:
-		s.hints.noteDenial(cs.child, u)
-		return s.host.Update(ctx, inChild)
+		b.hints.noteDenial(cs.child, u)
+		return b.host.Update(ctx, inChild)
 	case replaying:
-		return s.host.Replay(ctx, inChild)
+		return b.host.Replay(ctx, inChild)
 	}
 	return nil
 }
@@ -81,10 +81,10 @@ func (s *session) handleSubagentUpdate(
 // translated returns an update of cs, or of its subagent from, with our keys in the place of the
 // agent's ids. said is the subagent that it is about, nil for none.
 func (cs *childSession) translated(
-	s *session, from *subagent, u backend.Update,
+	b *bridge, from *subagent, u backend.Update,
 ) (_ backend.Update, said *subagent, err error) {
 	if u.Kind == sessionstore.SubagentUpdate {
-		if u, said, err = cs.noteSubagent(s, from, u); err != nil {
+		if u, said, err = cs.noteSubagent(b, from, u); err != nil {
 			return u, nil, err
 		}
 	}
@@ -106,7 +106,7 @@ func (cs *childSession) keyOf(id string) string {
 // noteSubagent notes what u says about a subagent, and returns that. It takes folders from u that
 // the parent does not have.
 func (cs *childSession) noteSubagent(
-	s *session, parent *subagent, u backend.Update,
+	b *bridge, parent *subagent, u backend.Update,
 ) (_ backend.Update, sub *subagent, err error) {
 	raw := strictjson.Find(u.Raw, "update")
 	var said subagentUpdate
@@ -123,7 +123,7 @@ func (cs *childSession) noteSubagent(
 		state := strictjson.FindText(said.State, "state")
 		sub.running.Store(state == "running" || state == "requires_action")
 	}
-	allowed := sub.moveTo(s.activation, said, raw)
+	allowed := sub.moveTo(b.activation, said, raw)
 	if len(allowed) != len(raw) || string(allowed) != string(raw) {
 		cs.child.log.Warn("the agent runs a subagent outside of the session's folders",
 			"cwd", text.Truncate(string(said.Cwd), maxLogged),
@@ -259,21 +259,21 @@ func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
 // the subagent.
-func (s *session) CancelChild(key string, params backend.Raw) {
-	cs := s.current.running()
+func (b *bridge) CancelChild(key string, params backend.Raw) {
+	cs := b.current.running()
 	sub := cs.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
-		s.proxy.log.Debug("the agent does not let the client cancel this subagent")
+		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
 	cs.child.conn.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].
-func (s *session) HasChild(key string) bool { return s.current.running().subagent(key) != nil }
+func (b *bridge) HasChild(key string) bool { return b.current.running().subagent(key) != nil }
 
 // loseSubagents tells the client that the subagents of a child session do nothing more.
-func (s *session) loseSubagents(ctx context.Context, of *childSession) {
+func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
 	var lost []*subagent
 	of.locked(func() { lost = slices.Clone(of.subagents) })
 	for _, sub := range lost {
@@ -284,8 +284,8 @@ func (s *session) loseSubagents(ctx context.Context, of *childSession) {
 		if sub.parent != nil {
 			parent = sub.parent.key
 		}
-		if err := s.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
-			s.proxy.log.Debug("the end of a subagent was not sent", "error", err)
+		if err := b.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
+			b.proxy.log.Debug("the end of a subagent was not sent", "error", err)
 		}
 	}
 }

@@ -9,54 +9,54 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
 
-// use is the use of a child by a session, from before that is opened there until it has left. The
-// child and the childSession list their uses.
-type use struct {
-	child   *child
-	session *session
-	mode    profiles.RootsMode // how the child is given the roots
-	shares  bool               // the MCP servers in its working directory, with other sessions
-	alone   bool               // it needs these servers for its additional directories
+// childUse is the use of a child by a bridge, from before a session is opened there until the
+// bridge has left. The child and the childSession list their uses.
+type childUse struct {
+	child  *child
+	bridge *bridge
+	mode   profiles.RootsMode // how the child is given the roots
+	shares bool               // the MCP servers in its working directory, with other sessions
+	alone  bool               // it needs these servers for its additional directories
 	// changed says that its request has, or may have, changed the child's session. It is guarded by
 	// the childSession.
 	changed bool
 }
 
 // newUse returns the use of c by the session of r, which has not begun.
-func newUse(c *child, r *openRequest, mode profiles.RootsMode) *use {
-	s := r.session
-	return &use{child: c, session: s, mode: mode,
+func newChildUse(c *child, r *openRequest, mode profiles.RootsMode) *childUse {
+	b := r.bridge
+	return &childUse{child: c, bridge: b, mode: mode,
 		shares: mode == profiles.RootsByContext && c.proxy.options.Profile.Roots.SharesServers,
-		alone:  s.servers.relays != nil && (s.roots.Additional().Len() > 0 || r.saved.SentTools)}
+		alone:  b.servers.relays != nil && (b.roots.Additional().Len() > 0 || r.saved.SentTools)}
 }
 
 // conflicts reports whether two uses share MCP servers that one of them needs alone. Sessions with
 // the same relays can share them.
-func (u *use) conflicts(other *use) bool {
-	s, with := u.session, other.session
-	relays := s.servers.relays
-	return u.shares && other.shares && (u.alone || other.alone) && s != with &&
-		s.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
+func (u *childUse) conflicts(other *childUse) bool {
+	b, with := u.bridge, other.bridge
+	relays := b.servers.relays
+	return u.shares && other.shares && (u.alone || other.alone) && b != with &&
+		b.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
 }
 
 // release ends the use, unless it has ended. A child other than the main one ends with its last
 // use.
-func (u *use) release(ctx context.Context) error {
+func (u *childUse) release(ctx context.Context) error {
 	if u.child.uses.end(u) {
 		return u.child.close(ctx)
 	}
 	return nil
 }
 
-// uses are what a child is needed for: sessions that use it, and pins. A child that is about to end
-// gets no more of them.
-type uses struct {
+// childUses are what a child is needed for: bridges that use it, and pins. A child that is about to
+// end gets no more of them.
+type childUses struct {
 	life    context.Context         // of the child
 	stop    context.CancelCauseFunc // ends life
 	lasting bool                    // the child lives on without sessions
 
 	mu       sync.Mutex
-	sessions []*use
+	sessions []*childUse
 	pins     int  // its start, requests to and from it, openings of sessions: all in progress
 	active   bool // something was done for it, or it has sent something, since stopIfIdle
 }
@@ -64,8 +64,8 @@ type uses struct {
 // begin adds a use, and pins the child. It returns false if the child is about to end, or if the
 // session would share MCP servers that it or another one needs alone. The session that it replaces,
 // if there is one, does not count.
-func (us *uses) begin(u *use, replaced *session) bool {
-	conflicts := func(other *use) bool { return other.session != replaced && u.conflicts(other) }
+func (us *childUses) begin(u *childUse, replaced *bridge) bool {
+	conflicts := func(other *childUse) bool { return other.bridge != replaced && u.conflicts(other) }
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil || slices.ContainsFunc(us.sessions, conflicts) {
@@ -77,10 +77,10 @@ func (us *uses) begin(u *use, replaced *session) bool {
 }
 
 // end removes a use. It reports whether that was the last one for which the child lived.
-func (us *uses) end(u *use) (last bool) {
+func (us *childUses) end(u *childUse) (last bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	us.sessions = slices.DeleteFunc(us.sessions, func(other *use) bool { return other == u })
+	us.sessions = slices.DeleteFunc(us.sessions, func(other *childUse) bool { return other == u })
 	last = len(us.sessions) == 0 && !us.lasting
 	if last {
 		us.stop(nil)
@@ -89,7 +89,7 @@ func (us *uses) end(u *use) (last bool) {
 }
 
 // list returns the sessions' uses.
-func (us *uses) list() []*use {
+func (us *childUses) list() []*childUse {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	return slices.Clone(us.sessions)
@@ -97,7 +97,7 @@ func (us *uses) list() []*use {
 
 // pin keeps the child from being stopped as idle until unpin is called. It returns false if the
 // child is about to end.
-func (us *uses) pin() bool {
+func (us *childUses) pin() bool {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil {
@@ -108,7 +108,7 @@ func (us *uses) pin() bool {
 }
 
 // unpin undoes pin.
-func (us *uses) unpin() {
+func (us *childUses) unpin() {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	us.pins--
@@ -116,7 +116,7 @@ func (us *uses) unpin() {
 }
 
 // whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
-func (us *uses) whilePinned(work backend.Work) backend.Work {
+func (us *childUses) whilePinned(work backend.Work) backend.Work {
 	return func() (backend.Raw, error) {
 		defer us.unpin()
 		return work()
@@ -124,7 +124,7 @@ func (us *uses) whilePinned(work backend.Work) backend.Work {
 }
 
 // stopIfIdle stops the child if there was nothing to do for it since the last call.
-func (us *uses) stopIfIdle() (stopped bool) {
+func (us *childUses) stopIfIdle() (stopped bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	stopped = !us.active && us.pins == 0

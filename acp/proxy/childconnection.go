@@ -17,8 +17,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// connection sends a child our requests and notifications. The child's messages go to its router.
-type connection struct {
+// childConnection sends a child our requests and notifications. The child's messages go to its
+// router.
+type childConnection struct {
 	process *process.Process
 	rpc     *jsonrpc.Conn
 	log     *slog.Logger
@@ -36,13 +37,15 @@ type connection struct {
 }
 
 // request sends a request.
-func (c *connection) request(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (c *childConnection) request(
+	ctx context.Context, method string, params backend.Raw,
+) backend.Work {
 	return c.requestFunc(ctx, method, params, nil)
 }
 
 // requestFunc sends a request and returns its result unchanged, or its error explained. onResponse
 // may be nil; see [jsonrpc.Conn.CallFunc].
-func (c *connection) requestFunc(
+func (c *childConnection) requestFunc(
 	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
 ) backend.Work {
 	work := c.rpc.CallFunc(ctx, method, params, onResponse)
@@ -54,7 +57,7 @@ func (c *connection) requestFunc(
 
 // requestStored sends a request about a session that may not be open. It returns no error if the
 // session does not exist, or if the child has ended or does not answer in time.
-func (c *connection) requestStored(
+func (c *childConnection) requestStored(
 	ctx context.Context, method string, id, params backend.Raw,
 ) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
@@ -75,7 +78,7 @@ func (c *connection) requestStored(
 
 // notify sends a notification without blocking, in the order of the calls. No notification is
 // dropped silently: a child that leaves too many unread is killed.
-func (c *connection) notify(method string, params backend.Raw) {
+func (c *childConnection) notify(method string, params backend.Raw) {
 	c.notifying.Lock()
 	defer c.notifying.Unlock()
 	err := c.rpc.TryNotify(method, params)
@@ -94,7 +97,7 @@ func (c *connection) notify(method string, params backend.Raw) {
 }
 
 // cancel sends session/cancel, even if the output to the child is full.
-func (c *connection) cancel(params backend.Raw) {
+func (c *childConnection) cancel(params backend.Raw) {
 	if err := c.rpc.ForceNotify(protocol.SessionCancel, params); err != nil {
 		c.log.Debug("cannot send the agent session/cancel", "error", err)
 	}
@@ -104,7 +107,7 @@ func (c *connection) cancel(params backend.Raw) {
 const maxStray = 5
 
 // noteStray logs a line that is not a message.
-func (c *connection) noteStray(line []byte) {
+func (c *childConnection) noteStray(line []byte) {
 	said := text.Line(text.Plain(c.secrets.Text(string(line))), maxTitle)
 	c.firstStray.CompareAndSwap(nil, &said)
 	if c.stray.Add(1) <= maxStray {
@@ -114,7 +117,7 @@ func (c *connection) noteStray(line []byte) {
 
 // traced returns the function that passes the messages of the process to trace, or nil if trace is
 // nil.
-func (c *connection) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
+func (c *childConnection) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
 	if trace == nil {
 		return nil
 	}

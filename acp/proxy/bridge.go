@@ -18,10 +18,9 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// session is an activation that is connected to a session of a child. It implements
-// [backend.Session], and lives from Open to Close. It has no lock: what changes is in parts that
-// have their own.
-type session struct {
+// bridge connects an activation to a session of a child. It implements [backend.Session], and lives
+// from Open to Close. It has no lock: what changes is in parts that have their own.
+type bridge struct {
 	*activation
 	servers  *servers
 	writer   *contextWriter
@@ -33,46 +32,46 @@ type session struct {
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 }
 
-// newSession returns the session of an activation, which has the relays and commands of the one
-// that it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
-func newSession(a *activation, previous *session, saved state, cause backend.Cause) *session {
-	s := &session{activation: a, servers: &servers{activation: a},
+// newBridge returns the bridge of an activation, which has the relays and commands of the one that
+// it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
+func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause) *bridge {
+	b := &bridge{activation: a, servers: &servers{activation: a},
 		current: current{activation: a}, reviving: make(chan struct{}, 1)}
-	s.writer = &contextWriter{activation: a, servers: s.servers}
-	s.writer.nested = sync.OnceValues(s.writer.findNested)
+	b.writer = &contextWriter{activation: a, servers: b.servers}
+	b.writer.nested = sync.OnceValues(b.writer.findNested)
 	if previous != nil {
-		s.commands = previous.commands
+		b.commands = previous.commands
 	} else {
-		s.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
+		b.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
 			stale: saved.Offered && cause != backend.Fork}
 	}
-	s.servers.refusesTools.Store(saved.RefusesTools)
-	s.servers.tells = s.writer.tellsByServer()
-	s.servers.relays = joinRelays(s, previous, saved)
-	return s
+	b.servers.refusesTools.Store(saved.RefusesTools)
+	b.servers.tells = b.writer.tellsByServer()
+	b.servers.relays = joinRelays(b, previous, saved)
+	return b
 }
 
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
-func (s *session) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
-	earlier := s.prompts.add(p)
-	work := func() (backend.Raw, error) { return s.sendAfter(earlier, p)() }
+	earlier := b.prompts.add(p)
+	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
-		if cs := s.current.pin(); cs != nil {
-			defer s.prompts.settle(p)
-			work = cs.child.uses.whilePinned(s.send(cs, p))
+		if cs := b.current.pin(); cs != nil {
+			defer b.prompts.settle(p)
+			work = cs.child.uses.whilePinned(b.send(cs, p))
 		}
 	}
 	return func() (backend.Raw, error) {
-		s.commands.announceRoots(ctx, s.host.Catalog(), u)
+		b.commands.announceRoots(ctx, b.host.Catalog(), u)
 		return work()
 	}
 }
 
 // sendAfter sends a prompt once all earlier prompts were sent and the child runs.
-func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
-	defer s.prompts.settle(p)
+func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
+	defer b.prompts.settle(p)
 	for _, before := range earlier {
 		select {
 		case <-before.sent:
@@ -80,30 +79,30 @@ func (s *session) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 			return cancelled
 		}
 	}
-	cs, err := s.revive(p.ctx)
+	cs, err := b.revive(p.ctx)
 	switch {
 	case err != nil && p.ctx.Err() != nil:
 		return cancelled
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.uses.whilePinned(s.send(cs, p))
+	return cs.child.uses.whilePinned(b.send(cs, p))
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (s *session) send(cs *childSession, p *prompt) backend.Work {
-	params, told, err := s.childPrompt(p.ctx, cs, p.params)
+func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
+	params, told, err := b.childPrompt(p.ctx, cs, p.params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
 	// A cancelled turn ends with the child's own answer.
-	lasting, end := extend(p.ctx, s.proxy.options.limits.CancelGrace)
+	lasting, end := extend(p.ctx, b.proxy.options.limits.CancelGrace)
 	p.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
-	s.prompts.mu.Lock()
-	defer s.prompts.mu.Unlock()
+	b.prompts.mu.Lock()
+	defer b.prompts.mu.Unlock()
 	if p.ctx.Err() != nil { // cancelled while the child was started
 		end(nil)
-		s.current.contextLost(cs, told)
+		b.current.contextLost(cs, told)
 		return cancelled
 	}
 	cs.addPrompt(p)
@@ -117,25 +116,25 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 		defer end(nil)
 		if told.note != "" {
 			if err := p.updates.Update(p.ctx, backend.Text(told.note+"\n\n")); err != nil {
-				s.proxy.log.Debug("the note about a command was not sent", "error", err)
+				b.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		s.hints.tell(p, cs.child)
+		b.hints.tell(p, cs.child)
 		result, err := work()
-		s.hints.tell(p, cs.child)
+		b.hints.tell(p, cs.child)
 		if err == nil {
-			s.proxy.children.failures.Store(0)
-			s.current.contextDelivered(lasting, cs, told)
+			b.proxy.children.failures.Store(0)
+			b.current.contextDelivered(lasting, cs, told)
 			return result, nil
 		}
-		s.current.contextLost(cs, told)
+		b.current.contextLost(cs, told)
 		switch {
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.removePrompt(p) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
 			cs.locked(func() { p.abandoned = true })
-			s.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
+			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
 		return result, err
@@ -145,14 +144,14 @@ func (s *session) send(cs *childSession, p *prompt) backend.Work {
 // childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
 // of the child's own command is sent as it was typed, without context, unless the child is known to
 // recognize a command that is followed by other text, and to give that text to its model.
-func (s *session) childPrompt(
+func (b *bridge) childPrompt(
 	ctx context.Context, cs *childSession, params backend.Raw,
 ) (backend.Raw, promptContext, error) {
-	note, profile := "", s.proxy.options.Profile
+	note, profile := "", b.proxy.options.Profile
 	if c := prompts.ParseCommand(params); c.Name != "" {
-		catalog := s.host.Catalog()
-		_, saved := s.current.get()
-		offered, taken := s.commands.ofRoots(catalog)
+		catalog := b.host.Catalog()
+		_, saved := b.current.get()
+		offered, taken := b.commands.ofRoots(catalog)
 		at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
 			return command.Name == c.Name
 		})
@@ -164,24 +163,24 @@ func (s *session) childPrompt(
 				return nil, promptContext{}, err
 			}
 		}
-		conflicts := s.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
+		conflicts := b.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
 		note = strings.TrimSpace(note + "\n\n" + conflicts)
 		if used == nil && !strings.Contains(c.Name, "/") &&
 			(!profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name)) {
 			return params, promptContext{note: note}, nil
 		}
 	}
-	pc := s.current.nextContext(cs, s.writer)
+	pc := b.current.nextContext(cs, b.writer)
 	pc.note = note
 	return appendText(params, pc.text), pc, nil
 }
 
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
-func (s *session) Cancel(params backend.Raw) {
-	s.prompts.mu.Lock()
-	defer s.prompts.mu.Unlock()
-	cs := s.current.running()
+func (b *bridge) Cancel(params backend.Raw) {
+	b.prompts.mu.Lock()
+	defer b.prompts.mu.Unlock()
+	cs := b.current.running()
 	if cs == nil {
 		return
 	}
@@ -198,12 +197,12 @@ func (s *session) Cancel(params backend.Raw) {
 }
 
 // Call implements [backend.Session]: it passes the request on.
-func (s *session) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := s.current.pin(); cs != nil {
+func (b *bridge) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	if cs := b.current.pin(); cs != nil {
 		return cs.child.uses.whilePinned(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
-		cs, err := s.revive(ctx)
+		cs, err := b.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -213,10 +212,10 @@ func (s *session) Call(ctx context.Context, method string, params backend.Raw) b
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
-func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := s.current.pin()
+func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
+	cs := b.current.pin()
 	if cs == nil {
-		s.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
+		b.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
 	defer cs.child.uses.unpin()
@@ -225,24 +224,24 @@ func (s *session) Notify(_ context.Context, method string, params backend.Raw) {
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses
 // it.
-func (s *session) Close(ctx context.Context) error {
-	_, err := s.CloseFor(ctx, backend.Raw(`{}`))
+func (b *bridge) Close(ctx context.Context) error {
+	_, err := b.CloseFor(ctx, backend.Raw(`{}`))
 	return err
 }
 
 // CloseFor implements [backend.Closer].
-func (s *session) CloseFor(
+func (b *bridge) CloseFor(
 	ctx context.Context, params backend.Raw,
 ) (result backend.Raw, err error) {
-	if cs := s.current.close(); cs != nil {
-		result, err = cs.leave(ctx, s, params)
+	if cs := b.current.close(); cs != nil {
+		result, err = cs.leave(ctx, b, params)
 	}
-	return result, errors.Join(err, s.servers.relays.leave(s))
+	return result, errors.Join(err, b.servers.relays.leave(b))
 }
 
 // SandboxText implements [backend.Confined].
-func (s *session) SandboxText() string {
-	cs, _ := s.current.get()
+func (b *bridge) SandboxText() string {
+	cs, _ := b.current.get()
 	if cs == nil {
 		return ""
 	}
@@ -250,51 +249,51 @@ func (s *session) SandboxText() string {
 }
 
 // revive opens the child's session again, mostly because the child has ended, and pins the child.
-func (s *session) revive(ctx context.Context) (*childSession, error) {
+func (b *bridge) revive(ctx context.Context) (*childSession, error) {
 	select {
-	case s.reviving <- struct{}{}:
-		defer func() { <-s.reviving }()
+	case b.reviving <- struct{}{}:
+		defer func() { <-b.reviving }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if cs := s.current.pin(); cs != nil {
+	if cs := b.current.pin(); cs != nil {
 		return cs, nil
 	}
-	before, saved := s.current.get()
+	before, saved := b.current.get()
 	if before == nil {
 		return nil, errSessionClosed
 	}
 	if err := before.child.awaitEnd(ctx); err != nil {
 		return nil, err
 	}
-	r := &openRequest{session: s, saved: saved, cause: backend.Resume}
+	r := &openRequest{bridge: b, saved: saved, cause: backend.Resume}
 	_, cs, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
-	s.loseSubagents(ctx, before)
+	b.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
+	b.loseSubagents(ctx, before)
 	cs.repeatSettings(ctx, before)
 	return cs, nil
 }
 
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
 // updates of a turn that was answered without waiting for the child.
-func (s *session) handleUpdate(
+func (b *bridge) handleUpdate(
 	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
-	profile := s.proxy.profile()
+	profile := b.proxy.profile()
 	if !ok || p == nil && isBanner(profile, u) {
 		return nil
 	}
 	u = interpret(profile, u)
-	mode, kept := s.updates.take(u)
+	mode, kept := b.updates.take(u)
 	switch {
 	case kept:
 		return nil
 	case mode == replaying:
-		return s.host.Replay(ctx, u)
+		return b.host.Replay(ctx, u)
 	case mode != live && !isState(u.Kind):
 		return nil
 	case mode == live:
@@ -303,29 +302,29 @@ func (s *session) handleUpdate(
 			cs.keepSetting(protocol.SessionSetMode,
 				backend.Encode(map[string]string{"modeId": id}))
 		}
-		s.hints.noteDenial(cs.child, u)
+		b.hints.noteDenial(cs.child, u)
 	}
 	if p != nil && u.Kind != sessionstore.SubagentUpdate { // a subagent may outlive the turn
-		return s.showUpdate(ctx, p.updates, u)
+		return b.showUpdate(ctx, p.updates, u)
 	}
-	return s.showUpdate(ctx, s.host, u)
+	return b.showUpdate(ctx, b.host, u)
 }
 
 // showUpdate shows the client an update. The commands of the roots are added to those of the child.
-func (s *session) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
+func (b *bridge) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
-		return s.commands.announceChild(ctx, s.host.Catalog(), to, u.Raw)
+		return b.commands.announceChild(ctx, b.host.Catalog(), to, u.Raw)
 	}
 	return to.Update(ctx, u)
 }
 
 // finishReplay ends the replay, passes on the latest states, and returns how many updates were
 // replayed. Usually the response has just been read, and it runs on the read loop.
-func (s *session) finishReplay(ctx context.Context) (replayed int) {
-	replayed, states := s.updates.end()
+func (b *bridge) finishReplay(ctx context.Context) (replayed int) {
+	replayed, states := b.updates.end()
 	for _, state := range states {
-		if err := s.showUpdate(ctx, s.host, state); err != nil {
-			s.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
+		if err := b.showUpdate(ctx, b.host, state); err != nil {
+			b.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
 				"error", err)
 		}
 	}
