@@ -45,7 +45,6 @@ func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause
 		b.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
 			stale: saved.Offered && cause != backend.Fork}
 	}
-	b.servers.refusesTools.Store(saved.RefusesTools)
 	b.servers.tells = b.writer.tellsByServer()
 	b.servers.relays = joinRelays(b, previous, saved)
 	return b
@@ -97,21 +96,26 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	}
 	// A cancelled turn ends with the child's own answer.
 	lasting, end := extend(p.ctx, b.proxy.options.limits.CancelGrace)
-	p.giveUp = func() { end(fmt.Errorf("%w before another prompt of the session", errNoAnswer)) }
-	b.prompts.mu.Lock()
-	defer b.prompts.mu.Unlock()
-	if p.ctx.Err() != nil { // cancelled while the child was started
+	sent := &sentPrompt{prompt: p, giveUp: func() {
+		end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
+	}}
+	var work backend.Work
+	b.prompts.sendInOrder(func() {
+		if p.ctx.Err() != nil { // cancelled while the child was started
+			return
+		}
+		cs.addPrompt(sent)
+		work = cs.child.conn.requestFunc(lasting, protocol.SessionPrompt,
+			withSessionID(params, cs.id), func(backend.Raw, error) {
+				cs.removePrompt(sent)
+				cs.barrier.add(jsonrpc.Answered(p.ctx))
+			})
+	})
+	if work == nil {
 		end(nil)
 		b.current.contextLost(cs, told)
 		return cancelled
 	}
-	cs.addPrompt(p)
-	params = withSessionID(params, cs.id)
-	work := cs.child.conn.requestFunc(lasting, protocol.SessionPrompt, params,
-		func(backend.Raw, error) {
-			cs.removePrompt(p)
-			cs.barrier.add(jsonrpc.Answered(p.ctx))
-		})
 	return func() (backend.Raw, error) {
 		defer end(nil)
 		if told.note != "" {
@@ -130,10 +134,10 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 		b.current.contextLost(cs, told)
 		switch {
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			cs.removePrompt(p) // it was not sent
+			cs.removePrompt(sent) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			cs.locked(func() { p.abandoned = true })
+			cs.abandonPrompt(sent)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
@@ -178,22 +182,22 @@ func (b *bridge) childPrompt(
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
-	b.prompts.mu.Lock()
-	defer b.prompts.mu.Unlock()
-	cs := b.current.running()
-	if cs == nil {
-		return
-	}
-	ended, others := cs.endedPrompts()
-	switch {
-	case len(ended) == 0:
-	case others:
-		for _, p := range ended {
-			p.giveUp()
+	b.prompts.sendInOrder(func() {
+		cs := b.current.running()
+		if cs == nil {
+			return
 		}
-	default:
-		cs.child.conn.cancel(withSessionID(params, cs.id))
-	}
+		ended, others := cs.endedPrompts()
+		switch {
+		case len(ended) == 0:
+		case others:
+			for _, p := range ended {
+				p.giveUp()
+			}
+		default:
+			cs.child.conn.cancel(withSessionID(params, cs.id))
+		}
+	})
 }
 
 // Call implements [backend.Session]: it passes the request on.
@@ -280,7 +284,7 @@ func (b *bridge) revive(ctx context.Context) (*childSession, error) {
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
 // updates of a turn that was answered without waiting for the child.
 func (b *bridge) handleUpdate(
-	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
+	ctx context.Context, cs *childSession, p *sentPrompt, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
 	profile := b.proxy.profile()

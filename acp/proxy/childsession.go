@@ -23,29 +23,53 @@ type childSession struct {
 	barrier barrier     // for the child's messages
 
 	mu        sync.Mutex
-	users     []*childUse     // the latest last
-	prompts   []*prompt       // that the child has not answered, in the order they were sent
+	users     []childUser     // the latest last
+	prompts   []*sentPrompt   // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
 	subagents []*subagent     // in the order in which they were announced
 }
 
+// childUser is a bridge that uses a childSession.
+type childUser struct {
+	use     *childUse // of the child
+	changed bool      // its request has, or may have, changed the child's session
+}
+
 // newChildSession returns a session of the child of u, its user. attached is false if another
 // session or a subagent has the id; otherwise the session gets the child's messages.
-func newChildSession(u *childUse, id backend.Raw) (cs *childSession, attached bool) {
-	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u}}
+func newChildSession(u childUser, id backend.Raw) (cs *childSession, attached bool) {
+	cs = &childSession{child: u.use.child, id: id, key: decodeID(id), users: []childUser{u}}
 	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
 // join adds a user, which gets the child's messages from now on.
 func (cs *childSession) join(u *childUse) {
-	cs.locked(func() { cs.users = append(cs.users, u) })
-}
-
-// locked calls do with the lock.
-func (cs *childSession) locked(do func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	do()
+	cs.users = append(cs.users, childUser{use: u})
+}
+
+// userLocked returns the index of a user.
+func (cs *childSession) userLocked(b *bridge) int {
+	return slices.IndexFunc(cs.users, func(u childUser) bool { return u.use.bridge == b })
+}
+
+// noteChange notes that the request of a user has, or may have, changed the child's session.
+func (cs *childSession) noteChange(b *bridge) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.users[cs.userLocked(b)].changed = true
+}
+
+// latest returns the latest user, and the prompt that the child's updates belong to. Both may be
+// nil.
+func (cs *childSession) latest() (*bridge, *sentPrompt) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	if len(cs.users) == 0 {
+		return nil, nil
+	}
+	return cs.users[len(cs.users)-1].use.bridge, cs.runningPromptLocked()
 }
 
 // isAttached reports whether the session gets the child's messages. Otherwise it must be opened
@@ -58,14 +82,14 @@ func (cs *childSession) isAttached() bool { return cs.child.router.find(cs.key).
 func (cs *childSession) remove(b *bridge) (u *childUse, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	at := slices.IndexFunc(cs.users, func(u *childUse) bool { return u.bridge == b })
-	u = cs.users[at]
+	at := cs.userLocked(b)
+	user := cs.users[at]
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
-	if u.changed && left > 0 && at == left {
+	if user.changed && left > 0 && at == left {
 		cs.child.router.remove(cs)
 	}
-	return u, left
+	return user.use, left
 }
 
 // leave removes a user, and releases its use of the child. After the last user it first closes the
@@ -111,13 +135,7 @@ func (cs *childSession) abandon(b *bridge) {
 // on the read loop.
 func (cs *childSession) deliver(m message, from *subagent) {
 	cs.barrier.wait(m.ctx)
-	var b *bridge
-	var p *prompt
-	cs.locked(func() {
-		if len(cs.users) > 0 {
-			b, p = cs.users[len(cs.users)-1].bridge, cs.runningPromptLocked()
-		}
-	})
+	b, p := cs.latest()
 	switch {
 	case b == nil:
 		cs.child.router.reject(m, errUnknownSession)
@@ -155,7 +173,7 @@ func (cs *childSession) callClient(b *bridge, m message, from *subagent) backend
 // handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
 // whose turn it came, or nil. If it is about a subagent, the messages that are held for that
 // follow.
-func (cs *childSession) handleUpdate(b *bridge, p *prompt, m message, from *subagent) {
+func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *subagent) {
 	u, err := sessionstore.StoredUpdate(m.params), error(nil)
 	if u.Kind == "" {
 		u, err = backend.ParseUpdate(m.params)
@@ -198,23 +216,30 @@ func (cs *childSession) forward(
 // addPrompt attributes the child's updates to p once the prompts before it were answered. Late
 // updates of abandoned and cancelled turns are attributed to p too, because the client already has
 // the answers of those turns.
-func (cs *childSession) addPrompt(p *prompt) {
+func (cs *childSession) addPrompt(p *sentPrompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.prompts = append(slices.DeleteFunc(cs.prompts,
-		func(before *prompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
+		func(before *sentPrompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
 }
 
 // removePrompt undoes addPrompt.
-func (cs *childSession) removePrompt(p *prompt) {
+func (cs *childSession) removePrompt(p *sentPrompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *prompt) bool { return other == p })
+	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *sentPrompt) bool { return other == p })
+}
+
+// abandonPrompt notes that nobody waits for the answer to p.
+func (cs *childSession) abandonPrompt(p *sentPrompt) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	p.abandoned = true
 }
 
 // runningPromptLocked returns the prompt that the child's updates belong to, or nil. The child does
 // not name it, but it runs one turn at a time, in the order of the prompts.
-func (cs *childSession) runningPromptLocked() *prompt {
+func (cs *childSession) runningPromptLocked() *sentPrompt {
 	for _, p := range cs.prompts {
 		if !p.abandoned {
 			return p
@@ -227,7 +252,7 @@ func (cs *childSession) runningPromptLocked() *prompt {
 }
 
 // endedPrompts returns the unanswered prompts whose turns end early, and whether there are others.
-func (cs *childSession) endedPrompts() (ended []*prompt, others bool) {
+func (cs *childSession) endedPrompts() (ended []*sentPrompt, others bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, p := range cs.prompts {
@@ -255,17 +280,18 @@ func (cs *childSession) keepSetting(method string, params backend.Raw) {
 		return
 	}
 	c := settingChange{method, strictjson.FindText(params, "configId"), params}
-	cs.locked(func() {
-		cs.settings = append(slices.DeleteFunc(cs.settings, func(before settingChange) bool {
-			return before.method == c.method && before.option == c.option
-		}), c)
-	})
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.settings = append(slices.DeleteFunc(cs.settings, func(before settingChange) bool {
+		return before.method == c.method && before.option == c.option
+	}), c)
 }
 
 // repeatSettings gives cs the settings of an earlier session of the child.
 func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSession) {
-	var changes []settingChange
-	earlier.locked(func() { changes = slices.Clone(earlier.settings) })
+	earlier.mu.Lock()
+	changes := slices.Clone(earlier.settings)
+	earlier.mu.Unlock()
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
 		params := withSessionID(c.params, cs.id)

@@ -10,16 +10,13 @@ import (
 )
 
 // childUse is the use of a child by a bridge, from before a session is opened there until the
-// bridge has left. The child and the childSession list their uses.
+// bridge has left. It does not change.
 type childUse struct {
 	child  *child
 	bridge *bridge
 	mode   profiles.RootsMode // how the child is given the roots
 	shares bool               // the MCP servers in its working directory, with other sessions
 	alone  bool               // it needs these servers for its additional directories
-	// changed says that its request has, or may have, changed the child's session. It is guarded by
-	// the childSession.
-	changed bool
 }
 
 // newUse returns the use of c by the session of r, which has not begun.

@@ -20,8 +20,8 @@ import (
 
 // topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
-	// write returns the current text, "" if there is nothing to say.
-	write func(w *contextWriter, mode profiles.RootsMode) string
+	// write returns the current text for a child session, "" if there is nothing to say.
+	write func(w *contextWriter, saved state) string
 	// sent returns the field of a state with the digest of the text that was last sent, "" for
 	// none.
 	sent func(saved *state) *string
@@ -107,10 +107,10 @@ type contextWriter struct {
 	nested func() ([]discovery.Artifact, bool)
 }
 
-// parts returns the parts about all topics.
-func (w *contextWriter) parts(mode profiles.RootsMode) (parts []contextPart) {
+// parts returns the parts about all topics for a child session.
+func (w *contextWriter) parts(saved state) (parts []contextPart) {
 	for _, t := range topics() {
-		part := contextPart{topic: t, text: t.write(w, mode)}
+		part := contextPart{topic: t, text: t.write(w, saved)}
 		if part.text != "" {
 			part.digest = digest(part.text)
 		}
@@ -123,19 +123,19 @@ func (w *contextWriter) parts(mode profiles.RootsMode) (parts []contextPart) {
 // roots.
 func (w *contextWriter) tellsByServer() bool {
 	return w.proxy.options.Profile.Context.ByServer && w.proxy.offersTools() &&
-		systemText(w.parts(w.likelyMode())) != ""
+		systemText(w.parts(state{RootsMode: w.likelyMode()})) != ""
 }
 
 // systemParts returns the parts to add to a child's system prompt when the session is opened. It
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
 // session began, so changes are also sent in a prompt.
-func (w *contextWriter) systemParts(c *child, mode profiles.RootsMode) []contextPart {
+func (w *contextWriter) systemParts(c *child, target state) []contextPart {
 	extended := strictjson.Find(w.params, "_meta", protocol.SystemPrompt) != nil
 	if !c.info.SystemPrompt || extended {
 		return nil
 	}
-	return w.parts(mode)
+	return w.parts(target)
 }
 
 // maxRootsText is the maximum of bytes of paths that describeRoots returns.
@@ -143,11 +143,11 @@ const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
 // Others are told only in which of them they may change nothing.
-func (w *contextWriter) rootsText(mode profiles.RootsMode) string {
-	if mode != profiles.RootsByContext || w.roots.Additional().Len() == 0 {
+func (w *contextWriter) rootsText(saved state) string {
+	if saved.RootsMode != profiles.RootsByContext || w.roots.Additional().Len() == 0 {
 		return describeReadOnly(w.roots)
 	}
-	return describeRoots(w.roots, w.servers.tool(mode, state{}))
+	return describeRoots(w.roots, w.servers.tool(saved))
 }
 
 // describeRoots returns a text for a child about a session's roots, in order, and about its tools
@@ -197,12 +197,12 @@ func describeReadOnly(roots workspace.Roots) string {
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (w *contextWriter) instructionsText(mode profiles.RootsMode) string {
+func (w *contextWriter) instructionsText(saved state) string {
 	catalog := w.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := w.proxy.options.Profile.Finds.Matcher(catalog, mode)
+	finds := w.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
 	instructions := catalog.Instructions(finds).String()
 	if nested := w.listNested(finds); nested != "" {
 		instructions += "\n" + nested
@@ -265,12 +265,12 @@ func (w *contextWriter) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (w *contextWriter) skillsText(mode profiles.RootsMode) string {
+func (w *contextWriter) skillsText(saved state) string {
 	catalog := w.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := w.proxy.options.Profile.Finds.Matcher(catalog, mode)
+	finds := w.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
 	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
 		func(a discovery.Artifact) bool { return a.UserOnly || finds(a) })
 	if len(skills) == 0 {
@@ -281,7 +281,7 @@ func (w *contextWriter) skillsText(mode profiles.RootsMode) string {
 	list = discovery.SkillsIntro + list
 	if left > 0 {
 		how := "search the folders for words of the task in files named SKILL.md"
-		if tools := w.servers.tool(mode, state{}); tools.name != "" {
+		if tools := w.servers.tool(saved); tools.name != "" {
 			how = fmt.Sprintf("the tool find_skills of the MCP server %q, if you have it, finds "+
 				"them by words of the task", tools.name)
 		}

@@ -88,7 +88,7 @@ func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext 
 	}
 	var texts []string
 	after, told := c.state, w.servers.relays.toldParts()
-	for i, part := range w.parts(c.state.RootsMode) {
+	for i, part := range w.parts(c.state) {
 		known := *part.sent(&c.state)
 		if known == "" && told != nil { // what a prompt said is newer
 			known = told[i].digest

@@ -84,11 +84,9 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	c.mu.Unlock()
 	for _, u := range c.uses.list() {
 		if cs := u.bridge.current.running(); cs != nil {
-			cs.locked(func() {
-				if p := cs.runningPromptLocked(); p != nil {
-					go u.bridge.hints.tell(p, c)
-				}
-			})
+			if _, p := cs.latest(); p != nil {
+				go u.bridge.hints.tell(p.prompt, c)
+			}
 		}
 	}
 }

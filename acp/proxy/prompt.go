@@ -25,16 +25,18 @@ type prompt struct {
 	params  backend.Raw
 	updates backend.Updates
 	sent    chan struct{} // closed when the prompt was sent, or will not be
-	giveUp  func()        // ends the wait for the child's answer
+}
 
-	abandoned bool // nobody waits for the child's answer; guarded by the child session
+// sentPrompt is a prompt that was sent to a child session, which guards it.
+type sentPrompt struct {
+	*prompt
+	giveUp    func() // ends the wait for the child's answer
+	abandoned bool   // nobody waits for the answer
 }
 
 // promptQueue are the prompts of a session that were not sent to the child yet, in order. It lives
 // as long as the activation.
 type promptQueue struct {
-	// mu guards unsent. It is held while a prompt or session/cancel is sent, so that none overtakes
-	// another.
 	mu     sync.Mutex
 	unsent []*prompt
 }
@@ -46,6 +48,14 @@ func (q *promptQueue) add(p *prompt) (earlier []*prompt) {
 	earlier = slices.Clone(q.unsent)
 	q.unsent = append(q.unsent, p)
 	return earlier
+}
+
+// sendInOrder calls send with the lock. Prompts and session/cancel are sent in it, so that none
+// overtakes another.
+func (q *promptQueue) sendInOrder(send func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	send()
 }
 
 // settle notes that a prompt was sent, or will not be.

@@ -51,7 +51,8 @@ func joinRelays(b, previous *bridge, saved state) *relays {
 	}
 	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(b.params),
 		func(server mcpServer) bool { return server.isStdio })
-	if !b.servers.wantsTools(b.likelyMode(), saved) && !b.servers.tells && !wraps {
+	saved.RootsMode = b.likelyMode()
+	if !b.servers.wantsTools(saved) && !b.servers.tells && !wraps {
 		return nil
 	}
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
@@ -113,7 +114,7 @@ func (r *relays) tell() string {
 	if b == nil || !b.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	told := b.writer.parts(b.likelyMode())
+	told := b.writer.parts(state{RootsMode: b.likelyMode()})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -49,29 +48,27 @@ func (p *proxy) askEnv() []string {
 }
 
 // servers are the MCP servers that a child gets for a session: those of the client, perhaps behind
-// relays, and our tool server. It lives as long as the activation. Once that is open, only
-// refusesTools changes.
+// relays, and our tool server. It lives as long as the activation, and does not change once that
+// is open.
 type servers struct {
 	*activation
 	relays *relays // nil if none of the servers has one
 	tells  bool    // our tool server tells the child what is in the roots
-	// refusesTools is set if the child takes no such server.
-	refusesTools atomic.Bool
 }
 
-// wantsTools reports whether the server has file tools for a child that learns of its roots in the
-// given way. A child session that already has such a server gets it again even for a single root,
-// because some agents keep a server that is no longer named.
-func (m *servers) wantsTools(mode profiles.RootsMode, saved state) bool {
-	return mode == profiles.RootsByContext && m.proxy.offersTools() &&
+// wantsTools reports whether the server has file tools for a child session. One that already has
+// such a server gets it again even for a single root, because some agents keep a server that is no
+// longer named.
+func (m *servers) wantsTools(saved state) bool {
+	return saved.RootsMode == profiles.RootsByContext && m.proxy.offersTools() &&
 		(saved.SentTools || m.roots.Additional().Len() > 0)
 }
 
-// tool returns our tool server, if the session has one. saved is the state of the child session.
-// It can write only if the child is known to ask the user first, or if the user has allowed it.
-func (m *servers) tool(mode profiles.RootsMode, saved state) toolServer {
-	files := m.wantsTools(mode, saved)
-	if m.relays == nil || m.refusesTools.Load() || !files && !m.tells {
+// tool returns our tool server, if a child session has one. It can write only if the child is known
+// to ask the user first, or if the user has allowed it.
+func (m *servers) tool(saved state) toolServer {
+	files := m.wantsTools(saved)
+	if m.relays == nil || saved.RefusesTools || !files && !m.tells {
 		return toolServer{}
 	}
 	name, clients := toolServerName, listServers(m.params)

@@ -274,8 +274,9 @@ func (b *bridge) HasChild(key string) bool { return b.current.running().subagent
 
 // loseSubagents tells the client that the subagents of a child session do nothing more.
 func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
-	var lost []*subagent
-	of.locked(func() { lost = slices.Clone(of.subagents) })
+	of.mu.Lock()
+	lost := slices.Clone(of.subagents)
+	of.mu.Unlock()
 	for _, sub := range lost {
 		if !sub.running.Load() && !sub.cancellable.Load() {
 			continue

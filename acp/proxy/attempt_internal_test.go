@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+)
+
+func TestNextAttempt(t *testing.T) {
+	const tools, unknown, login, lost, shown = "tools", "unknown", "login", "lost", "shown"
+	saved := state{ID: backend.Raw(`"c1"`)}
+	replaces := state{ID: backend.Raw(`"c2"`), Earlier: &saved}
+	keeps := state{ID: backend.Raw(`"c1"`), Granted: []string{"a folder"}}
+	for name, c := range map[string]struct {
+		saved   state
+		request string // its cause, and "must" if the session must exist
+		child   string // what it can do, and "tools" if it is given our tool server
+		answers string // to the first attempts; the child rejects the others
+		want    string
+		earlier string // what is tried first the next time, if the last attempt succeeds
+	}{
+		"new":                   {state{}, "new", "load resume fork", "", "new", ""},
+		"another agent's":       {state{From: "x"}, "load", "load", "", "new", ""},
+		"load":                  {saved, "load", "load resume", "", "load c1, new", "c1"},
+		"load by resume":        {saved, "load", "resume", "", "resume c1, new", "c1"},
+		"load by neither":       {saved, "load", "fork", "", "new", ""},
+		"resume":                {saved, "resume", "load resume", "", "resume c1, new", "c1"},
+		"resume by load":        {saved, "resume", "load", "", "load c1, new", "c1"},
+		"must exist":            {saved, "load must", "load", "", "load c1", ""},
+		"must exist, resume":    {saved, "resume must", "load resume", "", "load c1, resume c1", "c1"},
+		"must exist, no way":    {saved, "load must", "", "", "", ""},
+		"fork":                  {saved, "fork", "load fork", "", "fork c1, new", ""},
+		"fork by new":           {saved, "fork", "load resume", "", "new", ""},
+		"unknown":               {saved, "load", "load", unknown, "load c1, new", ""},
+		"keeps a folder":        {keeps, "load", "load fork", "", "fork c1, new", ""},
+		"keeps it, no fork":     {keeps, "resume", "load resume", "", "new", ""},
+		"earlier":               {replaces, "load", "load resume", "", "load c1, load c2, new", "c1"},
+		"earlier is unknown":    {replaces, "load", "load", unknown, "load c1, load c2, new", "c2"},
+		"both are unknown":      {replaces, "load", "load", unknown + " " + unknown, "load c1, load c2, new", ""},
+		"earlier without a way": {replaces, "load", "fork", "", "new", "c1"},
+		"fork, not earlier":     {replaces, "fork", "load fork", "", "fork c2, new", ""},
+		"login":                 {saved, "load", "load", login, "load c1", ""},
+		"lost":                  {saved, "load", "load", lost, "load c1", ""},
+		"in the middle":         {saved, "load", "load", shown, "load c1", ""},
+		"tools": {saved, "load", "load " + tools, "",
+			"load c1, load c1 without tools, new, new without tools", "c1"},
+		"tools, unknown": {saved, "load", "load " + tools, unknown,
+			"load c1, new, new without tools", ""},
+		"tools were taken": {state{ID: saved.ID, SentTools: true}, "load", "load " + tools, "",
+			"load c1, new, new without tools", "c1"},
+		"tools were refused": {state{ID: saved.ID, RefusesTools: true}, "load", "load " + tools, "",
+			"load c1 without tools, new without tools", "c1"},
+	} {
+		cause, must := strings.CutSuffix(c.request, " must")
+		r := &openRequest{saved: c.saved, cause: backend.Cause("session/" + cause), mustExist: must}
+		can := func(what string) bool { return strings.Contains(c.child, what) }
+		terms := terms{tools: can(tools),
+			info: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")}}
+		var made []string
+		var failed []failure
+		answers := strings.Fields(c.answers)
+		for {
+			a, found := r.nextAttempt(terms, failed)
+			if !found {
+				break
+			}
+			said := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
+			if a.target.RefusesTools {
+				said = strings.TrimSpace(said) + " without tools"
+			}
+			made = append(made, strings.TrimSpace(said))
+			f := failure{attempt: a, err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "busy"}}
+			if len(failed) < len(answers) {
+				switch answers[len(failed)] {
+				case unknown:
+					f.err = &jsonrpc.Error{Code: protocol.CodeNotFound}
+				case login:
+					f.err = &jsonrpc.Error{Code: protocol.CodeAuthRequired}
+				case lost:
+					f.err = errors.New("the agent ended")
+				case shown:
+					f.shown = 1
+				}
+			}
+			failed = append(failed, f)
+		}
+		require.Equal(t, c.want, strings.Join(made, ", "), name)
+		earlier := ""
+		if e := r.earlierAfter(terms, failed[:max(0, len(failed)-1)]); e != nil {
+			earlier = e.key()
+		}
+		require.Equal(t, c.earlier, earlier, name)
+	}
+}
