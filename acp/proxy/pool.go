@@ -23,7 +23,7 @@ type Pool struct {
 	limits PoolLimits
 
 	mu      sync.Mutex
-	shared  map[poolKey]*connections
+	shared  map[poolKey]*sharedProxy
 	running map[string]int // processes, by user
 	total   int            // processes of all users
 	closed  bool
@@ -43,7 +43,7 @@ type poolKey struct {
 
 // NewPool returns a pool without processes.
 func NewPool(l PoolLimits) *Pool {
-	return &Pool{limits: l, shared: make(map[poolKey]*connections), running: make(map[string]int)}
+	return &Pool{limits: l, shared: make(map[poolKey]*sharedProxy), running: make(map[string]int)}
 }
 
 // New returns a backend for one connection of a user, like the function [New]. Connections of the
@@ -53,8 +53,7 @@ func NewPool(l PoolLimits) *Pool {
 func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
 	own := newProxy(command, o)
 	own.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
-	return &member{proxy: own, pool: p, user: user, name: name,
-		in: &connections{proxy: own, pool: p}}
+	return &member{sharedProxy: &sharedProxy{proxy: own, pool: p}, user: user, name: name}
 }
 
 // admit counts a process of a user that is about to start, until release is called. If there are
@@ -101,11 +100,11 @@ func (p *Pool) release(user string) {
 	}
 }
 
-// unusedLocked returns connections without a client, perhaps only of a user, or nil.
-func (p *Pool) unusedLocked(user string, onlyOfUser bool) *connections {
-	for key, cs := range p.shared {
-		if cs.lingering != nil && len(cs.clients) == 0 && (!onlyOfUser || key.user == user) {
-			return cs
+// unusedLocked returns a proxy without a client, perhaps only of a user, or nil.
+func (p *Pool) unusedLocked(user string, onlyOfUser bool) *sharedProxy {
+	for key, sp := range p.shared {
+		if len(sp.clients) == 0 && (!onlyOfUser || key.user == user) {
+			return sp
 		}
 	}
 	return nil
@@ -119,44 +118,44 @@ func (p *Pool) Close(ctx context.Context) error {
 	p.shared = nil
 	p.mu.Unlock()
 	var errs []error
-	for _, cs := range all {
-		errs = append(errs, cs.proxy.Close(ctx))
+	for _, sp := range all {
+		errs = append(errs, sp.proxy.Close(ctx))
 	}
 	p.closing.Wait()
 	return errors.Join(errs...)
 }
 
-// join adds a client to the connections with a key, or to own if there are none.
-func (p *Pool) join(key poolKey, own *connections, c backend.Client) *connections {
+// join adds a client to the proxy with a key, or to own if there is none.
+func (p *Pool) join(key poolKey, own *sharedProxy, c backend.Client) *sharedProxy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	cs := cmp.Or(p.shared[key], own)
-	if cs.lingering != nil {
-		cs.lingering.Stop()
+	sp := cmp.Or(p.shared[key], own)
+	if sp.lingering != nil {
+		sp.lingering.Stop()
 	}
-	cs.clients = append(cs.clients, c)
-	return cs
+	sp.clients = append(sp.clients, c)
+	return sp
 }
 
-// offer lets others join cs, unless there are such connections already.
-func (p *Pool) offer(key poolKey, cs *connections) {
+// offer lets others join a proxy, unless there is one with its key already.
+func (p *Pool) offer(key poolKey, sp *sharedProxy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed && p.shared[key] == nil {
-		p.shared[key], cs.key = cs, key
+		p.shared[key], sp.key = sp, key
 	}
 }
 
-// leave removes a client from cs. After the last client the processes end; if other clients may
-// join them, they end after a while.
-func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) error {
+// leave removes a client from a proxy. After the last client the processes end; if other clients
+// may join them, they end after a while.
+func (p *Pool) leave(ctx context.Context, sp *sharedProxy, c backend.Client) error {
 	p.mu.Lock()
-	cs.clients = slices.DeleteFunc(cs.clients,
+	sp.clients = slices.DeleteFunc(sp.clients,
 		func(other backend.Client) bool { return other == c })
-	last := len(cs.clients) == 0
-	if last && p.shared[cs.key] == cs {
-		cs.lingering = time.AfterFunc(cs.proxy.options.limits.Linger, func() {
-			p.end(context.Background(), cs)
+	last := len(sp.clients) == 0
+	if last && p.shared[sp.key] == sp {
+		sp.lingering = time.AfterFunc(sp.proxy.options.limits.Linger, func() {
+			p.end(context.Background(), sp)
 		})
 		last = false
 	}
@@ -164,15 +163,15 @@ func (p *Pool) leave(ctx context.Context, cs *connections, c backend.Client) err
 	if !last {
 		return nil
 	}
-	return cs.proxy.Close(ctx)
+	return sp.proxy.Close(ctx)
 }
 
-// end ends the processes of cs, unless it has clients again.
-func (p *Pool) end(ctx context.Context, cs *connections) {
+// end ends the processes of a proxy, unless it has clients again.
+func (p *Pool) end(ctx context.Context, sp *sharedProxy) {
 	p.mu.Lock()
-	unused := p.shared[cs.key] == cs && len(cs.clients) == 0
+	unused := p.shared[sp.key] == sp && len(sp.clients) == 0
 	if unused {
-		delete(p.shared, cs.key)
+		delete(p.shared, sp.key)
 		p.closing.Add(1)
 	}
 	p.mu.Unlock()
@@ -180,30 +179,33 @@ func (p *Pool) end(ctx context.Context, cs *connections) {
 		return
 	}
 	defer p.closing.Done()
-	if err := cs.proxy.Close(ctx); err != nil {
-		cs.proxy.log.Error("cannot end the agent", "error", err)
+	if err := sp.proxy.Close(ctx); err != nil {
+		sp.proxy.log.Error("cannot end the agent", "error", err)
 	}
 }
 
-// connections are the connections that share a proxy. Together they are its client.
-type connections struct {
-	proxy *proxy
-	pool  *Pool
+// sharedProxy is a proxy with the connections that share it.
+type sharedProxy struct {
+	*proxy
+	pool *Pool
 	// Guarded by the pool's mu:
 	key       poolKey          // zero if nobody else may join
 	lingering *time.Timer      // ends the processes if no client has joined; nil at first
 	clients   []backend.Client // the latest last
 }
 
-func (cs *connections) list() []backend.Client {
-	cs.pool.mu.Lock()
-	defer cs.pool.mu.Unlock()
-	return slices.Clone(cs.clients)
+// poolClient is the client of a shared proxy: its connections together.
+type poolClient struct{ *sharedProxy }
+
+func (c poolClient) list() []backend.Client {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return slices.Clone(c.clients)
 }
 
 // Call implements [backend.Client].
-func (cs *connections) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	all := cs.list()
+func (c poolClient) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	all := c.list()
 	if len(all) == 0 {
 		return jsonrpc.Fail(backend.ErrClosed)
 	}
@@ -211,50 +213,38 @@ func (cs *connections) Call(ctx context.Context, method string, params backend.R
 }
 
 // Notify implements [backend.Client].
-func (cs *connections) Notify(ctx context.Context, method string, params backend.Raw) error {
+func (c poolClient) Notify(ctx context.Context, method string, params backend.Raw) error {
 	var errs []error
-	for _, c := range cs.list() {
-		errs = append(errs, c.Notify(ctx, method, params))
+	for _, client := range c.list() {
+		errs = append(errs, client.Notify(ctx, method, params))
 	}
 	return errors.Join(errs...)
 }
 
-// member is the backend of a connection that may share its proxy. The first initialize, before
-// which there are no other messages, decides which proxy that is.
+// member is the backend of a connection that may share its proxy. It changes only in Initialize,
+// which returns before there are other calls.
 type member struct {
-	*proxy
-	pool       *Pool
-	user, name string
-	in         *connections // alone in it before initialize
-
-	mu     sync.Mutex
-	client backend.Client // nil before initialize
+	*sharedProxy // its own until it joins another one
+	user, name   string
+	joined       backend.Client // as which it has joined, nil before
 }
 
-// Initialize implements [backend.Backend].
+// Initialize implements [backend.Backend]. The first call decides which proxy the member has.
 func (m *member) Initialize(
 	ctx context.Context, params backend.Raw, c backend.Client,
 ) (backend.Info, error) {
 	key := poolKey{m.user, m.name, sha256.Sum256(params)}
-	m.mu.Lock()
-	first := m.client == nil
-	m.client = c
-	if first {
-		m.in = m.pool.join(key, m.in, c)
-		m.proxy = m.in.proxy
+	if m.joined == nil {
+		m.sharedProxy, m.joined = m.pool.join(key, m.sharedProxy, c), c
 	}
-	m.mu.Unlock()
-	info, err := m.proxy.Initialize(ctx, params, m.in)
+	info, err := m.proxy.Initialize(ctx, params, poolClient{m.sharedProxy})
 	if err == nil && m.agentInfo().Close {
-		m.pool.offer(key, m.in)
+		m.pool.offer(key, m.sharedProxy)
 	}
 	return info, err
 }
 
 // Close implements [backend.Backend].
 func (m *member) Close(ctx context.Context) error {
-	m.mu.Lock()
-	in, c := m.in, m.client
-	m.mu.Unlock()
-	return m.pool.leave(ctx, in, c)
+	return m.pool.leave(ctx, m.sharedProxy, m.joined)
 }
