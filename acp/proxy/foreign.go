@@ -36,17 +36,18 @@ func (p *proxy) Sessions(
 	ctx context.Context, cwd *workspace.Dir,
 ) iter.Seq2[backend.ForeignSession, error] {
 	return func(yield func(backend.ForeignSession, error) bool) {
+		fail := func(err error) { yield(backend.ForeignSession{}, err) }
 		c, err := p.listingChild(ctx)
 		if err != nil {
-			yield(backend.ForeignSession{}, err)
+			fail(err)
 			return
 		}
-		cursors := make(map[string]bool)
+		cursors, limit := make(map[string]bool), p.options.limits.MaxPages
 		partial, left := cwd == nil, p.profile().Replay.ListLimit
 		for cursor := ""; ; {
 			page, err := c.listSessions(ctx, cwd, cursor)
 			if err != nil {
-				yield(backend.ForeignSession{}, err)
+				fail(err)
 				return
 			}
 			for _, raw := range page.Sessions {
@@ -64,25 +65,19 @@ func (p *proxy) Sessions(
 					return
 				}
 			}
-			if cursor = page.NextCursor; cursor == "" {
-				if partial || left <= 0 {
-					yield(backend.ForeignSession{}, backend.ErrPartial)
-				}
-				return
-			}
-			partial = true // it may change from page to page
-			limit := p.options.limits.MaxPages
+			cursor = page.NextCursor
 			switch {
-			case cursors[cursor]:
-				err = errors.New("the agent's list of sessions repeats itself")
-			case len(cursors)+1 >= limit:
-				err = fmt.Errorf("the agent's list of sessions has more than %d pages", limit)
-			}
-			if err != nil {
-				yield(backend.ForeignSession{}, err)
+			case cursor == "" && (partial || left <= 0):
+				fail(backend.ErrPartial)
+				return
+			case cursor == "":
+				return
+			case cursors[cursor] || len(cursors)+1 >= limit:
+				fail(fmt.Errorf("the agent's list of sessions repeats itself, or has more than "+
+					"%d pages", limit))
 				return
 			}
-			cursors[cursor] = true
+			partial, cursors[cursor] = true, true // the list may change from page to page
 		}
 	}
 }
