@@ -4,7 +4,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -17,11 +16,15 @@ type attempt struct {
 // reopens reports whether the request is for the target itself.
 func (a attempt) reopens() bool { return a.method == backend.Load || a.method == backend.Resume }
 
-// failure is how an attempt has failed.
-type failure struct {
+// trial is how an attempt has ended: with a child session, or an error.
+type trial struct {
 	attempt
-	err   error
-	shown int // updates of its history that were passed on before
+	session *childSession
+	result  backend.Raw // of the request, without the session id
+	// systemParts are what a request for a new session has added to the system prompt.
+	systemParts []contextPart
+	shown       int // updates of the session's history that were passed on
+	err         error
 }
 
 // terms are on what a child can open sessions.
@@ -37,7 +40,7 @@ type terms struct {
 //
 // Each attempt is repeated without our tool server if the child rejects it: some agents take no MCP
 // servers, and do not say so.
-func (r *openRequest) nextAttempt(t terms, failed []failure) (next attempt, found bool) {
+func (r *openRequest) nextAttempt(t terms, failed []trial) (next attempt, found bool) {
 	if len(failed) > 0 {
 		last := failed[len(failed)-1]
 		if last.shown > 0 || !worthAnotherTry(last.err) {
@@ -115,7 +118,7 @@ func (r *openRequest) earlier(given workspace.Dirs) *state {
 // earlierAfter returns the session that the next opening tries first, after attempts that have
 // failed: one that the child has not said it does not know. A rejected copy says nothing about the
 // session, which may still exist.
-func (r *openRequest) earlierAfter(t terms, failed []failure) *state {
+func (r *openRequest) earlierAfter(t terms, failed []trial) *state {
 	earlier := r.earlier(t.given)
 	for _, f := range failed {
 		if !f.reopens() {
@@ -127,26 +130,4 @@ func (r *openRequest) earlierAfter(t terms, failed []failure) *state {
 		earlier = nil // it was tried before all others
 	}
 	return earlier
-}
-
-// superseded returns the child session that the one opened by a replaces because it keeps
-// directories which it must lose, nil for none.
-func (r *openRequest) superseded(t terms, a attempt) *state {
-	if a.reopens() || r.cause == backend.Fork || !r.saved.keepsOther(t.given) {
-		return nil
-	}
-	superseded := r.saved
-	superseded.Earlier = nil
-	return &superseded
-}
-
-// lastRejection returns the child's last answer to a request to load or resume a session, nil for
-// none.
-func lastRejection(failed []failure) (rejection *jsonrpc.Error) {
-	for _, f := range failed {
-		if f.reopens() {
-			rejection = responseError(f.err)
-		}
-	}
-	return rejection
 }

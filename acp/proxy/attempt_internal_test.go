@@ -64,19 +64,19 @@ func TestNextAttempt(t *testing.T) {
 		terms := terms{tools: can(tools),
 			info: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")}}
 		var made []string
-		var failed []failure
+		var failed []trial
 		answers := strings.Fields(c.answers)
 		for {
 			a, found := r.nextAttempt(terms, failed)
 			if !found {
 				break
 			}
-			said := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
+			said := strings.TrimSpace(strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key())
 			if a.target.RefusesTools {
-				said = strings.TrimSpace(said) + " without tools"
+				said += " without tools"
 			}
-			made = append(made, strings.TrimSpace(said))
-			f := failure{attempt: a, err: &jsonrpc.Error{Code: jsonrpc.CodeInternal, Message: "busy"}}
+			made = append(made, said)
+			f := trial{attempt: a, err: &jsonrpc.Error{Message: "busy"}}
 			if len(failed) < len(answers) {
 				switch answers[len(failed)] {
 				case unknown:

@@ -42,8 +42,7 @@ func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause
 	if previous != nil {
 		b.commands = previous.commands
 	} else {
-		b.commands = &commands{proxy: a.proxy, said: make(map[string]bool),
-			stale: saved.Offered && cause != backend.Fork}
+		b.commands = newCommands(a.proxy, saved.Offered && cause != backend.Fork)
 	}
 	b.servers.tells = b.writer.tellsByServer()
 	b.servers.relays = joinRelays(b, previous, saved)

@@ -25,19 +25,11 @@ import (
 // child is a process of the agent, which speaks over its standard streams. It lives until done is
 // closed, and is not started again: another one takes its place.
 type child struct {
-	proxy   *proxy
-	place   childPlace // which sessions it serves
-	limits  limits
-	log     *slog.Logger
-	process *process.Process
-	info    client.Agent     // set by initialize
-	conn    *childConnection // set once the process has started
-	router  *router          // the same
-	uses    childUses
-	own     []ownDir // its directories outside the sessions' roots
-
-	sandbox  sandbox.Policy // of the process
-	settings string         // names its section of the configuration file, in Markdown
+	proxy    *proxy
+	place    childPlace // which sessions it serves
+	limits   limits
+	uses     childUses
+	settings string // names its section of the configuration file, in Markdown
 
 	life    context.Context         // from before the start until the process is about to end
 	stop    context.CancelCauseFunc // ends life; cause: nil, or how it misbehaved
@@ -45,25 +37,39 @@ type child struct {
 	kill    context.CancelFunc      // ends grace
 	started chan struct{}           // closed once it can be used, or could not be started
 	done    chan struct{}           // closed once the connection and the process have ended
-	crashed bool                    // it ended without stop, or misbehaved; set before done
-	exit    error                   // why it ended, usually an *endedError; set before done
+
+	childProcess              // set by startProcess
+	info         client.Agent // set by introduce, before started is closed
+	crashed      bool         // it ended without stop, or misbehaved; set before done is closed
+	exit         error        // why it ended, usually an *endedError; set before done is closed
 
 	mu      sync.Mutex
 	refused []hosts.Refusal // the hosts that the sandbox did not allow, each once
 }
 
+// childProcess is the process of a child that was started, with the connection to it.
+type childProcess struct {
+	process *process.Process
+	log     *slog.Logger
+	sandbox sandbox.Policy
+	own     []ownDir // its directories outside the sessions' roots
+	router  *router
+	conn    *childConnection
+}
+
 // newChild returns a child that is not started yet.
 func (p *proxy) newChild(ctx context.Context, at childPlace) *child {
-	l := p.options.limits
-	c := &child{
-		proxy: p, place: at, limits: l, log: p.log,
+	ctx = context.WithoutCancel(ctx)
+	life, stop := context.WithCancelCause(ctx)
+	grace, kill := context.WithCancel(ctx)
+	return &child{
+		proxy: p, place: at, limits: p.options.limits,
+		// it is pinned by start
+		uses:     childUses{life: life, stop: stop, lasting: at.isMain(), pins: 1},
 		settings: text.Code("agents." + cmp.Or(p.options.Profile.Name, "NAME")),
-		started:  make(chan struct{}), done: make(chan struct{}),
+		life:     life, stop: stop, grace: grace, kill: kill,
+		started: make(chan struct{}), done: make(chan struct{}),
 	}
-	c.life, c.stop = context.WithCancelCause(context.WithoutCancel(ctx))
-	c.grace, c.kill = context.WithCancel(context.WithoutCancel(ctx))
-	c.uses = childUses{life: c.life, stop: c.stop, lasting: at.isMain(), pins: 1} // pinned by start
-	return c
 }
 
 // start starts the process and initializes it. After repeated failures it waits first.
@@ -119,37 +125,38 @@ func (c *child) startProcess(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.own, c.sandbox = p.ownDirs(command), command.Sandbox
-	c.process, err = process.Start(ctx, command, process.Options{
+	started, err := process.Start(ctx, command, process.Options{
 		Logger: o.Logger, Secrets: p.secrets, Grace: o.limits.ProcessGrace, Refused: c.noteRefusal,
 	})
 	if err != nil {
 		return err
 	}
-	c.log = o.Logger.With("child", c.process.Name())
-	c.connect()
+	log := o.Logger.With("child", started.Name())
+	router := &router{client: p.client, log: log, limits: c.limits,
+		routes: make(map[string]recipient)}
+	c.childProcess = childProcess{process: started, log: log, sandbox: command.Sandbox,
+		own: p.ownDirs(command), router: router, conn: c.connect(started, log, router)}
 	return nil
 }
 
-// connect connects the child with its process.
-func (c *child) connect() {
+// connect returns the connection to a process of the child.
+func (c *child) connect(to *process.Process, log *slog.Logger, r *router) *childConnection {
 	o := c.proxy.options
-	c.router = &router{client: c.proxy.client, log: c.log, limits: c.limits,
-		routes: make(map[string]recipient)}
-	c.conn = &childConnection{process: c.process, log: c.log, limits: c.limits,
-		secrets: c.proxy.secrets, stop: c.stop, explain: c.explain}
-	lines := jsonrpc.NewLines(c.process.Stdout(), childInput{c.process}, c.limits.MaxLine)
-	c.conn.rpc = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
-		OpaqueParams: true, Tap: c.conn.traced(o.Trace), MaxQueue: c.limits.MaxQueue,
+	conn := &childConnection{process: to, log: log, limits: c.limits, secrets: c.proxy.secrets,
+		stop: c.stop, explain: c.explain}
+	lines := jsonrpc.NewLines(to.Stdout(), childInput{to}, c.limits.MaxLine)
+	conn.rpc = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
+		OpaqueParams: true, Tap: conn.traced(o.Trace), MaxQueue: c.limits.MaxQueue,
 		Invalid: func(ctx context.Context, line []byte, tooLong bool) {
 			if tooLong {
-				c.router.noteTooLong(ctx, line)
+				r.noteTooLong(ctx, line)
 			} else {
-				c.conn.noteStray(line)
+				conn.noteStray(line)
 			}
 		},
 		Grace: 100 * time.Millisecond, Logger: o.Logger,
 	})
+	return conn
 }
 
 // serve runs the connection until it ends, and then ends the process and calls release.
@@ -166,15 +173,8 @@ func (c *child) serve(release func()) {
 	if reason == context.Canceled {
 		reason = nil
 	}
-	c.crashed = crashed || reason != nil
 	c.stop(nil)
-	_ = c.process.Stdout().Close() // the connection may have closed it
-	if c.exit = c.process.Stop(c.grace); c.exit != nil {
-		c.log.Error("cannot end the agent", "error", c.exit)
-	} else {
-		c.exit = &endedError{Name: c.process.Name(), Exit: c.process.Wait(context.Background()),
-			Stderr: c.process.Stderr(), Stray: c.conn.firstStray.Load(), Reason: reason}
-	}
+	c.crashed, c.exit = crashed || reason != nil, c.endProcess(reason)
 	switch {
 	case crashed:
 		c.logCrash(err)
@@ -189,6 +189,18 @@ func (c *child) serve(release func()) {
 		c.proxy.children.failures.Add(1)
 	}
 	release()
+}
+
+// endProcess ends the process, and returns how it ended. reason is why we end it, nil if it ended
+// itself or is not needed.
+func (c *child) endProcess(reason error) error {
+	_ = c.process.Stdout().Close() // the connection may have closed it
+	if err := c.process.Stop(c.grace); err != nil {
+		c.log.Error("cannot end the agent", "error", err)
+		return err
+	}
+	return &endedError{Name: c.process.Name(), Exit: c.process.Wait(context.Background()),
+		Stderr: c.process.Stderr(), Stray: c.conn.firstStray.Load(), Reason: reason}
 }
 
 // logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
@@ -288,10 +300,12 @@ func (c *child) introduce(ctx context.Context) error {
 	p.mu.Lock()
 	initialize, login := p.initialize, p.login
 	p.mu.Unlock()
-	if err := c.initialize(ctx, initialize); err != nil {
+	info, err := c.initialize(ctx, initialize)
+	if err != nil {
 		return err
 	}
-	p.setAgentInfo(c.info)
+	c.info = info
+	p.setAgentInfo(info)
 	if login == nil {
 		return nil
 	}
@@ -303,8 +317,8 @@ func (c *child) introduce(ctx context.Context) error {
 	return nil
 }
 
-// initialize sends initialize and sets info.
-func (c *child) initialize(ctx context.Context, params backend.Raw) error {
+// initialize sends initialize and returns what the child says about itself.
+func (c *child) initialize(ctx context.Context, params backend.Raw) (client.Agent, error) {
 	timeout := c.limits.StartTimeout
 	slow := fmt.Errorf("%s did not answer initialize within %v: "+
 		"see acp-agent's log at level info, under child=%[1]s", c.process.Name(), timeout)
@@ -317,21 +331,19 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) error {
 	defer notice.Stop()
 	result, err := c.conn.request(ctx, protocol.Initialize, params)()
 	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
-		return fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
+		return client.Agent{}, fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
 			"check its command, many agents need an argument such as acp", c.process.Name())
 	}
 	if err != nil {
-		return err
+		return client.Agent{}, err
 	}
-	if c.info, err = client.ParseAgent(result); err != nil {
-		return err
-	}
-	if c.info.Version != client.ProtocolVersion {
-		return fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
+	info, err := client.ParseAgent(result)
+	if err == nil && info.Version != client.ProtocolVersion {
+		err = fmt.Errorf("%s speaks version %d of ACP and acp-agent speaks version %d: "+
 			"install a version of it that speaks %[3]d",
-			c.info.Name, c.info.Version, client.ProtocolVersion)
+			info.Name, info.Version, client.ProtocolVersion)
 	}
-	return nil
+	return info, err
 }
 
 // discard closes and deletes a session that is not needed. It does not wait for the answers.

@@ -23,22 +23,16 @@ type childSession struct {
 	barrier barrier     // for the child's messages
 
 	mu        sync.Mutex
-	users     []childUser     // the latest last
+	users     []*childUse     // the latest last
 	prompts   []*sentPrompt   // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
 	subagents []*subagent     // in the order in which they were announced
 }
 
-// childUser is a bridge that uses a childSession.
-type childUser struct {
-	use     *childUse // of the child
-	changed bool      // its request has, or may have, changed the child's session
-}
-
 // newChildSession returns a session of the child of u, its user. attached is false if another
 // session or a subagent has the id; otherwise the session gets the child's messages.
-func newChildSession(u childUser, id backend.Raw) (cs *childSession, attached bool) {
-	cs = &childSession{child: u.use.child, id: id, key: decodeID(id), users: []childUser{u}}
+func newChildSession(u *childUse, id backend.Raw) (cs *childSession, attached bool) {
+	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u}}
 	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
@@ -46,19 +40,7 @@ func newChildSession(u childUser, id backend.Raw) (cs *childSession, attached bo
 func (cs *childSession) join(u *childUse) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.users = append(cs.users, childUser{use: u})
-}
-
-// userLocked returns the index of a user.
-func (cs *childSession) userLocked(b *bridge) int {
-	return slices.IndexFunc(cs.users, func(u childUser) bool { return u.use.bridge == b })
-}
-
-// noteChange notes that the request of a user has, or may have, changed the child's session.
-func (cs *childSession) noteChange(b *bridge) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.users[cs.userLocked(b)].changed = true
+	cs.users = append(cs.users, u)
 }
 
 // latest returns the latest user, and the prompt that the child's updates belong to. Both may be
@@ -69,7 +51,7 @@ func (cs *childSession) latest() (*bridge, *sentPrompt) {
 	if len(cs.users) == 0 {
 		return nil, nil
 	}
-	return cs.users[len(cs.users)-1].use.bridge, cs.runningPromptLocked()
+	return cs.users[len(cs.users)-1].bridge, cs.runningPromptLocked()
 }
 
 // isAttached reports whether the session gets the child's messages. Otherwise it must be opened
@@ -77,43 +59,37 @@ func (cs *childSession) latest() (*bridge, *sentPrompt) {
 func (cs *childSession) isAttached() bool { return cs.child.router.find(cs.key).session == cs }
 
 // remove removes the user b. It returns its use of the child, and how many users are left. If b was
-// the latest and has changed the child's session, that is detached: the user before must open it
-// again.
-func (cs *childSession) remove(b *bridge) (u *childUse, left int) {
+// the latest and has, or may have, changed the child's session, that is detached: the user before
+// must open it again.
+func (cs *childSession) remove(b *bridge, changed bool) (u *childUse, left int) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	at := cs.userLocked(b)
-	user := cs.users[at]
+	at := slices.IndexFunc(cs.users, func(u *childUse) bool { return u.bridge == b })
+	u = cs.users[at]
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
-	if user.changed && left > 0 && at == left {
+	if changed && left > 0 && at == left {
 		cs.child.router.remove(cs)
 	}
-	return user.use, left
+	return u, left
 }
 
 // leave removes a user, and releases its use of the child. After the last user it first closes the
-// child's session with the given params, unless that was opened again.
+// child's session with the given params, if the child runs and supports that, unless the session
+// was opened again.
 func (cs *childSession) leave(
 	ctx context.Context, b *bridge, params backend.Raw,
 ) (result backend.Raw, err error) {
-	u, left := cs.remove(b)
+	u, left := cs.remove(b, true)
 	if left > 0 {
 		return nil, u.release(ctx)
 	}
 	defer cs.child.router.remove(cs)
-	if now := cs.child.router.find(cs.key).session; now == nil || now == cs {
-		result, err = cs.close(ctx, params)
+	now := cs.child.router.find(cs.key).session
+	if (now == nil || now == cs) && cs.child.info.Close && cs.child.running() {
+		result, err = cs.child.conn.requestStored(ctx, protocol.SessionClose, cs.id, params)
 	}
 	return result, errors.Join(err, u.release(ctx))
-}
-
-// close closes the session in the child, if the child runs and supports that.
-func (cs *childSession) close(ctx context.Context, params backend.Raw) (backend.Raw, error) {
-	if !cs.child.info.Close || !cs.child.running() {
-		return nil, nil
-	}
-	return cs.child.conn.requestStored(ctx, protocol.SessionClose, cs.id, params)
 }
 
 // drop is leave for a user that does not need the child's session. It logs errors.
@@ -123,10 +99,10 @@ func (cs *childSession) drop(ctx context.Context, b *bridge) {
 	}
 }
 
-// abandon removes a user for which the child's session could not be opened. The user may still open
-// another one in the child.
+// abandon removes a user whose request for the child's session was rejected. The user may still
+// open another one in the child.
 func (cs *childSession) abandon(b *bridge) {
-	if _, left := cs.remove(b); left == 0 {
+	if _, left := cs.remove(b, false); left == 0 {
 		cs.child.router.remove(cs)
 	}
 }
@@ -179,15 +155,16 @@ func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *
 		u, err = backend.ParseUpdate(m.params)
 	}
 	var said *subagent
-	if err == nil {
-		u, said, err = cs.translated(b, from, u)
+	if err == nil && u.Kind == sessionstore.SubagentUpdate {
+		u, said, err = cs.noteSubagent(b, from, u)
 	}
-	switch {
-	case err != nil:
-	case from != nil:
-		err = b.handleSubagentUpdate(m.ctx, cs, from, u)
-	default:
-		err = b.handleUpdate(m.ctx, cs, p, u)
+	if err == nil {
+		u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
+		if from != nil {
+			err = b.handleSubagentUpdate(m.ctx, cs, from, u)
+		} else {
+			err = b.handleUpdate(m.ctx, cs, p, u)
+		}
 	}
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)

@@ -8,8 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	sdk "github.com/coder/acp-go-sdk"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
@@ -29,28 +28,32 @@ const (
 // commands are the slash commands that a session's client is offered: the child's, followed by the
 // commands and skills of the roots whose names the child does not use. If the roots have none, the
 // child's announcements pass unchanged. Activations that replace each other share the commands,
-// because a child need not announce its own again. They have two locks; sending is taken first.
+// because a child need not announce its own again.
 type commands struct {
 	proxy *proxy
+	child atomic.Pointer[backend.Raw] // the child's latest announcement, an empty one at first
+	said  sync.Map                    // names of commands whose conflicts the user was told about
 
-	sending sync.Mutex  // held while an announcement is sent, so that the latest is sent last
-	sent    backend.Raw // the last one, nil if none; guarded by sending
-	stale   bool        // the history may end with commands that are gone; guarded by sending
+	mu    sync.Mutex  // held while an announcement is sent, so that the latest is sent last
+	sent  backend.Raw // the last one, nil if none
+	stale bool        // the history may end with commands that are gone
+}
 
-	mu    sync.Mutex
-	said  map[string]bool // names of commands whose conflicts the user was told about
-	child backend.Raw     // the child's latest announcement, nil if none
+// newCommands returns the commands of a session before the child has announced any.
+func newCommands(p *proxy, stale bool) *commands {
+	c := &commands{proxy: p, stale: stale}
+	c.child.Store(new(backend.Raw(
+		`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`)))
+	return c
 }
 
 // announceChild passes on an announcement of the child, with the commands of the roots.
 func (c *commands) announceChild(
 	ctx context.Context, roots *discovery.Catalog, to backend.Updates, u backend.Raw,
 ) error {
-	c.sending.Lock()
-	defer c.sending.Unlock()
 	c.mu.Lock()
-	c.child = u
-	c.mu.Unlock()
+	defer c.mu.Unlock()
+	c.child.Store(&u)
 	with, _ := c.withRoots(roots, u)
 	return c.sendLocked(ctx, to, with)
 }
@@ -59,18 +62,9 @@ func (c *commands) announceChild(
 func (c *commands) announceRoots(
 	ctx context.Context, roots *discovery.Catalog, to backend.Updates,
 ) {
-	c.sending.Lock()
-	defer c.sending.Unlock()
 	c.mu.Lock()
-	u := c.child
-	c.mu.Unlock()
-	if u == nil {
-		u = backend.Encode(map[string]any{"update": sdk.SessionAvailableCommandsUpdate{
-			SessionUpdate:     string(sessionstore.AvailableCommandsUpdate),
-			AvailableCommands: []sdk.AvailableCommand{},
-		}})
-	}
-	with, added := c.withRoots(roots, u)
+	defer c.mu.Unlock()
+	with, added := c.withRoots(roots, *c.child.Load())
 	if added == 0 && c.sent == nil && !c.stale || bytes.Equal(with, c.sent) {
 		return
 	}
@@ -79,7 +73,7 @@ func (c *commands) announceRoots(
 	}
 }
 
-// sendLocked shows the client an announcement. It needs c.sending.
+// sendLocked shows the client an announcement.
 func (c *commands) sendLocked(ctx context.Context, to backend.Updates, u backend.Raw) error {
 	update := backend.Update{Kind: sessionstore.AvailableCommandsUpdate, Raw: u}
 	if err := to.Update(ctx, update); err != nil {
@@ -95,11 +89,8 @@ func (c *commands) ofRoots(roots *discovery.Catalog) (offered, taken []discovery
 	if roots == nil {
 		return nil, nil
 	}
-	c.mu.Lock()
-	announced := c.child
-	c.mu.Unlock()
 	names := slices.Concat(backend.AdapterCommands(), profiles.CommonCommands(),
-		c.proxy.options.Profile.Finds.Commands, commandNames(announced))
+		c.proxy.options.Profile.Finds.Commands, commandNames(*c.child.Load()))
 	return roots.SlashCommands(names...)
 }
 
@@ -149,12 +140,12 @@ func (c *commands) conflicts(
 			losers = append(append(losers, t.Artifact), roots.Losers(t.Artifact)...)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(losers) == 0 || c.said[name] {
+	if len(losers) == 0 {
 		return ""
 	}
-	c.said[name] = true
+	if _, said := c.said.LoadOrStore(name, true); said {
+		return ""
+	}
 	var paths []string
 	for _, loser := range losers {
 		paths = append(paths, text.Code(loser.Path))
@@ -179,7 +170,7 @@ func commandNames(u backend.Raw) []string {
 			AvailableCommands []struct{ Name string }
 		}
 	}
-	if len(u) == 0 || json.Unmarshal(u, &p) != nil {
+	if json.Unmarshal(u, &p) != nil {
 		return nil
 	}
 	var names []string

@@ -249,46 +249,36 @@ func TestToolServerThatIsNotStarted(t *testing.T) {
 	require.Len(t, h.lastPrompt(), 1, "it is told once")
 }
 
-// An agent that refuses MCP servers has several folders without our own server, in every way to
-// open a session, and the user learns of it once.
+// An agent that refuses MCP servers has several folders without our own server, and the user learns
+// of it once.
 //
 // Clause P1.
 func TestToolServerThatIsRefused(t *testing.T) {
 	const notice = "does not take acp-agent's own MCP server"
-	for name, able := range map[string]abilities{
-		"load":    {NoServers: true, Load: true, SystemPrompt: true},
-		"resume":  {NoServers: true, Resume: true},
-		"neither": {NoServers: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, v := connected(t, able, withTools(t, profiles.Profile{}))
-			all := roots(t, 2)
-			s := v.open(all)
-			_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
-			require.NoError(t, err)
-			v.until(notice)
-			told := strings.Join(append(h.systemPrompts("session/new"), h.lastPrompt()...), "")
-			told = told[strings.LastIndex(told, "several folders"):]
-			require.Contains(t, told, all.At(1).String())
-			require.NotContains(t, told, "MCP server")
+	t.Run("ours", func(t *testing.T) {
+		h, v := connected(t, abilities{NoServers: true, Load: true, SystemPrompt: true},
+			withTools(t, profiles.Profile{}))
+		all := roots(t, 2)
+		s := v.open(all)
+		_, err := v.Prompt(t.Context(), s.ID, sdk.TextBlock("one"))
+		require.NoError(t, err)
+		v.until(notice)
+		told := strings.Join(append(h.systemPrompts("session/new"), h.lastPrompt()...), "")
+		told = told[strings.LastIndex(told, "several folders"):]
+		require.Contains(t, told, all.At(1).String())
+		require.NotContains(t, told, "MCP server")
 
-			v.load(s.ID, all)
-			if name != "neither" {
-				require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it keeps its session")
-			}
+		v.load(s.ID, all)
+		require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"), "it keeps its session")
 
-			fewer := with(all)
-			s = v.open(fewer)
-			v.prompt(s.ID, "three")
-			v.disconnect()
-			v = h.connect()
-			v.load(s.ID, all)
-			v.until(notice)
-			if name != "neither" {
-				require.Equal(t, "agent N:three+four", v.prompt(s.ID, "four"))
-			}
-		})
-	}
+		s = v.open(with(all))
+		v.prompt(s.ID, "three")
+		v.disconnect()
+		v = h.connect()
+		v.load(s.ID, all)
+		v.until(notice)
+		require.Equal(t, "agent N:three+four", v.prompt(s.ID, "four"))
+	})
 
 	t.Run("the client's own", func(t *testing.T) {
 		notWithServers(t)

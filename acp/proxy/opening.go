@@ -21,22 +21,6 @@ type opening struct {
 	terms   terms
 }
 
-// newOpening returns the opening of a session in the child that u uses.
-func newOpening(r *openRequest, u *childUse) opening {
-	tool := u.bridge.servers.tool(state{RootsMode: u.mode})
-	return opening{request: r, use: u, terms: terms{info: u.child.info, mode: u.mode,
-		given: u.bridge.given(u.mode), tools: tool.name != ""}}
-}
-
-// openResult is the child session that an attempt has opened.
-type openResult struct {
-	session *childSession
-	result  backend.Raw // of the lifecycle request, without the session id
-	shown   int         // updates of its history that were passed on
-	// systemParts are what the request adds to the system prompt, nil for nothing.
-	systemParts []contextPart
-}
-
 // open makes attempts until one succeeds.
 func (op opening) open(ctx context.Context) (backend.Opened, *childSession, error) {
 	c := op.use.child
@@ -46,7 +30,7 @@ func (op opening) open(ctx context.Context) (backend.Opened, *childSession, erro
 			"describing them in the prompt instead", "agent", c.info.Name, "folders",
 			others.Strings())
 	}
-	var failed []failure
+	var failed []trial
 	for {
 		a, found := op.request.nextAttempt(op.terms, failed)
 		if !found {
@@ -59,17 +43,17 @@ func (op opening) open(ctx context.Context) (backend.Opened, *childSession, erro
 			c.log.Warn("the agent rejected a request for a session: trying another one",
 				"rejected", last.method, "code", responseError(last.err).Code, "next", a.method)
 		}
-		o, err := op.send(ctx, a)
-		if err == nil {
-			opened, err := op.commit(ctx, a, o, failed)
-			return opened, o.session, err
+		made := op.send(ctx, a)
+		if made.err == nil {
+			opened, err := op.commit(ctx, made, failed)
+			return opened, made.session, err
 		}
-		failed = append(failed, failure{attempt: a, err: err, shown: o.shown})
+		failed = append(failed, made)
 	}
 }
 
 // explain returns the error after all attempts have failed.
-func (op opening) explain(failed []failure) error {
+func (op opening) explain(failed []trial) error {
 	if len(failed) == 0 {
 		return backend.ErrUnknownSession
 	}
@@ -82,27 +66,35 @@ func (op opening) explain(failed []failure) error {
 	return fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 }
 
-// send sends the request of an attempt.
-func (op opening) send(ctx context.Context, a attempt) (openResult, error) {
+// send sends the request of an attempt. It first ends a turn that is running in the session to
+// replace: a new session would lack the turn, a child cannot open a session during one, and its
+// updates would be mixed with a replay.
+func (op opening) send(ctx context.Context, a attempt) trial {
 	b := op.use.bridge
 	b.servers.relays.forget()
-	params, err := op.lifecycleParams(a)
-	if err != nil {
-		return openResult{}, err
-	}
 	parts := b.writer.systemParts(op.use.child, a.target)
-	params = withSystemPrompt(params, parts)
-	if a.reopens() {
+	params, err := op.lifecycleParams(a, parts)
+	if stop := op.request.stop; err == nil && stop != nil {
+		err = stop(ctx)
+	}
+	switch {
+	case err != nil:
+		return trial{attempt: a, err: err}
+	case a.reopens():
 		return op.reopen(ctx, a, params)
 	}
-	return op.create(ctx, a, params, parts)
+	made := op.create(ctx, a, params)
+	made.systemParts = parts
+	return made
 }
 
 // lifecycleParams returns the params of the request to the child. They name the saved session,
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (op opening) lifecycleParams(a attempt) (params backend.Raw, err error) {
+func (op opening) lifecycleParams(
+	a attempt, parts []contextPart,
+) (params backend.Raw, err error) {
 	b := op.use.bridge
 	if op.terms.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
@@ -121,47 +113,31 @@ func (op opening) lifecycleParams(a attempt) (params backend.Raw, err error) {
 	if a.method != backend.New {
 		params = withSessionID(params, a.target.ID)
 	}
-	return b.servers.withTool(params, b.servers.tool(a.target)), nil
+	params = b.servers.withTool(params, b.servers.tool(a.target))
+	return withSystemPrompt(params, parts), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
-func (op opening) create(
-	ctx context.Context, a attempt, params backend.Raw, parts []contextPart,
-) (openResult, error) {
+func (op opening) create(ctx context.Context, a attempt, params backend.Raw) trial {
 	b, c := op.use.bridge, op.use.child
-	if stop := op.request.stop; stop != nil { // the new session would lack the running turn
-		if err := stop(ctx); err != nil {
-			return openResult{}, err
-		}
-	}
 	c.router.begin()
 	defer c.router.end()
-	b.updates.end()
+	mode := live
 	if a.method == backend.Fork {
-		b.updates.set(discarding) // some agents replay the copy
+		mode = discarding // some agents replay the copy
 	}
-	type creation struct {
-		openResult
-		err error
-	}
-	created := make(chan creation, 1) // closed once the child has answered
+	b.updates.set(mode)
+	created := make(chan trial, 1)
 	_, err := c.conn.requestFunc(ctx, string(a.method), params,
 		func(response backend.Raw, err error) {
 			defer close(created)
-			if err != nil {
-				return
-			}
-			o, err := op.created(a, response)
 			if err == nil {
-				o.systemParts = parts
-				b.finishReplay(ctx)
+				created <- op.created(ctx, a, response)
 			}
-			created <- creation{o, err}
 		})()
 	if err == nil {
-		o := <-created
-		return o.openResult, o.err
+		return <-created
 	}
 	go func() {
 		select {
@@ -173,29 +149,31 @@ func (op opening) create(
 		case <-c.done:
 		}
 	}()
-	return openResult{}, err
+	return trial{attempt: a, err: err}
 }
 
-// created returns the session in a response of the child, which has created it.
-func (op opening) created(a attempt, response backend.Raw) (openResult, error) {
+// created returns how a is met by a response of the child, which has created a session.
+func (op opening) created(ctx context.Context, a attempt, response backend.Raw) trial {
 	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
-		return openResult{}, fmt.Errorf("the agent answered %s without a session id", a.method)
+		return trial{attempt: a,
+			err: fmt.Errorf("the agent answered %s without a session id", a.method)}
 	}
-	cs, attached := newChildSession(childUser{use: op.use, changed: true}, id)
+	cs, attached := newChildSession(op.use, id)
 	if !attached {
-		return openResult{}, errDuplicateID
+		return trial{attempt: a, err: errDuplicateID}
 	}
 	op.use.child.router.release(cs.key)
-	return openResult{session: cs, result: result}, nil
+	op.use.bridge.finishReplay(ctx)
+	return trial{attempt: a, session: cs, result: result}
 }
 
 // reopen loads or resumes the child session that was saved.
-func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) (openResult, error) {
+func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) trial {
 	b := op.use.bridge
-	cs, err := op.joinSaved(ctx, a)
-	if err != nil {
-		return openResult{}, err
+	cs, joined := op.joinSaved(a)
+	if !joined {
+		return trial{attempt: a, err: errAlreadyOpen}
 	}
 	mode := discarding
 	if a.method == backend.Load && op.request.usesReplay() {
@@ -210,60 +188,40 @@ func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) (op
 				replayed <- b.finishReplay(ctx)
 			}
 		})()
-	if responseError(err) == nil { // otherwise it has changed nothing
-		cs.noteChange(b)
-	}
 	shown := 0
 	switch {
-	case err != nil:
-		shown, _ = b.updates.end()
-		op.undoJoin(ctx, cs, err)
-	case late:
+	case err == nil && late:
 		op.awaitReplay(ctx)
 		shown = b.finishReplay(ctx)
-	default:
+	case err == nil:
 		shown = <-replayed
+	default:
+		shown, _ = b.updates.end()
+		if responseError(err) != nil {
+			cs.abandon(b)
+		} else { // the child may have opened the session anyway
+			cs.drop(context.WithoutCancel(ctx), b)
+		}
 	}
 	if mode == discarding {
 		shown = 0 // what came was dropped
 	}
-	return openResult{session: cs, result: result, shown: shown}, err
+	return trial{attempt: a, session: cs, result: result, shown: shown, err: err}
 }
 
-// joinSaved makes the session a user of the child session that was saved, and routes its messages
-// there. It ends a turn that is running in it.
-func (op opening) joinSaved(ctx context.Context, a attempt) (*childSession, error) {
-	replaced := op.request.replaced()
-	if replaced != nil && op.request.stop != nil {
-		// The child cannot open a session while a turn is running in it, and the turn's updates
-		// would be mixed with the replay.
-		if err := op.request.stop(ctx); err != nil {
-			return nil, err
-		}
+// joinSaved makes the bridge a user of the child session that was saved, unless another session has
+// that open.
+func (op opening) joinSaved(a attempt) (cs *childSession, joined bool) {
+	cs = op.request.replaced()
+	if cs != nil && cs.key == a.target.key() && cs.child == op.use.child {
+		cs.join(op.use)
+		return cs, true
 	}
-	if replaced != nil && replaced.key == a.target.key() && replaced.child == op.use.child {
-		replaced.join(op.use)
-		return replaced, nil
-	}
-	cs, attached := newChildSession(childUser{use: op.use}, a.target.ID)
-	if !attached {
-		return nil, errAlreadyOpen
-	}
-	return cs, nil
+	return newChildSession(op.use, a.target.ID)
 }
 
 var errAlreadyOpen = errors.New(
 	"the agent's session is already open here under another id: close that one first")
-
-// undoJoin undoes joinSaved after the lifecycle request has failed. If there was no response, the
-// child may have opened the session anyway.
-func (op opening) undoJoin(ctx context.Context, cs *childSession, err error) {
-	if responseError(err) != nil {
-		cs.abandon(op.use.bridge)
-	} else {
-		cs.drop(context.WithoutCancel(ctx), op.use.bridge)
-	}
-}
 
 // pingMethod is a request that the child rejects. Its answer comes after everything that the child
 // has already written.
@@ -290,36 +248,38 @@ func (op opening) awaitReplay(ctx context.Context) {
 	}
 }
 
-// commit makes the child session that an attempt has opened the current one, and announces its
-// roots and commands. If it fails, the bridge leaves the child session.
+// commit makes the child session that made has opened the current one, and announces its roots and
+// commands. If it fails, the bridge leaves the child session.
 func (op opening) commit(
-	ctx context.Context, a attempt, o openResult, failed []failure,
+	ctx context.Context, made trial, failed []trial,
 ) (backend.Opened, error) {
 	b := op.use.bridge
-	history, err := op.adopt(ctx, a, o, failed)
+	history, err := op.adopt(ctx, made, failed)
 	if err != nil {
-		o.session.drop(context.WithoutCancel(ctx), b)
+		made.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
 	b.servers.relays.publish(b)
 	b.commands.announceRoots(ctx, b.host.Catalog(), b.host)
-	opened := backend.Opened{Result: o.result}
+	opened := backend.Opened{Result: made.result}
 	agent := cmp.Or(b.proxy.options.Profile.Title, op.terms.info.Name, "the agent")
-	rejection := lastRejection(failed)
-	if a.method == backend.New && rejection != nil && history != "" {
+	if len(failed) > 0 && failed[0].reopens() && made.method == backend.New && history != "" {
 		opened.Notice = fmt.Sprintf("%s does not open its own session: %s. The conversation "+
 			"continues in a new session of %[1]s, which gets what was said so far. The next load "+
 			"tries the agent's own session again.\n\n",
-			agent, text.Line(rejection.Error(), maxTitle))
+			agent, text.Line(failed[0].err.Error(), maxTitle))
 	}
-	if a.target.RefusesTools && !op.request.saved.RefusesTools {
+	if made.target.RefusesTools && !op.request.saved.RefusesTools {
 		refusal := failed[len(failed)-1].err
 		opened.Notice += fmt.Sprintf("%s does not take acp-agent's own MCP server, with tools for "+
 			"additional folders: %s. The session goes on without it: the agent is told the "+
 			"folders' paths, and reaches them with its own tools.\n\n",
 			agent, text.Line(refusal.Error(), maxTitle))
 	}
-	if superseded := op.request.superseded(op.terms, a); superseded != nil {
+	superseded := op.request.saved
+	replaces := !made.reopens() && op.request.cause != backend.Fork
+	if replaces && superseded.keepsOther(op.terms.given) { // which it must lose
+		superseded.Earlier = nil
 		opened.Superseded = superseded.encode()
 	}
 	return opened, nil
@@ -328,20 +288,20 @@ func (op opening) commit(
 // adopt saves the state of the child session, makes it the current one, and leaves the previous
 // one. It returns the conversation to tell the child in its next prompt.
 func (op opening) adopt(
-	ctx context.Context, a attempt, o openResult, failed []failure,
+	ctx context.Context, made trial, failed []trial,
 ) (history string, err error) {
 	b := op.use.bridge
-	if op.request.unlisted && a.method == backend.Load && o.shown == 0 {
+	if op.request.unlisted && made.method == backend.Load && made.shown == 0 {
 		return "", backend.ErrUnknownSession // some agents load any id
 	}
-	saved, history, err := op.plan(a, o, failed)
+	saved, history, err := op.plan(made, failed)
 	if err != nil {
 		return "", err
 	}
 	if err := b.host.SaveState(ctx, saved.encode()); err != nil {
 		return "", err
 	}
-	before, err := b.current.replace(o.session, saved, history)
+	before, err := b.current.replace(made.session, saved, history)
 	if before != nil {
 		before.drop(ctx, b)
 	}
@@ -351,11 +311,11 @@ func (op opening) adopt(
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
 func (op opening) plan(
-	a attempt, o openResult, failed []failure,
+	made trial, failed []trial,
 ) (saved state, history string, err error) {
 	b := op.use.bridge
-	saved = a.target
-	saved.ID = o.session.id
+	saved = made.target
+	saved.ID = made.session.id
 	earlier := op.request.earlierAfter(op.terms, failed)
 	if earlier != nil && earlier.key() != saved.key() {
 		saved.Earlier = earlier
@@ -363,7 +323,7 @@ func (op opening) plan(
 	saved.SentTools = b.servers.tool(saved).files
 	commands, _ := b.commands.ofRoots(b.host.Catalog())
 	saved.Offered = len(commands) > 0
-	lacksHistory := a.method == backend.New && op.request.cause != backend.New
+	lacksHistory := made.method == backend.New && op.request.cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		history, err = handoff.Digest(b.history, handoff.Options{
 			Limit: b.proxy.options.limits.MaxContext, From: saved.From,
@@ -380,8 +340,8 @@ func (op opening) plan(
 	if b.proxy.options.Profile.Roots.Keeps {
 		saved.Granted = dirDigests(op.terms.given)
 	}
-	if a.method == backend.New {
-		for _, part := range o.systemParts {
+	if made.method == backend.New {
+		for _, part := range made.systemParts {
 			*part.sent(&saved) = part.digest
 		}
 	}

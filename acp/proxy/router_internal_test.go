@@ -12,18 +12,16 @@ import (
 // A request about a session that must be opened again is answered, also while another is created.
 func TestRequestsForADetachedSession(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	c := &child{log: log, router: &router{log: log, limits: limits{MaxHeld: 1, MaxHeldBytes: 100},
-		routes: make(map[string]recipient)}}
-	before := childUser{use: &childUse{child: c, bridge: &bridge{}}}
-	after := &childUse{child: c, bridge: &bridge{}}
+	c := &child{childProcess: childProcess{log: log, router: &router{log: log,
+		limits: limits{MaxHeld: 1, MaxHeldBytes: 100}, routes: make(map[string]recipient)}}}
+	before, after := &childUse{child: c, bridge: &bridge{}}, &childUse{child: c, bridge: &bridge{}}
 	cs, attached := newChildSession(before, backend.Raw(`"a"`))
 	require.True(t, attached)
 	c.limits.MaxSubagents = 1
 	_, err := cs.announced(nil, "sub")
 	require.NoError(t, err)
 	cs.join(after)
-	cs.noteChange(after.bridge)
-	_, left := cs.remove(after.bridge)
+	_, left := cs.remove(after.bridge, true)
 	require.Equal(t, 1, left)
 	require.False(t, cs.isAttached())
 

@@ -69,7 +69,9 @@ func (r *openRequest) open(
 	if err != nil {
 		return opened, nil, err
 	}
-	opened, cs, err = newOpening(r, u).open(ctx)
+	tool := r.bridge.servers.tool(state{RootsMode: u.mode})
+	opened, cs, err = opening{request: r, use: u, terms: terms{info: u.child.info, mode: u.mode,
+		given: r.bridge.given(u.mode), tools: tool.name != ""}}.open(ctx)
 	if err == nil {
 		return opened, cs, nil
 	}

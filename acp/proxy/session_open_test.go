@@ -170,12 +170,11 @@ func requireOnlyWhatItHas(
 // was said in between.
 func TestSessionNotOpenedOnce(t *testing.T) {
 	const keeps, forgets = true, false
-	type rejection struct {
+	for _, r := range []struct {
 		code    int
 		message string
 		keeps   bool
-	}
-	for _, r := range []rejection{
+	}{
 		{-32603, "session c1 is already open elsewhere", keeps},
 		{-32603, "read tcp: connection reset by peer", keeps},
 		{529, "overloaded", keeps},
@@ -187,21 +186,16 @@ func TestSessionNotOpenedOnce(t *testing.T) {
 		{-32603, "session 'c1' does not exist", forgets},
 		{-32603, "no rollout found for conversation id c1", forgets},
 	} {
-		for _, method := range []string{"session/load", "session/resume"} {
-			t.Run(method+" "+r.message, func(t *testing.T) {
-				t.Parallel()
-				a := abilities{Load: method == "session/load", Resume: method == "session/resume",
-					Dir: t.TempDir()}
-				testNotOpenedOnce(t, a, method, r.code, r.message, r.keeps)
-			})
-		}
+		t.Run(r.message, func(t *testing.T) {
+			t.Parallel()
+			testNotOpenedOnce(t, r.code, r.message, r.keeps)
+		})
 	}
 }
 
-func testNotOpenedOnce(
-	t *testing.T, a abilities, method string, code int, message string, keeps bool,
-) {
-	a.Refuse, a.Code, a.Why = method, code, filepath.Join(t.TempDir(), "why")
+func testNotOpenedOnce(t *testing.T, code int, message string, keeps bool) {
+	a := abilities{Load: true, Dir: t.TempDir(), Refuse: "session/load", Code: code,
+		Why: filepath.Join(t.TempDir(), "why")}
 	h, v := connected(t, a, proxy.Options{})
 	first := roots(t, 0)
 	s := v.open(first)

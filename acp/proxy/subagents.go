@@ -78,20 +78,6 @@ func (b *bridge) handleSubagentUpdate(
 	return nil
 }
 
-// translated returns an update of cs, or of its subagent from, with our keys in the place of the
-// agent's ids. said is the subagent that it is about, nil for none.
-func (cs *childSession) translated(
-	b *bridge, from *subagent, u backend.Update,
-) (_ backend.Update, said *subagent, err error) {
-	if u.Kind == sessionstore.SubagentUpdate {
-		if u, said, err = cs.noteSubagent(b, from, u); err != nil {
-			return u, nil, err
-		}
-	}
-	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
-	return u, said, nil
-}
-
 // keyOf returns the key of the session with the agent's id, or id if it is not one of cs.
 func (cs *childSession) keyOf(id string) string {
 	if id == cs.key {
