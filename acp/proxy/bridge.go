@@ -104,7 +104,7 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 			return
 		}
 		cs.addPrompt(sent)
-		work = cs.child.conn.requestFunc(lasting, protocol.SessionPrompt,
+		work = cs.child.requestFunc(lasting, protocol.SessionPrompt,
 			withSessionID(params, cs.id), func(backend.Raw, error) {
 				cs.removePrompt(sent)
 				cs.barrier.add(jsonrpc.Answered(p.ctx))
@@ -194,7 +194,7 @@ func (b *bridge) Cancel(params backend.Raw) {
 				p.giveUp()
 			}
 		default:
-			cs.child.conn.cancel(withSessionID(params, cs.id))
+			cs.child.cancel(withSessionID(params, cs.id))
 		}
 	})
 }
@@ -222,7 +222,7 @@ func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
 		return
 	}
 	defer cs.child.uses.unpin()
-	cs.child.conn.notify(method, withSessionID(params, cs.id))
+	cs.child.notify(method, withSessionID(params, cs.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses

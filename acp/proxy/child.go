@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -45,6 +46,12 @@ type child struct {
 
 	mu      sync.Mutex
 	refused []hosts.Refusal // the hosts that the sandbox did not allow, each once
+
+	stray      atomic.Int64           // lines of its stdout that are not messages
+	firstStray atomic.Pointer[string] // the first of them
+
+	notifying sync.Mutex // held by notify
+	unread    int        // bytes of notifications sent while the output to it was full
 }
 
 // childProcess is the process of a child that was started, with the connection to it.
@@ -52,9 +59,9 @@ type childProcess struct {
 	process *process.Process
 	log     *slog.Logger
 	sandbox sandbox.Policy
-	own     []ownDir // its directories outside the sessions' roots
-	router  *router
-	conn    *childConnection
+	own     []ownDir      // its directories outside the sessions' roots
+	router  *router       // gets its messages
+	rpc     *jsonrpc.Conn // carries our requests and notifications
 }
 
 // newChild returns a child that is not started yet.
@@ -132,31 +139,26 @@ func (c *child) startProcess(ctx context.Context) error {
 		return err
 	}
 	log := o.Logger.With("child", started.Name())
-	router := &router{client: p.client, log: log, limits: c.limits,
-		routes: make(map[string]recipient)}
 	c.childProcess = childProcess{process: started, log: log, sandbox: command.Sandbox,
-		own: p.ownDirs(command), router: router, conn: c.connect(started, log, router)}
+		own: p.ownDirs(command), rpc: c.connect(started), router: &router{client: p.client,
+			log: log, limits: c.limits, routes: make(map[string]recipient)}}
 	return nil
 }
 
-// connect returns the connection to a process of the child.
-func (c *child) connect(to *process.Process, log *slog.Logger, r *router) *childConnection {
-	o := c.proxy.options
-	conn := &childConnection{process: to, log: log, limits: c.limits, secrets: c.proxy.secrets,
-		stop: c.stop, explain: c.explain}
+// connect returns the connection to a process of the child, which is not served yet.
+func (c *child) connect(to *process.Process) *jsonrpc.Conn {
 	lines := jsonrpc.NewLines(to.Stdout(), childInput{to}, c.limits.MaxLine)
-	conn.rpc = jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
-		OpaqueParams: true, Tap: conn.traced(o.Trace), MaxQueue: c.limits.MaxQueue,
+	return jsonrpc.NewConn(lines, jsonrpc.HandlerFunc(c.serveMessage), jsonrpc.Options{
+		OpaqueParams: true, Tap: c.traced(to), MaxQueue: c.limits.MaxQueue,
 		Invalid: func(ctx context.Context, line []byte, tooLong bool) {
 			if tooLong {
-				r.noteTooLong(ctx, line)
+				c.router.noteTooLong(ctx, line)
 			} else {
-				conn.noteStray(line)
+				c.noteStray(line)
 			}
 		},
-		Grace: 100 * time.Millisecond, Logger: o.Logger,
+		Grace: 100 * time.Millisecond, Logger: c.proxy.options.Logger,
 	})
-	return conn
 }
 
 // serve runs the connection until it ends, and then ends the process and calls release.
@@ -168,7 +170,7 @@ func (c *child) serve(release func()) {
 	if !c.place.isMain() {
 		watching.Go(c.stopWhenIdle)
 	}
-	err := c.conn.rpc.Serve(c.life)
+	err := c.rpc.Serve(c.life)
 	crashed, reason := c.life.Err() == nil, context.Cause(c.life)
 	if reason == context.Canceled {
 		reason = nil
@@ -181,7 +183,7 @@ func (c *child) serve(release func()) {
 	case reason != nil:
 		c.log.Error("ended the agent because it misbehaved", "reason", reason)
 	}
-	if stray := c.conn.stray.Load(); stray > maxStray {
+	if stray := c.stray.Load(); stray > maxStray {
 		c.log.Warn("the agent wrote lines to stdout that are not messages", "lines", stray)
 	}
 	c.proxy.children.remove(c)
@@ -200,7 +202,7 @@ func (c *child) endProcess(reason error) error {
 		return err
 	}
 	return &endedError{Name: c.process.Name(), Exit: c.process.Wait(context.Background()),
-		Stderr: c.process.Stderr(), Stray: c.conn.firstStray.Load(), Reason: reason}
+		Stderr: c.process.Stderr(), Stray: c.firstStray.Load(), Reason: reason}
 }
 
 // logCrash logs how a child ended unexpectedly, and what it wrote to stderr last. err is the
@@ -311,7 +313,7 @@ func (c *child) introduce(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.limits.StartTimeout)
 	defer cancel()
-	if _, err := c.conn.request(ctx, protocol.Authenticate, login)(); err != nil {
+	if _, err := c.request(ctx, protocol.Authenticate, login)(); err != nil {
 		c.log.Warn("cannot log the restarted agent in", "error", err)
 	}
 	return nil
@@ -329,10 +331,11 @@ func (c *child) initialize(ctx context.Context, params backend.Raw) (client.Agen
 			"it may be installing itself, as npx and uvx do the first time", "limit", timeout)
 	})
 	defer notice.Stop()
-	result, err := c.conn.request(ctx, protocol.Initialize, params)()
+	result, err := c.request(ctx, protocol.Initialize, params)()
 	if refused := responseError(err); refused != nil && refused.Code == jsonrpc.CodeMethodNotFound {
-		return client.Agent{}, fmt.Errorf("%s does not speak ACP: it does not know the method initialize; "+
-			"check its command, many agents need an argument such as acp", c.process.Name())
+		return client.Agent{}, fmt.Errorf("%s does not speak ACP: it does not know the method "+
+			"initialize; check its command, many agents need an argument such as acp",
+			c.process.Name())
 	}
 	if err != nil {
 		return client.Agent{}, err
@@ -352,7 +355,7 @@ func (c *child) discard(id backend.Raw) {
 	params := withSessionID(backend.Raw(`{}`), id)
 	for _, method := range []string{protocol.SessionClose, protocol.SessionDelete} {
 		if c.info.Serves(method) {
-			_ = c.conn.request(context.Background(), method, params)
+			_ = c.request(context.Background(), method, params)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (cs *childSession) leave(
 	defer cs.child.router.remove(cs)
 	now := cs.child.router.find(cs.key).session
 	if (now == nil || now == cs) && cs.child.info.Close && cs.child.running() {
-		result, err = cs.child.conn.requestStored(ctx, protocol.SessionClose, cs.id, params)
+		result, err = cs.child.requestStored(ctx, protocol.SessionClose, cs.id, params)
 	}
 	return result, errors.Join(err, u.release(ctx))
 }
@@ -182,7 +182,7 @@ func (cs *childSession) forward(
 	ctx context.Context, method string, params backend.Raw,
 ) backend.Work {
 	childParams := withSessionID(params, cs.id)
-	return cs.child.conn.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
 			cs.keepSetting(method, params)
 		}
@@ -272,7 +272,7 @@ func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSessio
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
 		params := withSessionID(c.params, cs.id)
-		if _, err := cs.child.conn.request(ctx, c.method, params)(); err != nil {
+		if _, err := cs.child.request(ctx, c.method, params)(); err != nil {
 			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
 				"error", err)
 			continue

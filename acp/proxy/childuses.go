@@ -62,7 +62,9 @@ type childUses struct {
 // session would share MCP servers that it or another one needs alone. The session that it replaces,
 // if there is one, does not count.
 func (us *childUses) begin(u *childUse, replaced *bridge) bool {
-	conflicts := func(other *childUse) bool { return other.bridge != replaced && u.conflicts(other) }
+	conflicts := func(other *childUse) bool {
+		return other.bridge != replaced && u.conflicts(other)
+	}
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil || slices.ContainsFunc(us.sessions, conflicts) {

@@ -79,12 +79,11 @@
 //
 // # Types, and the way of a prompt
 //
-//	proxy            the backend: what the client declared, and the children
-//	client  <──>  bridge  ──childUse──>  childSession  <──>  router, childConnection  <──>  child
+//	client -> bridge -> childSession -> child       requests and notifications
+//	client <- bridge <- childSession <- router      what the child sends
 //
 //	proxy             the backend: what the client declared, and the children
 //	child             a process at a childPlace, which says what sessions it serves; its parts:
-//	  childConnection   carries our requests and notifications
 //	  router            gives its messages to the childSessions that they name
 //	  childUses         the bridges and requests for which it runs
 //	childSession      a session in a child, until its last user leaves
@@ -99,8 +98,9 @@
 //	  updateFilter      what becomes of updates while a session is opened
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
-//	openRequest       why a session of a child is opened, which does not change
-//	attempt           one request to a child to do that
+//	openRequest       why a session of a child is opened
+//	opening           an openRequest in the child that was chosen
+//	attempt, trial    one request to open it, and how that has ended
 //
 // A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the
 // session again, with attempts until one succeeds. The prompt is sent with the text of the command

@@ -115,7 +115,7 @@ func (c *child) listSessions(
 	if c.info.Archive {
 		request.Archived = "include"
 	}
-	result, err := c.conn.request(ctx, protocol.SessionList, backend.Encode(request))()
+	result, err := c.request(ctx, protocol.SessionList, backend.Encode(request))()
 	if err != nil {
 		return sessionPage{}, fmt.Errorf("session/list of the agent: %w", err)
 	}
@@ -171,7 +171,7 @@ func (p *proxy) CallStored(
 		return nil, err
 	}
 	if s.Earlier != nil { // whether the child has it or not
-		_, _ = c.conn.requestStored(ctx, method, s.Earlier.ID, params)
+		_, _ = c.requestStored(ctx, method, s.Earlier.ID, params)
 	}
-	return c.conn.requestStored(ctx, method, s.ID, params)
+	return c.requestStored(ctx, method, s.ID, params)
 }

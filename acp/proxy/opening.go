@@ -129,7 +129,7 @@ func (op opening) create(ctx context.Context, a attempt, params backend.Raw) tri
 	}
 	b.updates.set(mode)
 	created := make(chan trial, 1)
-	_, err := c.conn.requestFunc(ctx, string(a.method), params,
+	_, err := c.requestFunc(ctx, string(a.method), params,
 		func(response backend.Raw, err error) {
 			defer close(created)
 			if err == nil {
@@ -182,7 +182,7 @@ func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) tri
 	b.updates.set(mode)
 	late := a.method == backend.Load && b.proxy.options.Profile.Replay.Late
 	replayed := make(chan int, 1)
-	result, err := op.use.child.conn.requestFunc(ctx, string(a.method), params,
+	result, err := op.use.child.requestFunc(ctx, string(a.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				replayed <- b.finishReplay(ctx)
@@ -240,7 +240,7 @@ func (op opening) awaitReplay(ctx context.Context) {
 			return
 		}
 		before = now
-		_, err := c.conn.request(ctx, pingMethod, backend.Raw(`{}`))()
+		_, err := c.request(ctx, pingMethod, backend.Raw(`{}`))()
 		if err != nil && responseError(err) == nil {
 			c.log.Debug("the agent may still replay a conversation", "error", err)
 			return

@@ -144,7 +144,7 @@ func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) bac
 func (p *proxy) forward(
 	ctx context.Context, c *child, method string, params backend.Raw,
 ) backend.Work {
-	work := c.conn.requestFunc(ctx, method, params, func(backend.Raw, error) {
+	work := c.requestFunc(ctx, method, params, func(backend.Raw, error) {
 		c.router.barrier.add(jsonrpc.Answered(ctx))
 	})
 	if method != protocol.Authenticate && method != protocol.Logout {
@@ -167,7 +167,7 @@ func (p *proxy) forward(
 			if other == c || !other.awaitStart(ctx) {
 				continue
 			}
-			if _, err := other.conn.request(ctx, method, params)(); err != nil {
+			if _, err := other.request(ctx, method, params)(); err != nil {
 				other.log.Warn("another process of the agent rejected a request", "method", method,
 					"error", err)
 			}
@@ -179,7 +179,7 @@ func (p *proxy) forward(
 // Notify implements [backend.Backend]: it passes the notification on.
 func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
 	if c := p.children.main(); c != nil {
-		c.conn.notify(method, params)
+		c.notify(method, params)
 	}
 }
 

@@ -252,7 +252,7 @@ func (b *bridge) CancelChild(key string, params backend.Raw) {
 		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	cs.child.conn.cancel(withSessionID(params, backend.Encode(sub.id)))
+	cs.child.cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].

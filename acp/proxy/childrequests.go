@@ -4,48 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// childConnection sends a child our requests and notifications. The child's messages go to its
-// router.
-type childConnection struct {
-	process *process.Process
-	rpc     *jsonrpc.Conn
-	log     *slog.Logger
-	limits  limits
-	secrets *secret.Scrubber
-	stop    context.CancelCauseFunc // ends the child
-	// explain returns the error for the client of a request with the given params.
-	explain func(ctx context.Context, params backend.Raw, err error) error
-
-	stray      atomic.Int64           // lines of its stdout that are not messages
-	firstStray atomic.Pointer[string] // the first of them
-
-	notifying sync.Mutex // held by notify
-	unread    int        // bytes of notifications sent while the output to the child was full
-}
-
 // request sends a request.
-func (c *childConnection) request(
-	ctx context.Context, method string, params backend.Raw,
-) backend.Work {
+func (c *child) request(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return c.requestFunc(ctx, method, params, nil)
 }
 
 // requestFunc sends a request and returns its result unchanged, or its error explained. onResponse
 // may be nil; see [jsonrpc.Conn.CallFunc].
-func (c *childConnection) requestFunc(
+func (c *child) requestFunc(
 	ctx context.Context, method string, params backend.Raw, onResponse func(backend.Raw, error),
 ) backend.Work {
 	work := c.rpc.CallFunc(ctx, method, params, onResponse)
@@ -57,7 +32,7 @@ func (c *childConnection) requestFunc(
 
 // requestStored sends a request about a session that may not be open. It returns no error if the
 // session does not exist, or if the child has ended or does not answer in time.
-func (c *childConnection) requestStored(
+func (c *child) requestStored(
 	ctx context.Context, method string, id, params backend.Raw,
 ) (backend.Raw, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
@@ -78,7 +53,7 @@ func (c *childConnection) requestStored(
 
 // notify sends a notification without blocking, in the order of the calls. No notification is
 // dropped silently: a child that leaves too many unread is killed.
-func (c *childConnection) notify(method string, params backend.Raw) {
+func (c *child) notify(method string, params backend.Raw) {
 	c.notifying.Lock()
 	defer c.notifying.Unlock()
 	err := c.rpc.TryNotify(method, params)
@@ -97,7 +72,7 @@ func (c *childConnection) notify(method string, params backend.Raw) {
 }
 
 // cancel sends session/cancel, even if the output to the child is full.
-func (c *childConnection) cancel(params backend.Raw) {
+func (c *child) cancel(params backend.Raw) {
 	if err := c.rpc.ForceNotify(protocol.SessionCancel, params); err != nil {
 		c.log.Debug("cannot send the agent session/cancel", "error", err)
 	}
@@ -107,23 +82,24 @@ func (c *childConnection) cancel(params backend.Raw) {
 const maxStray = 5
 
 // noteStray logs a line that is not a message.
-func (c *childConnection) noteStray(line []byte) {
-	said := text.Line(text.Plain(c.secrets.Text(string(line))), maxTitle)
+func (c *child) noteStray(line []byte) {
+	said := text.Line(text.Plain(c.proxy.secrets.Text(string(line))), maxTitle)
 	c.firstStray.CompareAndSwap(nil, &said)
 	if c.stray.Add(1) <= maxStray {
 		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
 	}
 }
 
-// traced returns the function that passes the messages of the process to trace, or nil if trace is
-// nil.
-func (c *childConnection) traced(trace func(process string, sent bool, line []byte)) jsonrpc.Tap {
+// traced returns the function that passes the messages of a process of the child to Options.Trace,
+// or nil if there is no such function.
+func (c *child) traced(by *process.Process) jsonrpc.Tap {
+	trace := c.proxy.options.Trace
 	if trace == nil {
 		return nil
 	}
-	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(c.process.Name(), " ", "_"), c.process.PID())
+	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(by.Name(), " ", "_"), by.PID())
 	return func(sent bool, line []byte) {
-		if clean := c.secrets.JSON(line); clean != nil { // otherwise it is not JSON
+		if clean := c.proxy.secrets.JSON(line); clean != nil { // otherwise it is not JSON
 			line = clean
 		}
 		trace(name, sent, line)
