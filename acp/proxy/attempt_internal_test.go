@@ -14,7 +14,13 @@ import (
 )
 
 func TestNextAttempt(t *testing.T) {
-	const tools, unknown, login, lost, shown = "tools", "unknown", "login", "lost", "shown"
+	busy := &jsonrpc.Error{Message: "busy"}
+	said := map[string]trial{
+		"unknown": {err: &jsonrpc.Error{Code: protocol.CodeNotFound}},
+		"login":   {err: &jsonrpc.Error{Code: protocol.CodeAuthRequired}},
+		"lost":    {err: errors.New("the agent ended")},
+		"shown":   {err: busy, shown: 1},
+	}
 	saved := state{ID: backend.Raw(`"c1"`)}
 	replaces := state{ID: backend.Raw(`"c2"`), Earlier: &saved}
 	keeps := state{ID: backend.Raw(`"c1"`), Granted: []string{"a folder"}}
@@ -38,30 +44,30 @@ func TestNextAttempt(t *testing.T) {
 		"must exist, no way":    {saved, "load must", "", "", "", ""},
 		"fork":                  {saved, "fork", "load fork", "", "fork c1, new", ""},
 		"fork by new":           {saved, "fork", "load resume", "", "new", ""},
-		"unknown":               {saved, "load", "load", unknown, "load c1, new", ""},
+		"unknown":               {saved, "load", "load", "unknown", "load c1, new", ""},
 		"keeps a folder":        {keeps, "load", "load fork", "", "fork c1, new", ""},
 		"keeps it, no fork":     {keeps, "resume", "load resume", "", "new", ""},
 		"earlier":               {replaces, "load", "load resume", "", "load c1, load c2, new", "c1"},
-		"earlier is unknown":    {replaces, "load", "load", unknown, "load c1, load c2, new", "c2"},
-		"both are unknown":      {replaces, "load", "load", unknown + " " + unknown, "load c1, load c2, new", ""},
+		"earlier is unknown":    {replaces, "load", "load", "unknown", "load c1, load c2, new", "c2"},
+		"both are unknown":      {replaces, "load", "load", "unknown unknown", "load c1, load c2, new", ""},
 		"earlier without a way": {replaces, "load", "fork", "", "new", "c1"},
 		"fork, not earlier":     {replaces, "fork", "load fork", "", "fork c2, new", ""},
-		"login":                 {saved, "load", "load", login, "load c1", ""},
-		"lost":                  {saved, "load", "load", lost, "load c1", ""},
-		"in the middle":         {saved, "load", "load", shown, "load c1", ""},
-		"tools": {saved, "load", "load " + tools, "",
+		"login":                 {saved, "load", "load", "login", "load c1", ""},
+		"lost":                  {saved, "load", "load", "lost", "load c1", ""},
+		"in the middle":         {saved, "load", "load", "shown", "load c1", ""},
+		"tools": {saved, "load", "load tools", "",
 			"load c1, load c1 without tools, new, new without tools", "c1"},
-		"tools, unknown": {saved, "load", "load " + tools, unknown,
+		"tools, unknown": {saved, "load", "load tools", "unknown",
 			"load c1, new, new without tools", ""},
-		"tools were taken": {state{ID: saved.ID, SentTools: true}, "load", "load " + tools, "",
+		"tools were taken": {state{ID: saved.ID, SentTools: true}, "load", "load tools", "",
 			"load c1, new, new without tools", "c1"},
-		"tools were refused": {state{ID: saved.ID, RefusesTools: true}, "load", "load " + tools, "",
+		"tools were refused": {state{ID: saved.ID, RefusesTools: true}, "load", "load tools", "",
 			"load c1 without tools, new without tools", "c1"},
 	} {
 		cause, must := strings.CutSuffix(c.request, " must")
 		r := &openRequest{saved: c.saved, cause: backend.Cause("session/" + cause), mustExist: must}
 		can := func(what string) bool { return strings.Contains(c.child, what) }
-		terms := terms{tools: can(tools),
+		terms := terms{tools: can("tools"),
 			info: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")}}
 		var made []string
 		var failed []trial
@@ -71,24 +77,16 @@ func TestNextAttempt(t *testing.T) {
 			if !found {
 				break
 			}
-			said := strings.TrimSpace(strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key())
-			if a.target.RefusesTools {
-				said += " without tools"
+			asked := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
+			if asked = strings.TrimSpace(asked); a.target.RefusesTools {
+				asked += " without tools"
 			}
-			made = append(made, said)
-			f := trial{attempt: a, err: &jsonrpc.Error{Message: "busy"}}
-			if len(failed) < len(answers) {
-				switch answers[len(failed)] {
-				case unknown:
-					f.err = &jsonrpc.Error{Code: protocol.CodeNotFound}
-				case login:
-					f.err = &jsonrpc.Error{Code: protocol.CodeAuthRequired}
-				case lost:
-					f.err = errors.New("the agent ended")
-				case shown:
-					f.shown = 1
-				}
+			made = append(made, asked)
+			f := trial{err: busy}
+			if n := len(failed); n < len(answers) {
+				f = said[answers[n]]
 			}
+			f.attempt = a
 			failed = append(failed, f)
 		}
 		require.Equal(t, c.want, strings.Join(made, ", "), name)
