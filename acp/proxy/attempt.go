@@ -27,7 +27,7 @@ type trial struct {
 	err         error
 }
 
-// terms are on what a child can open sessions.
+// terms are the conditions on which a child opens a session.
 type terms struct {
 	info  client.Agent
 	mode  profiles.RootsMode // how it is given the roots

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// opening is an openRequest that is met by a child. It does not change.
+// opening opens the session of an openRequest in a child. It does not change.
 type opening struct {
 	request *openRequest
 	use     *childUse // of the child
