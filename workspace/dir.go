@@ -36,7 +36,7 @@ func (w *Workspace) OpenDir(path string) (*Directory, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.end()
+	defer w.finish()
 	return w.openDir(a)
 }
 
@@ -103,18 +103,18 @@ func (d *Directory) checkReplaced(err error) error {
 	if d.w.begin() != nil {
 		return err
 	}
-	defer d.w.end()
+	defer d.w.finish()
 	return d.w.checkReplaced(d.ref.Path(), d.ref.Root().Index, err)
 }
 
-// begin starts an operation on the entry name, which must end with d.w.end unless begin fails.
+// begin starts an operation on the entry name, which must end with d.w.finish unless begin fails.
 func (d *Directory) begin(name string) error {
 	if err := d.w.begin(); err != nil {
 		return err
 	}
 	err := parseName(name)
 	if err != nil {
-		d.w.end()
+		d.w.finish()
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (d *Directory) Lstat(name string) (Info, error) {
 	if err := d.begin(name); err != nil {
 		return Info{}, err
 	}
-	defer d.w.end()
+	defer d.w.finish()
 	info, err := d.lstat(name)
 	if err != nil {
 		return Info{}, err
@@ -138,7 +138,7 @@ func (d *Directory) OpenDir(name string) (*Directory, error) {
 	if err := d.begin(name); err != nil {
 		return nil, err
 	}
-	defer d.w.end()
+	defer d.w.finish()
 	child, err := d.openDir(name)
 	if errors.Is(err, errIsLink) {
 		return d.w.openDir(d.parsed(name))
@@ -172,7 +172,7 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 	if err := d.checkDenied(name); err != nil {
 		return nil, err
 	}
-	err = retry(func() error {
+	err = retry(d.path(name), func() error {
 		stat, err := d.handle.Stat(name)
 		switch {
 		case err != nil:
@@ -188,9 +188,6 @@ func (d *Directory) openFile(name string) (file *File, err error) {
 		file, err = d.w.checked(&File{f, d.ref.Child(name)}, d.path(name))
 		return err
 	})
-	if err == dirfd.ErrChanged {
-		err = d.failed("open", name, err)
-	}
 	return file, err
 }
 
@@ -265,7 +262,7 @@ func (d *Directory) ReadFile(e Entry, buf []byte, limit int64) ([]byte, Info, er
 	if err := d.begin(e.Name); err != nil {
 		return nil, Info{}, err
 	}
-	defer d.w.end()
+	defer d.w.finish()
 	f, err := d.openEntry(e)
 	if err != nil {
 		return nil, Info{}, err

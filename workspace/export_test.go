@@ -79,6 +79,6 @@ func (d *Directory) Open(name string) (*File, error) {
 	if err := d.begin(name); err != nil {
 		return nil, err
 	}
-	defer d.w.end()
+	defer d.w.finish()
 	return d.openFile(name)
 }

@@ -23,7 +23,7 @@ func (w *Workspace) Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer w.end()
+	defer w.finish()
 	return w.openFile(a)
 }
 

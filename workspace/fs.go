@@ -44,7 +44,7 @@ func (f files) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	defer f.w.end()
+	defer f.w.finish()
 	file, err := f.w.openFile(a)
 	if err == nil {
 		return file, nil

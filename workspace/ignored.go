@@ -103,7 +103,7 @@ func (g *IgnoredDirs) First(rel string) string {
 	if g.rules.w.begin() != nil {
 		return ""
 	}
-	defer g.rules.w.end()
+	defer g.rules.w.finish()
 	return g.dir(rel).ignored
 }
 

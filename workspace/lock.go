@@ -135,7 +135,7 @@ func (l *FileLock) take(ctx context.Context, end arrival) (os.FileInfo, error) {
 	until := time.Now().Add(lockPatience)
 	for delay := maxLockPause / 64; ; delay = min(2*delay, maxLockPause) {
 		var info os.FileInfo
-		err := retry(func() (err error) {
+		err := retry(end.asked.path, func() (err error) {
 			info, err = l.tryToTake(end.dir, end.name)
 			return err
 		})

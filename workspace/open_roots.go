@@ -25,24 +25,24 @@ type openRoot struct {
 // openRoots are the roots of a workspace, in order.
 type openRoots []*openRoot
 
-// open opens the next root.
-func (rs *openRoots) open(dir Dir, grant Grant) error {
+// open opens the root that comes after those before.
+func (before openRoots) open(dir Dir, grant Grant) (*openRoot, error) {
 	handle, err := dirfd.Open(dir.path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	real, err := handle.RealPath(dir.path)
 	if err != nil {
 		_ = handle.Close()
-		return err
+		return nil, err
 	}
-	r := &openRoot{Root: Root{Index: len(*rs), Dir: dir, Real: Dir{real}, Grant: grant},
-		handle: handle, at: locate(real), spelled: locate(dir.path), owner: len(*rs)}
-	if same, ok := rs.find(r.at); ok {
-		r.owner = same
+	index, at := len(before), locate(real)
+	owner, ok := before.find(at)
+	if !ok {
+		owner = index
 	}
-	*rs = append(*rs, r)
-	return nil
+	return &openRoot{Root: Root{Index: index, Dir: dir, Real: Dir{real}, Grant: grant},
+		handle: handle, at: at, spelled: locate(dir.path), owner: owner}, nil
 }
 
 // close closes the directory of each root.

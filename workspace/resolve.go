@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,7 +18,7 @@ const (
 	maxSteps = 10_000
 	// above stands for the root index of a resolver that is not inside any root.
 	above = -1
-	// maxAttempts is how often an operation is tried again when something on its path changes.
+	// maxAttempts is how often an operation is tried when something on its path changes.
 	maxAttempts = 64
 )
 
@@ -60,8 +59,8 @@ type resolver struct {
 
 // linkTarget is the target of a link that is being resolved.
 type linkTarget struct {
-	link location // for error messages
-	end  int      // len(rest) at the end of the target
+	link  location // for error messages
+	after int      // how many of the names in rest come after the target
 }
 
 // resolvePath finds out where a path leads, as resolve does, during an operation of its own.
@@ -70,18 +69,14 @@ func (w *Workspace) resolvePath(path string, last ending, use func(arrival) erro
 	if err != nil {
 		return err
 	}
-	defer w.end()
+	defer w.finish()
 	return w.resolve(a, last, use)
 }
 
 // resolve finds out where a path leads and calls use with the result. It does both again if
 // something changes in between.
 func (w *Workspace) resolve(a parsedPath, last ending, use func(arrival) error) error {
-	err := retry(func() error { return w.resolveOnce(a, last, use) })
-	if err == dirfd.ErrChanged {
-		return failed("open", a.path, err)
-	}
-	return err
+	return retry(a.path, func() error { return w.resolveOnce(a, last, use) })
 }
 
 func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) error) error {
@@ -96,11 +91,14 @@ func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) err
 	}
 	end, err := r.run()
 	if err != nil {
-		if r.root != above {
-			// An error must not reveal what a denied directory contains.
-			err = cmp.Or(w.denied.check(a.path, r.at), w.checkReplaced(a.path, r.root, err))
+		if r.root == above {
+			return err
 		}
-		return err
+		// An error must not reveal what a denied directory contains.
+		if denied := w.denied.check(a.path, r.at); denied != nil {
+			return denied
+		}
+		return w.checkReplaced(a.path, r.root, err)
 	}
 	end.asked = a
 	if err := w.checkArrival(end); err != nil {
@@ -328,7 +326,7 @@ func (r *resolver) follow(name string, at location) error {
 
 // enterRoot enters the innermost root on the way, if there is one.
 func (r *resolver) enterRoot() bool {
-	target := r.rest[:len(r.rest)-r.end()]
+	target := r.rest[:len(r.rest)-r.afterLinks()]
 	ahead := location{r.at.top, target}
 	if len(r.at.names) > 0 {
 		ahead = r.at.child(target...)
@@ -380,17 +378,17 @@ func (r *resolver) outside(how string) error {
 	return e
 }
 
-// end returns the length of rest at the end of the innermost link's target.
-func (r *resolver) end() int {
+// afterLinks returns how many of the names in rest come after the innermost link's target.
+func (r *resolver) afterLinks() int {
 	if n := len(r.links); n > 0 {
-		return r.links[n-1].end
+		return r.links[n-1].after
 	}
 	return 0
 }
 
 // endLinks drops the links whose targets are resolved. Each target must be in a root.
 func (r *resolver) endLinks() error {
-	for len(r.links) > 0 && len(r.rest) == r.end() {
+	for len(r.links) > 0 && len(r.rest) == r.afterLinks() {
 		if r.root == above {
 			return r.outside("it leads to")
 		}
@@ -406,10 +404,10 @@ func openRegular(dir *dirfd.Dir, name string, seen dirfd.FileStat, path string) 
 		return nil, notRegular(path, seen.Mode())
 	}
 	f, err := dir.OpenRegular(name)
-	if err != nil && err != dirfd.ErrChanged {
-		err = failed("open", path, err)
+	if err != nil {
+		return nil, failed("open", path, err)
 	}
-	return f, err
+	return f, nil
 }
 
 // recheck returns err, or dirfd.ErrChanged if seen describes another file than name does now.
@@ -420,14 +418,13 @@ func recheck(dir *dirfd.Dir, name string, seen os.FileInfo, err error) error {
 	return err
 }
 
-// retry repeats do while it fails with dirfd.ErrChanged, up to a limit.
-func retry(do func() error) error {
-	err := do()
+// retry repeats do while it fails with dirfd.ErrChanged. After the last attempt the error is about
+// path.
+func retry(path string, do func() error) (err error) {
 	for range maxAttempts {
-		if !errors.Is(err, dirfd.ErrChanged) {
-			break
+		if err = do(); !errors.Is(err, dirfd.ErrChanged) {
+			return err
 		}
-		err = do()
 	}
-	return err
+	return failed("open", path, err)
 }

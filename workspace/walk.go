@@ -102,7 +102,7 @@ func (w *Workspace) Walk(
 	if err != nil {
 		return err
 	}
-	defer w.end()
+	defer w.finish()
 	d, err := w.openDir(a)
 	if err != nil {
 		return err
