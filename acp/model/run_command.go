@@ -12,7 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -204,15 +203,11 @@ func (s *modelSession) runsInTerminal() bool {
 }
 
 // sandbox returns what restricts commands, and the roots that they may change.
-func (s *modelSession) sandbox() (restrictions sandbox.Settings, roots []confine.Root) {
+func (s *modelSession) sandbox() (sandbox.Settings, []workspace.Root) {
 	if s.backend.given.Sandbox == nil {
-		return restrictions, nil
+		return sandbox.Settings{}, nil
 	}
-	for _, root := range s.host.Workspace().Opened() {
-		roots = append(roots, confine.Root{Path: root.Dir.String(), Real: root.Real.String(),
-			ReadOnly: root.Grant == workspace.ReadOnly})
-	}
-	return s.backend.given.Sandbox(s.snapshot().Model), roots
+	return s.backend.given.Sandbox(s.snapshot().Model), s.host.Workspace().Opened()
 }
 
 // escapes matches the sequences that control a terminal.

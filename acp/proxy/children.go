@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // children are the processes of the agent. The main child serves all messages without a session,
@@ -25,9 +26,9 @@ type children struct {
 
 // childPlace says which sessions a child serves. The main child has the zero place.
 type childPlace struct {
-	args  []string        // for the roots, with which the process is started
-	roots []profiles.Root // to which it is restricted; nil if the main child may serve them
-	apart int             // counts the places that differ only in their sessions, which conflict
+	args  []string         // for the roots, with which the process is started
+	roots []workspace.Root // to which it is restricted; nil if the main child may serve them
+	apart int              // counts the places that differ only in their sessions, which conflict
 }
 
 func (at childPlace) equal(other childPlace) bool {

@@ -8,7 +8,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -23,15 +22,11 @@ func (p *proxy) isRestricted() bool {
 
 // sandboxRoots returns the roots of b that its child is restricted to, or nil if the child is not
 // restricted.
-func (p *proxy) sandboxRoots(b *bridge) (roots []profiles.Root) {
+func (p *proxy) sandboxRoots(b *bridge) []workspace.Root {
 	if !p.isRestricted() {
 		return nil
 	}
-	for _, root := range b.host.Workspace().Opened() {
-		roots = append(roots, profiles.Root{Path: root.Dir.String(), Real: root.Real.String(),
-			ReadOnly: root.Grant == workspace.ReadOnly})
-	}
-	return roots
+	return b.host.Workspace().Opened()
 }
 
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -46,14 +47,14 @@ func TestOwnDirsInTheSandbox(t *testing.T) {
 	o := proxy.Options{Profile: profiles.Profile{State: profiles.State{OwnDirs: []string{"$AGENT_HOME/own"}, Writes: []string{"$AGENT_HOME/"}}}}
 	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite, Records: filepath.Join(base, "records")}
 	c := proxy.Command{Path: "/bin/true", Env: []string{"AGENT_HOME=" + home, "TMPDIR=" + t.TempDir()}}
-	root := profiles.Root{Path: base, Real: base}
-	restricted, err := o.Profile.Restrict(c, []profiles.Root{root})
+	opened := roottest.Open(t, base).Opened()
+	restricted, err := o.Profile.Restrict(c, opened)
 	require.NoError(t, err)
 	require.Equal(t, []string{filepath.Join(home, "own")}, proxy.OwnDirs(restricted, o))
 
 	require.NoError(t, os.RemoveAll(home))
 	require.NoError(t, os.Symlink(out, home))
-	restricted, err = o.Profile.Restrict(c, []profiles.Root{root})
+	restricted, err = o.Profile.Restrict(c, opened)
 	require.NoError(t, err)
 	require.Empty(t, proxy.OwnDirs(restricted, o))
 	require.Equal(t, []string{filepath.Join(out, "own")}, proxy.OwnDirs(c, o), "without a sandbox it could go there itself")

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	hostproxy "github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // sandboxFlags are the flags of the sandbox command.
@@ -99,18 +100,21 @@ func (f sandboxFlags) restrictions(
 }
 
 // rootsInSandbox returns the folders of --dir.
-func rootsInSandbox(dirs []string) (roots []confine.Root, err error) {
+func rootsInSandbox(dirs []string) (roots []workspace.Root, err error) {
 	for _, dir := range dirs {
 		path, err := filepath.Abs(dir)
-		real := ""
 		if err == nil {
-			real, err = filepath.EvalSymlinks(path)
+			_, err = os.Stat(path)
+		}
+		var at workspace.Dir
+		if err == nil {
+			at, err = workspace.ParseDir(path)
 		}
 		if err != nil {
 			return nil, usage.Errorf("--dir %q cannot be opened: %v; create the folder or give "+
 				"another one", dir, cmp.Or(errors.Unwrap(err), err))
 		}
-		roots = append(roots, confine.Root{Path: path, Real: real})
+		roots = append(roots, workspace.Root{Dir: at, Real: workspace.Real(at)})
 	}
 	return roots, nil
 }

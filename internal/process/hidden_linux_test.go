@@ -13,8 +13,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
-	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/test/terminal"
 )
 
@@ -69,7 +69,7 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 			s := hostSettings(t, level, "example.com")
 			s.Mode, s.Hidden = mode, []string{own, filepath.Join(own, "missing")}
 			folder := filepath.Dir(own)
-			restricted := restrict(t, c, s, confine.Root{Path: folder, Real: folder})
+			restricted := restrict(t, c, s, roottest.Open(t, folder).Root(0))
 			require.Equal(t, "ended", reached(t, restricted), mode)
 
 			s.Write = []string{own}
@@ -97,7 +97,7 @@ func TestWorkingDirectoryIsHidden(t *testing.T) {
 		t.Chdir(own)
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 			s.Mode = mode
-			restricted := restrict(t, c, s, confine.Root{Path: folder, Real: folder})
+			restricted := restrict(t, c, s, roottest.Open(t, folder).Root(0))
 			require.Equal(t, "ended", reached(t, restricted), mode)
 		}
 	})
@@ -152,7 +152,7 @@ func TestRootOpensNoHandles(t *testing.T) {
 	}
 	for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 		s := sandbox.Settings{Mode: mode, Hidden: []string{own}}
-		restricted := restrict(t, c, s, confine.Root{Path: folder, Real: folder})
+		restricted := restrict(t, c, s, roottest.Open(t, folder).Root(0))
 		require.Equal(t, "operation not permitted", reached(t, restricted), mode)
 	}
 }

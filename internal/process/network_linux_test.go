@@ -31,6 +31,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // outside is what a child must not reach: servers on this machine that note who comes.
@@ -307,7 +308,7 @@ func bothLevels(t *testing.T, test func(t *testing.T, level sandbox.Network)) {
 
 // restrict restricts a command that has these roots.
 func restrict(
-	t *testing.T, c process.Command, s sandbox.Settings, roots ...confine.Root,
+	t *testing.T, c process.Command, s sandbox.Settings, roots ...workspace.Root,
 ) process.Command {
 	t.Helper()
 	restricted, err := confine.Command(c, s, roots)

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // maxTime limits how long git may take for one command, and maxOutput the bytes that it may print.
@@ -197,9 +198,13 @@ func (g git) command(args []string) (process.Command, error) {
 	if restriction.Available() != nil {
 		restriction.Ports = hosts.Ports{}
 	}
-	var roots []confine.Root
-	for _, dir := range g.writes {
-		roots = append(roots, confine.Root{Path: dir, Real: dir})
+	var roots []workspace.Root
+	for _, path := range g.writes {
+		dir, err := workspace.ParseDir(path)
+		if err != nil {
+			return c, err
+		}
+		roots = append(roots, workspace.Root{Dir: dir, Real: dir})
 	}
 	return confine.Command(c, restriction, roots)
 }

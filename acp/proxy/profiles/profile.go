@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Profile describes an agent. The zero value fits any agent that follows the protocol.
@@ -214,13 +215,6 @@ func CommonCommands() []string {
 // Sandbox is set by [Profile.Restrict]. Batch has no effect here.
 type Command = process.Command
 
-// Root is a root of a session. Its fields:
-//
-//	Path string // as the client gave it
-//	Real string // the same without links, when the session was opened
-//	ReadOnly bool // nothing in it may be changed
-type Root = confine.Root
-
 // StartCommand returns the command that starts the agent.
 func (p Profile) StartCommand() Command {
 	return Command{Path: p.Start.Command, Args: slices.Clone(p.Start.Args),
@@ -229,7 +223,7 @@ func (p Profile) StartCommand() Command {
 
 // Restrict returns c with p's sandbox, for sessions with these roots. It starts in a directory that
 // it can read.
-func (p Profile) Restrict(c Command, roots []Root) (Command, error) {
+func (p Profile) Restrict(c Command, roots []workspace.Root) (Command, error) {
 	c, err := confine.Command(c, p.Restriction(), roots)
 	return confine.InReadableDir(c), err
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // An agent in the sandbox starts in a directory that it can read, whatever ours is. Programs of Bun
@@ -22,11 +24,11 @@ func TestAgentsStartWhereTheyCanRead(t *testing.T) {
 	t.Chdir(dirtest.New(t))
 	for _, at := range []struct {
 		mode  sandbox.Mode
-		roots []profiles.Root
+		roots []workspace.Root
 		want  string
 	}{
 		{sandbox.Off, nil, ""}, {sandbox.Write, nil, ""}, {sandbox.Strict, nil, temp},
-		{sandbox.Strict, []profiles.Root{{Path: root, Real: root}}, root},
+		{sandbox.Strict, roottest.Open(t, root).Opened(), root},
 	} {
 		p := profiles.Profile{Sandbox: backend.Sandbox{Mode: at.mode}}
 		c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, at.roots)
@@ -37,7 +39,7 @@ func TestAgentsStartWhereTheyCanRead(t *testing.T) {
 	}
 	t.Chdir(root)
 	p := profiles.Profile{Sandbox: backend.Sandbox{Mode: sandbox.Strict}}
-	c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, []profiles.Root{{Path: root, Real: root}})
+	c, err := p.Restrict(profiles.Command{Path: "/bin/ls"}, roottest.Open(t, root).Opened())
 	require.NoError(t, err)
 	require.Empty(t, c.Dir)
 }

@@ -78,11 +78,10 @@ func (s *server) command() (command process.Command, err error) {
 }
 
 // sandboxRoots returns the roots that exist, for a server in the sandbox.
-func sandboxRoots(roots mcproots.Snapshot) (all []confine.Root) {
+func sandboxRoots(roots mcproots.Snapshot) (all []workspace.Root) {
 	for _, root := range roots.Existing().All() {
 		for _, dir := range root.Dirs {
-			all = append(all, confine.Root{Path: dir.String(), Real: root.Real.String(),
-				ReadOnly: root.Grant == workspace.ReadOnly})
+			all = append(all, workspace.Root{Dir: dir, Real: root.Real, Grant: root.Grant})
 		}
 	}
 	return all

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // project is what a developer works on for a day: files, and the commands between clone and commit.
@@ -195,7 +196,7 @@ func (d *day) do(script string) (string, sandbox.Policy, error) {
 	d.t.Helper()
 	c, err := confine.Command(process.Command{Path: "/bin/sh", Dir: d.project, Env: slices.Clone(d.env),
 		Args: []string{"-c", "exec 2>&1; " + d.shell, "sh", script},
-	}, d.settings, []confine.Root{{Path: d.project, Real: d.project}})
+	}, d.settings, roottest.Open(d.t, d.project).Opened())
 	require.NoError(d.t, err)
 	c.Batch = true
 	text, err := process.Output(d.t.Context(), c)

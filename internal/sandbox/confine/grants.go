@@ -19,13 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Root is a root of a session: the path that the client gave, where it led when the session opened
-// it, and whether it may only be read.
-type Root struct {
-	Path, Real string
-	ReadOnly   bool
-}
-
 // grants collects the paths that a restricted process is granted, as a policy.
 type grants struct {
 	policy   sandbox.Policy
@@ -176,29 +169,29 @@ func placeIDs(dir string) []consent.ID {
 }
 
 // addRoots grants the roots of a session.
-func (g *grants) addRoots(roots []Root) error {
+func (g *grants) addRoots(roots []workspace.Root) error {
 	for _, root := range roots {
-		at, err := g.follow(filepath.Clean(root.Path))
+		at, err := g.follow(filepath.Clean(root.Dir.String()))
 		var there, opened fs.FileInfo
 		if err == nil {
 			there, err = os.Lstat(at.Path())
 		}
 		if err == nil {
-			opened, err = os.Lstat(root.Real)
+			opened, err = os.Lstat(root.Real.String())
 		}
 		if err == nil && !os.SameFile(there, opened) {
 			err = fmt.Errorf("%s leads to %s now, and led to %s when the session was opened: load "+
-				"it again", root.Path, at.Real, root.Real)
+				"it again", root.Dir, at.Real, root.Real)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	for _, root := range roots {
-		if root.ReadOnly {
-			g.policy.Keep = append(g.policy.Keep, root.Real)
+		if root.Grant == workspace.ReadOnly {
+			g.policy.Keep = append(g.policy.Keep, root.Real.String())
 		} else {
-			g.add(root.Real)
+			g.add(root.Real.String())
 		}
 	}
 	return nil

@@ -15,6 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // attacked is the surroundings of an agent that plants links for its next process.
@@ -38,11 +40,9 @@ func newAttacked(t *testing.T, mode sandbox.Mode) *attacked {
 // directories.
 func (at *attacked) run(script string, roots ...string) error {
 	at.t.Helper()
-	var opened []confine.Root
-	for _, path := range roots {
-		real, err := filepath.EvalSymlinks(path)
-		require.NoError(at.t, err)
-		opened = append(opened, confine.Root{Path: path, Real: real})
+	var opened []workspace.Root
+	if len(roots) > 0 {
+		opened = roottest.Open(at.t, roots[0], roots[1:]...).Opened()
 	}
 	c, err := confine.Command(process.Command{Path: "/bin/sh", Args: []string{"-c", script}, Dir: at.a,
 		Env: append([]string{"PATH=/usr/bin:/bin", "a=" + at.a, "b=" + at.b, "out=" + at.out, "home=" + at.home}, at.env...),
@@ -236,9 +236,11 @@ func TestLinksOfTheUserWork(t *testing.T) {
 func TestRestrictGrantsRootsAsOpened(t *testing.T) {
 	at := newAttacked(t, sandbox.Write)
 	c := process.Command{Path: "/bin/true", Env: at.env}
-	_, err := confine.Command(c, at.settings, []confine.Root{{Path: at.a, Real: at.out}})
+	moved := roottest.Open(t, at.a).Opened()
+	moved[0].Real = roottest.Open(t, at.out).Root(0).Real
+	_, err := confine.Command(c, at.settings, moved)
 	require.ErrorContains(t, err, "load it again")
-	_, err = confine.Command(c, at.settings, []confine.Root{{Path: at.link, Real: at.home}})
+	_, err = confine.Command(c, at.settings, roottest.Open(t, at.link).Opened())
 	require.NoError(t, err)
 }
 
@@ -258,7 +260,7 @@ func TestInterpreterOfAScript(t *testing.T) {
 	}
 	script := "#!" + venv + "/bin/python\ncat " + venv + "/lib/module " + dist + "/lib/module\n" +
 		"! cat " + venv + "/secret " + dist + "/secret 2>/dev/null\n"
-	run := func(program string, roots ...confine.Root) (string, error) {
+	run := func(program string, roots ...workspace.Root) (string, error) {
 		require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
 		c, err := confine.Command(process.Command{Path: program, Env: at.env}, at.settings, roots)
 		require.NoError(t, err)
@@ -268,7 +270,7 @@ func TestInterpreterOfAScript(t *testing.T) {
 	text, err := run(at.mkdir(venv+"/bin") + "/agent")
 	require.NoError(t, err)
 	require.Equal(t, "module\nmodule\n", text)
-	_, err = run(at.a+"/agent", confine.Root{Path: at.a, Real: at.a})
+	_, err = run(at.a+"/agent", roottest.Open(t, at.a).Root(0))
 	require.Error(t, err, "the script lies in a folder")
 	_, err = run(at.a + "/agent")
 	require.Error(t, err, "the script lies where a process could write")

@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 // developer is a home directory as developers have it. Files with credentials contain SECRET.
@@ -103,7 +104,7 @@ func (d *developer) run(script string, path ...string) (string, error) {
 	}
 	c, err := confine.Command(process.Command{Path: "/bin/sh", Dir: d.project, Env: []string{"HOME=" + d.home, "TMPDIR=" + d.project},
 		Args: append([]string{"-c", `cat "$@" 2>/dev/null; ` + script, "sh"}, d.secrets()...),
-	}, d.settings, []confine.Root{{Path: d.project, Real: d.project}})
+	}, d.settings, roottest.Open(d.t, d.project).Opened())
 	require.NoError(d.t, err)
 	c.Batch = true
 	text, err := process.Output(d.t.Context(), c)
@@ -166,7 +167,7 @@ func TestInstallationsInPATH(t *testing.T) {
 func TestWithoutHomeNothingElseCanBeRead(t *testing.T) {
 	dir := dirtest.New(t)
 	c, err := confine.Command(process.Command{Path: "/bin/sh", Env: []string{"HOME=", "TMPDIR=" + dir}},
-		sandbox.Settings{Mode: sandbox.Strict}, []confine.Root{{Path: dir, Real: dir}})
+		sandbox.Settings{Mode: sandbox.Strict}, roottest.Open(t, dir).Opened())
 	require.NoError(t, err)
 	require.NotContains(t, c.Sandbox.Read, "/")
 }

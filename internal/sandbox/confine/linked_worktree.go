@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // A linked worktree of git, as git worktree add makes it, has a file .git that names a directory in
@@ -104,13 +105,13 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 
 // addWorktrees grants what git writes in the repositories of roots that are linked worktrees. Their
 // config, hooks and packed-refs, and other worktrees, are not granted.
-func (g *grants) addWorktrees(roots []Root) error {
+func (g *grants) addWorktrees(roots []workspace.Root) error {
 	for _, root := range roots {
-		own, ok := LinkedWorktree(root.Real)
-		if !ok || root.ReadOnly {
+		own, ok := LinkedWorktree(root.Real.String())
+		if !ok || root.Grant == workspace.ReadOnly {
 			continue
 		}
-		believed, err := g.believes(root.Real, own)
+		believed, err := g.believes(root.Real.String(), own)
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // author lets git commit without a configuration of the user.
@@ -352,22 +354,20 @@ func (s *sequence) left() string {
 func TestReadOnlyRoots(t *testing.T) {
 	repository, worktree := cloned(t)
 	other := dirtest.New(t, "dep/f", "old")
-	root := func(path string, readOnly bool) confine.Root {
-		return confine.Root{Path: path, Real: path, ReadOnly: readOnly}
-	}
-	for name, roots := range map[string][]confine.Root{
-		"its worktree":   {root(other, false), root(worktree, true)},
-		"its repository": {root(worktree, false), root(repository, true)},
-		"in another":     {root(other, false), root(filepath.Join(other, "dep"), true)},
+	for name, paths := range map[string][2]string{
+		"its worktree":   {other, worktree},
+		"its repository": {worktree, repository},
+		"in another":     {other, filepath.Join(other, "dep")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kept := roots[1].Path
+			kept, roots := paths[1], roottest.Open(t, paths[0], paths[1]).Opened()
+			roots[1].Grant = workspace.ReadOnly
 			before := dirtest.Planted(t, kept)
 			for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
 				c, err := confine.Command(process.Command{Path: "/bin/sh", Args: []string{"-c", "cd " + kept +
 					"; echo evil >f; mkdir d; ln f hard; mv f g; rm -f f .git; git commit -q --allow-empty -m x; " +
 					"git -C " + worktree + " commit -q --allow-empty -m y; cat f >/dev/null; echo done >" +
-					filepath.Join(roots[0].Path, "done")}, Env: author},
+					filepath.Join(paths[0], "done")}, Env: author},
 					sandbox.Settings{Mode: mode, Records: t.TempDir()}, roots)
 				require.NoError(t, err)
 				p, err := process.Start(t.Context(), c, process.Options{})
@@ -375,7 +375,7 @@ func TestReadOnlyRoots(t *testing.T) {
 				_ = p.Stdin().Close()
 				_ = p.Wait(t.Context())
 				require.NoError(t, p.Stop(t.Context()))
-				require.FileExists(t, filepath.Join(roots[0].Path, "done"))
+				require.FileExists(t, filepath.Join(paths[0], "done"))
 				require.Equal(t, before, dirtest.Planted(t, kept))
 			}
 		})

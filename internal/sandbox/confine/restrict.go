@@ -11,11 +11,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Command returns c restricted as s says, for sessions with these roots. It creates the directories
 // of s.State: some programs hang without them. The error is a [*process.StartError].
-func Command(c process.Command, s sandbox.Settings, roots []Root) (process.Command, error) {
+func Command(
+	c process.Command, s sandbox.Settings, roots []workspace.Root,
+) (process.Command, error) {
 	switch {
 	case s.Mode == sandbox.Off && s.Hosts.Limited:
 		err := errors.New(`sandboxHosts needs "sandbox": "write" or "strict"`)
@@ -23,31 +26,44 @@ func Command(c process.Command, s sandbox.Settings, roots []Root) (process.Comma
 	case s.Mode == sandbox.Off || s.Unprotected() != nil:
 		return c, nil
 	}
-	restricted, err := restrict(c, s, roots)
-	if err == nil {
-		return restricted, nil
-	}
-	if unavailable := s.Available(); unavailable != nil { // otherwise starting the command fails
-		err = c.CannotStart(unavailable)
-	}
-	return c, err
-}
-
-func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Command, error) {
 	g := newGrants(s.Records, sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts,
 		Helper: s.Helper, Own: s.Own})
+	hint, err := g.addAll(c, s, roots)
+	if err == nil && s.Mode == sandbox.Strict {
+		g.allowInstallations(c)
+		c = g.allowGit(c)
+	}
+	if err == nil {
+		err = g.remember()
+	}
+	if err != nil {
+		if unavailable := s.Available(); unavailable != nil { // otherwise starting c fails
+			return c, c.CannotStart(unavailable)
+		}
+		return c, &process.StartError{Command: c, Hint: hint, Err: err}
+	}
+	g.hide(s.Hidden, c.Path)
+	c.Sandbox = g.policy
+	return c, nil
+}
+
+// addAll grants the roots, and what the settings name. With an error it returns what to do about
+// it.
+func (g *grants) addAll(
+	c process.Command, s sandbox.Settings, roots []workspace.Root,
+) (hint string, err error) {
 	if err := g.addRoots(roots); err != nil {
-		return c, &process.StartError{Command: c, Hint: "its sandbox needs the session's folders", Err: err}
+		return "its sandbox needs the session's folders", err
 	}
 	if err := g.addWorktrees(roots); err != nil {
-		return c, &process.StartError{Command: c, Err: err}
+		return "", err
 	}
 	if err := g.allow(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
-		return c, &process.StartError{Command: c, Hint: "its sandbox needs its temporary directory", Err: err}
+		return "its sandbox needs its temporary directory", err
 	}
 	for _, name := range s.State {
 		if err := g.allowState(c.Expand(name), strings.HasSuffix(name, "/")); err != nil {
-			return c, &process.StartError{Command: c, Hint: "its sandbox needs the directories for its state", Err: err}
+			return "its sandbox needs the directories for its state", err
 		}
 	}
 	for _, name := range s.Write {
@@ -56,24 +72,17 @@ func restrict(c process.Command, s sandbox.Settings, roots []Root) (process.Comm
 			err = g.allow(path)
 		}
 		if err != nil {
-			return c, &process.StartError{Command: c, Hint: "correct sandboxWrite", Err: fmt.Errorf("%s: %w", name, err)}
+			return "correct sandboxWrite", fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	if s.Mode == sandbox.Strict {
 		for _, name := range s.Read {
 			if err := g.allowReading(c.Expand(name)); err != nil {
-				return c, &process.StartError{Command: c, Hint: "correct sandboxRead", Err: err}
+				return "correct sandboxRead", err
 			}
 		}
-		g.allowInstallations(c)
-		c = g.allowGit(c)
 	}
-	if err := g.remember(); err != nil {
-		return c, &process.StartError{Command: c, Err: err}
-	}
-	g.hide(s.Hidden, c.Path)
-	c.Sandbox = g.policy
-	return c, nil
+	return "", nil
 }
 
 // InReadableDir returns c with a working directory that its sandbox lets it read. Programs of Bun

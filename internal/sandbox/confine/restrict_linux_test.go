@@ -11,6 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // at returns a command with a home and a temporary directory.
@@ -23,9 +25,9 @@ func restrict(
 	t *testing.T, c process.Command, s sandbox.Settings, roots ...string,
 ) process.Command {
 	t.Helper()
-	var opened []confine.Root
-	for _, path := range roots {
-		opened = append(opened, confine.Root{Path: path, Real: path})
+	var opened []workspace.Root
+	if len(roots) > 0 {
+		opened = roottest.Open(t, roots[0], roots[1:]...).Opened()
 	}
 	restricted, err := confine.Command(c, s, opened)
 	require.NoError(t, err)
