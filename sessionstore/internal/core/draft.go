@@ -27,7 +27,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 	strand, err := transact(ctx, s, Write, func(tx *transaction) int64 {
 		session := int64(0)
 		if id != "" { // locked until the draft is there to expire with it
-			session = tx.find(id, tx.forWrite()).key
+			session = tx.mustFind(id, tx.forWrite()).key
 		}
 		strand := tx.next()
 		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
@@ -49,7 +49,7 @@ func (tx *transaction) draftsExpire() int64 { return tx.now() - maxDraftAge.Mill
 func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error {
 	history, states := sessionstore.Split(segment)
 	last, err := transact(ctx, d.store, Write, func(tx *transaction) int64 {
-		d.lock(tx)
+		d.mustLock(tx)
 		r := row{strand: d.strand, last: d.last}
 		tx.addBodies(&r, packed(history))
 		return r.last
@@ -73,8 +73,8 @@ func (d *draft) Discard(ctx context.Context) error {
 	})
 }
 
-// lock locks the draft. It fails if the draft was used or discarded, or has expired.
-func (d *draft) lock(tx *transaction) {
+// mustLock locks the draft. It fails if the draft was used or discarded, or has expired.
+func (d *draft) mustLock(tx *transaction) {
 	if !tx.row([]any{new(int64)}, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 "+
 		"AND started >= $3"+tx.forWrite(), d.strand, max(tx.draftsExpire(), 1)) {
 		must(sessionstore.ErrDraft)
@@ -99,7 +99,7 @@ func (d *draft) appendTo(tx *transaction, r *row) {
 	if d == nil {
 		return
 	}
-	d.lock(tx)
+	d.mustLock(tx)
 	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
 	if r.last == 0 {
 		r.strand = d.strand

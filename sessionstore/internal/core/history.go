@@ -21,7 +21,7 @@ func (s *Store) BeginTurn(
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
 	return transact(ctx, s, Write, func(tx *transaction) int64 {
-		r := tx.held(l)
+		r := tx.mustLock(l)
 		if !t.Overlaps {
 			r.interruptTurns(tx.now())
 		}
@@ -45,7 +45,7 @@ func (s *Store) EndTurn(
 ) error {
 	history, states := sessionstore.Split(last)
 	return s.change(ctx, func(tx *transaction) {
-		r := tx.held(l)
+		r := tx.mustLock(l)
 		i := slices.Index(r.running, number)
 		if i < 0 {
 			return
@@ -72,7 +72,7 @@ func (s *Store) TakeBackTurn(
 	prompt, _ := sessionstore.Split(t.Prompt)
 	added := int64(len(packed(prompt)))
 	return transact(ctx, s, Write, func(tx *transaction) bool {
-		r := tx.held(l)
+		r := tx.mustLock(l)
 		if !slices.Equal(r.running, []int64{number}) || r.first != number ||
 			r.turns != number || r.last != r.open-1+added {
 			return false
@@ -120,7 +120,7 @@ func (s *Store) Append(
 			UPDATE sessions SET last = last + $4 WHERE owner = $1 AND id = $2 AND generation = $3
 			RETURNING key, strand, last, listing, stale`,
 			string(l.ID), l.Generation, int64(len(bodies))) {
-			holds(l, tx.find(l.ID, ""))
+			mustHold(l, tx.mustFind(l.ID, ""))
 			must(ErrChanged)
 		}
 		if len(bodies) > 0 && !stale {
@@ -138,7 +138,7 @@ func (s *Store) Append(
 // checkLease returns an error unless l is the newest lease of its session.
 func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
 	_, err := transact(ctx, s, Read, func(tx *transaction) bool {
-		holds(l, tx.seek(l.ID, ""))
+		mustHold(l, tx.seek(l.ID, ""))
 		return true
 	})
 	return err
@@ -208,7 +208,7 @@ func (s *Store) segments(
 		for seq := max(after, 0); begun == nil || seq < last(begun); {
 			page, err := transact(ctx, s, Read, func(tx *transaction) [][]byte {
 				if begun == nil {
-					begun = tx.find(id, "")
+					begun = tx.mustFind(id, "")
 				}
 				return tx.part(begun, seq, last(begun))
 			})
@@ -248,7 +248,7 @@ func (tx *transaction) part(r *row, seq, end int64) (bodies [][]byte) {
 		return bodies
 	}
 	must(rows.Close())
-	switch now := tx.find(r.id, ""); {
+	switch now := tx.mustFind(r.id, ""); {
 	case now.strand != r.strand: // another session has the id
 		must(&sessionstore.NotFoundError{ID: r.id})
 	case seq < now.last:
@@ -268,7 +268,7 @@ func (s *Store) States(ctx context.Context, id sessionstore.ID) ([]sessionstore.
 			)
 			must(rows.Scan((*string)(&kind), &body))
 			bodies[kind] = body
-		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", tx.find(id, "").key)
+		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", tx.mustFind(id, "").key)
 		for _, kind := range sessionstore.StateKinds() {
 			if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
 				states = append(states, u)

@@ -17,7 +17,7 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.held(l), charges) })
+	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.mustLock(l), charges) })
 }
 
 const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, reading, mark)"
@@ -77,7 +77,7 @@ func (tx *transaction) charges(text string, args ...any) (charges []sessionstore
 // Account implements [sessionstore.Store].
 func (s *Store) Account(ctx context.Context, id sessionstore.ID) (sessionstore.Account, error) {
 	return transact(ctx, s, Read, func(tx *transaction) sessionstore.Account {
-		r := tx.find(id, "")
+		r := tx.mustFind(id, "")
 		account := sessionstore.Account{Latest: tx.chargesOf(r, latest), Before: r.imported}
 		if !r.imported {
 			tx.row([]any{&account.Before}, "SELECT count(*) > 0 FROM charges "+
@@ -90,7 +90,7 @@ func (s *Store) Account(ctx context.Context, id sessionstore.ID) (sessionstore.A
 // Charges implements [sessionstore.Store].
 func (s *Store) Charges(ctx context.Context, id sessionstore.ID) ([]sessionstore.Charge, error) {
 	return transact(ctx, s, Read, func(tx *transaction) []sessionstore.Charge {
-		return tx.chargesOf(tx.find(id, ""), "TRUE")
+		return tx.chargesOf(tx.mustFind(id, ""), "TRUE")
 	})
 }
 

@@ -72,8 +72,8 @@ func (tx *transaction) seek(id sessionstore.ID, lock string) *row {
 	return tx.one("id = $2"+lock, string(id))
 }
 
-// find is seek for a session that must exist.
-func (tx *transaction) find(id sessionstore.ID, lock string) *row {
+// mustFind is seek for a session that must exist.
+func (tx *transaction) mustFind(id sessionstore.ID, lock string) *row {
 	r := tx.seek(id, lock)
 	if r == nil {
 		must(&sessionstore.NotFoundError{ID: id})
@@ -138,8 +138,8 @@ func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
 	return r
 }
 
-// holds ends the transaction unless r is the session of l, and l its newest lease.
-func holds(l sessionstore.Lease, r *row) {
+// mustHold ends the transaction unless r is the session of l, and l its newest lease.
+func mustHold(l sessionstore.Lease, r *row) {
 	switch {
 	case r == nil:
 		must(&sessionstore.NotFoundError{ID: l.ID})
@@ -148,10 +148,10 @@ func holds(l sessionstore.Lease, r *row) {
 	}
 }
 
-// held returns the session of l, which it locks.
-func (tx *transaction) held(l sessionstore.Lease) *row {
+// mustLock returns the session of l, which it locks.
+func (tx *transaction) mustLock(l sessionstore.Lease) *row {
 	r := tx.seek(l.ID, tx.forWrite())
-	holds(l, r)
+	mustHold(l, r)
 	return r
 }
 
@@ -282,12 +282,12 @@ func (s *Store) Activate(
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		var r *row
 		if a.State == nil {
-			r = tx.find(id, tx.forWrite())
+			r = tx.mustFind(id, tx.forWrite())
 		} else if r = tx.lockWithAgent(id); r == nil {
 			must(&sessionstore.NotFoundError{ID: id})
 		}
 		if a.Held != 0 {
-			holds(sessionstore.Lease{ID: id, Generation: a.Held}, r)
+			mustHold(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
 		if a.Held == 0 || history != nil {
 			r.interruptTurns(tx.now())
@@ -314,7 +314,7 @@ func (s *Store) Move(
 		return moved, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		r := tx.held(l)
+		r := tx.mustLock(l)
 		tx.setKeys(r, k)
 		r.listed = 0
 		tx.store(r)
@@ -334,7 +334,7 @@ func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.change(ctx, func(tx *transaction) {
-		if r := tx.held(l); !r.renamed {
+		if r := tx.mustLock(l); !r.renamed {
 			r.title = sessionstore.CleanTitle(title)
 			tx.store(r)
 		}
@@ -361,7 +361,7 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 // label changes what users see of a session.
 func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)) error {
 	return s.change(ctx, func(tx *transaction) {
-		r := tx.find(id, tx.forWrite())
+		r := tx.mustFind(id, tx.forWrite())
 		change(r)
 		tx.store(r)
 	})
@@ -374,7 +374,7 @@ func (s *Store) SaveState(
 	defer s.purgeSoon() // another session may have been deleted
 	return s.change(ctx, func(tx *transaction) {
 		r := tx.lockWithAgent(l.ID)
-		holds(l, r)
+		mustHold(l, r)
 		tx.saveState(r, state, key)
 	})
 }
@@ -398,9 +398,9 @@ func (s *Store) Fork(
 		return lease, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		tx.find(source, "")
+		tx.mustFind(source, "")
 		agent := tx.agentKey(n.Agent, n.StateKey != "")
-		from := tx.find(source, tx.forWrite())
+		from := tx.mustFind(source, tx.forWrite())
 		n := n
 		if n.Title == "" {
 			n.Title = from.title
