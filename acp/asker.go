@@ -133,7 +133,7 @@ func (a asker) deliver(
 
 // servesFiles reports whether a message of the backend is about files that are served here.
 func (a asker) servesFiles(method string) bool {
-	return a.host.agent.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+	return a.host.adapter.info().Restricted && strings.HasPrefix(method, protocol.FilePrefix)
 }
 
 // addressed returns the params of a message from the asker.
@@ -163,7 +163,7 @@ func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) erro
 		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
 		return grant
 	})
-	w, err := workspace.Open(ctx, roots, h.agent.options.Workspace)
+	w, err := workspace.Open(ctx, roots, h.adapter.options.Workspace)
 	if err != nil {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
 	}
@@ -252,14 +252,14 @@ func (a asker) askOnce(
 }
 
 // sessionless implements [backend.Client] outside of sessions.
-type sessionless struct{ agent *agent }
+type sessionless struct{ adapter *adapter }
 
 // Call implements [backend.Client].
 func (c sessionless) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if err := c.check(method, params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return c.agent.connection.Call(ctx, method, params)
+	return c.adapter.connection.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].
@@ -267,7 +267,7 @@ func (c sessionless) Notify(ctx context.Context, method string, params backend.R
 	if err := c.check(method, params); err != nil {
 		return err
 	}
-	return c.agent.connection.Notify(ctx, method, params)
+	return c.adapter.connection.Notify(ctx, method, params)
 }
 
 func (c sessionless) check(method string, params backend.Raw) error {
@@ -278,8 +278,8 @@ func (c sessionless) check(method string, params backend.Raw) error {
 				method)
 		}
 	}
-	if !c.agent.grants.allowsBack(method) {
+	if !c.adapter.grants.allowsBack(method) {
 		return errNotGranted(RoleFull, method)
 	}
-	return c.agent.connection.checkMethod(method, params)
+	return c.adapter.connection.checkMethod(method, params)
 }

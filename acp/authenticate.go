@@ -17,7 +17,7 @@ const noSignIn = "none"
 // authMethods returns the sign-in methods to offer for a backend that has none. The first needs no
 // sign-in. The second configures the program in a terminal; it is left out if the program cannot do
 // that, or the client does not open terminals for it.
-func (a *agent) authMethods() json.RawMessage {
+func (a *adapter) authMethods() json.RawMessage {
 	type method struct {
 		ID          string   `json:"id"`
 		Name        string   `json:"name"`
@@ -39,7 +39,7 @@ func (a *agent) authMethods() json.RawMessage {
 // callBackend lets the backend serve a request that names no active session. An authenticate with
 // the method noSignIn succeeds without it. If the backend knows neither authenticate nor logout,
 // there is nothing to sign in to.
-func (a *agent) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
+func (a *adapter) callBackend(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	done := func() (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	if r.Method == protocol.Authenticate && a.isKnown() && namesNoSignIn(r.Params) &&
 		!namesSignIn(a.info().Initialize) {

@@ -83,14 +83,14 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 
 // budgets are those of a session, and which of them the user allows to exceed.
 type budgets struct {
-	agent   *agent
+	adapter *adapter
 	session sessionstore.ID // as it is stored
 	cwd     workspace.Dir
 	exceeds sync.Map // the day on which each may be exceeded
 }
 
 // all returns the budgets.
-func (b *budgets) all() []Budget { return b.agent.options.Budgets(b.cwd) }
+func (b *budgets) all() []Budget { return b.adapter.options.Budgets(b.cwd) }
 
 // spent returns what the sessions that a budget is for have cost in its period.
 func (b *budgets) spent(ctx context.Context, of Budget) (sum float64, err error) {
@@ -101,7 +101,7 @@ func (b *budgets) spent(ctx context.Context, of Budget) (sum float64, err error)
 		now := time.Now()
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
-	sums, err := b.agent.options.Store.Sums(ctx, q)
+	sums, err := b.adapter.options.Store.Sums(ctx, q)
 	inside := map[sessionstore.ID]bool{b.session: true}
 	for _, c := range sums {
 		if c.Unit != of.Currency || err != nil {
@@ -124,7 +124,7 @@ func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bo
 	if of.Within.IsZero() {
 		return true, nil
 	}
-	one, err := b.agent.options.Store.Get(ctx, id)
+	one, err := b.adapter.options.Store.Get(ctx, id)
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return false, nil
 	}
@@ -133,7 +133,7 @@ func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bo
 	}
 	cwd, within := one.Keys.Real[0], workspace.Real(of.Within)
 	return of.Within.Contains(one.Keys.Roots.Cwd()) || within.Contains(cwd) ||
-		slices.ContainsFunc(b.agent.origins().Of(cwd), within.Contains), nil
+		slices.ContainsFunc(b.adapter.origins().Of(cwd), within.Contains), nil
 }
 
 // confirm asks the user, with ask, whether to go on if a budget is used up. It reports false if they
@@ -145,7 +145,7 @@ func (b *budgets) confirm(
 	for _, one := range b.all() {
 		spent, err := b.spent(ctx, one)
 		if err != nil {
-			b.agent.log.Warn("cannot check a budget", "session", b.session, "error", err)
+			b.adapter.log.Warn("cannot check a budget", "session", b.session, "error", err)
 			continue
 		}
 		today := time.Now().Format(time.DateOnly)

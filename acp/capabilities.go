@@ -87,7 +87,7 @@ func hasUnknown(raw json.RawMessage, path string, known map[string]bool) bool {
 }
 
 // clientCapabilities returns what the client declared.
-func (c *connection) clientCapabilities() *clientCapabilities { return &c.agent.info().client }
+func (c *connection) clientCapabilities() *clientCapabilities { return &c.adapter.info().client }
 
 // checkMethod rejects a request to the client for a method, or a mode of elicitation, that the
 // client did not advertise, or for a child session if it did not advertise these.

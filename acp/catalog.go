@@ -18,7 +18,7 @@ import (
 
 // catalog knows what the roots of a session hold for agents. It is safe for concurrent use.
 type catalog struct {
-	agent    *agent
+	adapter  *adapter
 	session  sessionstore.ID
 	roots    *workspace.Workspace
 	found    atomic.Pointer[discovery.Catalog] // by the last scan
@@ -38,7 +38,7 @@ func (c *catalog) scan(ctx context.Context) error {
 // returns, and what was found before remains until the scan is complete. At most one scan runs at a
 // time.
 func (c *catalog) refresh(ctx context.Context) {
-	a := c.agent
+	a := c.adapter
 	wait := a.options.tuning.RescanWait
 	ctx, cancel := context.WithTimeoutCause(ctx, wait,
 		fmt.Errorf("the scan takes longer than %v", wait))
@@ -57,7 +57,7 @@ func (c *catalog) refresh(ctx context.Context) {
 // session does not have, or "". The folders are not added, because somebody other than the user may
 // have written the file.
 func (c *catalog) listedFolders(ctx context.Context) (string, error) {
-	files, err := tasks.FromDisk(ctx, c.agent.tasks, func() ([]discovery.WorkspaceFile, error) {
+	files, err := tasks.FromDisk(ctx, c.adapter.tasks, func() ([]discovery.WorkspaceFile, error) {
 		return c.found.Load().WorkspaceFiles(ctx)
 	})
 	var b strings.Builder

@@ -85,7 +85,7 @@ func (s *session) cancelChild(key string, params backend.Raw) {
 	if !ok {
 		return
 	}
-	_ = s.agent.tasks.Guard("cancel", func() error {
+	_ = s.adapter.tasks.Guard("cancel", func() error {
 		s.WithBackend(func(backend.Session) { parent.CancelChild(key, params) })
 		return nil
 	})
@@ -97,6 +97,6 @@ func (s *session) hasChild(key string) bool {
 	return ok && parent.HasChild(key)
 }
 
-func (a *agent) newChildLimit() *record.ChildLimit {
+func (a *adapter) newChildLimit() *record.ChildLimit {
 	return record.NewChildLimit(a.options.tuning.ChildBytes, a.log)
 }

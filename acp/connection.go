@@ -15,21 +15,22 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// connection is the connection of a client. It views sessions, and opens them with its agent.
+// connection is the connection of a client. It views sessions, and opens them with its adapter.
 type connection struct {
 	*jsonrpc.Conn
-	agent *agent
-	home  *home
-	peer  Peer
+	adapter *adapter
+	home    *home
+	peer    Peer
 
 	serving context.Context // of Serve; the turns that the client has prompted end with it
 	left    atomic.Bool     // the connection has ended
 }
 
-// connect returns a connection over t, with an agent in the home h. ctx is the context of Serve.
+// connect returns a connection over t, with an adapter in the home h. ctx is the context of
+// Serve.
 func connect(ctx context.Context, t jsonrpc.Transport, p Peer, o Options, h *home) *connection {
 	c := &connection{home: h, peer: p, serving: ctx}
-	c.agent = newAgent(ctx, o, c)
+	c.adapter = newAdapter(ctx, o, c)
 	wire := o.tuning.Wire
 	if over, ok := t.(*transport); ok {
 		wire.Budget, _ = over.Conn.(jsonrpc.Budget)
@@ -60,7 +61,7 @@ func (c *connection) Answers() bool { return c.peer.Role.has(answers) }
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	c.agent.grants.prune(r)
+	c.adapter.grants.prune(r)
 	c.peer.Role.narrow(r)
 	if refusal := c.admit(r); refusal != nil {
 		return refusal
@@ -83,7 +84,7 @@ func (c *connection) admit(r *jsonrpc.Request) (refusal jsonrpc.Work) {
 	switch {
 	case !c.peer.Role.has(m.needs):
 		return c.refuse(r)
-	case r.Method != protocol.Initialize && c.agent.known.Load() == nil:
+	case r.Method != protocol.Initialize && c.adapter.known.Load() == nil:
 		return jsonrpc.Fail(errNotInitialized(r.Method))
 	case protocol.IsRefused(r.Method), m.shape != nil && m.notifies != r.IsNotification():
 		return jsonrpc.Fail(jsonrpc.MethodNotFound(r.Method))
@@ -99,7 +100,7 @@ func (c *connection) mayPass(r *jsonrpc.Request) bool {
 	if r.IsNotification() && namesSetup(r.Params) {
 		return false
 	}
-	return c.agent.grants.allows(r.Method) ||
+	return c.adapter.grants.allows(r.Method) ||
 		r.Method == protocol.Authenticate && namesNoSignIn(r.Params)
 }
 
@@ -110,10 +111,10 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 	given, rest, err := protocol.TakeSessionID(r.Params)
 	id := sessionstore.ID(given)
 	switch {
-	case err != nil, !c.agent.isKnown():
+	case err != nil, !c.adapter.isKnown():
 		return nil
 	case id == "":
-		c.agent.backend.Notify(ctx, r.Method, r.Params)
+		c.adapter.backend.Notify(ctx, r.Method, r.Params)
 		return nil
 	case c.home.queues.Find(id) == nil:
 		return nil
@@ -162,7 +163,7 @@ func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
 			return p, err
 		}
 	}
-	if p.check, err = c.agent.setupCheck(r); err != nil {
+	if p.check, err = c.adapter.setupCheck(r); err != nil {
 		return p, err
 	}
 	id, rest, err := protocol.TakeSessionID(r.Params)
@@ -170,7 +171,7 @@ func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
 		return p, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "invalid params: %v", err)
 	}
 	p.id, p.rest = sessionstore.ID(id), rest
-	if id == "" && !c.agent.grants.Extensions &&
+	if id == "" && !c.adapter.grants.Extensions &&
 		strings.HasPrefix(r.Method, protocol.SessionPrefix) {
 		return p, strictjson.Refuse(
 			strictjson.NewViolation(protocol.SessionID, nil, strictjson.Required))
@@ -192,7 +193,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 			return s.withSettingTold(c, r.Method, params, work)
 		})
 	}
-	a := c.agent
+	a := c.adapter
 	if a.isKnown() && p.check == nil {
 		return a.callBackend(ctx, r)
 	}
@@ -212,7 +213,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 // knows, and that the client may use. Methods that set something need an open one.
 func (c *connection) mayBeBackends(id sessionstore.ID, method string) bool {
 	_, _, isChild := splitChild(id)
-	return c.agent.grants.Sessions && !isChild && c.home.queues.Find(id) == nil &&
+	return c.adapter.grants.Sessions && !isChild && c.home.queues.Find(id) == nil &&
 		!strings.HasPrefix(method, "session/set_")
 }
 
@@ -229,7 +230,7 @@ func (c *connection) inSession(
 		if s := at.Queue.Active(); s != nil && s.viewers.Has(c) {
 			return serve(s)
 		}
-		return func() (json.RawMessage, error) { return nil, c.agent.whyInactive(ctx, id) }
+		return func() (json.RawMessage, error) { return nil, c.adapter.whyInactive(ctx, id) }
 	}
 	if at.Holds() && check == nil {
 		return begin()
@@ -249,7 +250,7 @@ func (c *connection) inSession(
 
 // whyInactive returns the error for a session that is not open in the client: it is unknown, or has
 // to be loaded first.
-func (a *agent) whyInactive(ctx context.Context, id sessionstore.ID) error {
+func (a *adapter) whyInactive(ctx context.Context, id sessionstore.ID) error {
 	if a.home.session(id) != nil {
 		return errNotActive(id)
 	}

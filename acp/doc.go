@@ -18,13 +18,14 @@
 // # Words
 //
 //   - A connection is that of a client: a peer of JSON-RPC, and what its initialize declared.
-//   - An agent, in code, is a backend and what initialize made of it: the type agent. Each
-//     connection has one. In sentences the agent is also the program behind the backend, which
-//     sends updates and asks; sessionstore.Agent names that.
+//   - An adapter is a backend and what initialize made of it. Each connection has one, which runs
+//     the sessions that the connection opens.
+//   - The agent is the program behind the backend, which sends updates and asks.
+//     sessionstore.Agent names it.
 //   - A home has the sessions that a user has open, whichever connection opened them. An editor
 //     over a pipe is a home with one connection.
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
-//     directory. Users see roots as folders. It knows the agent that runs it.
+//     directory. Users see roots as folders. It knows the adapter that runs it.
 //   - An activation is a session that is open in this process, with its roots, its MCP servers and
 //     the backend's part of it: the type session. A lease of the store says which process has it.
 //   - A turn is a prompt and everything until its response.

@@ -61,7 +61,7 @@ const (
 //
 // Every lifecycle request passes through here, so a rule that gives a session other additional
 // roots than the request names belongs here.
-func (a *agent) chooseFolders(
+func (a *adapter) chooseFolders(
 	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
 ) error {
 	keeps := stored != nil && a.options.KeepFolders
@@ -128,7 +128,7 @@ func (f Folder) grant() workspace.Grant {
 }
 
 // declaredFolders returns [DeclaredFolders] with the options of the connection.
-func (a *agent) declaredFolders(
+func (a *adapter) declaredFolders(
 	ctx context.Context, cwd workspace.Dir, session sessionstore.ID,
 ) ([]Folder, error) {
 	return tasks.FromDisk(ctx, a.tasks, func() ([]Folder, error) {
@@ -144,7 +144,7 @@ func (a *agent) declaredFolders(
 func DeclaredFolders(
 	cwd workspace.Dir, session sessionstore.ID, declared []Folder, consentDir string, w Worktrees,
 ) ([]Folder, error) {
-	origins, _ := w.registry().Origins() // agent.origins warns if some cannot be read
+	origins, _ := w.registry().Origins() // adapter.origins warns if some cannot be read
 	real := workspace.Real(cwd)
 	folders := slices.Clone(declared)
 	added, err := consent.NewStore(consentDir).Folders(string(session), append(origins.Of(real), real)...)
@@ -175,7 +175,7 @@ func OfWorktree(original workspace.Dir) string {
 }
 
 // consents returns the store of what the user allowed permanently.
-func (a *agent) consents() *consent.Store { return consent.NewStore(a.options.ConsentDir) }
+func (a *adapter) consents() *consent.Store { return consent.NewStore(a.options.ConsentDir) }
 
 // addedFolder returns the folder that the user added with a consent.
 func addedFolder(c consent.Consent) Folder {

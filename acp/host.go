@@ -22,7 +22,7 @@ import (
 // session, because the backend gets it to open its part; gate leads to the session once there is
 // one. Its fields do not change.
 type host struct {
-	agent   *agent
+	adapter *adapter
 	id      sessionstore.ID // the client's
 	storeID sessionstore.ID // another one if that is the backend's own
 	queue   *queue
@@ -42,9 +42,9 @@ type host struct {
 func (h *host) free(ctx context.Context, holds bool, later ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()
-	a := h.agent
+	a := h.adapter
 	if holds {
-		defer a.home.owner.release(sessionSlot, a) // last: the agent may end then
+		defer a.home.owner.release(sessionSlot, a) // last: the adapter may end then
 	}
 	h.gate.Advance(gate.Closed)
 	var err error
@@ -91,7 +91,8 @@ func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend
 	return func(yield func(backend.Update, error) bool) {
 		switch {
 		case h.gate.Phase() > gate.Opening:
-			sessionstore.WithoutEnds(h.agent.options.Store.History(h.agent.base, h.storeID))(yield)
+			stored := h.adapter.options.Store.History(h.adapter.base, h.storeID)
+			sessionstore.WithoutEnds(stored)(yield)
 		case given != nil:
 			given(yield)
 		}

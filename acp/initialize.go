@@ -28,7 +28,7 @@ type initialization struct {
 }
 
 // info returns what initialize has made known, the zero value before.
-func (a *agent) info() *initialization {
+func (a *adapter) info() *initialization {
 	if known := a.known.Load(); known != nil {
 		return known
 	}
@@ -36,10 +36,10 @@ func (a *agent) info() *initialization {
 }
 
 // isKnown reports whether initialize is complete.
-func (a *agent) isKnown() bool { return a.info().Kind != "" }
+func (a *adapter) isKnown() bool { return a.info().Kind != "" }
 
 // identity returns the agent that the sessions belong to.
-func (a *agent) identity() sessionstore.Agent {
+func (a *adapter) identity() sessionstore.Agent {
 	info := a.info()
 	return sessionstore.Agent{Kind: info.Kind, Profile: info.Profile}
 }
@@ -53,7 +53,7 @@ func namesSignIn(result json.RawMessage) bool {
 
 // initialized waits for an initialize that was read before. It fails if there is none or it failed.
 func (c *connection) initialized(ctx context.Context) error {
-	known := c.agent.info()
+	known := c.adapter.info()
 	if known.Kind != "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (c *connection) initialized(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	if !c.agent.isKnown() {
+	if !c.adapter.isKnown() {
 		return errNotInitialized("the request")
 	}
 	return nil
@@ -81,7 +81,7 @@ func (c *connection) acceptInitialize(ctx context.Context, r *jsonrpc.Request) j
 	if err := checkInitialize(r.Params); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	a := c.agent
+	a := c.adapter
 	begun := &initialization{client: readClientCapabilities(r.Params), ended: make(chan struct{})}
 	if !a.known.CompareAndSwap(nil, begun) {
 		return jsonrpc.Fail(stateError(jsonrpc.CodeInvalidRequest,
@@ -137,7 +137,7 @@ func checkInitialize(raw json.RawMessage) error {
 }
 
 // initializeResult returns the response: the backend's part and the adapter's additions.
-func (a *agent) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
+func (a *adapter) initializeResult(info backend.Info) (json.RawMessage, mcpTransports, error) {
 	result := info.Initialize
 	if _, err := strictjson.ParseObject(result); err != nil && len(result) > 0 {
 		return nil, mcpTransports{}, jsonrpc.Errorf(jsonrpc.CodeInternal,

@@ -375,8 +375,8 @@ func TestRequestsOfRoles(t *testing.T) {
 
 // paced returns the pace of a load of a client with a name.
 func paced(request context.Context, chosen int, name string) func(context.Context) {
-	c := &connection{agent: &agent{options: Options{ReplayRate: chosen}}}
-	c.agent.known.Store(&initialization{client: readClientCapabilities(
+	c := &connection{adapter: &adapter{options: Options{ReplayRate: chosen}}}
+	c.adapter.known.Store(&initialization{client: readClientCapabilities(
 		json.RawMessage(`{"protocolVersion":1,"clientInfo":{"name":` + name + `}}`))})
 	return c.pace(request)
 }
@@ -434,7 +434,7 @@ func TestEndedAgentTakesNoSlot(t *testing.T) {
 	s := NewServer(ServerOptions{})
 	owner, err := s.begin(Peer{})
 	require.NoError(t, err)
-	a := &agent{uses: 1, unused: make(chan struct{})}
+	a := &adapter{uses: 1, unused: make(chan struct{})}
 	require.NoError(t, owner.take(sessionSlot, a))
 	owner.release(connectionSlot, a)
 	owner.release(sessionSlot, a)

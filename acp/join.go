@@ -64,7 +64,7 @@ func (l load) join(
 	var last int64 // the last segment of the history that was shown
 	if l.cause == backend.Load {
 		segments := func(yield func(sessionstore.Segment, error) bool) {
-			for segment, err := range s.agent.options.Store.Segments(ctx, s.storeID, last) {
+			for segment, err := range s.adapter.options.Store.Segments(ctx, s.storeID, last) {
 				last = max(last, segment.Number)
 				if !yield(segment, err) {
 					return
@@ -89,8 +89,8 @@ func (l load) join(
 	}
 	r.AfterResponse(func() {
 		// They are newer than those in the response.
-		if err := l.showAll(s.agent.base, c.states); err != nil {
-			s.agent.log.Debug("updates not sent", "session", s.id, "error", err)
+		if err := l.showAll(s.adapter.base, c.states); err != nil {
+			s.adapter.log.Debug("updates not sent", "session", s.id, "error", err)
 		}
 		s.viewers.Release(l.from)
 	})
@@ -111,7 +111,7 @@ type cut struct {
 func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer joined.viewers.Hurry()()
-	at := joined.agent.home.queues.Ticket(joined.id, turns.Ordinary, nil)
+	at := joined.adapter.home.queues.Ticket(joined.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return c, err
@@ -125,7 +125,7 @@ func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err 
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		store := s.agent.options.Store
+		store := s.adapter.options.Store
 		if l.cause == backend.Load {
 			rest := sessionstore.Updates(store.Segments(ctx, s.storeID, last))
 			for u, err := range sessionstore.Joined(rest) {
@@ -162,7 +162,7 @@ func (l load) reopenForAll(
 	p := s.params
 	p.listed, p.missing = true, nil
 	p.replaceRoots(l.rootsIn(s))
-	err := s.agent.chooseFolders(ctx, &p, backend.Resume, &source.Session)
+	err := s.adapter.chooseFolders(ctx, &p, backend.Resume, &source.Session)
 	if err != nil {
 		return nil, err
 	}

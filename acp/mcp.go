@@ -22,7 +22,7 @@ import (
 func (o opening) prepareServers(
 	w *workspace.Workspace, configs []mcpclient.Config, previous *session,
 ) (set *servers.Set, change *mcpclient.Change, err error) {
-	a := o.agent
+	a := o.adapter
 	configs = slices.Clone(configs)
 	for i := range configs {
 		if err := a.applyPolicy(&configs[i]); err != nil {
@@ -46,7 +46,7 @@ func (o opening) prepareServers(
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
 // peer use the server.
-func (a *agent) applyPolicy(c *mcpclient.Config) (err error) {
+func (a *adapter) applyPolicy(c *mcpclient.Config) (err error) {
 	policy := a.options.MCPPolicy(c.Name)
 	if a.connection.peer.Remote {
 		err = checkRemote(policy, *c)
@@ -76,7 +76,7 @@ func checkRemote(p mcp.Policy, c mcpclient.Config) error {
 
 // restrictLikeAgent restricts a server that the agent connects too as the agent is restricted, or
 // more if its policy says so.
-func (a *agent) restrictLikeAgent(c *mcpclient.Config) {
+func (a *adapter) restrictLikeAgent(c *mcpclient.Config) {
 	s, own := a.info().ServerSandbox, c.Policy.Sandbox
 	if !a.info().ConnectsServers || s.Mode == backend.SandboxOff {
 		return
@@ -110,7 +110,7 @@ func (m mcpTransports) refusal(server string, t mcp.Transport) string {
 
 // decodeServers reads mcpServers. Its violations do not quote values, which may be secrets. A
 // remote peer's servers may have no members that it does not check, because they are passed on.
-func (a *agent) decodeServers(
+func (a *adapter) decodeServers(
 	v *strictjson.Violations, f strictjson.Field, p presence,
 ) []mcpclient.Config {
 	if f.IsNull() || (!f.Present() && p == optional) {

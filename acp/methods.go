@@ -40,7 +40,7 @@ func (c *connection) work(
 	ctx context.Context, serve func(context.Context) (json.RawMessage, error),
 ) jsonrpc.Work {
 	return func() (json.RawMessage, error) {
-		ctx, cancel := c.agent.requestContext(ctx)
+		ctx, cancel := c.adapter.requestContext(ctx)
 		defer cancel(nil)
 		result, err := serve(ctx)
 		return result, protocolError(err)

@@ -50,9 +50,9 @@ func (s *session) showNotice(ctx context.Context) {
 		if err != nil {
 			return // the turn or the session has ended
 		}
-		n.text += listed + s.agent.doubt(ctx, s.storeID)
-		if s.Permits().Configured != nil && s.agent.info().NeverAsks {
-			n.text += whyUnruled(s.agent.info().Info) + "\n\n"
+		n.text += listed + s.adapter.doubt(ctx, s.storeID)
+		if s.Permits().Configured != nil && s.adapter.info().NeverAsks {
+			n.text += whyUnruled(s.adapter.info().Info) + "\n\n"
 		}
 	}
 	if n.text != "" {
@@ -63,7 +63,7 @@ func (s *session) showNotice(ctx context.Context) {
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one
 // of its sessions besides the one with this id was used here.
-func (a *agent) doubt(ctx context.Context, id sessionstore.ID) string {
+func (a *adapter) doubt(ctx context.Context, id sessionstore.ID) string {
 	doubt := a.info().Doubt
 	if doubt == "" {
 		return ""

@@ -87,7 +87,7 @@ type UsageEvent struct {
 
 // observe tells the observer what has happened.
 func (c *connection) observe(e Event) {
-	if observe := c.agent.options.Observe; observe != nil {
+	if observe := c.adapter.options.Observe; observe != nil {
 		observe(e)
 	}
 }
@@ -101,7 +101,7 @@ func (c *connection) observeUsage(id sessionstore.ID, charges []sessionstore.Cha
 
 // withEvent returns work, which tells the observer when it has answered r.
 func (c *connection) withEvent(r *jsonrpc.Request, work jsonrpc.Work) jsonrpc.Work {
-	if c.agent.options.Observe == nil || work == nil || r.IsNotification() {
+	if c.adapter.options.Observe == nil || work == nil || r.IsNotification() {
 		return work
 	}
 	begun, method, id := time.Now(), r.Method, sessionOf(r)

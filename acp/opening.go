@@ -23,7 +23,7 @@ import (
 // stored session in place of the active one. It does not change. Its method run makes an active
 // session of it.
 type opening struct {
-	agent   *agent // runs the session
+	adapter *adapter // runs the session
 	cause   backend.Cause
 	params  sessionParams
 	source  listing.Openable // is opened again, or copied; the zero value for a new session
@@ -40,7 +40,7 @@ type opening struct {
 // become active because the connection has ended: that is closed then, but remains stored. run also
 // returns a notice for the user, to be shown after the response.
 func (o opening) run(ctx context.Context, previous *session) (*session, string, error) {
-	a := o.agent
+	a := o.adapter
 	h, err := o.openHost(ctx, previous)
 	if err != nil {
 		return nil, "", err
@@ -89,7 +89,7 @@ func (o opening) isNew() bool { return o.cause == backend.New || o.cause == back
 // openHost does the part of opening that reads disks. The session counts as an active one from now
 // on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
 func (o opening) openHost(ctx context.Context, previous *session) (*host, error) {
-	a, isFirst := o.agent, previous == nil
+	a, isFirst := o.adapter, previous == nil
 	if isFirst {
 		if err := a.home.owner.take(sessionSlot, a); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func (o opening) openHost(ctx context.Context, previous *session) (*host, error)
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
 // the previous session holds in the new one.
 func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err error) {
-	a, p, id := o.agent, o.params, o.at.Queue.ID
+	a, p, id := o.adapter, o.params, o.at.Queue.ID
 	w, err := p.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		o.hintMoves(err)
@@ -132,7 +132,7 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 	if err != nil {
 		return nil, err
 	}
-	found := &catalog{agent: a, session: id, roots: files.Guarded,
+	found := &catalog{adapter: a, session: id, roots: files.Guarded,
 		scanning: tasks.Guard[struct{}]()}
 	if err := found.scan(ctx); err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 	if !o.isNew() {
 		storeID = o.source.ID
 	}
-	return &host{agent: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
+	return &host{adapter: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
 		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
 		workspace: w, access: files, catalog: found, servers: set, change: change}, nil
 }
@@ -151,7 +151,7 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 func (o opening) openBackend(
 	ctx context.Context, h *host, previous *session,
 ) (backend.Session, backend.Opened, error) {
-	b, opened, err := o.agent.backend.Open(ctx, o.activation(ctx, h, previous), h)
+	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h, previous), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
 			err = errUnknownSession(o.params.id)
@@ -162,9 +162,9 @@ func (o opening) openBackend(
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host, previous *session) backend.Activation {
-	store, source := o.agent.options.Store, o.source
+	store, source := o.adapter.options.Store, o.source
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: source.State,
-		MustExist: o.agent.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
+		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
 	var before iter.Seq2[backend.Update, error]
 	switch {
 	case o.cause == backend.New, source.Unstored:
@@ -196,7 +196,7 @@ func (o opening) endTurns(ctx context.Context) error {
 func (o opening) store(
 	ctx context.Context, h *host, previous *session,
 ) (sessionstore.Lease, error) {
-	a := o.agent
+	a := o.adapter
 	if a.home.queues.IsClosed() {
 		return sessionstore.Lease{}, backend.ErrClosed // the connection has ended
 	}
@@ -233,12 +233,12 @@ func (o opening) store(
 
 // storeNew stores a new session, with the finished turns of the source if it is a copy.
 func (o opening) storeNew(ctx context.Context, n sessionstore.Session) (sessionstore.Lease, error) {
-	store := o.agent.options.Store
+	store := o.adapter.options.Store
 	switch {
 	case o.cause == backend.New:
 		return store.Create(ctx, n)
 	case o.source.Unstored:
-		return o.agent.sessions.Adopt(ctx, n, sessionstore.Activation{Keys: n.Keys})
+		return o.adapter.sessions.Adopt(ctx, n, sessionstore.Activation{Keys: n.Keys})
 	case n.State == nil:
 		n.State = o.source.State
 	}
@@ -249,13 +249,13 @@ func (o opening) storeNew(ctx context.Context, n sessionstore.Session) (sessions
 func (o opening) adopt(
 	ctx context.Context, change sessionstore.Activation, previous *session,
 ) (sessionstore.Lease, error) {
-	lease, err := o.agent.sessions.Adopt(ctx, o.source.Session, change)
+	lease, err := o.adapter.sessions.Adopt(ctx, o.source.Session, change)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := o.agent.sessions.Stored(ctx, o.at.Queue.ID)
+	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
-		err = o.agent.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
+		err = o.adapter.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
@@ -269,7 +269,7 @@ func (o opening) takeOver(
 	ctx context.Context, change sessionstore.Activation, previous *session,
 ) (sessionstore.Lease, error) {
 	if previous == nil {
-		return o.agent.options.Store.Activate(ctx, o.source.ID, change)
+		return o.adapter.options.Store.Activate(ctx, o.source.ID, change)
 	}
 	return previous.record.TakeOver(ctx, change)
 }
@@ -293,7 +293,7 @@ func (o opening) succeed(h *host, b backend.Session, result json.RawMessage) {
 // said is the backend's part.
 func (o opening) notices(h *host, said string, previous *session) (now string, next pendingNotice) {
 	opened := h.workspace.Opened()
-	now = o.agent.sessions.MovedRoots(h.id, o.source.Keys, opened)
+	now = o.adapter.sessions.MovedRoots(h.id, o.source.Keys, opened)
 	told := o.source.Keys.Roots // about which the user was told before
 	next.prompted = true
 	switch {
@@ -309,7 +309,7 @@ func (o opening) notices(h *host, said string, previous *session) (now string, n
 	}
 	if !o.again { // otherwise the user was asked
 		next.text += h.params.droppedFolders(opened, o.cause, o.source.Keys) +
-			broadRoots(opened, told, h.agent.log.With("session", h.id))
+			broadRoots(opened, told, h.adapter.log.With("session", h.id))
 	}
 	return now, next
 }
@@ -324,7 +324,7 @@ func (o opening) discard(ctx context.Context, h *host, superseded []byte, previo
 		previous.retire()
 	}
 	if !o.isNew() {
-		o.agent.sessions.Discard(ctx, o.source.ID, superseded)
+		o.adapter.sessions.Discard(ctx, o.source.ID, superseded)
 	}
 }
 
@@ -340,7 +340,7 @@ func (o opening) hintMoves(err error) {
 			movable = append(movable, f.Setting)
 		}
 	}
-	listing.HintMoves(strictjson.ViolationsOf(err), movable, o.agent.options.Worktrees.registry())
+	listing.HintMoves(strictjson.ViolationsOf(err), movable, o.adapter.options.Worktrees.registry())
 }
 
 // goOn lets s, which the client has opened or joined, go ahead once the response to r is on the
@@ -348,9 +348,9 @@ func (o opening) hintMoves(err error) {
 func (c *connection) goOn(r *jsonrpc.Request, s *session, notice string) {
 	r.AfterResponse(func() {
 		if notice != "" {
-			s.viewers.show(s.agent.base, nil, backend.Warning(backend.Text(notice)))
+			s.viewers.show(s.adapter.base, nil, backend.Warning(backend.Text(notice)))
 		}
-		s.release(s.agent.base)
+		s.release(s.adapter.base)
 		if c.HasLeft() { // while it was opening s
 			s.viewers.Leave(c)
 		}

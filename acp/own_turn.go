@@ -24,7 +24,7 @@ import (
 func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	command, ok := commands.Parse(params)
 	if command.Name == backend.WorktreeCommand {
-		ok = ok && (s.agent.options.Worktrees.Dir != "" || s.agent.connection.peer.Remote)
+		ok = ok && (s.adapter.options.Worktrees.Dir != "" || s.adapter.connection.peer.Remote)
 	}
 	return command, ok && !s.transcript.agentHasCommand(command.Name)
 }
@@ -38,7 +38,7 @@ type ownTurn struct {
 
 // answer answers a command of the adapter.
 func (o *ownTurn) answer(ctx context.Context, c prompts.Command) (backend.Raw, error) {
-	a, info := o.agent, o.agent.info()
+	a, info := o.adapter, o.adapter.info()
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
 		Copy: a.options.Worktrees.Copy, Workspace: a.options.Workspace,
@@ -51,7 +51,7 @@ func (o *ownTurn) answer(ctx context.Context, c prompts.Command) (backend.Raw, e
 
 // Sandbox implements [commands.Session].
 func (o *ownTurn) Sandbox() (said string) {
-	if mode := o.agent.info().Sandbox; mode != "" {
+	if mode := o.adapter.info().Sandbox; mode != "" {
 		said = fmt.Sprintf("Sandbox of the agent: %s\n\n", mode)
 	}
 	if confined, ok := o.backend.(backend.Confined); ok {
@@ -64,7 +64,7 @@ func (o *ownTurn) Sandbox() (said string) {
 func (o *ownTurn) Source(root workspace.Dir) string {
 	setting := foldersByDir(o.params.additional())[root].Setting
 	if setting == "" || setting == clientSetting {
-		return o.agent.connection.clientCapabilities().name
+		return o.adapter.connection.clientCapabilities().name
 	}
 	return setting
 }
@@ -74,10 +74,10 @@ func (o *ownTurn) ClientNamesRoots() bool { return o.params.listed }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
-	if o.agent.options.KeepFolders {
+	if o.adapter.options.KeepFolders {
 		return ""
 	}
-	folders, _ := o.agent.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
+	folders, _ := o.adapter.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
 	return foldersByDir(folders)[dir].Setting
 }
 
@@ -106,14 +106,14 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	c := server.Config
-	if why := o.agent.info().transports.refusal(c.Name, c.Transport); why != "" {
+	if why := o.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
-	if err := o.agent.applyPolicy(&server.Start); err != nil {
+	if err := o.adapter.applyPolicy(&server.Start); err != nil {
 		return err
 	}
 	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	start, err := server.Ask(ctx, user, o.agent.consents(), w)
+	start, err := server.Ask(ctx, user, o.adapter.consents(), w)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
-	a := o.agent
+	a := o.adapter
 	at := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
@@ -159,7 +159,7 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{agent: s.agent, cause: backend.Resume, params: p, source: stored, at: at,
+	o := opening{adapter: s.adapter, cause: backend.Resume, params: p, source: stored, at: at,
 		viewers: s.viewers, again: true}
 	next, notice, err := o.run(ctx, s)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 type Permissions = permission.Permissions
 
 // origins returns the folders from which worktrees were made.
-func (a *agent) origins() worktree.Origins {
+func (a *adapter) origins() worktree.Origins {
 	origins, err := a.options.Worktrees.registry().Origins()
 	if err != nil {
 		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
@@ -49,7 +49,7 @@ func (a asker) rule(action permission.Action) ruling {
 	}
 	v, err := h.Permits().Decide(h.workspace, action)
 	if err != nil {
-		h.agent.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
+		h.adapter.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", h.id, "error", err)
 		if v.Effect == permission.Ask {
 			return ruling{}
@@ -63,7 +63,7 @@ func (a asker) ruleRequest(ctx context.Context, s *session, asked question) ruli
 	if !s.Permits().Decides() || asked.err != nil {
 		return ruling{}
 	}
-	asked.Agent = s.agent.info().Profile
+	asked.Agent = s.adapter.info().Profile
 	action, err := a.readAction(ctx, s, asked.Request)
 	if err != nil {
 		return ruling{}
@@ -105,7 +105,7 @@ func (a asker) readAction(
 				return w.HandOver(path)
 			}
 		}
-		action, err = tasks.FromDisk(ctx, s.agent.tasks, func() (permission.Action, error) {
+		action, err = tasks.FromDisk(ctx, s.adapter.tasks, func() (permission.Action, error) {
 			return r.Action(ctx, known.Announced(), place), nil
 		})
 		return err
@@ -136,13 +136,13 @@ func serverConfig(servers []mcpclient.Config, name string) string {
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.
 func (a asker) observeRule(title string, v permission.Verdict) {
 	h := a.host
-	h.agent.log.Info("a rule decided about a request of the agent", "session", h.id,
+	h.adapter.log.Info("a rule decided about a request of the agent", "session", h.id,
 		"title", text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce
 	if v.Effect == permission.Deny {
 		choice = permission.RejectOnce
 	}
-	h.agent.connection.observe(AnswerEvent{Session: h.id, Title: title, Choice: choice,
+	h.adapter.connection.observe(AnswerEvent{Session: h.id, Title: title, Choice: choice,
 		Rule: v.Rule.String()})
 }
 

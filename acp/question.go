@@ -90,9 +90,9 @@ func (q question) saying(about string, known json.RawMessage) question {
 func (q question) poll(ctx context.Context, v *viewers) func() answer {
 	id := rand.Text()
 	q.params = withMeta(q.params, "question", strictjson.Text(id))
-	v.agent.connection.observe(QuestionEvent{v.address.id, true})
+	v.adapter.connection.observe(QuestionEvent{v.address.id, true})
 	watching, done := context.WithCancel(ctx)
-	if s := v.agent.home.session(v.address.id); s != nil {
+	if s := v.adapter.home.session(v.address.id); s != nil {
 		s.watchLease(watching)
 	}
 	poll := v.Poll(ctx, turns.Ballot[*connection]{
@@ -115,7 +115,7 @@ func (q question) poll(ctx context.Context, v *viewers) func() answer {
 	return func() answer {
 		got := poll.Wait()
 		done()
-		v.agent.connection.observe(QuestionEvent{v.address.id, false})
+		v.adapter.connection.observe(QuestionEvent{v.address.id, false})
 		if v.Others(got.By) > 0 {
 			ctx, cancel := tasks.Commit(ctx)
 			defer cancel()
@@ -131,7 +131,7 @@ func (q question) paramsFor(to *connection, v *viewers) backend.Raw {
 	if q.method != protocol.RequestPermission {
 		return q.params
 	}
-	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.agent)
+	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.adapter)
 	if known, _ := v.calls.Get(q.key()); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
 			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
@@ -160,7 +160,7 @@ func (q question) cancelled() backend.Raw {
 
 // answeredLate tells a client that its answer to the question came too late.
 func (q question) answeredLate(c *connection, v *viewers, result backend.Raw) {
-	v.agent.tasks.Go(func() {
+	v.adapter.tasks.Go(func() {
 		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered "+
 			"or had ended.\n")
 		if q.method == protocol.RequestPermission {

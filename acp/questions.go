@@ -98,7 +98,7 @@ func (a asker) decideOrAsk(
 	return func() resolution {
 		got := resolution{answer: wait()}
 		got.option, got.chosen = sent.Chosen(got.Result)
-		cmp.Or(got.By, s.agent.connection).observe(AnswerEvent{Session: s.id,
+		cmp.Or(got.By, s.adapter.connection).observe(AnswerEvent{Session: s.id,
 			Title: sent.Call.Title, Choice: got.option.Kind, Duration: time.Since(begun)})
 		a.applyAlways(asked, offered, &got)
 		if isNew && !got.allows() {
@@ -163,11 +163,11 @@ func (a asker) applyAlways(asked question, offered permission.Rule, got *resolut
 	}
 	h := a.host
 	err := h.Permits().Remember(offered, consent.Consent{
-		Agent: h.agent.info().Profile, By: string(h.id),
+		Agent: h.adapter.info().Profile, By: string(h.id),
 		Title: text.Truncate(asked.Call.Title, calls.MaxTitle),
 	})
 	if err != nil {
-		h.agent.log.Warn("cannot remember what the user allows", "session", h.id, "error", err)
+		h.adapter.log.Warn("cannot remember what the user allows", "session", h.id, "error", err)
 	}
 	got.option, _ = asked.Once()
 	got.Result = nil

@@ -66,7 +66,7 @@ func errNotGranted(role Role, method string) error {
 func (c *connection) refuse(r *jsonrpc.Request) jsonrpc.Work {
 	method, id := r.Method, sessionOf(r)
 	return func() (json.RawMessage, error) {
-		c.agent.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
+		c.adapter.log.Info("refused a message to the agent", "method", text.Truncate(method, 64))
 		c.observe(RefusedEvent{method, id})
 		return nil, errNotGranted(c.peer.Role, method)
 	}

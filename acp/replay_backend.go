@@ -19,7 +19,7 @@ import (
 // replaces it. To save memory, the rest is stored in a draft, which is added to the stored history
 // when the load is stored.
 type agentReplay struct {
-	agent    *agent
+	adapter  *adapter
 	cause    backend.Cause
 	id       sessionstore.ID // of the session
 	isStored bool            // otherwise only the backend knew it
@@ -39,7 +39,7 @@ type replayed struct {
 
 // newReplay returns a replay in which nothing was replayed yet. ctx is that of the request.
 func (o opening) newReplay(ctx context.Context) *agentReplay {
-	return &agentReplay{agent: o.agent, cause: o.cause, id: o.source.ID,
+	return &agentReplay{adapter: o.adapter, cause: o.cause, id: o.source.ID,
 		isStored: !o.source.Unstored, show: o.show, replayed: tasks.Guard[replayed](),
 		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
 }
@@ -50,22 +50,22 @@ func (r *agentReplay) begin(ctx context.Context, to *replayed) (err error) {
 		return err
 	}
 	r.shown.Store(to.stored.IsEmpty() && r.cause == backend.Load)
-	to.children = r.agent.newChildLimit()
+	to.children = r.adapter.newChildLimit()
 	var of sessionstore.ID // see Histories.NewDraft
 	if r.isStored {
 		of = r.id
 	}
 	add := func(ctx context.Context, segment []sessionstore.Update) error {
-		return r.agent.tasks.Guard("session store", func() (err error) {
+		return r.adapter.tasks.Guard("session store", func() (err error) {
 			if to.draft == nil {
-				if to.draft, err = r.agent.options.Store.NewDraft(ctx, of); err != nil {
+				if to.draft, err = r.adapter.options.Store.NewDraft(ctx, of); err != nil {
 					return err
 				}
 			}
 			return to.draft.Append(ctx, segment)
 		})
 	}
-	to.recorder = sessionstore.NewRecorder(add, r.agent.options.tuning.Recorder)
+	to.recorder = sessionstore.NewRecorder(add, r.adapter.options.tuning.Recorder)
 	return nil
 }
 
@@ -74,8 +74,8 @@ func (r *agentReplay) readStored(ctx context.Context) (end record.End, err error
 	if !r.isStored {
 		return end, nil
 	}
-	err = r.agent.tasks.Guard("session store", func() (err error) {
-		end, err = record.ReadEnd(r.agent.options.Store.History(ctx, r.id))
+	err = r.adapter.tasks.Guard("session store", func() (err error) {
+		end, err = record.ReadEnd(r.adapter.options.Store.History(ctx, r.id))
 		return err
 	})
 	return end, err
@@ -139,7 +139,7 @@ func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
 
 // drop discards what was replayed, unless it has become a part of the session's history.
 func (r *agentReplay) drop() {
-	ctx, cancel := tasks.Commit(r.agent.base)
+	ctx, cancel := tasks.Commit(r.adapter.base)
 	defer cancel()
 	err := r.replayed.With(ctx, func(of *replayed) error {
 		if of.recorder == nil {
@@ -149,11 +149,11 @@ func (r *agentReplay) drop() {
 		if of.draft == nil {
 			return err
 		}
-		return errors.Join(err, r.agent.tasks.Guard("session store", func() error {
+		return errors.Join(err, r.adapter.tasks.Guard("session store", func() error {
 			return of.draft.Discard(ctx)
 		}))
 	})
 	if err != nil {
-		r.agent.log.Warn("cannot discard the replayed history", "session", r.id, "error", err)
+		r.adapter.log.Warn("cannot discard the replayed history", "session", r.id, "error", err)
 	}
 }

@@ -53,7 +53,7 @@ func isUnlimited(name string) bool {
 // notifications and then closes the connection. A client that has closed its end gets the rest at
 // once, because the program must end soon.
 func (c *connection) pace(request context.Context) (wait func(context.Context)) {
-	perSecond := c.agent.options.ReplayRate
+	perSecond := c.adapter.options.ReplayRate
 	if perSecond < 0 || perSecond == 0 && c.clientCapabilities().unlimited {
 		return func(context.Context) {}
 	}

@@ -132,15 +132,15 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	if c.home.isShared() {
 		defer owner.leaveHome(c)
 	} else {
-		defer c.agent.end()
+		defer c.adapter.end()
 	}
 	return c.Serve(serving)
 }
 
-// leaveHome ends the agent of a connection that has ended, in the background: once no session and
+// leaveHome ends the adapter of a connection that has ended, in the background: once no session and
 // no prompt uses it, or with the principal.
 func (p *principal) leaveHome(c *connection) {
-	a := c.agent
+	a := c.adapter
 	c.home.leave(c)
 	p.server.running.Go(func() {
 		select {
@@ -312,10 +312,10 @@ func (l Limits) or(other Limits) Limits {
 		cmp.Or(l.Turns, other.Turns)}
 }
 
-// take takes a slot for a session or prompt of an agent, which it uses until release. The error
-// names the limit that would be exceeded. A request that comes so late that the agent has ended
-// gets none.
-func (p *principal) take(kind slot, a *agent) error {
+// take takes a slot for a session or prompt of an adapter, which it uses until release. The
+// error names the limit that would be exceeded. A request that comes so late that the adapter has
+// ended gets none.
+func (p *principal) take(kind slot, a *adapter) error {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	if a.uses == 0 {
@@ -349,7 +349,7 @@ func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 }
 
 // release undoes take.
-func (p *principal) release(kind slot, a *agent) {
+func (p *principal) release(kind slot, a *adapter) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	a.disuseLocked()

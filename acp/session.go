@@ -52,15 +52,15 @@ func newSession(
 	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease, holds bool,
 	next pendingNotice,
 ) *session {
-	a := h.agent
+	a := h.adapter
 	s := &session{host: h, backend: b, result: result,
-		budgets: &budgets{agent: a, session: h.storeID, cwd: h.params.roots.Cwd()}}
+		budgets: &budgets{adapter: a, session: h.storeID, cwd: h.params.roots.Cwd()}}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: a.newChildLimit(), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: h.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-	s.transcript = &transcript{id: h.id, agent: a, viewers: h.viewers, permits: h.Permits(),
+	s.transcript = &transcript{id: h.id, adapter: a, viewers: h.viewers, permits: h.Permits(),
 		record: s.record, spending: s.spending}
 	s.holds.Store(holds)
 	s.notice.Store(&next)
@@ -70,7 +70,7 @@ func newSession(
 // start lets s, which has become active, do what has waited for that: afterwards the state that the
 // backend saved meanwhile is stored, and its commands are known.
 func (s *session) start() {
-	a := s.agent
+	a := s.adapter
 	ctx, cancel := tasks.Commit(a.base)
 	defer cancel()
 	if err := s.gate.Activate(ctx, s); err != nil {
@@ -88,7 +88,7 @@ func (s *session) start() {
 func (s *session) release(ctx context.Context) {
 	for _, u := range s.gate.Advance(gate.Releasing) {
 		if err := s.transcript.send(ctx, u, showFirst); err != nil {
-			s.agent.log.Debug("update not sent", "session", s.id, "error", err)
+			s.adapter.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}
 	s.gate.Advance(gate.Live)
@@ -97,13 +97,13 @@ func (s *session) release(ctx context.Context) {
 // storeState stores the backend's state. If the store rejects it, the session ends in the
 // background, because ending it may wait for the caller.
 func (s *session) storeState(ctx context.Context, state []byte) error {
-	key := s.agent.sessions.StateKey(state)
+	key := s.adapter.sessions.StateKey(state)
 	err := s.record.Write(func(l sessionstore.Lease) error {
-		return s.agent.options.Store.SaveState(ctx, l, state, key)
+		return s.adapter.options.Store.SaveState(ctx, l, state, key)
 	})
 	s.spending.SetSource(key)
 	if err != nil {
-		s.agent.tasks.Go(func() { s.failed(err) })
+		s.adapter.tasks.Go(func() { s.failed(err) })
 	}
 	return err
 }
@@ -114,9 +114,9 @@ func (s *session) announceCommands() {
 	if s.gate.Kinds()[sessionstore.AvailableCommandsUpdate] {
 		return
 	}
-	states, err := s.agent.options.Store.States(s.agent.base, s.storeID)
+	states, err := s.adapter.options.Store.States(s.adapter.base, s.storeID)
 	if err != nil {
-		s.agent.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
+		s.adapter.log.Debug("cannot read the announced commands", "session", s.id, "error", err)
 		return
 	}
 	for _, u := range states {
@@ -134,8 +134,8 @@ func (s *session) announceCommands() {
 // watchLease ends the session soon after another process has taken it over, until ctx ends: also if
 // the agent says nothing, so that nothing is stored.
 func (s *session) watchLease(ctx context.Context) {
-	s.agent.tasks.Go(func() {
-		for range pause.Every(ctx, s.agent.options.tuning.LeaseCheck) {
+	s.adapter.tasks.Go(func() {
+		for range pause.Every(ctx, s.adapter.options.tuning.LeaseCheck) {
 			if err := s.record.Check(ctx); record.Gone(err) {
 				s.failed(err)
 				return
@@ -154,7 +154,7 @@ func (s *session) WithBackend(do func(backend.Session)) {
 // Cancel implements [turns.Session]. Open questions end with the last turn, because an agent may
 // end it only once they are answered. A panic in the backend is logged.
 func (s *session) Cancel(params backend.Raw) {
-	_ = s.agent.tasks.Guard("cancel", func() error {
+	_ = s.adapter.tasks.Guard("cancel", func() error {
 		s.backend.Cancel(params)
 		return nil
 	})
@@ -200,7 +200,7 @@ func (s *session) failed(err error) {
 	if !errors.Is(err, context.Canceled) {
 		running := slices.DeleteFunc(s.queue.Unanswered(),
 			func(t *turns.Turn) bool { return !t.StartedIn(s) })
-		s.agent.tasks.Go(func() { turns.End(running, cause, nil) })
+		s.adapter.tasks.Go(func() { turns.End(running, cause, nil) })
 	}
 	if record.Gone(err) {
 		s.evict(cause)
@@ -243,7 +243,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage
 // evict ends a session that another process took over or deleted, once its turn was answered, and
 // a question outside turns was withdrawn.
 func (s *session) evict(cause error) {
-	a := s.agent
+	a := s.adapter
 	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	a.tasks.Go(func() {
 		defer at.Release()
@@ -263,14 +263,14 @@ func (s *session) evict(cause error) {
 }
 
 // retire ends a session that is not the active one of its queue.
-func (s *session) retire() { s.free(context.WithoutCancel(s.agent.base), nil) }
+func (s *session) retire() { s.free(context.WithoutCancel(s.adapter.base), nil) }
 
 // free frees what the session holds, once. params are those of a session/close, or nil; the result
 // is the backend's part of the response.
 func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.freed.Do(func() {
 		s.host.free(ctx, s.holds.Swap(false), func(ctx context.Context) error {
-			s.agent.connection.observeUsage(s.id, s.spending.Store(ctx))
+			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
 			return s.record.Close(ctx)
 		}, func(ctx context.Context) (err error) {
 			result, err = closeBackend(ctx, s.backend, params)
@@ -311,7 +311,7 @@ func (s *session) closeWhenIdle(during time.Duration) {
 	if back == nil {
 		return
 	}
-	s.agent.tasks.Go(func() {
+	s.adapter.tasks.Go(func() {
 		grace, cancel := context.WithTimeout(context.Background(), during)
 		defer cancel()
 		for running := s.closeUnviewed(grace); running != nil; running = s.closeUnviewed(grace) {
@@ -320,7 +320,7 @@ func (s *session) closeWhenIdle(during time.Duration) {
 			case <-grace.Done():
 			case <-back:
 				return
-			case <-s.agent.base.Done():
+			case <-s.adapter.base.Done():
 				return
 			}
 		}
@@ -330,8 +330,8 @@ func (s *session) closeWhenIdle(during time.Duration) {
 // closeUnviewed ends s once earlier requests are served, unless a client has opened it. While the
 // grace lasts and a turn is running, it leaves s as it is, and returns that turn.
 func (s *session) closeUnviewed(grace context.Context) (running *turns.Turn) {
-	base := s.agent.base
-	at := s.agent.home.queues.Ticket(s.id, turns.Lifecycle, nil)
+	base := s.adapter.base
+	at := s.adapter.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	defer at.Release()
 	if at.Acquire(base) != nil || at.Queue.Active() != s || s.viewers.Alone() == nil {
 		return nil

@@ -38,7 +38,7 @@ func queued(
 		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
 		r.AfterResponse(at.Release)
 		return c.work(ctx, func(serving context.Context) (json.RawMessage, error) {
-			closing, done := c.agent.closingContext(ctx)
+			closing, done := c.adapter.closingContext(ctx)
 			defer done()
 			if err := at.Acquire(serving); err != nil {
 				return nil, err
@@ -49,16 +49,16 @@ func queued(
 }
 
 // storedIn returns the stored session of a queue, which must belong to the client's agent, and the
-// agent that runs it, the client's own if it is not active.
+// adapter that runs it, the client's own if it is not active.
 func (c *connection) storedIn(
 	ctx context.Context, q *queue,
-) (s sessionstore.Session, runs *agent, err error) {
-	runs = c.agent
+) (s sessionstore.Session, runs *adapter, err error) {
+	runs = c.adapter
 	if active := q.Active(); active != nil {
-		runs = active.agent
+		runs = active.adapter
 	}
 	if err = c.initialized(ctx); err == nil {
-		s, err = c.agent.sessions.Stored(ctx, q.ID)
+		s, err = c.adapter.sessions.Stored(ctx, q.ID)
 	}
 	return s, runs, protocolError(err)
 }

@@ -23,11 +23,11 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 		wrong := strictjson.NewViolation("cursorId", at, strictjson.Unsupported)
 		return nil, strictjson.Refuse(wrong.Expecting("no position: a copy has all finished turns"))
 	}
-	source, err := c.agent.sessions.Find(ctx, p.id, p.roots.Cwd())
+	source, err := c.adapter.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err != nil {
 		return nil, err
 	}
-	if err := c.agent.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
+	if err := c.adapter.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
 		return nil, err
 	}
 	return c.create(ctx, r, p, backend.Fork, source)

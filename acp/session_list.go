@@ -38,7 +38,7 @@ func (c *connection) list(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err := c.initialized(ctx); err != nil {
 		return nil, err
 	}
-	a := c.agent
+	a := c.adapter
 	var open []sessionstore.ID
 	for _, s := range c.home.queues.Active() {
 		open = append(open, s.storeID)

@@ -54,12 +54,12 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 // session that it may not open. If the history cannot be read or sent, the session is closed, and
 // remains stored with its new roots.
 func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	a, previous := l.from.agent, l.at.Queue.Active()
+	a, previous := l.from.adapter, l.at.Queue.Active()
 	if previous != nil {
-		if previous.agent.identity() != a.identity() {
+		if previous.adapter.identity() != a.identity() {
 			return nil, errOpenElsewhere(l.to.id, nil)
 		}
-		a = previous.agent
+		a = previous.adapter
 	}
 	source, err := a.find(ctx, l.params)
 	if err != nil {
@@ -78,7 +78,7 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	if err := a.chooseFolders(ctx, &p, l.cause, &source.Session); err != nil {
 		return nil, err
 	}
-	o := opening{agent: a, cause: l.cause, params: p, source: source, at: l.at,
+	o := opening{adapter: a, cause: l.cause, params: p, source: source, at: l.at,
 		viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, u, l.from.occasionFrom(a))
@@ -99,7 +99,7 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 }
 
 // find returns the session that a request names, with its working directory.
-func (a *agent) find(ctx context.Context, p sessionParams) (listing.Openable, error) {
+func (a *adapter) find(ctx context.Context, p sessionParams) (listing.Openable, error) {
 	found, err := a.sessions.Find(ctx, p.id, p.roots.Cwd())
 	if err == nil {
 		err = a.sessions.MatchCwd(ctx, p.roots.Cwd(), found.Keys)
@@ -109,7 +109,7 @@ func (a *agent) find(ctx context.Context, p sessionParams) (listing.Openable, er
 
 // view shows a client that may not open the session what is stored of it. The session is not open
 // here, and perhaps in another process, which keeps it.
-func (l load) view(ctx context.Context, a *agent, source listing.Openable) error {
+func (l load) view(ctx context.Context, a *adapter, source listing.Openable) error {
 	if source.Unstored {
 		return errUnknownSession(l.to.id)
 	}
@@ -130,7 +130,7 @@ func (l load) view(ctx context.Context, a *agent, source listing.Openable) error
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (l load) replay(ctx context.Context, s *session) error {
-	store := s.agent.options.Store
+	store := s.adapter.options.Store
 	if !s.replay.shown.Load() {
 		history := store.History(ctx, s.storeID)
 		if err := l.showHistory(ctx, history, s.hasChild); err != nil {

@@ -19,7 +19,7 @@ func (c *connection) new(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	if err := c.agent.chooseFolders(ctx, &p, backend.New, nil); err != nil {
+	if err := c.adapter.chooseFolders(ctx, &p, backend.New, nil); err != nil {
 		return nil, err
 	}
 	return c.create(ctx, r, p, backend.New, listing.Openable{})
@@ -34,8 +34,8 @@ func (c *connection) create(
 	id := sessionstore.NewID()
 	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
 	defer r.AfterResponse(at.Release) // what goOn does comes first
-	o := opening{agent: c.agent, cause: cause, params: p, source: source, at: at,
-		viewers: newViewers(c.agent, c, newAddress(id))}
+	o := opening{adapter: c.adapter, cause: cause, params: p, source: source, at: at,
+		viewers: newViewers(c.adapter, c, newAddress(id))}
 	s, notice, err := o.run(ctx, nil)
 	if err != nil {
 		return nil, err

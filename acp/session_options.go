@@ -13,7 +13,7 @@ import (
 // opened. The backend answers it, if it can, for the roots that the session would have: a stored
 // one if the request names it, and a new one otherwise.
 func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	a := c.agent
+	a := c.adapter
 	p, err := c.decodeSession(ctx, r.Params, loadShape, optional, optional)
 	if err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func (c *connection) decodeSession(
 	if err != nil {
 		return sessionParams{}, err
 	}
-	a := c.agent
+	a := c.adapter
 	var v strictjson.Violations
 	p := sessionParams{rest: params.Without(protocol.SessionID),
 		listed: params.Field(protocol.AdditionalDirectories).Present()}

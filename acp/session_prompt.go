@@ -43,7 +43,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(err)
 	}
 	var viewed *session
-	limit := c.agent.turnLimit()
+	limit := c.adapter.turnLimit()
 	if q := c.home.queues.Find(params.id); q != nil {
 		opens := q.IsOpening(c) // only this read loop adds such requests
 		if s := q.Active(); s != nil {
@@ -52,18 +52,18 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 			} else if !opens && q.Active() == s { // it was not closed meanwhile
 				return jsonrpc.Fail(errNotActive(q.ID))
 			}
-			limit = s.agent.turnLimit()
+			limit = s.adapter.turnLimit()
 		}
 	}
-	if err := c.home.owner.take(turnSlot, c.agent); err != nil {
+	if err := c.home.owner.take(turnSlot, c.adapter); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := c.agent.requestContext(ctx)
+	request, leave := c.adapter.requestContext(ctx)
 	turn := turns.New(request)
 	at, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
 	if err != nil {
 		leave(nil)
-		c.home.owner.release(turnSlot, c.agent)
+		c.home.owner.release(turnSlot, c.adapter)
 		return jsonrpc.Fail(protocolError(err))
 	}
 	p := &prompted{Turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave,
@@ -72,7 +72,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 }
 
 // turnLimit returns how many turns of a session may be unanswered, 0 for any number.
-func (a *agent) turnLimit() int {
+func (a *adapter) turnLimit() int {
 	if a.info().OverlappingTurns {
 		return 0
 	}
@@ -132,7 +132,7 @@ func (p *prompted) run() outcome {
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
 	var result backend.Raw
 	updates := newTurnUpdates(p.Turn, s)
-	err = s.agent.tasks.Guard("turn", func() (err error) {
+	err = s.adapter.tasks.Guard("turn", func() (err error) {
 		result, err = p.runTurn(s, updates)
 		return err
 	})
@@ -146,11 +146,11 @@ func (p *prompted) claimTurn() (*session, error) {
 	q, ctx := p.at.Queue, p.Context()
 	s := q.Active()
 	if s == nil || s != p.viewed && !s.viewers.Has(p.from) {
-		return nil, p.from.agent.whyInactive(ctx, q.ID)
+		return nil, p.from.adapter.whyInactive(ctx, q.ID)
 	}
 	_, mayReopen := commands.Parse(p.params.rest)
-	exclusive := mayReopen || !s.agent.info().OverlappingTurns
-	overlaps, err := p.at.AwaitTurn(exclusive, s.agent.turnLimit())
+	exclusive := mayReopen || !s.adapter.info().OverlappingTurns
+	overlaps, err := p.at.AwaitTurn(exclusive, s.adapter.turnLimit())
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (p *prompted) claimTurn() (*session, error) {
 		return nil, p.Cause()
 	}
 	if s = q.Active(); s == nil { // it was closed meanwhile
-		return nil, p.from.agent.whyInactive(ctx, q.ID)
+		return nil, p.from.adapter.whyInactive(ctx, q.ID)
 	}
 	s.record.Restart(ctx)
 	return s, s.viewers.shown.With(ctx, func(now *shown) error {
@@ -184,7 +184,7 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 		// is.
 		ctx, cancel := tasks.Commit(ctx)
 		defer cancel()
-		p.number, err = s.agent.options.Store.BeginTurn(ctx, l, begun)
+		p.number, err = s.adapter.options.Store.BeginTurn(ctx, l, begun)
 		return err
 	})
 	if err != nil {
@@ -200,12 +200,12 @@ func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 
 // runTurn runs the turn in s. It releases the queue when the backend has the prompt.
 func (p *prompted) runTurn(s *session, updates *turnUpdates) (backend.Raw, error) {
-	ctx, guard := p.Context(), s.agent.tasks
+	ctx, guard := p.Context(), s.adapter.tasks
 	s.watchLease(ctx)
 	s.Permits().ForgetAsked()
 	s.catalog.refresh(ctx)
 	s.showNotice(ctx)
-	return p.Await(guard.Go, s.agent.options.tuning.CancelGrace,
+	return p.Await(guard.Go, s.adapter.options.tuning.CancelGrace,
 		func() (result backend.Raw, err error) {
 			defer p.at.Release() // also after a panic
 			err = guard.Guard("prompt", func() (err error) {
@@ -234,7 +234,7 @@ func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error)
 			return overBudget(ctx, updates)
 		}
 	}
-	s.agent.takeSnapshots(ctx, s.storeID, s.workspace)
+	s.adapter.takeSnapshots(ctx, s.storeID, s.workspace)
 	s.spending.BeginTurn()
 	work := p.Start(s, params, updates)
 	p.at.Release()

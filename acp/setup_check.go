@@ -30,7 +30,7 @@ func namesSetup(raw json.RawMessage) bool {
 // setupCheck returns a function that checks the folders and MCP servers in the params of a request
 // that the adapter does not know as it would check those of session/new. It is nil if there are
 // none.
-func (a *agent) setupCheck(r *jsonrpc.Request) (check func(context.Context) error, err error) {
+func (a *adapter) setupCheck(r *jsonrpc.Request) (check func(context.Context) error, err error) {
 	if methodOf(r.Method).shape != nil || !namesSetup(r.Params) {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (a *agent) setupCheck(r *jsonrpc.Request) (check func(context.Context) erro
 }
 
 // checkSetup checks roots and MCP servers that are passed to the backend without opening a session.
-func (a *agent) checkSetup(ctx context.Context, p sessionParams) error {
+func (a *adapter) checkSetup(ctx context.Context, p sessionParams) error {
 	for _, server := range p.servers {
 		if err := a.applyPolicy(&server); err != nil {
 			return err

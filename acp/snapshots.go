@@ -10,13 +10,13 @@ import (
 )
 
 // snapshots returns what folders of sessions had before.
-func (a *agent) snapshots() worktree.Snapshots {
+func (a *adapter) snapshots() worktree.Snapshots {
 	return worktree.NewSnapshots(a.options.SnapshotDir)
 }
 
 // takeSnapshots keeps what the folders of a session have before the backend gets a prompt, unless
 // that was done for an earlier one.
-func (a *agent) takeSnapshots(
+func (a *adapter) takeSnapshots(
 	ctx context.Context, id sessionstore.ID, w *workspace.Workspace,
 ) {
 	o := a.options

@@ -19,7 +19,7 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 	if len(turn) > 0 {
 		for _, note := range s.budgets.usedUp(ctx, turn) {
 			if err := s.transcript.send(ctx, note, showFirst); err != nil {
-				s.agent.log.Debug("notice not sent", "session", s.id, "error", err)
+				s.adapter.log.Debug("notice not sent", "session", s.id, "error", err)
 			}
 		}
 	}

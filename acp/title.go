@@ -74,7 +74,7 @@ func latestTitle(updates []sessionstore.Update) *string {
 }
 
 // appendSegment stores a segment of a session, and the latest title in it.
-func (a *agent) appendSegment(
+func (a *adapter) appendSegment(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {
 	title, store := latestTitle(segment), a.options.Store

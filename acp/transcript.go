@@ -31,7 +31,7 @@ import (
 // being shown.
 type transcript struct {
 	id       sessionstore.ID // the client's
-	agent    *agent          // that speaks
+	adapter  *adapter        // that speaks
 	viewers  *viewers
 	permits  *permission.Permits
 	record   *record.Record
@@ -102,7 +102,7 @@ func (t *transcript) send(ctx context.Context, u backend.Update, in order) error
 func (t *transcript) sendLocked(
 	ctx context.Context, now *shown, u backend.Update, in order,
 ) error {
-	t.agent.connection.observeUsage(t.id, t.spending.Note(ctx, u))
+	t.adapter.connection.observeUsage(t.id, t.spending.Note(ctx, u))
 	if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
 		var more bool
 		if u, more = withoutTitle(u); !more {
@@ -145,7 +145,7 @@ func (t *transcript) add(ctx context.Context, u backend.Update) error {
 func (t *transcript) announce(u backend.Update) backend.Update {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		var theirs []string
-		u, theirs = commands.Announce(u, t.agent.options.Worktrees.Dir != "")
+		u, theirs = commands.Announce(u, t.adapter.options.Worktrees.Dir != "")
 		t.agentHas.Store(&theirs)
 	}
 	return u
@@ -160,7 +160,7 @@ func (t *transcript) agentHasCommand(name string) bool {
 
 // rename shows the viewers the title that a client has chosen, or that there is none, "".
 func (t *transcript) rename(title string) {
-	ctx, cancel := tasks.Commit(t.agent.base)
+	ctx, cancel := tasks.Commit(t.adapter.base)
 	defer cancel()
 	_ = t.viewers.shown.With(ctx, func(now *shown) error {
 		now.renamed = title != ""
@@ -185,7 +185,7 @@ func (t *transcript) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return
 	}
-	ctx, cancel := tasks.Commit(t.agent.base)
+	ctx, cancel := tasks.Commit(t.adapter.base)
 	defer cancel()
 	_ = t.viewers.shown.With(ctx, func(now *shown) error {
 		if now.settings == nil {
@@ -222,7 +222,7 @@ func (t *transcript) recordCallLocked(ctx context.Context, u backend.Update) {
 	t.viewers.calls.Note(said)
 	t.viewers.calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
 	if err := t.add(ctx, u); err != nil {
-		t.agent.log.Debug("a tool call is not in the history", "session", t.id,
+		t.adapter.log.Debug("a tool call is not in the history", "session", t.id,
 			"error", err)
 	}
 }
@@ -276,7 +276,7 @@ func (t *transcript) showLocked(ctx context.Context, u backend.Update) error {
 // noteCallLocked notes what an update of the agent, which is being shown, says about a tool call.
 // It shows the mark of the call again if the update has replaced its title.
 func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.Update) error {
-	remembers := t.permits.Decides() || t.agent.home.isShared() // others may come
+	remembers := t.permits.Decides() || t.adapter.home.isShared() // others may come
 	if kind := kindOf(u); kind != sessionstore.ToolCall &&
 		(kind != sessionstore.ToolCallUpdate || !remembers) {
 		return nil
@@ -299,7 +299,7 @@ func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.U
 func (t *transcript) warnUnruledLocked(
 	ctx context.Context, now *shown, said calls.Update, call calls.Call,
 ) {
-	info, effects := t.agent.info().Info, []string{"edit", "delete", "move", "execute"}
+	info, effects := t.adapter.info().Info, []string{"edit", "delete", "move", "execute"}
 	if info.AsksLittle == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
 		now.unruled || t.permits.Configured == nil || !slices.Contains(effects, call.Kind) {
 		return

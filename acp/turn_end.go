@@ -50,7 +50,7 @@ func (o outcome) stopReason() sdk.StopReason {
 // context of r.
 func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	done := make(chan outcome, 1)
-	p.from.agent.tasks.Go(func() {
+	p.from.adapter.tasks.Go(func() {
 		o := outcome{err: tasks.ErrPanicked}
 		defer func() { done <- o }()
 		o = p.run()
@@ -65,7 +65,7 @@ func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 	case p.from.graceNow() == 0:
 		p.leave(jsonrpc.ErrClosed)
 	case p.Cause() == nil:
-		p.from.agent.tasks.Go(func() { p.conclude(<-done) })
+		p.from.adapter.tasks.Go(func() { p.conclude(<-done) })
 		return nil, jsonrpc.ErrClosed
 	}
 	return p.respond(r, <-done)
@@ -111,7 +111,7 @@ func (p *prompted) showEnd(o outcome) {
 	if o.err != nil {
 		ended = map[string]any{"error": o.err.Error()}
 	}
-	ctx, cancel := tasks.Commit(s.agent.base)
+	ctx, cancel := tasks.Commit(s.adapter.base)
 	defer cancel()
 	_ = s.viewers.shown.With(ctx, func(*shown) error {
 		s.viewers.mark(ctx, p.from, "turn", ended)
@@ -124,7 +124,7 @@ func (p *prompted) free() {
 	p.at.Answered()
 	p.unwait()
 	p.leave(nil)
-	p.from.home.owner.release(turnSlot, p.from.agent)
+	p.from.home.owner.release(turnSlot, p.from.adapter)
 }
 
 // finishTurn stores what was said in the turn, and returns the answer. result and err are what came
@@ -175,11 +175,11 @@ func (p *prompted) outcomeIn(s *session, result backend.Raw, err error) outcome 
 func (s *session) showFull(ctx context.Context) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	limit := text.Size(s.agent.options.tuning.TurnBytes)
+	limit := text.Size(s.adapter.options.tuning.TurnBytes)
 	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
 		" for one turn. Send another message to continue.")
 	if err := s.transcript.send(ctx, full, showFirst); err != nil {
-		s.agent.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
+		s.adapter.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}
 }
 
@@ -189,7 +189,7 @@ func (p *prompted) storeEnd(o outcome) error {
 	ctx, cancel := tasks.Commit(p.Context())
 	defer cancel()
 	s := o.session
-	store, taken := s.agent.options.Store, false
+	store, taken := s.adapter.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.err)
 	err := s.record.Flush(ctx)
 	if err == nil {

@@ -52,9 +52,9 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order)
 		}
 		s, before := said.session, said.size
 		said.size += int64(len(update.Raw))
-		limit := s.agent.options.tuning.TurnBytes
+		limit := s.adapter.options.tuning.TurnBytes
 		if said.size > limit && before <= limit {
-			s.agent.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
+			s.adapter.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
 		}
 		if said.size > limit+afterFull {
 			return errTurnFull

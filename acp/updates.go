@@ -17,8 +17,8 @@ const (
 )
 
 // occasionFrom returns the occasion of what the backend of an agent has just sent.
-func (c *connection) occasionFrom(from *agent) occasion {
-	if c.agent != from { // the backend does not know this client
+func (c *connection) occasionFrom(from *adapter) occasion {
+	if c.adapter != from { // the backend does not know this client
 		return forAnother
 	}
 	return asItComes

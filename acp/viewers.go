@@ -17,15 +17,15 @@ import (
 // viewers are the clients that have a session open.
 type viewers struct {
 	*turns.Viewers[*connection]
-	agent   *agent // runs the session; its backend knows the client of its connection
+	adapter *adapter // runs the session; its backend knows the client of its connection
 	address address
 	shown   tasks.Guarded[shown] // used while an update is shown, so that all see the same order
 	calls   calls.Calls
 }
 
 // newViewers returns the viewers of a session that a runs, of which first opens it.
-func newViewers(a *agent, first *connection, session address) *viewers {
-	v := &viewers{agent: a, address: session, shown: tasks.Guard[shown]()}
+func newViewers(a *adapter, first *connection, session address) *viewers {
+	v := &viewers{adapter: a, address: session, shown: tasks.Guard[shown]()}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
@@ -36,10 +36,10 @@ func newViewers(a *agent, first *connection, session address) *viewers {
 
 // dropped tells a client that it was too slow. Turns go on without a viewer for a while.
 func (v *viewers) dropped(c *connection) {
-	v.agent.log.Info("a client is too slow to be shown the session", "session", v.address.id)
+	v.adapter.log.Info("a client is too slow to be shown the session", "session", v.address.id)
 	c.tell(v.address, "\n\nThis window took too long to read, so the rest is not shown here. "+
 		"Load the session again to see it.\n")
-	if s := v.agent.home.session(v.address.id); s != nil {
+	if s := v.adapter.home.session(v.address.id); s != nil {
 		s.closeWhenIdle(c.graceNow())
 	}
 }
@@ -56,7 +56,7 @@ func (v *viewers) notify(ctx context.Context, method string, params backend.Raw)
 func (v *viewers) show(ctx context.Context, except *connection, u backend.Update) {
 	params := v.address.params(u)
 	v.Send(ctx, except, len(u.Raw), func(to *connection) error {
-		return to.deliver(v.address, u, params, to.occasionFrom(v.agent), to.TryNotify)
+		return to.deliver(v.address, u, params, to.occasionFrom(v.adapter), to.TryNotify)
 	})
 }
 
@@ -83,7 +83,7 @@ func (v *viewers) tellGone(ctx context.Context, err error, lost string) {
 func (v *viewers) offers(method string, params backend.Raw) error {
 	clients := v.Clients()
 	if len(clients) == 0 {
-		clients = []*connection{v.agent.connection}
+		clients = []*connection{v.adapter.connection}
 	}
 	var err error
 	for _, c := range clients {

@@ -15,16 +15,16 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
-// agent is a backend, and what initialize made of it. It runs the sessions that its connection
+// adapter is a backend, and what initialize made of it. It runs the sessions that its connection
 // opens. They may outlive the connection and have other viewers.
-type agent struct {
+type adapter struct {
 	options    Options
 	home       *home
 	connection *connection // whose capabilities the backend knows
 	grants     RemoteRights
 	log        *slog.Logger
 	backend    backend.Backend
-	base       context.Context // ends with the agent, after the connection's requests were answered
+	base       context.Context // ends with the adapter, after the connection's requests were answered
 	endBase    context.CancelCauseFunc
 
 	uses   int           // by its connection, sessions and prompts; guarded by the server's mu
@@ -36,14 +36,14 @@ type agent struct {
 	tasks    *tasks.Group                   // what may outlive its request
 }
 
-// newAgent returns the agent of a connection, which uses it. It keeps the values of ctx, not its
-// cancellation.
-func newAgent(ctx context.Context, o Options, c *connection) *agent {
+// newAdapter returns the adapter of a connection, which uses it. It keeps the values of ctx, not
+// its cancellation.
+func newAdapter(ctx context.Context, o Options, c *connection) *adapter {
 	grants := RemoteRights{Sessions: true, Account: true, Extensions: true}
 	if c.peer.Remote {
 		o, grants = o.forRemote(), o.RemoteRights
 	}
-	a := &agent{options: o, home: c.home, connection: c, grants: grants,
+	a := &adapter{options: o, home: c.home, connection: c, grants: grants,
 		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8), uses: 1,
 		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -55,7 +55,7 @@ func newAgent(ctx context.Context, o Options, c *connection) *agent {
 }
 
 // disuseLocked notes that one of its uses has ended.
-func (a *agent) disuseLocked() {
+func (a *adapter) disuseLocked() {
 	if a.uses--; a.uses == 0 {
 		close(a.unused)
 	}
@@ -69,21 +69,21 @@ func run(work jsonrpc.Work, method string) (json.RawMessage, error) {
 	return work()
 }
 
-// end ends the agent, and with it all that goes on in its home.
-func (a *agent) end() {
+// end ends the adapter, and with it all that goes on in its home.
+func (a *adapter) end() {
 	a.home.queues.Close()
 	a.shutdown()
 }
 
-// shutdown ends running turns, and closes the sessions that the agent runs and the backend. Nothing
-// uses the agent any more, or its home is closed.
-func (a *agent) shutdown() {
+// shutdown ends running turns, and closes the sessions that the adapter runs and the backend.
+// Nothing uses the adapter any more, or its home is closed.
+func (a *adapter) shutdown() {
 	a.endBase(backend.ErrClosed)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.base), a.options.tuning.CloseGrace)
 	defer cancel()
 	var closing sync.WaitGroup
 	for _, s := range a.home.queues.Active() {
-		if s.agent != a {
+		if s.adapter != a {
 			continue
 		}
 		closing.Go(func() {
@@ -109,7 +109,7 @@ func (a *agent) shutdown() {
 // requestContext returns a context for a request that is answered even after the client has closed
 // its end: it ends when the client cancels the request, or with the connection. The caller calls
 // cancel.
-func (a *agent) requestContext(
+func (a *adapter) requestContext(
 	ctx context.Context,
 ) (_ context.Context, cancel context.CancelCauseFunc) {
 	lasting, end := context.WithCancelCause(a.base)
@@ -131,7 +131,7 @@ func (a *agent) requestContext(
 // closingContext returns a context for closing a session, which outlives the cancellation of the
 // request. Once the client has left, it lasts only for half of the grace, so that there is time to
 // kill MCP servers that do not end and to send the response.
-func (a *agent) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func (a *adapter) closingContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	closing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) {
