@@ -351,9 +351,6 @@ func (c *client) await(from int, is func(message) bool) (message, int) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m, at, err := c.Await(ctx, from, func(m rawrpc.Message) bool { return is(message{m}) })
-	if err != nil {
-		dumpDebug(c)
-	}
 	require.NoError(c.t, err, "the message did not come, after %d messages", c.Count())
 	return message{m}, at
 }
@@ -1007,13 +1004,4 @@ func update(raw string) backend.Update {
 		panic(err)
 	}
 	return u
-}
-
-func dumpDebug(c *client) {
-	f, _ := os.OpenFile(os.Getenv("DBG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	defer f.Close()
-	fmt.Fprintln(f, "=====", time.Now())
-	for i, m := range c.messages() {
-		fmt.Fprintf(f, "%d id=%s %s params=%s result=%s err=%v\n", i, m.ID, m.Method, m.Params, m.Result, m.Error)
-	}
 }
