@@ -66,18 +66,19 @@
 // with the shape of its params and an accept function, and a row in the table of methods.go; its
 // name, and what advertises it, are in internal/wire/protocol.
 //
-// What a request says about a session to open is a sessionParams, what is to be opened an opening,
-// what its backend gets a host, and what is active a session. A client asks for an open or stored
-// session with a load, which opens or joins it. A prompt is in session_prompt.go until its turn
-// runs, and in turn_end.go from then on. docs/internals/architecture.md follows both through the
-// files. The parts of a session that need nothing of it are packages below internal/session.
+// What a request says about a session to open is a sessionParams, what is to be opened is an
+// opening, what its backend gets is a host, and what is active is a session. A client asks for an
+// open or stored session with a load, which opens or joins it. A prompt is in session_prompt.go
+// until its turn runs, and in turn_end.go from then on. docs/internals/architecture.md follows both
+// through the files. The parts of a session that need nothing of it are packages below
+// internal/session.
 //
-// Whatever a backend sends to the client passes through an asker of its session: asker.check in
-// asker.go compares the method with the client's capabilities and the paths with the session's
-// roots. A rule of the user may answer a question (permission.go), otherwise all viewers are asked
-// (questions.go). Deny and ask rules also hold for files and commands that nobody asks about
-// (access.go). What needs no client, such as which file a request is about, and files that are
-// served here, is in internal/session/access.
+// Whatever a backend sends to the client passes through an asker of its session (asker.go):
+// asker.admit compares the method with the client's capabilities and the paths with the session's
+// roots, and asker.decide applies the deny and ask rules about files and commands, also if nobody
+// asks about them. A rule of the user may answer a question (permission.go), otherwise all viewers
+// are asked (questions.go). What needs no client, such as which file a request is about, and files
+// that are served here, is in internal/session/access.
 //
 // # What shows an update
 //
