@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -328,4 +329,31 @@ func TestEndOfPrincipal(t *testing.T) {
 	require.Nil(t, s.End("ann"))
 	again := connect()
 	require.Equal(t, []string{"x"}, again.texts(again.open(dir), "say x"))
+}
+
+// slowClose is a backend that ends late.
+type slowClose struct {
+	scripted
+	goOn   chan struct{}
+	closed atomic.Bool
+}
+
+func (s *slowClose) Close(ctx context.Context) error {
+	select {
+	case <-s.goOn:
+	case <-ctx.Done():
+	}
+	s.closed.Store(true)
+	return nil
+}
+
+// The function that End returns waits until no more requests are read, not until backends end.
+func TestEndOfPrincipalWithSlowBackend(t *testing.T) {
+	dir, r := folder(t), &slowClose{goOn: make(chan struct{})}
+	s := newServer(t, acp.ServerOptions{Grace: -1}, allowing(t, dir, acp.Options{Backend: using(r)}))
+	connectTo(t, s, acp.Peer{Principal: "ann", Remote: true}).initialize()
+	s.End("ann")()
+	require.False(t, r.closed.Load())
+	close(r.goOn)
+	require.NoError(t, s.Shutdown(t.Context()))
 }

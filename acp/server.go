@@ -79,7 +79,7 @@ type Server struct {
 	options ServerOptions
 	ctx     context.Context // ends when Shutdown gives up waiting
 	stop    context.CancelFunc
-	running sync.WaitGroup // connections; grows only until closing is set
+	running sync.WaitGroup // connections, and adapters that outlive theirs
 
 	mu         sync.Mutex
 	used       Limits
@@ -125,6 +125,8 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 		return err
 	}
 	defer owner.endConnection()
+	stopped := sync.OnceFunc(owner.serving.Done) // reading
+	defer stopped()                              // also after a panic
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(owner.ctx, cancel)()
@@ -134,6 +136,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 	} else {
 		defer c.adapter.end()
 	}
+	defer stopped()
 	return c.Serve(serving)
 }
 
@@ -179,10 +182,9 @@ func (s *Server) begin(p Peer) (*principal, error) {
 	return owner, nil
 }
 
-// endConnection undoes begin.
+// endConnection frees what begin took, once the connection is not read any more.
 func (p *principal) endConnection() {
 	defer p.server.running.Done()
-	defer p.serving.Done()
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	p.freeLocked(connectionSlot)

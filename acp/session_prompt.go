@@ -129,10 +129,20 @@ func (p *prompted) run() outcome {
 	if err != nil {
 		return outcome{err: protocolError(err)}
 	}
+	o := outcome{err: tasks.ErrPanicked, session: s}
+	_ = s.adapter.tasks.Guard("turn", func() error {
+		o = p.runIn(s)
+		return nil
+	})
+	return o
+}
+
+// runIn runs the turn in s, which has stored its start.
+func (p *prompted) runIn(s *session) outcome {
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
 	var result backend.Raw
 	updates := newTurnUpdates(p.Turn, s)
-	err = s.adapter.tasks.Guard("turn", func() (err error) {
+	err := s.adapter.tasks.Guard("turn", func() (err error) {
 		result, err = p.runTurn(s, updates)
 		return err
 	})

@@ -152,19 +152,18 @@ func (p *prompted) finishTurn(u *turnUpdates, result backend.Raw, err error) out
 
 // outcomeIn returns how the turn ended in s, where the backend had a result or an error.
 func (p *prompted) outcomeIn(s *session, result backend.Raw, err error) outcome {
-	o := outcome{result, err, s}
-	reason, cause := o.stopReason(), p.Cause()
-	if err == nil && reason == "" {
-		err = errors.New("the agent answered the prompt without a stop reason")
-		o = outcome{nil, err, s}
+	o := outcome{result: result, err: err, session: s}
+	if err == nil && o.stopReason() == "" {
+		o.result = nil
+		o.err = errors.New("the agent answered the prompt without a stop reason")
 	}
-	completed := err == nil && reason != stopCancelled
+	completed, cause := o.err == nil && o.stopReason() != stopCancelled, p.Cause()
 	switch {
 	case p.IsCancelled():
-		return outcome{turns.Cancelled(o.result), nil, s}
+		o.result, o.err = turns.Cancelled(o.result), nil
 	case !completed && errors.Is(cause, errTurnFull):
 		s.showFull(p.Context())
-		return outcome{backend.Stopped(sdk.StopReasonMaxTurnRequests), nil, s}
+		o.result, o.err = backend.Stopped(sdk.StopReasonMaxTurnRequests), nil
 	case cause != nil:
 		o.err = cause
 	}

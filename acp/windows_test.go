@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -694,4 +695,22 @@ func TestWindowsOfAnotherUser(t *testing.T) {
 	require.Nil(t, a.try("session/status", idParams(id)).Error)
 	a.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
+}
+
+// The other windows learn that a turn has ended, also if the program's observer panics.
+//
+// Clause N7.
+func TestTurnEndsAfterPanic(t *testing.T) {
+	for _, running := range []bool{true, false} {
+		var panicked atomic.Bool
+		w, a := openWindows(t, acp.Options{Observe: func(e acp.Event) {
+			turn, isTurn := e.(acp.TurnEvent)
+			if isTurn && turn.Running == running && !panicked.Swap(true) {
+				panic("observer")
+			}
+		}})
+		b := w.join()
+		require.NotNil(t, a.response(w.prompt(a, "say x")).Error)
+		says(b, `"turn":{"error":`)
+	}
 }

@@ -87,6 +87,37 @@ func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 	})
 }
 
+// A turn that goes on when another one begins still overlaps it if it is told to end while that one
+// waits for a third.
+//
+// Clause A32.
+func TestTurnToldToEndOverlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var queues turns.Queues[*session, string]
+		var all [3]*turns.Turn
+		var at [3]*turns.Ticket[*session, string]
+		begin := func(i int) (overlaps bool) {
+			var err error
+			all[i] = turns.New(t.Context())
+			at[i], err = queues.PromptTicket("s", "", all[i], 0)
+			require.NoError(t, err)
+			overlaps, err = at[i].AwaitTurn(false, 0)
+			require.NoError(t, err)
+			at[i].Release()
+			return overlaps
+		}
+		require.False(t, begin(0))
+		require.True(t, begin(1))
+		all[1].End(backend.ErrCancelled)
+		overlaps := make(chan bool, 1)
+		go func() { overlaps <- begin(2) }()
+		synctest.Wait()
+		all[0].End(backend.ErrCancelled)
+		at[1].Answered()
+		require.True(t, <-overlaps)
+	})
+}
+
 // A prompt that was cancelled before the backend had it is never given to it.
 func TestCancelledTurnsDoNotStart(t *testing.T) {
 	var queues turns.Queues[*session, string]

@@ -93,7 +93,7 @@ func (at *Ticket[S, C]) Release() {
 // AwaitTurn waits until the turn of a prompt may run. The ticket holds the queue, and is released
 // if earlier turns go on for which the turn waits: requests behind it do not. An exclusive turn
 // waits for all earlier ones, and so does one that follows an exclusive turn. limit is as for
-// [Queues.PromptTicket]. overlaps reports whether other turns are running.
+// [Queues.PromptTicket]. overlaps reports whether there are turns for which it does not wait.
 func (at *Ticket[S, C]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
 	earlier, waitsForAll := at.follow(exclusive)
 	goingOn := countGoingOn(earlier)
@@ -105,13 +105,15 @@ func (at *Ticket[S, C]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err
 		at.Release()
 	}
 	for _, t := range earlier {
-		if waitsForAll || !t.goesOn() {
-			if err := t.Wait(at.turn.ctx); err != nil {
-				return false, err
-			}
+		if !waitsForAll && t.goesOn() {
+			overlaps = true
+			continue
+		}
+		if err := t.Wait(at.turn.ctx); err != nil {
+			return false, err
 		}
 	}
-	return countGoingOn(earlier) > 0, nil
+	return overlaps, nil
 }
 
 // follow returns the turns before that of the ticket, and whether it waits for all of them. It is
