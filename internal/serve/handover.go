@@ -30,8 +30,8 @@ const (
 	// A link gives up when maxUnsteady connections in a row have each ended within steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
-	// maxWaiting limits the lines from the editor that are kept during a hand-over.
-	maxWaiting = 1000
+	// maxWaiting limits the lines of the editor that wait for a server, as during a hand-over.
+	maxWaiting = 100
 )
 
 // fromEditor notes a request in a line of the editor, and returns the line for the server, nil if

@@ -80,8 +80,9 @@ type Link struct {
 	since    time.Time // when the last hand-over was; used by passMessages only, as is the next
 	unsteady int       // hand-overs in a row, each soon after the one before
 
-	lines   chan []byte     // from the editor, which sendTo sends; closed when it sends nothing more
-	leaving context.Context // ends then, too
+	lines   chan []byte     // from the editor, for sendTo; closed when the editor sends no more
+	sent    chan struct{}   // closed when all of them were sent
+	leaving context.Context // ends when lines is closed
 	leave   context.CancelFunc
 
 	mu         sync.Mutex
@@ -106,7 +107,7 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
 	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
-		maxLine: maxLine, lines: make(chan []byte, maxWaiting),
+		maxLine: maxLine, lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
 		open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage)}, nil
 }
 
@@ -171,7 +172,7 @@ func hintFor(err error) string {
 	return ""
 }
 
-// passLines reads the editor's lines, until ctx ends.
+// passLines reads the editor's lines, until ctx ends or all of them were sent.
 func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	lines := jsonrpc.NewReader(in, l.maxLine)
 	for {
@@ -189,6 +190,10 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			l.leave()
 			close(l.lines)
+			select {
+			case <-l.sent:
+			case <-ctx.Done():
+			}
 			return nil
 		}
 		if err != nil {
@@ -205,6 +210,7 @@ func (l *Link) sendTo(ctx context.Context, server *websocket.Conn) {
 		case line, ok := <-l.lines:
 			if !ok {
 				_ = server.CloseWrite(ctx)
+				close(l.sent)
 				return
 			}
 			if line = l.fromEditor(line); line != nil {
@@ -243,8 +249,8 @@ func (l *Link) passMessages(ctx context.Context) error {
 // editorError says that nothing can be written to the editor.
 type editorError struct{ error }
 
-// passFrom writes the messages of a server to the editor, as lines, while sendTo sends that of the
-// editor. It returns why there are no more.
+// passFrom writes the messages of a server to the editor, as lines, while sendTo sends those of
+// the editor. It returns why there are no more.
 func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
 	ctx, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup

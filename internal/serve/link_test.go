@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +46,38 @@ func TestEditorThatLeavesGetsItsAnswers(t *testing.T) {
 	line := e.line()
 	require.Contains(t, line, `"result"`)
 	require.NoError(t, e.end())
+}
+
+// A server that reads slowly gets all lines of an editor that has left.
+func TestSlowServerGetsAllLines(t *testing.T) {
+	const lines = 250
+	var got atomic.Int64
+	ended := make(chan struct{})
+	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
+		if err != nil {
+			return
+		}
+		defer close(ended)
+		defer conn.Close()
+		for {
+			if _, err := conn.Read(); err != nil {
+				return
+			}
+			got.Add(1)
+			time.Sleep(25 * time.Millisecond)
+		}
+	}))
+	defer server.Close()
+	e := connect(t, server.URL, "token")
+	for range lines {
+		e.send(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", 50<<10) + `"}`)
+	}
+	require.NoError(t, e.in.Close())
+	require.NoError(t, e.end())
+	<-ended
+	require.EqualValues(t, lines, got.Load())
 }
 
 // Requests that nobody can answer any more are answered with the reason, others are not.
