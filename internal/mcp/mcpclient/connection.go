@@ -77,8 +77,11 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	if c.link, err = c.open(ctx); err != nil {
 		return nil, err
 	}
+	// When Connect gives up, it waits for what the server has asked. That ends with the link.
+	connected := context.AfterFunc(ctx, c.link.stop)
 	session, err := c.client.Connect(ctx, c.link,
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
+	connected()
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

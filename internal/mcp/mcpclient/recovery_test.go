@@ -537,3 +537,37 @@ func TestServerWithoutMCP(t *testing.T) {
 	_, err := f.try("r.x", "{}")
 	require.ErrorContains(t, err, "MCP server r: it does not speak MCP; check its URL")
 }
+
+// patientHost is a user who does not answer.
+type patientHost struct{ *host }
+
+func (patientHost) Elicit(
+	ctx context.Context, _ mcpclient.ServerID, _ *mcp.ElicitParams,
+) (*mcp.ElicitResult, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A question that a server asks before it answers initialize ends with the time for its start.
+func TestQuestionDuringStart(t *testing.T) {
+	gone := make(chan struct{})
+	const question = `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"mode":"form",` +
+		`"message":"Which?","requestedSchema":{"type":"object","properties":{"a":{"type":"string"}}}}}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: "+question+"\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-gone
+	}))
+	defer server.Close()
+	defer close(gone)
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}}.With(
+		mcpclient.Limits{StartTimeout: 300 * time.Millisecond, MaxRestarts: 1}))
+	c, err := f.Prepare(roottest.Open(t, folder(t)),
+		[]mcpclient.Config{{Name: "r", Transport: acpmcp.HTTP, URL: server.URL}})
+	require.NoError(t, err)
+	c.Commit(patientHost{f.host})
+	go f.list(t.Context())
+	require.Eventually(t, func() bool { return f.Servers()[0].Err != nil }, patience, time.Millisecond)
+}
