@@ -56,7 +56,9 @@ export class ShownSession {
   // filled is called when a part of the session is shown, or a turn has ended: what can be done about it is
   // added, and what is complete and new is read out, in order.
   filled() {
-    const { pages, scroller, last } = this.view, live = this.#live, end = pages.last?.element.lastElementChild;
+    const { pages, scroller, last, signal } = this.view;
+    if (signal.aborted) return; // another session is shown
+    const live = this.#live, end = pages.last?.element.lastElementChild;
     for (const old of scroller.querySelectorAll(".again")) old.remove();
     if (live.role === "full" && end?.matches(".failure")) {
       end.append(h("button", { class: "again", click: async () => {
