@@ -222,11 +222,13 @@ func (c poolClient) Notify(ctx context.Context, method string, params backend.Ra
 }
 
 // member is the backend of a connection that may share its proxy. It changes only in Initialize,
-// which returns before there are other calls.
+// before which there are no other messages. Only Close may come during that.
 type member struct {
 	*sharedProxy // its own until it joins another one
 	user, name   string
-	joined       backend.Client // as which it has joined, nil before
+
+	mu     sync.Mutex     // for Initialize and Close
+	joined backend.Client // as which it has joined, nil before
 }
 
 // Initialize implements [backend.Backend]. The first call decides which proxy the member has.
@@ -234,9 +236,11 @@ func (m *member) Initialize(
 	ctx context.Context, params backend.Raw, c backend.Client,
 ) (backend.Info, error) {
 	key := poolKey{m.user, m.name, sha256.Sum256(params)}
+	m.mu.Lock()
 	if m.joined == nil {
 		m.sharedProxy, m.joined = m.pool.join(key, m.sharedProxy, c), c
 	}
+	m.mu.Unlock()
 	info, err := m.proxy.Initialize(ctx, params, poolClient{m.sharedProxy})
 	if err == nil && m.agentInfo().Close {
 		m.pool.offer(key, m.sharedProxy)
@@ -246,5 +250,8 @@ func (m *member) Initialize(
 
 // Close implements [backend.Backend].
 func (m *member) Close(ctx context.Context) error {
-	return m.pool.leave(ctx, m.sharedProxy, m.joined)
+	m.mu.Lock()
+	shared, joined := m.sharedProxy, m.joined
+	m.mu.Unlock()
+	return shared.pool.leave(ctx, shared, joined)
 }

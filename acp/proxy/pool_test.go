@@ -171,3 +171,21 @@ send {"jsonrpc":"2.0","method":"_news","params":{}}
 	require.Equal(t, `client notify _news {}`, two.next())
 	require.Len(t, linesOf(t, record, "initialize"), 2, "another initialize has a process of its own")
 }
+
+// mute is a client that is never asked.
+type mute struct{ backend.Client }
+
+// A connection that ends during initialize leaves the pool once, whichever comes first.
+func TestCloseDuringInitialize(t *testing.T) {
+	m := newPool(t, proxy.PoolLimits{}).New("ana", "agent",
+		proxy.Command{Path: "/bin/sleep", Args: []string{"100"}}, proxy.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.Initialize(ctx, backend.Raw(`{"protocolVersion":1}`), mute{})
+		ended <- err
+	}()
+	require.NoError(t, m.Close(t.Context()))
+	cancel()
+	require.Error(t, <-ended)
+}
