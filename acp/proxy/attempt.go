@@ -23,7 +23,7 @@ type trial struct {
 	result  backend.Raw // of the request, without the session id
 	// systemParts are what a request for a new session has added to the system prompt.
 	systemParts []contextPart
-	shown       int // updates of the session's history that were passed on
+	passedOn    int // updates of the session's history that were passed on
 	err         error
 }
 
@@ -43,7 +43,7 @@ type terms struct {
 func (r *openRequest) nextAttempt(t terms, failed []trial) (next attempt, found bool) {
 	if len(failed) > 0 {
 		last := failed[len(failed)-1]
-		if last.shown > 0 || !worthAnotherTry(last.err) {
+		if last.passedOn > 0 || !worthAnotherTry(last.err) {
 			return next, false
 		}
 		if t.tools && !last.target.SentTools && !last.target.RefusesTools &&

@@ -19,7 +19,7 @@ func TestNextAttempt(t *testing.T) {
 		"unknown": {err: &jsonrpc.Error{Code: protocol.CodeNotFound}},
 		"login":   {err: &jsonrpc.Error{Code: protocol.CodeAuthRequired}},
 		"lost":    {err: errors.New("the agent ended")},
-		"shown":   {err: busy, shown: 1},
+		"shown":   {err: busy, passedOn: 1},
 	}
 	saved := state{ID: backend.Raw(`"c1"`)}
 	replaces := state{ID: backend.Raw(`"c2"`), Earlier: &saved}

@@ -56,9 +56,9 @@ func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updat
 	earlier := b.prompts.add(p)
 	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
-		if cs := b.current.pin(); cs != nil {
+		if s, held := b.current.pin(); held {
 			defer b.prompts.settle(p)
-			work = cs.child.uses.whilePinned(b.send(cs, p))
+			work = s.during(b.send(s, p))
 		}
 	}
 	return func() (backend.Raw, error) {
@@ -77,19 +77,19 @@ func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 			return cancelled
 		}
 	}
-	cs, err := b.revive(p.ctx)
+	s, err := b.revive(p.ctx)
 	switch {
 	case err != nil && p.ctx.Err() != nil:
 		return cancelled
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return cs.child.uses.whilePinned(b.send(cs, p))
+	return s.during(b.send(s, p))
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
-	params, told, err := b.childPrompt(p.ctx, cs, p.params)
+func (b *bridge) send(s pinned, p *prompt) backend.Work {
+	expanded, err := b.expandPrompt(p.ctx, p.params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
@@ -98,45 +98,47 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	sent := &sentPrompt{prompt: p, giveUp: func() {
 		end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
 	}}
+	var told promptContext
 	var work backend.Work
+	b.writer.nested() // reads directories, which may take too long for a lock
 	b.prompts.sendInOrder(func() {
 		if p.ctx.Err() != nil { // cancelled while the child was started
 			return
 		}
-		cs.addPrompt(sent)
-		work = cs.child.requestFunc(lasting, protocol.SessionPrompt,
-			withSessionID(params, cs.id), func(backend.Raw, error) {
-				cs.removePrompt(sent)
-				cs.barrier.add(jsonrpc.Answered(p.ctx))
+		if !expanded.alone {
+			told = b.current.nextContext(s.childSession, b.writer)
+		}
+		s.addPrompt(sent)
+		work = s.child.requestFunc(lasting, protocol.SessionPrompt,
+			withSessionID(appendText(expanded.params, told.text), s.id),
+			func(backend.Raw, error) {
+				s.removePrompt(sent)
+				s.barrier.add(jsonrpc.Answered(p.ctx))
 			})
 	})
 	if work == nil {
 		end(nil)
-		b.current.contextLost(cs, told)
 		return cancelled
 	}
 	return func() (backend.Raw, error) {
 		defer end(nil)
-		if told.note != "" {
-			if err := p.updates.Update(p.ctx, backend.Text(told.note+"\n\n")); err != nil {
+		if expanded.note != "" {
+			if err := p.updates.Update(p.ctx, backend.Text(expanded.note+"\n\n")); err != nil {
 				b.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		b.hints.tell(p, cs.child)
+		b.hints.tell(p, s.child)
 		result, err := work()
-		b.hints.tell(p, cs.child)
-		if err == nil {
-			b.proxy.children.failures.Store(0)
-			b.current.contextDelivered(lasting, cs, told)
-			return result, nil
-		}
-		b.current.contextLost(cs, told)
+		b.hints.tell(p, s.child)
+		b.current.settleContext(lasting, told, err == nil)
 		switch {
+		case err == nil:
+			b.proxy.children.failures.Store(0)
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			cs.removePrompt(sent) // it was not sent
+			s.removePrompt(sent) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			cs.abandonPrompt(sent)
+			s.abandonPrompt(sent)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
@@ -144,38 +146,32 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	}
 }
 
-// childPrompt returns a prompt as it is sent to the child, and the context that it includes. A call
-// of the child's own command is sent as it was typed, without context, unless the child is known to
-// recognize a command that is followed by other text, and to give that text to its model.
-func (b *bridge) childPrompt(
-	ctx context.Context, cs *childSession, params backend.Raw,
-) (backend.Raw, promptContext, error) {
-	note, profile := "", b.proxy.options.Profile
-	if c := prompts.ParseCommand(params); c.Name != "" {
-		catalog := b.host.Catalog()
-		_, saved := b.current.get()
-		offered, taken := b.commands.ofRoots(catalog)
-		at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
-			return command.Name == c.Name
-		})
-		var used *discovery.Artifact // nil for a command of the child, or a path
-		if at >= 0 {
-			used = &offered[at].Artifact
-			var err error
-			if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
-				return nil, promptContext{}, err
-			}
-		}
-		conflicts := b.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
-		note = strings.TrimSpace(note + "\n\n" + conflicts)
-		if used == nil && !strings.Contains(c.Name, "/") &&
-			(!profile.Context.AfterCommands || slices.Contains(profiles.CommonCommands(), c.Name)) {
-			return params, promptContext{note: note}, nil
+// expandPrompt adds the text of a command of the roots to a prompt that calls it.
+func (b *bridge) expandPrompt(ctx context.Context, params backend.Raw) (expandedPrompt, error) {
+	c := prompts.ParseCommand(params)
+	if c.Name == "" {
+		return expandedPrompt{params: params}, nil
+	}
+	catalog := b.host.Catalog()
+	_, saved := b.current.get()
+	offered, taken := b.commands.ofRoots(catalog)
+	at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
+		return command.Name == c.Name
+	})
+	var used *discovery.Artifact // nil for a command of the child, or a path
+	note := ""
+	if at >= 0 {
+		used = &offered[at].Artifact
+		var err error
+		if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
+			return expandedPrompt{}, err
 		}
 	}
-	pc := b.current.nextContext(cs, b.writer)
-	pc.note = note
-	return appendText(params, pc.text), pc, nil
+	conflicts := b.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
+	recognized := b.proxy.options.Profile.Context.AfterCommands &&
+		!slices.Contains(profiles.CommonCommands(), c.Name)
+	return expandedPrompt{params: params, note: strings.TrimSpace(note + "\n\n" + conflicts),
+		alone: used == nil && !strings.Contains(c.Name, "/") && !recognized}, nil
 }
 
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
@@ -201,28 +197,27 @@ func (b *bridge) Cancel(params backend.Raw) {
 
 // Call implements [backend.Session]: it passes the request on.
 func (b *bridge) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs := b.current.pin(); cs != nil {
-		return cs.child.uses.whilePinned(cs.forward(ctx, method, params))
+	if s, held := b.current.pin(); held {
+		return s.during(s.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
-		cs, err := b.revive(ctx)
+		s, err := b.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
-		defer cs.child.uses.unpin()
-		return cs.forward(ctx, method, params)()
+		return s.during(s.forward(ctx, method, params))()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
-	cs := b.current.pin()
-	if cs == nil {
+	s, held := b.current.pin()
+	if !held {
 		b.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
-	defer cs.child.uses.unpin()
-	cs.child.notify(method, withSessionID(params, cs.id))
+	defer s.release()
+	s.child.notify(method, withSessionID(params, s.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses
@@ -233,9 +228,7 @@ func (b *bridge) Close(ctx context.Context) error {
 }
 
 // CloseFor implements [backend.Closer].
-func (b *bridge) CloseFor(
-	ctx context.Context, params backend.Raw,
-) (result backend.Raw, err error) {
+func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backend.Raw, err error) {
 	if cs := b.current.close(); cs != nil {
 		result, err = cs.leave(ctx, b, params)
 	}
@@ -251,33 +244,33 @@ func (b *bridge) SandboxText() string {
 	return cs.child.sandbox.Describe()
 }
 
-// revive opens the child's session again, mostly because the child has ended, and pins the child.
-func (b *bridge) revive(ctx context.Context) (*childSession, error) {
+// revive opens the child's session again, mostly because the child has ended.
+func (b *bridge) revive(ctx context.Context) (pinned, error) {
 	select {
 	case b.reviving <- struct{}{}:
 		defer func() { <-b.reviving }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return pinned{}, context.Cause(ctx)
 	}
-	if cs := b.current.pin(); cs != nil {
-		return cs, nil
+	if s, held := b.current.pin(); held {
+		return s, nil
 	}
 	before, saved := b.current.get()
 	if before == nil {
-		return nil, errSessionClosed
+		return pinned{}, errSessionClosed
 	}
 	if err := before.child.awaitEnd(ctx); err != nil {
-		return nil, err
+		return pinned{}, err
 	}
 	r := &openRequest{bridge: b, saved: saved, cause: backend.Resume}
-	_, cs, err := r.open(ctx)
+	_, s, err := r.open(ctx)
 	if err != nil {
-		return nil, err
+		return pinned{}, err
 	}
-	b.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
+	b.proxy.log.Info("a session was opened again in the agent", "child", s.child.process.Name())
 	b.loseSubagents(ctx, before)
-	cs.repeatSettings(ctx, before)
-	return cs, nil
+	s.repeatSettings(ctx, before)
+	return s, nil
 }
 
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
@@ -321,15 +314,15 @@ func (b *bridge) showUpdate(ctx context.Context, to backend.Updates, u backend.U
 	return to.Update(ctx, u)
 }
 
-// finishReplay ends the replay, passes on the latest states, and returns how many updates were
-// replayed. Usually the response has just been read, and it runs on the read loop.
-func (b *bridge) finishReplay(ctx context.Context) (replayed int) {
-	replayed, states := b.updates.end()
+// finishReplay ends the replay, passes on the latest states, and returns how many updates of the
+// history were passed on. Usually the response has just been read, and it runs on the read loop.
+func (b *bridge) finishReplay(ctx context.Context) (passedOn int) {
+	passedOn, states := b.updates.end()
 	for _, state := range states {
 		if err := b.showUpdate(ctx, b.host, state); err != nil {
 			b.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,
 				"error", err)
 		}
 	}
-	return replayed
+	return passedOn
 }

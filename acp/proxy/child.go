@@ -71,8 +71,7 @@ func (p *proxy) newChild(ctx context.Context, at childPlace) *child {
 	grace, kill := context.WithCancel(ctx)
 	return &child{
 		proxy: p, place: at, limits: p.options.limits,
-		// it is pinned by start
-		uses:     childUses{life: life, stop: stop, lasting: at.isMain(), pins: 1},
+		uses:     childUses{life: life, stop: stop, lasting: at.isMain(), active: true},
 		settings: text.Code("agents." + cmp.Or(p.options.Profile.Name, "NAME")),
 		life:     life, stop: stop, grace: grace, kill: kill,
 		started: make(chan struct{}), done: make(chan struct{}),
@@ -81,7 +80,6 @@ func (p *proxy) newChild(ctx context.Context, at childPlace) *child {
 
 // start starts the process and initializes it. After repeated failures it waits first.
 func (c *child) start(ctx context.Context) error {
-	defer c.uses.unpin()
 	defer close(c.started)
 	p := c.proxy
 	if err := c.launch(ctx); err != nil {
@@ -285,15 +283,11 @@ func (c *child) stopWhenIdle() {
 // serveMessage gives a message of the child to the router, and keeps the child from being stopped
 // as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	if !c.uses.pin() { // it is about to end
+	pin, held := c.uses.pin()
+	if !held { // it is about to end
 		return c.router.accept(ctx, r)
 	}
-	work := c.router.accept(ctx, r)
-	if work == nil {
-		c.uses.unpin()
-		return nil
-	}
-	return c.uses.whilePinned(work)
+	return pin.during(c.router.accept(ctx, r))
 }
 
 // introduce initializes the child, and logs it in if the other children are logged in.

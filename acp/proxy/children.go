@@ -126,7 +126,7 @@ func (p *proxy) claim(ctx context.Context, at childPlace) (c *child, isNew bool)
 // childFor begins a use of a child by the session of r. Because programs are updated while they
 // run, a new child may have other capabilities than the last one. The capabilities of the child
 // itself decide.
-func (p *proxy) childFor(ctx context.Context, r *openRequest) (*childUse, error) {
+func (p *proxy) childFor(ctx context.Context, r *openRequest) (*childUse, pin, error) {
 	b := r.bridge
 	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
@@ -140,15 +140,16 @@ func (p *proxy) childFor(ctx context.Context, r *openRequest) (*childUse, error)
 	for {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
-			return nil, err
+			return nil, pin{}, err
 		}
 		mode, wanted := choose(c.info.AdditionalDirectories)
 		if at.args == nil && len(wanted) > 0 {
 			at.args = wanted
 			continue
 		}
-		if u := newChildUse(c, r, mode); c.uses.begin(u, r.previous) {
-			return u, nil
+		u := newChildUse(c, r, mode)
+		if pin, begun := c.uses.begin(u, r.previous); begun {
+			return u, pin, nil
 		}
 		if c.running() { // it has conflicting sessions
 			at.apart++

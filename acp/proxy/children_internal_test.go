@@ -74,7 +74,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 				bridge: &bridge{activation: a, servers: theirs}})
 		}
 	}
-	u, err := p.childFor(t.Context(), &openRequest{bridge: b})
+	u, _, err := p.childFor(t.Context(), &openRequest{bridge: b})
 	require.NoError(t, err)
 	require.Equal(t, []*childUse{u}, u.child.uses.sessions)
 	require.Len(t, p.children.list(), 4)

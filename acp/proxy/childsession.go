@@ -176,17 +176,22 @@ func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *
 	}
 }
 
+// pinned is a childSession that is open, with a pin. Requests are sent with it, so that the child is
+// not stopped before the answer.
+type pinned struct {
+	*childSession
+	pin
+}
+
 // forward sends a request of the client. Messages that the child sends after its response reach the
 // client after our response.
-func (cs *childSession) forward(
-	ctx context.Context, method string, params backend.Raw,
-) backend.Work {
-	childParams := withSessionID(params, cs.id)
-	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+func (s pinned) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
+	childParams := withSessionID(params, s.id)
+	return s.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
-			cs.keepSetting(method, params)
+			s.keepSetting(method, params)
 		}
-		cs.barrier.add(jsonrpc.Answered(ctx))
+		s.barrier.add(jsonrpc.Answered(ctx))
 	})
 }
 
@@ -264,19 +269,19 @@ func (cs *childSession) keepSetting(method string, params backend.Raw) {
 	}), c)
 }
 
-// repeatSettings gives cs the settings of an earlier session of the child.
-func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSession) {
+// repeatSettings gives the session the settings of an earlier session of the child.
+func (s pinned) repeatSettings(ctx context.Context, earlier *childSession) {
 	earlier.mu.Lock()
 	changes := slices.Clone(earlier.settings)
 	earlier.mu.Unlock()
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
-		params := withSessionID(c.params, cs.id)
-		if _, err := cs.child.request(ctx, c.method, params)(); err != nil {
-			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
+		params := withSessionID(c.params, s.id)
+		if _, err := s.child.request(ctx, c.method, params)(); err != nil {
+			s.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
 				"error", err)
 			continue
 		}
-		cs.keepSetting(c.method, c.params)
+		s.keepSetting(c.method, c.params)
 	}
 }

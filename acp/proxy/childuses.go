@@ -19,7 +19,7 @@ type childUse struct {
 	alone  bool               // it needs these servers for its additional directories
 }
 
-// newUse returns the use of c by the session of r, which has not begun.
+// newChildUse returns the use of c by the session of r, which has not begun.
 func newChildUse(c *child, r *openRequest, mode profiles.RootsMode) *childUse {
 	b := r.bridge
 	return &childUse{child: c, bridge: b, mode: mode,
@@ -54,25 +54,25 @@ type childUses struct {
 
 	mu       sync.Mutex
 	sessions []*childUse
-	pins     int  // its start, requests to and from it, openings of sessions: all in progress
-	active   bool // something was done for it, or it has sent something, since stopIfIdle
+	pins     int  // that are held
+	active   bool // it was started, or a pin was released, since stopIfIdle
 }
 
-// begin adds a use, and pins the child. It returns false if the child is about to end, or if the
+// begin adds a use, and returns a pin. It returns false if the child is about to end, or if the
 // session would share MCP servers that it or another one needs alone. The session that it replaces,
 // if there is one, does not count.
-func (us *childUses) begin(u *childUse, replaced *bridge) bool {
+func (us *childUses) begin(u *childUse, replaced *bridge) (_ pin, begun bool) {
 	conflicts := func(other *childUse) bool {
 		return other.bridge != replaced && u.conflicts(other)
 	}
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil || slices.ContainsFunc(us.sessions, conflicts) {
-		return false
+		return pin{}, false
 	}
 	us.sessions = append(us.sessions, u)
 	us.pins++
-	return true
+	return pin{us}, true
 }
 
 // end removes a use. It reports whether that was the last one for which the child lived.
@@ -94,30 +94,36 @@ func (us *childUses) list() []*childUse {
 	return slices.Clone(us.sessions)
 }
 
-// pin keeps the child from being stopped as idle until unpin is called. It returns false if the
-// child is about to end.
-func (us *childUses) pin() bool {
+// pin keeps a child from being stopped as idle: during the opening of a session, and requests to
+// and from it. Its owner releases it, once.
+type pin struct{ on *childUses }
+
+// pin returns a pin, and false if the child is about to end.
+func (us *childUses) pin() (_ pin, held bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil {
-		return false
+		return pin{}, false
 	}
 	us.pins++
-	return true
+	return pin{us}, true
 }
 
-// unpin undoes pin.
-func (us *childUses) unpin() {
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	us.pins--
-	us.active = true
+func (p pin) release() {
+	p.on.mu.Lock()
+	defer p.on.mu.Unlock()
+	p.on.pins--
+	p.on.active = true
 }
 
-// whilePinned wraps work so that the child, which the caller has pinned, is unpinned at its end.
-func (us *childUses) whilePinned(work backend.Work) backend.Work {
+// during releases the pin at the end of work, or now if there is no work.
+func (p pin) during(work backend.Work) backend.Work {
+	if work == nil {
+		p.release()
+		return nil
+	}
 	return func() (backend.Raw, error) {
-		defer us.unpin()
+		defer p.release()
 		return work()
 	}
 }

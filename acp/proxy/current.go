@@ -39,13 +39,14 @@ func (c *current) running() *childSession {
 	return cs
 }
 
-// pin is running, and pins the child.
-func (c *current) pin() *childSession {
+// pin is running with a pin. held is false if the session must be opened again first, or is closed.
+func (c *current) pin() (_ pinned, held bool) {
 	cs := c.running()
-	if cs == nil || !cs.child.uses.pin() {
-		return nil
+	if cs == nil {
+		return pinned{}, false
 	}
-	return cs
+	pin, held := cs.child.uses.pin()
+	return pinned{cs, pin}, held
 }
 
 // replace makes cs the child session, unless the activation was closed. It returns the one before,
@@ -72,15 +73,14 @@ func (c *current) close() *childSession {
 
 // promptContext is the context that is sent to a child with a prompt.
 type promptContext struct {
+	to    *childSession
 	text  string // a marked block, or "" for none
 	after state  // of the child session once the child has answered the prompt
-	note  string // for the user, about the command that the prompt calls
 }
 
 // nextContext returns the context for the next prompt in cs: everything that has changed since the
-// child was last told. The caller must then call contextDelivered or contextLost.
+// child was last told. There is no other until settleContext.
 func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext {
-	w.nested() // reads directories, which may take too long for the lock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session != cs || c.telling {
@@ -107,31 +107,25 @@ func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext 
 	after.HistoryDue = false
 	text := contextBlock(append(texts, c.history)...)
 	c.telling = text != ""
-	return promptContext{text: text, after: after}
+	return promptContext{to: cs, text: text, after: after}
 }
 
-// contextLost records that the child has not answered a prompt with pc in cs.
-func (c *current) contextLost(cs *childSession, pc promptContext) {
+// settleContext records whether the child has answered the prompt with pc, unless the session was
+// opened again in between.
+func (c *current) settleContext(ctx context.Context, pc promptContext, answered bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.session == cs && pc.text != "" {
-		c.telling = false
-	}
-}
-
-// contextDelivered records that the child has answered a prompt with pc in cs, unless the session
-// was opened again in between.
-func (c *current) contextDelivered(ctx context.Context, cs *childSession, pc promptContext) {
-	if pc.text == "" {
-		return
-	}
-	c.mu.Lock()
-	if c.session != cs {
+	if pc.text == "" || c.session != pc.to {
 		c.mu.Unlock()
 		return
 	}
-	c.state, c.history, c.telling = pc.after, "", false
+	c.telling = false
+	if answered {
+		c.state, c.history = pc.after, ""
+	}
 	c.mu.Unlock()
+	if !answered {
+		return
+	}
 	if err := c.host.SaveState(ctx, pc.after.encode()); err != nil {
 		c.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
 			"error", err)

@@ -99,7 +99,7 @@
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
 //	openRequest       why a session of a child is opened
-//	opening           opens it in the child that was chosen
+//	childOpening      opens it in the child that was chosen
 //	attempt, trial    one request to open it, and how that has ended
 //
 // A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the

@@ -27,6 +27,15 @@ type prompt struct {
 	sent    chan struct{} // closed when the prompt was sent, or will not be
 }
 
+// expandedPrompt is a prompt with the text of the command of the roots that it calls. A call of the
+// child's own command is sent alone, as it was typed, unless the child is known to recognize a
+// command that is followed by other text, and to give that text to its model.
+type expandedPrompt struct {
+	params backend.Raw
+	note   string // for the user, about the command
+	alone  bool   // without context
+}
+
 // sentPrompt is a prompt that was sent to a child session, which guards it.
 type sentPrompt struct {
 	*prompt

@@ -25,11 +25,11 @@ func (p *proxy) Open(
 		history: a.History}, previous, saved, a.Cause)
 	r := &openRequest{bridge: b, previous: previous, saved: saved, cause: a.Cause,
 		mustExist: a.MustExist, unlisted: a.Unlisted, stop: a.Stop}
-	opened, cs, err := r.open(ctx)
+	opened, s, err := r.open(ctx)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b))
 	}
-	cs.child.uses.unpin()
+	s.release()
 	opened.Notice = p.sandboxNotice() + opened.Notice
 	return b, opened, nil
 }
@@ -61,23 +61,21 @@ func (r *openRequest) usesReplay() bool {
 	return r.cause == backend.Load || r.cause == backend.Resume && r.mustExist
 }
 
-// open connects the bridge to a session of a child. If there is no error, the child is pinned.
-func (r *openRequest) open(
-	ctx context.Context,
-) (opened backend.Opened, cs *childSession, err error) {
-	u, err := r.bridge.proxy.childFor(ctx, r)
+// open connects the bridge to a session of a child.
+func (r *openRequest) open(ctx context.Context) (backend.Opened, pinned, error) {
+	u, pin, err := r.bridge.proxy.childFor(ctx, r)
 	if err != nil {
-		return opened, nil, err
+		return backend.Opened{}, pinned{}, err
 	}
 	tool := r.bridge.servers.tool(state{RootsMode: u.mode})
-	opened, cs, err = opening{request: r, use: u, terms: terms{info: u.child.info, mode: u.mode,
-		given: r.bridge.given(u.mode), tools: tool.name != ""}}.open(ctx)
+	opened, cs, err := childOpening{request: r, use: u, terms: terms{info: u.child.info,
+		mode: u.mode, given: r.bridge.given(u.mode), tools: tool.name != ""}}.open(ctx)
 	if err == nil {
-		return opened, cs, nil
+		return opened, pinned{cs, pin}, nil
 	}
-	u.child.uses.unpin()
+	pin.release()
 	if releaseErr := u.release(context.WithoutCancel(ctx)); releaseErr != nil {
 		u.child.log.Warn("cannot end an agent", "error", releaseErr)
 	}
-	return opened, nil, err
+	return opened, pinned{}, err
 }

@@ -43,14 +43,17 @@ func (f *updateFilter) set(mode updateMode) {
 	f.mode, f.replayed, f.states = mode, 0, nil
 }
 
-// end sets the mode to live. It returns how many updates of the history came before, and the latest
-// states.
-func (f *updateFilter) end() (replayed int, states []backend.Update) {
+// end sets the mode to live. It returns how many updates of the history were passed on before, and
+// the latest states.
+func (f *updateFilter) end() (passedOn int, states []backend.Update) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	replayed, states = f.replayed, f.states
+	if f.mode == replaying {
+		passedOn = f.replayed
+	}
+	states = f.states
 	f.mode, f.replayed, f.states = live, 0, nil
-	return replayed, states
+	return passedOn, states
 }
 
 // take returns the mode for an update, and whether the filter keeps it. It counts an update that is

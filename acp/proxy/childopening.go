@@ -14,15 +14,15 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// opening opens the session of an openRequest in a child. It does not change.
-type opening struct {
+// childOpening opens the session of an openRequest in a child. It does not change.
+type childOpening struct {
 	request *openRequest
 	use     *childUse // of the child
 	terms   terms
 }
 
 // open makes attempts until one succeeds.
-func (op opening) open(ctx context.Context) (backend.Opened, *childSession, error) {
+func (op childOpening) open(ctx context.Context) (backend.Opened, *childSession, error) {
 	c := op.use.child
 	others := op.use.bridge.roots.Additional()
 	if op.terms.mode == profiles.RootsByContext && others.Len() > 0 {
@@ -53,7 +53,7 @@ func (op opening) open(ctx context.Context) (backend.Opened, *childSession, erro
 }
 
 // explain returns the error after all attempts have failed.
-func (op opening) explain(failed []trial) error {
+func (op childOpening) explain(failed []trial) error {
 	if len(failed) == 0 {
 		return backend.ErrUnknownSession
 	}
@@ -69,7 +69,7 @@ func (op opening) explain(failed []trial) error {
 // send sends the request of an attempt. It first ends a turn that is running in the session to
 // replace: a new session would lack the turn, a child cannot open a session during one, and its
 // updates would be mixed with a replay.
-func (op opening) send(ctx context.Context, a attempt) trial {
+func (op childOpening) send(ctx context.Context, a attempt) trial {
 	b := op.use.bridge
 	b.servers.relays.forget()
 	parts := b.writer.systemParts(op.use.child, a.target)
@@ -92,7 +92,7 @@ func (op opening) send(ctx context.Context, a attempt) trial {
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (op opening) lifecycleParams(
+func (op childOpening) lifecycleParams(
 	a attempt, parts []contextPart,
 ) (params backend.Raw, err error) {
 	b := op.use.bridge
@@ -119,7 +119,7 @@ func (op opening) lifecycleParams(
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
-func (op opening) create(ctx context.Context, a attempt, params backend.Raw) trial {
+func (op childOpening) create(ctx context.Context, a attempt, params backend.Raw) trial {
 	b, c := op.use.bridge, op.use.child
 	c.router.begin()
 	defer c.router.end()
@@ -153,7 +153,7 @@ func (op opening) create(ctx context.Context, a attempt, params backend.Raw) tri
 }
 
 // created returns how a is met by a response of the child, which has created a session.
-func (op opening) created(ctx context.Context, a attempt, response backend.Raw) trial {
+func (op childOpening) created(ctx context.Context, a attempt, response backend.Raw) trial {
 	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
 		return trial{attempt: a,
@@ -169,7 +169,7 @@ func (op opening) created(ctx context.Context, a attempt, response backend.Raw) 
 }
 
 // reopen loads or resumes the child session that was saved.
-func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) trial {
+func (op childOpening) reopen(ctx context.Context, a attempt, params backend.Raw) trial {
 	b := op.use.bridge
 	cs, joined := op.joinSaved(a)
 	if !joined {
@@ -181,37 +181,34 @@ func (op opening) reopen(ctx context.Context, a attempt, params backend.Raw) tri
 	}
 	b.updates.set(mode)
 	late := a.method == backend.Load && b.proxy.options.Profile.Replay.Late
-	replayed := make(chan int, 1)
+	finished := make(chan int, 1)
 	result, err := op.use.child.requestFunc(ctx, string(a.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
-				replayed <- b.finishReplay(ctx)
+				finished <- b.finishReplay(ctx)
 			}
 		})()
-	shown := 0
+	passedOn := 0
 	switch {
 	case err == nil && late:
 		op.awaitReplay(ctx)
-		shown = b.finishReplay(ctx)
+		passedOn = b.finishReplay(ctx)
 	case err == nil:
-		shown = <-replayed
+		passedOn = <-finished
 	default:
-		shown, _ = b.updates.end()
+		passedOn, _ = b.updates.end()
 		if responseError(err) != nil {
 			cs.abandon(b)
 		} else { // the child may have opened the session anyway
 			cs.drop(context.WithoutCancel(ctx), b)
 		}
 	}
-	if mode == discarding {
-		shown = 0 // what came was dropped
-	}
-	return trial{attempt: a, session: cs, result: result, shown: shown, err: err}
+	return trial{attempt: a, session: cs, result: result, passedOn: passedOn, err: err}
 }
 
 // joinSaved makes the bridge a user of the child session that was saved, unless another session has
 // that open.
-func (op opening) joinSaved(a attempt) (cs *childSession, joined bool) {
+func (op childOpening) joinSaved(a attempt) (cs *childSession, joined bool) {
 	cs = op.request.replaced()
 	if cs != nil && cs.key == a.target.key() && cs.child == op.use.child {
 		cs.join(op.use)
@@ -230,7 +227,7 @@ const pingMethod = "_acp-agent/ping"
 // awaitReplay waits until a late replay has ended. The child writes the rest of a replay while it
 // waits for input, so the replay has ended when the child answers a request without having replayed
 // more.
-func (op opening) awaitReplay(ctx context.Context) {
+func (op childOpening) awaitReplay(ctx context.Context) {
 	c := op.use.child
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
 	defer cancel()
@@ -250,7 +247,7 @@ func (op opening) awaitReplay(ctx context.Context) {
 
 // commit makes the child session that made has opened the current one, and announces its roots and
 // commands. If it fails, the bridge leaves the child session.
-func (op opening) commit(
+func (op childOpening) commit(
 	ctx context.Context, made trial, failed []trial,
 ) (backend.Opened, error) {
 	b := op.use.bridge
@@ -287,11 +284,11 @@ func (op opening) commit(
 
 // adopt saves the state of the child session, makes it the current one, and leaves the previous
 // one. It returns the conversation to tell the child in its next prompt.
-func (op opening) adopt(
+func (op childOpening) adopt(
 	ctx context.Context, made trial, failed []trial,
 ) (history string, err error) {
 	b := op.use.bridge
-	if op.request.unlisted && made.method == backend.Load && made.shown == 0 {
+	if op.request.unlisted && made.method == backend.Load && made.passedOn == 0 {
 		return "", backend.ErrUnknownSession // some agents load any id
 	}
 	saved, history, err := op.plan(made, failed)
@@ -310,9 +307,7 @@ func (op opening) adopt(
 
 // plan returns the state to save for a child session, and the conversation to tell the child in its
 // next prompt.
-func (op opening) plan(
-	made trial, failed []trial,
-) (saved state, history string, err error) {
+func (op childOpening) plan(made trial, failed []trial) (saved state, history string, err error) {
 	b := op.use.bridge
 	saved = made.target
 	saved.ID = made.session.id
