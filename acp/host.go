@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
@@ -34,15 +35,22 @@ type host struct {
 	workspace *workspace.Workspace
 	access    *access.Access
 	catalog   *catalog
-	servers   *servers.Set
+	seat      *seat
 	change    *mcpclient.Change // of the servers, once this session is the active one
 }
 
-// free frees what the host holds, after ending what was opened later. holds is as for a session.
-func (h *host) free(ctx context.Context, holds bool, later ...func(context.Context) error) {
+// seat is what a session has while it counts as an active one: a slot of its principal, and its MCP
+// servers. The session that replaces it takes the seat over.
+type seat struct {
+	servers *servers.Set
+	holder  atomic.Pointer[host] // the one that frees it; nil once that is done
+}
+
+// free frees what the host holds, after ending what was opened later.
+func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()
-	a := h.adapter
+	a, holds := h.adapter, h.seat.holder.CompareAndSwap(h, nil)
 	if holds {
 		defer a.home.owner.release(sessionSlot, a) // last: the adapter may end then
 	}
@@ -52,7 +60,7 @@ func (h *host) free(ctx context.Context, holds bool, later ...func(context.Conte
 		err = errors.Join(err, a.tasks.Guard("close", func() error { return end(ctx) }))
 	}
 	if holds {
-		err = errors.Join(err, h.servers.Close(ctx))
+		err = errors.Join(err, h.seat.servers.Close(ctx))
 	}
 	err = errors.Join(err, h.workspace.Close())
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
@@ -80,7 +88,7 @@ func (h *host) Permits() *permission.Permits { return h.access.Permits }
 func (h *host) Workspace() *workspace.Workspace { return h.access.Guarded }
 
 // Tools implements [backend.Host].
-func (h *host) Tools() backend.Tools { return h.servers }
+func (h *host) Tools() backend.Tools { return h.seat.servers }
 
 // Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog { return h.catalog.found.Load() }

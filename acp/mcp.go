@@ -14,34 +14,33 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// prepareServers prepares the MCP servers of the session with the roots of w, in the set of the
-// previous one if there is one.
-func (o opening) prepareServers(
-	w *workspace.Workspace, configs []mcpclient.Config, previous *session,
-) (set *servers.Set, change *mcpclient.Change, err error) {
-	a := o.adapter
+// newServers returns an empty set of MCP servers for a session.
+func (a *adapter) newServers(id sessionstore.ID) *servers.Set {
+	options := a.options.tuning.MCP
+	options.Logger = options.Logger.With("session", id)
+	options.Elicitation = a.connection.clientCapabilities().elicitationModes()
+	return servers.NewSet(a.starting, options)
+}
+
+// prepareServers prepares the MCP servers of a session with the roots of w.
+func (a *adapter) prepareServers(
+	set *servers.Set, w *workspace.Workspace, configs []mcpclient.Config,
+) (*mcpclient.Change, error) {
 	configs = slices.Clone(configs)
 	for i := range configs {
 		if err := a.applyPolicy(&configs[i]); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	if previous != nil {
-		set = previous.servers
-	} else {
-		options := a.options.tuning.MCP
-		options.Logger = options.Logger.With("session", o.at.Queue.ID)
-		options.Elicitation = a.connection.clientCapabilities().elicitationModes()
-		set = servers.NewSet(a.starting, options)
-	}
-	change, err = set.Prepare(w, configs)
+	change, err := set.Prepare(w, configs)
 	if many := (*mcpclient.TooManyError)(nil); errors.As(err, &many) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%v", many)
 	}
-	return set, change, err
+	return change, err
 }
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote

@@ -23,62 +23,48 @@ import (
 // stored session in place of the active one. It does not change. Its method run makes an active
 // session of it.
 type opening struct {
-	adapter *adapter // runs the session
-	cause   backend.Cause
-	params  sessionParams
-	source  listing.Openable // is opened again, or copied; the zero value for a new session
-	at      *ticket          // in the session's queue
-	viewers *viewers         // of the session
-	again   bool             // for all viewers: in a turn of the previous one, or while none runs
+	adapter  *adapter // runs the session
+	cause    backend.Cause
+	params   sessionParams
+	source   listing.Openable // is opened again, or copied; the zero value for a new session
+	previous *session         // the active one, which it replaces, or nil
+	at       *ticket          // in the session's queue
+	viewers  *viewers         // of the session
+	again    bool             // for all viewers: in a turn of the previous one, or while none runs
 	// show shows the client of a load what the backend replays.
 	show func(context.Context, backend.Update) error
 }
 
-// run opens the session, stores it, and makes it active in place of the previous one, which is nil
-// if there is none. What can fail in the roots, in the backend or in the store comes first. If that
-// fails, everything stays as it was. Then the previous session ends, even if the new one cannot
-// become active because the connection has ended: that is closed then, but remains stored. run also
-// returns a notice for the user, to be shown after the response.
-func (o opening) run(ctx context.Context, previous *session) (*session, string, error) {
-	a := o.adapter
-	h, err := o.openHost(ctx, previous)
+// run opens the session, stores it, and makes it active in place of the previous one. What can fail
+// in the roots, in the backend or in the store comes first. If that fails, everything stays as it
+// was. Then the previous session ends, even if the new one cannot become active because the
+// connection has ended: that is closed then, but remains stored. run also returns a notice for the
+// user, to be shown after the response.
+func (o opening) run(ctx context.Context) (*session, string, error) {
+	h, err := o.openHost(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	defer h.replay.drop()
-	base := context.WithoutCancel(a.base)
-	holds := previous == nil               // see session.holds
-	undo := func() { h.free(base, holds) } // each step replaces it
-	defer func() { undo() }()              // also after a panic
-	b, opened, err := o.openBackend(ctx, h, previous)
+	s, opened, err := o.openSession(ctx, h)
 	if err != nil {
 		return nil, "", err
 	}
-	undo = func() { h.free(base, holds, b.Close) }
-	result, err := lifecycleResult(opened.Result)
-	if err != nil {
-		return nil, "", err
-	}
-	lease, err := o.store(ctx, h, previous)
-	if err != nil {
-		return nil, "", err
-	}
+	isActive := false
+	defer func() {
+		if !isActive { // also after a panic
+			s.retire()
+		}
+	}()
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	defer o.discard(ctx, h, opened.Superseded, previous)
+	defer o.discard(ctx, h, opened.Superseded)
 	if err := o.endTurns(ctx); err != nil {
-		a.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
+		o.adapter.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
 	}
-	if previous != nil {
-		holds = previous.holds.Swap(false)
-	}
-	o.succeed(h, b, result)
-	notice, next := o.notices(h, opened.Notice, previous)
-	s := newSession(h, b, result, lease, holds, next)
-	undo = s.retire
-	if !s.queue.Activate(s) {
+	notice := o.succeed(s, opened.Notice)
+	if isActive = s.queue.Activate(s); !isActive {
 		return nil, "", backend.ErrClosed
 	}
-	undo = func() {}
 	s.start()
 	return s, notice, nil
 }
@@ -88,8 +74,8 @@ func (o opening) isNew() bool { return o.cause == backend.New || o.cause == back
 
 // openHost does the part of opening that reads disks. The session counts as an active one from now
 // on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
-func (o opening) openHost(ctx context.Context, previous *session) (*host, error) {
-	a, isFirst := o.adapter, previous == nil
+func (o opening) openHost(ctx context.Context) (*host, error) {
+	a, isFirst := o.adapter, o.previous == nil
 	if isFirst {
 		if err := a.home.owner.take(sessionSlot, a); err != nil {
 			return nil, err
@@ -101,13 +87,13 @@ func (o opening) openHost(ctx context.Context, previous *session) (*host, error)
 				a.home.owner.release(sessionSlot, a)
 			}
 		}()
-		return o.openRoots(ctx, previous)
-	}, func(late *host) { late.free(context.WithoutCancel(a.base), isFirst) })
+		return o.openRoots(ctx)
+	}, func(late *host) { late.free(context.WithoutCancel(a.base)) })
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
 // the previous session holds in the new one.
-func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err error) {
+func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 	a, p, id := o.adapter, o.params, o.at.Queue.ID
 	w, err := p.openRoots(ctx, a.options.Workspace)
 	if err != nil {
@@ -121,14 +107,18 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 	}()
 	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
 		a.options.Permissions)
-	if previous != nil {
-		permits.Inherit(previous.Permits())
+	var held *seat
+	if o.previous == nil {
+		held = &seat{servers: a.newServers(id)}
+	} else {
+		held = o.previous.seat
+		permits.Inherit(o.previous.Permits())
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
 	if err := p.checkShown(w); err != nil {
 		return nil, err
 	}
-	set, change, err := o.prepareServers(w, p.servers, previous)
+	change, err := a.prepareServers(held.servers, w, p.servers)
 	if err != nil {
 		return nil, err
 	}
@@ -141,27 +131,49 @@ func (o opening) openRoots(ctx context.Context, previous *session) (h *host, err
 	if !o.isNew() {
 		storeID = o.source.ID
 	}
-	return &host{adapter: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
+	h = &host{adapter: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
 		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
-		workspace: w, access: files, catalog: found, servers: set, change: change}, nil
+		workspace: w, access: files, catalog: found, seat: held, change: change}
+	if o.previous == nil {
+		held.holder.Store(h)
+	}
+	return h, nil
 }
 
-// openBackend opens the backend's side of the session. The turns of the previous session go on,
-// unless the backend needs them to end.
-func (o opening) openBackend(
-	ctx context.Context, h *host, previous *session,
-) (backend.Session, backend.Opened, error) {
-	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h, previous), h)
+// openSession opens the backend's side of the session in h, and stores the session. If that fails,
+// it frees h. The turns of the previous session go on, unless the backend needs them to end.
+func (o opening) openSession(
+	ctx context.Context, h *host,
+) (s *session, opened backend.Opened, err error) {
+	var later []func(context.Context) error
+	defer func() {
+		if s == nil { // also after a panic
+			h.free(context.WithoutCancel(h.adapter.base), later...)
+		}
+	}()
+	b, opened, err := h.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
 			err = errUnknownSession(o.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
-	return b, opened, err
+	if err != nil {
+		return nil, opened, err
+	}
+	later = append(later, b.Close)
+	result, err := lifecycleResult(opened.Result)
+	if err != nil {
+		return nil, opened, err
+	}
+	lease, err := o.store(ctx, h)
+	if err != nil {
+		return nil, opened, err
+	}
+	return newSession(h, b, result, lease), opened, nil
 }
 
 // activation returns what the backend is told.
-func (o opening) activation(ctx context.Context, h *host, previous *session) backend.Activation {
+func (o opening) activation(ctx context.Context, h *host) backend.Activation {
 	store, source := o.adapter.options.Store, o.source
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
@@ -177,8 +189,8 @@ func (o opening) activation(ctx context.Context, h *host, previous *session) bac
 	if !o.isNew() {
 		told.Stop = func(context.Context) error { return h.replay.endTurns() }
 	}
-	if previous != nil {
-		told.Previous = previous.backend
+	if o.previous != nil {
+		told.Previous = o.previous.backend
 	}
 	return told
 }
@@ -194,7 +206,7 @@ func (o opening) endTurns(ctx context.Context) error {
 // store stores a session that was opened, and returns a lease. The previous session uses that from
 // now on, unless another process had taken it over.
 func (o opening) store(
-	ctx context.Context, h *host, previous *session,
+	ctx context.Context, h *host,
 ) (sessionstore.Lease, error) {
 	a := o.adapter
 	if a.home.queues.IsClosed() {
@@ -216,9 +228,9 @@ func (o opening) store(
 	}
 	if o.source.Unstored {
 		change.History = replayed
-		return o.adopt(ctx, change, previous)
+		return o.adopt(ctx, change)
 	}
-	lease, err := o.takeOver(ctx, change, previous)
+	lease, err := o.takeOver(ctx, change)
 	if err != nil || replayed == nil {
 		return lease, err
 	}
@@ -228,7 +240,7 @@ func (o opening) store(
 		return lease, err
 	}
 	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
-		History: replayed}, previous)
+		History: replayed})
 }
 
 // storeNew stores a new session, with the finished turns of the source if it is a copy.
@@ -247,7 +259,7 @@ func (o opening) storeNew(ctx context.Context, n sessionstore.Session) (sessions
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
 func (o opening) adopt(
-	ctx context.Context, change sessionstore.Activation, previous *session,
+	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
 	lease, err := o.adapter.sessions.Adopt(ctx, o.source.Session, change)
 	if !errors.Is(err, sessionstore.ErrExists) {
@@ -261,37 +273,43 @@ func (o opening) adopt(
 		return lease, err
 	}
 	change.History = nil
-	return o.takeOver(ctx, change, previous)
+	return o.takeOver(ctx, change)
 }
 
 // takeOver stores a change of the session.
 func (o opening) takeOver(
-	ctx context.Context, change sessionstore.Activation, previous *session,
+	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
-	if previous == nil {
+	if o.previous == nil {
 		return o.adapter.options.Store.Activate(ctx, o.source.ID, change)
 	}
-	return previous.record.TakeOver(ctx, change)
+	return o.previous.record.TakeOver(ctx, change)
 }
 
-// succeed lets the session of h, with the backend's part b and its response, follow the previous
-// one: the MCP servers are its own, and what it shows comes after what the viewers were shown.
-func (o opening) succeed(h *host, b backend.Session, result json.RawMessage) {
-	model, _ := b.(backend.Sampler)
-	h.servers.Commit(h.change, h, model)
-	_ = h.viewers.shown.With(context.Background(), func(now *shown) error {
+// succeed lets s follow the previous session: the seat and the MCP servers are its own, and what it
+// shows comes after what the viewers were shown. The arguments and the result are as for notices.
+func (o opening) succeed(s *session, said string) (notice string) {
+	if o.previous != nil {
+		s.seat.holder.CompareAndSwap(o.previous.host, s.host)
+	}
+	model, _ := s.backend.(backend.Sampler)
+	s.seat.servers.Commit(s.change, s.host, model)
+	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
 		*now = shown{titled: o.source.Title != "", renamed: !o.isNew() && o.source.Renamed}
-		for _, u := range statesIn(result) { // the agent may not have kept what it was
+		for _, u := range statesIn(s.result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
 		return nil
 	})
+	notice, next := o.notices(s.host, said)
+	s.notice.Store(&next)
+	return notice
 }
 
 // notices returns what the user is told of the opening: after the response what concerns what they
 // have just done, and at the next prompt the rest, with what the previous session has not shown.
 // said is the backend's part.
-func (o opening) notices(h *host, said string, previous *session) (now string, next pendingNotice) {
+func (o opening) notices(h *host, said string) (now string, next pendingNotice) {
 	opened := h.workspace.Opened()
 	now = o.adapter.sessions.MovedRoots(h.id, o.source.Keys, opened)
 	told := o.source.Keys.Roots // about which the user was told before
@@ -299,8 +317,8 @@ func (o opening) notices(h *host, said string, previous *session) (now string, n
 	switch {
 	case o.isNew():
 		told, next = workspace.Roots{}, pendingNotice{text: said}
-	case previous != nil:
-		next = *previous.notice.Load()
+	case o.previous != nil:
+		next = *o.previous.notice.Load()
 	case o.source.Turns == 0:
 		told, next.prompted = workspace.Roots{}, o.source.Title != ""
 	}
@@ -316,8 +334,8 @@ func (o opening) notices(h *host, said string, previous *session) (now string, n
 
 // discard removes what the session of h has made superfluous: the previous session, and the
 // backend's session that the new one replaces.
-func (o opening) discard(ctx context.Context, h *host, superseded []byte, previous *session) {
-	if previous != nil {
+func (o opening) discard(ctx context.Context, h *host, superseded []byte) {
+	if previous := o.previous; previous != nil {
 		if previous.viewers != h.viewers {
 			previous.viewers.Close()
 		}

@@ -159,9 +159,9 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{adapter: s.adapter, cause: backend.Resume, params: p, source: stored, at: at,
-		viewers: s.viewers, again: true}
-	next, notice, err := o.run(ctx, s)
+	o := opening{adapter: s.adapter, cause: backend.Resume, params: p, source: stored,
+		previous: s, at: at, viewers: s.viewers, again: true}
+	next, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

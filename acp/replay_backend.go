@@ -39,6 +39,7 @@ type replayed struct {
 
 // newReplay returns a replay in which nothing was replayed yet. ctx is that of the request.
 func (o opening) newReplay(ctx context.Context) *agentReplay {
+	o.previous = nil // otherwise the new session would keep it in memory
 	return &agentReplay{adapter: o.adapter, cause: o.cause, id: o.source.ID,
 		isStored: !o.source.Unstored, show: o.show, replayed: tasks.Guard[replayed](),
 		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}

@@ -40,17 +40,13 @@ type session struct {
 	// for a client.
 	inBackend sync.Mutex
 	freed     sync.Once
-	// holds means that the session counts as active, and closes its MCP servers. The one that
-	// replaces it takes over both.
-	holds  atomic.Bool
-	notice atomic.Pointer[pendingNotice]
+	notice    atomic.Pointer[pendingNotice]
 }
 
 // newSession returns the session of h, which b and the store have opened. result is the backend's
-// part of the response, and next is for the next prompt.
+// part of the response.
 func newSession(
-	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease, holds bool,
-	next pendingNotice,
+	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease,
 ) *session {
 	a := h.adapter
 	s := &session{host: h, backend: b, result: result,
@@ -62,8 +58,7 @@ func newSession(
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	s.transcript = &transcript{id: h.id, adapter: a, viewers: h.viewers, permits: h.Permits(),
 		record: s.record, spending: s.spending}
-	s.holds.Store(holds)
-	s.notice.Store(&next)
+	s.notice.Store(&pendingNotice{}) // until it succeeds the previous one
 	return s
 }
 
@@ -269,7 +264,7 @@ func (s *session) retire() { s.free(context.WithoutCancel(s.adapter.base), nil) 
 // is the backend's part of the response.
 func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.freed.Do(func() {
-		s.host.free(ctx, s.holds.Swap(false), func(ctx context.Context) error {
+		s.host.free(ctx, func(ctx context.Context) error {
 			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
 			return s.record.Close(ctx)
 		}, func(ctx context.Context) (err error) {

@@ -78,12 +78,12 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	if err := a.chooseFolders(ctx, &p, l.cause, &source.Session); err != nil {
 		return nil, err
 	}
-	o := opening{adapter: a, cause: l.cause, params: p, source: source, at: l.at,
-		viewers: newViewers(a, l.from, l.to),
+	o := opening{adapter: a, cause: l.cause, params: p, source: source,
+		previous: previous, at: l.at, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, u, l.from.occasionFrom(a))
 		}}
-	s, notice, err := o.run(ctx, previous)
+	s, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, err
 	}

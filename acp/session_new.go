@@ -36,7 +36,7 @@ func (c *connection) create(
 	defer r.AfterResponse(at.Release) // what goOn does comes first
 	o := opening{adapter: c.adapter, cause: cause, params: p, source: source, at: at,
 		viewers: newViewers(c.adapter, c, newAddress(id))}
-	s, notice, err := o.run(ctx, nil)
+	s, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, err
 	}
