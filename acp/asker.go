@@ -243,9 +243,7 @@ func (a asker) askToRead(ctx context.Context, path, real string, refusal error) 
 
 // askOnce asks the user about an action that the agent has not asked about, and shows it as a tool
 // call.
-func (a asker) askOnce(
-	ctx context.Context, action permission.Action, call backend.ToolCall,
-) error {
+func (a asker) askOnce(ctx context.Context, action permission.Action, call backend.ToolCall) error {
 	_, err := backend.AskShown(ctx, a.host, a.host, backend.Question{Call: call,
 		Once: "Allow once", Reject: "Reject", Action: action})
 	return err

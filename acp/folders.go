@@ -41,8 +41,8 @@ const (
 	keptSetting   = "the session's stored folder"
 )
 
-// chooseFolders decides which additional roots the session of a lifecycle request gets. stored is
-// the session that is loaded, resumed or copied, nil for a new one.
+// chooseFolders returns p with the additional roots that the session of a lifecycle request gets.
+// stored is the session that is loaded, resumed or copied, the zero value for a new one.
 //
 //   - A list of the client stays as it is, even if it is empty.
 //   - With KeepFolders, a session that is opened again has the roots that are stored, and a copy
@@ -50,9 +50,9 @@ const (
 //   - Otherwise it has those that the user declared for its cwd, and those that the user added to
 //     this session. Folders that they added to the source of a copy do not count for the copy.
 //
-// Whoever names the folders, setGrants then says in which of them nothing may be changed.
+// Whoever names the folders, withGrants then says in which of them nothing may be changed.
 //
-// What it sets is opened, stored, listed and sent to the agent. The next steps are:
+// What it returns is opened, stored, listed and sent to the agent. The next steps are:
 //
 //   - openRoots opens the roots: it resolves links, applies the limits of workspace.Policy, such as
 //     what a user of a server may open, and leaves out kept folders that are gone.
@@ -62,37 +62,35 @@ const (
 // Every lifecycle request passes through here, so a rule that gives a session other additional
 // roots than the request names belongs here.
 func (a *adapter) chooseFolders(
-	ctx context.Context, p *sessionParams, cause backend.Cause, stored *sessionstore.Session,
-) error {
-	keeps := stored != nil && a.options.KeepFolders
-	var session sessionstore.ID
-	if stored != nil && (keeps || cause != backend.Fork) {
-		session = stored.ID
+	ctx context.Context, p sessionParams, cause backend.Cause, stored sessionstore.Session,
+) (sessionParams, error) {
+	keeps, session := stored.ID != "" && a.options.KeepFolders, stored.ID
+	if cause == backend.Fork && !keeps {
+		session = ""
 	}
 	folders, err := a.declaredFolders(ctx, p.roots.Cwd(), session)
 	if err != nil {
-		return err
+		return p, err
 	}
 	chosen := folders
 	if keeps {
 		chosen = keptFolders(stored.Keys.Roots.Additional(), folders)
 	}
 	if !p.listed && len(chosen) > 0 {
-		if err := p.setFolders(chosen); err != nil {
-			return err
+		if p, err = p.withFolders(chosen); err != nil {
+			return p, err
 		}
 	}
-	return a.tasks.OnDisk(ctx, func() error {
-		p.setGrants(folders, stored)
-		return nil
+	return tasks.FromDisk(ctx, a.tasks, func() (sessionParams, error) {
+		return p.withGrants(folders, stored), nil
 	})
 }
 
-// setGrants makes those roots read-only that the user has declared so, or that were when the stored
-// session, or the source of a copy, was last opened, and what is below them. Only a declaration of
-// the user makes such a folder writable again, nothing that a client names or leaves out. The
-// working directory of a new session may be in a folder that is declared so.
-func (p *sessionParams) setGrants(declared []Folder, stored *sessionstore.Session) {
+// withGrants returns p with those roots read-only that the user has declared so, or that were when
+// the stored session, or the source of a copy, was last opened, and what is below them. Only a
+// declaration of the user makes such a folder writable again, nothing that a client names or leaves
+// out. The working directory of a new session may be in a folder that is declared so.
+func (p sessionParams) withGrants(declared []Folder, stored sessionstore.Session) sessionParams {
 	var given, known []workspace.Root
 	for _, f := range declared {
 		if dir, err := workspace.ParseDir(f.Path); err == nil { // otherwise opening it fails
@@ -103,11 +101,9 @@ func (p *sessionParams) setGrants(declared []Folder, stored *sessionstore.Sessio
 	isGiven := func(real workspace.Dir) bool {
 		return slices.ContainsFunc(given, func(r workspace.Root) bool { return r.Real == real })
 	}
-	if stored != nil {
-		for _, root := range stored.Keys.Opened() {
-			if !isGiven(root.Real) {
-				known = append(known, root)
-			}
+	for _, root := range stored.Keys.Opened() {
+		if !isGiven(root.Real) {
+			known = append(known, root)
 		}
 	}
 	p.roots = p.roots.Granting(func(dir workspace.Dir) workspace.Grant {
@@ -118,6 +114,7 @@ func (p *sessionParams) setGrants(declared []Folder, stored *sessionstore.Sessio
 		grant, _ := workspace.GrantOf(real, all)
 		return grant
 	})
+	return p
 }
 
 func (f Folder) grant() workspace.Grant {
@@ -215,7 +212,7 @@ func foldersByDir(folders []Folder) map[workspace.Dir]Folder {
 }
 
 // additional returns the additional roots of the request, each with its source.
-func (p *sessionParams) additional() []Folder {
+func (p sessionParams) additional() []Folder {
 	known := foldersByDir(p.folders)
 	folders := make([]Folder, 0, p.roots.Additional().Len())
 	for _, dir := range p.roots.Additional().All() {
@@ -231,43 +228,55 @@ func (p *sessionParams) additional() []Folder {
 	return folders
 }
 
-// openRoots opens the roots of the request, without the kept folders that cannot be opened. It
-// tries again after each error that was only about such folders; others may be gone by then.
-func (p *sessionParams) openRoots(
-	ctx context.Context, o workspace.Options,
-) (*workspace.Workspace, error) {
-	w, err := workspace.Open(ctx, p.roots, o)
-	for err != nil && p.leaveOut(err) {
-		w, err = workspace.Open(ctx, p.roots, o)
-	}
-	if wrong := p.rootViolations(err); wrong != nil {
-		return nil, strictjson.Refuse(wrong...)
-	}
-	return w, err
+// openedRoots are what a session has got of the roots that its request asks for.
+type openedRoots struct {
+	workspace *workspace.Workspace
+	params    sessionParams // without the folders that are missing
+	missing   []workspace.RootError
 }
 
-// leaveOut leaves the kept folders that err is about out of the request, notes why, and reports
-// whether there are any. Whoever names a folder can correct the request, but a client that names
-// none could never open the session again.
-func (p *sessionParams) leaveOut(err error) bool {
+// openRoots opens the roots of the request, without the kept folders that cannot be opened. It
+// tries again after each error that was only about such folders; others may be gone by then.
+func (p sessionParams) openRoots(
+	ctx context.Context, o workspace.Options,
+) (opened openedRoots, err error) {
+	opened.params = p
+	for {
+		opened.workspace, err = workspace.Open(ctx, opened.params.roots, o)
+		without, missing := opened.params.leaveOut(err)
+		if missing == nil {
+			return opened, opened.params.refusal(err)
+		}
+		opened.params, opened.missing = without, append(opened.missing, missing...)
+	}
+}
+
+// leaveOut returns p without the kept folders that err is about, and why, nil if there are none.
+// Whoever names a folder can correct the request, but a client that names none could never open the
+// session again.
+func (p sessionParams) leaveOut(err error) (sessionParams, []workspace.RootError) {
 	roots, _ := errors.AsType[workspace.RootErrors](err)
+	var missing []workspace.RootError
 	left := slices.DeleteFunc(slices.Clone(p.folders), func(f Folder) bool {
 		i := slices.IndexFunc(roots, func(e workspace.RootError) bool { return e.Path == f.Path })
 		if !f.kept || i < 0 {
 			return false
 		}
-		p.missing = append(p.missing, roots[i])
+		missing = append(missing, roots[i])
 		return true
 	})
-	return len(left) < len(p.folders) && p.setFolders(left) == nil
+	if without, err := p.withFolders(left); missing != nil && err == nil {
+		return without, missing
+	}
+	return p, nil
 }
 
 // checkShown checks that the paths of the folders that the user allowed still lead to the same
 // directories as when the user was asked.
-func (p *sessionParams) checkShown(w *workspace.Workspace) error {
-	known := foldersByDir(p.folders)
+func (r openedRoots) checkShown() error {
+	known := foldersByDir(r.params.folders)
 	var wrong []strictjson.Violation
-	for _, root := range w.Opened() {
+	for _, root := range r.workspace.Opened() {
 		if f := known[root.Dir]; f.confirmed && root.Index > 0 && root.Real != root.Dir {
 			wrong = append(wrong, strictjson.NewViolation(f.Setting, f.Path, strictjson.Unreadable).
 				Expecting("it now leads to "+root.Real.String()+": add that folder instead"))
@@ -276,8 +285,8 @@ func (p *sessionParams) checkShown(w *workspace.Workspace) error {
 	return strictjson.Refuse(wrong...)
 }
 
-// setFolders makes folders the additional roots of a request, as if the client had sent them.
-func (p *sessionParams) setFolders(folders []Folder) error {
+// withFolders returns p with these additional roots, as if the client had sent them.
+func (p sessionParams) withFolders(folders []Folder) (sessionParams, error) {
 	paths := make([]string, len(folders))
 	for i, f := range folders {
 		paths[i] = f.Path
@@ -285,22 +294,21 @@ func (p *sessionParams) setFolders(folders []Folder) error {
 	p.folders = folders
 	dirs, err := workspace.ParseDirs(paths)
 	if err != nil {
-		return strictjson.Refuse(p.rootViolations(err)...)
+		return p, p.refusal(err)
 	}
-	p.replaceRoots(workspace.RootsFrom(p.roots.Cwd(), dirs))
-	return nil
+	return p.withRoots(workspace.RootsFrom(p.roots.Cwd(), dirs)), nil
 }
 
-// replaceRoots sets other additional roots. Those that were read-only, or that a folder of the user
-// makes so, are read-only. MCP servers that were found elsewhere are left out.
-func (p *sessionParams) replaceRoots(roots workspace.Roots) {
+// withRoots returns p with other additional roots. Those that were read-only, or that a folder of
+// the user makes so, are read-only. MCP servers that were found elsewhere are left out.
+func (p sessionParams) withRoots(roots workspace.Roots) sessionParams {
 	before, known := p.roots, foldersByDir(p.folders)
 	p.roots = roots.Granting(func(dir workspace.Dir) workspace.Grant {
 		return max(before.Grant(dir), known[dir].grant())
 	})
 	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
 		backend.Encode(roots.Additional()))
-	p.replaceFound(func(c mcpclient.Config) bool {
+	return p.withFound(func(c mcpclient.Config) bool {
 		file, err := workspace.ParseDir(c.File)
 		for _, root := range roots.All() {
 			if err == nil && root.Contains(file) {
@@ -311,9 +319,9 @@ func (p *sessionParams) replaceRoots(roots workspace.Roots) {
 	})
 }
 
-// rootViolations returns the violations in an error about the roots of the request. Those of
-// declared folders name the settings that declare them.
-func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
+// refusal returns the error for the client about an error of the roots of the request. Violations
+// of declared folders name the settings that declare them.
+func (p sessionParams) refusal(err error) error {
 	wrong := rootViolations(err)
 	for i, v := range wrong {
 		switch {
@@ -328,24 +336,25 @@ func (p *sessionParams) rootViolations(err error) []strictjson.Violation {
 			wrong[i].Field, wrong[i].Index = p.folders[*v.Index].Setting, nil
 		}
 	}
-	return wrong
+	if wrong != nil {
+		return strictjson.Refuse(wrong...)
+	}
+	return err
 }
 
 // droppedFolders returns a message to the user about folders that the session has lost although the
 // client did not ask for that: it had them when it was last opened, or its source has them. The
 // message is "" if there are none.
-func (p *sessionParams) droppedFolders(
-	opened []workspace.Root, cause backend.Cause, stored sessionstore.Keys,
-) string {
-	if p.listed {
+func (r openedRoots) droppedFolders(cause backend.Cause, stored sessionstore.Keys) string {
+	if r.params.listed {
 		return ""
 	}
-	told := missingFolders(p.missing)
+	opened, told := r.workspace.Opened(), missingFolders(r.missing)
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
 		if i > 0 && !slices.ContainsFunc(opened, func(r workspace.Root) bool {
 			return r.Dir == dir || r.Real == stored.Real[i]
-		}) && !slices.ContainsFunc(p.missing, func(e workspace.RootError) bool {
+		}) && !slices.ContainsFunc(r.missing, func(e workspace.RootError) bool {
 			return e.Path == dir.String()
 		}) {
 			dropped = append(dropped, text.Code(dir.String()))

@@ -23,20 +23,19 @@ import (
 // session, because the backend gets it to open its part; gate leads to the session once there is
 // one. Its fields do not change.
 type host struct {
+	openedRoots
 	adapter *adapter
 	id      sessionstore.ID // the client's
 	storeID sessionstore.ID // another one if that is the backend's own
 	queue   *queue
-	params  sessionParams // of the request that opens it, without folders that were left out
 	viewers *viewers
 	gate    *gate.Gate[*session] // holds back what the backend shows until the response was sent
 	replay  *agentReplay
 
-	workspace *workspace.Workspace
-	access    *access.Access
-	catalog   *catalog
-	seat      *seat
-	change    *mcpclient.Change // of the servers, once this session is the active one
+	access  *access.Access
+	catalog *catalog
+	seat    *seat
+	change  *mcpclient.Change // of the servers, once this session is the active one
 }
 
 // seat is what a session has while it counts as an active one: a slot of its principal, and its MCP

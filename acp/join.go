@@ -159,10 +159,9 @@ func (l load) reopenForAll(
 	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	p := s.params
-	p.listed, p.missing = true, nil
-	p.replaceRoots(l.rootsIn(s))
-	err := s.adapter.chooseFolders(ctx, &p, backend.Resume, &source.Session)
+	p := s.params.withRoots(l.rootsIn(s))
+	p.listed = true
+	p, err := s.adapter.chooseFolders(ctx, p, backend.Resume, source.Session)
 	if err != nil {
 		return nil, err
 	}

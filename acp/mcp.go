@@ -195,12 +195,14 @@ func decodePairs(v *strictjson.Violations, f strictjson.Field) []mcpclient.Pair 
 	return pairs
 }
 
-// replaceFound removes those of the servers found in roots for which old returns true, and adds
-// others.
-func (p *sessionParams) replaceFound(old func(mcpclient.Config) bool, added ...mcpclient.Config) {
+// withFound returns p without those of the servers found in roots for which old returns true, and
+// with others.
+func (p sessionParams) withFound(
+	old func(mcpclient.Config) bool, added ...mcpclient.Config,
+) sessionParams {
 	isOld := func(c mcpclient.Config) bool { return c.File != "" && old(c) }
 	if len(added) == 0 && !slices.ContainsFunc(p.servers, isOld) {
-		return
+		return p
 	}
 	var entries, kept []backend.Raw
 	_ = json.Unmarshal(strictjson.Find(p.rest, protocol.MCPServers), &entries) // it was checked
@@ -216,6 +218,7 @@ func (p *sessionParams) replaceFound(old func(mcpclient.Config) bool, added ...m
 	}
 	list, _ := strictjson.Append(nil, kept...)
 	p.rest = strictjson.Set(p.rest, protocol.MCPServers, list)
+	return p
 }
 
 // foundEntry returns a server found in a root as an entry of mcpServers.

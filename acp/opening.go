@@ -25,7 +25,7 @@ import (
 type opening struct {
 	adapter  *adapter // runs the session
 	cause    backend.Cause
-	params   sessionParams
+	asked    sessionParams    // host.params are those in effect
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	previous *session         // the active one, which it replaces, or nil
 	at       *ticket          // in the session's queue
@@ -94,12 +94,13 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
 // the previous session holds in the new one.
 func (o opening) openRoots(ctx context.Context) (h *host, err error) {
-	a, p, id := o.adapter, o.params, o.at.Queue.ID
-	w, err := p.openRoots(ctx, a.options.Workspace)
+	a, id := o.adapter, o.at.Queue.ID
+	opened, err := o.asked.openRoots(ctx, a.options.Workspace)
 	if err != nil {
 		o.hintMoves(err)
 		return nil, err
 	}
+	w := opened.workspace
 	defer func() {
 		if h == nil { // also after a panic
 			_ = w.Close()
@@ -115,10 +116,10 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 		permits.Inherit(o.previous.Permits())
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
-	if err := p.checkShown(w); err != nil {
+	if err := opened.checkShown(); err != nil {
 		return nil, err
 	}
-	change, err := a.prepareServers(held.servers, w, p.servers)
+	change, err := a.prepareServers(held.servers, w, opened.params.servers)
 	if err != nil {
 		return nil, err
 	}
@@ -131,9 +132,9 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 	if !o.isNew() {
 		storeID = o.source.ID
 	}
-	h = &host{adapter: a, id: id, storeID: storeID, queue: o.at.Queue, params: p,
+	h = &host{openedRoots: opened, adapter: a, id: id, storeID: storeID, queue: o.at.Queue,
 		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
-		workspace: w, access: files, catalog: found, seat: held, change: change}
+		access: files, catalog: found, seat: held, change: change}
 	if o.previous == nil {
 		held.holder.Store(h)
 	}
@@ -154,7 +155,7 @@ func (o opening) openSession(
 	b, opened, err := h.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
-			err = errUnknownSession(o.params.id)
+			err = errUnknownSession(h.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
 	if err != nil {
@@ -205,9 +206,7 @@ func (o opening) endTurns(ctx context.Context) error {
 
 // store stores a session that was opened, and returns a lease. The previous session uses that from
 // now on, unless another process had taken it over.
-func (o opening) store(
-	ctx context.Context, h *host,
-) (sessionstore.Lease, error) {
+func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error) {
 	a := o.adapter
 	if a.home.queues.IsClosed() {
 		return sessionstore.Lease{}, backend.ErrClosed // the connection has ended
@@ -267,7 +266,7 @@ func (o opening) adopt(
 	}
 	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
-		err = o.adapter.sessions.MatchCwd(ctx, o.params.roots.Cwd(), found.Keys)
+		err = o.adapter.sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
@@ -326,7 +325,7 @@ func (o opening) notices(h *host, said string) (now string, next pendingNotice) 
 		now += said
 	}
 	if !o.again { // otherwise the user was asked
-		next.text += h.params.droppedFolders(opened, o.cause, o.source.Keys) +
+		next.text += h.droppedFolders(o.cause, o.source.Keys) +
 			broadRoots(opened, told, h.adapter.log.With("session", h.id))
 	}
 	return now, next
@@ -353,7 +352,7 @@ func (o opening) hintMoves(err error) {
 		return
 	}
 	movable := []string{"cwd", keptSetting}
-	for _, f := range o.params.folders {
+	for _, f := range o.asked.folders {
 		if f.confirmed {
 			movable = append(movable, f.Setting)
 		}

@@ -85,13 +85,13 @@ func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 func (o *ownTurn) ChangeFolders(
 	ctx context.Context, removed workspace.Dir, added ...consent.Consent,
 ) error {
-	p := o.params
-	folders := slices.DeleteFunc(p.additional(),
+	folders := slices.DeleteFunc(o.params.additional(),
 		func(f Folder) bool { return f.Path == removed.String() })
 	for _, c := range added {
 		folders = append(folders, addedFolder(c))
 	}
-	if err := p.setFolders(folders); err != nil {
+	p, err := o.params.withFolders(folders)
+	if err != nil {
 		return err
 	}
 	return o.reopen(ctx, p)
@@ -120,9 +120,8 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 	if err := server.CheckDir(w); err != nil { // the user may have taken a while
 		return err
 	}
-	p := o.params
-	p.replaceFound(func(c mcpclient.Config) bool { return c.Name == start.Name }, start)
-	return o.reopen(ctx, p)
+	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
+	return o.reopen(ctx, o.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
@@ -159,7 +158,7 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{adapter: s.adapter, cause: backend.Resume, params: p, source: stored,
+	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
 		previous: s, at: at, viewers: s.viewers, again: true}
 	next, notice, err := o.run(ctx)
 	if err != nil {

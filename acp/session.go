@@ -45,9 +45,7 @@ type session struct {
 
 // newSession returns the session of h, which b and the store have opened. result is the backend's
 // part of the response.
-func newSession(
-	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease,
-) *session {
+func newSession(h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease) *session {
 	a := h.adapter
 	s := &session{host: h, backend: b, result: result,
 		budgets: &budgets{adapter: a, session: h.storeID, cwd: h.params.roots.Cwd()}}

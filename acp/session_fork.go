@@ -27,8 +27,5 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	if err := c.adapter.chooseFolders(ctx, &p, backend.Fork, &source.Session); err != nil {
-		return nil, err
-	}
 	return c.create(ctx, r, p, backend.Fork, source)
 }

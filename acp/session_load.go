@@ -74,11 +74,11 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	case !l.from.peer.Role.has(acts):
 		return json.RawMessage(`{}`), l.view(ctx, a, source)
 	}
-	p := l.params
-	if err := a.chooseFolders(ctx, &p, l.cause, &source.Session); err != nil {
+	p, err := a.chooseFolders(ctx, l.params, l.cause, source.Session)
+	if err != nil {
 		return nil, err
 	}
-	o := opening{adapter: a, cause: l.cause, params: p, source: source,
+	o := opening{adapter: a, cause: l.cause, asked: p, source: source,
 		previous: previous, at: l.at, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, u, l.from.occasionFrom(a))

@@ -19,9 +19,6 @@ func (c *connection) new(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	if err := c.adapter.chooseFolders(ctx, &p, backend.New, nil); err != nil {
-		return nil, err
-	}
 	return c.create(ctx, r, p, backend.New, listing.Openable{})
 }
 
@@ -31,10 +28,14 @@ func (c *connection) create(
 	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause,
 	source listing.Openable,
 ) (json.RawMessage, error) {
+	p, err := c.adapter.chooseFolders(ctx, p, cause, source.Session)
+	if err != nil {
+		return nil, err
+	}
 	id := sessionstore.NewID()
 	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
 	defer r.AfterResponse(at.Release) // what goOn does comes first
-	o := opening{adapter: c.adapter, cause: cause, params: p, source: source, at: at,
+	o := opening{adapter: c.adapter, cause: cause, asked: p, source: source, at: at,
 		viewers: newViewers(c.adapter, c, newAddress(id))}
 	s, notice, err := o.run(ctx)
 	if err != nil {

@@ -19,17 +19,16 @@ func (c *connection) sessionOptions(ctx context.Context, r *jsonrpc.Request) (js
 		return nil, err
 	}
 	var named listing.Openable
-	if p.id == "" {
-		err = a.chooseFolders(ctx, &p, backend.New, nil)
-	} else {
+	if p.id != "" {
 		named, err = a.find(ctx, p)
 		if named.Unlisted {
 			err = errUnknownSession(p.id)
 		}
-		if err == nil { // as if it were resumed
-			err = a.chooseFolders(ctx, &p, backend.Resume, &named.Session)
+		if err != nil {
+			return nil, err
 		}
 	}
+	p, err = a.chooseFolders(ctx, p, backend.Resume, named.Session) // as if it were resumed
 	if err != nil {
 		return nil, err
 	}

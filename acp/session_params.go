@@ -16,13 +16,13 @@ import (
 )
 
 // sessionParams are the params of new, load, resume and fork, checked as far as possible without
-// the store and the file system.
+// the store and the file system. They do not change: what chooses or drops folders and servers
+// returns others.
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork, and perhaps of options
 	roots   workspace.Roots
-	listed  bool                  // the client sent additionalDirectories
-	folders []Folder              // the additional roots if it did not
-	missing []workspace.RootError // the folders that were left out of them
+	listed  bool     // the client sent additionalDirectories
+	folders []Folder // the additional roots if it did not
 	servers []mcpclient.Config
 	rest    backend.Raw // the params without sessionId, with the additional roots
 }

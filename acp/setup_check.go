@@ -68,11 +68,11 @@ func (a *adapter) checkSetup(ctx context.Context, p sessionParams) error {
 		return nil
 	}
 	return a.tasks.OnDisk(ctx, func() error {
-		w, err := p.openRoots(ctx, a.options.Workspace)
+		opened, err := p.openRoots(ctx, a.options.Workspace)
 		if err != nil {
 			return err
 		}
-		defer w.Close()
-		return p.checkShown(w)
+		defer opened.workspace.Close()
+		return opened.checkShown()
 	})
 }

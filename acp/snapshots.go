@@ -16,9 +16,7 @@ func (a *adapter) snapshots() worktree.Snapshots {
 
 // takeSnapshots keeps what the folders of a session have before the backend gets a prompt, unless
 // that was done for an earlier one.
-func (a *adapter) takeSnapshots(
-	ctx context.Context, id sessionstore.ID, w *workspace.Workspace,
-) {
+func (a *adapter) takeSnapshots(ctx context.Context, id sessionstore.ID, w *workspace.Workspace) {
 	o := a.options
 	if o.SnapshotDir == "" {
 		return

@@ -99,9 +99,7 @@ func (t *transcript) send(ctx context.Context, u backend.Update, in order) error
 }
 
 // sendLocked shows and records an update. A title of the agent does not replace a chosen one.
-func (t *transcript) sendLocked(
-	ctx context.Context, now *shown, u backend.Update, in order,
-) error {
+func (t *transcript) sendLocked(ctx context.Context, now *shown, u backend.Update, in order) error {
 	t.adapter.connection.observeUsage(t.id, t.spending.Note(ctx, u))
 	if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
 		var more bool
