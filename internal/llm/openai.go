@@ -260,16 +260,36 @@ func newChatDecoder(v variant, to *answer) decoder {
 // chatDecoder decodes the chunks of a chat completion.
 type chatDecoder struct {
 	*answer
-	// place is where thoughts came from, and must be sent back: the member reasoning_content or, as
-	// for Groq's and Cerebras's servers, reasoning, or the content, "tagged" or "listed" as
-	// Mistral's.
-	place   string
+	source  thoughtSource
 	content tagged
 	tags    bool // tagged thoughts must be sent back
 	// attached are the members of the message that have no meaning here, piece by piece.
 	attached []json.RawMessage
 
 	processed int // tokens of the request
+}
+
+// thoughtSource is the place in a message where thoughts were, and to which they are sent back.
+type thoughtSource string
+
+const (
+	inReasoningContent thoughtSource = "reasoning_content" // a member
+	inReasoning        thoughtSource = "reasoning"         // a member, of Groq and Cerebras
+	inTags             thoughtSource = "tags in the content"
+	inList             thoughtSource = "a list in the content" // of Mistral
+)
+
+// encode returns the member of a message that has thoughts in this place.
+func (s thoughtSource) encode(thoughts string) json.RawMessage {
+	switch s {
+	case inTags:
+		return strictjson.Encode(object{"content": "<think>" + thoughts + "</think>\n\n"})
+	case inList:
+		text := object{"type": "text", "text": thoughts}
+		list := []object{{"type": "thinking", "thinking": []object{text}}}
+		return strictjson.Encode(object{"content": list})
+	}
+	return strictjson.Encode(object{string(s): thoughts})
 }
 
 // chatChunk is an event. Its lists are arrays, so that further elements are skipped when they are
@@ -366,20 +386,19 @@ func (d *chatDecoder) decode(e sse.Event) error {
 // delta adds a piece of the answer.
 func (d *chatDecoder) delta(delta chatDelta) {
 	said, thought := chatTexts(delta.Content)
-	place := "listed"
+	source := inList
 	if thought == "" {
 		said, thought = d.content.split(said)
-		place = "tagged"
+		source = inTags
 	}
 	switch { // some servers send both
 	case delta.ReasoningContent != "":
-		thought, place = delta.ReasoningContent, "reasoning_content"
-		d.place = place
+		thought, d.source = delta.ReasoningContent, inReasoningContent
 	case delta.Reasoning != "":
-		thought, place = delta.Reasoning, "reasoning"
+		thought, source = delta.Reasoning, inReasoning
 	}
 	if thought != "" {
-		d.place = cmp.Or(d.place, place)
+		d.source = cmp.Or(d.source, source)
 	}
 	d.think(thought)
 	d.say(said + delta.Refusal)
@@ -504,21 +523,15 @@ func (d *chatDecoder) flush() {
 		d.say(d.content.held)
 	}
 	var kept Thinking
-	attach := func(member string, thoughts any) {
-		d.attached = append(d.attached, strictjson.Encode(object{member: thoughts}))
+	isDetailed := func(piece json.RawMessage) bool {
+		return bytes.Contains(piece, []byte(`"reasoning_details"`))
 	}
 	switch thoughts := d.thoughts(); {
-	case d.place == "reasoning_content":
+	case d.source == inReasoningContent:
 		kept.Text = thoughts
-	case d.place == "tagged" && d.tags:
-		attach("content", "<think>"+thoughts+"</think>\n\n")
-	case d.place == "listed":
-		text := object{"type": "text", "text": thoughts}
-		attach("content", []object{{"type": "thinking", "thinking": []object{text}}})
-	case d.place == "reasoning" && !slices.ContainsFunc(d.attached, func(piece json.RawMessage) bool {
-		return bytes.Contains(piece, []byte(`"reasoning_details"`))
-	}):
-		attach("reasoning", thoughts)
+	case d.source == inList || d.source == inTags && d.tags,
+		d.source == inReasoning && !slices.ContainsFunc(d.attached, isDetailed):
+		d.attached = append(d.attached, d.source.encode(thoughts))
 	}
 	if kept.Attached = joinMembers(d.attached); kept.Text != "" || kept.Attached != nil {
 		d.keep(kept)
