@@ -125,8 +125,8 @@ func unattended() []string {
 	return []string{
 		"EDITOR=" + noEditor, "VISUAL=" + noEditor, `GIT_EDITOR=f() { eval "$EDITOR \"\$@\""; }; f`,
 		`GIT_SEQUENCE_EDITOR=f() { eval "$GIT_EDITOR \"\$@\""; }; f`, "GIT_MERGE_AUTOEDIT=no",
-		"GIT_TERMINAL_PROMPT=0", "GH_PROMPT_DISABLED=1", "PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "SYSTEMD_PAGER=cat",
-		"AWS_PAGER=cat", "BAT_PAGER=cat",
+		"GIT_TERMINAL_PROMPT=0", "GH_PROMPT_DISABLED=1", "PAGER=cat", "GIT_PAGER=cat",
+		"MANPAGER=cat", "GH_PAGER=cat", "SYSTEMD_PAGER=cat", "AWS_PAGER=cat", "BAT_PAGER=cat",
 	}
 }
 

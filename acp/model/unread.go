@@ -42,7 +42,8 @@ func (t *modelTurn) noteUnread(ctx context.Context, said string, box *toolbox) e
 
 // hasCall reports whether a text is, or has, the call of a tool.
 func (b *toolbox) hasCall(said string) bool {
-	isMarked := slices.ContainsFunc(callMarks, func(mark string) bool { return strings.Contains(said, mark) })
+	isIn := func(mark string) bool { return strings.Contains(said, mark) }
+	isMarked := slices.ContainsFunc(callMarks, isIn)
 	said = strings.ToLower(strings.TrimPrefix(strings.Trim(strings.TrimSpace(said), "`"), "json"))
 	var call struct{ Arguments, Parameters json.RawMessage }
 	_ = json.Unmarshal([]byte(said), &call)

@@ -24,12 +24,16 @@ func (c *Conn) Call(ctx context.Context, method string, params json.RawMessage) 
 // Work returns. onResponse is also called for a response that arrives after Work gave up, but not
 // if the connection ends first or many calls have been given up since. It must not wait for another
 // message. It may be nil.
-func (c *Conn) CallFunc(ctx context.Context, method string, params json.RawMessage, onResponse func(result json.RawMessage, err error)) Work {
+func (c *Conn) CallFunc(
+	ctx context.Context, method string, params json.RawMessage,
+	onResponse func(result json.RawMessage, err error),
+) Work {
 	if ctx.Err() != nil {
 		return Fail(context.Cause(ctx))
 	}
 	id, done := c.calls.add(onResponse)
-	if err := c.queue.try(outgoing{id: id, method: method, payload: params}, c.queue.limit); err != nil {
+	call := outgoing{id: id, method: method, payload: params}
+	if err := c.queue.try(call, c.queue.limit); err != nil {
 		c.calls.take(id)
 		return Fail(err)
 	}
