@@ -119,7 +119,7 @@ func fromServer[T any](
 		case late != nil:
 			return got, late
 		case isDisconnected(err):
-			c.calls.close()
+			c.endCalls()
 			err = errEndedInCall
 		case faultOf(err) <= refused:
 			return got, serverError(s.config.Name, s.redactor.err(err))
@@ -152,7 +152,7 @@ func callError(ctx context.Context, conn *connection, err error) error {
 	}
 	switch {
 	case ended:
-		conn.calls.close()
+		conn.endCalls()
 		return serverError(s.config.Name, err)
 	case cause != nil:
 		return cause
@@ -276,9 +276,8 @@ func (s *activeCalls) retire() <-chan struct{} {
 	return s.retired
 }
 
-// close cancels all calls, because the connection has ended.
-func (s *activeCalls) close() {
-	s.retire()
+// cancel cancels all calls, because the connection has ended.
+func (s *activeCalls) cancel() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.byToken {
@@ -286,7 +285,7 @@ func (s *activeCalls) close() {
 	}
 }
 
-func (s *activeCalls) isClosed() bool {
+func (s *activeCalls) isRetired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.retired != nil

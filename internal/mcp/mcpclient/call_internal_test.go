@@ -93,6 +93,6 @@ func TestContextOfCalls(t *testing.T) {
 	defer cancel(nil)
 	calls.end(active[0])
 	require.NoError(t, ctx.Err(), "one of them goes on")
-	calls.close()
+	calls.cancel()
 	<-ctx.Done()
 }

@@ -94,7 +94,7 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	c.session.Store(session)
 	go func() {
 		_ = session.Wait()
-		c.calls.close()
+		c.endCalls()
 		close(c.ended)
 	}()
 	if c.unauthorized.Load() { // it rejected server/discover, so the SDK treated it as a legacy server
@@ -162,19 +162,32 @@ func (c *connection) begin() {
 	}
 }
 
-// isReady reports whether calls can be sent without waiting.
-func (c *connection) isReady() bool {
-	return !c.calls.isClosed() && c.readiness.left() <= 0
-}
-
 // retire makes the server connect again, because of err. The calls that are in progress may still
 // be answered.
 func (c *connection) retire(err error) {
-	c.calls.retire()
+	c.withdraw()
 	select {
 	case c.over <- err:
 	default:
 	}
+}
+
+// withdraw lets no more calls begin: they wait for the next connection. The returned channel is
+// closed when those in progress have ended.
+func (c *connection) withdraw() <-chan struct{} {
+	ended, s := c.calls.retire(), c.server
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.phase.connection == c {
+		s.enterLocked(restarting())
+	}
+	return ended
+}
+
+// endCalls withdraws the connection and cancels its calls, because it has ended.
+func (c *connection) endCalls() {
+	c.withdraw()
+	c.calls.cancel()
 }
 
 // isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
@@ -246,7 +259,7 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 // close ends the connection, and the process group of the server, and waits for them. It returns
 // the most helpful error for the end, given that of the SDK.
 func (c *connection) close(err error) error {
-	c.calls.close()
+	c.endCalls()
 	c.link.stop()
 	_ = c.session.Load().Close()
 	<-c.ended

@@ -2,6 +2,7 @@ package mcpclient
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"time"
 
@@ -9,13 +10,15 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-// phase says what a server is doing, with the facts that hold only meanwhile.
+// phase says what a server is doing, with the facts that hold only meanwhile. It never changes: the
+// server enters another.
 type phase struct {
 	state      acpmcp.State   // Ready while there is a connection, see describe
 	waiting    string         // what a starting server waits for, unless it is signIn
 	signIn     *authorization // that a starting server waits for, or nil
-	connection *connection    // not nil if the state is Ready
-	failures   int            // in a row, of a server that is waiting
+	connection *connection    // for new calls, not nil if the state is Ready
+	failure    error          // why the last attempt failed, nil once the server was connected
+	refuses    bool           // calls fail with failure, because waiting is not worthwhile
 	retryAt    time.Time      // when a failed server may be tried again
 }
 
@@ -26,21 +29,37 @@ func starting(waiting string) phase { return phase{state: acpmcp.Starting, waiti
 // next one.
 func restarting() phase { return starting("it is being restarted") }
 
-// isRunning reports whether run is running in the phase.
+// stopped returns the last phase of a server: its processes end, and it never runs again.
+func stopped() phase {
+	return phase{state: acpmcp.Stopped, failure: acpmcp.ErrClosed, refuses: true}
+}
+
+// isRunning reports whether run keeps the server connected in the phase.
 func (p phase) isRunning() bool {
 	return p.state == acpmcp.Starting || p.state == acpmcp.Ready || p.state == acpmcp.Waiting
 }
 
 // describe returns the state as others see it, and what the server waits for if that is Starting: a
-// connected server is not ready before its connection takes calls.
+// connected server is not ready before it has had time to read the roots.
 func (p phase) describe() (state acpmcp.State, waiting string) {
 	switch {
 	case p.signIn != nil:
 		return p.state, p.signIn.describe()
-	case p.connection != nil && !p.connection.isReady():
+	case p.connection != nil && p.connection.readiness.left() > 0:
 		return acpmcp.Starting, "it is given time to read the roots"
 	}
 	return p.state, p.waiting
+}
+
+// explain adds to err what was waited for.
+func (p phase) explain(err error) error {
+	if _, waiting := p.describe(); waiting != "" {
+		err = fmt.Errorf("%w: %s", err, waiting)
+	}
+	if p.failure != nil {
+		err = fmt.Errorf("%w; the last attempt failed: %w", err, p.failure)
+	}
+	return err
 }
 
 // ending says how an attempt to serve a server has ended.

@@ -41,18 +41,18 @@ func TestNextAttempt(t *testing.T) {
 func TestStatusAfterFailure(t *testing.T) {
 	s := &server{changed: make(chan struct{})}
 	for _, state := range []acpmcp.State{acpmcp.Waiting, acpmcp.Failed} {
-		s.fail(errors.New("it exited"), phase{state: state})
+		s.enter(phase{state: state, failure: errors.New("it exited")})
 		require.EqualError(t, s.status().Err, "it exited")
 		s.enter(starting("it has not answered yet"))
 		const expected = "it has not answered yet; the last attempt failed: "
 		require.Equal(t, expected+"`it exited`", s.status().Waiting)
 		require.NoError(t, s.status().Err)
-		require.EqualError(t, s.explain(errors.New("too late")), "too late: "+expected+"it exited")
+		require.EqualError(t, s.phase.explain(errors.New("too late")), "too late: "+expected+"it exited")
 
-		s.failure = nil // as a connection makes it
+		s.phase = phase{state: acpmcp.Ready}
 		s.enter(restarting())
 		require.Equal(t, "it is being restarted", s.status().Waiting)
-		require.EqualError(t, s.explain(errors.New("too late")), "too late: it is being restarted")
+		require.EqualError(t, s.phase.explain(errors.New("too late")), "too late: it is being restarted")
 	}
 }
 

@@ -43,7 +43,6 @@ type server struct {
 	mu        sync.Mutex
 	phase     phase
 	changed   chan struct{} // closed and replaced when there is something new to wait for
-	failure   error         // why it failed last; nil once it is connected
 	restarted int           // how often it was restarted after a failure
 	warnings  []string      // deprecations, which are logged once
 	told      []string      // what the user was told once
@@ -76,39 +75,26 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 	s.ensureRunning()
 	for {
 		s.mu.Lock()
-		now, changed, failure := s.phase, s.changed, s.failure
+		now, changed := s.phase, s.changed
 		s.mu.Unlock()
+		if now.refuses {
+			return nil, now.failure
+		}
 		var settled <-chan time.Time
-		switch state, _ := now.describe(); {
-		case state == acpmcp.Ready:
-			return now.connection, nil
-		case now.connection != nil && !now.connection.calls.isClosed():
-			settled = time.After(now.connection.readiness.left())
-		case state == acpmcp.Failed, state == acpmcp.Waiting && now.failures > 1:
-			return nil, failure // it may recover, but waiting is not worthwhile
-		case state == acpmcp.Stopped:
-			return nil, acpmcp.ErrClosed
+		if now.connection != nil {
+			left := now.connection.readiness.left()
+			if left <= 0 {
+				return now.connection, nil
+			}
+			settled = time.After(left)
 		}
 		select {
 		case <-settled:
 		case <-changed:
 		case <-ctx.Done():
-			return nil, s.explain(context.Cause(ctx))
+			return nil, now.explain(context.Cause(ctx))
 		}
 	}
-}
-
-// explain adds to err what was waited for.
-func (s *server) explain(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, waiting := s.phase.describe(); waiting != "" {
-		err = fmt.Errorf("%w: %s", err, waiting)
-	}
-	if s.failure != nil {
-		err = fmt.Errorf("%w; the last attempt failed: %w", err, s.failure)
-	}
-	return err
 }
 
 // announceRoots tells the server that the roots have changed, if it is connected.
@@ -136,8 +122,17 @@ func (s *server) ensureRunning() {
 	}
 }
 
-// enterLocked begins a phase and wakes those who wait for a change.
+// enterLocked begins a phase, unless the server was stopped, and wakes those who wait for a change.
+// While the server is starting, the failure of the last attempt remains known.
 func (s *server) enterLocked(p phase) {
+	switch {
+	case s.phase.state == acpmcp.Stopped:
+		return
+	case p.state == acpmcp.Starting:
+		p.failure = s.phase.failure
+	case p.state == acpmcp.Waiting:
+		s.restarted++
+	}
 	s.phase = p
 	s.wakeLocked()
 }
@@ -162,7 +157,6 @@ func (s *server) run() {
 	for {
 		end := s.attempt()
 		if s.ctx.Err() != nil {
-			s.enter(phase{state: acpmcp.Stopped})
 			return
 		}
 		next = s.set.options.limits.next(next.failures, end)
@@ -172,11 +166,12 @@ func (s *server) run() {
 		err := serverError(s.config.Name, s.redactor.err(end.err))
 		if next.giveUp {
 			s.log.Error("MCP server failed", "error", err)
-			s.fail(err, phase{state: acpmcp.Failed, retryAt: time.Now().Add(next.wait)})
+			s.enter(phase{state: acpmcp.Failed, failure: err, refuses: true,
+				retryAt: time.Now().Add(next.wait)})
 			return
 		}
 		s.log.Warn("restarting an MCP server that failed", "error", err, "in", next.wait)
-		s.fail(err, phase{state: acpmcp.Waiting, failures: next.failures})
+		s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
 		select {
 		case <-time.After(next.wait):
 		case <-s.restarts:
@@ -199,17 +194,6 @@ func (s *server) attempt() ending {
 	began := time.Now()
 	err = s.serve(c)
 	return ending{err, !s.config.isProcess() && c.used.Load(), time.Since(began)}
-}
-
-// fail records why the server failed, and begins the phase after that.
-func (s *server) fail(err error, p phase) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failure = err
-	if p.state == acpmcp.Waiting {
-		s.restarted++
-	}
-	s.enterLocked(p)
 }
 
 // start connects the server once few enough others are starting.
@@ -269,8 +253,9 @@ func (s *server) serve(c *connection) error {
 		return s.restart(c, lost)
 	default:
 	}
-	s.failure = nil
-	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
+	if !c.calls.isRetired() { // it may have ended already
+		s.enterLocked(phase{state: acpmcp.Ready, connection: c})
+	}
 	s.mu.Unlock()
 	if !c.modern() {
 		s.revision = mcproots.Legacy
@@ -282,15 +267,15 @@ func (s *server) serve(c *connection) error {
 	select {
 	case <-c.ended:
 		err := cmp.Or(c.session.Load().Wait(), errors.New("it closed the connection"))
-		return s.disconnect(c, err)
+		return c.close(err)
 	case err := <-c.over:
 		s.log.Info("connecting to an MCP server again", "error", err)
-		s.leave(c)
+		s.closeLater(c)
 		return err
 	case lost := <-s.restarts:
 		return s.restart(c, lost)
 	case <-s.ctx.Done():
-		return s.disconnect(c, context.Cause(s.ctx))
+		return c.close(context.Cause(s.ctx))
 	}
 }
 
@@ -312,16 +297,15 @@ func (s *server) restart(c *connection, lost []mcproots.Root) error {
 		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
 			": it still has " + rootPaths(lost) + ", which the session no longer has.")
 	}
-	_ = s.disconnect(c, nil)
+	_ = c.close(nil)
 	return errReconnect
 }
 
-// leave withdraws the connection from use, and closes it when its calls have ended.
-func (s *server) leave(c *connection) {
-	s.enter(restarting())
+// closeLater closes a connection that was withdrawn when its calls have ended.
+func (s *server) closeLater(c *connection) {
 	closing := func() {
 		select {
-		case <-c.calls.retire():
+		case <-c.withdraw():
 		case <-c.ended:
 		case <-s.ctx.Done():
 		}
@@ -330,12 +314,6 @@ func (s *server) leave(c *connection) {
 	if !s.set.spawn(closing) {
 		closing()
 	}
-}
-
-// disconnect withdraws the connection from use and closes it. See [connection.close].
-func (s *server) disconnect(c *connection, err error) error {
-	s.enter(restarting())
-	return c.close(err)
 }
 
 // rootsChanged tells the server about new roots, or reconnects to it.
@@ -373,15 +351,6 @@ func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
 		return true
 	default:
 		return c.sent.Load() != nil
-	}
-}
-
-// markStopped sets the state of a stopped server if run is not running and so does not set it.
-func (s *server) markStopped() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.phase.isRunning() {
-		s.enterLocked(phase{state: acpmcp.Stopped})
 	}
 }
 
@@ -440,10 +409,10 @@ func (s *server) status() acpmcp.Status {
 	}
 	switch {
 	case status.State == acpmcp.Waiting || status.State == acpmcp.Failed:
-		status.Err = s.failure
-	case status.State == acpmcp.Starting && s.failure != nil:
+		status.Err = s.phase.failure
+	case status.State == acpmcp.Starting && s.phase.failure != nil:
 		status.Waiting += "; the last attempt failed: " +
-			text.Code(text.Truncate(s.failure.Error(), maxFailure))
+			text.Code(text.Truncate(s.phase.failure.Error(), maxFailure))
 	}
 	c := s.phase.connection
 	if c == nil {

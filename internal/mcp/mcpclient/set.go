@@ -50,7 +50,7 @@ func (s *Set) Close(ctx context.Context) error {
 	s.mu.Unlock()
 	s.cancel(acpmcp.ErrClosed)
 	for _, one := range servers {
-		one.markStopped()
+		one.enter(stopped())
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -207,7 +207,7 @@ func (c *Change) Commit(h Host) {
 	s.mu.Unlock()
 	for _, one := range removed {
 		one.stop(errStopped)
-		one.markStopped()
+		one.enter(stopped())
 	}
 	if before.Equal(c.roots) {
 		return
