@@ -47,7 +47,7 @@ func (s *Set) Call(ctx context.Context, t Tool, arguments json.RawMessage, progr
 // mayRepeat reports whether a call that failed can be sent again: the server has not handled it, or
 // says of the tool that another call changes nothing.
 func (t Tool) mayRepeat(err error) bool {
-	switch faultOf(err) {
+	switch transportErrorOf(err).fault {
 	case lostSession, unreachable:
 		return true
 	case lostAnswer:
@@ -121,7 +121,7 @@ func fromServer[T any](
 		case isDisconnected(err):
 			c.endCalls()
 			err = errEndedInCall
-		case faultOf(err) <= refused:
+		case transportErrorOf(err).fault <= refused:
 			return got, serverError(s.config.Name, s.redactor.err(err))
 		}
 	}

@@ -114,10 +114,7 @@ func (c Config) secrets() *secret.Scrubber {
 			values = append(values, p.Value)
 		}
 	}
-	if c.Policy.ClientSecret != "" {
-		values = append(values, c.Policy.ClientSecret)
-	}
-	s.AddServer(c.URL, c.Args, values)
+	s.AddServer(c.URL, c.Args, append(values, c.Policy.ClientSecret))
 	return s
 }
 

@@ -96,18 +96,16 @@ const (
 // checkElicit returns an error if showing the server's question could mislead the user.
 func checkElicit(p *mcp.ElicitParams) error {
 	if len(p.Message) > maxQuestion {
-		return rpcError(jsonrpc.CodeInvalidParams,
-			"message has more than %s", text.Size(maxQuestion))
+		return invalid("message has more than %s", text.Size(maxQuestion))
 	}
 	if r, hidden := text.FirstHidden(p.Message); hidden {
-		return rpcError(jsonrpc.CodeInvalidParams,
-			"message contains %U, which the user cannot see", r)
+		return invalid("message contains %U, which the user cannot see", r)
 	}
 	if p.Mode == formMode {
 		return checkForm(p.RequestedSchema)
 	}
 	if _, err := parsePage(p.URL); err != nil {
-		return rpcError(jsonrpc.CodeInvalidParams, "url is not an http or https URL as the "+
+		return invalid("url is not an http or https URL as the "+
 			"user can be shown it: %v", err)
 	}
 	return nil
@@ -117,12 +115,11 @@ func checkElicit(p *mcp.ElicitParams) error {
 func checkForm(schema any) error {
 	encoded, err := json.Marshal(schema)
 	if err != nil || len(encoded) > maxForm {
-		return rpcError(jsonrpc.CodeInvalidParams,
-			"requestedSchema has more than %s", text.Size(maxForm))
+		return invalid("requestedSchema has more than %s", text.Size(maxForm))
 	}
 	var form map[string]any
 	if err := json.Unmarshal(encoded, &form); err != nil {
-		return rpcError(jsonrpc.CodeInvalidParams, "requestedSchema is not an object")
+		return invalid("requestedSchema is not an object")
 	}
 	return checkLabels("requestedSchema", form)
 }
@@ -148,12 +145,11 @@ func checkLabels(name string, value any) error {
 		}
 	case string:
 		if r, hidden := text.FirstHidden(v); hidden {
-			return rpcError(jsonrpc.CodeInvalidParams,
-				"requestedSchema contains %U, which the user cannot see", r)
+			return invalid("requestedSchema contains %U, which the user cannot see", r)
 		}
 		long := len(v) > maxLabel || strings.ContainsAny(v, "\r\n\t")
 		if long && name != "description" && name != "default" {
-			return rpcError(jsonrpc.CodeInvalidParams, "a %s in requestedSchema has more than "+
+			return invalid("a %s in requestedSchema has more than "+
 				"one line of %s", name, text.Size(maxLabel))
 		}
 	}
@@ -294,9 +290,8 @@ func checkAnswer(schema any, answer *mcp.ElicitResult) error {
 	}
 	slices.Sort(wrong)
 	if len(wrong) == 0 {
-		return rpcError(jsonrpc.CodeInvalidParams,
-			"the user's answer does not fit requestedSchema")
+		return invalid("the user's answer does not fit requestedSchema")
 	}
-	return rpcError(jsonrpc.CodeInvalidParams, "the user's answer does not fit "+
+	return invalid("the user's answer does not fit "+
 		"requestedSchema: a value is missing or not allowed for %s", strings.Join(wrong, ", "))
 }

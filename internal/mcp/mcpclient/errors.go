@@ -93,12 +93,12 @@ func newLostAnswer(cause error) error {
 		text: "its answer was lost (" + why + "), so it may have done what it was asked to do"}
 }
 
-// faultOf returns the fault that err is about.
-func faultOf(err error) fault {
+// transportErrorOf returns the transportError in err, or an empty one.
+func transportErrorOf(err error) transportError {
 	if e, ok := errors.AsType[*transportError](err); ok {
-		return e.fault
+		return *e
 	}
-	return none
+	return transportError{}
 }
 
 // serverError adds the name of the server to err.
@@ -121,6 +121,11 @@ type lateError struct {
 // rpcError returns an error for the server.
 func rpcError(code int64, format string, args ...any) error {
 	return &jsonrpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// invalid returns the error for a request of a server whose params are wrong.
+func invalid(format string, args ...any) error {
+	return rpcError(jsonrpc.CodeInvalidParams, format, args...)
 }
 
 // isDisconnected reports whether err means that the connection has ended.

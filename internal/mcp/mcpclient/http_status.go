@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -21,14 +20,6 @@ import (
 
 // isFinalStatus reports whether another request would only get the same response.
 func isFinalStatus(code int) bool { return code < 500 && code != http.StatusTooManyRequests }
-
-// retryAfter returns when a server wants to be asked again that has refused a request, or 0.
-func retryAfter(err error) time.Duration {
-	if refusal, ok := errors.AsType[*transportError](err); ok {
-		return refusal.later
-	}
-	return 0
-}
 
 // pauseOf returns the time in the header Retry-After of a response whose status is about a time, or
 // 0.

@@ -82,14 +82,14 @@ var errReconnect = errors.New("the server is being connected again")
 
 // next returns what comes after an attempt that was made after failures in a row.
 func (l limits) next(failures int, end ending) step {
-	if errors.Is(end.err, errReconnect) || end.served && faultOf(end.err) == lostSession {
+	if errors.Is(end.err, errReconnect) || end.served && transportErrorOf(end.err).fault == lostSession {
 		return step{}
 	}
 	if end.served || end.age >= stableAfter {
 		failures = 0
 	}
 	failures++
-	wait := max(retryAfter(end.err), min(l.Backoff<<min(failures-1, 20), maxBackoff))
+	wait := max(transportErrorOf(end.err).later, min(l.Backoff<<min(failures-1, 20), maxBackoff))
 	return step{failures, wait, isPermanent(end.err) || failures > l.MaxRestarts}
 }
 

@@ -85,9 +85,6 @@ func (c *connection) sample(ctx context.Context, p *mcp.CreateMessageWithToolsPa
 
 // checkSample checks a server's request.
 func checkSample(p *mcp.CreateMessageWithToolsParams) error {
-	invalid := func(format string, args ...any) error {
-		return rpcError(jsonrpc.CodeInvalidParams, format, args...)
-	}
 	switch {
 	case p == nil:
 		return invalid("params are missing")

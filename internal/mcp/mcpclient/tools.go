@@ -84,15 +84,12 @@ func describeTool(d *mcp.Tool) acpmcp.Tool {
 	return t
 }
 
-// encode returns a value of the MCP SDK as JSON, or nil for nil.
+// encode returns a value of the MCP SDK as JSON, or nil if it is nil or has no form in JSON.
 func encode(value any) json.RawMessage {
 	if v := reflect.ValueOf(value); value == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil
 	}
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil
-	}
+	raw, _ := json.Marshal(value)
 	return raw
 }
 

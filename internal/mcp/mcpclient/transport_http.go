@@ -228,7 +228,7 @@ func (t *httpTransport) post(ctx context.Context, out *outgoing) (*http.Response
 			return res, nil
 		}
 		_ = res.Body.Close()
-		later := retryAfter(err)
+		later := transportErrorOf(err).later
 		if later == 0 || later > maxBackoff || attempts == maxAttempts {
 			return nil, err
 		}
