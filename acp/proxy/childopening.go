@@ -74,7 +74,8 @@ func (op childOpening) send(ctx context.Context, a attempt) trial {
 	b.servers.relays.forget()
 	parts := b.writer.systemParts(op.use.child, a.target)
 	params, err := op.lifecycleParams(a, parts)
-	if stop := op.request.stop; err == nil && stop != nil {
+	endsTurn := !a.reopens() || op.request.replaced() != nil
+	if stop := op.request.stop; err == nil && stop != nil && endsTurn {
 		err = stop(ctx)
 	}
 	switch {
@@ -260,11 +261,17 @@ func (op childOpening) commit(
 	b.commands.announceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result}
 	agent := cmp.Or(b.proxy.options.Profile.Title, op.terms.info.Name, "the agent")
-	if len(failed) > 0 && failed[0].reopens() && made.method == backend.New && history != "" {
+	var rejected error // of the last load or resume
+	for _, f := range failed {
+		if f.reopens() {
+			rejected = f.err
+		}
+	}
+	if rejected != nil && made.method == backend.New && history != "" {
 		opened.Notice = fmt.Sprintf("%s does not open its own session: %s. The conversation "+
 			"continues in a new session of %[1]s, which gets what was said so far. The next load "+
 			"tries the agent's own session again.\n\n",
-			agent, text.Line(failed[0].err.Error(), maxTitle))
+			agent, text.Line(rejected.Error(), maxTitle))
 	}
 	if made.target.RefusesTools && !op.request.saved.RefusesTools {
 		refusal := failed[len(failed)-1].err
