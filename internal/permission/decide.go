@@ -32,37 +32,35 @@ type Verdict struct {
 	Again bool
 }
 
-// Decide decides about an action.
+// Decide decides about an action. The first pass in which a rule matches decides. If none does, an
+// action that is clear is allowed if rules allow all of it.
 func Decide(a Action, rules Rules) Verdict {
 	if a.Verb != Tool { // modes are not about tools
 		rules = rules.With(a.Mode)
 	}
 	p := prepare(a)
-	is := func(r Rule) bool { return r.touches(p) }
-	if i := slices.IndexFunc(rules.Deny, is); i >= 0 {
-		return Verdict{Effect: Deny, Rule: rules.Deny[i]}
-	}
-	if i := slices.IndexFunc(rules.Ask, is); i >= 0 {
-		return Verdict{Effect: Ask, Rule: rules.Ask[i], Why: "a rule says to ask"}
-	}
-	is = func(r Rule) bool { return r.isGrant() && r.mayTouch(p) }
-	if i := slices.IndexFunc(rules.Deny, is); i >= 0 { // however unclear it is
-		return Verdict{Effect: Ask, Rule: rules.Deny[i], Again: true,
-			Why: "it may change something in a read-only folder"}
-	}
-	why := a.whyUnclear()
-	exact := slices.IndexFunc(rules.Allow, func(r Rule) bool { return r.isExact() && r.allows(a) })
-	if p.complete && exact >= 0 {
-		return Verdict{Effect: Allow, Rule: rules.Allow[exact]}
-	}
-	for _, list := range [][]Rule{rules.Deny, rules.Ask} { // there may be many to copy
-		may := func(r Rule) bool { return r.mayTouch(p) }
-		if i := slices.IndexFunc(list, may); i >= 0 {
-			why := "the rule " + text.Code(list[i].String()) + " may apply to it"
-			return Verdict{Effect: Ask, Rule: list[i], Why: why, Again: true}
+	for _, pass := range []struct {
+		rules   []Rule
+		matches func(r Rule, p *prepared) bool
+		effect  Effect
+		why     string // with the rule in place of RULE
+		again   bool
+	}{
+		{rules.Deny, Rule.touches, Deny, "", false},
+		{rules.Ask, Rule.touches, Ask, "a rule says to ask", false},
+		{rules.Deny, Rule.mayBreakGrant, Ask, "it may change something in a read-only folder", true},
+		{rules.Allow, Rule.allowsExactly, Allow, "", false}, // however unclear it is
+		{rules.Deny, Rule.mayTouch, Ask, "the rule RULE may apply to it", true},
+		{rules.Ask, Rule.mayTouch, Ask, "the rule RULE may apply to it", true},
+	} {
+		matches := func(r Rule) bool { return pass.matches(r, p) }
+		if i := slices.IndexFunc(pass.rules, matches); i >= 0 {
+			r := pass.rules[i]
+			why := strings.Replace(pass.why, "RULE", text.Code(r.String()), 1)
+			return Verdict{Effect: pass.effect, Rule: r, Why: why, Again: pass.again}
 		}
 	}
-	switch {
+	switch why := a.whyUnclear(); {
 	case !p.complete:
 		return Verdict{Effect: Ask, Why: "it is too long to compare with the rules"}
 	case why != "":

@@ -31,7 +31,7 @@ func (e *RuleError) Error() string {
 	if e.Rule.Preset {
 		return "the mode of the session denies it"
 	}
-	if e.Rule.isGrant() {
+	if is[readOnlyRule](e.Rule) {
 		return "t" + strings.TrimPrefix(e.Reason(), "T")
 	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())

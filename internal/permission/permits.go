@@ -174,7 +174,7 @@ func (p *Permits) Renew(a Action, state string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a.Session = p.session
-	i := slices.IndexFunc(p.given, func(r Rule) bool { return r.isExact() && r.allows(a) })
+	i := slices.IndexFunc(p.given, func(r Rule) bool { return is[exactRule](r) && r.allows(a) })
 	switch {
 	case i < 0:
 	case state == "" && a.Command.State != "":

@@ -121,6 +121,7 @@ func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Se
 // allows reports whether the rule allows an action, of which it matches all, where it holds. A file
 // in a root may have chosen the name of a server: then the rule must be from this session.
 func (r Rule) allows(a Action) bool {
+	a.Hints = Hints{} // only deny and ask rules look at them
 	return r.holds(a) && r.verb == a.Verb && r.matcher.allows(a) &&
 		(r.Root == "" || r.Root == a.Where.Root) &&
 		(r.Within == "" || a.Where.Told && r.Within == a.Where.Within) &&
@@ -133,6 +134,12 @@ func (r Rule) touches(a *prepared) bool {
 
 func (r Rule) mayTouch(a *prepared) bool {
 	return r.holds(a.Action) && r.matcher.mayTouch(a)
+}
+
+// is reports whether a rule has a matcher of this type.
+func is[M matcher](r Rule) bool {
+	_, is := r.matcher.(M)
+	return is
 }
 
 // Permissions are the texts of rules, as a configuration has them.
@@ -237,11 +244,10 @@ func (r Rules) With(other Rules) Rules {
 // Offer returns the narrowest rule that allows an action from now on, and where it holds. ok is
 // false if there is none. With lasting false, rules only hold in the session.
 func Offer(a Action, lasting bool) (r Rule, ok bool) {
-	k, known := kinds[a.Verb]
-	if !known || a.whyUnclear() != "" {
+	if a.whyUnclear() != "" {
 		return r, false
 	}
-	if r, ok = k.offer(a); !ok {
+	if r, ok = kinds[a.Verb].offer(a); !ok {
 		return Rule{}, false
 	}
 	r.verb = a.Verb

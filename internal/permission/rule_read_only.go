@@ -34,10 +34,7 @@ func ReadOnlyRules(w *workspace.Workspace) (deny []Rule) {
 // String returns the rule that says the same, but for roots in the root.
 func (r readOnlyRule) String() string { return "outside " + r.root.Real.String() }
 
-func (r Rule) isGrant() bool {
-	_, is := r.matcher.(readOnlyRule)
-	return is
-}
+func (r Rule) mayBreakGrant(a *prepared) bool { return is[readOnlyRule](r) && r.mayTouch(a) }
 
 func (r readOnlyRule) allows(Action) bool { return false }
 

@@ -146,9 +146,8 @@ func (exactRule) touches(*prepared) bool { return false }
 
 func (exactRule) mayTouch(*prepared) bool { return false }
 
-func (r Rule) isExact() bool {
-	_, is := r.matcher.(exactRule)
-	return is
+func (r Rule) allowsExactly(a *prepared) bool {
+	return a.complete && is[exactRule](r) && r.allows(a.Action)
 }
 
 func offerRun(a Action) (Rule, bool) {
