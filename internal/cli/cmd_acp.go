@@ -22,14 +22,13 @@ import (
 
 // newACP returns a command that is equivalent to the program without a command.
 func newACP(set *settings) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := set.accept(&cobra.Command{
 		Use:  "acp",
 		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return serveEditor(cmd.Context(), set, args)
 		},
-	}
-	cmd.Flags().AddFlagSet(set.flags)
+	}, needsAll, nil)
 	setup := newSetup(set) // which such editors append to let the user sign in
 	setup.Hidden = true
 	cmd.AddCommand(setup)

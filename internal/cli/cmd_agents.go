@@ -36,7 +36,7 @@ func newAgents(set *settings) *cobra.Command {
 				return printAgents(set.streams, reports)
 			})
 		},
-	}, flags{"json": &set.json}, "state-dir")
+	}, needsConfig, flags{"json": &set.json}, "state-dir") // which may have a registry
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {

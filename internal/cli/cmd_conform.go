@@ -63,9 +63,9 @@ func newConform(set *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil, "")
-	return set.accept(cmd, flags{"junit": &f.junit, "strict": &f.strict, "client": &f.client,
-		"list": &f.list, "prompt": &f.o.Prompt, "draft": &f.o.Draft, "timeout": &f.patience,
-		"json": &set.json}, "sandbox")
+	return set.accept(cmd, needsConfig, flags{"junit": &f.junit, "strict": &f.strict,
+		"client": &f.client, "list": &f.list, "prompt": &f.o.Prompt, "draft": &f.o.Draft,
+		"timeout": &f.patience, "json": &set.json}, "sandbox")
 }
 
 // printClient prints what an editor is configured with, so that it checks itself.

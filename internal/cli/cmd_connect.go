@@ -48,5 +48,5 @@ func newConnect(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}, flags{"token-file": &tokenFile}, "max-line")
+	}, needsConfig, flags{"token-file": &tokenFile}, "max-line")
 }

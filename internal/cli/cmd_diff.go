@@ -46,7 +46,7 @@ func newDiff(set *settings) *cobra.Command {
 				return nil
 			})
 		},
-	}, flags{"patch": &patch, "json": &set.json}, "state-dir", "store")
+	}, needsStore, flags{"patch": &patch, "json": &set.json})
 }
 
 // changesOf returns what was changed for the task or in the session of this name.

@@ -35,8 +35,8 @@ func newDiscover(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return discover(cmd.Context(), set, d)
 		},
-	}, flags{"cwd": &d.cwd, "dir": &d.dirs, "for": &d.file, "json": &set.json},
-		"mounts", "state-dir")
+	}, needsState, flags{"cwd": &d.cwd, "dir": &d.dirs, "for": &d.file, "json": &set.json},
+		"mounts")
 }
 
 func discover(ctx context.Context, set *settings, d discoverFlags) error {

@@ -58,7 +58,7 @@ func newDoctor(set *settings) *cobra.Command {
 			}
 			return err
 		},
-	}, flags{"json": &set.json}, "state-dir", "store", "sandbox")
+	}, needsNothing, flags{"json": &set.json}, "state-dir", "store", "sandbox")
 }
 
 // An examination checks an installation.

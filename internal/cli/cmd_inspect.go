@@ -30,7 +30,7 @@ func newInspect(set *settings) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.serve(cmd.Context(), set)
 		},
-	}, flags{"listen": &f.listen, "trace": &f.traces}, "state-dir", "store", "mounts")
+	}, needsStore, flags{"listen": &f.listen, "trace": &f.traces}, "mounts")
 }
 
 // serve serves the page until ctx ends.

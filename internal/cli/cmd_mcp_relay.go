@@ -42,7 +42,7 @@ func newMCPRelay(set *settings) *cobra.Command {
 			}
 			return relayMCP(cmd.Context(), set, socket, found)
 		},
-	}, flags{"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir,
+	}, needsConfig, flags{"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir,
 		"env": &found.Env},
 		"log-level", "log-file", "max-line")
 }

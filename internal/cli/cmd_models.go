@@ -39,5 +39,5 @@ func newModels(set *settings) *cobra.Command {
 			}
 			return cmp.Or(err, inventory.Unusable(reports))
 		},
-	}, flags{"json": &set.json})
+	}, needsConfig, flags{"json": &set.json})
 }

@@ -93,7 +93,7 @@ func newPermissionsList(set *settings) *cobra.Command {
 				return printPermissions(set, found, len(roots) == 0)
 			})
 		},
-	}, flags{"dir": &roots, "json": &set.json}, "state-dir", "allow", "permissions")
+	}, needsState, flags{"dir": &roots, "json": &set.json}, "allow", "permissions")
 }
 
 // printPermissions prints a table of what is remembered and, if configured is set, the rules of the
@@ -147,7 +147,7 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 			}
 			return namedfile.Explain(err)
 		},
-	}, nil, "state-dir")
+	}, needsState, nil)
 }
 
 func newPermissionsRevoke(set *settings) *cobra.Command {
@@ -193,5 +193,5 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}, flags{"dir": &roots, "all": &all}, "state-dir")
+	}, needsState, flags{"dir": &roots, "all": &all})
 }

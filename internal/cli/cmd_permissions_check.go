@@ -39,8 +39,8 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 			}
 			return set.print(checked, func() error { return checked.print(set.streams) })
 		},
-	}, flags{"cwd": &roots.cwd, "dir": &roots.dirs, "json": &set.json},
-		"state-dir", "allow", "permissions")
+	}, needsState, flags{"cwd": &roots.cwd, "dir": &roots.dirs, "json": &set.json},
+		"allow", "permissions")
 }
 
 // checkReport is the decision about an action.

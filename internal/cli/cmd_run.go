@@ -37,7 +37,7 @@ type runFlags struct {
 // newRun returns the command that is a small ACP client, of this program itself.
 func newRun(set *settings) *cobra.Command {
 	r := runFlags{rootFlags: rootFlags{cwd: "."}}
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use: "run",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
@@ -60,14 +60,11 @@ func newRun(set *settings) *cobra.Command {
 				fmt.Fprintln(set.err, "session", id)
 			})
 		},
-	}
-	set.accept(cmd, flags{"cwd": &r.cwd, "dir": &r.dirs, "load": &r.session.Load,
+	}, needsAll, flags{"cwd": &r.cwd, "dir": &r.dirs, "load": &r.session.Load,
 		"resume": &r.session.Resume, "fork": &r.session.Fork, "continue": &r.session.Last,
 		"worktree": &r.worktree, "mcp": &r.mcp, "mcp-config": &r.mcpConfigs,
 		"mode": &r.session.Mode, "thought-level": &r.session.ThoughtLevel, "yes": &r.yes,
 		"json": &r.json})
-	cmd.Flags().AddFlagSet(set.flags)
-	return cmd
 }
 
 // check reports flags that do not fit together.

@@ -62,8 +62,9 @@ func newSandbox(set *settings) *cobra.Command {
 				set.err))
 		},
 	}
-	set.accept(cmd, flags{"write": &f.write, "read": &f.read, "deferred": &f.deferred,
-		"ports": &f.ports, "hosts": &f.hosts}, "sandbox", "state-dir", "dir")
+	set.accept(cmd, needsConfig, flags{"write": &f.write, "read": &f.read,
+		"deferred": &f.deferred, "ports": &f.ports, "hosts": &f.hosts},
+		"sandbox", "dir", "state-dir") // which it hides if there is one
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
 	return cmd
 }

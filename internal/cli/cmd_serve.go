@@ -51,7 +51,7 @@ func newServe(set *settings) *cobra.Command {
 		Options: serve.Options{Memory: 512 << 20, Limits: serve.DefaultLimits(),
 			StoredBytes: 10 << 30, Grace: 25 * time.Second},
 	}
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:  "serve",
 		Args: downstreamArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,8 +60,7 @@ func newServe(set *settings) *cobra.Command {
 			}
 			return f.serve(cmd.Context(), set, args)
 		},
-	}
-	set.accept(cmd, flags{
+	}, needsAll, flags{
 		"listen": &f.listen, "tls-cert": &f.cert, "tls-key": &f.key,
 		"behind-proxy": &f.BehindProxy, "origin": &f.origins, "page": &f.Page,
 		"user-header": &f.userHeader, "proxy": &f.proxies, "user-within": &f.userWithin,
@@ -75,8 +74,6 @@ func newServe(set *settings) *cobra.Command {
 		"max-agents-per-user": intValue{&f.processes.PerUser, 1},
 		"message-memory":      intValue{&f.Memory, 1},
 	})
-	cmd.Flags().AddFlagSet(set.flags)
-	return cmd
 }
 
 // check reports flags that do not fit together.

@@ -32,7 +32,7 @@ func newSessions(set *settings) *cobra.Command {
 		changeCommand(set, "archive", sessionstore.Store.Archive),
 		changeCommand(set, "unarchive", sessionstore.Store.Unarchive),
 		changeCommand(set, "delete", set.deleteSession))
-	set.accept(cmd, nil, "state-dir", "store")
+	set.accept(cmd, needsStore, nil)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return set.withStore(func(store sessionstore.Store) error {
 			screen, ok := terminal.OpenScreen(set.in, set.out)
@@ -56,7 +56,7 @@ type named struct {
 // sessionCommand makes cmd call do with each of the sessions that its first arguments name, at most
 // so many.
 func sessionCommand(
-	set *settings, cmd *cobra.Command, most int, do func(context.Context, named) error,
+	set *settings, cmd *cobra.Command, own flags, most int, do func(context.Context, named) error,
 ) *cobra.Command {
 	cmd.Args = takesSessions(most)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (
@@ -86,7 +86,7 @@ func sessionCommand(
 			return nil
 		})
 	}
-	return set.accept(cmd, nil, "state-dir", "store")
+	return set.accept(cmd, needsStore, own)
 }
 
 // takesSessions accepts between one and most sessions.
@@ -99,14 +99,13 @@ func changeCommand(
 	set *settings, name string,
 	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
-	cmd := sessionCommand(set, &cobra.Command{Use: name},
+	return sessionCommand(set, &cobra.Command{Use: name}, flags{"user": &set.user},
 		math.MaxInt, func(ctx context.Context, one named) error {
 			if err := change(one.store, ctx, one.ID); err != nil {
 				return err
 			}
 			return tellDone(set.out, strings.TrimSuffix(name, "e")+"ed", one.Session)
 		})
-	return set.accept(cmd, flags{"user": &set.user})
 }
 
 // tellDone prints what was done to a session.
@@ -119,7 +118,7 @@ func tellDone(out io.Writer, done string, session sessionstore.Session) error {
 func newSessionsRename(set *settings) *cobra.Command {
 	cmd := sessionCommand(set, &cobra.Command{
 		Use: "rename",
-	}, 1, func(ctx context.Context, one named) error {
+	}, flags{"user": &set.user}, 1, func(ctx context.Context, one named) error {
 		one.Title = strings.Join(one.rest, " ")
 		if err := one.store.Rename(ctx, one.ID, one.Title); err != nil {
 			return err
@@ -133,12 +132,13 @@ func newSessionsRename(set *settings) *cobra.Command {
 		}
 		return nil
 	}
-	return set.accept(cmd, flags{"user": &set.user})
+	return cmd
 }
 
 func newSessionsFork(set *settings) *cobra.Command {
 	var before int
-	cmd := sessionCommand(set, &cobra.Command{
+	own := flags{"user": &set.user, "before": intValue{&before, 0}}
+	return sessionCommand(set, &cobra.Command{
 		Use: "fork",
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("before") {
@@ -147,7 +147,7 @@ func newSessionsFork(set *settings) *cobra.Command {
 			}
 			return nil
 		},
-	}, 1, func(ctx context.Context, one named) error {
+	}, own, 1, func(ctx context.Context, one named) error {
 		n := backend.NewCopy(one.Session, fmt.Sprintf("before turn %d", before))
 		if err := sessionstore.ForkBefore(ctx, one.store, one.ID, int64(before), n); err != nil {
 			return fmt.Errorf("%w; acp-agent sessions show %s numbers them", err, one.ID)
@@ -156,38 +156,36 @@ func newSessionsFork(set *settings) *cobra.Command {
 		_, err := fmt.Fprintln(set.out, n.ID)
 		return err
 	})
-	return set.accept(cmd, flags{"user": &set.user, "before": intValue{&before, 0}})
 }
 
 func newSessionsExport(set *settings) *cobra.Command {
 	var name, output string
 	var format sessions.Format
-	cmd := sessionCommand(set, &cobra.Command{
+	own := flags{"user": &set.user, "format": &name, "output,o": &output}
+	return sessionCommand(set, &cobra.Command{
 		Use: "export",
 		PreRunE: func(*cobra.Command, []string) (err error) {
 			format, err = sessions.FormatOf(name, output)
 			return err
 		},
-	}, 1, func(ctx context.Context, one named) error {
+	}, own, 1, func(ctx context.Context, one named) error {
 		err := format.Export(ctx, set.out, one.store, one.Session, output)
 		if err == nil && output != "" && output != "-" {
 			set.note("wrote %s", text.Printable(output))
 		}
 		return err
 	})
-	return set.accept(cmd, flags{"user": &set.user, "format": &name, "output,o": &output})
 }
 
 func newSessionsShow(set *settings) *cobra.Command {
-	cmd := sessionCommand(set, &cobra.Command{
+	return sessionCommand(set, &cobra.Command{
 		Use: "show",
-	}, 1, func(ctx context.Context, one named) error {
+	}, flags{"user": &set.user, "json": &set.json}, 1, func(ctx context.Context, one named) error {
 		if set.json {
 			return sessions.WriteJSON(ctx, set.out, one.store, one.Session)
 		}
 		return showSession(ctx, set.out, one.store, one.Session)
 	})
-	return set.accept(cmd, flags{"user": &set.user, "json": &set.json})
 }
 
 // showSession prints a session's folders and conversation.
@@ -264,8 +262,8 @@ func newSessionsPrune(set *settings) *cobra.Command {
 				return err
 			})
 		},
-	}, flags{"user": &set.user, "older-than": &olderThan, "all": &all, "dry-run": &q.DryRun},
-		"state-dir", "store")
+	}, needsStore, flags{
+		"user": &set.user, "older-than": &olderThan, "all": &all, "dry-run": &q.DryRun})
 }
 
 const day = 24 * time.Hour
@@ -320,7 +318,7 @@ func newSessionsRepair(set *settings) *cobra.Command {
 			}
 			return set.print(r, func() error { return r.show(set.out) })
 		},
-	}, flags{"json": &set.json}, "state-dir", "store")
+	}, needsStore, flags{"json": &set.json})
 }
 
 // repairReport is the result of a repair.

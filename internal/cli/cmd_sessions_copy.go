@@ -28,7 +28,7 @@ func newSessionsCopy(set *settings) *cobra.Command {
 			}
 			return copySessions(cmd.Context(), set, from, to)
 		},
-	}, flags{"from": &from, "to": &to}, "state-dir", "store")
+	}, needsStore, flags{"from": &from, "to": &to})
 }
 
 // copySessions copies all sessions.

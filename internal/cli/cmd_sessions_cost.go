@@ -28,7 +28,7 @@ func newSessionsCost(set *settings) *cobra.Command {
 				return set.print(costs, func() error { return printCosts(set.out, costs) })
 			})
 		},
-	}, flags{"user": &set.user, "json": &set.json}, "state-dir", "store")
+	}, needsStore, flags{"user": &set.user, "json": &set.json})
 }
 
 // printCosts prints a table with a line for each folder, the total, and what is missing.

@@ -40,7 +40,7 @@ func newSessionsImport(set *settings) *cobra.Command {
 			}
 			return importSession(cmd.Context(), set, i)
 		},
-	}, flags{"cwd": &r.cwd, "dir": &r.dirs}, "max-line", "mounts", "state-dir", "store")
+	}, needsStore, flags{"cwd": &r.cwd, "dir": &r.dirs}, "max-line", "mounts")
 }
 
 // importSession stores a session and prints its id.

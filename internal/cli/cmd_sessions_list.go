@@ -47,8 +47,8 @@ func newSessionsList(set *settings) *cobra.Command {
 				return listSessions(cmd.Context(), set, store, q, l.limit)
 			})
 		},
-	}, flags{"cwd": &l.cwd, "dir": &l.dirs, "archived": &l.archived, "limit": intValue{&l.limit, 0},
-		"user": &set.user, "json": &set.json}, "state-dir", "store")
+	}, needsStore, flags{"cwd": &l.cwd, "dir": &l.dirs, "archived": &l.archived,
+		"limit": intValue{&l.limit, 0}, "user": &set.user, "json": &set.json})
 }
 
 // query returns the query for the flags.

@@ -31,7 +31,7 @@ func newSessionsMove(set *settings) *cobra.Command {
 				return mover{set, m, store, yes}.run(cmd.Context())
 			})
 		},
-	}, flags{"yes": &yes}, "state-dir", "store")
+	}, needsStore, flags{"yes": &yes})
 }
 
 // mover lets sessions and permissions follow a folder.

@@ -43,8 +43,7 @@ func newSessionsSearch(set *settings) *cobra.Command {
 				return printFound(set, found)
 			})
 		},
-	}, flags{"limit": intValue{&limit, 1}, "user": &set.user, "json": &set.json},
-		"state-dir", "store")
+	}, needsStore, flags{"limit": intValue{&limit, 1}, "user": &set.user, "json": &set.json})
 }
 
 // search searches a store. If that takes long it says why.

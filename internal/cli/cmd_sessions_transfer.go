@@ -24,7 +24,7 @@ func newSessionsTransfer(set *settings) *cobra.Command {
 			to, err = targetOf(set, name, args[1:])
 			return err
 		},
-	}, 1, func(ctx context.Context, one named) error {
+	}, flags{"to": &name}, 1, func(ctx context.Context, one named) error {
 		return transferSession(ctx, set, one.store, one.Session, to)
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -33,7 +33,7 @@ func newSessionsTransfer(set *settings) *cobra.Command {
 		}
 		return takesSessions(1)(cmd, args)
 	}
-	return set.accept(cmd, flags{"to": &name})
+	return cmd
 }
 
 // targetOf is the agent that a session is transferred to.

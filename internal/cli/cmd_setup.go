@@ -60,7 +60,8 @@ func newSetup(set *settings) *cobra.Command {
 			return err
 		},
 	}
-	set.accept(cmd, flags{"cwd": &o.Cwd, "dir": &dirs, "editor": &o.Editor, "yes": &o.Yes},
+	set.accept(cmd, needsNothing,
+		flags{"cwd": &o.Cwd, "dir": &dirs, "editor": &o.Editor, "yes": &o.Yes},
 		"agent", "model", "sandbox", "allow")
 	tolerate(set, cmd) // editors append setup to the arguments that they are configured with
 	return cmd

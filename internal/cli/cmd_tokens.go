@@ -36,13 +36,14 @@ type rightsFlags struct {
 	rules  acp.Permissions
 }
 
-func (f *rightsFlags) add(set *settings, cmd *cobra.Command) {
-	set.accept(cmd, flags{"within": &f.within, "agent": &f.agent, "ask": &f.rules.Ask,
+// flags returns the flags.
+func (f *rightsFlags) flags() flags {
+	return flags{"within": &f.within, "agent": &f.agent, "ask": &f.rules.Ask,
 		"deny": &f.rules.Deny, "budget": f.setBudget,
 		"max-connections": intValue{&f.limits.Connections, 1},
 		"max-sessions":    intValue{&f.limits.Sessions, 1},
 		"max-turns":       intValue{&f.limits.Turns, 1},
-		"max-stored":      intValue{&f.limits.StoredBytes, 1}})
+		"max-stored":      intValue{&f.limits.StoredBytes, 1}}
 }
 
 // setBudget sets the budget that the user gets, which is "none" for none.
@@ -99,7 +100,9 @@ func newTokensAdd(set *settings) *cobra.Command {
 		label   string
 		expires age
 	)
-	cmd := &cobra.Command{
+	own := rights.flags()
+	own["label"], own["expires"] = verbatim(&label), &expires
+	return set.accept(&cobra.Command{
 		Use:  "add",
 		Args: takesUser(0),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,9 +122,7 @@ func newTokensAdd(set *settings) *cobra.Command {
 			}
 			return err
 		},
-	}
-	rights.add(set, cmd)
-	return set.accept(cmd, flags{"label": verbatim(&label), "expires": &expires}, "state-dir")
+	}, needsState, own)
 }
 
 // create creates an account if there are flags for it.
@@ -183,7 +184,7 @@ func newTokensPair(set *settings) *cobra.Command {
 				link, picture, int(serve.CodeLife.Minutes()))
 			return err
 		},
-	}, flags{"role": &role, "label": verbatim(&label), "server": &server}, "state-dir")
+	}, needsState, flags{"role": &role, "label": verbatim(&label), "server": &server})
 }
 
 // checkPageAddress checks that a browser can be paired at an address.
@@ -202,7 +203,7 @@ func checkPageAddress(address string) error {
 
 func newTokensSet(set *settings) *cobra.Command {
 	var rights rightsFlags
-	cmd := &cobra.Command{
+	return set.accept(&cobra.Command{
 		Use:  "set",
 		Args: takesUser(0),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -220,9 +221,7 @@ func newTokensSet(set *settings) *cobra.Command {
 			}
 			return explainUser(args[0], accounts.Change(a))
 		},
-	}
-	rights.add(set, cmd)
-	return set.accept(cmd, nil, "state-dir")
+	}, needsState, rights.flags())
 }
 
 // explainUser returns err, or what it means that there is no user with this name.
@@ -260,7 +259,7 @@ func newTokensList(set *settings) *cobra.Command {
 			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
 				damaged)
 		},
-	}, flags{"json": &set.json}, "state-dir")
+	}, needsState, flags{"json": &set.json})
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
@@ -330,7 +329,7 @@ func newTokensRevoke(set *settings) *cobra.Command {
 			}
 			return explainUser(args[0], err)
 		},
-	}, nil, "state-dir")
+	}, needsState, nil)
 }
 
 // revokeTokens removes tokens of a user, all or none.

@@ -53,5 +53,5 @@ func newVersion(set *settings) *cobra.Command {
 			return set.print(versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
 				runtime.Version(), v.Commit}, func() error { return printVersion(set.streams) })
 		},
-	}, flags{"json": &set.json})
+	}, needsNothing, flags{"json": &set.json})
 }

@@ -52,7 +52,7 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 			}
 			return printWorktrees(set.streams, made)
 		},
-	}, flags{"cwd": &r.cwd, "dir": &r.dirs, "existing": &o.Existing}, "state-dir")
+	}, needsState, flags{"cwd": &r.cwd, "dir": &r.dirs, "existing": &o.Existing})
 }
 
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
@@ -161,7 +161,7 @@ func newWorktreeList(set *settings) *cobra.Command {
 			err := set.print(all, func() error { return printTasks(set, all) })
 			return cmp.Or(err, failed)
 		},
-	}, flags{"json": &set.json}, "state-dir")
+	}, needsState, flags{"json": &set.json})
 }
 
 func printTasks(set *settings, all []taskReport) error {
@@ -226,7 +226,7 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			_, err = io.WriteString(set.out, said)
 			return err
 		},
-	}, flags{"message,m": verbatim(&message)}, "state-dir")
+	}, needsState, flags{"message,m": verbatim(&message)})
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {
@@ -250,7 +250,7 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 			_, err = fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
 			return cmp.Or(err, printMerges(set.out, merges))
 		},
-	}, nil, "state-dir")
+	}, needsState, nil)
 }
 
 // enterWorktrees makes the worktrees of a name, unless they were made before for the same folders,

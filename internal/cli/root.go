@@ -38,12 +38,10 @@ func newRoot(s streams) (*cobra.Command, *settings) {
 			case completing(cmd):
 				completeValues(cmd.Root(), set)
 				return nil
-			case showVersion, cmd.Name() == "version", cmd.Name() == "doctor",
-				cmd.Name() == "setup",
-				cmd.HasParent() && cmd.Parent().Name() == "completion", cmd.Name() == "help":
-				return nil // an invalid configuration must not break these commands
+			case showVersion:
+				return nil
 			}
-			return cmp.Or(set.invalid, set.checkState(cmd))
+			return set.check(set.needs[cmd])
 		},
 	}
 	root.SetIn(s.in)
@@ -53,9 +51,7 @@ func newRoot(s streams) (*cobra.Command, *settings) {
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(explainFlagError)
 	define(root.PersistentFlags(), "config", &set.configPath)
-	define(root.Flags(), "version,v", &showVersion)
-	root.Flags().AddFlagSet(set.flags)
-	return root, set
+	return set.accept(root, needsAll, flags{"version,v": &showVersion}), set
 }
 
 // addCommands adds the commands.
@@ -65,7 +61,7 @@ func addCommands(root *cobra.Command, set *settings) {
 		newMCPRelay(set), newPermissions(set), newSandbox(set), newServe(set),
 		newConnect(set), newTokens(set), newInspect(set), newDoctor(set),
 		newSetup(set), newConform(set), newVersion(set), newACP(set))
-	rejectUnknownArgs(root)
+	adaptGenerated(root, set)
 }
 
 // downstreamArgs accepts only arguments after "--".

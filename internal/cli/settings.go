@@ -47,7 +47,10 @@ type settings struct {
 	keepDirs   bool
 
 	// flags has the flags of the table. Commands share those that they accept.
-	flags       *pflag.FlagSet
+	flags *pflag.FlagSet
+	// needs has what accept registers.
+	needs map[*cobra.Command]need
+
 	configPath  string // --config
 	logJSON     bool   // --log-json of serve
 	json        bool   // --json
@@ -244,19 +247,6 @@ func (set *settings) openLog() (*slog.Logger, func(), error) {
 // isQuiet reports whether nothing is logged: a person at a terminal did not ask for a log.
 func (set *settings) isQuiet() bool {
 	return set.logFile == "" && !set.logLevel.chosen && terminal.Is(set.err)
-}
-
-// checkState fails if cmd needs a state directory and there is none. Without one, agents lists none
-// of a registry, sandbox has nothing to hide, and with --store a command that starts no agent needs
-// none.
-func (set *settings) checkState(cmd *cobra.Command) error {
-	has := func(flag string) bool { return cmd.Flags().Lookup(flag) != nil }
-	stored := set.store != "" && has("store") && !has("agent")
-	if !has("state-dir") || stored || cmd.Name() == "agents" || cmd.Name() == "sandbox" {
-		return nil
-	}
-	_, err := set.stateDirectory()
-	return err
 }
 
 // intValue is a pflag.Value for an integer with a lower bound.

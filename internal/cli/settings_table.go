@@ -60,8 +60,8 @@ func newSettings(s streams) *settings {
 	set := &settings{
 		streams:  s,
 		logLevel: levelValue{level: slog.LevelWarn}, maxLine: 64 << 20,
-		mounts: workspace.ExistingMounts,
-		flags:  pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
+		mounts: workspace.ExistingMounts, needs: map[*cobra.Command]need{},
+		flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), stalled: new(workspace.Stalled),
 	}
 	for _, s := range set.table() {
 		define(set.flags, s.flag, s.to)
@@ -100,14 +100,51 @@ func verbatim(to *string) func(string) error {
 	}
 }
 
-// accept adds flags to cmd, its own and those of settings, and returns it.
-func (set *settings) accept(cmd *cobra.Command, own flags, settings ...string) *cobra.Command {
+// need is what a command needs before it runs.
+type need int
+
+const (
+	needsConfig  need = iota // a valid configuration, as do those that need more
+	needsNothing             // not even that: it works with an invalid one
+	needsStore               // the session store: a database, or a state directory
+	needsState               // a state directory
+	needsAll                 // a state directory, and all settings
+)
+
+// accept registers what cmd needs, adds its own flags and those of settings, and returns it. cmd
+// also accepts the settings of what it needs.
+func (set *settings) accept(
+	cmd *cobra.Command, needs need, own flags, settings ...string,
+) *cobra.Command {
+	set.needs[cmd] = needs
 	for name, to := range own {
 		define(cmd.Flags(), name, to)
+	}
+	switch needs {
+	case needsStore:
+		settings = append(settings, "state-dir", "store")
+	case needsState:
+		settings = append(settings, "state-dir")
+	case needsAll:
+		cmd.Flags().AddFlagSet(set.flags)
 	}
 	for _, name := range settings {
 		flag := *set.flags.Lookup(name) // which cmd may describe in another way
 		cmd.Flags().AddFlag(&flag)
 	}
 	return cmd
+}
+
+// check returns why a command that needs this cannot run, or nil.
+func (set *settings) check(needs need) error {
+	switch {
+	case needs == needsNothing:
+		return nil
+	case set.invalid != nil:
+		return set.invalid
+	case needs == needsConfig, needs == needsStore && set.store != "":
+		return nil
+	}
+	_, err := set.stateDirectory()
+	return err
 }

@@ -178,9 +178,9 @@ func commandsWith(root *cobra.Command, flag string) (names []string) {
 	return names
 }
 
-// rejectUnknownArgs makes the commands that cobra generates reject unknown arguments like the
-// others.
-func rejectUnknownArgs(root *cobra.Command) {
+// adaptGenerated makes the commands that cobra generates reject unknown arguments like the others,
+// and work with an invalid configuration.
+func adaptGenerated(root *cobra.Command, set *settings) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	help, _, _ := root.Find([]string{"help"}) // which is there, as is the next
@@ -192,10 +192,12 @@ func rejectUnknownArgs(root *cobra.Command) {
 		}
 		return nil
 	}
+	set.accept(help, needsNothing, nil)
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Short = "Print a completion script for a shell"
 	showsHelp(completion)
 	for _, shell := range completion.Commands() {
 		shell.Args = noArgs
+		set.accept(shell, needsNothing, nil)
 	}
 }
