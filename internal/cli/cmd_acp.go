@@ -48,21 +48,17 @@ func serveEditor(ctx context.Context, set *settings, args []string) error {
 	case err != nil:
 		return err
 	case set.interactive() && len(args) > 0:
-		return d.runInTerminal(ctx, set.streams)
+		// To let a user log in to an agent, editors start the configured command in a terminal with
+		// the agent's own arguments appended.
+		command, err := d.agent.Profile.Restrict(d.command, nil)
+		if err != nil {
+			return err
+		}
+		return exitStatus(process.RunInTerminal(ctx, command, set.in, set.out, set.err))
 	case set.interactive():
 		return usage.Errorf("%s", terminalHelp)
 	}
 	return set.serve(ctx, d, set.in, set.out)
-}
-
-// runInTerminal runs the agent in the user's terminal. To let a user log in to an agent, editors
-// start the configured command in a terminal with the agent's own arguments appended.
-func (d downstream) runInTerminal(ctx context.Context, s streams) error {
-	command, err := d.agent.Profile.Restrict(d.command, nil)
-	if err != nil {
-		return err
-	}
-	return exitStatus(process.RunInTerminal(ctx, command, s.in, s.out, s.err))
 }
 
 // serve serves an editor, whose prompts d answers, until it closes the connection.
@@ -125,23 +121,23 @@ func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err 
 
 // serving returns the options of a connection whose prompts d answers, without a store.
 func (h host) serving(d downstream) acp.Options {
-	set := h.set
+	set, folders, agents := h.set, h.set.folders(), h.set.agents()
 	return acp.Options{
 		Backend:      func() backend.Backend { return h.backend(d) },
 		Workspace:    h.roots,
-		Folders:      set.folders,
-		Budgets:      set.budgets,
+		Folders:      folders.declared,
+		Budgets:      folders.budgets,
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
 		Trace:        h.trace.of("editor"),
-		MCPPolicy:    set.mcpPolicy,
+		MCPPolicy:    agents.mcpPolicy,
 		Withheld:     set.withheld(),
 		ConsentDir:   consentDir(set.dir()),
-		Worktrees:    set.worktreesFor(),
+		Worktrees:    folders.worktrees(),
 		SnapshotDir:  set.snapshotDir(),
 		Permissions:  set.permissionsFor,
 		ReplayRate:   set.replayRate,
-		AgentCommand: set.commandOf,
+		AgentCommand: agents.commandOf,
 		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
 		Logger:       h.log,

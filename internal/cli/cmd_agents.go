@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/config/inventory"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -20,13 +19,14 @@ func newAgents(set *settings) *cobra.Command {
 		Use:  "agents",
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			list, err := set.agents()
+			agents := set.agents()
+			list, err := agents.list()
 			if err != nil {
 				set.note("%s", text.Plain(err.Error()))
 			}
 			reports := []inventory.Agent{}
 			for _, p := range list {
-				p.Sandbox = set.complete(p.Sandbox)
+				p.Sandbox = agents.complete(p.Sandbox)
 				reports = append(reports, inventory.ReportAgent(p, set.config))
 			}
 			return set.print(struct {
@@ -55,12 +55,4 @@ func printAgents(s streams, reports []inventory.Agent) error {
 		"agent that is found here, put the agent's absolute path into the configuration file: "+
 		"see acp-agent agents --help.",
 		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
-}
-
-// agents returns the profiles of all agents that --agent accepts: first those that are known or
-// configured, then those that only the registry has, and an error if the registry cannot be read.
-func (set *settings) agents() ([]profiles.Profile, error) {
-	list := set.config.Profiles()
-	r, _, err := set.registry()
-	return append(list, r.Profiles(list)...), err
 }

@@ -77,8 +77,9 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 
 // folderOrigins says for each folder of a session which setting declares it now, or "".
 func folderOrigins(set *settings, session sessionstore.Session) (from []string) {
-	_, declared, _ := set.declaredRoots(session.Keys.Roots.Cwd(), session.ID) // or it is shown without
-	for _, dir := range session.Keys.Roots.All() {
+	roots := session.Keys.Roots
+	_, declared, _ := set.folders().declaredRoots(roots.Cwd(), session.ID) // or it is shown without
+	for _, dir := range roots.All() {
 		from = append(from, text.Printable(declared[dir]))
 	}
 	return from

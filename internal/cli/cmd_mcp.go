@@ -57,10 +57,10 @@ func newMCP(set *settings) *cobra.Command {
 			return serveMCP(cmd.Context(), set, m)
 		},
 	}
-	set.accept(cmd, needsState, flags{
-		"dir": &m.roots, "read-dir": &m.readRoots, "roots-from": &m.session,
-		"tell-only": &m.tellOnly, "within": &m.within, "http": &m.http, "token-file": &m.tokenFile,
-		"no-auth": &m.noAuth, "any-dir": &m.anyRoot, "read-only": &m.readOnly},
+	set.accept(cmd, needsState, flags{"dir": &m.roots, "read-dir": &m.readRoots,
+		"roots-from": &m.session, "tell-only": &m.tellOnly, "within": &m.within, "http": &m.http,
+		"token-file": &m.tokenFile,
+		"no-auth":    &m.noAuth, "any-dir": &m.anyRoot, "read-only": &m.readOnly},
 		"log-level", "log-file", "max-line", "mounts")
 	for _, flag := range []string{"roots-from", "tell-only"} {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server

@@ -220,7 +220,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return explainAdapter(set, runner.Explain(err), command)
+		return set.agents().explainAdapter(runner.Explain(err), command)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }

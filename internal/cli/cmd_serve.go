@@ -117,8 +117,10 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	if err != nil {
 		return err
 	}
-	if o.Notify, err = notifyCommand(set); err != nil {
-		return err
+	if o.Notify = set.config.NotifyCommand(set.withheld()); o.Notify != nil {
+		if err := o.Notify.Find(); err != nil {
+			return fmt.Errorf("notify, in the configuration file: %w", err)
+		}
 	}
 	o.Accounts = set.accounts()
 	store, err := set.serverStore(logger)
@@ -186,18 +188,6 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 	return server.Serve(ctx, listener)
 }
 
-// notifyCommand returns the command that notifies users, or nil.
-func notifyCommand(set *settings) (*process.Command, error) {
-	c := set.config.NotifyCommand(set.withheld())
-	if c == nil {
-		return nil, nil
-	}
-	if err := c.Find(); err != nil {
-		return nil, fmt.Errorf("notify, in the configuration file: %w", err)
-	}
-	return c, nil
-}
-
 // answerers chooses what answers the users of a server.
 type answerers struct {
 	host
@@ -224,8 +214,8 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	o := h.serving(d)
 	o.ConsentDir = consentDir(filepath.Join(a.set.dir(), "users", u.Account.Name))
 	o.Permissions = u.Account.Narrow(o.Permissions)
-	if b := u.Account.Budget; !b.IsZero() {
-		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(a.set.budgets(cwd), b) }
+	if b, budgets := u.Account.Budget, o.Budgets; !b.IsZero() {
+		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(budgets(cwd), b) }
 	}
 	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
 	o.Trace = a.trace.of("editor[" + u.Connection + "]")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -57,10 +58,7 @@ func importSession(ctx context.Context, set *settings, i *sessions.Import) error
 		return err
 	}
 	id, updates, err := i.Store(ctx, store)
-	if closeErr := store.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, store.Close()); err != nil {
 		return err
 	}
 	set.note("imported %s", text.Count(updates, "update", "updates"))

@@ -89,7 +89,7 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 // Chat implements [terminal.Session]. What is configured to answer does not matter.
 func (p pickedSession) Chat(ctx context.Context, fork bool) error {
 	flags := []string{"--agent", ""}
-	if own, _ := p.set.agentArguments(p.one.Agent); own != nil {
+	if own, _ := p.set.agents().arguments(p.one.Agent); own != nil {
 		flags = own
 	}
 	if err := p.set.flags.Set(strings.TrimPrefix(flags[0], "--"), flags[1]); err != nil {
@@ -107,7 +107,7 @@ var errNoModel = errors.New("no model is configured; acp-agent models explains h
 // Obstacle implements [terminal.Session].
 func (p pickedSession) Obstacle() string {
 	set, one := p.set, p.one
-	if _, command := set.agentArguments(one.Agent); command != "" {
+	if _, command := set.agents().arguments(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}
@@ -115,7 +115,7 @@ func (p pickedSession) Obstacle() string {
 	case one.Agent.Kind != model.Kind:
 	case len(set.config.Models) == 0:
 		return errNoModel.Error()
-	case set.soleModel() == "":
+	case set.agents().soleModel() == "":
 		return "several models are configured; name one: " +
 			set.continueLine(one, string(one.ID), "PROMPT")
 	}

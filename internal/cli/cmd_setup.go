@@ -18,7 +18,7 @@ import (
 
 // newSetup returns the command that writes the configuration file.
 func newSetup(set *settings) *cobra.Command {
-	o := setup.Options{In: set.in, Out: set.out, Err: set.err, Agents: set.agents}
+	o := setup.Options{In: set.in, Out: set.out, Err: set.err}
 	var dirs []string
 	cmd := &cobra.Command{
 		Use: "setup",
@@ -36,7 +36,7 @@ func newSetup(set *settings) *cobra.Command {
 			if err := set.checkSandbox(); err != nil {
 				return err // although other settings may be invalid
 			}
-			o.Command = args
+			o.Command, o.Agents = args, set.agents().list
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")
 			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
 			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -24,19 +22,6 @@ import (
 func newWorktree(set *settings) *cobra.Command {
 	return commandGroup("worktree", newWorktreeAdd(set), newWorktreeList(set),
 		newWorktreeCommit(set), newWorktreeRemove(set))
-}
-
-// worktrees returns the registry of worktrees.
-func (set *settings) worktrees() *worktree.Registry {
-	w := set.worktreesFor()
-	return worktree.NewRegistry(w.Records, w.Dir)
-}
-
-// worktreesFor returns where sessions make worktrees: beside the state directory, in which no
-// session may have a folder.
-func (set *settings) worktreesFor() acp.Worktrees {
-	return acp.Worktrees{Records: filepath.Join(set.dir(), "worktrees"),
-		Dir: filepath.Clean(set.dir()) + "-worktrees", Copy: set.copiedFiles}
 }
 
 func newWorktreeAdd(set *settings) *cobra.Command {
@@ -59,12 +44,13 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 func makeWorktrees(
 	ctx context.Context, set *settings, name string, r rootFlags, o worktree.Options,
 ) (worktree.Task, error) {
-	folders, _, err := set.sessionRoots(r)
+	folders := set.folders()
+	roots, _, err := folders.sessionRoots(r)
 	if err != nil {
 		return worktree.Task{}, err
 	}
-	o.Copy = set.copiedFiles(folders.Cwd())
-	plan, err := set.worktrees().Plan(ctx, name, folders, o)
+	o.Copy = folders.copiedFiles(roots.Cwd())
+	plan, err := set.worktrees().Plan(ctx, name, roots, o)
 	if err != nil {
 		return worktree.Task{}, err
 	}
@@ -72,14 +58,6 @@ func makeWorktrees(
 		set.note("%s", line)
 	}
 	return plan.Make(ctx)
-}
-
-// copiedFiles returns the patterns for ignored files that worktrees of a session in cwd get.
-func (set *settings) copiedFiles(cwd workspace.Dir) []string {
-	if i, _ := set.entryFor(cwd); i >= 0 {
-		return set.config.Workspaces[i].Worktree.Copy
-	}
-	return nil
 }
 
 // printWorktrees prints the folders, and how to open them.
@@ -273,7 +251,7 @@ func enterWorktrees(
 // checkWorktrees checks that worktrees were made for the folders that the flags name, and are still
 // there.
 func checkWorktrees(set *settings, made worktree.Task, r rootFlags) error {
-	folders, _, err := set.sessionRoots(r)
+	folders, _, err := set.folders().sessionRoots(r)
 	if err != nil {
 		return err
 	}

@@ -12,11 +12,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// completing reports whether cmd is called by a shell to complete a command line.
-func completing(cmd *cobra.Command) bool {
-	return cmd.Name() == cobra.ShellCompRequestCmd || cmd.Name() == cobra.ShellCompNoDescRequestCmd
-}
-
 // completeValues lets shells complete the values of flags and arguments, and describes them.
 func completeValues(root *cobra.Command, set *settings) {
 	complete := map[string]cobra.CompletionFunc{
@@ -70,7 +65,7 @@ func (set *settings) completeAgents(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	list, _ := set.agents() // an invalid registry offers nothing
+	list, _ := set.agents().list() // an invalid registry offers nothing
 	for _, p := range list {
 		names = append(names, p.Name)
 	}

@@ -63,6 +63,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
 	case name != "":
+		agents := set.agents()
 		models, err := set.config.ModelsFrom(name)
 		if err != nil {
 			return downstream{}, usage.Errorf("%smodel: %v", setting, err)
@@ -74,7 +75,7 @@ func (set *settings) downstream(args []string) (downstream, error) {
 			Models: models, Config: set.config.Path,
 			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
 			Sandbox: func(id string) sandbox.Settings {
-				return set.sandboxed(set.config.Models[id].Settings())
+				return agents.sandboxed(set.config.Models[id].Settings())
 			},
 		}}, nil
 	case !behind && set.sandbox != "":
@@ -89,15 +90,16 @@ func (set *settings) downstream(args []string) (downstream, error) {
 // behind returns the agent with this name, with args added to its own, or the one that the command
 // args starts. setting says where it is named.
 func (set *settings) behind(agent string, args []string, setting string) (downstream, error) {
-	command, profile, err := set.agentCommand(agent, args)
+	agents := set.agents()
+	command, profile, err := agents.command(agent, args)
 	if err != nil {
 		return downstream{}, usage.Errorf("%sagent: %v", setting, err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
 	o := proxy.Options{
-		RootsTools: set.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir()),
-		Relay:      set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
-		Sandboxer:  set.sandboxer(),
+		RootsTools: agents.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir()),
+		Relay:      agents.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		Sandboxer:  agents.sandboxer(),
 	}
 	if len(args) == 0 { // otherwise what the editor appends follows arguments of the agent
 		o.LoginArgs = []string{"--"}
@@ -109,31 +111,68 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 	return downstream{command: command, agent: o}, nil
 }
 
-// agentCommand returns the command and profile of the known agent with the given name, with args
+// name returns the name of the answering agent for the log.
+func (d downstream) name() string {
+	switch {
+	case len(d.model.Models) > 0:
+		return "model " + d.model.Models[0].ID
+	case d.command.Path == "":
+		return explore.Kind
+	}
+	return profiles.ProgramName(d.command.Path)
+}
+
+// login returns a command that signs in to the agent, or its own.
+func (d downstream) login() string {
+	itself := strings.Join(append([]string{d.command.Path}, d.command.Args...), " ")
+	return cmp.Or(d.agent.Profile.Start.Login, itself)
+}
+
+// agents are the agents that this program can run, and how it runs them.
+type agents struct {
+	config  config.Config
+	state   storeSettings
+	sandbox string // --sandbox
+}
+
+// agents returns the agents of these settings.
+func (set *settings) agents() agents {
+	return agents{set.config, set.storeSettings, set.sandbox}
+}
+
+// list returns the profiles of all agents that --agent accepts: first those that are known or
+// configured, then those that only the registry has, and an error if the registry cannot be read.
+func (a agents) list() ([]profiles.Profile, error) {
+	list := a.config.Profiles()
+	r, _, err := a.state.registry()
+	return append(list, r.Profiles(list)...), err
+}
+
+// command returns the command and profile of the known agent with the given name, with args
 // added to its own, or of the agent that the command args starts if name is "".
-func (set *settings) agentCommand(
+func (a agents) command(
 	name string, args []string,
 ) (process.Command, profiles.Profile, error) {
-	list, err := set.agents()
-	if name == "" {
-		command := process.Command{Path: args[0], Args: args[1:], Base: set.storelessEnvironment()}
-		profile, _ := profiles.Match(list, command)
-		profile.Sandbox = set.sandboxed(profile.Sandbox)
-		return command, profiles.Identify(list, profile, command), nil
-	}
+	list, err := a.list()
 	profile, known := profiles.Find(list, name)
-	if !known {
-		return process.Command{}, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
-	}
-	profile.Sandbox = set.sandboxed(profile.Sandbox)
 	command := profile.StartCommand()
-	command.Args, command.Base = append(command.Args, args...), set.storelessEnvironment()
+	switch {
+	case name == "":
+		command = process.Command{Path: args[0], Args: args[1:]}
+		profile, _ = profiles.Match(list, command)
+	case !known:
+		return command, profile, cmp.Or(err, inventory.UnknownAgent(name, list))
+	default:
+		command.Args = append(command.Args, args...)
+	}
+	command.Base = process.EnvironmentWithout(a.state.storeVariables())
+	profile.Sandbox = a.sandboxed(profile.Sandbox)
 	return command, profiles.Identify(list, profile, command), nil
 }
 
 // commandOf returns a command line that runs the agent of a session.
-func (set *settings) commandOf(owner sessionstore.Agent) string {
-	flags, command := set.agentArguments(owner)
+func (a agents) commandOf(owner sessionstore.Agent) string {
+	flags, command := a.arguments(owner)
 	words := append([]string{"acp-agent"}, flags...)
 	if command != "" {
 		words = append(words, "--", command)
@@ -141,12 +180,12 @@ func (set *settings) commandOf(owner sessionstore.Agent) string {
 	return strings.Join(words, " ")
 }
 
-// agentArguments returns the arguments with which the program runs the agent of a session: flags,
+// arguments returns the arguments with which the program runs the agent of a session: flags,
 // or the command line of an agent without a name.
-func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, command string) {
+func (a agents) arguments(owner sessionstore.Agent) (flags []string, command string) {
 	switch owner.Kind {
 	case proxy.Kind:
-		list, _ := set.agents() // without a registry, the command line is named
+		list, _ := a.list() // without a registry, the command line is named
 		for _, p := range list {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
 				return []string{"--agent", p.Name}, ""
@@ -159,17 +198,17 @@ func (set *settings) agentArguments(owner sessionstore.Agent) (flags []string, c
 		}
 		return nil, command
 	case model.Kind:
-		return []string{"--model", cmp.Or(set.soleModel(), "NAME")}, ""
+		return []string{"--model", cmp.Or(a.soleModel(), "NAME")}, ""
 	}
 	return nil, ""
 }
 
 // soleModel returns the configured model, or the only one that there is, or "".
-func (set *settings) soleModel() string {
-	if ids := set.config.ModelIDs(); set.config.Model == "" && len(ids) == 1 {
+func (a agents) soleModel() string {
+	if ids := a.config.ModelIDs(); a.config.Model == "" && len(ids) == 1 {
 		return ids[0]
 	}
-	return set.config.Model
+	return a.config.Model
 }
 
 // shownCommand returns a stored command line in a form that is safe to copy into a shell. In an
@@ -184,20 +223,20 @@ func shownCommand(line string) string {
 }
 
 // sandboxed returns the sandbox that is configured for what runs, with the mode of --sandbox.
-func (set *settings) sandboxed(s sandbox.Settings) sandbox.Settings {
-	if set.sandbox != "" {
-		s.Mode, _ = sandbox.ParseMode(set.sandbox) // load has checked it
+func (a agents) sandboxed(s sandbox.Settings) sandbox.Settings {
+	if a.sandbox != "" {
+		s.Mode, _ = sandbox.ParseMode(a.sandbox) // load has checked it
 	}
-	return set.complete(s)
+	return a.complete(s)
 }
 
 // complete returns a sandbox with what is the same for all of this program.
-func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
-	s.Helper = set.sandboxer()
-	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
-	s.Records = consentDir(set.dir())
+func (a agents) complete(s sandbox.Settings) sandbox.Settings {
+	s.Helper = a.sandboxer()
+	s.Own = append(ownPaths(a.state, a.config), filepath.Dir(config.DefaultPath()))
+	s.Records = consentDir(a.state.dir())
 	standard, _ := defaultStateDir() // none if it cannot be determined
-	for _, dir := range []string{set.dir(), standard} {
+	for _, dir := range []string{a.state.dir(), standard} {
 		if dir != "" && !slices.Contains(s.Hidden, dir) {
 			s.Hidden = append(s.Hidden, dir)
 		}
@@ -206,16 +245,16 @@ func (set *settings) complete(s sandbox.Settings) sandbox.Settings {
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
-func (set *settings) mcpPolicy(name string) mcp.Policy {
-	p := set.config.MCPPolicy(name)
-	p.Sandbox = set.complete(p.Sandbox)
+func (a agents) mcpPolicy(name string) mcp.Policy {
+	p := a.config.MCPPolicy(name)
+	p.Sandbox = a.complete(p.Sandbox)
 	return p
 }
 
 // sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the
 // program's path is unknown.
-func (set *settings) sandboxer() []string {
-	self := set.self("sandbox", "--deferred")
+func (a agents) sandboxer() []string {
+	self := a.self("sandbox", "--deferred")
 	if self.Path == "" {
 		return nil
 	}
@@ -224,39 +263,26 @@ func (set *settings) sandboxer() []string {
 
 // self returns a subcommand of this program with the same configuration file, or the zero Command
 // if the program's path is unknown.
-func (set *settings) self(subcommand string, flags ...string) process.Command {
+func (a agents) self(subcommand string, flags ...string) process.Command {
 	program, err := os.Executable()
 	if err != nil {
 		return process.Command{}
 	}
 	c := process.Command{Path: program, Args: []string{subcommand}}
-	if set.config.Path != "" {
-		if path, err := filepath.Abs(set.config.Path); err == nil {
-			c.Args = append(c.Args, "--config", path)
-		}
+	if path, err := filepath.Abs(a.config.Path); err == nil && a.config.Path != "" {
+		c.Args = append(c.Args, "--config", path)
 	}
 	c.Args = append(c.Args, flags...)
 	return c
 }
 
-// name returns the name of the answering agent for the log.
-func (d downstream) name() string {
-	switch {
-	case len(d.model.Models) > 0:
-		return "model " + d.model.Models[0].ID
-	case d.command.Path == "":
-		return explore.Kind
-	}
-	return profiles.ProgramName(d.command.Path)
-}
-
 // explainAdapter returns err, or what to do if the command that failed with it is that of an agent
 // that speaks ACP only with another program.
-func explainAdapter(set *settings, err error, command []string) error {
+func (a agents) explainAdapter(err error, command []string) error {
 	if err == nil || len(command) == 0 {
 		return err
 	}
-	list, _ := set.agents() // those of a broken registry do not matter
+	list, _ := a.list() // those of a broken registry do not matter
 	for _, p := range list {
 		if inventory.WithoutAdapter(p) == profiles.ProgramName(command[0]) {
 			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", command[0],
@@ -264,10 +290,4 @@ func explainAdapter(set *settings, err error, command []string) error {
 		}
 	}
 	return err
-}
-
-// login returns a command that signs in to the agent, or its own.
-func (d downstream) login() string {
-	itself := strings.Join(append([]string{d.command.Path}, d.command.Args...), " ")
-	return cmp.Or(d.agent.Profile.Start.Login, itself)
 }

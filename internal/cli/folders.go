@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -20,33 +21,38 @@ import (
 // dirsVariable is the environment variable that stands for --dir, a list like PATH.
 const dirsVariable = "ACP_AGENT_DIRS"
 
+// sessionFolders are what the user declares about the folders of sessions.
+type sessionFolders struct {
+	config         config.Config
+	state          storeSettings
+	dirs, readDirs []string // --dir and --read-dir
+}
+
+// folders returns what these settings declare.
+func (set *settings) folders() sessionFolders {
+	return sessionFolders{set.config, set.storeSettings, set.dirs, set.readDirs}
+}
+
 // entryFor returns the index of the entry of the configuration for sessions with the working
 // directory cwd, or -1, and the folder in whose place cwd is if it is in a worktree of git.
-func (set *settings) entryFor(cwd workspace.Dir) (i int, original workspace.Dir) {
-	return set.config.WorkspaceOf(cwd, set.originals(cwd)...)
+func (f sessionFolders) entryFor(cwd workspace.Dir) (i int, original workspace.Dir) {
+	origins, _ := f.state.worktrees().Origins() // a session warns if they cannot be read
+	return f.config.WorkspaceOf(cwd, origins.Of(workspace.Real(cwd))...)
 }
 
-// originals returns the folders in whose place cwd is in a worktree of git. A session warns if they
-// cannot be read.
-func (set *settings) originals(cwd workspace.Dir) []workspace.Dir {
-	origins, _ := set.worktrees().Origins()
-	return origins.Of(workspace.Real(cwd))
-}
-
-// folders returns the folders that the user declared for sessions with the working directory cwd:
+// declared returns the folders that the user declared for sessions with the working directory cwd:
 // those of --dir or the environment, of --read-dir, then those of the configuration file.
-func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
-	var folders []acp.Folder
-	i, original := set.entryFor(cwd)
+func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
+	i, original := f.entryFor(cwd)
 	start := cwd
 	if !original.IsZero() {
 		start = original
 	}
 	add := func(setting string, from workspace.Dir, path string, readOnly bool) {
-		folders = append(folders, acp.Folder{Path: from.Locate(path), Setting: setting,
+		declared = append(declared, acp.Folder{Path: from.Locate(path), Setting: setting,
 			ReadOnly: readOnly, Of: original})
 	}
-	for _, path := range set.dirs {
+	for _, path := range f.dirs {
 		add("--dir", start, path, false)
 	}
 	for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
@@ -54,16 +60,16 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 		if strings.ContainsAny(path, ",;") {
 			setting += fmt.Sprintf(" (with %q between folders)", filepath.ListSeparator)
 		}
-		if len(set.dirs) == 0 && path != "" {
+		if len(f.dirs) == 0 && path != "" {
 			add(setting, start, path, false)
 		}
 	}
-	for _, path := range set.readDirs {
+	for _, path := range f.readDirs {
 		add("--read-dir", start, path, true)
 	}
 	if i >= 0 {
-		w := set.config.Workspaces[i]
-		setting := fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path)
+		w := f.config.Workspaces[i]
+		setting := fmt.Sprintf("workspaces[%d] in %s", i, f.config.Path)
 		if !original.IsZero() && !w.Dir.Contains(cwd) {
 			setting += acp.OfWorktree(original)
 		}
@@ -71,16 +77,30 @@ func (set *settings) folders(cwd workspace.Dir) []acp.Folder {
 			add(setting, w.Dir, d.Path, d.ReadOnly)
 		}
 	}
-	return folders
+	return declared
 }
 
 // budgets returns what sessions with the working directory cwd may cost.
-func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
-	i, _ := set.entryFor(cwd)
-	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
+func (f sessionFolders) budgets(cwd workspace.Dir) []acp.Budget {
+	i, _ := f.entryFor(cwd)
+	if i < 0 || f.config.Workspaces[i].Budget.IsZero() {
 		return nil
 	}
-	return []acp.Budget{set.config.Workspaces[i].Budget}
+	return []acp.Budget{f.config.Workspaces[i].Budget}
+}
+
+// copiedFiles returns the patterns for ignored files that worktrees of a session in cwd get.
+func (f sessionFolders) copiedFiles(cwd workspace.Dir) []string {
+	if i, _ := f.entryFor(cwd); i >= 0 {
+		return f.config.Workspaces[i].Worktree.Copy
+	}
+	return nil
+}
+
+// worktrees returns where sessions make worktrees.
+func (f sessionFolders) worktrees() acp.Worktrees {
+	records, trees := f.state.worktreeDirs()
+	return acp.Worktrees{Records: records, Dir: trees, Copy: f.copiedFiles}
 }
 
 // rootFlags are the flags that name root folders.
@@ -109,49 +129,49 @@ func foldersWithin(paths []string) (workspace.Dirs, error) {
 
 // sessionRoots returns the root set that the flags name. Without --dir it is that of a session
 // whose editor names no folders, and settings has the setting that declares each root after cwd.
-func (set *settings) sessionRoots(r rootFlags) (
+func (f sessionFolders) sessionRoots(r rootFlags) (
 	roots workspace.Roots, settings map[workspace.Dir]string, err error,
 ) {
 	if roots, err = r.roots(); err != nil || len(r.dirs) > 0 {
 		return roots, nil, err
 	}
-	return set.declaredRoots(roots.Cwd(), "")
+	return f.declaredRoots(roots.Cwd(), "")
 }
 
 // declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
 // setting that declares each root after cwd. The session is "" for a new one.
-func (set *settings) declaredRoots(
+func (f sessionFolders) declaredRoots(
 	cwd workspace.Dir, session sessionstore.ID,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	folders, err := acp.DeclaredFolders(cwd, session, set.folders(cwd), consentDir(set.dir()),
-		set.worktreesFor())
+	opened, err := acp.DeclaredFolders(cwd, session, f.declared(cwd), consentDir(f.state.dir()),
+		f.worktrees())
 	if err != nil {
 		return workspace.Roots{}, nil, err
 	}
 	var paths, readOnly []string
 	settings := make(map[workspace.Dir]string)
-	for _, f := range folders {
-		dir, err := workspace.ParseDir(f.Path)
+	for _, one := range opened {
+		dir, err := workspace.ParseDir(one.Path)
 		if roots, ok := errors.AsType[workspace.RootErrors](err); ok {
 			return workspace.Roots{}, nil,
-				errors.New(usage.DescribeRootError(roots[0], f.Setting, f.Setting))
+				errors.New(usage.DescribeRootError(roots[0], one.Setting, one.Setting))
 		}
-		settings[dir] = cmp.Or(settings[dir], f.Setting)
-		if f.ReadOnly {
+		settings[dir] = cmp.Or(settings[dir], one.Setting)
+		if one.ReadOnly {
 			readOnly = append(readOnly, dir.String())
 		}
-		paths = append(paths, f.Path)
+		paths = append(paths, one.Path)
 	}
 	roots, err := workspace.NewRoots(cwd.String(), paths)
 	return roots.ReadOnlyAt(readOnly), settings, err
 }
 
-// openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting of
-// the first folder that cannot be opened.
+// openRoots opens the folders of [sessionFolders.sessionRoots]. Its error names the flag or setting
+// of the first folder that cannot be opened.
 func (set *settings) openRoots(ctx context.Context, r rootFlags) (
 	w *workspace.Workspace, settings map[workspace.Dir]string, err error,
 ) {
-	roots, settings, err := set.sessionRoots(r)
+	roots, settings, err := set.folders().sessionRoots(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -77,10 +77,7 @@ func printHelp(cmd *cobra.Command) error {
 const helpWidth = 80
 
 func usageWidth(cmd *cobra.Command) int {
-	if width := terminal.Width(cmd.OutOrStdout()); width > 0 {
-		return min(width, helpWidth)
-	}
-	return helpWidth
+	return min(cmp.Or(terminal.Width(cmd.OutOrStdout()), helpWidth), helpWidth)
 }
 
 // printUsage prints how a command is used.

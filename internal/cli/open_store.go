@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/cli/registry"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
-	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -83,15 +83,6 @@ func (s *storeSettings) storeVariables() []string {
 		return nil
 	}
 	return []string{storeVariable, "PGPASSWORD", "PGSSLPASSWORD"}
-}
-
-// storelessEnvironment returns our environment without these variables, or nil for the whole
-// environment.
-func (s *storeSettings) storelessEnvironment() []string {
-	if s.store == "" {
-		return nil
-	}
-	return process.EnvironmentWithout(s.storeVariables())
 }
 
 // withheld returns the names of the environment variables that MCP servers do not get.
@@ -179,10 +170,7 @@ func (s *storeSettings) withStore(do func(sessionstore.Store) error) error {
 			return errors.Join(err, store.Close())
 		}
 	}
-	err = do(owned)
-	if closeErr := store.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(do(owned), store.Close())
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
 		return fmt.Errorf("%w in %s; acp-agent sessions list shows the sessions", err, name)
 	}
@@ -222,6 +210,17 @@ func consentDir(state string) string {
 
 // consents returns what the user has always allowed.
 func (s *storeSettings) consents() *consent.Store { return consent.NewStore(consentDir(s.dir())) }
+
+// worktreeDirs returns the directory of what is known about worktrees, and that of worktrees: it is
+// beside the state directory, in which no session may have a folder.
+func (s *storeSettings) worktreeDirs() (records, trees string) {
+	return filepath.Join(s.dir(), "worktrees"), filepath.Clean(s.dir()) + "-worktrees"
+}
+
+// worktrees returns the registry of worktrees.
+func (s *storeSettings) worktrees() *worktree.Registry {
+	return worktree.NewRegistry(s.worktreeDirs())
+}
 
 // snapshots returns what folders of sessions had before.
 func (s *storeSettings) snapshots() worktree.Snapshots {

@@ -34,11 +34,12 @@ func newRoot(s streams) (*cobra.Command, *settings) {
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			set.mark(cmd)
 			set.invalid = set.load()
-			switch {
-			case completing(cmd):
+			switch cmd.Name() {
+			case cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd:
 				completeValues(cmd.Root(), set)
 				return nil
-			case showVersion:
+			}
+			if showVersion {
 				return nil
 			}
 			return set.check(set.needs[cmd])

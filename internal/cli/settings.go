@@ -47,14 +47,12 @@ type settings struct {
 	keepDirs   bool
 
 	// flags has the flags of the table. Commands share those that they accept.
-	flags *pflag.FlagSet
-	// needs has what accept registers.
-	needs map[*cobra.Command]need
-
-	configPath  string // --config
-	logJSON     bool   // --log-json of serve
-	json        bool   // --json
-	invalid     error  // why the settings cannot be used, or nil
+	flags       *pflag.FlagSet
+	needs       map[*cobra.Command]need // which accept registers
+	configPath  string                  // --config
+	logJSON     bool                    // --log-json of serve
+	json        bool                    // --json
+	invalid     error                   // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
 	config      config.Config
 	permissions *acp.Permissions // of --permissions and --allow, nil for none
@@ -185,7 +183,7 @@ func (set *settings) given(wanted func(name string) bool) (flags []string) {
 // without a question.
 func (set *settings) workspace() (workspace.Options, error) {
 	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
-	for _, path := range set.ownPaths() {
+	for _, path := range ownPaths(set.storeSettings, set.config) {
 		path, err := filepath.Abs(path)
 		if err != nil {
 			return o, err
@@ -212,8 +210,8 @@ func (set *settings) open(
 
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
-func (set *settings) ownPaths() []string {
-	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
+func ownPaths(state storeSettings, c config.Config) []string {
+	paths := []string{state.stateDir, c.Path, config.DefaultPath()}
 	if dir, err := defaultStateDir(); err == nil {
 		paths = append(paths, dir)
 	}

@@ -111,6 +111,9 @@ const (
 	needsAll                 // a state directory, and all settings
 )
 
+// settingsFor has the settings of what a command needs.
+var settingsFor = map[need][]string{needsStore: {"state-dir", "store"}, needsState: {"state-dir"}}
+
 // accept registers what cmd needs, adds its own flags and those of settings, and returns it. cmd
 // also accepts the settings of what it needs.
 func (set *settings) accept(
@@ -120,15 +123,10 @@ func (set *settings) accept(
 	for name, to := range own {
 		define(cmd.Flags(), name, to)
 	}
-	switch needs {
-	case needsStore:
-		settings = append(settings, "state-dir", "store")
-	case needsState:
-		settings = append(settings, "state-dir")
-	case needsAll:
+	if needs == needsAll {
 		cmd.Flags().AddFlagSet(set.flags)
 	}
-	for _, name := range settings {
+	for _, name := range append(settings, settingsFor[needs]...) {
 		flag := *set.flags.Lookup(name) // which cmd may describe in another way
 		cmd.Flags().AddFlag(&flag)
 	}
