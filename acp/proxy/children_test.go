@@ -119,12 +119,3 @@ func TestBackoff(t *testing.T) {
 	require.Contains(t, log.String(), "delay=1ms")
 	require.Contains(t, log.String(), "delay=2ms")
 }
-
-func TestRestartByNewSession(t *testing.T) {
-	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n")
-	s, _ := b.open()
-	_, err := b.prompt(s)
-	requireEnded(t, err, 3)
-	b.open()
-	require.Len(t, b.received("initialize"), 2)
-}

@@ -235,20 +235,6 @@ func TestToolServerHasTheRules(t *testing.T) {
 	require.ErrorContains(t, err, "not open")
 }
 
-// Some agents do not start the servers that a client names.
-//
-// Clause P1.
-func TestToolServerThatIsNotStarted(t *testing.T) {
-	h, v := connected(t, abilities{}, withTools(t, profiles.Profile{}))
-	s := v.open(roots(t, 1))
-	require.Len(t, h.servers("session/new"), 1)
-	v.prompt(s.ID, "one")
-	require.Contains(t, h.lastPrompt()[1],
-		`use the tools of the MCP server "acp_agent_roots", if you have them: `)
-	v.prompt(s.ID, "two")
-	require.Len(t, h.lastPrompt(), 1, "it is told once")
-}
-
 // An agent that refuses MCP servers has several folders without our own server, and the user learns
 // of it once.
 //
@@ -365,7 +351,8 @@ func TestWritingTools(t *testing.T) {
 		told    string
 	}{
 		"not known to ask": {profiles.Profile{}, "mcp --read-only --roots-from",
-			"it lists, reads and searches files in all of them"},
+			"use the tools of the MCP server \"acp_agent_roots\", if you have them: " +
+				"it lists, reads and searches files in all of them"},
 		"known to ask": {profiles.Profile{Roots: profiles.Roots{AskEnv: []string{"ACP_PROXY_TEST_ASK=ask"}}},
 			"mcp --roots-from", "writes and edits files in all of them"},
 		"as its user allows it": {profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsWrite}}, "mcp --roots-from",

@@ -702,45 +702,36 @@ func TestLoginHint(t *testing.T) {
 //
 // Clause P7.
 func TestMovedSession(t *testing.T) {
-	for _, method := range []string{"session/load", "session/resume"} {
-		for _, bound := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s/bound %v", method, bound), func(t *testing.T) {
-				h, v := connected(t, abilities{Load: true, Resume: method == "session/resume",
-					Roots: true, Bound: bound}, proxy.Options{})
-				before, after := roots(t, 1), roots(t, 1)
-				s := v.open(before)
-				require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
-				v.disconnect()
+	for _, bound := range []bool{false, true} {
+		t.Run(fmt.Sprintf("bound %v", bound), func(t *testing.T) {
+			h, v := connected(t, abilities{Load: true, Roots: true, Bound: bound}, proxy.Options{})
+			before, after := roots(t, 1), roots(t, 1)
+			s := v.open(before)
+			require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
+			v.disconnect()
 
-				stored, err := h.store.Get(t.Context(), sessionstore.ID(s.ID))
-				require.NoError(t, err)
-				keys := sessionstore.Keys{Roots: after}
-				for _, dir := range after.All() {
-					keys.Real = append(keys.Real, dir)
-				}
-				_, err = h.store.Move(t.Context(),
-					sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
-				require.NoError(t, err)
+			stored, err := h.store.Get(t.Context(), sessionstore.ID(s.ID))
+			require.NoError(t, err)
+			keys := sessionstore.Keys{Roots: after}
+			for _, dir := range after.All() {
+				keys.Real = append(keys.Real, dir)
+			}
+			_, err = h.store.Move(t.Context(),
+				sessionstore.Lease{ID: stored.ID, Generation: stored.Generation}, keys)
+			require.NoError(t, err)
 
-				v = h.connect()
-				told, shown := "one", v.shown
-				if bound {
-					told, shown = "~one", v.shownBeforeNotice
-				}
-				if method == "session/load" {
-					_, err = v.LoadSession(t.Context(), s.ID, client.Setup{Roots: after})
-					require.Equal(t, []string{"user one", "agent N:one"}, shown())
-				} else {
-					_, err = v.ResumeSession(t.Context(), s.ID, client.Setup{Roots: after})
-					require.Empty(t, shown())
-				}
-				require.NoError(t, err)
-				require.Equal(t, "agent N:"+told+"+two", v.prompt(s.ID, "two"))
-				require.Equal(t, "agent N:"+told+"+two+three", v.prompt(s.ID, "three"),
-					"it is told once")
-				require.Equal(t, []string{"one", "N:one", "two", "N:" + told + "+two", "three",
-					"N:" + told + "+two+three"}, h.history(s.ID))
-			})
-		}
+			v = h.connect()
+			told, shown := "one", v.shown
+			if bound {
+				told, shown = "~one", v.shownBeforeNotice
+			}
+			v.load(s.ID, after)
+			require.Equal(t, []string{"user one", "agent N:one"}, shown())
+			require.Equal(t, "agent N:"+told+"+two", v.prompt(s.ID, "two"))
+			require.Equal(t, "agent N:"+told+"+two+three", v.prompt(s.ID, "three"),
+				"it is told once")
+			require.Equal(t, []string{"one", "N:one", "two", "N:" + told + "+two", "three",
+				"N:" + told + "+two+three"}, h.history(s.ID))
+		})
 	}
 }
