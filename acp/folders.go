@@ -230,8 +230,8 @@ func (p sessionParams) additional() []Folder {
 
 // openedRoots are what a session has got of the roots that its request asks for.
 type openedRoots struct {
-	workspace *workspace.Workspace
-	params    sessionParams // without the folders that are missing
+	unguarded *workspace.Workspace // without the rules about files; backends get host.Workspace
+	params    sessionParams        // without the folders that are missing
 	missing   []workspace.RootError
 }
 
@@ -242,7 +242,7 @@ func (p sessionParams) openRoots(
 ) (opened openedRoots, err error) {
 	opened.params = p
 	for {
-		opened.workspace, err = workspace.Open(ctx, opened.params.roots, o)
+		opened.unguarded, err = workspace.Open(ctx, opened.params.roots, o)
 		without, missing := opened.params.leaveOut(err)
 		if missing == nil {
 			return opened, opened.params.refusal(err)
@@ -276,7 +276,7 @@ func (p sessionParams) leaveOut(err error) (sessionParams, []workspace.RootError
 func (r openedRoots) checkShown() error {
 	known := foldersByDir(r.params.folders)
 	var wrong []strictjson.Violation
-	for _, root := range r.workspace.Opened() {
+	for _, root := range r.unguarded.Opened() {
 		if f := known[root.Dir]; f.confirmed && root.Index > 0 && root.Real != root.Dir {
 			wrong = append(wrong, strictjson.NewViolation(f.Setting, f.Path, strictjson.Unreadable).
 				Expecting("it now leads to "+root.Real.String()+": add that folder instead"))
@@ -349,7 +349,7 @@ func (r openedRoots) droppedFolders(cause backend.Cause, stored sessionstore.Key
 	if r.params.listed {
 		return ""
 	}
-	opened, told := r.workspace.Opened(), missingFolders(r.missing)
+	opened, told := r.unguarded.Opened(), missingFolders(r.missing)
 	var dropped []string
 	for i, dir := range stored.Roots.All() {
 		if i > 0 && !slices.ContainsFunc(opened, func(r workspace.Root) bool {

@@ -61,7 +61,7 @@ func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	if holds {
 		err = errors.Join(err, h.seat.servers.Close(ctx))
 	}
-	err = errors.Join(err, h.workspace.Close())
+	err = errors.Join(err, h.unguarded.Close())
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
 		a.log.Warn("cannot close the session", "session", h.id, "error", err)
 	}

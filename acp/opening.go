@@ -100,7 +100,7 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 		o.hintMoves(err)
 		return nil, err
 	}
-	w := opened.workspace
+	w := opened.unguarded
 	defer func() {
 		if h == nil { // also after a panic
 			_ = w.Close()
@@ -214,11 +214,11 @@ func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error)
 	state := h.gate.TakeState()
 	if o.isNew() {
 		return o.storeNew(ctx, sessionstore.Session{ID: h.id, Agent: a.identity(),
-			Keys: keysOf(h.workspace, h.params.roots.Cwd()), State: state,
+			Keys: keysOf(h.unguarded, h.params.roots.Cwd()), State: state,
 			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
 	}
 	change := sessionstore.Activation{
-		Keys:  keysOf(h.workspace, o.source.Keys.Roots.Cwd()),
+		Keys:  keysOf(h.unguarded, o.source.Keys.Roots.Cwd()),
 		State: state, StateKey: a.sessions.StateKey(state)}
 	ctx = context.WithoutCancel(ctx)
 	replayed, err := h.replay.take(ctx)
@@ -309,7 +309,7 @@ func (o opening) succeed(s *session, said string) (notice string) {
 // have just done, and at the next prompt the rest, with what the previous session has not shown.
 // said is the backend's part.
 func (o opening) notices(h *host, said string) (now string, next pendingNotice) {
-	opened := h.workspace.Opened()
+	opened := h.unguarded.Opened()
 	now = o.adapter.sessions.MovedRoots(h.id, o.source.Keys, opened)
 	told := o.source.Keys.Roots // about which the user was told before
 	next.prompted = true

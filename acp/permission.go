@@ -45,9 +45,9 @@ type ruling struct {
 func (a asker) rule(action permission.Action) ruling {
 	h := a.host
 	if action.Where.Root == "" {
-		action.Where.Root = h.workspace.Root(0).Real.String()
+		action.Where.Root = h.unguarded.Root(0).Real.String()
 	}
-	v, err := h.Permits().Decide(h.workspace, action)
+	v, err := h.Permits().Decide(h.unguarded, action)
 	if err != nil {
 		h.adapter.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", h.id, "error", err)
@@ -97,9 +97,9 @@ func (a asker) readAction(
 		place := permission.At(w)
 		place.Catalog, place.Outside = s.Catalog(), s.access.Outside
 		place.Server = func(name string) string { return serverConfig(s.params.servers, name) }
-		if w != s.workspace {
+		if w != s.unguarded {
 			place.Inside = func(path string) error {
-				if err := s.workspace.HandOver(path); err != nil {
+				if err := s.unguarded.HandOver(path); err != nil {
 					return err
 				}
 				return w.HandOver(path)

@@ -125,7 +125,7 @@ func (s *Server) serve(ctx context.Context, t jsonrpc.Transport, p Peer, o Optio
 		return err
 	}
 	defer owner.endConnection()
-	stopped := sync.OnceFunc(owner.serving.Done) // reading
+	stopped := sync.OnceFunc(owner.serving.Done) // no more requests are read
 	defer stopped()                              // also after a panic
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()

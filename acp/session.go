@@ -70,7 +70,7 @@ func (s *session) start() {
 		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
 	}
 	opened := OpenEvent{Session: s.id}
-	for _, root := range s.workspace.Opened() {
+	for _, root := range s.unguarded.Opened() {
 		opened.Roots = append(opened.Roots, root.Real)
 	}
 	a.connection.observe(opened)

@@ -130,14 +130,14 @@ func (p *prompted) run() outcome {
 		return outcome{err: protocolError(err)}
 	}
 	o := outcome{err: tasks.ErrPanicked, session: s}
-	_ = s.adapter.tasks.Guard("turn", func() error {
+	_ = s.adapter.tasks.Guard("session/prompt", func() error {
 		o = p.runIn(s)
 		return nil
 	})
 	return o
 }
 
-// runIn runs the turn in s, which has stored its start.
+// runIn runs the turn, whose start is stored, in s.
 func (p *prompted) runIn(s *session) outcome {
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
 	var result backend.Raw
@@ -183,7 +183,7 @@ func (p *prompted) claimTurn() (*session, error) {
 }
 
 // storePrompt stores the start of the turn before the backend acts, and shows the clients the title
-// that s gets from its first prompt. overlaps says that other turns are running.
+// that s gets from its first prompt. overlaps says that other turns may be running.
 func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
 	ctx, begun := p.Context(), sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
 	if !now.titled {
@@ -244,7 +244,7 @@ func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error)
 			return overBudget(ctx, updates)
 		}
 	}
-	s.adapter.takeSnapshots(ctx, s.storeID, s.workspace)
+	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
 	s.spending.BeginTurn()
 	work := p.Start(s, params, updates)
 	p.at.Release()

@@ -72,7 +72,7 @@ func (a *adapter) checkSetup(ctx context.Context, p sessionParams) error {
 		if err != nil {
 			return err
 		}
-		defer opened.workspace.Close()
+		defer opened.unguarded.Close()
 		return opened.checkShown()
 	})
 }
