@@ -141,7 +141,7 @@ func (p *Pool) join(key poolKey, own *sharedProxy, c backend.Client) *sharedProx
 func (p *Pool) offer(key poolKey, sp *sharedProxy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed && p.shared[key] == nil {
+	if !p.closed && p.shared[key] == nil && len(sp.clients) > 0 {
 		p.shared[key], sp.key = sp, key
 	}
 }
@@ -252,6 +252,7 @@ func (m *member) Initialize(
 func (m *member) Close(ctx context.Context) error {
 	m.mu.Lock()
 	shared, joined := m.sharedProxy, m.joined
+	m.joined = poolClient{shared} // so that it joins no other one
 	m.mu.Unlock()
 	return shared.pool.leave(ctx, shared, joined)
 }
