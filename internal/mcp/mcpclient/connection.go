@@ -81,7 +81,10 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 	connected := context.AfterFunc(ctx, c.link.stop)
 	session, err := c.client.Connect(ctx, c.link,
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
-	connected()
+	if !connected() && err == nil {
+		_ = session.Close()
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
