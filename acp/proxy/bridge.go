@@ -100,7 +100,9 @@ func (b *bridge) send(s pinned, p *prompt) backend.Work {
 	}}
 	var told promptContext
 	var work backend.Work
-	b.writer.nested() // reads directories, which may take too long for a lock
+	if !expanded.alone {
+		b.writer.nested() // reads directories, which may take too long for a lock
+	}
 	b.prompts.sendInOrder(func() {
 		if p.ctx.Err() != nil { // cancelled while the child was started
 			return

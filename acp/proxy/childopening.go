@@ -66,16 +66,15 @@ func (op childOpening) explain(failed []trial) error {
 	return fmt.Errorf("%w: %w", backend.ErrUnknownSession, err)
 }
 
-// send sends the request of an attempt. It first ends a turn that is running in the session to
-// replace: a new session would lack the turn, a child cannot open a session during one, and its
-// updates would be mixed with a replay.
+// send sends the request of an attempt. It first ends a turn of the session to replace, even if that
+// waits for the child to start again: a new session would lack the turn, a child cannot open a
+// session during one or twice, and the turn's updates would be mixed with a replay.
 func (op childOpening) send(ctx context.Context, a attempt) trial {
 	b := op.use.bridge
 	b.servers.relays.forget()
 	parts := b.writer.systemParts(op.use.child, a.target)
 	params, err := op.lifecycleParams(a, parts)
-	endsTurn := !a.reopens() || op.request.replaced() != nil
-	if stop := op.request.stop; err == nil && stop != nil && endsTurn {
+	if stop := op.request.stop; err == nil && stop != nil {
 		err = stop(ctx)
 	}
 	switch {

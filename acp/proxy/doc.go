@@ -108,4 +108,14 @@
 // router to the childSession, which knows the running prompt, and through the updateFilter of the
 // latest user to the client. Once the child has answered, it counts as told. Package profiles has
 // what is known about each agent.
+//
+// # Locks
+//
+// A goroutine that holds a lock takes only locks further down:
+//
+//  1. commands.mu or hints.mu, while the client is shown an announcement or an explanation
+//  2. promptQueue.mu, while a prompt or session/cancel is sent
+//  3. current.mu
+//  4. childSession.mu
+//  5. all others, for a few statements
 package proxy
