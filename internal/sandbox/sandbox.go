@@ -20,8 +20,7 @@
 //   - internal/process starts every command without Pdeathsig, because the thread that starts a
 //     restricted one ends.
 //   - internal/process/start.go takes an error of permission in mode Strict for one of the sandbox.
-//   - The help of internal/cli (cmd_sandbox.go, cmd_agents.go) and docs/security.md name the
-//     version of Linux.
+//   - The help texts in internal/cli/help, and docs/security.md, name the version of Linux.
 //
 // The rules do not cover: modes, owners, times and extended attributes of files, sockets in the
 // file system, the network except for TCP ports and lists of hosts, and kernel interfaces for root

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A doc.go names files of its own package without a directory, and others with their path in the
-// repository. A star stands for the rest of a name. A path that begins with no directory of the
-// repository is part of an example.
+// A package comment names files of its own package without a directory, and others with their path
+// in the repository. A star stands for the rest of a name. A path that begins with no directory of
+// the repository is part of an example.
 func TestPackageCommentsNameTheirFiles(t *testing.T) {
 	all := files(t)
 	for dir, comment := range packageComments(t) {
@@ -26,7 +26,7 @@ func TestPackageCommentsNameTheirFiles(t *testing.T) {
 				}
 			}
 			if !slices.ContainsFunc(all, func(f string) bool { return matches(file, f) }) {
-				t.Errorf("%s/doc.go names %s, which does not exist", dir, name)
+				t.Errorf("the comment of %s names %s, which does not exist", dir, name)
 			}
 		}
 	}
@@ -37,13 +37,11 @@ func matches(pattern, name string) bool {
 	return ok
 }
 
-// packageComments returns the comments in the doc.go files of the repository by directory.
+// packageComments returns the comments of the packages of the repository by directory.
 func packageComments(t *testing.T) map[string]string {
 	comments := make(map[string]string)
 	for _, s := range sources(t) {
-		if path.Base(s.path) == "doc.go" {
-			comments[s.dir()] = s.file.Doc.Text()
-		}
+		comments[s.dir()] += s.file.Doc.Text()
 	}
 	return comments
 }

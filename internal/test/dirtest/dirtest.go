@@ -1,6 +1,6 @@
 // Package dirtest creates directories for tests. They are removed when the test ends.
 //
-//	cwd := dirtest.New(t, "go.mod", "module app\n", "cmd/main.go", "package main\n")
+//	cwd := dirtest.New(t, "go.mod", "module app\n", "app/main.go", "package main\n")
 //
 // It must only be imported by tests.
 package dirtest
