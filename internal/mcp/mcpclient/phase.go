@@ -10,13 +10,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-// phase says what a server is doing, with the facts that hold only meanwhile. It never changes: the
-// server enters another.
+// phase says what a server is doing, with the facts that hold only meanwhile. It does not change: the
+// server enters a new one.
 type phase struct {
 	state      acpmcp.State   // Ready while there is a connection, see describe
 	waiting    string         // what a starting server waits for, unless it is signIn
 	signIn     *authorization // that a starting server waits for, or nil
-	connection *connection    // for new calls, not nil if the state is Ready
+	connection *connection    // that takes new calls, nil unless the state is Ready
 	failure    error          // why the last attempt failed, nil once the server was connected
 	refuses    bool           // calls fail with failure, because waiting is not worthwhile
 	retryAt    time.Time      // when a failed server may be tried again
@@ -34,7 +34,7 @@ func stopped() phase {
 	return phase{state: acpmcp.Stopped, failure: acpmcp.ErrClosed, refuses: true}
 }
 
-// isRunning reports whether run keeps the server connected in the phase.
+// isRunning reports whether run connects the server, serves it, or waits to try again.
 func (p phase) isRunning() bool {
 	return p.state == acpmcp.Starting || p.state == acpmcp.Ready || p.state == acpmcp.Waiting
 }
