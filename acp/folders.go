@@ -251,7 +251,7 @@ func (p sessionParams) openRoots(
 	}
 }
 
-// leaveOut returns p without the kept folders that err is about, and why, nil if there are none.
+// leaveOut returns p without the kept folders that err is about, and the errors of these folders.
 // Whoever names a folder can correct the request, but a client that names none could never open the
 // session again.
 func (p sessionParams) leaveOut(err error) (sessionParams, []workspace.RootError) {
@@ -265,10 +265,11 @@ func (p sessionParams) leaveOut(err error) (sessionParams, []workspace.RootError
 		missing = append(missing, roots[i])
 		return true
 	})
-	if without, err := p.withFolders(left); missing != nil && err == nil {
-		return without, missing
+	if missing == nil {
+		return p, nil
 	}
-	return p, nil
+	without, _ := p.withFolders(left) // they were parsed before
+	return without, missing
 }
 
 // checkShown checks that the paths of the folders that the user allowed still lead to the same

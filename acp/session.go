@@ -263,7 +263,7 @@ func (s *session) retire() { s.free(context.WithoutCancel(s.adapter.base), nil) 
 func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
 	s.freed.Do(func() {
 		s.host.free(ctx, func(ctx context.Context) error {
-			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
+			defer s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx)) // it may panic
 			return s.record.Close(ctx)
 		}, func(ctx context.Context) (err error) {
 			result, err = closeBackend(ctx, s.backend, params)

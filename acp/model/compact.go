@@ -101,11 +101,12 @@ func (t *modelTurn) shorten(ctx context.Context, err error) error {
 // makeRoom summarises the conversation in the middle of a turn, unless there is only the user's
 // message. If that fails, it is not tried again in this turn.
 func (t *modelTurn) makeRoom(ctx context.Context) error {
-	done, err := false, error(nil)
-	if !t.conversation.isNew() {
-		done, err = t.summarise(ctx, "", meta{Keep: true})
+	t.uncompacted = maxSteps + 1
+	if t.conversation.isNew() {
+		return nil
 	}
-	if t.uncompacted = maxSteps + 1; done {
+	done, err := t.summarise(ctx, "", meta{Keep: true})
+	if done {
 		t.uncompacted = t.steps + summaryPause
 	}
 	return err
