@@ -217,7 +217,7 @@ func (a asker) askByRule(ctx context.Context, method string, rule *permission.Ru
 }
 
 // askToRead asks the user whether the file outside at the real path may be read, and returns nil if
-// so. path is what the backend asked for, and refusal the error if the client cannot ask.
+// so. path is the path in the request. refusal is returned if the client cannot ask.
 func (a asker) askToRead(ctx context.Context, path, real string, refusal error) error {
 	about := "The agent wants to read a file outside the folders of this session:\n\n" +
 		text.Block("", text.Printable(real))

@@ -19,7 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// host is what a backend sees of its session. It implements [backend.Host]. It is there before the
+// host represents a session to its backend. It implements [backend.Host]. It is made before the
 // session, because the backend gets it to open its part; gate leads to the session once there is
 // one. Its fields do not change.
 type host struct {
@@ -38,14 +38,14 @@ type host struct {
 	change  *mcpclient.Change // of the servers, once this session is the active one
 }
 
-// seat is what a session has while it counts as an active one: a slot of its principal, and its MCP
+// seat holds what a session has while it counts as active: a slot of its principal, and its MCP
 // servers. The session that replaces it takes the seat over.
 type seat struct {
 	servers *servers.Set
 	holder  atomic.Pointer[host] // the one that frees it; nil once that is done
 }
 
-// free frees what the host holds, after ending what was opened later.
+// free calls the functions in later, which end what was opened after h, and then frees h.
 func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()

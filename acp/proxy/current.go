@@ -79,7 +79,7 @@ type promptContext struct {
 }
 
 // nextContext returns the context for the next prompt in cs: everything that has changed since the
-// child was last told. There is no other until settleContext.
+// child was last told. Until settleContext, further prompts get none.
 func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext {
 	c.mu.Lock()
 	defer c.mu.Unlock()

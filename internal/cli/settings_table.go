@@ -100,7 +100,7 @@ func verbatim(to *string) func(string) error {
 	}
 }
 
-// need is what a command needs before it runs.
+// need says what a command needs before it runs.
 type need int
 
 const (

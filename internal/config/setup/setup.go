@@ -132,7 +132,7 @@ type configFile struct {
 	file   string        // path without links
 	perm   fs.FileMode   // of the file
 	old    []byte        // its content; can be nil
-	config config.Config // which that says
+	config config.Config // that old describes
 	new    *config.Text  // what it will have
 }
 

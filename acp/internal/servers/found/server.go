@@ -34,7 +34,7 @@ type Server struct {
 	// EnvFile is a file in the roots with more environment variables for a Stdio server, as
 	// written; "" if there is none.
 	EnvFile string
-	// Start is what Ask asks about: Config with its variables replaced, and with those of EnvFile.
+	// Start is Config with its variables replaced, and with those of EnvFile. Ask asks about it.
 	Start mcpclient.Config
 
 	envPath  string           // of EnvFile, with its variables replaced

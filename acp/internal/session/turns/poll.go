@@ -62,7 +62,7 @@ type pollCall[C Client] struct {
 	late      sync.Once
 }
 
-// reply is what one viewer said.
+// reply holds the answer of one viewer.
 type reply[C Client] struct {
 	Answer[C]
 	to *pollCall[C]

@@ -43,8 +43,8 @@ func TestNextOf(t *testing.T) {
 	}
 }
 
-// A turn overlaps an earlier one that goes on if neither is exclusive. Requests behind it do not
-// wait until that is over, but until a turn that is ending was answered.
+// A turn overlaps an earlier one that goes on if neither is exclusive. Requests behind it wait for
+// turns that are ending, and not for those that go on.
 //
 // Clauses A32, W7.
 func TestWhichTurnsOverlap(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 type viewer[C Client] struct {
 	client  C
 	viewers *Viewers[C]
-	tenure  context.Context // ends when it is no viewer any more
+	tenure  context.Context // ends when the client has left the session
 	end     context.CancelFunc
 	sending sync.Mutex // held while a message is sent
 
