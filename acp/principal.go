@@ -1,0 +1,125 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+)
+
+// principal is a user of a server, with any number of connections.
+type principal struct {
+	server  *Server
+	name    string
+	ctx     context.Context // of its connections and turns
+	end     context.CancelFunc
+	shared  *home          // of its remote connections, if their turns outlive them
+	serving sync.WaitGroup // connections; grows only while the server has the principal
+
+	// Guarded by the server's mu:
+	limits Limits
+	used   Limits
+}
+
+// homeOf returns the home of a new connection.
+func (p *principal) homeOf(c Peer) *home {
+	if c.Remote && p.shared.isShared() {
+		return p.shared
+	}
+	return &home{owner: p}
+}
+
+// leaveHome ends the adapter of a connection that has ended, in the background: once no session and
+// no prompt uses it, or with the principal.
+func (p *principal) leaveHome(c *connection) {
+	a := c.adapter
+	c.home.leave(c)
+	p.server.running.Go(func() {
+		select {
+		case <-a.unused:
+			a.shutdown()
+		case <-p.ctx.Done():
+			a.end()
+		}
+	})
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	a.disuseLocked()
+}
+
+// endConnection frees what begin took, once the connection is not read any more.
+func (p *principal) endConnection() {
+	defer p.server.running.Done()
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.freeLocked(connectionSlot)
+}
+
+// forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
+// with the name.
+func (p *principal) forgetLocked() {
+	if p.used != (Limits{}) {
+		return
+	}
+	p.end()
+	if p.server.principals[p.name] == p {
+		delete(p.server.principals, p.name)
+	}
+}
+
+// take takes a slot for a session or prompt of an adapter, which it uses until release. The
+// error names the limit that would be exceeded. A request that comes so late that the adapter has
+// ended gets none.
+func (p *principal) take(kind slot, a *adapter) error {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if a.uses == 0 {
+		return backend.ErrClosed
+	}
+	if refused := p.takeLocked(kind); refused != nil {
+		return refused
+	}
+	a.uses++
+	return nil
+}
+
+func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
+	s, k := p.server, slotKinds[kind]
+	switch perPeer, total := *p.limits.of(kind), *s.options.Total.of(kind); {
+	case s.closing:
+		return stateError(jsonrpc.CodeInternal,
+			"the server is shutting down: connect again later", reasonData{Reason: "shutting_down"})
+	case perPeer > 0 && *p.used.of(kind) >= perPeer:
+		return stateError(jsonrpc.CodeInternal, fmt.Sprintf("too many %s: the limit is %d; %s",
+			k.name, perPeer, k.remedy), reasonData{Reason: k.reason})
+	case total > 0 && *s.used.of(kind) >= total:
+		return stateError(jsonrpc.CodeInternal, fmt.Sprintf(
+			"the server has too many %s of all users: the limit is %d; try again later",
+			k.name, total),
+			reasonData{Reason: k.reason})
+	}
+	*p.used.of(kind)++
+	*s.used.of(kind)++
+	return nil
+}
+
+// release undoes take.
+func (p *principal) release(kind slot, a *adapter) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	a.disuseLocked()
+	p.freeLocked(kind)
+}
+
+// freeLocked undoes takeLocked.
+func (p *principal) freeLocked(kind slot) {
+	s := p.server
+	*p.used.of(kind)--
+	*s.used.of(kind)--
+	p.forgetLocked()
+	if s.closing && kind == turnSlot && s.used.Turns == 0 {
+		close(s.noTurns)
+	}
+}
