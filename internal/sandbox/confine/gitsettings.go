@@ -17,18 +17,18 @@ import (
 // read, with the files that they include, unless that would reveal credentials. Then git is told to
 // do without the settings of the user.
 
-// allowGit lets the process read git's settings of the user. It returns c, in whose environment git
+// grantGit lets the process read git's settings of the user. It returns c, in whose environment git
 // does without them if they cannot all be read.
-func (g *grants) allowGit(c process.Command) process.Command {
+func (g *grants) grantGit(c process.Command) process.Command {
 	home, dir := c.Expand("~/"), cmp.Or(c.Expand("$XDG_CONFIG_HOME/git"), c.Expand("~/.config/git"))
-	g.allowAll(dir+"/ignore", dir+"/attributes")
+	g.grantReading(dir+"/ignore", dir+"/attributes")
 	files := []string{c.Expand("~/.gitconfig"), dir + "/config"}
 	if file := c.Expand("$GIT_CONFIG_GLOBAL"); file != "" {
 		files = []string{file}
 	}
 	const nested = 10 // as git allows
 	for _, file := range files {
-		if filepath.IsAbs(file) && !g.allowGitSettings(file, home, nested) {
+		if filepath.IsAbs(file) && !g.grantGitSettings(file, home, nested) {
 			c.Env = append(c.Env[:len(c.Env):len(c.Env)], "GIT_CONFIG_GLOBAL="+os.DevNull)
 			break
 		}
@@ -36,9 +36,9 @@ func (g *grants) allowGit(c process.Command) process.Command {
 	return c
 }
 
-// allowGitSettings reports whether the process can read a file with git's settings, if it exists,
+// grantGitSettings reports whether the process can read a file with git's settings, if it exists,
 // and those that it includes. A file that a restricted process could write names no others.
-func (g *grants) allowGitSettings(path, home string, nested int) bool {
+func (g *grants) grantGitSettings(path, home string, nested int) bool {
 	at, err := g.resolve(path)
 	if err == nil && len(at.Missing) > 0 {
 		return true
@@ -46,7 +46,7 @@ func (g *grants) allowGitSettings(path, home string, nested int) bool {
 	if err != nil && !errors.Is(err, errInside) || nested == 0 {
 		return false
 	}
-	content, ok := g.allowText(at.Path())
+	content, ok := g.grantText(at.Path())
 	planted, err := g.couldWrite(filepath.Dir(at.Path()))
 	trusted := ok && err == nil && !planted && !g.policy.Writes(at.Path())
 	section := ""
@@ -70,19 +70,19 @@ func (g *grants) allowGitSettings(path, home string, nested int) bool {
 		real, err := g.resolve(file)
 		allowed := g.policy.Reads(real.Path()) || trusted && sandbox.Contains(home, real.Path())
 		if err != nil || !allowed || strings.ContainsAny(file, `\"#;%~`) || // not plain
-			includes && !g.allowGitSettings(file, home, nested-1) {
+			includes && !g.grantGitSettings(file, home, nested-1) {
 			return false
 		}
-		if _, readable := g.allowText(real.Path()); !readable && len(real.Missing) == 0 {
+		if _, readable := g.grantText(real.Path()); !readable && len(real.Missing) == 0 {
 			return false
 		}
 	}
 	return ok
 }
 
-// allowText lets the process read a file without links, unless its text may have credentials, and
+// grantText lets the process read a file without links, unless its text may have credentials, and
 // returns the text.
-func (g *grants) allowText(path string) (content string, ok bool) {
+func (g *grants) grantText(path string) (content string, ok bool) {
 	const most = 1 << 20
 	text, ok := readSmall(filepath.Dir(path), filepath.Base(path), most)
 	switch content = string(text); {

@@ -168,8 +168,8 @@ func placeIDs(dir string) []consent.ID {
 	return ids
 }
 
-// addRoots grants the roots of a session.
-func (g *grants) addRoots(roots []workspace.Root) error {
+// grantRoots grants the roots of a session.
+func (g *grants) grantRoots(roots []workspace.Root) error {
 	for _, root := range roots {
 		at, err := g.follow(filepath.Clean(root.Dir.String()))
 		var there, opened fs.FileInfo
@@ -191,22 +191,22 @@ func (g *grants) addRoots(roots []workspace.Root) error {
 		if root.Grant == workspace.ReadOnly {
 			g.policy.Keep = append(g.policy.Keep, root.Real.String())
 		} else {
-			g.add(root.Real.String())
+			g.grantWriting(root.Real.String())
 		}
 	}
 	return nil
 }
 
-// add grants a path without links.
-func (g *grants) add(real string) {
+// grantWriting grants writing to a path without links.
+func (g *grants) grantWriting(real string) {
 	if !slices.Contains(g.policy.Write, real) {
 		g.policy.Write = append(g.policy.Write, real)
 	}
 }
 
-// allow lets the process write to a path. A path in a directory that is granted already is not
-// followed.
-func (g *grants) allow(path string) error {
+// followToWrite lets the process write to a path. A path in a directory that is granted already is
+// not followed.
+func (g *grants) followToWrite(path string) error {
 	path = filepath.Clean(path)
 	if g.policy.Writes(path) {
 		return nil
@@ -218,7 +218,7 @@ func (g *grants) allow(path string) error {
 	case err == nil && len(at.Missing) > 0:
 		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
 	case err == nil && !g.policy.Writes(at.Real):
-		g.add(at.Real)
+		g.grantWriting(at.Real)
 	}
 	return err
 }
@@ -261,9 +261,9 @@ func makeMissing(at links.Way) error {
 	return nil
 }
 
-// allowReading lets the process read a path, unless that is not absolute, cannot be found, or leads
+// followToRead lets the process read a path, unless that is not absolute, cannot be found, or leads
 // through a link in a directory that the process may write. The error is a [*plantedError].
-func (g *grants) allowReading(path string) error {
+func (g *grants) followToRead(path string) error {
 	at, err := g.follow(filepath.Clean(path))
 	if planted, ok := errors.AsType[*plantedError](err); ok {
 		return planted

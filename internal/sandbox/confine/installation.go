@@ -69,11 +69,11 @@ func (g *grants) places(c process.Command) (found []place) {
 const shellFiles = "~/.profile ~/.bash_profile ~/.bash_login ~/.bashrc ~/.bash_aliases ~/.zshenv " +
 	"~/.zprofile ~/.zshrc ~/.nvm/nvm.sh ~/.cargo/env"
 
-// allowInstallations lets the process read the directories in which it looks for programs, and what
+// grantInstallations lets the process read the directories in which it looks for programs, and what
 // the programs need to which links there lead, c itself, and the files of shells.
-func (g *grants) allowInstallations(c process.Command) {
+func (g *grants) grantInstallations(c process.Command) {
 	for _, file := range strings.Fields(shellFiles) {
-		g.allowAll(c.Expand(file))
+		g.grantReading(c.Expand(file))
 	}
 	places := g.places(c)
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
@@ -81,44 +81,44 @@ func (g *grants) allowInstallations(c process.Command) {
 		if err != nil || !filepath.IsAbs(dir) || g.policy.Reads(at.Path()) {
 			continue
 		}
-		g.allowAll(at.Path())
-		g.allowAround(at.Path()+"/.", at.Path(), places)
+		g.grantReading(at.Path())
+		g.grantAround(at.Path()+"/.", at.Path(), places)
 		entries, _ := os.ReadDir(at.Path())
 		for _, e := range entries {
 			if e.Type()&fs.ModeSymlink != 0 {
-				g.allowProgram(filepath.Join(at.Path(), e.Name()), places)
+				g.grantProgram(filepath.Join(at.Path(), e.Name()), places)
 			}
 		}
 	}
 	if found, err := exec.LookPath(c.Path); err == nil && filepath.IsAbs(found) {
-		g.allowAll(filepath.Dir(found))
+		g.grantReading(filepath.Dir(found))
 		if at, err := g.resolve(found); err == nil {
-			g.allowAll(filepath.Dir(at.Real))
-			g.allowRuntime(g.interpreter(at.Real))
-			g.allowProgram(found, places)
+			g.grantReading(filepath.Dir(at.Real))
+			g.grantRuntime(g.interpreter(at.Real))
+			g.grantProgram(found, places)
 		}
 	}
 }
 
-// allowRuntime lets the process read what an interpreter needs, such as node.
-func (g *grants) allowRuntime(interpreter string) {
+// grantRuntime lets the process read what an interpreter needs, such as node.
+func (g *grants) grantRuntime(interpreter string) {
 	if at, err := g.resolve(interpreter); err == nil && interpreter != "" {
 		for _, program := range []string{interpreter, at.Real} {
-			g.allowAll(filepath.Dir(program), filepath.Join(filepath.Dir(program), "../lib"))
+			g.grantReading(filepath.Dir(program), filepath.Join(filepath.Dir(program), "../lib"))
 		}
 	}
 }
 
-// allowProgram lets the process read a program, its interpreter, and what both need.
-func (g *grants) allowProgram(found string, places []place) {
-	if real := g.allowExecutable(found, places); real != "" {
-		g.allowExecutable(g.interpreter(real), places)
+// grantProgram lets the process read a program, its interpreter, and what both need.
+func (g *grants) grantProgram(found string, places []place) {
+	if real := g.grantExecutable(found, places); real != "" {
+		g.grantExecutable(g.interpreter(real), places)
 	}
 }
 
-// allowExecutable lets the process read an executable file and what that needs. It returns where
+// grantExecutable lets the process read an executable file and what that needs. It returns where
 // the file is, or "" if it is not one: a link in a directory of PATH may lead to anything.
-func (g *grants) allowExecutable(found string, places []place) (real string) {
+func (g *grants) grantExecutable(found string, places []place) (real string) {
 	at, err := g.resolve(found)
 	real = at.Path()
 	info, failed := os.Lstat(real)
@@ -128,39 +128,39 @@ func (g *grants) allowExecutable(found string, places []place) (real string) {
 	if !g.policy.Reads(real) {
 		g.policy.Read = append(g.policy.Read, real)
 	}
-	g.allowAround(found, real, places)
+	g.grantAround(found, real, places)
 	return real
 }
 
-// allowAround lets the process read what a program needs that was found at a path and really lies
+// grantAround lets the process read what a program needs that was found at a path and really lies
 // at another one.
-func (g *grants) allowAround(found, real string, places []place) {
+func (g *grants) grantAround(found, real string, places []place) {
 	for _, p := range places {
 		if sandbox.Contains(p.dir, real) {
-			g.allowAll(p.reads...)
+			g.grantReading(p.reads...)
 		}
 	}
 	if before, _, ok := strings.Cut(real, "/node_modules/"); ok {
-		g.allowAll(before + "/node_modules")
+		g.grantReading(before + "/node_modules")
 	}
 	for _, program := range []string{found, real} {
 		environment := filepath.Dir(filepath.Dir(program)) // of Python, whose programs may be links
 		if _, err := os.Lstat(filepath.Join(environment, "pyvenv.cfg")); err == nil {
-			g.allowAll(environment+"/pyvenv.cfg", environment+"/lib", environment+"/lib64")
+			g.grantReading(environment+"/pyvenv.cfg", environment+"/lib", environment+"/lib64")
 		}
 	}
 }
 
-// allowAll lets the process read paths, as far as they exist and may be followed. A file is left
-// out if it seems to have credentials.
-func (g *grants) allowAll(paths ...string) {
+// grantReading lets the process read paths, as far as they exist and may be followed. A file is
+// left out if it seems to have credentials.
+func (g *grants) grantReading(paths ...string) {
 	for _, path := range paths {
 		at, err := g.resolve(path)
 		info, failed := os.Lstat(at.Path())
 		switch {
 		case errors.Join(err, failed) != nil, g.policy.Reads(at.Path()):
 		case info.Mode().IsRegular():
-			_, _ = g.allowText(at.Path())
+			_, _ = g.grantText(at.Path())
 		default:
 			g.policy.Read = append(g.policy.Read, at.Path())
 		}

@@ -103,9 +103,9 @@ func readSmall(dir, name string, most int64) (text []byte, ok bool) {
 	return text, err == nil && info.Size() <= most
 }
 
-// addWorktrees grants what git writes in the repositories of roots that are linked worktrees. Their
-// config, hooks and packed-refs, and other worktrees, are not granted.
-func (g *grants) addWorktrees(roots []workspace.Root) error {
+// grantWorktrees grants what git writes in the repositories of roots that are linked worktrees.
+// Their config, hooks and packed-refs, and other worktrees, are not granted.
+func (g *grants) grantWorktrees(roots []workspace.Root) error {
 	for _, root := range roots {
 		own, ok := LinkedWorktree(root.Real.String())
 		if !ok || root.Grant == workspace.ReadOnly {
@@ -116,7 +116,7 @@ func (g *grants) addWorktrees(roots []workspace.Root) error {
 			return err
 		}
 		if believed {
-			g.addRepository(own)
+			g.grantRepository(own)
 		}
 	}
 	return nil
@@ -145,9 +145,9 @@ func forWorktree(root, own string) consent.Consent {
 	return consent.ForLink(filepath.Join(root, ".git"), own)
 }
 
-// addRepository grants what git writes in the repository that has the directory own of a worktree.
-// It creates logs, as git does with the first commit in a worktree of a bare repository.
-func (g *grants) addRepository(own string) {
+// grantRepository grants what git writes in the repository that has the directory own of a
+// worktree. It creates logs, as git does with the first commit in a worktree of a bare repository.
+func (g *grants) grantRepository(own string) {
 	repository := RepositoryOf(own)
 	if _, err := os.Lstat(filepath.Join(repository, "reftable")); err != nil {
 		_ = os.Mkdir(filepath.Join(repository, "logs"), 0o777) // git's own mode; it may exist
@@ -159,7 +159,7 @@ func (g *grants) addRepository(own string) {
 	for _, dir := range dirs {
 		info, err := os.Lstat(dir)
 		if err == nil && info.IsDir() && !g.policy.Writes(dir) && !g.policy.Keeps(dir) {
-			g.add(dir)
+			g.grantWriting(dir)
 		}
 	}
 	g.policy.Read = append(g.policy.Read, repository)

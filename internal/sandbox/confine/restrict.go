@@ -39,10 +39,10 @@ func Command(
 	}
 	g := newGrants(s.Records, sandbox.Policy{Mode: s.Mode, Ports: s.Ports, Hosts: s.Hosts,
 		Helper: s.Helper, Own: s.Own})
-	hint, err := g.addAll(c, s, roots)
+	hint, err := g.grantAll(c, s, roots)
 	if err == nil && s.Mode == sandbox.Strict {
-		g.allowInstallations(c)
-		c = g.allowGit(c)
+		g.grantInstallations(c)
+		c = g.grantGit(c)
 	}
 	if err == nil {
 		err = g.remember()
@@ -58,29 +58,29 @@ func Command(
 	return c, nil
 }
 
-// addAll grants the roots, and what the settings name. With an error it returns what to do about
+// grantAll grants the roots, and what the settings name. With an error it returns what to do about
 // it.
-func (g *grants) addAll(
+func (g *grants) grantAll(
 	c process.Command, s sandbox.Settings, roots []workspace.Root,
 ) (hint string, err error) {
-	if err := g.addRoots(roots); err != nil {
+	if err := g.grantRoots(roots); err != nil {
 		return "its sandbox needs the session's folders", err
 	}
-	if err := g.addWorktrees(roots); err != nil {
+	if err := g.grantWorktrees(roots); err != nil {
 		return "", err
 	}
-	if err := g.allow(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
+	if err := g.followToWrite(cmp.Or(c.Expand("$TMPDIR"), "/tmp")); err != nil {
 		return "its sandbox needs its temporary directory", err
 	}
 	for _, name := range s.State {
-		if err := g.allowState(c.Expand(name), strings.HasSuffix(name, "/")); err != nil {
+		if err := g.grantState(c.Expand(name), strings.HasSuffix(name, "/")); err != nil {
 			return "its sandbox needs the directories for its state", err
 		}
 	}
 	for _, name := range s.Write {
 		err := errNotAbsolute
 		if path := c.Expand(name); filepath.IsAbs(path) {
-			err = g.allow(path)
+			err = g.followToWrite(path)
 		}
 		if err != nil {
 			return "correct sandboxWrite", fmt.Errorf("%s: %w", name, err)
@@ -88,7 +88,7 @@ func (g *grants) addAll(
 	}
 	if s.Mode == sandbox.Strict {
 		for _, name := range s.Read {
-			if err := g.allowReading(c.Expand(name)); err != nil {
+			if err := g.followToRead(c.Expand(name)); err != nil {
 				return "correct sandboxRead", err
 			}
 		}
@@ -110,9 +110,9 @@ func InReadableDir(c process.Command) process.Command {
 
 var errNotAbsolute = errors.New("not an absolute path, or the variable is not set to one")
 
-// allowState lets the process write to the path of an entry of [sandbox.Settings].State, and
+// grantState lets the process write to the path of an entry of [sandbox.Settings].State, and
 // creates it if it is a directory.
-func (g *grants) allowState(path string, isDir bool) error {
+func (g *grants) grantState(path string, isDir bool) error {
 	if path == "" {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (g *grants) allowState(path string, isDir bool) error {
 			return err
 		}
 	}
-	if err := g.allow(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := g.followToWrite(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
