@@ -13,11 +13,15 @@ const deepest = 20
 // blocks returns the elements of a message in Markdown.
 func blocks(message string) []Node {
 	var (
-		b     builder
-		lines markdown.Reader
+		b      builder
+		reader markdown.Reader
+		lines  []markdown.Line
 	)
 	for line := range strings.Lines(strings.Trim(message, "\n")) {
-		b.line(lines.Line(strings.TrimSuffix(line, "\n")))
+		lines = append(lines, reader.Line(strings.TrimSuffix(line, "\n")))
+	}
+	for len(lines) > 0 {
+		lines = lines[b.next(lines):]
 	}
 	return b.top.Children
 }
@@ -27,50 +31,41 @@ type builder struct {
 	top     Node     // its children are the elements
 	ended   bool     // the next line begins an element
 	indents []int    // of the lists that are open, the outermost first
-	before  string   // the line before, if it can be the head of a table
-	begin   int      // the child of its element that begins this line
 	sides   []string // the classes of the columns of a table
 }
 
-// line adds a line to the last element, or begins one.
-func (b *builder) line(line markdown.Line) {
-	tag, last := elements[line.Kind], b.top.last()
-	content := []Node{words(line.Text)}
-	switch {
-	case tag == "p" && strings.TrimSpace(line.Text) == "":
-		tag = ""
-	case tag != "pre":
-		content = spans(line.Text)
-	}
-	within := last.Tag // of the element that the line can go on with
+// next adds the first line to the last element, or begins one. It returns the number of lines that
+// it has used: two if they begin a table.
+func (b *builder) next(lines []markdown.Line) int {
+	line, last := lines[0], b.top.last()
+	tag, within := elements[line.Kind], last.Tag // of the element that the line can go on with
 	if b.ended {
 		within = ""
 	}
-	before := b.before
-	b.before = ""
+	if b.ended = tag == "" || tag == "p" && strings.TrimSpace(line.Text) == ""; b.ended {
+		return 1
+	}
+	content := []Node{words(line.Text)}
+	if tag != "pre" {
+		content = spans(line.Text)
+	}
 	switch {
-	case tag == "":
-		b.ended = true
-		return
 	case tag == "ul":
 		b.item(line)
 	case tag == "p" && isList(within):
 		b.in(len(b.indents)).add(words("\n")).add(spans(strings.TrimSpace(line.Text))...)
 	case tag == "p" && within == "div":
 		b.row("td", line.Text)
-	case tag == "p" && before != "" && markdown.IsTable(before, line.Text):
-		b.table(before, line.Text)
+	case tag == "p" && len(lines) > 1 && lines[1].Kind == markdown.Paragraph &&
+		markdown.IsTable(line.Text, lines[1].Text):
+		b.table(line.Text, lines[1].Text)
+		return 2
 	case tag == within && tag != "h3" && tag != "hr":
-		b.before, b.begin = line.Text, len(last.Children)
 		last.add(words("\n")).add(content...)
 	default:
-		b.before, b.begin = line.Text, 0
 		b.top.add(element(tag, "", content...))
 	}
-	if tag != "p" {
-		b.before = ""
-	}
-	b.ended = false
+	return 1
 }
 
 // elements are the elements for kinds of lines. A fence ends the element before it, as an empty
@@ -122,14 +117,9 @@ func (b *builder) in(depth int) *Node {
 	return in
 }
 
-// table makes the line before the head of a table, with what underlines it. Who has no mouse can
-// scroll the table.
+// table begins a table with its head and what underlines it. Without a mouse the table can be
+// scrolled.
 func (b *builder) table(head, below string) {
-	paragraph := b.top.last()
-	paragraph.Children = paragraph.Children[:b.begin]
-	if b.begin == 0 {
-		b.top.Children = b.top.Children[:len(b.top.Children)-1]
-	}
 	b.sides = nil
 	for _, cell := range markdown.Cells(below) {
 		side := ""
