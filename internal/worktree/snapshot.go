@@ -128,6 +128,7 @@ func (s *Snapshot) write(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
+	writing := g.writing(dir)
 	for _, step := range []struct {
 		how   string
 		files []string
@@ -135,13 +136,14 @@ func (s *Snapshot) write(ctx context.Context, dir string) error {
 		if len(step.files) == 0 {
 			continue
 		}
-		g.writes, g.stdin = []string{dir}, strings.Join(step.files, "\x00")
-		_, err := g.output(ctx, "update-index", "--replace", step.how, "-z", "--stdin")
+		update := writing
+		update.stdin = strings.Join(step.files, "\x00")
+		_, err := update.output(ctx, "update-index", "--replace", step.how, "-z", "--stdin")
 		if err != nil {
 			return err
 		}
 	}
-	s.Tree, err = g.line(ctx, "write-tree", "--missing-ok")
+	s.Tree, err = writing.line(ctx, "write-tree", "--missing-ok")
 	return err
 }
 
