@@ -32,11 +32,9 @@ const helperValue = "helper"
 // deferred is the content of that variable.
 type deferred struct {
 	Policy sandbox.Policy
-	Path   string
-	Args   []string `json:",omitempty"`
-	Env    []string `json:",omitempty"`
-	// User and Group are those of who starts a helper.
-	User, Group int `json:",omitempty"`
+	Path   string   // of the program, or a command line for a shell
+	Args   []string `json:",omitempty"` // without the program's name
+	Env    []string `json:",omitempty"` // added to that of our process
 }
 
 // Defer returns the command that an editor can start in place of c, to run c in its sandbox. self

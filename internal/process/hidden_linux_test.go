@@ -62,7 +62,7 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
 		c, own := prepareReach(t)
 		require.Equal(t, "SECRETSECRETSECRETread SECRETread lockable wrote attached ended", reached(t, c))
-		if level == sandbox.Ports && !proctest.Separable() {
+		if level == sandbox.ProxyPort && !proctest.Separable() {
 			return // an ordinary user has no namespaces
 		}
 		for _, mode := range []sandbox.Mode{sandbox.Write, sandbox.Strict} {
@@ -85,7 +85,7 @@ func TestCommandsFindOwnFilesHidden(t *testing.T) {
 // Clause X8.
 func TestWorkingDirectoryIsHidden(t *testing.T) {
 	bothLevels(t, func(t *testing.T, level sandbox.Network) {
-		if level == sandbox.Ports && !proctest.Separable() {
+		if level == sandbox.ProxyPort && !proctest.Separable() {
 			return // an ordinary user has no namespaces
 		}
 		_, own := prepareReach(t)

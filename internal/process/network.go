@@ -17,9 +17,9 @@ import (
 )
 
 // A child with a list of hosts reaches them through a proxy in our process, which lives as long as
-// the child. At level Ports the proxy listens on this machine's loopback. At level Namespace it
-// listens on the loopback of a network that only the child has: a socket belongs to the network in
-// which it was made, and can be used from outside.
+// the child. At level ProxyPort the proxy listens on this machine's loopback. At level OwnNetwork
+// it listens on the loopback of a network that only the child has: a socket belongs to the network
+// in which it was made, and can be used from outside.
 
 // network is the proxy of a child. Nil stands for that of a child without a list of hosts.
 type network struct {
@@ -45,8 +45,8 @@ func InEffect(s sandbox.Settings) string {
 		names = "only the hosts " + s.Hosts.String()
 	}
 	text += "; " + names + map[sandbox.Network]string{
-		sandbox.Namespace: ", in a network of its own",
-		sandbox.Ports:     ", but other machines at the port of acp-agent's proxy, too",
+		sandbox.OwnNetwork: ", in a network of its own",
+		sandbox.ProxyPort:  ", but other machines at the port of acp-agent's proxy, too",
 	}[networkLevel(s.Helper)]
 	example := &http.Request{URL: &url.URL{Scheme: "https", Host: "example.com"}}
 	if via, err := upstream(example); len(s.Hosts.List) > 0 && err == nil && via != nil {
@@ -70,7 +70,7 @@ func openNetwork(p sandbox.Policy, base []string, refused func(hosts.Refusal)) (
 		return nil, fmt.Errorf("sandboxHosts has more than %d ports of this machine", maxLocals)
 	}
 	o := hosts.Options{Hosts: p.Hosts, Ports: p.Ports, Refused: refused, Upstream: upstream}
-	if networkLevel(p.Helper) == sandbox.Namespace {
+	if networkLevel(p.Helper) == sandbox.OwnNetwork {
 		return networkInside(o, locals, base), nil
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -82,7 +82,7 @@ func openNetwork(p sandbox.Policy, base []string, refused func(hosts.Refusal)) (
 	proxy.Serve(l)
 	address := "http://" + hosts.User + ":" + o.Password + "@" + l.Addr().String()
 	return &network{proxy: proxy, env: proxyVariables(address), outlet: sandbox.Outlet{
-		Level: sandbox.Ports, Ports: append([]uint16{portOf(l)}, locals...)}}, nil
+		Level: sandbox.ProxyPort, Ports: append([]uint16{portOf(l)}, locals...)}}, nil
 }
 
 // networkInside returns the proxy of a child in a namespace, in which it listens later.
@@ -95,12 +95,10 @@ func networkInside(o hosts.Options, locals []uint16, base []string) *network {
 		"-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=%[1]d "+
 		"-Dhttp.nonProxyHosts=localhost|127.*|[::1]", port)
 	const name = "JAVA_TOOL_OPTIONS" // Java reads no other variable, and cannot send a password
-	n := &network{proxy: hosts.New(o), env: append(
-		proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port)),
-		name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))}
-	n.outlet = sandbox.Outlet{Level: sandbox.Namespace, Ports: append([]uint16{port}, locals...),
-		Listening: n.serve}
-	return n
+	env := append(proxyVariables(fmt.Sprintf("http://127.0.0.1:%d", port)),
+		name+"="+strings.TrimSpace(lookUp(base, name)+" "+java))
+	return &network{proxy: hosts.New(o), env: env, outlet: sandbox.Outlet{
+		Level: sandbox.OwnNetwork, Ports: append([]uint16{port}, locals...)}}
 }
 
 // proxyVariables returns the environment of a child whose proxy has an address. Its own loopback is
@@ -136,10 +134,11 @@ func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port)
 
 // launchHere starts cmd from our own process as p says.
 func (n *network) launchHere(cmd *exec.Cmd, p sandbox.Policy) error {
+	launch := sandbox.Launch{Path: cmd.Path, Args: cmd.Args}
 	if n != nil {
-		p.Outlet = &n.outlet
+		p.Outlet, launch.Listening = &n.outlet, n.serve
 	}
-	return p.Run(sandbox.Launch{Path: cmd.Path, Args: cmd.Args}, func(l sandbox.Launch) error {
+	return p.Run(launch, func(l sandbox.Launch) error {
 		cmd.Path, cmd.Args = l.Path, l.Args
 		return cmd.Start()
 	})

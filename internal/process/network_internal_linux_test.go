@@ -25,5 +25,5 @@ func TestSocketsThatCannotBeServed(t *testing.T) {
 	require.NoError(t, sendFiles(helper.(*net.UnixConn), []*os.File{file}))
 	require.NoError(t, helper.(*net.UnixConn).CloseWrite()) // as if it had become the command
 	defer helper.Close()
-	require.Error(t, (&network{}).instruct(ours, deferred{}))
+	require.Error(t, (&network{}).instruct(ours, order{}))
 }

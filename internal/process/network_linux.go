@@ -60,22 +60,20 @@ func stateOfNamespaces(helper []string) namespaceState {
 // networkLevel returns how a list of hosts is enforced on commands.
 func networkLevel(helper []string) sandbox.Network {
 	if stateOfNamespaces(helper) == unavailable {
-		return sandbox.Ports
+		return sandbox.ProxyPort
 	}
-	return sandbox.Namespace
+	return sandbox.OwnNetwork
 }
 
 // inNamespace calls start on a thread in a network namespace.
 func inNamespace(start func(sandbox.Launch) error) error {
-	p := sandbox.Policy{Mode: sandbox.Write, Outlet: &sandbox.Outlet{Level: sandbox.Namespace,
-		Listening: func([]*os.File) error { return nil }}}
-	return p.Run(sandbox.Launch{}, start)
+	p := sandbox.Policy{Mode: sandbox.Write, Outlet: &sandbox.Outlet{Level: sandbox.OwnNetwork}}
+	return p.Run(sandbox.Launch{Listening: func([]*os.File) error { return nil }}, start)
 }
 
 // probeHelper starts a helper without a command.
 func probeHelper(helper []string) error {
-	n := &network{outlet: sandbox.Outlet{Level: sandbox.Namespace}}
-	n.outlet.Listening = n.serve
+	n := &network{outlet: sandbox.Outlet{Level: sandbox.OwnNetwork}}
 	cmd := &exec.Cmd{}
 	if err := n.startHelper(cmd, sandbox.Policy{Mode: sandbox.Write, Helper: helper}); err != nil {
 		return err
@@ -85,7 +83,7 @@ func probeHelper(helper []string) error {
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
-	if n == nil || n.outlet.Level != sandbox.Namespace || stateOfNamespaces(p.Helper) == direct {
+	if n == nil || n.outlet.Level != sandbox.OwnNetwork || stateOfNamespaces(p.Helper) == direct {
 		return n.launchHere(cmd, p)
 	}
 	if _, err := ownProgram(p.Helper[0], p); err != nil {
@@ -94,13 +92,24 @@ func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
 	return n.startHelper(cmd, p)
 }
 
+// order says what a helper becomes: a command, or nothing if Path is empty.
+type order struct {
+	Policy      sandbox.Policy
+	Path        string
+	Args        []string // beginning with the name of the command
+	Env         []string // all of it
+	User, Group int      // those of our process
+}
+
 // startHelper starts cmd through a helper. It returns when the helper has become the command.
 func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
+	restriction := p
+	restriction.Hosts, restriction.Helper = hosts.Hosts{}, nil
 	outlet := n.outlet
 	outlet.Entered = true
-	d := deferred{Policy: p, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ()}
-	d.Policy.Hosts, d.Policy.Helper, d.Policy.Outlet = hosts.Hosts{}, nil, &outlet
-	d.User, d.Group = os.Getuid(), os.Getgid()
+	restriction.Outlet = &outlet
+	o := order{Policy: restriction, Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(),
+		User: os.Getuid(), Group: os.Getgid()}
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return err
@@ -118,7 +127,7 @@ func (n *network) startHelper(cmd *exec.Cmd, p sandbox.Policy) error {
 	if err != nil {
 		return err
 	}
-	if err := n.instruct(ours, d); err != nil {
+	if err := n.instruct(ours, o); err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return err
@@ -140,11 +149,11 @@ func inUserNamespace(given *syscall.SysProcAttr) *syscall.SysProcAttr {
 }
 
 // keepUser lets our process, which is in a new user namespace, keep its user and group there.
-func (d deferred) keepUser() error {
+func (o order) keepUser() error {
 	for _, file := range []struct{ name, content string }{
-		{"uid_map", fmt.Sprintf("%d %[1]d 1", d.User)},
+		{"uid_map", fmt.Sprintf("%d %[1]d 1", o.User)},
 		{"setgroups", "deny"},
-		{"gid_map", fmt.Sprintf("%d %[1]d 1", d.Group)},
+		{"gid_map", fmt.Sprintf("%d %[1]d 1", o.Group)},
 	} {
 		if err := os.WriteFile("/proc/self/"+file.name, []byte(file.content), 0); err != nil {
 			return fmt.Errorf("%w: no user namespace can be used: %w", sandbox.ErrUnavailable, err)
@@ -182,9 +191,9 @@ func unixConn(fd int) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// instruct sends d to a helper, and serves the sockets that it passes back.
-func (n *network) instruct(helper *net.UnixConn, d deferred) error {
-	sent := json.NewEncoder(helper).Encode(d)
+// instruct sends o to a helper, and serves the sockets that it passes back.
+func (n *network) instruct(helper *net.UnixConn, o order) error {
+	sent := json.NewEncoder(helper).Encode(o)
 	if err := errors.Join(sent, helper.CloseWrite()); err != nil {
 		return fmt.Errorf("%w: the helper has ended", sandbox.ErrSetup)
 	}
@@ -213,7 +222,7 @@ func (n *network) instruct(helper *net.UnixConn, d deferred) error {
 	if err := json.Unmarshal(message, &f); err != nil {
 		return fmt.Errorf("%w: the helper says %q", sandbox.ErrSetup, message)
 	}
-	return f.err(d.Path)
+	return f.err(o.Path)
 }
 
 // listening is the message of a helper with its sockets.
@@ -271,22 +280,22 @@ func runHelper() error {
 		return err
 	}
 	defer parent.Close()
-	var d deferred
-	if err := json.NewDecoder(parent).Decode(&d); err != nil {
+	var o order
+	if err := json.NewDecoder(parent).Decode(&o); err != nil {
 		return err
 	}
-	if d.Policy.Mode == sandbox.Off || d.Policy.Outlet == nil {
+	if o.Policy.Mode == sandbox.Off || o.Policy.Outlet == nil {
 		return errors.New("the command of a helper has no restriction")
 	}
-	d.Policy.Outlet.Listening = func(files []*os.File) error { return sendFiles(parent, files) }
 	var f failure
-	if err = d.keepUser(); err == nil {
-		launch := sandbox.Launch{Path: d.Path, Args: d.Args}
-		err = d.Policy.Run(launch, func(l sandbox.Launch) error {
-			if d.Path == "" {
+	if err = o.keepUser(); err == nil {
+		launch := sandbox.Launch{Path: o.Path, Args: o.Args,
+			Listening: func(files []*os.File) error { return sendFiles(parent, files) }}
+		err = o.Policy.Run(launch, func(l sandbox.Launch) error {
+			if o.Path == "" {
 				return nil // it was only to try
 			}
-			err := syscall.Exec(l.Path, l.Args, d.Env)
+			err := syscall.Exec(l.Path, l.Args, o.Env)
 			_ = errors.As(err, &f.Errno)
 			return err
 		})

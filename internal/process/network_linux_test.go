@@ -288,7 +288,7 @@ func hostSettings(t *testing.T, level sandbox.Network, list string) sandbox.Sett
 	hosts, err := hostproxy.ParseHosts(list)
 	require.NoError(t, err)
 	s := sandbox.Settings{Mode: sandbox.Write, Hosts: hosts, Helper: process.NoHelper}
-	if level == sandbox.Namespace {
+	if level == sandbox.OwnNetwork {
 		s.Helper = helper(t)
 	}
 	if process.NetworkLevel(s.Helper) != level {
@@ -301,7 +301,7 @@ func hostSettings(t *testing.T, level sandbox.Network, list string) sandbox.Sett
 func bothLevels(t *testing.T, test func(t *testing.T, level sandbox.Network)) {
 	t.Helper()
 	proctest.AsOrdinaryUser(t, t.Name())
-	for _, level := range []sandbox.Network{sandbox.Namespace, sandbox.Ports} {
+	for _, level := range []sandbox.Network{sandbox.OwnNetwork, sandbox.ProxyPort} {
 		t.Run(string(level), func(t *testing.T) { test(t, level) })
 	}
 }
@@ -418,8 +418,8 @@ func TestToolsUseTheProxy(t *testing.T) {
 		"npm": {"view", "some-package", "--registry", "http://@/npm/", "--fetch-retries", "0"},
 		"go":  {"list", "-m", "-versions", "example.com/m"},
 	} {
-		for _, level := range []sandbox.Network{sandbox.Namespace, sandbox.Ports} {
-			if level == sandbox.Ports && tool != "curl" && !volume.Full() {
+		for _, level := range []sandbox.Network{sandbox.OwnNetwork, sandbox.ProxyPort} {
+			if level == sandbox.ProxyPort && tool != "curl" && !volume.Full() {
 				continue // the variables of the proxy are the same
 			}
 			t.Run(tool+"/"+string(level), func(t *testing.T) {
@@ -546,7 +546,7 @@ func TestListsReachTheEditorsTerminals(t *testing.T) {
 
 // Clause X7.
 func TestNetworkInEffect(t *testing.T) {
-	s := hostSettings(t, sandbox.Namespace, "a.com,*.b.org:8443")
+	s := hostSettings(t, sandbox.OwnNetwork, "a.com,*.b.org:8443")
 	require.Equal(t, "write; only the hosts a.com, *.b.org:8443, in a network of its own", process.InEffect(s))
 	s.Helper = process.NoHelper
 	require.Equal(t, "write; only the hosts a.com, *.b.org:8443, but other machines at the port of acp-agent's "+

@@ -10,7 +10,7 @@ import (
 )
 
 // networkLevel returns how a list of hosts is enforced: only Linux has network namespaces.
-func networkLevel([]string) sandbox.Network { return sandbox.Ports }
+func networkLevel([]string) sandbox.Network { return sandbox.ProxyPort }
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error { return n.launchHere(cmd, p) }

@@ -24,7 +24,7 @@ func TestRightsOfNewVersions(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, before, now)
 	}
-	p := Policy{Mode: Write, Hosts: hosts.Hosts{Limited: true}, Outlet: &Outlet{Level: Ports, Ports: []uint16{3128}}}
+	p := Policy{Mode: Write, Hosts: hosts.Hosts{Limited: true}, Outlet: &Outlet{Level: ProxyPort, Ports: []uint16{3128}}}
 	for version, want := range map[int][2]bool{withPorts: {}, withSockets - 1: {}, withSockets: {true, false},
 		withUDP: {true, true}} {
 		a, err := p.landlockAttributes(version)
@@ -35,7 +35,7 @@ func TestRightsOfNewVersions(t *testing.T) {
 	}
 	_, err := p.landlockAttributes(withPorts - 1)
 	require.ErrorIs(t, err, ErrUnavailable)
-	p.Outlet.Level = Namespace
+	p.Outlet.Level = OwnNetwork
 	a, err := p.landlockAttributes(withTruncate)
 	require.NoError(t, err, "a namespace needs no ports")
 	require.Zero(t, a.Handled_access_net)
@@ -52,7 +52,7 @@ func TestUnixSocketsByPath(t *testing.T) {
 		t.Skipf("needs Landlock %d: this kernel has version %d", withSockets, version)
 	}
 	in, out := t.TempDir(), t.TempDir()
-	p := Policy{Mode: Write, Write: []string{in}, Outlet: &Outlet{Level: Ports}}
+	p := Policy{Mode: Write, Write: []string{in}, Outlet: &Outlet{Level: ProxyPort}}
 	for dir, reached := range map[string]bool{in: true, out: false} {
 		address := filepath.Join(dir, "s")
 		l, err := net.Listen("unix", address)

@@ -36,7 +36,8 @@ func (p Policy) run(l Launch, start func(Launch) error) error {
 			done <- err
 			return
 		}
-		err := p.Outlet.enter() // the thread is never unlocked, and ends with this goroutine
+		// The thread is never unlocked, and ends with this goroutine.
+		err := p.Outlet.enter(l.Listening)
 		separate := false
 		if err == nil {
 			separate, err = p.separate()
@@ -168,7 +169,7 @@ func (p Policy) landlockAttributes(version int) (a unix.LandlockRulesetAttr, err
 	if p.Outlet != nil && version >= withSockets {
 		a.Handled_access_fs |= reachingSockets
 	}
-	if p.Outlet != nil && p.Outlet.Level == Ports && version >= withUDP {
+	if p.Outlet != nil && p.Outlet.Level == ProxyPort && version >= withUDP {
 		a.Handled_access_net |= unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
 	}
 	return a, nil
@@ -179,7 +180,7 @@ func (p Policy) connectsTo() hosts.Ports {
 	switch {
 	case p.Outlet == nil:
 		return p.Ports
-	case p.Outlet.Level == Namespace:
+	case p.Outlet.Level == OwnNetwork:
 		return hosts.Ports{} // its own loopback is all that there is
 	}
 	return hosts.Ports{Limited: true, List: p.Outlet.Ports}

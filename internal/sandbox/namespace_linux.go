@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter moves the calling thread to a new network, unless it is there, and opens the sockets of o.
-// A failure that is due to the system is [ErrUnavailable].
-func (o *Outlet) enter() error {
-	if o == nil || o.Level != Namespace {
+// enter moves the calling thread to a new network, unless it is there, opens the sockets of o, and
+// hands them to listening. A failure that is due to the system is [ErrUnavailable].
+func (o *Outlet) enter(listening func([]*os.File) error) error {
+	if o == nil || o.Level != OwnNetwork {
 		return nil
 	}
 	if !o.Entered {
@@ -37,13 +37,13 @@ func (o *Outlet) enter() error {
 			files = append(files, v6)
 		}
 	}
-	err := o.Listening(files)
+	err := listening(files)
 	// A process that has entered kept a capability for this, as its user does not have it.
 	return errors.Join(err, unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0))
 }
 
 // separate gives the calling thread shared memory, queues and semaphores, if the system
-// lets it, as it does root and at level Namespace, and reports whether it did. Where it may mount,
+// lets it, as it does root and at level OwnNetwork, and reports whether it did. Where it may mount,
 // there are also no terminals of others, and the directories p.Hidden are empty. If what is granted
 // contains a directory to keep, the process does not start where it may not.
 func (p Policy) separate() (bool, error) {

@@ -239,25 +239,22 @@ func Contains(dir, path string) bool {
 type Network string
 
 const (
-	// Namespace gives the process its own network, which has only this process's own loopback
+	// OwnNetwork gives the process its own network, which has only this process's own loopback
 	// and the proxy. Nothing else can be reached, whatever the protocol.
-	Namespace Network = "namespace"
-	// Ports lets it connect to the TCP port of the proxy, on any machine.
-	Ports Network = "ports"
+	OwnNetwork Network = "namespace"
+	// ProxyPort lets it connect to the TCP port of the proxy, on any machine.
+	ProxyPort Network = "ports"
 )
 
 // Outlet is the only way into the network of a process with a list of hosts.
 type Outlet struct {
-	// Level is Namespace or Ports.
+	// Level is OwnNetwork or ProxyPort.
 	Level Network
-	// Ports are the TCP ports to which the process may connect, at level Ports on any machine. At
-	// level Namespace others listen for it at these ports of its loopback interface.
+	// Ports are the TCP ports to which the process may connect, at level ProxyPort on any machine.
+	// At level OwnNetwork others listen for it at these ports of its loopback interface.
 	Ports []uint16
 	// Entered says that our own thread is in the process's namespace already.
 	Entered bool
-	// Listening receives the sockets that listen at Ports at level Namespace, of IPv4 and IPv6,
-	// before the process starts.
-	Listening func([]*os.File) error `json:"-"`
 }
 
 // Launch is how a program is started.
@@ -266,6 +263,9 @@ type Launch struct {
 	Path string
 	// Args are its arguments, beginning with its name.
 	Args []string
+	// Listening receives the sockets that listen at the ports of an [Outlet] at level OwnNetwork,
+	// of IPv4 and IPv6, before the program starts.
+	Listening func([]*os.File) error
 }
 
 // Run calls start with how to start the program of l, so that the process is held to p. start must

@@ -20,7 +20,7 @@ func (p Policy) run(l Launch, start func(Launch) error) error {
 		return err
 	}
 	args := append([]string{launcher, "-p", p.seatbeltProfile(), l.Path}, l.Args[1:]...)
-	return start(Launch{launcher, args})
+	return start(Launch{Path: launcher, Args: args})
 }
 
 // devices returns what every process may write to.

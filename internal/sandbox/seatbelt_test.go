@@ -19,7 +19,7 @@ func TestSeatbelt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), p.seatbeltProfile())
 
-	p.Ports, p.Outlet = hosts.Ports{}, &Outlet{Level: Ports, Ports: []uint16{3128}}
+	p.Ports, p.Outlet = hosts.Ports{}, &Outlet{Level: ProxyPort, Ports: []uint16{3128}}
 	require.Contains(t, p.seatbeltProfile(), `
 (deny network-outbound)
 (allow network-outbound

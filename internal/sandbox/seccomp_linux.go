@@ -17,8 +17,8 @@ import (
 // also keeps it from shared memory, queues and semaphores that are not files.
 //
 // With a list of hosts the thread makes only sockets that the rules of its level cover: not those
-// to the host of a virtual machine, which belong to no namespace, and at level Ports only TCP. It
-// cannot use io_uring then, which no filter sees, or run programs for another architecture.
+// to the host of a virtual machine, which belong to no namespace, and at level ProxyPort only TCP.
+// It cannot use io_uring then, which no filter sees, or run programs for another architecture.
 func (p Policy) filterCalls(ownObjects bool) error {
 	f := p.callFilter(interfaces()[runtime.GOARCH], ownObjects)
 	filter := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
@@ -133,7 +133,7 @@ func onlyItself() program {
 
 // withSockets adds what decides about sockets at a level.
 func (p program) withSockets(level Network) program {
-	if level == Namespace {
+	if level == OwnNetwork {
 		return p.on(unix.SYS_SOCKET, anyInternet())
 	}
 	p = p.on(unix.SYS_SOCKET, onlyTCP())
@@ -143,7 +143,7 @@ func (p program) withSockets(level Network) program {
 	return p.on(unix.SYS_SENDMMSG, withoutFastOpen(3))
 }
 
-// anyInternet decides about a call of socket at level Namespace.
+// anyInternet decides about a call of socket at level OwnNetwork.
 func anyInternet() program {
 	p := program{load(argument(0))}
 	for _, family := range []uint32{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_INET, unix.AF_INET6} {
@@ -152,7 +152,7 @@ func anyInternet() program {
 	return append(p, answer(wrongFamily))
 }
 
-// onlyTCP decides about a call of socket at level Ports.
+// onlyTCP decides about a call of socket at level ProxyPort.
 func onlyTCP() program {
 	const typeMask = 0xf // the rest are flags
 	return program{

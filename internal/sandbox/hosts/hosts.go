@@ -158,9 +158,9 @@ func (hosts Hosts) String() string {
 	return strings.Join(texts, ", ")
 }
 
-// Allow reports whether t is in the list. The addresses of an allowed name must be checked by
+// Lists reports whether t is in the list. The addresses of an allowed name must be checked by
 // allowAddr.
-func (hosts Hosts) Allow(t Target) bool {
+func (hosts Hosts) Lists(t Target) bool {
 	return hosts.contains(Host{target: t})
 }
 
@@ -185,7 +185,7 @@ func (hosts Hosts) allowAddr(t Target, addr netip.Addr) bool {
 	case at == reach.Loopback && t.name == localhost && addr.IsLoopback():
 		return true
 	}
-	return hosts.Allow(Target{addr: addr, port: t.port})
+	return hosts.Lists(Target{addr: addr, port: t.port})
 }
 
 // localhost is the one name that may lead to this machine.

@@ -31,12 +31,12 @@ func TestTargets(t *testing.T) {
 		got, err := hostproxy.ParseTarget(text, 0)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got.String(), text)
-		require.True(t, allowed.Allow(got), text)
+		require.True(t, allowed.Lists(got), text)
 	}
 	for _, text := range targets["not in the list"] {
 		got, err := hostproxy.ParseTarget(text, 0)
 		require.NoError(t, err, text)
-		require.False(t, allowed.Allow(got), text)
+		require.False(t, allowed.Lists(got), text)
 	}
 	for _, text := range append(targets["no target"], strings.Repeat("a", 64)+".example.com:443",
 		strings.Repeat("a.", 130)+"example.com:443") {
@@ -95,7 +95,7 @@ func FuzzTargets(f *testing.F) {
 		again, err := hostproxy.ParseTarget(target.String(), 0)
 		require.NoError(t, err)
 		require.Equal(t, target, again)
-		if !allowed.Allow(target) {
+		if !allowed.Lists(target) {
 			return
 		}
 		host := target.String()[:strings.LastIndexByte(target.String(), ':')]

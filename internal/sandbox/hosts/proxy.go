@@ -220,7 +220,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		http.Error(w, "acp-agent's sandbox: "+err.Error(), http.StatusBadRequest)
-	case !p.options.Hosts.Allow(target):
+	case !p.options.Hosts.Lists(target):
 		p.refuse(w, Refusal{Target: target.String(), Entry: target.Entry()})
 	case !p.options.Ports.Allow(target.port):
 		p.refuse(w, Refusal{Target: target.String()})
