@@ -17,53 +17,49 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Messages of a backend to the client. Each is first admitted: the client must offer its method,
-// and its paths must be in the roots. Then a decision is made, for which the rules of the user
-// about files and commands count. If the message is allowed, it is delivered.
-
-// asker sends the client messages of a session, or of one of its children. It implements
-// [backend.Client].
+// asker passes messages of a backend on to the client, for a session or one of its children. It
+// implements [backend.Client]. A message is first checked: the client must offer its method, its
+// paths must be in the roots, and the user's rules about files and commands must allow it. Some that
+// are refused are passed on nevertheless if the user allows that.
 type asker struct {
 	host *host
 	backend.Sender
 }
 
-// decision says what becomes of a message of the backend. Without a refusal it is delivered.
-type decision struct {
-	refusal  error                 // the answer to the backend, unless the user allows the message
-	isToRead bool                  // the user may allow it: it reads a file outside the roots
-	rule     *permission.RuleError // that refuses the message or asks the user about it, or nil
-	action   permission.Action     // what the message does, if there are rules
-}
-
 // Call implements [backend.Client].
 func (a asker) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	d := a.decide(ctx, method, params)
+	action, refusal := a.check(ctx, method, params)
+	if refusal == nil {
+		return a.pass(ctx, method, params, action)
+	}
+	if _, live := a.host.gate.Live(); !live { // nobody can be asked
+		return jsonrpc.Fail(refusal)
+	}
+	_, isOutside := errors.AsType[*workspace.OutsideError](refusal)
+	rule, isRule := errors.AsType[*permission.RuleError](refusal)
 	switch {
-	case d.refusal == nil:
-		return a.deliver(ctx, method, params, d.action)
-	case d.isToRead:
+	case isOutside && method == protocol.ReadTextFile && a.Child == "" && !a.Decided:
 		return func() (backend.Raw, error) {
-			return a.host.access.ReadOutside(ctx, params, d.refusal,
-				func(path, real string) error { return a.askToRead(ctx, path, real, d.refusal) })
+			return a.host.access.ReadOutside(ctx, params, refusal,
+				func(path, real string) error { return a.askToRead(ctx, path, real, refusal) })
 		}
-	case d.rule != nil && d.rule.Effect == permission.Ask:
+	case isRule && rule.Effect == permission.Ask:
 		return func() (backend.Raw, error) {
-			if err := a.confirm(ctx, method, params, d.rule); err != nil {
+			if err := a.confirm(ctx, method, params, rule); err != nil {
 				return nil, err
 			}
-			return a.deliver(ctx, method, params, d.action)()
+			return a.pass(ctx, method, params, action)()
 		}
-	case d.rule != nil:
-		a.observeRule(method, d.rule.Verdict)
+	case isRule:
+		a.observeRule(method, rule.Verdict)
 	}
-	return jsonrpc.Fail(d.refusal)
+	return jsonrpc.Fail(refusal)
 }
 
 // Notify implements [backend.Client].
 func (a asker) Notify(ctx context.Context, method string, params backend.Raw) error {
-	if d := a.decide(ctx, method, params); d.refusal != nil {
-		return d.refusal
+	if _, refusal := a.check(ctx, method, params); refusal != nil {
+		return refusal
 	}
 	if a.servesFiles(method) {
 		return access.ErrNotServed(method)
@@ -72,24 +68,21 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	return nil
 }
 
-// decide returns what becomes of a message. Until the session is live, nobody is asked.
-func (a asker) decide(ctx context.Context, method string, params backend.Raw) decision {
-	h := a.host
-	_, live := h.gate.Live()
+// check returns an error if a message may not be passed on: one for the backend, with the
+// *[workspace.OutsideError] or the *[permission.RuleError] in its tree that is the reason. action is
+// what the message does, if there are rules.
+func (a asker) check(
+	ctx context.Context, method string, params backend.Raw,
+) (action permission.Action, err error) {
 	if err := a.admit(ctx, method, params); err != nil {
-		_, isOutside := errors.AsType[*workspace.OutsideError](err)
-		return decision{refusal: err, isToRead: isOutside && live &&
-			method == protocol.ReadTextFile && a.Child == "" && !a.Decided}
+		return action, err
 	}
-	action, err := h.access.Check(a.Sender, method, params)
-	d := decision{action: action}
+	action, err = a.host.access.Check(a.Sender, method, params)
 	if err != nil {
-		d.refusal = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", method, err)
-		if live {
-			d.rule, _ = errors.AsType[*permission.RuleError](err)
-		}
+		err = errors.Join(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
+			method, err), err)
 	}
-	return d
+	return action, err
 }
 
 // admit returns an error if the backend may not send the client this message. Its paths must be in
@@ -113,22 +106,24 @@ func (a asker) admit(ctx context.Context, method string, params backend.Raw) err
 	})
 }
 
-// deliver returns the work for a request that is allowed: a question about a permission may be
-// answered by rules, a request for a file may be served here, and all others are sent at once.
-func (a asker) deliver(
+// pass returns the work for a request that is allowed: a question is asked, a request for a file may
+// be served here, and all others are sent at once.
+func (a asker) pass(
 	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) backend.Work {
-	h := a.host
-	if s, live := h.gate.Live(); live && method == protocol.RequestPermission && !a.Decided {
-		return a.requestPermission(ctx, s, params)
-	}
-	addressed := a.addressed(method, params)
-	if a.servesFiles(method) {
+	switch {
+	case method == protocol.RequestPermission, method == protocol.ElicitationCreate:
+		_, wait := a.ask(ctx, newQuestion(method, params))
 		return func() (backend.Raw, error) {
-			return h.access.Serve(ctx, method, addressed, action)
+			got := wait()
+			return got.Result, got.Err
+		}
+	case a.servesFiles(method):
+		return func() (backend.Raw, error) {
+			return a.host.access.Serve(ctx, method, a.addressed(method, params), action)
 		}
 	}
-	return h.viewers.call(ctx, method, addressed)
+	return a.host.viewers.call(ctx, method, a.addressed(method, params))
 }
 
 // servesFiles reports whether a message of the backend is about files that are served here.
@@ -203,13 +198,13 @@ func (a asker) askByRule(ctx context.Context, method string, rule *permission.Ru
 	case permission.Edit:
 		kind, verb = sdk.ToolKindEdit, "Write "
 	}
-	shown := text.Printable(what)
+	about := text.Printable(what)
 	for _, carried := range rule.Action.Hints.Texts { // such as variables
-		shown += "\n" + text.Printable(carried)
+		about += "\n" + text.Printable(carried)
 	}
 	err := a.askOnce(ctx, rule.Action, backend.NewToolCall("rule", kind,
 		verb+text.Code(text.Line(what, text.MaxArgument)),
-		rule.Reason()+":\n\n"+text.Block("", shown)))
+		rule.Reason()+":\n\n"+text.Block("", about)))
 	if errors.Is(err, backend.ErrRejected) {
 		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", method)
 	}

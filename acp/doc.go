@@ -73,12 +73,13 @@
 // through the files. The parts of a session that need nothing of it are packages below
 // internal/session.
 //
-// Whatever a backend sends to the client passes through an asker of its session (asker.go):
-// asker.admit compares the method with the client's capabilities and the paths with the session's
-// roots, and asker.decide applies the deny and ask rules about files and commands, also if nobody
-// asks about them. A rule of the user may answer a question (permission.go), otherwise all viewers
-// are asked (questions.go). What needs no client, such as which file a request is about, and files
-// that are served here, is in internal/session/access.
+// Whatever a backend sends to the client passes through an asker of its session. asker.go checks
+// it: asker.admit compares the method with the client's capabilities and the paths with the
+// session's roots, and asker.check applies the deny and ask rules about files and commands, also if
+// nobody asks about them. All questions to the user come to asker.ask (ask.go). A rule of the user
+// may answer one (permission.go), otherwise all viewers are asked. question.go has what depends on
+// the question alone. What needs no client, such as which file a request is about, and files that
+// are served here, is in internal/session/access.
 //
 // # What shows an update
 //

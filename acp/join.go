@@ -139,7 +139,9 @@ func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err 
 		if err != nil {
 			return err
 		}
-		c.states = s.transcript.statesLocked(now, stored)
+		for _, u := range now.states(stored) {
+			c.states = append(c.states, s.transcript.announce(u))
+		}
 		c.result = withMeta(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
 		decided := (*turns.Turn).IsDecided
 		if len(slices.DeleteFunc(s.queue.Unanswered(), decided)) > 0 {

@@ -35,14 +35,29 @@ func (a *adapter) origins() worktree.Origins {
 	return origins
 }
 
-// ruling is the verdict of the rules on a question. It is zero if no rule was asked.
-type ruling struct {
-	permission.Verdict
-	action permission.Action
+// verdict returns what the rules say to a question in s: about the action of acp-agent's own, or what
+// the agent says that it will do.
+func (a asker) verdict(ctx context.Context, s *session, q question) (v permission.Verdict) {
+	switch {
+	case q.own != nil && q.own.Verb != "":
+		return a.decide(*q.own)
+	case q.own != nil || !s.Permits().Decides() || q.err != nil:
+		return v
+	}
+	q.Agent = s.adapter.info().Profile
+	action, err := a.readAction(ctx, s, q.Request)
+	if err != nil {
+		return v
+	}
+	of := a.decide(action)
+	if s.Permits().Configured == nil && of.Effect != permission.Deny {
+		return v // the agent asks as it would without acp-agent
+	}
+	return of
 }
 
-// rule decides about an action.
-func (a asker) rule(action permission.Action) ruling {
+// decide returns what the rules say to an action.
+func (a asker) decide(action permission.Action) permission.Verdict {
 	h := a.host
 	if action.Where.Root == "" {
 		action.Where.Root = h.unguarded.Root(0).Real.String()
@@ -52,27 +67,10 @@ func (a asker) rule(action permission.Action) ruling {
 		h.adapter.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", h.id, "error", err)
 		if v.Effect == permission.Ask {
-			return ruling{}
+			return permission.Verdict{}
 		}
 	}
-	return ruling{v, action}
-}
-
-// ruleRequest decides about a request of the agent in s, by what it says that it will do.
-func (a asker) ruleRequest(ctx context.Context, s *session, asked question) ruling {
-	if !s.Permits().Decides() || asked.err != nil {
-		return ruling{}
-	}
-	asked.Agent = s.adapter.info().Profile
-	action, err := a.readAction(ctx, s, asked.Request)
-	if err != nil {
-		return ruling{}
-	}
-	r := a.rule(action)
-	if s.Permits().Configured == nil && r.Effect != permission.Deny {
-		return ruling{} // the agent asks as it would without acp-agent
-	}
-	return r
+	return v
 }
 
 // readAction returns what a request of the agent in s says that it will do.

@@ -1,8 +1,6 @@
 package acp
 
 import (
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"strings"
 
@@ -10,38 +8,27 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// question is a question to the user, as a client gets it.
+// question is a question to the user, as a request that clients are sent: to allow something, or to
+// fill in a form of an MCP server or an agent.
 type question struct {
 	method string
 	params backend.Raw
 	// Request is read from params, and err says why they can be read in several ways. It is zero
-	// for questions of MCP servers.
+	// for forms.
 	permission.Request
-	err   error
-	child string // that asks, "" for the session itself
-	// ofTurn means that the adapter asks before the agent gets the prompt of the turn.
+	err error
+	// own is what acp-agent itself asks about, with a zero verb if no rule is about that. It is nil
+	// for questions of the agent, which are about what Request says.
+	own *permission.Action
+	// ofTurn means that acp-agent asks before the agent gets the prompt of the turn, with whose
+	// context the question ends.
 	ofTurn bool
-}
-
-// key identifies the tool call that a question is about.
-func (q question) key() calls.Key { return calls.Key{Child: q.child, ID: q.Call.ID} }
-
-// announce returns the tool call that a question is about as an update, with a title if it is not
-// "".
-func (q question) announce(title string) backend.Update {
-	call := strictjson.Find(q.params, "toolCall")
-	if title != "" {
-		call = strictjson.Set(call, "title", strictjson.Text(title))
-	}
-	return q.key().Announce(call)
 }
 
 func newQuestion(method string, params backend.Raw) question {
@@ -50,6 +37,16 @@ func newQuestion(method string, params backend.Raw) question {
 		q.Request, q.err = permission.ParseRequest(params)
 	}
 	return q
+}
+
+// announce returns the tool call that a question is about as an update, with a title if it is not
+// "".
+func (q question) announce(of calls.Key, title string) backend.Update {
+	call := strictjson.Find(q.params, "toolCall")
+	if title != "" {
+		call = strictjson.Set(call, "title", strictjson.Text(title))
+	}
+	return of.Announce(call)
 }
 
 // as returns the question as a client with a role gets it: a client that does not act can allow or
@@ -86,59 +83,6 @@ func (q question) saying(about string, known json.RawMessage) question {
 	return q
 }
 
-// poll asks all viewers the question. The returned function waits for the answer.
-func (q question) poll(ctx context.Context, v *viewers) func() answer {
-	id := rand.Text()
-	q.params = withMeta(q.params, "question", strictjson.Text(id))
-	v.adapter.connection.observe(QuestionEvent{v.address.id, true})
-	watching, done := context.WithCancel(ctx)
-	if s := v.adapter.home.session(v.address.id); s != nil {
-		s.watchLease(watching)
-	}
-	poll := v.Poll(ctx, turns.Ballot[*connection]{
-		Send: func(
-			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
-		) backend.Work {
-			// It may not be the client for which the request was checked.
-			if err := to.checkMethod(q.method, q.params); err != nil {
-				return jsonrpc.Fail(err)
-			}
-			return to.CallFunc(ctx, q.method, q.paramsFor(to, v), onResponse)
-		},
-		Decides: func(c *connection, result backend.Raw) bool {
-			return q.as(c.peer.Role).decides(result)
-		},
-		OfTurn:    q.ofTurn,
-		Late:      func(c *connection, result backend.Raw) { q.answeredLate(c, v, result) },
-		Cancelled: q.cancelled(),
-	})
-	return func() answer {
-		got := poll.Wait()
-		done()
-		v.adapter.connection.observe(QuestionEvent{v.address.id, false})
-		if v.Others(got.By) > 0 {
-			ctx, cancel := tasks.Commit(ctx)
-			defer cancel()
-			v.mark(ctx, got.By, "question", outcomeOf(id, got))
-		}
-		return got
-	}
-}
-
-// paramsFor returns the params of the question to one of the viewers. A viewer that may have come
-// later than the tool call also gets what the others were shown of the call.
-func (q question) paramsFor(to *connection, v *viewers) backend.Raw {
-	if q.method != protocol.RequestPermission {
-		return q.params
-	}
-	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.adapter)
-	if known, _ := v.calls.Get(q.key()); when == forAnother && known.Shown != nil {
-		params = strictjson.Set(params, "toolCall",
-			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
-	}
-	return to.clientCapabilities().withoutContent(params, "toolCall", when)
-}
-
 // decides reports whether the result of the question is an answer. A client that cancels a dialog
 // because another dialog has taken its place gives no answer.
 func (q question) decides(result backend.Raw) bool {
@@ -158,58 +102,30 @@ func (q question) cancelled() backend.Raw {
 	return backend.Raw(`{"action":"cancel"}`)
 }
 
-// answeredLate tells a client that its answer to the question came too late.
-func (q question) answeredLate(c *connection, v *viewers, result backend.Raw) {
-	v.adapter.tasks.Go(func() {
-		c.tell(v.address, "\n\nYour answer came too late: the question had already been answered "+
-			"or had ended.\n")
-		if q.method == protocol.RequestPermission {
-			choice, _ := q.Chosen(result)
-			c.observe(AnswerEvent{Session: v.address.id, Title: q.Call.Title,
-				Choice: choice.Kind, Late: true})
-		}
-	})
-}
-
-// answer is an answer to a question, and whose client gave it.
+// answer is the response to a question, and which client gave it. A rule, or what a rule makes of a
+// client's response, may take its place.
 type answer = turns.Answer[*connection]
 
-// outcomeOf returns what the other viewers are told of an answer to the question with this id.
-func outcomeOf(id string, got answer) map[string]any {
-	outcome := map[string]any{"id": id, "outcome": "none"}
+// choosing returns the response that chooses an option. If there is none to refuse with, the
+// response says that the question was cancelled, and some agents then end the turn.
+func (q question) choosing(o permission.Option, ok bool) backend.Raw {
+	if !ok {
+		return q.cancelled()
+	}
+	return backend.Encode(sdk.RequestPermissionResponse{
+		Outcome: sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(o.ID))})
+}
+
+// summary returns what the other viewers are told of an answer to the question with this id.
+func summary(id string, got answer) map[string]any {
+	said := map[string]any{"id": id, "outcome": "none"}
 	for _, path := range [][]string{{"outcome", "outcome"}, {"action"}} {
-		if said := strictjson.Find(got.Result, path...); got.Err == nil && len(said) > 0 {
-			outcome["outcome"] = said
+		if how := strictjson.Find(got.Result, path...); got.Err == nil && len(how) > 0 {
+			said["outcome"] = how
 		}
 	}
 	if option := strictjson.Find(got.Result, "outcome", "optionId"); len(option) > 0 {
-		outcome["optionId"] = option
+		said["optionId"] = option
 	}
-	return outcome
-}
-
-// resolution is the result of a question.
-type resolution struct {
-	answer                   // of a client; Result is nil if another one takes its place
-	option permission.Option // that was chosen
-	chosen bool
-	denied error // by a rule
-}
-
-func (o resolution) allows() bool {
-	return o.Err == nil && o.chosen && !strings.HasPrefix(o.option.Kind, "reject")
-}
-
-// result returns the response to a request of an agent. If the request has no option to refuse, the
-// response says that it was cancelled, and some agents then end the turn.
-func (o resolution) result() (backend.Raw, error) {
-	if o.Err != nil || o.Result != nil {
-		return o.Result, o.Err
-	}
-	response := sdk.RequestPermissionResponse{Outcome: sdk.NewRequestPermissionOutcomeCancelled()}
-	if o.chosen {
-		response.Outcome =
-			sdk.NewRequestPermissionOutcomeSelected(sdk.PermissionOptionId(o.option.ID))
-	}
-	return backend.Encode(response), nil
+	return said
 }

@@ -3,8 +3,6 @@ package acp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,42 +38,6 @@ type transcript struct {
 	agentHas atomic.Pointer[[]string] // the adapter's names that the backend's commands have
 }
 
-// shown has what the viewers of a session were shown last, as far as later updates depend on it. All
-// other updates wait while it is used.
-type shown struct {
-	titled  bool   // the session has a title
-	renamed bool   // a client has chosen it
-	mode    string // its id, "" if it is not known
-	unruled bool   // the user was told that the agent does not ask
-	// settings are what a client has set, if the agent has not sent an update of that kind since.
-	settings map[sessionstore.Kind]backend.Update
-}
-
-// noteMode remembers the session's mode, if u names it.
-func (now *shown) noteMode(u backend.Update) {
-	if u.Kind != sessionstore.CurrentModeUpdate && u.Kind != sessionstore.ConfigOptionUpdate {
-		return
-	}
-	var said map[string]any // with the names as they are spelled
-	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said)
-	mode, _ := said["currentModeId"].(string)
-	now.mode = cmp.Or(mode, now.mode)
-	options, _ := said["configOptions"].([]any)
-	for _, one := range options {
-		o, _ := one.(map[string]any)
-		if mode, ok := o["currentValue"].(string); ok && (o["id"] == "mode" || o["category"] == "mode") {
-			now.mode = mode
-		}
-	}
-}
-
-// noteTitle remembers whether the session has a title, if u says that.
-func (now *shown) noteTitle(u backend.Update) {
-	if title := latestTitle([]sessionstore.Update{u}); title != nil {
-		now.titled = *title != ""
-	}
-}
-
 // order selects whether an update is shown or stored first.
 type order bool
 
@@ -86,43 +48,49 @@ const (
 	storeFirst order = true
 )
 
-// send shows the viewers an update and records it, in the given order. The adapter's commands are
-// added to those of the backend.
+// send shows the viewers an update of the agent and records it, in the given order. The adapter's
+// commands are added to those of the backend. A title of the agent does not replace a chosen one.
 func (t *transcript) send(ctx context.Context, u backend.Update, in order) error {
 	if err := checkUpdate(u); err != nil {
 		return err
 	}
 	u = t.announce(u)
 	return t.viewers.shown.With(ctx, func(now *shown) error {
-		return t.sendLocked(ctx, now, u, in)
+		t.adapter.connection.observeUsage(t.id, t.spending.Note(ctx, u))
+		if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
+			var more bool
+			if u, more = withoutTitle(u); !more {
+				return nil
+			}
+		}
+		say := t.sayLocked
+		if in == storeFirst {
+			say = t.sayStoredLocked
+		}
+		if err := say(ctx, u); err != nil {
+			return asFenced(err)
+		}
+		now.note(u)
+		return t.noteCallLocked(ctx, now, u)
 	})
 }
 
-// sendLocked shows and records an update. A title of the agent does not replace a chosen one.
-func (t *transcript) sendLocked(ctx context.Context, now *shown, u backend.Update, in order) error {
-	t.adapter.connection.observeUsage(t.id, t.spending.Note(ctx, u))
-	if u.Kind == sessionstore.SessionInfoUpdate && now.renamed {
-		var more bool
-		if u, more = withoutTitle(u); !more {
-			return nil
-		}
+// sayLocked shows the viewers an update, and records it.
+func (t *transcript) sayLocked(ctx context.Context, u backend.Update) error {
+	t.viewers.show(ctx, nil, u)
+	return t.add(ctx, u)
+}
+
+// sayStoredLocked shows the viewers an update once it is stored.
+func (t *transcript) sayStoredLocked(ctx context.Context, u backend.Update) error {
+	if err := t.add(ctx, u); err != nil {
+		return err
 	}
-	if in == showFirst {
-		t.viewers.show(ctx, nil, u)
+	if err := tasks.Insist(ctx, t.record.Flush); err != nil {
+		return err
 	}
-	err := t.add(ctx, u)
-	if err == nil && in == storeFirst {
-		if err = tasks.Insist(ctx, t.record.Flush); err == nil {
-			t.viewers.show(ctx, nil, u)
-		}
-	}
-	if err != nil {
-		return asFenced(err)
-	}
-	delete(now.settings, u.Kind)
-	now.noteMode(u)
-	now.noteTitle(u)
-	return t.noteCallLocked(ctx, now, u)
+	t.viewers.show(ctx, nil, u)
+	return nil
 }
 
 // add records u. A warning is recorded as the message that it is for clients without notices, if
@@ -178,7 +146,7 @@ func (t *transcript) showTitleLocked(ctx context.Context, now *shown, title stri
 }
 
 // tellSetting tells every viewer except from what from has set, and keeps it for viewers that join
-// later. An agent need not send an update of what a client sets.
+// later.
 func (t *transcript) tellSetting(from *connection, set backend.Update) {
 	if set.Raw == nil {
 		return
@@ -186,31 +154,12 @@ func (t *transcript) tellSetting(from *connection, set backend.Update) {
 	ctx, cancel := tasks.Commit(t.adapter.base)
 	defer cancel()
 	_ = t.viewers.shown.With(ctx, func(now *shown) error {
-		if now.settings == nil {
-			now.settings = make(map[sessionstore.Kind]backend.Update)
-		}
-		now.settings[set.Kind] = set
-		now.noteMode(set)
+		now.noteSet(set)
 		if t.viewers.Others(from) > 0 {
 			t.viewers.show(ctx, from, set)
 		}
 		return nil
 	})
-}
-
-// statesLocked returns the stored states of the session, with what clients have set since.
-func (t *transcript) statesLocked(
-	now *shown, stored []sessionstore.Update,
-) (states []backend.Update) {
-	for _, u := range stored {
-		if _, newer := now.settings[u.Kind]; !newer {
-			states = append(states, t.announce(u))
-		}
-	}
-	for _, kind := range slices.Sorted(maps.Keys(now.settings)) {
-		states = append(states, now.settings[kind])
-	}
-	return states
 }
 
 // recordCallLocked records an update about a tool call without sending it: the client already knows
@@ -242,33 +191,28 @@ func (t *transcript) recordRejected(ctx context.Context, id calls.Key, by *conne
 }
 
 // showMarked shows the viewers a tool call about which a rule decided, with a mark in its title.
-func (t *transcript) showMarked(ctx context.Context, asked question, mark string) error {
+func (t *transcript) showMarked(
+	ctx context.Context, id calls.Key, q question, mark string,
+) error {
 	return t.viewers.shown.With(ctx, func(*shown) error {
-		id := asked.key()
 		known, isKnown := t.viewers.calls.Get(id)
 		path := ""
-		if len(asked.Call.Locations) > 0 {
-			path = " " + asked.Call.Locations[0].Path
+		if len(q.Call.Locations) > 0 {
+			path = " " + q.Call.Locations[0].Path
 		}
-		title := cmp.Or(known.Title, asked.Call.Title, asked.Call.Kind+path)
+		title := cmp.Or(known.Title, q.Call.Title, q.Call.Kind+path)
 		title = strings.TrimSuffix(title, mark) + mark
 		u := id.Change(sdk.WithUpdateTitle(title))
 		if !isKnown {
 			if id.ID == "" {
 				return nil
 			}
-			u = asked.announce(title)
+			u = q.announce(id, title)
 			t.viewers.calls.Note(calls.Parse(u))
 		}
 		t.viewers.calls.Change(id, func(c *calls.Call) { c.Mark, c.Asked = mark, true })
-		return t.showLocked(ctx, u)
+		return t.sayLocked(ctx, u)
 	})
-}
-
-// showLocked shows the viewers an update and records it.
-func (t *transcript) showLocked(ctx context.Context, u backend.Update) error {
-	t.viewers.show(ctx, nil, u)
-	return t.add(ctx, u)
 }
 
 // noteCallLocked notes what an update of the agent, which is being shown, says about a tool call.
@@ -283,7 +227,7 @@ func (t *transcript) noteCallLocked(ctx context.Context, now *shown, u backend.U
 	call := t.viewers.calls.Note(said)
 	if call.Mark != "" && said.Title != "" && !strings.HasSuffix(said.Title, call.Mark) {
 		again := said.Key.Change(sdk.WithUpdateTitle(said.Title + call.Mark))
-		if err := t.showLocked(ctx, again); err != nil {
+		if err := t.sayLocked(ctx, again); err != nil {
 			return err
 		}
 	}
@@ -314,27 +258,4 @@ func checkUpdate(u backend.Update) error {
 			"the agent sent an update that is not an object")
 	}
 	return nil
-}
-
-// statesIn returns the session's mode and options in a lifecycle response as updates, for a client
-// that does not get the response.
-func statesIn(result backend.Raw) []backend.Update {
-	return slices.DeleteFunc([]backend.Update{
-		settingUpdate(sessionstore.CurrentModeUpdate,
-			strictjson.Find(result, "modes", "currentModeId")),
-		settingUpdate(sessionstore.ConfigOptionUpdate, strictjson.Find(result, "configOptions")),
-	}, func(u backend.Update) bool { return u.Raw == nil })
-}
-
-// settingUpdate returns the update of this kind that says what the mode is, or what the options are,
-// or the zero Update without a value.
-func settingUpdate(kind sessionstore.Kind, value json.RawMessage) backend.Update {
-	if len(value) == 0 || string(value) == "null" {
-		return backend.Update{}
-	}
-	member := "configOptions"
-	if kind == sessionstore.CurrentModeUpdate {
-		member = "currentModeId"
-	}
-	return backend.NewUpdate(map[string]any{"sessionUpdate": kind, member: value})
 }

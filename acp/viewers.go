@@ -9,7 +9,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -94,15 +93,8 @@ func (v *viewers) offers(method string, params backend.Raw) error {
 	return err
 }
 
-// call sends a request to one viewer that offers it, or a question to all.
+// call sends a request to one viewer that offers it.
 func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if method == protocol.RequestPermission || method == protocol.ElicitationCreate {
-		wait := newQuestion(method, params).poll(ctx, v)
-		return func() (backend.Raw, error) {
-			got := wait()
-			return got.Result, got.Err
-		}
-	}
 	return v.Call(ctx,
 		func(to *connection) error { return to.checkMethod(method, params) },
 		func(

@@ -362,10 +362,11 @@ func (r replacement) publish(d *draft) error {
 
 // nameDraft gives the draft the name that it has until it replaces the file.
 func (r replacement) nameDraft(d *draft) error {
-	name, err := temporaryName(), error(nil)
+	name := temporaryName()
 	if !r.version.isZero() {
 		name += "-" // so that nobody takes it for a draft
 	}
+	var err error
 	switch {
 	case d.name == "":
 		err = r.dir.NameFile(d.file, name)

@@ -32,8 +32,7 @@
 //	an unlisted resource   modelCall.readResource in server_resources.go
 //	a repeated call        modelTurn.askToGoOn in loops.go
 //
-// Rules may answer questions about files, commands and tools of servers: questions.Ask in
-// acp/questions.go.
+// Rules may answer questions about files, commands and tools of servers: host.Ask in acp/ask.go.
 //
 // # What survives
 //

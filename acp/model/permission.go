@@ -18,9 +18,9 @@ import (
 func (m mode) rules() permission.Rules {
 	switch m {
 	case acceptEdits:
-		return permission.Preset([]permission.Verb{permission.Edit}, nil)
+		return permission.Rules{Allow: []permission.Rule{permission.AllEdits}}
 	case readOnly, planning:
-		return permission.Preset(nil, []permission.Verb{permission.Edit, permission.Run})
+		return permission.Rules{Deny: []permission.Rule{permission.AllEdits, permission.AllRuns}}
 	}
 	return permission.Rules{}
 }

@@ -374,11 +374,11 @@ func TestOrder(t *testing.T) {
 	require.Equal(t, Allow, Decide(edit, g.rules(t, "allow edit")).Effect)
 	require.Equal(t, Ask, Decide(edit, g.rules(t, "allow edit", "ask edit *.txt")).Effect)
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit", "ask edit *.txt", "deny edit a*")).Effect)
-	edit.Mode = Preset([]Verb{Edit}, nil)
+	edit.Mode = Rules{Allow: []Rule{AllEdits}}
 	require.Equal(t, Allow, Decide(edit, Rules{}).Effect)
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "deny edit a*")).Effect)
 	require.Equal(t, Ask, Decide(edit, g.rules(t, "ask edit a*")).Effect)
-	edit.Mode = Preset(nil, []Verb{Edit, Run})
+	edit.Mode = Rules{Deny: []Rule{AllEdits, AllRuns}}
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
 	run := g.ask(t, "", command("go test"))
 	permits := Permits{Consents: consent.NewStore("")}

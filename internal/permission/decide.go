@@ -20,31 +20,39 @@ const (
 	Deny  Effect = "deny"
 )
 
-// Verdict is the answer to an action.
+// Verdict is the answer to an action. The zero value is that of rules that were not asked.
 type Verdict struct {
 	Effect Effect
+	Action Action
 	// Rule is the rule that decided, the zero Rule if none did.
 	Rule Rule
 	// Why says why the user is asked although there are rules.
 	Why string
-	// Again means that Rule, an ask or deny rule, may be about the action, so that the user is
+	// Maybe means that Rule, an ask or deny rule, may be about the action, so that the user is
 	// asked again even if other rules allow it.
-	Again bool
+	Maybe bool
 }
 
-// Decide decides about an action. The first pass in which a rule matches decides. If none does, an
-// action that is clear is allowed if rules allow all of it.
+// Decide decides about an action.
 func Decide(a Action, rules Rules) Verdict {
 	if a.Verb != Tool { // modes are not about tools
 		rules = rules.With(a.Mode)
 	}
+	v := a.decidedBy(rules)
+	v.Action = a
+	return v
+}
+
+// decidedBy returns the verdict of rules. The first pass in which a rule matches decides. If none
+// does, an action that is clear is allowed if rules allow all of it.
+func (a Action) decidedBy(rules Rules) Verdict {
 	p := prepare(a)
 	for _, pass := range []struct {
 		rules   []Rule
 		matches func(r Rule, p *prepared) bool
 		effect  Effect
 		why     string // with the rule in place of RULE
-		again   bool
+		maybe   bool
 	}{
 		{rules.Deny, Rule.touches, Deny, "", false},
 		{rules.Ask, Rule.touches, Ask, "a rule says to ask", false},
@@ -57,7 +65,7 @@ func Decide(a Action, rules Rules) Verdict {
 		if i := slices.IndexFunc(pass.rules, matches); i >= 0 {
 			r := pass.rules[i]
 			why := strings.Replace(pass.why, "RULE", text.Code(r.String()), 1)
-			return Verdict{Effect: pass.effect, Rule: r, Why: why, Again: pass.again}
+			return Verdict{Effect: pass.effect, Rule: r, Why: why, Maybe: pass.maybe}
 		}
 	}
 	switch why := a.whyUnclear(); {
@@ -133,7 +141,7 @@ func DeniedBy(title string) string {
 
 // String describes a verdict in one line.
 func (v Verdict) String() string {
-	if v.Rule.matcher != nil && !v.Again {
+	if v.Rule.matcher != nil && !v.Maybe {
 		return fmt.Sprintf("%s (%s)", v.Effect, v.Rule)
 	}
 	return fmt.Sprintf("%s (%s)", v.Effect, v.Why)

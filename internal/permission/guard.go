@@ -15,11 +15,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// RuleError is the verdict of a deny or ask rule about an action.
-type RuleError struct {
-	Verdict
-	Action Action
-}
+// RuleError is the verdict of a deny or ask rule.
+type RuleError struct{ Verdict }
 
 // ErrRejected says that the user, or a rule, does not allow an action.
 var ErrRejected = errors.New("the user did not allow it")
@@ -38,7 +35,7 @@ func (e *RuleError) Error() string {
 	switch {
 	case e.Effect == Deny:
 		return rule + " denies it"
-	case e.Again:
+	case e.Maybe:
 		return rule + " may apply to it, and acp-agent cannot ask the user here: name each file, " +
 			"without variables, patterns and searches, or leave it to the user"
 	}
@@ -51,11 +48,11 @@ func (e *RuleError) Reason() string {
 	kept, isGrant := e.Rule.matcher.(readOnlyRule)
 	rule := "Your rule " + text.Code(e.Rule.String())
 	switch {
-	case isGrant && e.Again:
+	case isGrant && e.Maybe:
 		return "The folder " + kept.root.Dir.String() + " is read-only, and this may change it"
 	case isGrant:
 		return "The folder " + kept.root.Dir.String() + " is read-only"
-	case e.Again:
+	case e.Maybe:
 		return rule + " may apply to this"
 	}
 	return rule + " asks about this"
@@ -82,7 +79,7 @@ func (r Rules) Check(a Action) error {
 	if v.Rule.matcher == nil {
 		return nil
 	}
-	return &RuleError{v, a}
+	return &RuleError{v}
 }
 
 // Guard returns w for somebody for whom the deny and ask rules hold: the files that they are about

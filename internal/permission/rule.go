@@ -215,17 +215,11 @@ func (p Permissions) Below(folder string) Permissions {
 	return Permissions{Ask: both(p.Ask), Deny: both(p.Deny)}
 }
 
-// Preset returns the rules of a mode of a session.
-func Preset(allow, deny []Verb) Rules {
-	all := func(verbs []Verb) (rules []Rule) {
-		for _, verb := range verbs {
-			about, _ := kinds[verb].parse("")
-			rules = append(rules, Rule{verb: verb, matcher: about, Preset: true})
-		}
-		return rules
-	}
-	return Rules{Allow: all(allow), Deny: all(deny)}
-}
+// The rules of modes of a session: about all edits, and about all commands.
+var (
+	AllEdits = Rule{verb: Edit, matcher: fileRule{verb: Edit}, Preset: true}
+	AllRuns  = Rule{verb: Run, matcher: runRule{}, Preset: true}
+)
 
 // Rules are what is allowed, asked and denied.
 type Rules struct{ Allow, Ask, Deny []Rule }

@@ -23,15 +23,13 @@ type fileRule struct {
 
 func parseFiles(verb Verb) func(rest string) (matcher, error) {
 	return func(rest string) (matcher, error) {
-		r, err := fileRule{verb: verb}, error(nil)
 		word, name := text.CutWord(rest)
 		if word == "outside" && (verb == Read || filepath.IsAbs(name)) {
-			r.outside, err = parseOutside(name)
-		} else {
-			r.glob, err = parseGlob(rest)
-			r.spelled = spelledGlobs(r.glob)
+			outside, err := parseOutside(name)
+			return fileRule{verb: verb, outside: outside}, err
 		}
-		return r, err
+		glob, err := parseGlob(rest)
+		return fileRule{verb: verb, glob: glob, spelled: spelledGlobs(glob)}, err
 	}
 }
 

@@ -158,7 +158,7 @@ func TestArgumentsOfTools(t *testing.T) {
 		require.Equal(t, Allow, Decide(action, g.rules(t, "allow tool fs.*", rule)).Effect, rule)
 	}
 	action := g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`{"command":"ls"}`))
-	action.Mode = Preset(nil, []Verb{Edit, Run})
+	action.Mode = Rules{Deny: []Rule{AllEdits, AllRuns}}
 	require.Equal(t, Allow, Decide(action, g.rules(t, "allow tool fs.*")).Effect, "a mode is not about tools")
 	action = g.place.ToolCall(ServerTool{Server: "fs", Name: "x"}, json.RawMessage(`[".env"]`))
 	require.Equal(t, Ask, Decide(action, rules).Effect)
