@@ -28,8 +28,8 @@ import (
 //   - asker.askOnce: whether a message may be passed on that a rule or the roots refuse;
 //   - session.askBeforeTurn: whether to go on when a budget is used up.
 //
-// verdict is what the rules say. It is zero if none is about the question: forms, and questions that
-// come before the session is live or that the asker has Decided, are only put to the viewers.
+// verdict has what the rules say. It is zero for questions that are only put to the viewers: forms,
+// and those that come before the session is live or that the asker has Decided.
 func (a asker) ask(
 	ctx context.Context, q question,
 ) (verdict permission.Verdict, wait func() answer) {
@@ -45,8 +45,8 @@ func (a asker) ask(
 	return verdict, a.askViewers(ctx, s, q, verdict)
 }
 
-// askViewers asks the viewers a question about which rules do not decide. Some agents mention a tool
-// call only in the question, and say nothing more about one that was rejected. Such a call is
+// askViewers asks the viewers a question about which rules do not decide. Some agents mention a
+// tool call only in the question, and say nothing more about one that was rejected. Such a call is
 // recorded from the question, with what came of it.
 func (a asker) askViewers(
 	ctx context.Context, s *session, q question, v permission.Verdict,
@@ -92,8 +92,8 @@ func (a asker) askViewers(
 // callOf identifies the tool call that a question is about.
 func (a asker) callOf(q question) calls.Key { return calls.Key{Child: a.Child, ID: q.Call.ID} }
 
-// answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the viewers
-// are shown the tool call with a mark.
+// answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the
+// viewers are shown the tool call with a mark.
 func (a asker) answerByRule(
 	ctx context.Context, s *session, q question, v permission.Verdict,
 ) answer {
@@ -142,8 +142,8 @@ func (a asker) remember(r permission.Rule, q question) {
 	}
 }
 
-// poll puts a question to all viewers. The returned function waits for the answer. The question ends
-// in all clients with the answer or ctx, and with the turn.
+// poll puts a question to all viewers. The returned function waits for the answer. The question
+// ends in all clients with the answer or ctx, and with the turn.
 func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 	v, id := a.host.viewers, rand.Text()
 	q.params = withMeta(a.addressed(q.method, q.params), "question", strictjson.Text(id))
@@ -182,8 +182,8 @@ func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 	}
 }
 
-// paramsFor returns the params of a question to one of the viewers. A viewer that may have come later
-// than the tool call also gets what the others were shown of the call.
+// paramsFor returns the params of a question to one of the viewers. A viewer that may have come
+// later than the tool call also gets what the others were shown of the call.
 func (a asker) paramsFor(to *connection, q question) backend.Raw {
 	if q.method != protocol.RequestPermission {
 		return q.params

@@ -19,8 +19,8 @@ import (
 
 // asker passes messages of a backend on to the client, for a session or one of its children. It
 // implements [backend.Client]. A message is first checked: the client must offer its method, its
-// paths must be in the roots, and the user's rules about files and commands must allow it. Some that
-// are refused are passed on nevertheless if the user allows that.
+// paths must be in the roots, and the user's rules about files and commands must allow it. Some
+// that are refused are passed on nevertheless if the user allows that.
 type asker struct {
 	host *host
 	backend.Sender
@@ -68,9 +68,9 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	return nil
 }
 
-// check returns an error if a message may not be passed on: one for the backend, with the
-// *[workspace.OutsideError] or the *[permission.RuleError] in its tree that is the reason. action is
-// what the message does, if there are rules.
+// check returns an error for the backend if a message may not be passed on. The
+// *[workspace.OutsideError] or the *[permission.RuleError] that is the reason is in its tree. action
+// describes the message, if there are rules.
 func (a asker) check(
 	ctx context.Context, method string, params backend.Raw,
 ) (action permission.Action, err error) {
@@ -106,8 +106,8 @@ func (a asker) admit(ctx context.Context, method string, params backend.Raw) err
 	})
 }
 
-// pass returns the work for a request that is allowed: a question is asked, a request for a file may
-// be served here, and all others are sent at once.
+// pass returns the work for a request that is allowed: a question is asked, a request for a file
+// may be served here, and all others are sent at once.
 func (a asker) pass(
 	ctx context.Context, method string, params backend.Raw, action permission.Action,
 ) backend.Work {

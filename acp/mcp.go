@@ -45,14 +45,16 @@ func (a *adapter) prepareServers(
 
 // applyPolicy makes c follow the policy. If it returns an error, the policy does not let a remote
 // peer use the server.
-func (a *adapter) applyPolicy(c *mcpclient.Config) (err error) {
+func (a *adapter) applyPolicy(c *mcpclient.Config) error {
 	policy := a.options.MCPPolicy(c.Name)
 	if a.connection.peer.Remote {
-		err = checkRemote(policy, *c)
+		if err := checkRemote(policy, *c); err != nil {
+			return err
+		}
 	}
 	c.Apply(policy)
-	a.restrictLikeAgent(c)
-	return err
+	c.Policy.Sandbox = a.serverSandbox(c.Policy.Sandbox)
+	return nil
 }
 
 // checkRemote returns an error if a remote peer may not use the server. It does not quote the
@@ -73,12 +75,12 @@ func checkRemote(p mcp.Policy, c mcpclient.Config) error {
 		reasonData{Reason: "server_not_allowed"})
 }
 
-// restrictLikeAgent restricts a server that the agent connects too as the agent is restricted, or
-// more if its policy says so.
-func (a *adapter) restrictLikeAgent(c *mcpclient.Config) {
-	s, own := a.info().ServerSandbox, c.Policy.Sandbox
+// serverSandbox returns the sandbox of a server whose policy has its own. A server that the agent
+// connects too is restricted as the agent is, or more if its policy says so.
+func (a *adapter) serverSandbox(own backend.Sandbox) backend.Sandbox {
+	s := a.info().ServerSandbox
 	if !a.info().ConnectsServers || s.Mode == backend.SandboxOff {
-		return
+		return own
 	}
 	if own.Mode == backend.SandboxStrict {
 		s.Mode = own.Mode
@@ -86,7 +88,7 @@ func (a *adapter) restrictLikeAgent(c *mcpclient.Config) {
 	if own.Mode != backend.SandboxOff {
 		s.Ports, s.Hosts = s.Ports.And(own.Ports), s.Hosts.And(own.Hosts)
 	}
-	c.Policy.Sandbox = s
+	return s
 }
 
 // mcpTransports are the optional transports that initialize advertised.

@@ -35,8 +35,8 @@ func (a *adapter) origins() worktree.Origins {
 	return origins
 }
 
-// verdict returns what the rules say to a question in s: about the action of acp-agent's own, or what
-// the agent says that it will do.
+// verdict returns what the rules say to a question in s: about the action of acp-agent's own, or
+// what the agent says that it will do.
 func (a asker) verdict(ctx context.Context, s *session, q question) (v permission.Verdict) {
 	switch {
 	case q.own != nil && q.own.Verb != "":

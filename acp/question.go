@@ -23,8 +23,8 @@ type question struct {
 	// for forms.
 	permission.Request
 	err error
-	// own is what acp-agent itself asks about, with a zero verb if no rule is about that. It is nil
-	// for questions of the agent, which are about what Request says.
+	// own describes what acp-agent itself asks about, with a zero verb if no rule is about that. It
+	// is nil for questions of the agent, which are about the action in Request.
 	own *permission.Action
 	// ofTurn means that acp-agent asks before the agent gets the prompt of the turn, with whose
 	// context the question ends.
@@ -106,7 +106,7 @@ func (q question) cancelled() backend.Raw {
 // client's response, may take its place.
 type answer = turns.Answer[*connection]
 
-// choosing returns the response that chooses an option. If there is none to refuse with, the
+// choosing returns the response that chooses an option. Without one, such as to refuse with, the
 // response says that the question was cancelled, and some agents then end the turn.
 func (q question) choosing(o permission.Option, ok bool) backend.Raw {
 	if !ok {

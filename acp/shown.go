@@ -11,8 +11,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// shown has what the viewers of a session were shown last, as far as later updates depend on it. All
-// other updates wait while it is used.
+// shown has what the viewers of a session were shown last, as far as later updates depend on it.
+// All other updates wait while it is used.
 type shown struct {
 	titled  bool   // the session has a title
 	renamed bool   // a client has chosen it
@@ -82,8 +82,8 @@ func statesIn(result backend.Raw) []backend.Update {
 	}, func(u backend.Update) bool { return u.Raw == nil })
 }
 
-// settingUpdate returns the update of this kind that says what the mode is, or what the options are,
-// or the zero Update without a value.
+// settingUpdate returns the update of this kind that says what the mode is, or what the options
+// are, or the zero Update without a value.
 func settingUpdate(kind sessionstore.Kind, value json.RawMessage) backend.Update {
 	if len(value) == 0 || string(value) == "null" {
 		return backend.Update{}

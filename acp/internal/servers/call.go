@@ -43,10 +43,17 @@ func (s *Set) Call(ctx context.Context, u backend.Updates, r backend.ToolRequest
 	if err != nil {
 		return none, err
 	}
-	c := &mcpCall{ShownCall: backend.ShownCall{ID: r.ID, Updates: u}, set: s, tool: t, arguments: r.Arguments}
-	if err := c.start(ctx); err != nil {
+	call := backend.NewToolCall("mcp", kindOf(t.Annotations), t.CallTitle(), "")
+	call.RawInput = r.Arguments
+	if len(r.Arguments) == 0 {
+		call.RawInput = backend.Raw("{}")
+	}
+	shown, err := begin(ctx, u, r.ID, call)
+	if err != nil {
 		return none, err
 	}
+	call.ToolCallId = shown.ID
+	c := &mcpCall{ShownCall: shown, set: s, tool: t, call: call, arguments: r.Arguments}
 	result, err := c.run(ctx)
 	if err != nil {
 		c.showFailure(ctx, err)
@@ -60,20 +67,21 @@ type mcpCall struct {
 	backend.ShownCall
 	set       *Set
 	tool      mcpclient.Tool
-	arguments backend.Raw // empty for none
+	call      backend.ToolCall // as it begins
+	arguments backend.Raw      // empty for none
 }
 
-// start shows the pending call. If the client already sees it, start only fills in what the call
-// does.
-func (c *mcpCall) start(ctx context.Context) (err error) {
-	if c.ID != "" {
-		return c.Show(ctx, backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-			Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind())}})
+// begin shows a pending call. If the client already sees one with the id, begin only fills in what
+// the call does.
+func begin(
+	ctx context.Context, u backend.Updates, id sdk.ToolCallId, call backend.ToolCall,
+) (backend.ShownCall, error) {
+	if id == "" {
+		return backend.ShowCall(ctx, u, call)
 	}
-	call := backend.NewToolCall("mcp", c.kind(), c.tool.CallTitle(), "")
-	call.RawInput = c.input()
-	c.ShownCall, err = backend.ShowCall(ctx, c.Updates, call)
-	return err
+	shown := backend.ShownCall{ID: id, Updates: u}
+	return shown, shown.Show(ctx, backend.ToolCall{
+		ToolCallUpdate: sdk.ToolCallUpdate{Title: call.Title, Kind: call.Kind}})
 }
 
 // run asks for permission if necessary, and calls the tool.
@@ -85,15 +93,6 @@ func (c *mcpCall) run(ctx context.Context) (*mcp.CallToolResult, error) {
 		return nil, err
 	}
 	return c.set.Set.Call(ctx, c.tool, c.arguments, c.showProgress)
-}
-
-func (c *mcpCall) kind() sdk.ToolKind { return kindOf(c.tool.Annotations) }
-
-func (c *mcpCall) input() backend.Raw {
-	if len(c.arguments) == 0 {
-		return backend.Raw("{}")
-	}
-	return c.arguments
 }
 
 // showResult shows the end of the call. The server's content blocks are passed on as they are, up

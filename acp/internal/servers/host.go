@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"strings"
@@ -20,21 +21,21 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// serverHost answers the servers of a set for its session. It implements [mcpclient.Host].
-type serverHost struct {
+// answerer answers the servers of a set for its session. It implements [mcpclient.Host].
+type answerer struct {
 	backend.Host
 	model backend.Sampler // nil if there is none
-	set   *Set
+	log   *slog.Logger
 }
 
 // Show implements [mcpclient.Host].
-func (h *serverHost) Show(ctx context.Context, message string) error {
-	return h.Update(ctx, backend.Warning(backend.Note(message+"\n\n")))
+func (a *answerer) Show(ctx context.Context, message string) error {
+	return a.Update(ctx, backend.Warning(backend.Note(message+"\n\n")))
 }
 
 // Elicit implements [mcpclient.Host]. It quotes the server's words, so that they cannot pass for
 // ours.
-func (h *serverHost) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
+func (a *answerer) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.ElicitParams) (
 	*mcp.ElicitResult, error) {
 	params := map[string]any{"mode": p.Mode}
 	asks := "asks"
@@ -46,12 +47,12 @@ func (h *serverHost) Elicit(ctx context.Context, s mcpclient.ServerID, p *mcp.El
 		if err != nil {
 			return nil, err
 		}
-		asks += " you to open a page of " + describeHost(page.Host)
+		asks += " you to open a page of " + describeSite(page.Host)
 		params["url"], params["elicitationId"] = p.URL, elicitationID(s, p.ElicitationID)
 	}
 	params["message"] = fmt.Sprintf("MCP server %s %s. It says:\n\n%s",
 		text.QuotedName(s.Name), asks, quotation(p.Message))
-	answer, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
+	answer, err := a.Call(ctx, protocol.ElicitationCreate, backend.Encode(params))()
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the user: %w", err)
 	}
@@ -81,14 +82,15 @@ func withoutHeading(schema any) any {
 	return form
 }
 
-// describeHost returns the host of a page, with a note if browsers show its name in other letters.
-func describeHost(host string) string {
-	for label := range strings.SplitSeq(strings.ToLower(host), ".") {
+// describeSite returns the address of a site, with a note if browsers show its name in other
+// letters.
+func describeSite(address string) string {
+	for label := range strings.SplitSeq(strings.ToLower(address), ".") {
 		if strings.HasPrefix(label, "xn--") {
-			return host + " (a browser may show this name in letters that look like others)"
+			return address + " (a browser may show this name in letters that look like others)"
 		}
 	}
-	return host
+	return address
 }
 
 // elicitationID returns a question's id for the client. It differs from the ids of other servers'
@@ -98,13 +100,13 @@ func elicitationID(s mcpclient.ServerID, id string) string {
 }
 
 // ElicitComplete implements [mcpclient.Host].
-func (h *serverHost) ElicitComplete(ctx context.Context, s mcpclient.ServerID, id string) error {
-	return h.elicitComplete(ctx, elicitationID(s, id))
+func (a *answerer) ElicitComplete(ctx context.Context, s mcpclient.ServerID, id string) error {
+	return a.elicitComplete(ctx, elicitationID(s, id))
 }
 
-func (h *serverHost) elicitComplete(ctx context.Context, id string) error {
+func (a *answerer) elicitComplete(ctx context.Context, id string) error {
 	params := map[string]string{"elicitationId": id}
-	return h.Notify(ctx, protocol.ElicitationComplete, backend.Encode(params))
+	return a.Notify(ctx, protocol.ElicitationComplete, backend.Encode(params))
 }
 
 // notifyTimeout is how long a client may take to read a notification.
@@ -112,20 +114,20 @@ const notifyTimeout = time.Second
 
 // SignIn implements [mcpclient.Host]. The user is asked through the client if it takes URLs, and
 // otherwise in the answer.
-func (h *serverHost) SignIn(
+func (a *answerer) SignIn(
 	ctx context.Context, s mcpclient.ServerID, page *url.URL, tokens string,
 ) error {
 	message := fmt.Sprintf("MCP server %s asks you to sign in at %s; %s then issues the access "+
-		"tokens for the server", text.Name(s.Name), describeHost(page.Host),
-		describeHost(tokens))
+		"tokens for the server", text.Name(s.Name), describeSite(page.Host),
+		describeSite(tokens))
 	id := rand.Text()
-	result, err := h.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
+	result, err := a.Call(ctx, protocol.ElicitationCreate, backend.Encode(map[string]string{
 		"mode": "url", "elicitationId": id, "url": page.String(), "message": message + ".",
 	}))()
 	switch {
 	case ctx.Err() != nil: // they were faster than the client, which may still show the page
 	case err != nil:
-		_ = h.Show(ctx, message+": "+mcpclient.OpenPage(page.String())+".")
+		_ = a.Show(ctx, message+": "+mcpclient.OpenPage(page.String())+".")
 		return nil // status says it too
 	case strictjson.FindText(result, "action") != "accept":
 		return errors.New("the user declined")
@@ -133,6 +135,6 @@ func (h *serverHost) SignIn(
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
 	defer cancel()
-	_ = h.elicitComplete(ctx, id)
+	_ = a.elicitComplete(ctx, id)
 	return nil
 }

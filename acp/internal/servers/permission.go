@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -24,18 +22,15 @@ const (
 // askPermission asks the user whether to make the call, unless a rule decides. It returns nil if
 // they allow it.
 func (c *mcpCall) askPermission(ctx context.Context) error {
-	shown := backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{
-		ToolCallId: c.ID, Title: sdk.Ptr(c.tool.CallTitle()), Kind: sdk.Ptr(c.kind()),
-		RawInput: c.input(),
-	}}
-	shown.Content = append(backend.TextContent(c.describeArguments()),
+	call := c.call
+	call.Content = append(backend.TextContent(c.describeArguments()),
 		backend.TextContent(c.claims())...)
 	session := c.set.session.Load()
 	action := permission.At(session.Workspace()).ToolCall(permission.ServerTool{
 		Server: c.tool.Server, Name: c.tool.Remote, Config: c.tool.Identity,
 		ReadOnly: c.tool.Hints.ReadOnly, Found: c.tool.Found,
 	}, c.arguments)
-	_, err := session.Ask(ctx, backend.Question{Call: shown, Once: "Allow", Reject: "Reject",
+	_, err := session.Ask(ctx, backend.Question{Call: call, Once: "Allow", Reject: "Reject",
 		Action: action})
 	if err != nil {
 		return fmt.Errorf("%s was not used: %w", c.tool.Name, err)
@@ -54,12 +49,12 @@ func (c *mcpCall) describeArguments() string {
 		return "It is called without arguments."
 	}
 	block := text.Block("json", text.Prefix(arguments, maxArguments))
-	shown := "It is called with:\n\n" + strings.TrimSuffix(block, "\n")
+	description := "It is called with:\n\n" + strings.TrimSuffix(block, "\n")
 	if len(arguments) > maxArguments {
-		shown += fmt.Sprintf("\n\nThe arguments are %s long; only the beginning is shown.",
+		description += fmt.Sprintf("\n\nThe arguments are %s long; only the beginning is shown.",
 			text.Size(len(arguments)))
 	}
-	return shown
+	return description
 }
 
 // claims returns a description of the server's claims about the tool.

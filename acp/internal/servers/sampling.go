@@ -29,22 +29,19 @@ type modelError struct{ cause error }
 func (*modelError) Error() string { return "the model could not answer" }
 
 // HasModel implements [mcpclient.Host].
-func (h *serverHost) HasModel() bool { return h.model != nil }
+func (a *answerer) HasModel() bool { return a.model != nil }
 
 // Sample implements [mcpclient.Host]. The user is asked before the model gets the request, and
 // again before the server gets the answer.
-func (h *serverHost) Sample(
+func (a *answerer) Sample(
 	ctx context.Context, s mcpclient.ServerID, p *mcp.CreateMessageWithToolsParams,
 ) (*mcp.CreateMessageWithToolsResult, error) {
-	one := &sampling{
-		host: h, server: s, request: sampleRequest(p), include: p.IncludeContext,
-	}
-	one.request.Model = h.model.SamplingModel(hintsOf(p.ModelPreferences))
-	began := time.Now()
-	result, err := one.run(ctx)
+	request, began := sampleRequest(p), time.Now()
+	request.Model = a.model.SamplingModel(hintsOf(p.ModelPreferences))
+	result, err := a.run(ctx, s, request, p.IncludeContext)
 	// Users should find this later, so it has a level that is logged by default.
-	h.set.log.Warn("MCP server asked the model",
-		"server", s.Name, "model", text.Printable(one.request.Model), "outcome", outcome(ctx, err),
+	a.log.Warn("MCP server asked the model",
+		"server", s.Name, "model", text.Printable(request.Model), "outcome", outcome(ctx, err),
 		"inputTokens", result.Input, "outputTokens", result.Output, "duration", time.Since(began))
 	if failed, ok := errors.AsType[*modelError](err); ok {
 		err = &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failed.Error()}
@@ -104,19 +101,26 @@ func withLineFeeds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n")
 // sampling is one request of a server to the model. It is shown to the user as a tool call.
 type sampling struct {
 	backend.ShownCall
-	host    *serverHost
-	server  mcpclient.ServerID
-	request backend.SampleRequest
-	include string // includeContext
+	answerer *answerer
+	server   mcpclient.ServerID
+	request  backend.SampleRequest
+	include  string // includeContext
+	title    string // of the tool call
 }
 
 // run asks the user, the model, and the user again.
-func (s *sampling) run(ctx context.Context) (result backend.SampleResult, err error) {
-	s.ShownCall, err = backend.ShowCall(ctx, s.host,
-		backend.NewToolCall("sampling", sdk.ToolKindOther, s.title(), ""))
+func (a *answerer) run(
+	ctx context.Context, server mcpclient.ServerID, r backend.SampleRequest, include string,
+) (result backend.SampleResult, err error) {
+	title := fmt.Sprintf("MCP server %s asks the model %s", text.QuotedName(server.Name),
+		text.Name(r.Model))
+	call, err := backend.ShowCall(ctx, a,
+		backend.NewToolCall("sampling", sdk.ToolKindOther, title, ""))
 	if err != nil {
 		return result, err
 	}
+	s := &sampling{ShownCall: call, answerer: a, server: server, request: r, include: include,
+		title: title}
 	result, err = s.sample(ctx)
 	if err == nil {
 		answer := backend.TextContent(quotation(result.Text))
@@ -141,7 +145,7 @@ func (s *sampling) sample(ctx context.Context) (backend.SampleResult, error) {
 	if err := s.ShowStatus(ctx, sdk.ToolCallStatusInProgress, nil); err != nil {
 		return backend.SampleResult{}, err
 	}
-	result, err := s.host.model.Sample(ctx, s.request)
+	result, err := s.answerer.model.Sample(ctx, s.request)
 	if err != nil {
 		if ctx.Err() != nil {
 			return result, context.Cause(ctx)
@@ -164,7 +168,7 @@ func (s *sampling) addContext(ctx context.Context) error {
 	default:
 		return nil
 	}
-	added := text.Unhide(withLineFeeds(s.host.model.SamplingContext(prefix)))
+	added := text.Unhide(withLineFeeds(s.answerer.model.SamplingContext(prefix)))
 	if added == "" {
 		return nil
 	}
@@ -181,9 +185,9 @@ func (s *sampling) addContext(ctx context.Context) error {
 
 // ask shows the user what would be sent, and returns nil if they allow it.
 func (s *sampling) ask(ctx context.Context, content []any, allow, reject string) error {
-	_, err := s.host.Ask(ctx, backend.Question{
+	_, err := s.answerer.Ask(ctx, backend.Question{
 		Call: backend.ToolCall{ToolCallUpdate: sdk.ToolCallUpdate{ToolCallId: s.ID,
-			Title: sdk.Ptr(s.title()), Kind: sdk.Ptr(sdk.ToolKindOther)}, Content: content},
+			Title: sdk.Ptr(s.title), Kind: sdk.Ptr(sdk.ToolKindOther)}, Content: content},
 		Once: allow, Reject: reject,
 	})
 	if errors.Is(err, backend.ErrRejected) {
@@ -207,10 +211,6 @@ func outcome(ctx context.Context, err error) string {
 }
 
 func (s *sampling) name() string { return text.QuotedName(s.server.Name) }
-
-func (s *sampling) title() string {
-	return fmt.Sprintf("MCP server %s asks the model %s", s.name(), text.Name(s.request.Model))
-}
 
 // describeRequest returns everything that the model would be sent, as a person should see it.
 func (s *sampling) describeRequest() []any {

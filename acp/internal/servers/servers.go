@@ -43,7 +43,7 @@ type Set struct {
 	log                 *slog.Logger
 	maxResult, maxShown int // bytes of a tool's result for the backend and for the client
 
-	session atomic.Pointer[serverHost] // of the last change, nil before the first
+	session atomic.Pointer[answerer] // of the last change, nil before the first
 }
 
 var _ backend.Tools = (*Set)(nil)
@@ -60,9 +60,9 @@ func NewSet(starting chan struct{}, o mcpclient.Options) *Set {
 // answers the servers that ask the session's model; it is nil if there is none. The session's
 // previous turn must have ended. See [mcpclient.Change.Commit].
 func (s *Set) Commit(change *mcpclient.Change, session backend.Host, m backend.Sampler) {
-	h := &serverHost{Host: session, model: m, set: s}
-	s.session.Store(h)
-	change.Commit(h)
+	a := &answerer{Host: session, model: m, log: s.log}
+	s.session.Store(a)
+	change.Commit(a)
 }
 
 // ReadResource implements [backend.Tools].
