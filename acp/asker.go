@@ -69,8 +69,8 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 }
 
 // check returns an error for the backend if a message may not be passed on. The
-// *[workspace.OutsideError] or the *[permission.RuleError] that is the reason is in its tree. action
-// describes the message, if there are rules.
+// *[workspace.OutsideError] or the *[permission.RuleError] that is the reason is in its tree.
+// action describes the message, if there are rules.
 func (a asker) check(
 	ctx context.Context, method string, params backend.Raw,
 ) (action permission.Action, err error) {
