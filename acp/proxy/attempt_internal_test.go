@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-func TestNextAttempt(t *testing.T) {
+func TestTry(t *testing.T) {
 	busy := &jsonrpc.Error{Message: "busy"}
 	said := map[string]trial{
 		"unknown": {err: &jsonrpc.Error{Code: protocol.CodeNotFound}},
@@ -65,33 +65,28 @@ func TestNextAttempt(t *testing.T) {
 			"load c1 without tools, new without tools", "c1"},
 	} {
 		cause, must := strings.CutSuffix(c.request, " must")
-		r := &openRequest{saved: c.saved, cause: backend.Cause("session/" + cause), mustExist: must}
 		can := func(what string) bool { return strings.Contains(c.child, what) }
-		terms := terms{tools: can("tools"),
-			info: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")}}
+		o := opener{saved: c.saved, tools: can("tools"), use: &childUse{child: &child{info: client.Agent{
+			Load: can("load"), Resume: can("resume"), Fork: can("fork")}}},
+			asked: backend.Activation{Cause: backend.Cause("session/" + cause), MustExist: must}}
 		var made []string
-		var failed []trial
 		answers := strings.Fields(c.answers)
-		for {
-			a, found := r.nextAttempt(terms, failed)
-			if !found {
-				break
-			}
+		trials := o.try(func(a attempt) trial {
 			asked := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
 			if asked = strings.TrimSpace(asked); a.target.RefusesTools {
 				asked += " without tools"
 			}
-			made = append(made, asked)
-			f := trial{err: busy}
-			if n := len(failed); n < len(answers) {
-				f = said[answers[n]]
+			t := trial{err: busy}
+			if n := len(made); n < len(answers) {
+				t = said[answers[n]]
 			}
-			f.attempt = a
-			failed = append(failed, f)
-		}
+			made = append(made, asked)
+			t.attempt = a
+			return t
+		})
 		require.Equal(t, c.want, strings.Join(made, ", "), name)
 		earlier := ""
-		if e := r.earlierAfter(terms, failed[:max(0, len(failed)-1)]); e != nil {
+		if e := o.earlierAfter(trials[:max(0, len(trials)-1)]); e != nil {
 			earlier = e.key()
 		}
 		require.Equal(t, c.earlier, earlier, name)

@@ -26,8 +26,6 @@ type bridge struct {
 	writer   *contextWriter
 	commands *commands
 	current  current
-	prompts  promptQueue
-	updates  updateFilter
 	hints    hints
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 }
@@ -36,7 +34,7 @@ type bridge struct {
 // it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
 func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause) *bridge {
 	b := &bridge{activation: a, servers: &servers{activation: a},
-		current: current{activation: a}, reviving: make(chan struct{}, 1)}
+		reviving: make(chan struct{}, 1)}
 	b.writer = &contextWriter{activation: a, servers: b.servers}
 	b.writer.nested = sync.OnceValues(b.writer.findNested)
 	if previous != nil {
@@ -53,12 +51,12 @@ func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause
 // child decides what becomes of both. A child that has ended is restarted first.
 func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
 	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
-	earlier := b.prompts.add(p)
+	earlier := b.current.enqueue(p)
 	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
-		if s, held := b.current.pin(); held {
-			defer b.prompts.settle(p)
-			work = s.during(b.send(s, p))
+		if cs, unpin := b.current.pin(); cs != nil {
+			defer b.current.dequeue(p)
+			work = unpinAfter(b.send(cs, p), unpin)
 		}
 	}
 	return func() (backend.Raw, error) {
@@ -69,7 +67,7 @@ func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updat
 
 // sendAfter sends a prompt once all earlier prompts were sent and the child runs.
 func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
-	defer b.prompts.settle(p)
+	defer b.current.dequeue(p)
 	for _, before := range earlier {
 		select {
 		case <-before.sent:
@@ -77,18 +75,18 @@ func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 			return cancelled
 		}
 	}
-	s, err := b.revive(p.ctx)
+	cs, unpin, err := b.revive(p.ctx)
 	switch {
 	case err != nil && p.ctx.Err() != nil:
 		return cancelled
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return s.during(b.send(s, p))
+	return unpinAfter(b.send(cs, p), unpin)
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (b *bridge) send(s pinned, p *prompt) backend.Work {
+func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	expanded, err := b.expandPrompt(p.ctx, p.params)
 	if err != nil {
 		return jsonrpc.Fail(err)
@@ -99,26 +97,12 @@ func (b *bridge) send(s pinned, p *prompt) backend.Work {
 		end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
 	}}
 	var told promptContext
-	var work backend.Work
 	if !expanded.alone {
-		b.writer.nested() // reads directories, which may take too long for a lock
+		told = b.nextContext(cs)
 	}
-	b.prompts.sendInOrder(func() {
-		if p.ctx.Err() != nil { // cancelled while the child was started
-			return
-		}
-		if !expanded.alone {
-			told = b.current.nextContext(s.childSession, b.writer)
-		}
-		s.addPrompt(sent)
-		work = s.child.requestFunc(lasting, protocol.SessionPrompt,
-			withSessionID(appendText(expanded.params, told.text), s.id),
-			func(backend.Raw, error) {
-				s.removePrompt(sent)
-				s.barrier.add(jsonrpc.Answered(p.ctx))
-			})
-	})
-	if work == nil {
+	work := cs.sendPrompt(lasting, sent, appendText(expanded.params, told.text))
+	if work == nil { // cancelled while the child was started
+		b.settleContext(lasting, told, false)
 		end(nil)
 		return cancelled
 	}
@@ -129,22 +113,40 @@ func (b *bridge) send(s pinned, p *prompt) backend.Work {
 				b.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		b.hints.tell(p, s.child)
+		b.hints.tell(p, cs.child)
 		result, err := work()
-		b.hints.tell(p, s.child)
-		b.current.settleContext(lasting, told, err == nil)
+		b.hints.tell(p, cs.child)
+		b.settleContext(lasting, told, err == nil)
 		switch {
 		case err == nil:
 			b.proxy.children.failures.Store(0)
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			s.removePrompt(sent) // it was not sent
+			cs.removePrompt(sent) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			s.abandonPrompt(sent)
+			cs.abandonPrompt(sent)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
 		return result, err
+	}
+}
+
+// nextContext returns the context for the next prompt in cs.
+func (b *bridge) nextContext(cs *childSession) promptContext {
+	_, saved := b.current.get()
+	told := b.servers.relays.toldParts()
+	return b.current.nextContext(cs, b.writer.parts(saved), told)
+}
+
+// settleContext records whether the child has answered the prompt with told. It logs errors.
+func (b *bridge) settleContext(ctx context.Context, told promptContext, answered bool) {
+	if !b.current.settleContext(told, answered) {
+		return
+	}
+	if err := b.host.SaveState(ctx, told.after.encode()); err != nil {
+		b.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
+			"error", err)
 	}
 }
 
@@ -179,47 +181,35 @@ func (b *bridge) expandPrompt(ctx context.Context, params backend.Raw) (expanded
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
-	b.prompts.sendInOrder(func() {
-		cs := b.current.running()
-		if cs == nil {
-			return
-		}
-		ended, others := cs.endedPrompts()
-		switch {
-		case len(ended) == 0:
-		case others:
-			for _, p := range ended {
-				p.giveUp()
-			}
-		default:
-			cs.child.cancel(withSessionID(params, cs.id))
-		}
-	})
+	if cs := b.current.running(); cs != nil {
+		cs.cancelPrompts(params)
+	}
 }
 
 // Call implements [backend.Session]: it passes the request on.
 func (b *bridge) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if s, held := b.current.pin(); held {
-		return s.during(s.forward(ctx, method, params))
+	if cs, unpin := b.current.pin(); cs != nil {
+		return unpinAfter(cs.forward(ctx, method, params), unpin)
 	}
 	return func() (backend.Raw, error) {
-		s, err := b.revive(ctx)
+		cs, unpin, err := b.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return s.during(s.forward(ctx, method, params))()
+		defer unpin()
+		return cs.forward(ctx, method, params)()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
-	s, held := b.current.pin()
-	if !held {
+	cs, unpin := b.current.pin()
+	if cs == nil {
 		b.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
-	defer s.release()
-	s.child.notify(method, withSessionID(params, s.id))
+	defer unpin()
+	cs.child.notify(method, withSessionID(params, cs.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another activation uses
@@ -237,6 +227,15 @@ func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backe
 	return result, errors.Join(err, b.servers.relays.leave(b))
 }
 
+// running returns the current child session, or nil if the child is not running or must open it
+// again. b may be nil.
+func (b *bridge) running() *childSession {
+	if b == nil {
+		return nil
+	}
+	return b.current.running()
+}
+
 // SandboxText implements [backend.Confined].
 func (b *bridge) SandboxText() string {
 	cs, _ := b.current.get()
@@ -246,33 +245,33 @@ func (b *bridge) SandboxText() string {
 	return cs.child.sandbox.Describe()
 }
 
-// revive opens the child's session again, mostly because the child has ended.
-func (b *bridge) revive(ctx context.Context) (pinned, error) {
+// revive opens the child's session again, mostly because the child has ended. It returns the session
+// in the new child, which is pinned until unpin.
+func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), err error) {
 	select {
 	case b.reviving <- struct{}{}:
 		defer func() { <-b.reviving }()
 	case <-ctx.Done():
-		return pinned{}, context.Cause(ctx)
+		return nil, nil, context.Cause(ctx)
 	}
-	if s, held := b.current.pin(); held {
-		return s, nil
+	if cs, unpin = b.current.pin(); cs != nil {
+		return cs, unpin, nil
 	}
 	before, saved := b.current.get()
 	if before == nil {
-		return pinned{}, errSessionClosed
+		return nil, nil, errSessionClosed
 	}
 	if err := before.child.awaitEnd(ctx); err != nil {
-		return pinned{}, err
+		return nil, nil, err
 	}
-	r := &openRequest{bridge: b, saved: saved, cause: backend.Resume}
-	_, s, err := r.open(ctx)
+	cs, unpin, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, saved)
 	if err != nil {
-		return pinned{}, err
+		return nil, nil, err
 	}
-	b.proxy.log.Info("a session was opened again in the agent", "child", s.child.process.Name())
+	b.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
 	b.loseSubagents(ctx, before)
-	s.repeatSettings(ctx, before)
-	return s, nil
+	cs.repeatSettings(ctx, before)
+	return cs, unpin, nil
 }
 
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
@@ -286,7 +285,7 @@ func (b *bridge) handleUpdate(
 		return nil
 	}
 	u = interpret(profile, u)
-	mode, kept := b.updates.take(u)
+	mode, kept := cs.takeUpdate(u)
 	switch {
 	case kept:
 		return nil
@@ -316,10 +315,10 @@ func (b *bridge) showUpdate(ctx context.Context, to backend.Updates, u backend.U
 	return to.Update(ctx, u)
 }
 
-// finishReplay ends the replay, passes on the latest states, and returns how many updates of the
+// finishReplay ends the replay of cs, passes on the latest states, and returns how many updates of the
 // history were passed on. Usually the response has just been read, and it runs on the read loop.
-func (b *bridge) finishReplay(ctx context.Context) (passedOn int) {
-	passedOn, states := b.updates.end()
+func (b *bridge) finishReplay(ctx context.Context, cs *childSession) (passedOn int) {
+	passedOn, states := cs.endReplay()
 	for _, state := range states {
 		if err := b.showUpdate(ctx, b.host, state); err != nil {
 			b.proxy.log.Debug("cannot pass on a state of the agent", "kind", state.Kind,

@@ -283,11 +283,11 @@ func (c *child) stopWhenIdle() {
 // serveMessage gives a message of the child to the router, and keeps the child from being stopped
 // as idle.
 func (c *child) serveMessage(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	pin, held := c.uses.pin()
-	if !held { // it is about to end
+	unpin := c.uses.pin()
+	if unpin == nil { // it is about to end
 		return c.router.accept(ctx, r)
 	}
-	return pin.during(c.router.accept(ctx, r))
+	return unpinAfter(c.router.accept(ctx, r), unpin)
 }
 
 // introduce initializes the child, and logs it in if the other children are logged in.

@@ -123,33 +123,35 @@ func (p *proxy) claim(ctx context.Context, at childPlace) (c *child, isNew bool)
 	return c, true
 }
 
-// childFor begins a use of a child by the session of r. Because programs are updated while they
+// childFor begins a use of a child by b, which is to open a session with a saved state in place of
+// previous. The child is pinned. Because programs are updated while they
 // run, a new child may have other capabilities than the last one. The capabilities of the child
 // itself decide.
-func (p *proxy) childFor(ctx context.Context, r *openRequest) (*childUse, pin, error) {
-	b := r.bridge
-	takes := r.cause == backend.New || !p.options.Profile.Roots.OnlyNew
+func (p *proxy) childFor(
+	ctx context.Context, b, previous *bridge, cause backend.Cause, saved state,
+) (u *childUse, unpin func(), err error) {
+	takes := cause == backend.New || !p.options.Profile.Roots.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
 		return p.options.Profile.Roots.Choose(advertised && takes, b.roots.Additional())
 	}
 	_, flags := choose(p.agentInfo().AdditionalDirectories)
 	at := childPlace{args: flags, roots: p.sandboxRoots(b)}
-	if replaced := r.replaced(); replaced != nil {
+	if replaced := previous.running(); replaced != nil {
 		at.apart = replaced.child.place.apart
 	}
 	for {
 		c, err := p.childAt(ctx, at)
 		if err != nil {
-			return nil, pin{}, err
+			return nil, nil, err
 		}
 		mode, wanted := choose(c.info.AdditionalDirectories)
 		if at.args == nil && len(wanted) > 0 {
 			at.args = wanted
 			continue
 		}
-		u := newChildUse(c, r, mode)
-		if pin, begun := c.uses.begin(u, r.previous); begun {
-			return u, pin, nil
+		u := newChildUse(c, b, mode, saved)
+		if unpin := c.uses.begin(u, previous); unpin != nil {
+			return u, unpin, nil
 		}
 		if c.running() { // it has conflicting sessions
 			at.apart++

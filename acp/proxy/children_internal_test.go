@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -70,13 +71,13 @@ func TestEveryChildHasConflicts(t *testing.T) {
 		c, err := p.childAt(t.Context(), at)
 		require.NoError(t, err)
 		for _, theirs := range []*servers{b.servers, {relays: &relays{}}} {
-			c.uses.sessions = append(c.uses.sessions, &childUse{child: c, shares: true, alone: true,
+			c.uses.byBridge = append(c.uses.byBridge, &childUse{child: c, shares: true, alone: true,
 				bridge: &bridge{activation: a, servers: theirs}})
 		}
 	}
-	u, _, err := p.childFor(t.Context(), &openRequest{bridge: b})
+	u, _, err := p.childFor(t.Context(), b, nil, backend.New, state{})
 	require.NoError(t, err)
-	require.Equal(t, []*childUse{u}, u.child.uses.sessions)
+	require.Equal(t, []*childUse{u}, u.child.uses.byBridge)
 	require.Len(t, p.children.list(), 4)
 }
 
@@ -88,9 +89,9 @@ func TestUpdatesAfterCancelledTurn(t *testing.T) {
 	cs := &childSession{}
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := &sentPrompt{prompt: &prompt{ctx: ctx}}, &sentPrompt{prompt: &prompt{ctx: t.Context()}}
-	cs.addPrompt(first)
+	cs.addPromptLocked(first)
 	cancel()
 	require.Same(t, first, cs.runningPromptLocked(), "the child has not answered it")
-	cs.addPrompt(second)
+	cs.addPromptLocked(second)
 	require.Same(t, second, cs.runningPromptLocked())
 }

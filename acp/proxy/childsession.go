@@ -24,23 +24,57 @@ type childSession struct {
 
 	mu        sync.Mutex
 	users     []*childUse     // the latest last
+	updates   updateFilter    // for the latest user
 	prompts   []*sentPrompt   // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
 	subagents []*subagent     // in the order in which they were announced
 }
 
 // newChildSession returns a session of the child of u, its user. attached is false if another
-// session or a subagent has the id; otherwise the session gets the child's messages.
-func newChildSession(u *childUse, id backend.Raw) (cs *childSession, attached bool) {
-	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u}}
+// session or a subagent has the id; otherwise the session gets the child's messages. mode is what
+// to do with updates until endReplay.
+func newChildSession(
+	u *childUse, id backend.Raw, mode updateMode,
+) (cs *childSession, attached bool) {
+	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u},
+		updates: updateFilter{mode: mode}}
 	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
-// join adds a user, which gets the child's messages from now on.
-func (cs *childSession) join(u *childUse) {
+// join adds a user, which gets the child's messages from now on. mode is what to do with updates
+// until endReplay.
+func (cs *childSession) join(u *childUse, mode updateMode) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.users = append(cs.users, u)
+	cs.updates = updateFilter{mode: mode}
+}
+
+// takeUpdate returns the mode for an update, and whether it is kept until endReplay.
+func (cs *childSession) takeUpdate(u backend.Update) (mode updateMode, kept bool) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.updates.take(u)
+}
+
+// replayed returns the number of updates of a replay so far, without those that are kept.
+func (cs *childSession) replayed() int {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.updates.replayed
+}
+
+// endReplay makes updates live. It returns how many of the history were passed on before, and the
+// latest states.
+func (cs *childSession) endReplay() (passedOn int, states []backend.Update) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	replay := cs.updates
+	cs.updates = updateFilter{}
+	if replay.mode == replaying {
+		passedOn = replay.replayed
+	}
+	return passedOn, replay.states
 }
 
 // latest returns the latest user, and the prompt that the child's updates belong to. Both may be
@@ -150,62 +184,80 @@ func (cs *childSession) callClient(b *bridge, m message, from *subagent) backend
 // whose turn it came, or nil. If it is about a subagent, the messages that are held for that
 // follow.
 func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *subagent) {
-	u, err := sessionstore.StoredUpdate(m.params), error(nil)
-	if u.Kind == "" {
-		u, err = backend.ParseUpdate(m.params)
-	}
-	var said *subagent
-	if err == nil && u.Kind == sessionstore.SubagentUpdate {
-		u, said, err = cs.noteSubagent(b, from, u)
-	}
-	if err == nil {
-		u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
-		if from != nil {
-			err = b.handleSubagentUpdate(m.ctx, cs, from, u)
-		} else {
-			err = b.handleUpdate(m.ctx, cs, p, u)
-		}
-	}
+	about, err := cs.passUpdate(b, p, m, from)
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)
 	} else if err != nil {
 		cs.child.router.logDropped(m.method, err)
 	}
-	if said != nil {
-		cs.child.router.release(said.id)
+	if about != nil {
+		cs.child.router.release(about.id)
 	}
 }
 
-// pinned is a childSession that is open, with a pin. Requests are sent with it, so that the child is
-// not stopped before the answer.
-type pinned struct {
-	*childSession
-	pin
+// passUpdate does that, and returns the subagent that the update is about, or nil.
+func (cs *childSession) passUpdate(
+	b *bridge, p *sentPrompt, m message, from *subagent,
+) (about *subagent, err error) {
+	u := sessionstore.StoredUpdate(m.params)
+	if u.Kind == "" {
+		if u, err = backend.ParseUpdate(m.params); err != nil {
+			return nil, err
+		}
+	}
+	if u.Kind == sessionstore.SubagentUpdate {
+		if u, about, err = cs.noteSubagent(b, from, u); err != nil {
+			return nil, err
+		}
+	}
+	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
+	if from != nil {
+		return about, b.handleSubagentUpdate(m.ctx, cs, from, u)
+	}
+	return about, b.handleUpdate(m.ctx, cs, p, u)
 }
 
 // forward sends a request of the client. Messages that the child sends after its response reach the
 // client after our response.
-func (s pinned) forward(ctx context.Context, method string, params backend.Raw) backend.Work {
-	childParams := withSessionID(params, s.id)
-	return s.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+func (cs *childSession) forward(
+	ctx context.Context, method string, params backend.Raw,
+) backend.Work {
+	childParams := withSessionID(params, cs.id)
+	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
-			s.keepSetting(method, params)
+			cs.keepSetting(method, params)
 		}
-		s.barrier.add(jsonrpc.Answered(ctx))
+		cs.barrier.add(jsonrpc.Answered(ctx))
 	})
 }
 
-// addPrompt attributes the child's updates to p once the prompts before it were answered. Late
-// updates of abandoned and cancelled turns are attributed to p too, because the client already has
-// the answers of those turns.
-func (cs *childSession) addPrompt(p *sentPrompt) {
+// sendPrompt sends a prompt with the given params, and returns nil if its turn was cancelled. Because
+// session/cancel is sent with the same lock, neither overtakes the other.
+func (cs *childSession) sendPrompt(
+	ctx context.Context, p *sentPrompt, params backend.Raw,
+) backend.Work {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	cs.addPromptLocked(p)
+	return cs.child.requestFunc(ctx, protocol.SessionPrompt, withSessionID(params, cs.id),
+		func(backend.Raw, error) {
+			cs.removePrompt(p)
+			cs.barrier.add(jsonrpc.Answered(p.ctx))
+		})
+}
+
+// addPromptLocked attributes the child's updates to p once the prompts before it were answered. Late
+// updates of abandoned and cancelled turns are attributed to p too, because the client already has
+// the answers of those turns.
+func (cs *childSession) addPromptLocked(p *sentPrompt) {
 	cs.prompts = append(slices.DeleteFunc(cs.prompts,
 		func(before *sentPrompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
 }
 
-// removePrompt undoes addPrompt.
+// removePrompt undoes addPromptLocked.
 func (cs *childSession) removePrompt(p *sentPrompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -233,18 +285,24 @@ func (cs *childSession) runningPromptLocked() *sentPrompt {
 	return cs.prompts[len(cs.prompts)-1]
 }
 
-// endedPrompts returns the unanswered prompts whose turns end early, and whether there are others.
-func (cs *childSession) endedPrompts() (ended []*sentPrompt, others bool) {
+// cancelPrompts sends session/cancel if the turns of all unanswered prompts end. If another turn
+// continues, it only cancels the requests of those that end.
+func (cs *childSession) cancelPrompts(params backend.Raw) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
+	var ended []*sentPrompt
 	for _, p := range cs.prompts {
 		if p.ctx.Err() != nil {
 			ended = append(ended, p)
-		} else {
-			others = true
 		}
 	}
-	return ended, others
+	if len(ended) < len(cs.prompts) {
+		for _, p := range ended {
+			p.giveUp()
+		}
+	} else if len(ended) > 0 {
+		cs.child.cancel(withSessionID(params, cs.id))
+	}
 }
 
 // settingChange is a request that chose the mode, the model or an option of a child session. It is
@@ -270,18 +328,18 @@ func (cs *childSession) keepSetting(method string, params backend.Raw) {
 }
 
 // repeatSettings gives the session the settings of an earlier session of the child.
-func (s pinned) repeatSettings(ctx context.Context, earlier *childSession) {
+func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSession) {
 	earlier.mu.Lock()
 	changes := slices.Clone(earlier.settings)
 	earlier.mu.Unlock()
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
-		params := withSessionID(c.params, s.id)
-		if _, err := s.child.request(ctx, c.method, params)(); err != nil {
-			s.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
+		params := withSessionID(c.params, cs.id)
+		if _, err := cs.child.request(ctx, c.method, params)(); err != nil {
+			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
 				"error", err)
 			continue
 		}
-		s.keepSetting(c.method, c.params)
+		cs.keepSetting(c.method, c.params)
 	}
 }

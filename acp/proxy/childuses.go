@@ -19,12 +19,11 @@ type childUse struct {
 	alone  bool               // it needs these servers for its additional directories
 }
 
-// newChildUse returns the use of c by the session of r, which has not begun.
-func newChildUse(c *child, r *openRequest, mode profiles.RootsMode) *childUse {
-	b := r.bridge
+// newChildUse returns the use of c by b, which has not begun, for a session with a saved state.
+func newChildUse(c *child, b *bridge, mode profiles.RootsMode, saved state) *childUse {
 	return &childUse{child: c, bridge: b, mode: mode,
 		shares: mode == profiles.RootsByContext && c.proxy.options.Profile.Roots.SharesServers,
-		alone:  b.servers.relays != nil && (b.roots.Additional().Len() > 0 || r.saved.SentTools)}
+		alone:  b.servers.relays != nil && (b.roots.Additional().Len() > 0 || saved.SentTools)}
 }
 
 // conflicts reports whether two uses share MCP servers that one of them needs alone. Sessions with
@@ -45,85 +44,82 @@ func (u *childUse) release(ctx context.Context) error {
 	return nil
 }
 
-// childUses are what a child is needed for: bridges that use it, and pins. A child that is about to
-// end gets no more of them.
+// childUses are what a child is needed for: bridges that use it, and pins. A pin keeps it from being
+// stopped as idle: during the opening of a session, and requests to and from it. A child that is
+// about to end gets no more of them.
 type childUses struct {
 	life    context.Context         // of the child
 	stop    context.CancelCauseFunc // ends life
 	lasting bool                    // the child lives on without sessions
 
 	mu       sync.Mutex
-	sessions []*childUse
-	pins     int  // that are held
-	active   bool // it was started, or a pin was released, since stopIfIdle
+	byBridge []*childUse
+	pins     int
+	active   bool // it was started, or unpinned, since stopIfIdle
 }
 
-// begin adds a use, and returns a pin. It returns false if the child is about to end, or if the
+// begin adds a use and a pin, and returns what removes the pin. It returns nil if the child is about to end, or if the
 // session would share MCP servers that it or another one needs alone. The session that it replaces,
 // if there is one, does not count.
-func (us *childUses) begin(u *childUse, replaced *bridge) (_ pin, begun bool) {
+func (us *childUses) begin(u *childUse, replaced *bridge) (unpin func()) {
 	conflicts := func(other *childUse) bool {
 		return other.bridge != replaced && u.conflicts(other)
 	}
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	if us.life.Err() != nil || slices.ContainsFunc(us.sessions, conflicts) {
-		return pin{}, false
+	if us.life.Err() != nil || slices.ContainsFunc(us.byBridge, conflicts) {
+		return nil
 	}
-	us.sessions = append(us.sessions, u)
+	us.byBridge = append(us.byBridge, u)
 	us.pins++
-	return pin{us}, true
+	return us.unpin
 }
 
 // end removes a use. It reports whether that was the last one for which the child lived.
 func (us *childUses) end(u *childUse) (last bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	us.sessions = slices.DeleteFunc(us.sessions, func(other *childUse) bool { return other == u })
-	last = len(us.sessions) == 0 && !us.lasting
+	us.byBridge = slices.DeleteFunc(us.byBridge, func(other *childUse) bool { return other == u })
+	last = len(us.byBridge) == 0 && !us.lasting
 	if last {
 		us.stop(nil)
 	}
 	return last
 }
 
-// list returns the sessions' uses.
+// list returns the bridges' uses.
 func (us *childUses) list() []*childUse {
 	us.mu.Lock()
 	defer us.mu.Unlock()
-	return slices.Clone(us.sessions)
+	return slices.Clone(us.byBridge)
 }
 
-// pin keeps a child from being stopped as idle: during the opening of a session, and requests to
-// and from it. Its owner releases it, once.
-type pin struct{ on *childUses }
-
-// pin returns a pin, and false if the child is about to end.
-func (us *childUses) pin() (_ pin, held bool) {
+// pin adds a pin, and returns what removes it. It returns nil if the child is about to end.
+func (us *childUses) pin() (unpin func()) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	if us.life.Err() != nil {
-		return pin{}, false
+		return nil
 	}
 	us.pins++
-	return pin{us}, true
+	return us.unpin
 }
 
-func (p pin) release() {
-	p.on.mu.Lock()
-	defer p.on.mu.Unlock()
-	p.on.pins--
-	p.on.active = true
+func (us *childUses) unpin() {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	us.pins--
+	us.active = true
 }
 
-// during releases the pin at the end of work, or now if there is no work.
-func (p pin) during(work backend.Work) backend.Work {
+// unpinAfter returns work that calls unpin at its end. Without work it calls unpin now.
+func unpinAfter(work backend.Work, unpin func()) backend.Work {
 	if work == nil {
-		p.release()
+		unpin()
 		return nil
 	}
 	return func() (backend.Raw, error) {
-		defer p.release()
+		defer unpin()
 		return work()
 	}
 }

@@ -63,6 +63,29 @@ type contextPart struct {
 	text, digest string
 }
 
+// changes returns the texts about the parts that a child session with a saved state must be told, and
+// its state once the child was told. told are the parts that our tool server tells it, or nil.
+func changes(saved state, parts, told []contextPart) (texts []string, after state) {
+	after = saved
+	for i, part := range parts {
+		known := *part.sent(&saved)
+		if known == "" && told != nil { // what a prompt said is newer
+			known = told[i].digest
+		}
+		switch {
+		case part.digest == known:
+			continue
+		case part.text == "":
+			part.text = part.gone
+		case known != "":
+			part.text = part.changed + part.text
+		}
+		texts = append(texts, part.text)
+		*part.sent(&after) = part.digest
+	}
+	return texts, after
+}
+
 // systemText returns the text to tell a child before the conversation, "" for none.
 func systemText(parts []contextPart) string {
 	var texts []string

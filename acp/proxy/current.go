@@ -1,16 +1,14 @@
 package proxy
 
 import (
-	"context"
+	"encoding/json"
+	"slices"
 	"sync"
 )
 
-// current is the child session that an activation uses, with what is saved about it and what it
-// must be told next. It lives as long as the activation, and changes when that is opened again in a
-// restarted child.
+// current is the child session that a bridge uses, with what is saved about it and what it must be
+// told next. It changes when the session is opened again in a restarted child.
 type current struct {
-	*activation
-
 	mu      sync.Mutex
 	session *childSession // nil once closed
 	closed  bool
@@ -20,9 +18,10 @@ type current struct {
 	// telling is set while a prompt with context is unanswered. Until the answer, further prompts
 	// are sent without context.
 	telling bool
+	unsent  []*prompt // in order
 }
 
-// get returns the child session, also if it is not running, and its state. Once the activation is
+// get returns the child session, also if it is not running, and its state. Once the bridge is
 // closed, the child session is nil.
 func (c *current) get() (*childSession, state) {
 	c.mu.Lock()
@@ -39,18 +38,20 @@ func (c *current) running() *childSession {
 	return cs
 }
 
-// pin is running with a pin. held is false if the session must be opened again first, or is closed.
-func (c *current) pin() (_ pinned, held bool) {
-	cs := c.running()
-	if cs == nil {
-		return pinned{}, false
+// pin returns the child session, whose child is pinned until unpin. It returns nil if the session
+// must be opened again first, or is closed.
+func (c *current) pin() (cs *childSession, unpin func()) {
+	if cs = c.running(); cs == nil {
+		return nil, nil
 	}
-	pin, held := cs.child.uses.pin()
-	return pinned{cs, pin}, held
+	if unpin = cs.child.uses.pin(); unpin == nil {
+		return nil, nil
+	}
+	return cs, unpin
 }
 
-// replace makes cs the child session, unless the activation was closed. It returns the one before,
-// nil for none.
+// replace makes cs the child session, unless the bridge was closed. It returns the one before, nil
+// for none.
 func (c *current) replace(cs *childSession, saved state, history string) (*childSession, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,6 +72,37 @@ func (c *current) close() *childSession {
 	return cs
 }
 
+// enqueue adds a prompt to those that were not sent yet, and returns the earlier ones. It is sent
+// after them.
+func (c *current) enqueue(p *prompt) (earlier []*prompt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	earlier = slices.Clone(c.unsent)
+	c.unsent = append(c.unsent, p)
+	return earlier
+}
+
+// dequeue notes that a prompt was sent, or will not be.
+func (c *current) dequeue(p *prompt) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsent = slices.DeleteFunc(c.unsent, func(other *prompt) bool { return other == p })
+	close(p.sent)
+}
+
+// unsentBlocks returns the number of content blocks of the prompts that were not sent yet. They are
+// at the end of the history.
+func (c *current) unsentBlocks() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.unsent {
+		var prompt struct{ Prompt []json.RawMessage }
+		_ = json.Unmarshal(p.params, &prompt) // anything but a list has none
+		n += len(prompt.Prompt)
+	}
+	return n
+}
+
 // promptContext is the context that is sent to a child with a prompt.
 type promptContext struct {
 	to    *childSession
@@ -78,56 +110,33 @@ type promptContext struct {
 	after state  // of the child session once the child has answered the prompt
 }
 
-// nextContext returns the context for the next prompt in cs: everything that has changed since the
-// child was last told. Until settleContext, further prompts get none.
-func (c *current) nextContext(cs *childSession, w *contextWriter) promptContext {
+// nextContext returns the context for the next prompt in cs, which consists of the parts that have
+// changed since the child was last told and of the history. told are the parts that our tool server
+// tells it. Until settleContext, further prompts get none.
+func (c *current) nextContext(cs *childSession, parts, told []contextPart) promptContext {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session != cs || c.telling {
 		return promptContext{}
 	}
-	var texts []string
-	after, told := c.state, w.servers.relays.toldParts()
-	for i, part := range w.parts(c.state) {
-		known := *part.sent(&c.state)
-		if known == "" && told != nil { // what a prompt said is newer
-			known = told[i].digest
-		}
-		switch {
-		case part.digest == known:
-			continue
-		case part.text == "":
-			part.text = part.gone
-		case known != "":
-			part.text = part.changed + part.text
-		}
-		texts = append(texts, part.text)
-		*part.sent(&after) = part.digest
-	}
+	texts, after := changes(c.state, parts, told)
 	after.HistoryDue = false
 	text := contextBlock(append(texts, c.history)...)
 	c.telling = text != ""
 	return promptContext{to: cs, text: text, after: after}
 }
 
-// settleContext records whether the child has answered the prompt with pc, unless the session was
-// opened again in between.
-func (c *current) settleContext(ctx context.Context, pc promptContext, answered bool) {
+// settleContext notes whether the child has answered the prompt with pc, unless the session was
+// opened again in between. It reports whether the state was changed and must be saved.
+func (c *current) settleContext(pc promptContext, answered bool) (changed bool) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if pc.text == "" || c.session != pc.to {
-		c.mu.Unlock()
-		return
+		return false
 	}
 	c.telling = false
 	if answered {
 		c.state, c.history = pc.after, ""
 	}
-	c.mu.Unlock()
-	if !answered {
-		return
-	}
-	if err := c.host.SaveState(ctx, pc.after.encode()); err != nil {
-		c.proxy.log.Warn("cannot store which context the agent has: it will be sent again",
-			"error", err)
-	}
+	return answered
 }

@@ -98,11 +98,10 @@
 //	  updateFilter      what becomes of updates while a session is opened
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
-//	openRequest       why a session of a child is opened
-//	childOpening      opens it in the child that was chosen
+//	opener            opens a session in the child that was chosen
 //	attempt, trial    one request to open it, and how that has ended
 //
-// A prompt joins the promptQueue. If the current child does not run, an openRequest first opens the
+// A prompt joins the promptQueue. If the current child does not run, an opener first opens the
 // session again, with attempts until one succeeds. The prompt is sent with the text of the command
 // that it calls and with what the child must be told. What the child then sends goes from its
 // router to the childSession, which knows the running prompt, and through the updateFilter of the

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -41,50 +39,6 @@ type sentPrompt struct {
 	*prompt
 	giveUp    func() // ends the wait for the child's answer
 	abandoned bool   // nobody waits for the answer
-}
-
-// promptQueue are the prompts of a session that were not sent to the child yet, in order. It lives
-// as long as the activation.
-type promptQueue struct {
-	mu     sync.Mutex
-	unsent []*prompt
-}
-
-// add adds a prompt, and returns those before it.
-func (q *promptQueue) add(p *prompt) (earlier []*prompt) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	earlier = slices.Clone(q.unsent)
-	q.unsent = append(q.unsent, p)
-	return earlier
-}
-
-// sendInOrder calls send with the lock. Prompts and session/cancel are sent in it, so that none
-// overtakes another.
-func (q *promptQueue) sendInOrder(send func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	send()
-}
-
-// settle notes that a prompt was sent, or will not be.
-func (q *promptQueue) settle(p *prompt) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.unsent = slices.DeleteFunc(q.unsent, func(other *prompt) bool { return other == p })
-	close(p.sent)
-}
-
-// blocks returns the number of content blocks of the prompts. They are at the end of the history.
-func (q *promptQueue) blocks() (n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, p := range q.unsent {
-		var prompt struct{ Prompt []json.RawMessage }
-		_ = json.Unmarshal(p.params, &prompt) // anything but a list has none
-		n += len(prompt.Prompt)
-	}
-	return n
 }
 
 // cancelled is the Work of a cancelled turn.

@@ -15,12 +15,12 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	c := &child{childProcess: childProcess{log: log, router: &router{log: log,
 		limits: limits{MaxHeld: 1, MaxHeldBytes: 100}, routes: make(map[string]recipient)}}}
 	before, after := &childUse{child: c, bridge: &bridge{}}, &childUse{child: c, bridge: &bridge{}}
-	cs, attached := newChildSession(before, backend.Raw(`"a"`))
+	cs, attached := newChildSession(before, backend.Raw(`"a"`), live)
 	require.True(t, attached)
 	c.limits.MaxSubagents = 1
 	_, err := cs.announced(nil, "sub")
 	require.NoError(t, err)
-	cs.join(after)
+	cs.join(after, live)
 	_, left := cs.remove(after.bridge, true)
 	require.Equal(t, 1, left)
 	require.False(t, cs.isAttached())
@@ -35,7 +35,7 @@ func TestRequestsForADetachedSession(t *testing.T) {
 	c.router.begin()
 	c.router.route(message{ctx: t.Context(), id: "sub", method: "_x", answer: answers})
 	require.Empty(t, answers)
-	_, attached = newChildSession(before, backend.Raw(`"a"`))
+	_, attached = newChildSession(before, backend.Raw(`"a"`), live)
 	require.True(t, attached, "it can be opened again")
 	c.router.end()
 	require.Len(t, answers, 1)

@@ -3,7 +3,6 @@ package proxy
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -22,10 +21,9 @@ const (
 )
 
 // updateFilter decides what happens to the updates that the child sends while a session is opened
-// in it. It lives as long as the activation, and passes all on the rest of the time. It keeps the
-// latest state update of each kind, which is passed on once the session is open.
+// in it. It passes all on the rest of the time. It keeps the latest state update of each kind, which
+// is passed on once the session is open.
 type updateFilter struct {
-	mu       sync.Mutex
 	mode     updateMode
 	replayed int // other updates so far, unless the mode is live
 	states   []backend.Update
@@ -36,31 +34,9 @@ func isState(kind sessionstore.Kind) bool {
 	return kind.IsState() || kind == sessionstore.SessionInfoUpdate
 }
 
-// set sets the mode and forgets earlier updates.
-func (f *updateFilter) set(mode updateMode) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.mode, f.replayed, f.states = mode, 0, nil
-}
-
-// end sets the mode to live. It returns how many updates of the history were passed on before, and
-// the latest states.
-func (f *updateFilter) end() (passedOn int, states []backend.Update) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.mode == replaying {
-		passedOn = f.replayed
-	}
-	states = f.states
-	f.mode, f.replayed, f.states = live, 0, nil
-	return passedOn, states
-}
-
 // take returns the mode for an update, and whether the filter keeps it. It counts an update that is
 // part of a history.
 func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	switch {
 	case f.mode == live:
 	case !isState(u.Kind):
@@ -73,13 +49,6 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 		return f.mode, true
 	}
 	return f.mode, false
-}
-
-// soFar returns the number of updates of a history so far.
-func (f *updateFilter) soFar() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.replayed
 }
 
 // interpret returns the update that an update of the agent stands for.

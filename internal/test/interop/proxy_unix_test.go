@@ -89,7 +89,7 @@ func TestAgentErrorsAreLoggedWithoutSecrets(t *testing.T) {
 	b := startIn(t, state, "--", "sh", script).initialize()
 	b.call("session/load", params(`"sessionId":`+quoted(made.SessionID)+`,`), nil)
 	b.leave()
-	require.Contains(t, b.stderr.String(), "trying another one")
+	require.Contains(t, b.stderr.String(), "rejected a request for a session")
 	for _, log := range []string{a.stderr.String(), b.stderr.String()} {
 		require.NotContains(t, log, secret)
 		require.NotContains(t, log, words)
