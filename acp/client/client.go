@@ -170,9 +170,9 @@ func ParseAgent(raw json.RawMessage) (Agent, error) {
 func (a *Agent) sessionCapabilities() map[string]*bool {
 	return map[string]*bool{
 		"resume": &a.Resume, "fork": &a.Fork, "list": &a.List, "close": &a.Close,
-		"delete":              &a.Delete,
-		additionalDirectories: &a.AdditionalDirectories, "systemPrompt": &a.SystemPrompt,
-		"title": &a.Title, "archive": &a.Archive, "options": &a.Options,
+		"delete": &a.Delete, protocol.AdditionalDirectories: &a.AdditionalDirectories,
+		"systemPrompt": &a.SystemPrompt, "title": &a.Title, "archive": &a.Archive,
+		"options": &a.Options,
 	}
 }
 

@@ -115,8 +115,8 @@ func (c *Client) requestPermission(
 	return response, err
 }
 
-// running has the unanswered prompts of each session, oldest first, to end the permission requests of
-// cancelled ones.
+// running has the unanswered prompts of each session, oldest first, to end the permission requests
+// of cancelled ones.
 type running struct {
 	mu       sync.Mutex
 	sessions map[string][]*turn

@@ -100,9 +100,8 @@ func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session,
 		params.Additional = &additional // the full list, even if it is empty
 	case additional.Len() > 0:
 		return Session{}, fmt.Errorf("%s does not support this: it does not advertise "+
-			"sessionCapabilities.%s; open "+
-			"the session on one directory, "+
-			"or put acp-agent in front of it", agent.Name, additionalDirectories)
+			"sessionCapabilities.%s; open the session on one directory, "+
+			"or put acp-agent in front of it", agent.Name, protocol.AdditionalDirectories)
 	}
 	opened := sessionParams{SessionID: id}
 	raw, err := c.call(ctx, method, params, &opened)
@@ -111,8 +110,6 @@ func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session,
 	}
 	return Session{ID: opened.SessionID, Result: raw}, nil
 }
-
-const additionalDirectories = "additionalDirectories"
 
 // TurnEnd says how a turn ended.
 type TurnEnd struct {
@@ -208,7 +205,8 @@ func (c *Client) listPage(
 	}
 	if q.Additional != nil && !agent.AdditionalDirectories {
 		return nil, "", fmt.Errorf("%s cannot list sessions by additional directories: "+
-			"it does not advertise sessionCapabilities.%s", agent.Name, additionalDirectories)
+			"it does not advertise sessionCapabilities.%s",
+			agent.Name, protocol.AdditionalDirectories)
 	}
 	params := struct {
 		Cwd        string          `json:"cwd,omitempty"`

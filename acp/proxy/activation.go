@@ -3,21 +3,36 @@ package proxy
 import (
 	"encoding/json"
 	"iter"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // activation is what the client asked for when it opened a session. It does not change, so the
-// parts of a session share it without a lock.
+// parts of a bridge share it without a lock.
 type activation struct {
 	proxy   *proxy
 	host    backend.Host
 	roots   workspace.Roots
 	params  backend.Raw // of its lifecycle request, to open it again in a restarted child
 	history iter.Seq2[backend.Update, error]
+	// nested returns the instructions of directories below the roots, and whether the list is
+	// complete. It looks for them only once.
+	nested func() (list []discovery.Artifact, complete bool)
+}
+
+// newActivation returns the activation of a session with the given roots.
+func newActivation(
+	p *proxy, asked backend.Activation, h backend.Host, roots workspace.Roots,
+) *activation {
+	return &activation{proxy: p, host: h, roots: roots, params: asked.Params,
+		history: asked.History, nested: sync.OnceValues(func() ([]discovery.Artifact, bool) {
+			return p.findNested(h.Catalog(), roots)
+		})}
 }
 
 // parseRoots returns the roots in the params of a lifecycle request.

@@ -3,10 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/prompts"
@@ -23,7 +21,6 @@ import (
 type bridge struct {
 	*activation
 	servers  *servers
-	writer   *contextWriter
 	commands *commands
 	current  current
 	hints    hints
@@ -33,24 +30,18 @@ type bridge struct {
 // newBridge returns the bridge of an activation, which has the relays and commands of the one that
 // it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
 func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause) *bridge {
-	b := &bridge{activation: a, servers: &servers{activation: a},
-		reviving: make(chan struct{}, 1)}
-	b.writer = &contextWriter{activation: a, servers: b.servers}
-	b.writer.nested = sync.OnceValues(b.writer.findNested)
+	commands := newCommands(a.proxy, saved.Offered && cause != backend.Fork)
 	if previous != nil {
-		b.commands = previous.commands
-	} else {
-		b.commands = newCommands(a.proxy, saved.Offered && cause != backend.Fork)
+		commands = previous.commands
 	}
-	b.servers.tells = b.writer.tellsByServer()
-	b.servers.relays = joinRelays(b, previous, saved)
-	return b
+	return &bridge{activation: a, servers: newServers(a, previous, saved), commands: commands,
+		reviving: make(chan struct{}, 1)}
 }
 
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
 func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{})}
+	p := b.newPrompt(ctx, params, u)
 	earlier := b.current.enqueue(p)
 	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
@@ -60,6 +51,7 @@ func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updat
 		}
 	}
 	return func() (backend.Raw, error) {
+		defer p.end(nil)
 		b.commands.announceRoots(ctx, b.host.Catalog(), u)
 		return work()
 	}
@@ -91,23 +83,16 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	// A cancelled turn ends with the child's own answer.
-	lasting, end := extend(p.ctx, b.proxy.options.limits.CancelGrace)
-	sent := &sentPrompt{prompt: p, giveUp: func() {
-		end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
-	}}
 	var told promptContext
 	if !expanded.alone {
 		told = b.nextContext(cs)
 	}
-	work := cs.sendPrompt(lasting, sent, appendText(expanded.params, told.text))
+	work := cs.sendPrompt(p, appendText(expanded.params, told.text))
 	if work == nil { // cancelled while the child was started
-		b.settleContext(lasting, told, false)
-		end(nil)
+		b.settleContext(p.lasting, told, false)
 		return cancelled
 	}
 	return func() (backend.Raw, error) {
-		defer end(nil)
 		if expanded.note != "" {
 			if err := p.updates.Update(p.ctx, backend.Text(expanded.note+"\n\n")); err != nil {
 				b.proxy.log.Debug("the note about a command was not sent", "error", err)
@@ -116,15 +101,15 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 		b.hints.tell(p, cs.child)
 		result, err := work()
 		b.hints.tell(p, cs.child)
-		b.settleContext(lasting, told, err == nil)
+		b.settleContext(p.lasting, told, err == nil)
 		switch {
 		case err == nil:
 			b.proxy.children.failures.Store(0)
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			cs.removePrompt(sent) // it was not sent
+			cs.removePrompt(p) // it was not sent
 		case errors.Is(err, errNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			cs.abandonPrompt(sent)
+			cs.abandonPrompt(p)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
@@ -136,7 +121,7 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 func (b *bridge) nextContext(cs *childSession) promptContext {
 	_, saved := b.current.get()
 	told := b.servers.relays.toldParts()
-	return b.current.nextContext(cs, b.writer.parts(saved), told)
+	return b.current.nextContext(cs, b.contextParts(saved, b.servers.tool(saved)), told)
 }
 
 // settleContext records whether the child has answered the prompt with told. It logs errors.
@@ -224,7 +209,7 @@ func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backe
 	if cs := b.current.close(); cs != nil {
 		result, err = cs.leave(ctx, b, params)
 	}
-	return result, errors.Join(err, b.servers.relays.leave(b))
+	return result, errors.Join(err, b.servers.relays.leave(b.servers))
 }
 
 // running returns the current child session, or nil if the child is not running or must open it
@@ -245,8 +230,8 @@ func (b *bridge) SandboxText() string {
 	return cs.child.sandbox.Describe()
 }
 
-// revive opens the child's session again, mostly because the child has ended. It returns the session
-// in the new child, which is pinned until unpin.
+// revive opens the child's session again, mostly because the child has ended. It returns the
+// session in the new child, which is pinned until unpin.
 func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), err error) {
 	select {
 	case b.reviving <- struct{}{}:
@@ -277,7 +262,7 @@ func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), er
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops
 // updates of a turn that was answered without waiting for the child.
 func (b *bridge) handleUpdate(
-	ctx context.Context, cs *childSession, p *sentPrompt, u backend.Update,
+	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
 ) error {
 	u, ok := withoutContext(u)
 	profile := b.proxy.profile()
@@ -285,15 +270,12 @@ func (b *bridge) handleUpdate(
 		return nil
 	}
 	u = interpret(profile, u)
-	mode, kept := cs.takeUpdate(u)
-	switch {
-	case kept:
+	switch cs.takeUpdate(u) {
+	case discarding:
 		return nil
-	case mode == replaying:
+	case replaying:
 		return b.host.Replay(ctx, u)
-	case mode != live && !isState(u.Kind):
-		return nil
-	case mode == live:
+	case live:
 		id := strictjson.FindText(u.Raw, "update", "currentModeId")
 		if id != "" && u.Kind == sessionstore.CurrentModeUpdate {
 			cs.keepSetting(protocol.SessionSetMode,
@@ -315,8 +297,9 @@ func (b *bridge) showUpdate(ctx context.Context, to backend.Updates, u backend.U
 	return to.Update(ctx, u)
 }
 
-// finishReplay ends the replay of cs, passes on the latest states, and returns how many updates of the
-// history were passed on. Usually the response has just been read, and it runs on the read loop.
+// finishReplay ends the replay of cs, passes on the latest states, and returns how many updates of
+// the history were passed on. Usually the response has just been read, and it runs on the read
+// loop.
 func (b *bridge) finishReplay(ctx context.Context, cs *childSession) (passedOn int) {
 	passedOn, states := cs.endReplay()
 	for _, state := range states {

@@ -18,7 +18,7 @@ import (
 // same additional directories or, if the agent is restricted to the roots, the same roots.
 type children struct {
 	mu     sync.Mutex
-	all    []*child // that have not ended, also those that are being started
+	living []*child // that have not ended, also those that are being started
 	closed bool
 
 	failures atomic.Int64 // failed starts and unexpected ends since a prompt was last answered
@@ -39,8 +39,8 @@ func (at childPlace) equal(other childPlace) bool {
 func (at childPlace) isMain() bool { return at.equal(childPlace{}) }
 
 // atLocked returns the child of a place, unless it is about to end, or nil.
-func (cs *children) atLocked(at childPlace) *child {
-	for _, c := range cs.all {
+func (all *children) atLocked(at childPlace) *child {
+	for _, c := range all.living {
 		if c.place.equal(at) && c.life.Err() == nil {
 			return c
 		}
@@ -49,35 +49,35 @@ func (cs *children) atLocked(at childPlace) *child {
 }
 
 // main returns the main child, or nil if it is not running.
-func (cs *children) main() *child {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if c := cs.atLocked(childPlace{}); c != nil && c.running() {
+func (all *children) main() *child {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c := all.atLocked(childPlace{}); c != nil && c.running() {
 		return c
 	}
 	return nil
 }
 
 // list returns all children.
-func (cs *children) list() []*child {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	return slices.Clone(cs.all)
+func (all *children) list() []*child {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return slices.Clone(all.living)
 }
 
 // remove removes a child that has ended, or could not be started.
-func (cs *children) remove(c *child) {
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	cs.all = slices.DeleteFunc(cs.all, func(other *child) bool { return other == c })
+func (all *children) remove(c *child) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.living = slices.DeleteFunc(all.living, func(other *child) bool { return other == c })
 }
 
 // close closes all children and prevents new ones.
-func (cs *children) close(ctx context.Context) error {
-	cs.mu.Lock()
-	cs.closed = true
-	cs.mu.Unlock()
-	list := cs.list()
+func (all *children) close(ctx context.Context) error {
+	all.mu.Lock()
+	all.closed = true
+	all.mu.Unlock()
+	list := all.list()
 	errs := make([]error, len(list))
 	var closing sync.WaitGroup
 	for i, c := range list {
@@ -112,14 +112,14 @@ func (p *proxy) childAt(ctx context.Context, at childPlace) (*child, error) {
 // claim returns the child of a place. If it is new, the caller must start it. claim returns nil if
 // the proxy was closed.
 func (p *proxy) claim(ctx context.Context, at childPlace) (c *child, isNew bool) {
-	cs := &p.children
-	cs.mu.Lock()
-	defer cs.mu.Unlock()
-	if c = cs.atLocked(at); c != nil || cs.closed {
+	all := &p.children
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if c = all.atLocked(at); c != nil || all.closed {
 		return c, false
 	}
 	c = p.newChild(ctx, at)
-	cs.all = append(cs.all, c)
+	all.living = append(all.living, c)
 	return c, true
 }
 

@@ -88,7 +88,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 func TestUpdatesAfterCancelledTurn(t *testing.T) {
 	cs := &childSession{}
 	ctx, cancel := context.WithCancel(t.Context())
-	first, second := &sentPrompt{prompt: &prompt{ctx: ctx}}, &sentPrompt{prompt: &prompt{ctx: t.Context()}}
+	first, second := &prompt{ctx: ctx}, &prompt{ctx: t.Context()}
 	cs.addPromptLocked(first)
 	cancel()
 	require.Same(t, first, cs.runningPromptLocked(), "the child has not answered it")

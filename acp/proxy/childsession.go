@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -25,7 +26,7 @@ type childSession struct {
 	mu        sync.Mutex
 	users     []*childUse     // the latest last
 	updates   updateFilter    // for the latest user
-	prompts   []*sentPrompt   // that the child has not answered, in the order they were sent
+	prompts   []*prompt       // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
 	subagents []*subagent     // in the order in which they were announced
 }
@@ -50,8 +51,8 @@ func (cs *childSession) join(u *childUse, mode updateMode) {
 	cs.updates = updateFilter{mode: mode}
 }
 
-// takeUpdate returns the mode for an update, and whether it is kept until endReplay.
-func (cs *childSession) takeUpdate(u backend.Update) (mode updateMode, kept bool) {
+// takeUpdate returns what to do with an update.
+func (cs *childSession) takeUpdate(u backend.Update) updateMode {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return cs.updates.take(u)
@@ -79,7 +80,7 @@ func (cs *childSession) endReplay() (passedOn int, states []backend.Update) {
 
 // latest returns the latest user, and the prompt that the child's updates belong to. Both may be
 // nil.
-func (cs *childSession) latest() (*bridge, *sentPrompt) {
+func (cs *childSession) latest() (*bridge, *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if len(cs.users) == 0 {
@@ -183,7 +184,7 @@ func (cs *childSession) callClient(b *bridge, m message, from *subagent) backend
 // handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
 // whose turn it came, or nil. If it is about a subagent, the messages that are held for that
 // follow.
-func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *subagent) {
+func (cs *childSession) handleUpdate(b *bridge, p *prompt, m message, from *subagent) {
 	about, err := cs.passUpdate(b, p, m, from)
 	if m.answer != nil {
 		m.answer <- jsonrpc.Fail(err)
@@ -197,7 +198,7 @@ func (cs *childSession) handleUpdate(b *bridge, p *sentPrompt, m message, from *
 
 // passUpdate does that, and returns the subagent that the update is about, or nil.
 func (cs *childSession) passUpdate(
-	b *bridge, p *sentPrompt, m message, from *subagent,
+	b *bridge, p *prompt, m message, from *subagent,
 ) (about *subagent, err error) {
 	u := sessionstore.StoredUpdate(m.params)
 	if u.Kind == "" {
@@ -231,41 +232,39 @@ func (cs *childSession) forward(
 	})
 }
 
-// sendPrompt sends a prompt with the given params, and returns nil if its turn was cancelled. Because
-// session/cancel is sent with the same lock, neither overtakes the other.
-func (cs *childSession) sendPrompt(
-	ctx context.Context, p *sentPrompt, params backend.Raw,
-) backend.Work {
+// sendPrompt sends a prompt with the given params, and returns nil if its turn was cancelled.
+// Because session/cancel is sent with the same lock, neither overtakes the other.
+func (cs *childSession) sendPrompt(p *prompt, params backend.Raw) backend.Work {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	if p.ctx.Err() != nil {
 		return nil
 	}
 	cs.addPromptLocked(p)
-	return cs.child.requestFunc(ctx, protocol.SessionPrompt, withSessionID(params, cs.id),
+	return cs.child.requestFunc(p.lasting, protocol.SessionPrompt, withSessionID(params, cs.id),
 		func(backend.Raw, error) {
 			cs.removePrompt(p)
 			cs.barrier.add(jsonrpc.Answered(p.ctx))
 		})
 }
 
-// addPromptLocked attributes the child's updates to p once the prompts before it were answered. Late
-// updates of abandoned and cancelled turns are attributed to p too, because the client already has
-// the answers of those turns.
-func (cs *childSession) addPromptLocked(p *sentPrompt) {
+// addPromptLocked attributes the child's updates to p once the prompts before it were answered.
+// Late updates of abandoned and cancelled turns are attributed to p too, because the client already
+// has the answers of those turns.
+func (cs *childSession) addPromptLocked(p *prompt) {
 	cs.prompts = append(slices.DeleteFunc(cs.prompts,
-		func(before *sentPrompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
+		func(before *prompt) bool { return before.abandoned || before.ctx.Err() != nil }), p)
 }
 
 // removePrompt undoes addPromptLocked.
-func (cs *childSession) removePrompt(p *sentPrompt) {
+func (cs *childSession) removePrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *sentPrompt) bool { return other == p })
+	cs.prompts = slices.DeleteFunc(cs.prompts, func(other *prompt) bool { return other == p })
 }
 
 // abandonPrompt notes that nobody waits for the answer to p.
-func (cs *childSession) abandonPrompt(p *sentPrompt) {
+func (cs *childSession) abandonPrompt(p *prompt) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	p.abandoned = true
@@ -273,7 +272,7 @@ func (cs *childSession) abandonPrompt(p *sentPrompt) {
 
 // runningPromptLocked returns the prompt that the child's updates belong to, or nil. The child does
 // not name it, but it runs one turn at a time, in the order of the prompts.
-func (cs *childSession) runningPromptLocked() *sentPrompt {
+func (cs *childSession) runningPromptLocked() *prompt {
 	for _, p := range cs.prompts {
 		if !p.abandoned {
 			return p
@@ -290,7 +289,7 @@ func (cs *childSession) runningPromptLocked() *sentPrompt {
 func (cs *childSession) cancelPrompts(params backend.Raw) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	var ended []*sentPrompt
+	var ended []*prompt
 	for _, p := range cs.prompts {
 		if p.ctx.Err() != nil {
 			ended = append(ended, p)
@@ -298,7 +297,7 @@ func (cs *childSession) cancelPrompts(params backend.Raw) {
 	}
 	if len(ended) < len(cs.prompts) {
 		for _, p := range ended {
-			p.giveUp()
+			p.end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
 		}
 	} else if len(ended) > 0 {
 		cs.child.cancel(withSessionID(params, cs.id))

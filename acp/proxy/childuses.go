@@ -44,9 +44,9 @@ func (u *childUse) release(ctx context.Context) error {
 	return nil
 }
 
-// childUses are what a child is needed for: bridges that use it, and pins. A pin keeps it from being
-// stopped as idle: during the opening of a session, and requests to and from it. A child that is
-// about to end gets no more of them.
+// childUses are what a child is needed for: bridges that use it, and pins. A pin keeps it from
+// being stopped as idle: during the opening of a session, and requests to and from it. A child that
+// is about to end gets no more of them.
 type childUses struct {
 	life    context.Context         // of the child
 	stop    context.CancelCauseFunc // ends life
@@ -58,9 +58,9 @@ type childUses struct {
 	active   bool // it was started, or unpinned, since stopIfIdle
 }
 
-// begin adds a use and a pin, and returns what removes the pin. It returns nil if the child is about to end, or if the
-// session would share MCP servers that it or another one needs alone. The session that it replaces,
-// if there is one, does not count.
+// begin adds a use and a pin, and returns what removes the pin. It returns nil if the child is
+// about to end, or if the session would share MCP servers that it or another one needs alone. The
+// session that it replaces, if there is one, does not count.
 func (us *childUses) begin(u *childUse, replaced *bridge) (unpin func()) {
 	conflicts := func(other *childUse) bool {
 		return other.bridge != replaced && u.conflicts(other)

@@ -30,9 +30,9 @@ const (
 // child's announcements pass unchanged. Activations that replace each other share the commands,
 // because a child need not announce its own again.
 type commands struct {
-	proxy *proxy
-	child atomic.Pointer[backend.Raw] // the child's latest announcement, an empty one at first
-	said  sync.Map                    // names of commands whose conflicts the user was told about
+	proxy     *proxy
+	announced atomic.Pointer[backend.Raw] // the child's latest, an empty announcement at first
+	said      sync.Map                    // names of commands whose conflicts the user knows
 
 	mu    sync.Mutex  // held while an announcement is sent, so that the latest is sent last
 	sent  backend.Raw // the last one, nil if none
@@ -42,7 +42,7 @@ type commands struct {
 // newCommands returns the commands of a session before the child has announced any.
 func newCommands(p *proxy, stale bool) *commands {
 	c := &commands{proxy: p, stale: stale}
-	c.child.Store(new(backend.Raw(
+	c.announced.Store(new(backend.Raw(
 		`{"update":{"sessionUpdate":"available_commands_update","availableCommands":[]}}`)))
 	return c
 }
@@ -53,7 +53,7 @@ func (c *commands) announceChild(
 ) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.child.Store(&u)
+	c.announced.Store(&u)
 	with, _ := c.withRoots(roots, u)
 	return c.sendLocked(ctx, to, with)
 }
@@ -64,7 +64,7 @@ func (c *commands) announceRoots(
 ) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	with, added := c.withRoots(roots, *c.child.Load())
+	with, added := c.withRoots(roots, *c.announced.Load())
 	if added == 0 && c.sent == nil && !c.stale || bytes.Equal(with, c.sent) {
 		return
 	}
@@ -90,7 +90,7 @@ func (c *commands) ofRoots(roots *discovery.Catalog) (offered, taken []discovery
 		return nil, nil
 	}
 	names := slices.Concat(backend.AdapterCommands(), profiles.CommonCommands(),
-		c.proxy.options.Profile.Finds.Commands, commandNames(*c.child.Load()))
+		c.proxy.options.Profile.Finds.Commands, commandNames(*c.announced.Load()))
 	return roots.SlashCommands(names...)
 }
 

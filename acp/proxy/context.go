@@ -20,8 +20,9 @@ import (
 
 // topic is a subject that a child is told about in its system prompt or in a prompt.
 type topic struct {
-	// write returns the current text for a child session, "" if there is nothing to say.
-	write func(w *contextWriter, saved state) string
+	// write returns the current text for a child session that has a tool server of ours, "" if
+	// there is nothing to say.
+	write func(a *activation, saved state, tool toolServer) string
 	// sent returns the field of a state with the digest of the text that was last sent, "" for
 	// none.
 	sent func(saved *state) *string
@@ -34,12 +35,12 @@ type topic struct {
 func topics() []topic {
 	return []topic{
 		{
-			write: (*contextWriter).rootsText,
+			write: (*activation).rootsText,
 			sent:  func(saved *state) *string { return &saved.SentRoots },
 			gone:  "What you were told about the folders of this session no longer applies.\n",
 		},
 		{
-			write: (*contextWriter).instructionsText,
+			write: (*activation).instructionsText,
 			sent:  func(saved *state) *string { return &saved.SentInstructions },
 			changed: "These instructions replace those that you were given before in this " +
 				"session.\n",
@@ -47,7 +48,7 @@ func topics() []topic {
 				"longer apply.\n",
 		},
 		{
-			write: (*contextWriter).skillsText,
+			write: (*activation).skillsText,
 			sent:  func(saved *state) *string { return &saved.SentSkills },
 			changed: "This list of skills replaces the one that you were given before in this " +
 				"session.\n",
@@ -63,8 +64,8 @@ type contextPart struct {
 	text, digest string
 }
 
-// changes returns the texts about the parts that a child session with a saved state must be told, and
-// its state once the child was told. told are the parts that our tool server tells it, or nil.
+// changes returns the texts about the parts that a child session with a saved state must be told,
+// and its state once the child was told. told are the parts that our tool server tells it, or nil.
 func changes(saved state, parts, told []contextPart) (texts []string, after state) {
 	after = saved
 	for i, part := range parts {
@@ -120,20 +121,11 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) backend.Raw {
 	return strictjson.Set(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))
 }
 
-// contextWriter writes the texts for a child about the roots and what is in them. It lives as long
-// as the activation, and has no state: the texts change when the roots are scanned again.
-type contextWriter struct {
-	*activation
-	servers *servers
-	// nested returns the instructions of directories below the roots, and whether the list is
-	// complete. It looks for them only once.
-	nested func() ([]discovery.Artifact, bool)
-}
-
-// parts returns the parts about all topics for a child session.
-func (w *contextWriter) parts(saved state) (parts []contextPart) {
+// contextParts returns the parts about all topics for a child session that has a tool server of
+// ours. They change when the roots are scanned again.
+func (a *activation) contextParts(saved state, tool toolServer) (parts []contextPart) {
 	for _, t := range topics() {
-		part := contextPart{topic: t, text: t.write(w, saved)}
+		part := contextPart{topic: t, text: t.write(a, saved, tool)}
 		if part.text != "" {
 			part.digest = digest(part.text)
 		}
@@ -144,21 +136,21 @@ func (w *contextWriter) parts(saved state) (parts []contextPart) {
 
 // tellsByServer reports whether the instructions of our tool server tell the child what is in the
 // roots.
-func (w *contextWriter) tellsByServer() bool {
-	return w.proxy.options.Profile.Context.ByServer && w.proxy.offersTools() &&
-		systemText(w.parts(state{RootsMode: w.likelyMode()})) != ""
+func (a *activation) tellsByServer() bool {
+	return a.proxy.options.Profile.Context.ByServer && a.proxy.offersTools() &&
+		systemText(a.contextParts(state{RootsMode: a.likelyMode()}, toolServer{})) != ""
 }
 
 // systemParts returns the parts to add to a child's system prompt when the session is opened. It
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
 // session began, so changes are also sent in a prompt.
-func (w *contextWriter) systemParts(c *child, target state) []contextPart {
-	extended := strictjson.Find(w.params, "_meta", protocol.SystemPrompt) != nil
+func (a *activation) systemParts(c *child, target state, tool toolServer) []contextPart {
+	extended := strictjson.Find(a.params, "_meta", protocol.SystemPrompt) != nil
 	if !c.info.SystemPrompt || extended {
 		return nil
 	}
-	return w.parts(target)
+	return a.contextParts(target, tool)
 }
 
 // maxRootsText is the maximum of bytes of paths that describeRoots returns.
@@ -166,16 +158,16 @@ const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
 // Others are told only in which of them they may change nothing.
-func (w *contextWriter) rootsText(saved state) string {
-	if saved.RootsMode != profiles.RootsByContext || w.roots.Additional().Len() == 0 {
-		return describeReadOnly(w.roots)
+func (a *activation) rootsText(saved state, tool toolServer) string {
+	if saved.RootsMode != profiles.RootsByContext || a.roots.Additional().Len() == 0 {
+		return describeReadOnly(a.roots)
 	}
-	return describeRoots(w.roots, w.servers.tool(saved))
+	return describeRoots(a.roots, tool)
 }
 
 // describeRoots returns a text for a child about a session's roots, in order, and about its tools
 // for them.
-func describeRoots(roots workspace.Roots, tools toolServer) string {
+func describeRoots(roots workspace.Roots, tool toolServer) string {
 	var b strings.Builder
 	b.WriteString("This session has several folders:\n")
 	for i, dir := range roots.All() {
@@ -191,14 +183,14 @@ func describeRoots(roots workspace.Roots, tools toolServer) string {
 	}
 	b.WriteString("You may read and change files in all of them, by absolute paths.\n")
 	b.WriteString(describeReadOnly(roots))
-	if tools.files {
+	if tool.files {
 		does := "lists, reads, searches, writes and edits"
-		if tools.readOnly {
+		if tool.readOnly {
 			does = "lists, reads and searches"
 		}
 		// Some agents ignore the servers that they are given.
 		fmt.Fprintf(&b, "For files outside the working directory, use the tools of the MCP "+
-			"server %q, if you have them: it %s files in all of them.\n", tools.name, does)
+			"server %q, if you have them: it %s files in all of them.\n", tool.name, does)
 	}
 	return b.String()
 }
@@ -220,17 +212,17 @@ func describeReadOnly(roots workspace.Roots) string {
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (w *contextWriter) instructionsText(saved state) string {
-	catalog := w.host.Catalog()
+func (a *activation) instructionsText(saved state, _ toolServer) string {
+	catalog := a.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := w.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
+	finds := a.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
 	instructions := catalog.Instructions(finds).String()
-	if nested := w.listNested(finds); nested != "" {
+	if nested := a.listNested(finds); nested != "" {
 		instructions += "\n" + nested
 	}
-	if limit := w.proxy.options.limits.MaxInstructions; len(instructions) > limit {
+	if limit := a.proxy.options.limits.MaxInstructions; len(instructions) > limit {
 		instructions = text.Prefix(instructions, limit) +
 			"\n(cut: the rest did not fit; look for " +
 			instructionFiles + " in the folders)\n"
@@ -246,23 +238,23 @@ const (
 )
 
 // findNested looks for the instructions of directories below the roots.
-func (w *contextWriter) findNested() (list []discovery.Artifact, complete bool) {
-	catalog := w.host.Catalog()
-	if catalog == nil || w.proxy.options.Profile.Finds.InCwd == nil &&
-		w.roots.Additional().Len() == 0 {
+func (p *proxy) findNested(
+	catalog *discovery.Catalog, roots workspace.Roots,
+) (list []discovery.Artifact, complete bool) {
+	if catalog == nil || p.options.Profile.Finds.InCwd == nil && roots.Additional().Len() == 0 {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
 	defer cancel()
 	list, complete = catalog.Below(ctx)
-	return slices.DeleteFunc(list, func(a discovery.Artifact) bool {
-		return a.State != discovery.Active
+	return slices.DeleteFunc(list, func(found discovery.Artifact) bool {
+		return found.State != discovery.Active
 	}), complete
 }
 
 // listNested lists the instructions of directories that the child does not find itself, or "".
-func (w *contextWriter) listNested(finds func(discovery.Artifact) bool) string {
-	list, complete := w.nested()
+func (a *activation) listNested(finds func(discovery.Artifact) bool) string {
+	list, complete := a.nested()
 	list = slices.DeleteFunc(slices.Clone(list), finds)
 	if len(list) == 0 {
 		return ""
@@ -270,8 +262,8 @@ func (w *contextWriter) listNested(finds func(discovery.Artifact) bool) string {
 	var b strings.Builder
 	b.WriteString("# Instructions of directories\n\nBefore you read or change something in one " +
 		"of these directories, read the file with the instructions for it.\n\n")
-	for _, a := range discovery.Share(list, maxNested) {
-		fmt.Fprintf(&b, "- %q: %q\n", a.Dir(), a.Path)
+	for _, found := range discovery.Share(list, maxNested) {
+		fmt.Fprintf(&b, "- %q: %q\n", found.Dir(), found.Path)
 	}
 	switch more := len(list) - maxNested; {
 	case more > 0:
@@ -288,25 +280,25 @@ func (w *contextWriter) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (w *contextWriter) skillsText(saved state) string {
-	catalog := w.host.Catalog()
+func (a *activation) skillsText(saved state, tool toolServer) string {
+	catalog := a.host.Catalog()
 	if catalog == nil {
 		return ""
 	}
-	finds := w.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
+	finds := a.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
 	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
-		func(a discovery.Artifact) bool { return a.UserOnly || finds(a) })
+		func(skill discovery.Artifact) bool { return skill.UserOnly || finds(skill) })
 	if len(skills) == 0 {
 		return ""
 	}
 	list, left := discovery.ListSkills(skills,
-		w.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
+		a.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
 	list = discovery.SkillsIntro + list
 	if left > 0 {
 		how := "search the folders for words of the task in files named SKILL.md"
-		if tools := w.servers.tool(saved); tools.name != "" {
+		if tool.name != "" {
 			how = fmt.Sprintf("the tool find_skills of the MCP server %q, if you have it, finds "+
-				"them by words of the task", tools.name)
+				"them by words of the task", tool.name)
 		}
 		list += fmt.Sprintf("\nand %d more: %s\n", left, how)
 	}

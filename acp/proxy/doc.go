@@ -77,7 +77,7 @@
 // stopped as idle. That happens to a process that was started for certain directories, after ten to
 // twenty minutes, if the agent can load or resume sessions.
 //
-// # Types, and the way of a prompt
+// # Types, and the way of a message
 //
 //	client -> bridge -> childSession -> child       requests and notifications
 //	client <- bridge <- childSession <- router      what the child sends
@@ -86,35 +86,36 @@
 //	child             a process at a childPlace, which says what sessions it serves; its parts:
 //	  router            gives its messages to the childSessions that they name
 //	  childUses         the bridges and requests for which it runs
-//	childSession      a session in a child, until its last user leaves
-//	bridge            one activation of a session of the client, from Open to Close, without a
-//	                  lock; its parts guard themselves:
+//	childSession      a session in a child until its last user leaves, with its unanswered prompts
+//	bridge            one activation of a session of the client, from Open to Close; its parts:
 //	  activation        what the client asked for, which does not change
-//	  current           the childSession in use, what is saved of it, what it must be told
-//	  contextWriter     the texts about the roots that a child is told
+//	  current           the childSession in use, and what it must be told and sent next
 //	  commands          the slash commands that the client is offered
 //	  servers           the MCP servers; relays tell them the roots
-//	  promptQueue       the prompts that were not sent yet
-//	  updateFilter      what becomes of updates while a session is opened
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
 //	opener            opens a session in the child that was chosen
 //	attempt, trial    one request to open it, and how that has ended
 //
-// A prompt joins the promptQueue. If the current child does not run, an opener first opens the
-// session again, with attempts until one succeeds. The prompt is sent with the text of the command
-// that it calls and with what the child must be told. What the child then sends goes from its
-// router to the childSession, which knows the running prompt, and through the updateFilter of the
-// latest user to the client. Once the child has answered, it counts as told. Package profiles has
-// what is known about each agent.
+// A session is opened by bridge.open: a child is chosen, and an opener makes the planned attempts
+// until one succeeds.
+//
+// A prompt waits until all earlier ones were sent. If the current child does not run, the session
+// is opened again first. The prompt is sent with the text of the command that it calls and with the
+// parts of the context that have changed since the child was told. Once the child has answered, it
+// counts as told.
+//
+// A message of the child goes from its router to the childSession, and from there to the latest
+// user. An update belongs to the oldest prompt that the child has not answered; while a session is
+// opened, an updateFilter may keep or drop it. A request, such as one for a permission, goes to the
+// client's host, which checks it; but some files are served here. Package profiles has what is
+// known about each agent.
 //
 // # Locks
 //
 // A goroutine that holds a lock takes only locks further down:
 //
 //  1. commands.mu or hints.mu, while the client is shown an announcement or an explanation
-//  2. promptQueue.mu, while a prompt or session/cancel is sent
-//  3. current.mu
-//  4. childSession.mu
-//  5. all others, for a few statements
+//  2. childSession.mu, while a prompt or session/cancel is sent
+//  3. all others, for a few statements
 package proxy

@@ -49,14 +49,15 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 	return nil, backend.Opened{}, made.err
 }
 
-// send sends the request of an attempt. It first ends a turn of the session to replace, even if that
-// waits for the child to start again: a new session would lack the turn, a child cannot open a
+// send sends the request of an attempt. It first ends a turn of the session to replace, even if
+// that waits for the child to start again: a new session would lack the turn, a child cannot open a
 // session during one or twice, and the turn's updates would be mixed with a replay.
 func (o opener) send(ctx context.Context, a attempt) trial {
 	b := o.use.bridge
 	b.servers.relays.forget()
-	parts := b.writer.systemParts(o.use.child, a.target)
-	params, err := o.lifecycleParams(a, parts)
+	tool := b.servers.tool(a.target)
+	parts := b.systemParts(o.use.child, a.target, tool)
+	params, err := o.lifecycleParams(a, tool)
 	if stop := o.asked.Stop; err == nil && stop != nil {
 		err = stop(ctx)
 	}
@@ -68,11 +69,11 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 			*part.sent(&a.target) = part.digest
 		}
 	}
-	made := o.create
+	request := o.create
 	if a.reopens() {
-		made = o.reopen
+		request = o.reopen
 	}
-	t := made(ctx, a, params)
+	t := request(ctx, a, withSystemPrompt(params, parts))
 	if t.isRejected() {
 		// The message is not logged: it may quote the request with the secrets of MCP servers.
 		o.use.child.log.Warn("the agent rejected a request for a session", "request", a.method,
@@ -85,7 +86,7 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (o opener) lifecycleParams(a attempt, parts []contextPart) (params backend.Raw, err error) {
+func (o opener) lifecycleParams(a attempt, tool toolServer) (params backend.Raw, err error) {
 	b := o.use.bridge
 	if o.use.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
@@ -104,8 +105,7 @@ func (o opener) lifecycleParams(a attempt, parts []contextPart) (params backend.
 	if a.method != backend.New {
 		params = withSessionID(params, a.target.ID)
 	}
-	params = b.servers.withTool(params, b.servers.tool(a.target))
-	return withSystemPrompt(params, parts), nil
+	return b.servers.withTool(params, tool), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
@@ -213,9 +213,9 @@ var errAlreadyOpen = errors.New(
 // has already written.
 const pingMethod = "_acp-agent/ping"
 
-// awaitReplay waits until a late replay of cs has ended. The child writes the rest of a replay while it
-// waits for input, so the replay has ended when the child answers a request without having replayed
-// more.
+// awaitReplay waits until a late replay of cs has ended. The child writes the rest of a replay
+// while it waits for input, so the replay has ended when the child answers a request without having
+// replayed more.
 func (o opener) awaitReplay(ctx context.Context, cs *childSession) {
 	c := o.use.child
 	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
@@ -243,7 +243,7 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 		made.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
-	b.servers.relays.publish(b)
+	b.servers.relays.publish(b.servers)
 	b.commands.announceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result, Notice: o.notice(made, failed, history)}
 	superseded := o.saved
@@ -303,8 +303,8 @@ func (o opener) adopt(
 	return history, err
 }
 
-// stateAfter returns the state to save for a child session, and the conversation to tell the child in its
-// next prompt.
+// stateAfter returns the state to save for a child session, and the conversation to tell the child
+// in its next prompt.
 func (o opener) stateAfter(
 	made trial, failed []trial,
 ) (saved state, history string, err error) {

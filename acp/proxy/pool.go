@@ -53,7 +53,7 @@ func NewPool(l PoolLimits) *Pool {
 func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
 	own := newProxy(command, o)
 	own.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
-	return &member{sharedProxy: &sharedProxy{proxy: own, pool: p}, user: user, name: name}
+	return &member{proxy: own, shared: &sharedProxy{proxy: own, pool: p}, user: user, name: name}
 }
 
 // admit counts a process of a user that is about to start, until release is called. If there are
@@ -184,28 +184,25 @@ func (p *Pool) end(ctx context.Context, sp *sharedProxy) {
 	}
 }
 
-// sharedProxy is a proxy with the connections that share it.
+// sharedProxy is a proxy with the connections that share it. It is their common client.
 type sharedProxy struct {
-	*proxy
-	pool *Pool
+	proxy *proxy
+	pool  *Pool
 	// Guarded by the pool's mu:
 	key       poolKey          // zero if nobody else may join
 	lingering *time.Timer      // ends the processes if no client has joined; nil at first
 	clients   []backend.Client // the latest last
 }
 
-// poolClient is the client of a shared proxy: its connections together.
-type poolClient struct{ *sharedProxy }
-
-func (c poolClient) list() []backend.Client {
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	return slices.Clone(c.clients)
+func (sp *sharedProxy) list() []backend.Client {
+	sp.pool.mu.Lock()
+	defer sp.pool.mu.Unlock()
+	return slices.Clone(sp.clients)
 }
 
 // Call implements [backend.Client].
-func (c poolClient) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	all := c.list()
+func (sp *sharedProxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+	all := sp.list()
 	if len(all) == 0 {
 		return jsonrpc.Fail(backend.ErrClosed)
 	}
@@ -213,9 +210,9 @@ func (c poolClient) Call(ctx context.Context, method string, params backend.Raw)
 }
 
 // Notify implements [backend.Client].
-func (c poolClient) Notify(ctx context.Context, method string, params backend.Raw) error {
+func (sp *sharedProxy) Notify(ctx context.Context, method string, params backend.Raw) error {
 	var errs []error
-	for _, client := range c.list() {
+	for _, client := range sp.list() {
 		errs = append(errs, client.Notify(ctx, method, params))
 	}
 	return errors.Join(errs...)
@@ -224,8 +221,9 @@ func (c poolClient) Notify(ctx context.Context, method string, params backend.Ra
 // member is the backend of a connection that may share its proxy. It changes only in Initialize,
 // before which there are no other messages. Only Close may come during that.
 type member struct {
-	*sharedProxy // its own until it joins another one
-	user, name   string
+	*proxy                  // that of shared
+	shared     *sharedProxy // its own until it joins another one
+	user, name string
 
 	mu     sync.Mutex     // for Initialize and Close
 	joined backend.Client // as which it has joined, nil before
@@ -238,12 +236,13 @@ func (m *member) Initialize(
 	key := poolKey{m.user, m.name, sha256.Sum256(params)}
 	m.mu.Lock()
 	if m.joined == nil {
-		m.sharedProxy, m.joined = m.pool.join(key, m.sharedProxy, c), c
+		m.shared, m.joined = m.shared.pool.join(key, m.shared, c), c
+		m.proxy = m.shared.proxy
 	}
 	m.mu.Unlock()
-	info, err := m.proxy.Initialize(ctx, params, poolClient{m.sharedProxy})
+	info, err := m.proxy.Initialize(ctx, params, m.shared)
 	if err == nil && m.agentInfo().Close {
-		m.pool.offer(key, m.sharedProxy)
+		m.shared.pool.offer(key, m.shared)
 	}
 	return info, err
 }
@@ -251,8 +250,8 @@ func (m *member) Initialize(
 // Close implements [backend.Backend].
 func (m *member) Close(ctx context.Context) error {
 	m.mu.Lock()
-	shared, joined := m.sharedProxy, m.joined
-	m.joined = poolClient{shared} // so that it joins no other one
+	shared, joined := m.shared, m.joined
+	m.joined = shared // so that it joins no other one
 	m.mu.Unlock()
 	return shared.pool.leave(ctx, shared, joined)
 }

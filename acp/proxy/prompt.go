@@ -19,10 +19,26 @@ import (
 
 // prompt is a prompt of the client, which was or will be sent to the child.
 type prompt struct {
-	ctx     context.Context
+	ctx     context.Context // of the turn
 	params  backend.Raw
 	updates backend.Updates
 	sent    chan struct{} // closed when the prompt was sent, or will not be
+
+	// lasting is the context of the request to the child. It lives on for a while after ctx,
+	// because a cancelled turn ends with the child's own answer.
+	lasting context.Context
+	end     context.CancelCauseFunc // ends lasting
+
+	abandoned bool // nobody waits for the child's answer; guarded by the childSession
+}
+
+// newPrompt returns a prompt that was not sent yet. Its end must be called.
+func (b *bridge) newPrompt(
+	ctx context.Context, params backend.Raw, u backend.Updates,
+) *prompt {
+	lasting, end := extend(ctx, b.proxy.options.limits.CancelGrace)
+	return &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{}),
+		lasting: lasting, end: end}
 }
 
 // expandedPrompt is a prompt with the text of the command of the roots that it calls. A call of the
@@ -32,13 +48,6 @@ type expandedPrompt struct {
 	params backend.Raw
 	note   string // for the user, about the command
 	alone  bool   // without context
-}
-
-// sentPrompt is a prompt that was sent to a child session, which guards it.
-type sentPrompt struct {
-	*prompt
-	giveUp    func() // ends the wait for the child's answer
-	abandoned bool   // nobody waits for the answer
 }
 
 // cancelled is the Work of a cancelled turn.

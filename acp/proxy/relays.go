@@ -31,41 +31,28 @@ type relays struct {
 	told []contextPart
 }
 
-// relayUser is an activation, with the roots that it has published.
+// relayUser is the user of relays, with the roots that it has published.
 type relayUser struct {
-	bridge    *bridge
+	servers   *servers
 	roots     mcproots.Snapshot
 	published bool
 }
 
-// joinRelays returns the relays for b: those of the session that it replaces, if there is one, or
-// new ones if b has servers for them or gets our tool server. It returns nil if relays are not
-// possible; the servers are then started as the client says.
-func joinRelays(b, previous *bridge, saved state) *relays {
-	p := b.proxy
-	if previous != nil && previous.servers.relays.follow(previous, b) {
-		return previous.servers.relays
-	}
-	if shared := p.children.relaysFor(b); shared != nil {
-		return shared
-	}
-	wraps := p.wrapsServers() && slices.ContainsFunc(listServers(b.params),
-		func(server mcpServer) bool { return server.isStdio })
-	saved.RootsMode = b.likelyMode()
-	if !b.servers.wantsTools(saved) && !b.servers.tells && !wraps {
-		return nil
-	}
+// startRelays starts relays for m. If that is not possible, the servers are started as the client
+// says.
+func startRelays(m *servers) {
+	p := m.proxy
 	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
 	if err != nil {
 		p.log.Warn("cannot tell the agent's MCP servers the session's roots, "+
 			"or give it tools for them", "error", err)
-		return nil
+		return
 	}
 	p.secrets.Add(publisher.Secret())
-	joined := &relays{publisher: publisher, users: []relayUser{{bridge: b}}}
-	publisher.SetAnswers(joined.tell, joined.rules)
-	joined.publish(b) // the child may start servers before it responds
-	return joined
+	r := &relays{publisher: publisher, users: []relayUser{{servers: m}}}
+	m.relays = r
+	publisher.SetAnswers(r.tell, r.rules)
+	r.publish(m) // the child may start servers before it responds
 }
 
 // wrapsServers reports whether the agent's stdio servers are started behind relays.
@@ -94,7 +81,7 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 				readOnly = append(readOnly, root.Real.String())
 			}
 		}
-		if p := u.bridge.host.Permits().Configured; p != nil {
+		if p := u.servers.host.Permits().Configured; p != nil {
 			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
 		}
 	}
@@ -105,16 +92,17 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 // tell returns the text that the instructions of our tool server contain for the latest user's
 // model, or "".
 func (r *relays) tell() string {
-	var b *bridge
+	var m *servers
 	r.mu.Lock()
 	if len(r.users) > 0 {
-		b = r.users[len(r.users)-1].bridge
+		m = r.users[len(r.users)-1].servers
 	}
 	r.mu.Unlock()
-	if b == nil || !b.proxy.options.Profile.Context.ByServer {
+	if m == nil || !m.proxy.options.Profile.Context.ByServer {
 		return ""
 	}
-	told := b.writer.parts(state{RootsMode: b.likelyMode()})
+	likely := state{RootsMode: m.likelyMode()}
+	told := m.contextParts(likely, m.tool(likely))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
@@ -145,64 +133,64 @@ func (r *relays) forget() {
 }
 
 // join adds a user. It returns false if the relays are closed.
-func (r *relays) join(b *bridge) bool {
+func (r *relays) join(m *servers) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.users) == 0 {
 		return false
 	}
-	r.users = append(r.users, relayUser{bridge: b})
+	m.relays = r
+	r.users = append(r.users, relayUser{servers: m})
 	return true
 }
 
-// follow makes b a user in place of previous, and returns false if b must have its own relays:
-// those of previous are used by other sessions, and b has other roots. r may be nil.
-func (r *relays) follow(previous, b *bridge) bool {
+// follow makes m a user in place of previous, and returns false if m must have its own relays:
+// those of previous are used by other sessions, and m has other roots. r may be nil.
+func (r *relays) follow(previous, m *servers) bool {
 	if r == nil {
 		return false
 	}
 	r.mu.Lock()
 	shared := slices.ContainsFunc(r.users,
-		func(u relayUser) bool { return u.bridge != previous })
+		func(u relayUser) bool { return u.servers != previous })
 	r.mu.Unlock()
-	return (!shared || b.sameRoots(previous.activation)) && r.join(b)
+	return (!shared || m.sameRoots(previous.activation)) && r.join(m)
 }
 
-// relaysFor returns the relays of another session that b has joined, or nil. Some agents share MCP
+// joinRelays makes m a user of the relays of another session, if it can. Some agents share MCP
 // servers between the sessions of a working directory. There the relays of a session with the same
-// roots and servers serve b too, so that both can be in one process.
-func (cs *children) relaysFor(b *bridge) *relays {
-	if b.roots.Additional().Len() == 0 {
-		return nil
+// roots and servers serve m too, so that both can be in one process.
+func (all *children) joinRelays(m *servers) bool {
+	if m.roots.Additional().Len() == 0 {
+		return false
 	}
-	for _, c := range cs.list() {
+	for _, c := range all.list() {
 		for _, u := range c.uses.list() {
-			other := u.bridge
-			shared := other.servers.relays
-			if u.shares && shared != nil &&
-				bytes.Equal(mcpServers(b.params), mcpServers(other.params)) &&
-				b.sameRoots(other.activation) && shared.join(b) {
-				return shared
+			other := u.bridge.servers
+			if u.shares && other.relays != nil &&
+				bytes.Equal(mcpServers(m.params), mcpServers(other.params)) &&
+				m.sameRoots(other.activation) && other.relays.join(m) {
+				return true
 			}
 		}
 	}
-	return nil
+	return false
 }
 
-// publish tells the relays the roots of b, a user. r may be nil.
-func (r *relays) publish(b *bridge) {
+// publish tells the relays the roots of m, a user. r may be nil.
+func (r *relays) publish(m *servers) {
 	if r == nil {
 		return
 	}
-	roots, err := mcproots.Take(b.host.Workspace())
+	roots, err := mcproots.Take(m.host.Workspace())
 	if err != nil {
-		b.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
+		m.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.users {
-		if r.users[i].bridge == b {
+		if r.users[i].servers == m {
 			r.users[i].roots, r.users[i].published = roots, true
 			r.publisher.Set(roots)
 		}
@@ -211,12 +199,12 @@ func (r *relays) publish(b *bridge) {
 
 // leave removes a user, and publishes the roots of the latest one that is left. Without users the
 // relays are closed. It may be called more than once. r may be nil.
-func (r *relays) leave(b *bridge) error {
+func (r *relays) leave(m *servers) error {
 	if r == nil {
 		return nil
 	}
 	r.mu.Lock()
-	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.bridge == b })
+	r.users = slices.DeleteFunc(r.users, func(u relayUser) bool { return u.servers == m })
 	left := len(r.users)
 	if left > 0 && r.users[left-1].published {
 		r.publisher.Set(r.users[left-1].roots)

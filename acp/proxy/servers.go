@@ -41,19 +41,36 @@ func (p *proxy) askEnv() []string {
 	if !p.offersTools() {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(p.options.Profile.Roots.AskEnv), func(variable string) bool {
+	env := slices.Clone(p.options.Profile.Roots.AskEnv)
+	return slices.DeleteFunc(env, func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return p.command.Getenv(name) != ""
 	})
 }
 
 // servers are the MCP servers that a child gets for a session: those of the client, perhaps behind
-// relays, and our tool server. It lives as long as the activation, and does not change once that
-// is open.
+// relays, and our tool server. It does not change.
 type servers struct {
 	*activation
-	relays *relays // nil if none of the servers has one
 	tells  bool    // our tool server tells the child what is in the roots
+	relays *relays // nil if none of the servers has one; set before they have this user
+}
+
+// newServers returns the servers of an activation, which has the relays of the one that it replaces
+// if there is one, or new ones if it has servers for them or gets our tool server.
+func newServers(a *activation, previous *bridge, saved state) *servers {
+	m := &servers{activation: a, tells: a.tellsByServer()}
+	if previous != nil && previous.servers.relays.follow(previous.servers, m) ||
+		a.proxy.children.joinRelays(m) {
+		return m
+	}
+	wraps := a.proxy.wrapsServers() && slices.ContainsFunc(listServers(a.params),
+		func(server mcpServer) bool { return server.isStdio })
+	saved.RootsMode = a.likelyMode()
+	if m.wantsTools(saved) || m.tells || wraps {
+		startRelays(m)
+	}
+	return m
 }
 
 // wantsTools reports whether the server has file tools for a child session. One that already has

@@ -21,11 +21,10 @@ func (p *proxy) Open(
 	p.addSecrets(asked.Params)
 	saved := decodeState(asked.State)
 	previous, _ := asked.Previous.(*bridge)
-	b := newBridge(&activation{proxy: p, host: h, roots: roots, params: asked.Params,
-		history: asked.History}, previous, saved, asked.Cause)
+	b := newBridge(newActivation(p, asked, h, roots), previous, saved, asked.Cause)
 	_, unpin, opened, err := b.open(ctx, asked, saved)
 	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b))
+		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b.servers))
 	}
 	unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice

@@ -68,7 +68,7 @@ func (b *bridge) handleSubagentUpdate(
 	ctx context.Context, cs *childSession, from *subagent, u backend.Update,
 ) error {
 	inChild := sessionstore.InChild(from.key, u)
-	switch mode, _ := cs.takeUpdate(inChild); mode {
+	switch cs.takeUpdate(inChild) {
 	case live:
 		b.hints.noteDenial(cs.child, u)
 		return b.host.Update(ctx, inChild)

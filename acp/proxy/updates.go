@@ -11,18 +11,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// updateMode says what to do with the child's updates.
+// updateMode says what to do with updates of the child.
 type updateMode int
 
 const (
 	live       updateMode = iota // pass them on
 	replaying                    // pass them on as the history of the agent
-	discarding                   // drop them: they are a history that was not asked for
+	discarding                   // drop them, such as a history that was not asked for
 )
 
 // updateFilter decides what happens to the updates that the child sends while a session is opened
-// in it. It passes all on the rest of the time. It keeps the latest state update of each kind, which
-// is passed on once the session is open.
+// in it. It passes all on the rest of the time. It keeps the latest state update of each kind,
+// which is passed on once the session is open.
 type updateFilter struct {
 	mode     updateMode
 	replayed int // other updates so far, unless the mode is live
@@ -34,9 +34,9 @@ func isState(kind sessionstore.Kind) bool {
 	return kind.IsState() || kind == sessionstore.SessionInfoUpdate
 }
 
-// take returns the mode for an update, and whether the filter keeps it. It counts an update that is
-// part of a history.
-func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
+// take returns what to do with an update: a state that the filter keeps is not passed on. It counts
+// other updates that are part of a history.
+func (f *updateFilter) take(u backend.Update) updateMode {
 	switch {
 	case f.mode == live:
 	case !isState(u.Kind):
@@ -46,9 +46,9 @@ func (f *updateFilter) take(u backend.Update) (mode updateMode, kept bool) {
 			return before.Kind == u.Kind
 		})
 		f.states = append(f.states, u)
-		return f.mode, true
+		return discarding
 	}
-	return f.mode, false
+	return f.mode
 }
 
 // interpret returns the update that an update of the agent stands for.

@@ -16,7 +16,7 @@
 // Only these places assume something about the mechanism:
 //
 //   - [Refused] expects a refused access to fail with EACCES or EPERM; a mechanism that hides files
-//     lets it fail with ENOENT. acp/proxy/denied.go explains what it recognizes to users.
+//     lets it fail with ENOENT. acp/proxy/hints.go explains what it recognizes to users.
 //   - internal/process starts every command without Pdeathsig, because the thread that starts a
 //     restricted one ends.
 //   - internal/process/start.go takes an error of permission in mode Strict for one of the sandbox.

@@ -85,7 +85,7 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	for _, u := range c.uses.list() {
 		if cs := u.bridge.current.running(); cs != nil {
 			if _, p := cs.latest(); p != nil {
-				go u.bridge.hints.tell(p.prompt, c)
+				go u.bridge.hints.tell(p, c)
 			}
 		}
 	}
