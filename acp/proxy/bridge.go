@@ -166,7 +166,7 @@ func (b *bridge) expandPrompt(ctx context.Context, params backend.Raw) (expanded
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
-	if cs := b.current.running(); cs != nil {
+	if cs := b.running(); cs != nil {
 		cs.cancelPrompts(params)
 	}
 }

@@ -3,12 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/process"
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
@@ -77,46 +73,3 @@ func (c *child) cancel(params backend.Raw) {
 		c.log.Debug("cannot send the agent session/cancel", "error", err)
 	}
 }
-
-// maxStray limits how many lines of a child that are no messages are logged with their text.
-const maxStray = 5
-
-// noteStray logs a line that is not a message.
-func (c *child) noteStray(line []byte) {
-	said := text.Line(text.Plain(c.proxy.secrets.Text(string(line))), maxTitle)
-	c.firstStray.CompareAndSwap(nil, &said)
-	if c.stray.Add(1) <= maxStray {
-		c.log.Warn("the agent wrote a line to stdout that is not a message", "line", said)
-	}
-}
-
-// traced returns the function that passes the messages of a process of the child to Options.Trace,
-// or nil if there is no such function.
-func (c *child) traced(by *process.Process) jsonrpc.Tap {
-	trace := c.proxy.options.Trace
-	if trace == nil {
-		return nil
-	}
-	name := fmt.Sprintf("%s[%d]", strings.ReplaceAll(by.Name(), " ", "_"), by.PID())
-	return func(sent bool, line []byte) {
-		if clean := c.proxy.secrets.JSON(line); clean != nil { // otherwise it is not JSON
-			line = clean
-		}
-		trace(name, sent, line)
-	}
-}
-
-// childInput is a process's stdin. When writing fails, it ends the process and discards the output,
-// so that the connection continues until everything that the process wrote has been read.
-type childInput struct{ process *process.Process }
-
-// Write fails only if the process cannot be ended.
-func (i childInput) Write(p []byte) (int, error) {
-	if _, err := i.process.Stdin().Write(p); err != nil {
-		return len(p), i.process.Stop(context.Background())
-	}
-	return len(p), nil
-}
-
-// Close unblocks Write.
-func (i childInput) Close() error { return i.process.Stdin().Close() }

@@ -32,8 +32,8 @@ type childSession struct {
 }
 
 // newChildSession returns a session of the child of u, its user. attached is false if another
-// session or a subagent has the id; otherwise the session gets the child's messages. mode is what
-// to do with updates until endReplay.
+// session or a subagent has the id; otherwise the session gets the child's messages. Its updates
+// are handled by mode until endReplay.
 func newChildSession(
 	u *childUse, id backend.Raw, mode updateMode,
 ) (cs *childSession, attached bool) {
@@ -42,8 +42,8 @@ func newChildSession(
 	return cs, cs.child.router.add(cs.key, recipient{session: cs})
 }
 
-// join adds a user, which gets the child's messages from now on. mode is what to do with updates
-// until endReplay.
+// join adds a user, which gets the child's messages from now on. Updates are handled by mode until
+// endReplay.
 func (cs *childSession) join(u *childUse, mode updateMode) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -83,7 +83,7 @@ func (c *child) noteRefusal(r hosts.Refusal) {
 	c.refused = append(c.refused, r)
 	c.mu.Unlock()
 	for _, u := range c.uses.list() {
-		if cs := u.bridge.current.running(); cs != nil {
+		if cs := u.bridge.running(); cs != nil {
 			if _, p := cs.latest(); p != nil {
 				go u.bridge.hints.tell(p, c)
 			}

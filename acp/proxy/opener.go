@@ -256,7 +256,7 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 }
 
 // notice tells the user what the child has rejected before the session was opened, "" if there is
-// nothing to say. history is what the child is told in its next prompt.
+// nothing to say. history is the conversation that the child is told in its next prompt.
 func (o opener) notice(made trial, failed []trial, history string) (notice string) {
 	agent := cmp.Or(o.use.child.proxy.options.Profile.Title, o.use.child.info.Name, "the agent")
 	var rejected error // of the last load or resume

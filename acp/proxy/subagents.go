@@ -246,7 +246,7 @@ func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
 // the subagent.
 func (b *bridge) CancelChild(key string, params backend.Raw) {
-	cs := b.current.running()
+	cs := b.running()
 	sub := cs.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
 		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
@@ -256,7 +256,7 @@ func (b *bridge) CancelChild(key string, params backend.Raw) {
 }
 
 // HasChild implements [backend.Parent].
-func (b *bridge) HasChild(key string) bool { return b.current.running().subagent(key) != nil }
+func (b *bridge) HasChild(key string) bool { return b.running().subagent(key) != nil }
 
 // loseSubagents tells the client that the subagents of a child session do nothing more.
 func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
