@@ -460,7 +460,7 @@ func TestLateSession(t *testing.T) {
 
 func TestCloseWithoutAnswer(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n",
-		proxy.Options{}.With(proxy.Limits{EndTimeout: time.Millisecond}))
+		proxy.Options{}.With(proxy.Limits{EndTimeout: 100 * time.Millisecond}))
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)
