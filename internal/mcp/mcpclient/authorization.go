@@ -128,15 +128,15 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	if err == nil && now != "" && res.Request.Header.Get("Authorization") != now {
 		return nil // there is a newer token already
 	}
-	connecting := c.session.Load() == nil
-	if connecting && c.unauthorized.Load() {
+	connected := c.connected.Load()
+	if !connected && c.unauthorized.Load() {
 		return errNeedsAuthorization
 	}
 	one, err := a.begin(res)
 	if err != nil {
 		return &authorizationError{err}
 	}
-	if !connecting {
+	if connected {
 		return one.wait(ctx)
 	}
 	c.unauthorized.Store(true)
@@ -411,10 +411,11 @@ func OpenPage(page string) string {
 	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }
 
-// awaitAuthorization waits for the last authorization before the next start of the server. Until
-// then the server uses no resources. The error is errReconnect if the user has signed in.
-func (s *server) awaitAuthorization() error {
-	if s.signIns++; s.signIns > maxAuthorizations {
+// awaitAuthorization waits for the last authorization before the next start of the server, after so
+// many sign-ins. Until then the server uses no resources. The error is errReconnect if the user has
+// signed in.
+func (s *server) awaitAuthorization(signIns int) error {
+	if signIns > maxAuthorizations {
 		return &authorizationError{errAskedAgain}
 	}
 	one := s.authorizer.latest()

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -64,7 +66,8 @@ func (c *connection) callTool(
 	late := &lateError{
 		timeoutError(t.Server, "answered the call or reported progress", timeout), timeout}
 	active := c.calls.begin(ctx, timeout, late, progress)
-	if active == nil {
+	defer c.calls.end(active)
+	if c.ctx.Err() != nil {
 		return nil, serverError(t.Server, errEndedBefore)
 	}
 	ctx = active.ctx
@@ -75,16 +78,12 @@ func (c *connection) callTool(
 		params.Arguments = arguments
 	}
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
-	result, err := c.session.Load().CallTool(with, params)
+	result, err := c.session.CallTool(with, params)
 	if err != nil && ctx.Err() != nil && c.server.config.isProcess() {
-		awaitCancellation(cancelled, c.ended)
+		awaitCancellation(cancelled, c.ctx.Done())
 	}
 	if err != nil {
-		err = callError(ctx, c, c.visitURLs(ctx, err))
-	}
-	c.calls.end(active)
-	if err != nil {
-		return nil, err
+		return nil, callError(ctx, c, c.visitURLs(ctx, err))
 	}
 	c.used.Store(true)
 	if result.IsError {
@@ -119,7 +118,7 @@ func fromServer[T any](
 		case late != nil:
 			return got, late
 		case isDisconnected(err):
-			c.endCalls()
+			c.end(errClosedByServer)
 			err = errEndedInCall
 		case transportErrorOf(err).fault <= refused:
 			return got, serverError(s.config.Name, s.redactor.err(err))
@@ -145,15 +144,13 @@ func callError(ctx context.Context, conn *connection, err error) error {
 	s, cause := conn.server, context.Cause(ctx)
 	ended := errors.Is(cause, errEndedInCall) || isDisconnected(err)
 	exceeded, limited := errors.AsType[*limitError](conn.link.cause())
-	if limited && (ended || cause == nil) {
-		ended, err = true, exceeded
-	} else if ended {
-		err = errEndedInCall
-	}
 	switch {
+	case limited && (ended || cause == nil):
+		conn.end(exceeded)
+		return serverError(s.config.Name, exceeded)
 	case ended:
-		conn.endCalls()
-		return serverError(s.config.Name, err)
+		conn.end(errClosedByServer)
+		return serverError(s.config.Name, errEndedInCall)
 	case cause != nil:
 		return cause
 	}
@@ -176,8 +173,7 @@ const progressInterval = 200 * time.Millisecond
 // activeCalls tracks the calls in progress on a connection.
 type activeCalls struct {
 	mu        sync.Mutex
-	retired   chan struct{} // nil while calls begin; then closed when none is in progress
-	paused    int           // how often, see pause
+	paused    int // how often, see pause
 	lastToken int
 	byToken   map[string]*activeCall
 }
@@ -196,15 +192,12 @@ type activeCall struct {
 }
 
 // begin records a call, whose context ends with the connection, and after a timeout with the cause
-// late. It returns nil if no more calls begin. report gets the progress of the call.
+// late. report gets the progress of the call.
 func (s *activeCalls) begin(
 	ctx context.Context, timeout time.Duration, late error, report ProgressFunc,
 ) *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.retired != nil {
-		return nil
-	}
 	s.lastToken++
 	a := &activeCall{token: strconv.Itoa(s.lastToken), timeout: timeout, report: report}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -262,18 +255,17 @@ func (s *activeCalls) during(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel, true
 }
 
-// retire lets no more calls begin. The returned channel is closed when those in progress have
-// ended.
-func (s *activeCalls) retire() <-chan struct{} {
+// wait waits until the calls that are in progress now have ended, or ctx ends.
+func (s *activeCalls) wait(ctx context.Context) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.retired == nil {
-		s.retired = make(chan struct{})
-		if len(s.byToken) == 0 {
-			close(s.retired)
+	calls := slices.Collect(maps.Values(s.byToken))
+	s.mu.Unlock()
+	for _, a := range calls {
+		select {
+		case <-a.ctx.Done():
+		case <-ctx.Done():
 		}
 	}
-	return s.retired
 }
 
 // cancel cancels all calls, because the connection has ended.
@@ -283,12 +275,6 @@ func (s *activeCalls) cancel() {
 	for _, a := range s.byToken {
 		a.cancel(errEndedInCall)
 	}
-}
-
-func (s *activeCalls) isRetired() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.retired != nil
 }
 
 // progress reports the progress of a call, for which it has its whole time again. It does not
@@ -327,9 +313,6 @@ func (s *activeCalls) end(a *activeCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byToken, a.token)
-	if s.retired != nil && len(s.byToken) == 0 {
-		close(s.retired)
-	}
 	a.timer.Stop()
 	a.cancel(nil)
 }

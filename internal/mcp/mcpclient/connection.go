@@ -3,8 +3,10 @@ package mcpclient
 //lint:file-ignore SA1019 the MCP SDK deprecates roots and log messages (SEP-2577)
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,36 +14,44 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // connection is one connection to a server, with a client of the MCP SDK. A reconnected server has
 // a new one.
 type connection struct {
-	server       *server
+	server  *server
+	folders folders // of the session when the connection was begun
+
+	// ctx ends when no more calls begin. Then run closes the connection. end says why.
+	ctx context.Context
+	end context.CancelCauseFunc
+
 	client       *mcp.Client
-	capabilities *mcp.ClientCapabilities           // of the client
-	session      atomic.Pointer[mcp.ClientSession] // nil before it is connected
-	link         link                              // to the server
+	capabilities *mcp.ClientCapabilities // of the client
+	calls        activeCalls
 	readiness    *readiness
-	ended        chan struct{}                     // closed when the connection has ended
-	over         chan error                        // receives why the connection must be made again
-	used         atomic.Bool                       // a request was answered
-	unauthorized atomic.Bool                       // the server required authorization while it was being connected
 	sent         atomic.Pointer[mcproots.Snapshot] // the roots last sent to the server, or nil
 	tools        listCache[Tool]
 	resources    listCache[acpmcp.Resource]
 	prompts      listCache[prompt]
-	calls        activeCalls
+
+	unauthorized atomic.Bool        // the server required authorization before connected was set
+	link         link               // set with session
+	session      *mcp.ClientSession // set before connected
+	connected    atomic.Bool
+	used         atomic.Bool // a request was answered
 }
 
 // newConnection returns a connection that is not open.
 func (s *server) newConnection() *connection {
 	c := &connection{
 		server: s, capabilities: &mcp.ClientCapabilities{},
+		folders:   s.set.currentFolders(),
 		readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax),
-		ended:     make(chan struct{}), over: make(chan error, 1),
 	}
+	c.ctx, c.end = context.WithCancelCause(s.ctx)
 	o := &mcp.ClientOptions{
 		Logger:       s.log,
 		Capabilities: c.capabilities,
@@ -73,37 +83,31 @@ func (s *server) newConnection() *connection {
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
 	c := s.newConnection()
-	var err error
-	if c.link, err = c.open(ctx); err != nil {
+	link, err := c.open(ctx)
+	if err != nil {
+		c.end(err)
 		return nil, err
 	}
 	// When Connect gives up, it waits for what the server has asked. That ends with the link.
-	connected := context.AfterFunc(ctx, c.link.stop)
-	session, err := c.client.Connect(ctx, c.link,
+	inTime := context.AfterFunc(ctx, link.stop)
+	session, err := c.client.Connect(ctx, link,
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
-	if !connected() && err == nil {
-		_ = session.Close()
+	if !inTime() {
 		err = context.Cause(ctx)
+	} else if c.unauthorized.Load() { // perhaps only server/discover, so that the SDK went on
+		err = errNeedsAuthorization
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		} else if c.unauthorized.Load() {
-			err = errNeedsAuthorization
+		c.end(err)
+		link.stop()
+		if session != nil {
+			_ = session.Close()
 		}
-		c.link.stop()
-		return nil, c.link.end(err)
+		return nil, link.end(err)
 	}
-	c.session.Store(session)
-	go func() {
-		_ = session.Wait()
-		c.endCalls()
-		close(c.ended)
-	}()
-	if c.unauthorized.Load() { // it rejected server/discover, so the SDK treated it as a legacy server
-		_ = c.close(nil)
-		return nil, errNeedsAuthorization
-	}
+	c.link, c.session = link, session
+	c.connected.Store(true)
+	go func() { c.end(cmp.Or(session.Wait(), errClosedByServer)) }()
 	return c, nil
 }
 
@@ -126,25 +130,24 @@ type link interface {
 func (c *connection) open(ctx context.Context) (link, error) {
 	s := c.server
 	if s.config.isProcess() {
-		return s.startProcess(ctx)
+		return s.startProcess(ctx, c.folders)
 	}
 	var user credentials
 	if s.authorizer != nil {
 		user = credentials{s.authorizer.token, c.authorize}
 	}
-	return newHTTPTransport(s.config, s.set.options.limits, s.log, user, c.retire)
+	return newHTTPTransport(s.config, s.set.options.limits, s.log, user, c.end)
 }
 
 // modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots
 // in results and cannot be notified of changes.
 func (c *connection) modern() bool {
-	session := c.session.Load()
-	return session != nil && mcproots.IsModern(session.InitializeResult().ProtocolVersion)
+	return c.connected.Load() && mcproots.IsModern(c.session.InitializeResult().ProtocolVersion)
 }
 
 // offered returns the capabilities of the server.
 func (c *connection) offered() mcp.ServerCapabilities {
-	if o := c.session.Load().InitializeResult().Capabilities; o != nil {
+	if o := c.session.InitializeResult().Capabilities; o != nil {
 		return *o
 	}
 	return mcp.ServerCapabilities{}
@@ -165,38 +168,36 @@ func (c *connection) begin() {
 	}
 }
 
-// retire makes the server connect again, because of err. The calls that are in progress may still
-// be answered.
-func (c *connection) retire(err error) {
-	c.withdraw()
-	select {
-	case c.over <- err:
-	default:
-	}
-}
+// outdatedError ends a connection that cannot be kept with the session's new folders.
+type outdatedError struct{ lost []mcproots.Root } // roots that the server was sent
 
-// withdraw lets no more calls begin: they wait for the next connection. The returned channel is
-// closed when those in progress have ended.
-func (c *connection) withdraw() <-chan struct{} {
-	ended, s := c.calls.retire(), c.server
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.phase.connection == c {
-		s.enterLocked(restarting())
-	}
-	return ended
-}
+func (e *outdatedError) Error() string { return errReconnect.Error() }
 
-// endCalls withdraws the connection and cancels its calls, because it has ended.
-func (c *connection) endCalls() {
-	c.withdraw()
-	c.calls.cancel()
+func (e *outdatedError) Unwrap() error { return errReconnect }
+
+// endIfOutdated ends the connection if it cannot be kept with the session's folders: the process
+// was started with others, or the server was sent roots that the session no longer has. It reports
+// whether that is so.
+func (c *connection) endIfOutdated() bool {
+	config, now := c.server.config, c.server.set.currentFolders().roots
+	fixed := config.isProcess() &&
+		(config.Policy.Templates || config.Policy.Sandbox.Mode != sandbox.Off)
+	var lost []mcproots.Root
+	if sent := c.sent.Load(); sent != nil {
+		lost = sent.Missing(now)
+	}
+	outdated := fixed && !slices.Equal(grantedRoots(c.folders.roots), grantedRoots(now)) ||
+		len(lost) > 0 && !config.Policy.KeepOnShrink
+	if outdated {
+		c.end(&outdatedError{lost})
+	}
+	return outdated
 }
 
 // isOwn reports whether the server is a part of this program, such as acp-agent mcp, which
 // certainly follows the protocol.
 func (c *connection) isOwn() bool {
-	info := c.session.Load().InitializeResult().ServerInfo
+	info := c.session.InitializeResult().ServerInfo
 	return info != nil && info.Name == c.server.set.options.Name
 }
 
@@ -226,7 +227,6 @@ func (c *connection) announceRoots() {
 	})
 	select {
 	case <-done:
-	case <-c.ended:
 	case <-time.After(notifyTimeout):
 		c.server.log.Warn("MCP server is not reading the notification that the roots have changed",
 			"waited", notifyTimeout)
@@ -238,7 +238,7 @@ func (c *connection) announceRoots() {
 func (c *connection) enableLogMessages() {
 	ctx, cancel := context.WithTimeout(c.server.ctx, notifyTimeout)
 	defer cancel()
-	err := c.session.Load().SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
+	err := c.session.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
 	if err != nil {
 		c.server.log.Debug("MCP server rejected the logging level", "error", err)
 	}
@@ -259,12 +259,11 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	}
 }
 
-// close ends the connection, and the process group of the server, and waits for them. It returns
-// the most helpful error for the end, given that of the SDK.
-func (c *connection) close(err error) error {
-	c.endCalls()
+// close closes a connection that takes no more calls, with the process group of the server, and
+// waits for them. It returns the most helpful error for the end, given why it ended.
+func (c *connection) close(why error) error {
+	c.calls.cancel()
 	c.link.stop()
-	_ = c.session.Load().Close()
-	<-c.ended
-	return c.link.end(err)
+	_ = c.session.Close()
+	return c.link.end(why)
 }

@@ -26,6 +26,24 @@
 //	                      │                              │
 //	                      └─ cannot be started ▶ failed ◀┘ ended too often
 //
+// # Ends
+//
+// server.run alone begins these states and closes connections. Others end a context, whose cause
+// says why:
+//
+//	context of a      ends when                           then
+//	Set               the session ends (Close)            all processes end
+//	server            it is removed (Commit)              its process ends
+//	connection        the process or the stream has       the calls fail, and it is connected again
+//	                  ended, as the SDK or a call sees    after a pause
+//	connection        it cannot be kept with the new      the calls fail, and it is connected again
+//	                  folders of the session              at once
+//	connection        an HTTP server cannot be reached,   the calls go on, and it is connected again
+//	                  or does not know its session        meanwhile
+//
+// A connection that is being made ends with its time, or if the user must sign in. It is made again
+// when they have.
+//
 // # A call
 //
 // [Set.Call] (call.go) finds the tool, and with it a connection from server.ready, which starts the

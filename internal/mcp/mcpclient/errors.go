@@ -32,8 +32,9 @@ func messageTooLong(limit int) error {
 }
 
 var (
-	errStopped     = errors.New("the server was stopped")
-	errEndedInCall = errors.New("it ended during the call; the log and the list of servers say " +
+	errStopped        = errors.New("the server was stopped")
+	errClosedByServer = errors.New("it closed the connection")
+	errEndedInCall    = errors.New("it ended during the call; the log and the list of servers say " +
 		"why, and it restarts when it is next needed")
 	errEndedBefore = errors.New("it ended before the call was sent")
 	errNoSuchRoot  = errors.New("no such root")

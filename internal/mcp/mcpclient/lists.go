@@ -205,7 +205,7 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 		return nil, nil
 	}
 	all := func(ctx context.Context) iter.Seq2[*mcp.Resource, error] {
-		return c.session.Load().Resources(ctx, nil)
+		return c.session.Resources(ctx, nil)
 	}
 	uri := func(r *mcp.Resource) string { return r.URI }
 	described := func(r *mcp.Resource, _ string) acpmcp.Resource {
@@ -224,7 +224,7 @@ func (s *Set) ReadResource(ctx context.Context, server, uri string) (
 		return nil, err
 	}
 	read := func(ctx context.Context, c *connection) (*mcp.ReadResourceResult, error) {
-		return c.session.Load().ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+		return c.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
 	}
 	return fromServer(ctx, one, read)
 }

@@ -29,11 +29,6 @@ func starting(waiting string) phase { return phase{state: acpmcp.Starting, waiti
 // next one.
 func restarting() phase { return starting("it is being restarted") }
 
-// stopped returns the last phase of a server: its processes end, and it never runs again.
-func stopped() phase {
-	return phase{state: acpmcp.Stopped, failure: acpmcp.ErrClosed, refuses: true}
-}
-
 // isRunning reports whether run connects the server, serves it, or waits to try again.
 func (p phase) isRunning() bool {
 	return p.state == acpmcp.Starting || p.state == acpmcp.Ready || p.state == acpmcp.Waiting

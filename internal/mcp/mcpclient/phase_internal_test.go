@@ -39,7 +39,7 @@ func TestNextAttempt(t *testing.T) {
 
 // While a server is started again, its status says why it failed before.
 func TestStatusAfterFailure(t *testing.T) {
-	s := &server{changed: make(chan struct{})}
+	s := &server{ctx: t.Context(), changed: make(chan struct{})}
 	for _, state := range []acpmcp.State{acpmcp.Waiting, acpmcp.Failed} {
 		s.enter(phase{state: state, failure: errors.New("it exited")})
 		require.EqualError(t, s.status().Err, "it exited")
@@ -59,7 +59,7 @@ func TestStatusAfterFailure(t *testing.T) {
 // A server that asks to sign in has no page at first.
 func TestStatusOfSignIn(t *testing.T) {
 	one := &authorization{}
-	s := &server{phase: phase{state: acpmcp.Starting, signIn: one}}
+	s := &server{ctx: t.Context(), phase: phase{state: acpmcp.Starting, signIn: one}}
 	require.Equal(t, "it has not said yet where to sign in", s.status().Waiting)
 	one.page.Store(&url.URL{Scheme: "https", Host: "example.com", Path: "/a"})
 	require.Equal(t, "it waits until you have signed in at example.com: "+OpenPage("https://example.com/a"), s.status().Waiting)

@@ -26,7 +26,7 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 		return nil, nil
 	}
 	all := func(ctx context.Context) iter.Seq2[*mcp.Prompt, error] {
-		return c.session.Load().Prompts(ctx, nil)
+		return c.session.Prompts(ctx, nil)
 	}
 	name := func(p *mcp.Prompt) string { return p.Name }
 	named := func(p *mcp.Prompt, unique string) prompt {
@@ -62,7 +62,7 @@ func (s *Set) GetPrompt(ctx context.Context, name, arguments string) (*mcp.GetPr
 			return nil, err
 		}
 		params := &mcp.GetPromptParams{Name: prompts[i].definition.Name, Arguments: given}
-		return c.session.Load().GetPrompt(ctx, params)
+		return c.session.GetPrompt(ctx, params)
 	}
 	return fromServer(ctx, one, get)
 }

@@ -78,10 +78,11 @@ func (c *connection) listRoots() (*mcp.ListRootsResult, error) {
 		return nil, rpcError(jsonrpc.CodeInternalError, "the roots cannot be listed")
 	}
 	c.readiness.rootsSent()
+	c.sent.Store(&roots)
+	c.endIfOutdated() // the folders may have changed meanwhile
 	s.mu.Lock()
 	s.wakeLocked() // it may be ready earlier now
 	s.mu.Unlock()
-	c.sent.Store(&roots)
 	if c.modern() && !c.isOwn() {
 		s.warn(deprecatedRoots)
 	}

@@ -64,7 +64,8 @@ func serve(t testing.TB, revision string, roots mcproots.Snapshot) served {
 	session, err := s.connection.client.Connect(t.Context(),
 		&mcp.LoggingTransport{Transport: ours, Writer: s.wire}, nil)
 	require.NoError(t, err)
-	s.connection.session.Store(session)
+	s.connection.session = session
+	s.connection.connected.Store(true)
 	t.Cleanup(func() {
 		_ = session.Close()
 		_ = s.server.Wait()
@@ -76,7 +77,7 @@ func serve(t testing.TB, revision string, roots mcproots.Snapshot) served {
 // newTestConnection returns a connection of a set with roots that has no transport.
 func newTestConnection(roots mcproots.Snapshot) *connection {
 	set := NewSet(nil, Options{})
-	set.roots, set.visible = roots, roots
+	set.folders.roots, set.visible = roots, roots
 	return set.newServer(Config{Name: "s", Transport: acpmcp.Stdio}, "s").newConnection()
 }
 
@@ -93,10 +94,10 @@ func TestModernServer(t *testing.T) {
 	s := serve(t, "2026-07-28", take(t, dirtest.New(t)))
 	require.True(t, s.connection.modern())
 	s.connection.announceRoots()
-	r, err := s.connection.session.Load().CallTool(t.Context(), &mcp.CallToolParams{Name: "roots"})
+	r, err := s.connection.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "roots"})
 	require.NoError(t, err)
 	require.False(t, r.IsError)
-	require.NoError(t, s.connection.session.Load().Close())
+	require.NoError(t, s.connection.session.Close())
 	sent := 0
 	for line := range strings.Lines(s.wire.String()) {
 		text, ours := strings.CutPrefix(line, "write: ")

@@ -13,12 +13,19 @@ import (
 // for the roots.
 func (s *Set) currentRoots() (mcproots.Snapshot, error) {
 	s.mu.Lock()
-	roots, closed := s.roots, s.closed
+	roots, closed := s.folders.roots, s.closed
 	s.mu.Unlock()
 	if closed {
 		return mcproots.Snapshot{}, acpmcp.ErrClosed
 	}
 	return roots.Existing(), nil
+}
+
+// currentFolders returns the session's folders.
+func (s *Set) currentFolders() folders {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.folders
 }
 
 // watchRoots checks the roots periodically.
@@ -31,11 +38,11 @@ func (s *Set) watchRoots() {
 // checkRoots tells the servers and the user about roots that have disappeared or come back.
 func (s *Set) checkRoots() {
 	s.mu.Lock()
-	roots, before := s.roots, s.visible
+	roots, before := s.folders.roots, s.visible
 	s.mu.Unlock()
 	now := roots.Existing()
 	s.mu.Lock()
-	if !s.roots.Equal(roots) || !s.visible.Equal(before) || now.Equal(before) {
+	if !s.folders.roots.Equal(roots) || !s.visible.Equal(before) || now.Equal(before) {
 		s.mu.Unlock()
 		return
 	}

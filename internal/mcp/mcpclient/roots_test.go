@@ -65,8 +65,11 @@ func TestVanishedRoot(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
-	f.change(roottest.Open(t, a, b), asking("s"))
+	templated := self("templated", "sdk")
+	templated.Args, templated.Policy.Templates = []string{"${roots}"}, true
+	f.change(roottest.Open(t, a, b), asking("s"), templated)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+	require.Equal(t, []string{a, b}, f.where("templated").Args)
 
 	require.NoError(t, os.Rename(b, b+".away"))
 	f.host.waitFor(t, "No longer there: "+b)
@@ -77,6 +80,11 @@ func TestVanishedRoot(t *testing.T) {
 	f.host.waitFor(t, "There again: "+b)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
+
+	require.NoError(t, os.Rename(b, b+".away"))
+	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 3 }, patience, 5*time.Millisecond)
+	f.change(roottest.Open(t, a), asking("s"), templated)
+	require.Equal(t, []string{a}, f.where("templated").Args, "it was started with the root that is gone")
 }
 
 // Clause A24.

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // writing returns a sandboxed server that, each time it is started, tries to append a line to the
@@ -54,6 +55,23 @@ func TestServerIsRestrictedToTheRoots(t *testing.T) {
 			require.Equal(t, []int{2, 1, 0}, starts(a, b, out))
 		})
 	}
+}
+
+// Clause X1.
+func TestServerLosesGrant(t *testing.T) {
+	a, b := folder(t), folder(t)
+	server := writing(t, sandbox.Settings{Mode: sandbox.Write}, a, b)
+	f := newFixture(t, mcpclient.Options{})
+	f.change(roottest.Open(t, a, b), server)
+	f.where("s")
+	roots, err := workspace.NewRoots(a, []string{b})
+	require.NoError(t, err)
+	w, err := workspace.Open(t.Context(), roots.ReadOnlyAt([]string{b}), workspace.Options{})
+	require.NoError(t, err)
+	defer w.Close()
+	f.change(w, server)
+	f.where("s")
+	require.Equal(t, []int{2, 1}, starts(a, b))
 }
 
 // A file in a root names its servers, and so cannot be given what is configured for a name.

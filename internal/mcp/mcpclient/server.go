@@ -1,7 +1,6 @@
 package mcpclient
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -30,15 +28,14 @@ type server struct {
 	ctx      context.Context // ends with the server
 	stop     context.CancelCauseFunc
 
-	questions chan struct{}        // holds one value while the server has a question
-	samples   *rate.Limiter        // of its requests to the model
-	restarts  chan []mcproots.Root // tells run to reconnect; has the roots that were lost
+	questions chan struct{} // holds one value while the server has a question
+	samples   *rate.Limiter // of its requests to the model
 
 	authorizer *authorizer // nil if the user cannot sign in to the server
 
-	// Used by run only.
-	revision string // to connect with: "" before it is known that there is only the legacy one
-	signIns  int    // that were awaited since it was last connected
+	// revision is the one to connect with, "" before it is known that there is only the legacy one.
+	// Only run uses it.
+	revision string
 
 	mu        sync.Mutex
 	phase     phase
@@ -54,9 +51,9 @@ func (s *Set) newServer(c Config, prefix string) *server {
 	one := &server{
 		set: s, config: c, prefix: prefix, ctx: ctx, stop: stop,
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
-		questions: make(chan struct{}, 1), restarts: make(chan []mcproots.Root, 1),
-		samples: rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		phase:   phase{state: acpmcp.Idle}, changed: make(chan struct{}),
+		questions: make(chan struct{}, 1),
+		samples:   rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
+		phase:     phase{state: acpmcp.Idle}, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -75,7 +72,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 	s.ensureRunning()
 	for {
 		s.mu.Lock()
-		now, changed := s.phase, s.changed
+		now, changed := s.nowLocked(), s.changed
 		s.mu.Unlock()
 		if now.refuses {
 			return nil, now.failure
@@ -91,6 +88,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		select {
 		case <-settled:
 		case <-changed:
+		case <-s.ctx.Done():
 		case <-ctx.Done():
 			return nil, now.explain(context.Cause(ctx))
 		}
@@ -101,7 +99,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 func (s *server) announceRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.phase.connection; c != nil {
+	if c := s.nowLocked().connection; c != nil {
 		s.set.spawn(c.announceRoots)
 	}
 }
@@ -113,35 +111,43 @@ func (s *server) ensureRunning() {
 	if s.phase.isRunning() || s.ctx.Err() != nil || time.Now().Before(s.phase.retryAt) {
 		return
 	}
-	select { // a restart requested before the end of the server is no longer needed
-	case <-s.restarts:
-	default:
-	}
 	if s.set.spawn(s.run) {
 		s.enterLocked(starting("other servers are being started first"))
 	}
 }
 
-// enterLocked begins a phase, unless the server was stopped, and wakes those who wait for a change.
-// While the server is starting, the failure of the last attempt remains known.
+// nowLocked returns the phase as it is for others than run, which may not have seen yet that the
+// server was stopped or its connection has ended.
+func (s *server) nowLocked() phase {
+	switch c := s.phase.connection; {
+	case s.ctx.Err() != nil:
+		return phase{state: acpmcp.Stopped, failure: acpmcp.ErrClosed, refuses: true}
+	case c != nil && c.ctx.Err() != nil:
+		return restarting()
+	}
+	return s.phase
+}
+
+// enterLocked begins a phase and wakes those who wait for a change. While the server is starting,
+// the failure of the last attempt remains known.
 func (s *server) enterLocked(p phase) {
-	switch {
-	case s.phase.state == acpmcp.Stopped:
-		return
-	case p.state == acpmcp.Starting:
+	switch p.state {
+	case acpmcp.Starting:
 		p.failure = s.phase.failure
-	case p.state == acpmcp.Waiting:
+	case acpmcp.Waiting:
 		s.restarted++
 	}
 	s.phase = p
 	s.wakeLocked()
 }
 
-// enter is enterLocked for a caller that does not hold mu.
-func (s *server) enter(p phase) {
+// enter is enterLocked for a caller that does not hold mu. The returned channel is closed at the
+// next change.
+func (s *server) enter(p phase) (changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.enterLocked(p)
+	return s.changed
 }
 
 // wakeLocked wakes those who wait for a change.
@@ -150,12 +156,20 @@ func (s *server) wakeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// run keeps the server connected until it is stopped or has failed too often.
+// run keeps the server connected until it is stopped or has failed too often. It alone begins the
+// phases and ends the connections. Others ask for that with the context of the server or of the
+// connection, whose cause says why.
 func (s *server) run() {
 	var next step
-	s.signIns = 0 // the user may sign in now, however often that failed before
+	signIns := 0 // that were awaited since the server was last connected
 	for {
 		end := s.attempt()
+		if errors.Is(end.err, errNeedsAuthorization) {
+			signIns++
+			end.err = s.awaitAuthorization(signIns)
+		} else if end.age > 0 {
+			signIns = 0
+		}
 		if s.ctx.Err() != nil {
 			return
 		}
@@ -171,26 +185,21 @@ func (s *server) run() {
 			return
 		}
 		s.log.Warn("restarting an MCP server that failed", "error", err, "in", next.wait)
-		s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
+		changed := s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
 		select {
 		case <-time.After(next.wait):
-		case <-s.restarts:
+		case <-changed: // with other roots it may not fail
 		case <-s.ctx.Done():
 		}
 	}
 }
 
-// attempt connects the server and serves the connection until it ends. If the user must sign in
-// first, it only waits for that.
+// attempt connects the server and serves the connection until it ends.
 func (s *server) attempt() ending {
 	c, err := s.start()
-	switch {
-	case errors.Is(err, errNeedsAuthorization):
-		return ending{err: s.awaitAuthorization()}
-	case err != nil:
+	if err != nil {
 		return ending{err: err}
 	}
-	s.signIns = 0
 	began := time.Now()
 	err = s.serve(c)
 	return ending{err, !s.config.isProcess() && c.used.Load(), time.Since(began)}
@@ -204,8 +213,10 @@ func (s *server) start() (*connection, error) {
 	case <-s.ctx.Done():
 		return nil, context.Cause(s.ctx)
 	}
-	if err := s.check(); err != nil {
-		return nil, err
+	if s.config.Check != nil {
+		if err := s.config.Check(s.set.currentFolders().ws); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotAllowed, err)
+		}
 	}
 	s.enter(starting("it has not answered yet"))
 	timeout := s.set.options.limits.StartTimeout
@@ -229,54 +240,37 @@ func (s *server) start() (*connection, error) {
 	return c, err
 }
 
-// check fails if the user must be asked before the server may be started.
-func (s *server) check() error {
-	if s.config.Check == nil {
-		return nil
-	}
-	s.set.mu.Lock()
-	ws := s.set.ws
-	s.set.mu.Unlock()
-	if err := s.config.Check(ws); err != nil {
-		return fmt.Errorf("%w: %w", errNotAllowed, err)
-	}
-	return nil
-}
-
-// serve offers a connection for calls until it ends, and closes it. It returns why it ended.
+// serve offers a connection for calls until it has ended, and closes it. It returns why it ended.
 func (s *server) serve(c *connection) error {
 	c.begin()
-	s.mu.Lock()
-	select {
-	case lost := <-s.restarts: // requested while it started
-		s.mu.Unlock()
-		return s.restart(c, lost)
-	default:
-	}
-	if !c.calls.isRetired() { // it may have ended already
-		s.enterLocked(phase{state: acpmcp.Ready, connection: c})
-	}
-	s.mu.Unlock()
 	if !c.modern() {
 		s.revision = mcproots.Legacy
 	}
+	s.mu.Lock()
+	c.endIfOutdated()
+	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
+	s.mu.Unlock()
 	if s.hasOldRoots(c) {
 		c.rootsChanged()
 	}
-	s.log.Info("MCP server connected", "revision", c.session.Load().InitializeResult().ProtocolVersion)
-	select {
-	case <-c.ended:
-		err := cmp.Or(c.session.Load().Wait(), errors.New("it closed the connection"))
-		return c.close(err)
-	case err := <-c.over:
-		s.log.Info("connecting to an MCP server again", "error", err)
-		s.closeLater(c)
-		return err
-	case lost := <-s.restarts:
-		return s.restart(c, lost)
-	case <-s.ctx.Done():
-		return c.close(context.Cause(s.ctx))
+	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
+	<-c.ctx.Done()
+	s.enter(restarting())
+	why := context.Cause(c.ctx)
+	if outdated, ok := errors.AsType[*outdatedError](why); ok {
+		s.explainRestart(c, outdated.lost)
+		_ = c.close(why)
+		return why
 	}
+	if transportErrorOf(why).fault != none { // the calls in progress may still be answered
+		s.log.Info("connecting to an MCP server again", "error", why)
+		s.set.running.Go(func() {
+			c.calls.wait(s.ctx)
+			_ = c.close(why)
+		})
+		return why
+	}
+	return c.close(why)
 }
 
 // hasOldRoots reports whether the server has fetched roots during its start that have changed
@@ -287,70 +281,30 @@ func (s *server) hasOldRoots(c *connection) bool {
 	return sent != nil && err == nil && !sent.Equal(now)
 }
 
-// restart ends a connection in order to reconnect to the server. It tells the server and the user
-// if the reason is that the server knows roots that were lost.
-func (s *server) restart(c *connection, lost []mcproots.Root) error {
-	if len(lost) > 0 && c.sent.Load() != nil {
-		c.announceRoots()
-		s.log.Info("restarting MCP server: it still has roots that were removed from the session",
-			"roots", len(lost))
-		s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
-			": it still has " + rootPaths(lost) + ", which the session no longer has.")
+// explainRestart tells the server and the user why the server is restarted, if the reason is that
+// it was sent roots that were lost.
+func (s *server) explainRestart(c *connection, lost []mcproots.Root) {
+	if len(lost) == 0 {
+		return
 	}
-	_ = c.close(nil)
-	return errReconnect
+	c.announceRoots()
+	s.log.Info("restarting MCP server: it still has roots that were removed from the session",
+		"roots", len(lost))
+	s.set.showMessage("Restarting MCP server " + text.Name(s.config.Name) +
+		": it still has " + rootPaths(lost) + ", which the session no longer has.")
 }
 
-// closeLater closes a connection that was withdrawn when its calls have ended.
-func (s *server) closeLater(c *connection) {
-	closing := func() {
-		select {
-		case <-c.withdraw():
-		case <-c.ended:
-		case <-s.ctx.Done():
-		}
-		_ = c.close(nil)
-	}
-	if !s.set.spawn(closing) {
-		closing()
-	}
-}
-
-// rootsChanged tells the server about new roots, or reconnects to it.
-func (s *server) rootsChanged(lost []mcproots.Root) {
+// foldersChanged makes the server connect again if it cannot be kept with the session's folders. It
+// tells other servers of the new roots if they have changed.
+func (s *server) foldersChanged(rootsChanged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.phase.isRunning() || s.phase.signIn != nil { // it knows no roots
-		return
+	if rootsChanged {
+		s.wakeLocked()
 	}
-	c := s.phase.connection
-	if s.mustRestart(c, lost) {
-		s.enterLocked(restarting())
-		select {
-		case <-s.restarts:
-		default:
-		}
-		s.restarts <- lost
-		return
-	}
-	if c != nil {
+	// The next connection begins with the new folders.
+	if c := s.nowLocked().connection; c != nil && !c.endIfOutdated() && rootsChanged {
 		c.rootsChanged()
-	}
-}
-
-// mustRestart reports whether a connection cannot be kept with new roots. c is nil while the server
-// is connecting; the roots that it knows are then unknown.
-func (s *server) mustRestart(c *connection, lost []mcproots.Root) bool {
-	switch {
-	case s.config.isProcess() &&
-		(s.config.Policy.Templates || s.config.Policy.Sandbox.Mode != sandbox.Off):
-		return true
-	case len(lost) == 0 || s.config.Policy.KeepOnShrink || !s.config.declaresRoots():
-		return false
-	case c == nil:
-		return true
-	default:
-		return c.sent.Load() != nil
 	}
 }
 
@@ -403,22 +357,23 @@ func (s *server) status() acpmcp.Status {
 		Restarts: s.restarted, RootsDeclared: s.config.declaresRoots(),
 		Warnings: slices.Clone(s.warnings),
 	}
-	status.State, status.Waiting = s.phase.describe()
-	if one := s.phase.signIn; one != nil && one.page.Load() != nil {
+	now := s.nowLocked()
+	status.State, status.Waiting = now.describe()
+	if one := now.signIn; one != nil && one.page.Load() != nil {
 		status.Waiting += ": " + OpenPage(one.page.Load().String())
 	}
 	switch {
 	case status.State == acpmcp.Waiting || status.State == acpmcp.Failed:
-		status.Err = s.phase.failure
-	case status.State == acpmcp.Starting && s.phase.failure != nil:
+		status.Err = now.failure
+	case status.State == acpmcp.Starting && now.failure != nil:
 		status.Waiting += "; the last attempt failed: " +
-			text.Code(text.Truncate(s.phase.failure.Error(), maxFailure))
+			text.Code(text.Truncate(now.failure.Error(), maxFailure))
 	}
-	c := s.phase.connection
+	c := now.connection
 	if c == nil {
 		return status
 	}
-	r := c.session.Load().InitializeResult()
+	r := c.session.InitializeResult()
 	status.Revision, status.Instructions = r.ProtocolVersion, r.Instructions
 	for _, p := range c.prompts.latest() {
 		status.Prompts = append(status.Prompts, p.Prompt)

@@ -26,9 +26,9 @@ type serverProcess struct {
 	sandbox sandbox.Policy
 }
 
-// startProcess starts the server.
-func (s *server) startProcess(ctx context.Context) (*serverProcess, error) {
-	command, err := s.command()
+// startProcess starts the server in the session's folders.
+func (s *server) startProcess(ctx context.Context, in folders) (*serverProcess, error) {
+	command, err := s.command(in)
 	if err != nil {
 		return nil, err
 	}
@@ -43,16 +43,13 @@ func (s *server) startProcess(ctx context.Context) (*serverProcess, error) {
 }
 
 // command returns the command that starts the server, in its sandbox.
-func (s *server) command() (command process.Command, err error) {
-	s.set.mu.Lock()
-	ws, roots := s.set.ws, s.set.roots
-	s.set.mu.Unlock()
-	args, env, err := expandTemplates(s.config, roots)
+func (s *server) command(in folders) (command process.Command, err error) {
+	args, env, err := expandTemplates(s.config, in.roots)
 	if err != nil {
 		return command, err
 	}
-	dir := cmp.Or(s.config.Dir, ws.Roots().Cwd().String())
-	if err := ws.HandOverDir(dir); err != nil {
+	dir := cmp.Or(s.config.Dir, in.ws.Roots().Cwd().String())
+	if err := in.ws.HandOverDir(dir); err != nil {
 		return command, fmt.Errorf("%w: %w", errDirectory, err)
 	}
 	command = process.Command{Path: s.config.Command, Args: args, Dir: dir, Name: s.config.Name}
@@ -66,7 +63,7 @@ func (s *server) command() (command process.Command, err error) {
 	for _, p := range env {
 		command.Env = append(command.Env, p.Name+"="+p.Value)
 	}
-	command, err = confine.Command(command, s.config.Policy.Sandbox, sandboxRoots(roots))
+	command, err = confine.Command(command, s.config.Policy.Sandbox, grantedRoots(in.roots.Existing()))
 	if err != nil {
 		return command, err
 	}
@@ -77,9 +74,9 @@ func (s *server) command() (command process.Command, err error) {
 	return command, nil
 }
 
-// sandboxRoots returns the roots that exist, for a server in the sandbox.
-func sandboxRoots(roots mcproots.Snapshot) (all []workspace.Root) {
-	for _, root := range roots.Existing().All() {
+// grantedRoots returns roots as a server in the sandbox is granted them.
+func grantedRoots(roots mcproots.Snapshot) (all []workspace.Root) {
+	for _, root := range roots.All() {
 		for _, dir := range root.Dirs {
 			all = append(all, workspace.Root{Dir: dir, Real: root.Real, Grant: root.Grant})
 		}

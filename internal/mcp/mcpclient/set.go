@@ -25,10 +25,15 @@ type Set struct {
 	closing  context.Context // the context passed to Close
 	watching bool            // watchRoots is running
 	host     Host
-	ws       *workspace.Workspace
-	roots    mcproots.Snapshot
+	folders  folders
 	visible  mcproots.Snapshot // the roots that the servers were last told about
 	servers  []*server
+}
+
+// folders are the folders of a session.
+type folders struct {
+	ws    *workspace.Workspace
+	roots mcproots.Snapshot // of ws
 }
 
 // NewSet returns a set without servers. They come with the first [Change]. At most cap(starting)
@@ -46,12 +51,8 @@ func (s *Set) Close(ctx context.Context) error {
 	if !s.closed {
 		s.closed, s.closing = true, ctx
 	}
-	servers := s.servers
 	s.mu.Unlock()
 	s.cancel(acpmcp.ErrClosed)
-	for _, one := range servers {
-		one.enter(stopped())
-	}
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -168,8 +169,7 @@ func (s *Set) showMessage(message string) {
 // dropped.
 type Change struct {
 	set     *Set
-	ws      *workspace.Workspace
-	roots   mcproots.Snapshot
+	folders folders
 	configs []Config
 }
 
@@ -189,7 +189,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	if s.closed {
 		return nil, acpmcp.ErrClosed
 	}
-	return &Change{set: s, ws: w, roots: roots, configs: configs}, nil
+	return &Change{set: s, folders: folders{w, roots}, configs: configs}, nil
 }
 
 // Commit makes the change. From then on h answers the servers. Commit cannot fail and does not wait
@@ -202,19 +202,14 @@ func (c *Change) Commit(h Host) {
 		return
 	}
 	kept, removed := c.replaceServersLocked()
-	before := s.visible
-	s.host, s.ws, s.roots, s.visible = h, c.ws, c.roots, c.roots
+	changed := !s.visible.Equal(c.folders.roots)
+	s.host, s.folders, s.visible = h, c.folders, c.folders.roots
 	s.mu.Unlock()
 	for _, one := range removed {
 		one.stop(errStopped)
-		one.enter(stopped())
 	}
-	if before.Equal(c.roots) {
-		return
-	}
-	lost := before.Missing(c.roots)
 	for _, one := range kept {
-		one.rootsChanged(lost)
+		one.foldersChanged(changed)
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 		return nil, nil
 	}
 	all := func(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
-		return c.session.Load().Tools(ctx, nil)
+		return c.session.Tools(ctx, nil)
 	}
 	name := func(t *mcp.Tool) string {
 		if isForApps(t) {

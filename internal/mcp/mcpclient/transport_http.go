@@ -395,7 +395,9 @@ func (t *httpTransport) stop() {
 
 // end implements [link]. It closes idle connections.
 func (t *httpTransport) end(err error) error {
-	err = cmp.Or(t.cause(), err)
+	if cause := t.cause(); !errors.Is(cause, errStopped) {
+		err = cmp.Or(cause, err)
+	}
 	t.cancel(errStopped)
 	_ = t.Close()
 	t.reading.Wait()

@@ -2,7 +2,6 @@ package mcpclient_test
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -145,35 +144,28 @@ func TestHeadersStayWithTheOrigin(t *testing.T) {
 
 // Clause M4.
 func TestHTTPStatus(t *testing.T) {
-	var answer func(w http.ResponseWriter, r *http.Request)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, r) }))
+	var now http.HandlerFunc
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now(w, r) }))
 	defer server.Close()
-	say := func(status int, kind, body string) func(http.ResponseWriter, *http.Request) {
-		return func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			w.WriteHeader(status)
-			_, _ = io.WriteString(w, body)
-		}
-	}
 	const check = "; check the URL and the headers of this server in the configuration of your editor"
 	for name, c := range map[string]struct {
-		answer func(http.ResponseWriter, *http.Request)
+		answer http.HandlerFunc
 		says   string
 	}{
-		"403":   {say(403, "text/plain", "\n  no seat left  \nmore"), `403 Forbidden: "no seat left"` + check},
-		"404":   {say(404, "text/html", "<html>\n<title>Not here</title>"), `404 Not Found: "<html>"` + check},
-		"500":   {say(500, "text/plain", "panic in hunter2-secret"), `500 Internal Server Error: "panic in [secret]"`},
-		"503":   {say(503, "text/plain", ""), "503 Service Unavailable"},
-		"HTML":  {say(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK: "<!doctype html>"` + check},
-		"error": {say(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
+		"403":   {answer(403, "text/plain", "\n  no seat left  \nmore"), `403 Forbidden: "no seat left"` + check},
+		"404":   {answer(404, "text/html", "<html>\n<title>Not here</title>"), `404 Not Found: "<html>"` + check},
+		"500":   {answer(500, "text/plain", "panic in hunter2-secret"), `500 Internal Server Error: "panic in [secret]"`},
+		"503":   {answer(503, "text/plain", ""), "503 Service Unavailable"},
+		"HTML":  {answer(200, "text/html; charset=utf-8", "<!doctype html>\nSign in"), `200 OK: "<!doctype html>"` + check},
+		"error": {answer(400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"the licence has ended"}}`), "the licence has ended"},
 		"401": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="https://elsewhere.invalid/meta"`)
 			http.Error(w, "token missing", http.StatusUnauthorized)
 		}, `401 Unauthorized: "token missing"; it needs an OAuth access token: get one, and add the header Authorization: Bearer TOKEN`},
-		"401 without metadata": {say(401, "text/plain", ""), "401 Unauthorized; add the header that it needs, such as Authorization, to this server"},
+		"401 without metadata": {answer(401, "text/plain", ""), "401 Unauthorized; add the header that it needs, such as Authorization, to this server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer = c.answer
+			now = c.answer
 			f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL + "/mcp",
 				Headers: []mcpclient.Pair{{Name: "X-Key", Value: "hunter2-secret"}}})
 			require.ErrorContains(t, f.failed().Err, c.says)
