@@ -35,7 +35,6 @@ type Publisher struct {
 	timeout  time.Duration // for a relay to send the secret and to read a list
 	check    time.Duration // between checks for roots that vanished or came back
 	listener net.Listener
-	tempDir  string // of the socket, "" if it is in the directory given to Listen
 	secret   string
 	serving  sync.WaitGroup
 	ctx      context.Context // ends with the publisher
@@ -65,28 +64,27 @@ func listen(dir string, log *slog.Logger, timeout, check time.Duration) (*Publis
 		return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
 	}
 	removeStale(dir)
-	p := &Publisher{
-		log: log, timeout: timeout, check: check, secret: randomHex(32),
-		changed: make(chan struct{}),
-	}
-	var end context.CancelFunc
-	p.ctx, end = context.WithCancel(context.Background())
-	p.close = sync.OnceValue(func() error {
-		end()
-		return errors.Join(p.listener.Close(), os.RemoveAll(p.tempDir))
-	})
-	name := randomHex(8)
-	path := filepath.Join(dir, name)
-	var err error
+	path, tempDir := filepath.Join(dir, randomHex(8)), ""
 	if len(path) > maxSocketPath {
-		if p.tempDir, err = os.MkdirTemp("", "acp-agent-"); err != nil {
+		var err error
+		if tempDir, err = os.MkdirTemp("", "acp-agent-"); err != nil {
 			return nil, fmt.Errorf("cannot create the directory for MCP relays: %w", err)
 		}
-		path = filepath.Join(p.tempDir, name)
+		path = filepath.Join(tempDir, filepath.Base(path))
 	}
-	if p.listener, err = net.Listen("unix", path); err != nil {
+	listener, err := net.Listen("unix", path)
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot listen for MCP relays on %s: %w", path, err),
-			os.RemoveAll(p.tempDir))
+			os.RemoveAll(tempDir))
+	}
+	ctx, end := context.WithCancel(context.Background())
+	p := &Publisher{
+		log: log, timeout: timeout, check: check, listener: listener, secret: randomHex(32),
+		ctx: ctx, changed: make(chan struct{}),
+		close: sync.OnceValue(func() error {
+			end()
+			return errors.Join(listener.Close(), os.RemoveAll(tempDir))
+		}),
 	}
 	p.serving.Go(p.accept)
 	return p, nil

@@ -88,7 +88,7 @@ func (f *follower) use(ctx context.Context, do func(*scope) error) error {
 func (f *follower) acquire(ctx context.Context) (*shared, error) {
 	for asked := false; ; asked = true {
 		f.mu.Lock()
-		if f.pending == nil && (f.stale || !asked && f.expired()) {
+		if f.pending == nil && (f.stale || !asked && f.expiredLocked()) {
 			f.startLocked(ctx)
 		}
 		if f.pending == nil || f.silent && f.err != nil {
@@ -112,8 +112,8 @@ func (f *follower) acquire(ctx context.Context) (*shared, error) {
 	}
 }
 
-// expired reports whether the last answer is too old or failed.
-func (f *follower) expired() bool {
+// expiredLocked reports whether the last answer is too old or failed.
+func (f *follower) expiredLocked() bool {
 	return f.err != nil || f.maxAge > 0 && time.Since(f.answered) > f.maxAge
 }
 

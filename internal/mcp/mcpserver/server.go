@@ -160,57 +160,6 @@ func (s *Server) watch(session *mcp.ServerSession, c *client) {
 	})
 }
 
-// newClient returns a client that has not connected yet.
-func (s *Server) newClient(slots *callSlots, onlyDuringCalls bool) *client {
-	c := &client{
-		server: s, slots: slots, onlyDuringCalls: onlyDuringCalls, ready: make(chan struct{}),
-	}
-	c.markReady = sync.OnceFunc(func() { close(c.ready) })
-	c.mentions.Roots = s.options.Session == nil // the agent of a session is told in another way
-	said := instructions
-	switch {
-	case s.options.Only != nil:
-		said = s.options.Context
-	case s.options.Session != nil:
-		said = sessionInstructions + instructions
-		if s.options.Context != "" {
-			said += "\n\n" + s.options.Context
-		}
-	}
-	capabilities := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
-	if s.options.Only == nil {
-		capabilities.Resources = &mcp.ResourceCapabilities{}
-		capabilities.Prompts = &mcp.PromptCapabilities{ListChanged: true}
-	}
-	c.sdk = mcp.NewServer(
-		&mcp.Implementation{Name: "acp-agent", Version: s.options.Version},
-		&mcp.ServerOptions{
-			Instructions: said,
-			// the SDK logs mistakes of clients as errors
-			Logger:       slog.New(slog.DiscardHandler),
-			Capabilities: capabilities,
-		},
-	)
-	c.sdk.AddReceivingMiddleware(c.receive)
-	c.addTools()
-	if s.options.Only == nil {
-		c.addResources()
-	}
-	c.promptsChanged() // registers the prompts
-	if s.extraTools != nil {
-		s.extraTools(c.sdk, c)
-	}
-	return c
-}
-
-const (
-	instructions = "Tools for files in one or more folders. The first is the working directory, " +
-		"where relative paths start; use absolute paths for files in the others. list_roots " +
-		"lists the folders, and says why others are not accessible."
-	// sessionInstructions precede them if the client is an agent with its own tools.
-	sessionInstructions = "Use these tools for files outside the working directory. "
-)
-
 // recovered turns a panic into an error response to one request.
 func (s *Server) recovered(method string, err *error) {
 	if v := recover(); v != nil {
