@@ -45,11 +45,13 @@ func (e *authorizationError) Error() string {
 
 func (e *authorizationError) Unwrap() error { return e.cause }
 
+// signInError is returned for a connection that must be made again after an authorization.
+type signInError struct{ obtaining *authorization }
+
+func (*signInError) Error() string { return "it needs the user's authorization" }
+
 var (
-	// errNeedsAuthorization is returned for a connection whose authorization is still being
-	// obtained.
-	errNeedsAuthorization = errors.New("it needs the user's authorization")
-	errNotRegistered      = errors.New("its authorization server registers no clients: register " +
+	errNotRegistered = errors.New("its authorization server registers no clients: register " +
 		"acp-agent there with the redirect URI http://127.0.0.1" + redirectPath +
 		", and give the server its clientId in the configuration file")
 	errAskedAgain = errors.New("it asks for authorization again, right after it was given")
@@ -129,8 +131,8 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 		return nil // there is a newer token already
 	}
 	connected := c.connected.Load()
-	if !connected && c.unauthorized.Load() {
-		return errNeedsAuthorization
+	if needed := c.signIn.Load(); !connected && needed != nil {
+		return needed
 	}
 	one, err := a.begin(res)
 	if err != nil {
@@ -139,8 +141,9 @@ func (c *connection) authorize(ctx context.Context, res *http.Response) error {
 	if connected {
 		return one.wait(ctx)
 	}
-	c.unauthorized.Store(true)
-	return errNeedsAuthorization
+	needed := &signInError{one}
+	c.signIn.Store(needed)
+	return needed
 }
 
 // isUnauthorized reports whether the server asks for authorization, or for more scopes than the
@@ -195,13 +198,6 @@ func (a *authorizer) begin(res *http.Response) (*authorization, error) {
 	}
 	a.last = one
 	return one, nil
-}
-
-// latest returns the last authorization.
-func (a *authorizer) latest() *authorization {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.last
 }
 
 // obtain obtains an authorization. If the server does not offer authorization, the error is the one
@@ -319,7 +315,9 @@ func (r redactor) addToken(t *oauth2.Token) {
 // fetchCode shows the user the authorization page and waits for the redirect.
 func (a *authorizer) fetchCode(ctx context.Context, args *auth.AuthorizationArgs) (
 	*auth.AuthorizationResult, error) {
-	s, one := a.server, a.latest()
+	a.mu.Lock()
+	s, one := a.server, a.last // of which there is one at a time
+	a.mu.Unlock()
 	one.asked = true
 	page, err := authorizationPage(args.URL)
 	if err == nil {
@@ -411,14 +409,13 @@ func OpenPage(page string) string {
 	return "open <" + page + "> in a browser on the machine that acp-agent runs on"
 }
 
-// awaitAuthorization waits for the last authorization before the next start of the server, after so
-// many sign-ins. Until then the server uses no resources. The error is errReconnect if the user has
-// signed in.
-func (s *server) awaitAuthorization(signIns int) error {
-	if signIns > maxAuthorizations {
+// awaitAuthorization waits for an authorization before the next start of the server. Until then the
+// server uses no resources. The error is errReconnect if the user has signed in. signIns is how many
+// have been awaited since the server was last connected.
+func (s *server) awaitAuthorization(one *authorization, signIns int) error {
+	if signIns == maxAuthorizations {
 		return &authorizationError{errAskedAgain}
 	}
-	one := s.authorizer.latest()
 	s.enter(phase{state: acpmcp.Starting, signIn: one})
 	defer s.enter(restarting())
 	return cmp.Or(one.wait(s.ctx), errReconnect)

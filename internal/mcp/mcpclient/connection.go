@@ -37,11 +37,11 @@ type connection struct {
 	resources    listCache[acpmcp.Resource]
 	prompts      listCache[prompt]
 
-	unauthorized atomic.Bool        // the server required authorization before connected was set
-	link         link               // set with session
-	session      *mcp.ClientSession // set before connected
-	connected    atomic.Bool
-	used         atomic.Bool // a request was answered
+	signIn    atomic.Pointer[signInError] // that is needed to connect, or nil
+	link      link                        // set with session
+	session   *mcp.ClientSession          // set before connected
+	connected atomic.Bool
+	used      atomic.Bool // a request was answered
 }
 
 // newConnection returns a connection that is not open.
@@ -94,8 +94,8 @@ func (s *server) connect(ctx context.Context, revision string) (*connection, err
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if !inTime() {
 		err = context.Cause(ctx)
-	} else if c.unauthorized.Load() { // perhaps only server/discover, so that the SDK went on
-		err = errNeedsAuthorization
+	} else if needed := c.signIn.Load(); needed != nil {
+		err = needed // perhaps only for server/discover, so that the SDK went on
 	}
 	if err != nil {
 		c.end(err)

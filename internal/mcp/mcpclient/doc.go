@@ -48,7 +48,7 @@
 //
 // [Set.Call] (call.go) finds the tool, and with it a connection from server.ready, which starts the
 // server if necessary (server.go). The connection repeats the call with what the server asks for
-// (requests.go), through the transport to a process or URL.
+// (middleware.go), through the transport to a process or URL.
 //
 // Before its first call a legacy server has time to fetch and process the roots. A modern server
 // (2026-07-28) asks for roots in the results of calls. A server's stderr and log messages go to our

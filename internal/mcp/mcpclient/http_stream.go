@@ -212,6 +212,6 @@ func (t *httpTransport) listen() {
 	select {
 	case <-asked:
 	case <-time.After(listenTimeout):
-	case <-t.ended:
+	case <-t.open.Done():
 	}
 }

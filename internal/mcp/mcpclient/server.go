@@ -164,9 +164,9 @@ func (s *server) run() {
 	signIns := 0 // that were awaited since the server was last connected
 	for {
 		end := s.attempt()
-		if errors.Is(end.err, errNeedsAuthorization) {
+		if needed, ok := errors.AsType[*signInError](end.err); ok {
+			end.err = s.awaitAuthorization(needed.obtaining, signIns)
 			signIns++
-			end.err = s.awaitAuthorization(signIns)
 		} else if end.age > 0 {
 			signIns = 0
 		}

@@ -37,8 +37,8 @@ func (s *server) startProcess(ctx context.Context, in folders) (*serverProcess, 
 	if err != nil {
 		return nil, err
 	}
-	t := newStdioTransport(started.Stdout(), started.Stdin(), s.set.options.limits, s.log)
-	t.secrets = s.redactor.Scrubber
+	t := newStdioTransport(started.Stdout(), started.Stdin(), s.set.options.limits, s.log,
+		s.redactor.Scrubber)
 	return &serverProcess{t, s, started, command.Sandbox}, nil
 }
 

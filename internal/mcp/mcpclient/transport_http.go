@@ -36,16 +36,16 @@ type httpTransport struct {
 	headers  []Pair
 	base     *http.Transport
 	client   *http.Client    // follows redirects
-	ctx      context.Context // ends with the connection
+	ctx      context.Context // of all requests
 	cancel   context.CancelCauseFunc
+	open     context.Context // ends with Close, or before that with ctx
+	close    context.CancelCauseFunc
 	user     credentials
 	lost     func(error) // reports that no more requests should be sent
 	incoming chan mcpjsonrpc.Message
 	reached  atomic.Bool // the server has answered a message of the handshake
 
-	mu       sync.Mutex
-	closed   bool
-	ended    chan struct{} // closed once closed is true
+	mu       sync.Mutex // held while open ends
 	reading  sync.WaitGroup
 	session  string // that the server has given the connection
 	revision string // of MCP
@@ -78,11 +78,11 @@ func newHTTPTransport(
 		base.Proxy = http.ProxyURL(nil)
 	}
 	t := &httpTransport{
-		inbox: newInbox(l, log), origin: origin, headers: c.Headers, base: base,
-		user: user, lost: lost,
-		incoming: make(chan mcpjsonrpc.Message), ended: make(chan struct{}),
+		inbox: newInbox(l, log, nil), origin: origin, headers: c.Headers, base: base,
+		user: user, lost: lost, incoming: make(chan mcpjsonrpc.Message),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.open, t.close = context.WithCancelCause(t.ctx)
 	t.client = &http.Client{Transport: roundTripper(t.do)}
 	return t, nil
 }
@@ -108,10 +108,8 @@ func (t *httpTransport) Read(context.Context) (mcpjsonrpc.Message, error) {
 	select {
 	case m := <-t.incoming:
 		return m, nil
-	case <-t.ended:
-		return nil, io.EOF
-	case <-t.ctx.Done():
-		return nil, context.Cause(t.ctx)
+	case <-t.open.Done():
+		return nil, context.Cause(t.open)
 	}
 }
 
@@ -125,10 +123,8 @@ func (t *httpTransport) deliver(ctx context.Context, m mcpjsonrpc.Message) error
 	select {
 	case t.incoming <- m:
 		return nil
-	case <-t.ended:
-		return io.EOF
-	case <-t.ctx.Done():
-		return context.Cause(t.ctx)
+	case <-t.open.Done():
+		return context.Cause(t.open)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -141,7 +137,7 @@ func (t *httpTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error {
 	case err != nil:
 		return err
 	case out.isCall():
-		t.open.Store(out.id, nil)
+		t.unanswered.Store(out.id, nil)
 		t.spawn(func() { t.call(ctx, out) })
 		return nil
 	case out.id.IsValid():
@@ -184,14 +180,14 @@ func (e *rejectedError) Is(target error) bool {
 func (t *httpTransport) spawn(f func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.closed {
+	if t.open.Err() == nil {
 		t.reading.Go(f)
 	}
 }
 
 // call sends a request and passes on the answer, or the error that there is instead.
 func (t *httpTransport) call(ctx context.Context, out *outgoing) {
-	defer t.open.Delete(out.id)
+	defer t.unanswered.Delete(out.id)
 	ctx, end := t.bound(ctx)
 	defer end()
 	res, err := t.post(ctx, out)
@@ -361,13 +357,10 @@ func (t *httpTransport) setRevision(initialized json.RawMessage) {
 // Close implements [mcp.Connection]. It ends the server's session.
 func (t *httpTransport) Close() error {
 	t.mu.Lock()
-	over, session := t.closed, t.session
-	if !over {
-		t.closed = true
-		close(t.ended)
-	}
+	over, session := t.open.Err() != nil, t.session
+	t.close(io.EOF)
 	t.mu.Unlock()
-	if over || session == "" || t.ctx.Err() != nil {
+	if over || session == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, notifyTimeout)

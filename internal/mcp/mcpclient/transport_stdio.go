@@ -12,6 +12,7 @@ import (
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -28,14 +29,15 @@ type stdioTransport struct {
 
 // newStdioTransport returns a transport over in and out, which it closes with the connection.
 func newStdioTransport(
-	in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger,
+	in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger, secrets *secret.Scrubber,
 ) *stdioTransport {
 	writer := jsonrpc.NewWriter(out, func() {
 		_ = out.Close()
 		_ = in.Close()
 	})
 	return &stdioTransport{
-		inbox: newInbox(l, log), reader: jsonrpc.NewReader(in, l.MaxMessage), writer: writer,
+		inbox: newInbox(l, log, secrets), reader: jsonrpc.NewReader(in, l.MaxMessage),
+		writer: writer,
 	}
 }
 
@@ -90,7 +92,7 @@ func (t *stdioTransport) Write(ctx context.Context, m mcpjsonrpc.Message) error 
 		return err
 	}
 	if r, ok := m.(*mcpjsonrpc.Request); ok && r.IsCall() {
-		t.open.Store(r.ID, nil)
+		t.unanswered.Store(r.ID, nil)
 	}
 	if _, ok := m.(*mcpjsonrpc.Response); ok {
 		defer t.answered()

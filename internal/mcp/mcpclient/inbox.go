@@ -21,16 +21,16 @@ import (
 // inbox decodes what a server sends, and holds the server back if it sends too much. Each transport
 // has one.
 type inbox struct {
-	log     *slog.Logger
-	secrets *secret.Scrubber // to remove from logged messages; nil for none
-	limits  limits
-	pending chan struct{} // has an element for each request of the server without an answer
-	open    sync.Map      // the ids of our requests that are not answered yet
-	invalid atomic.Int32  // messages that could not be read
+	log        *slog.Logger
+	secrets    *secret.Scrubber // to remove from logged messages; nil for none
+	limits     limits
+	pending    chan struct{} // has an element for each request of the server without an answer
+	unanswered sync.Map      // the ids of our requests
+	invalid    atomic.Int32  // messages that could not be read
 }
 
-func newInbox(l limits, log *slog.Logger) *inbox {
-	return &inbox{log: log, limits: l, pending: make(chan struct{}, l.MaxRequests)}
+func newInbox(l limits, log *slog.Logger, secrets *secret.Scrubber) *inbox {
+	return &inbox{log: log, secrets: secrets, limits: l, pending: make(chan struct{}, l.MaxRequests)}
 }
 
 // admit waits until m may be passed to the MCP SDK, or done is closed. The SDK handles every
@@ -40,7 +40,7 @@ func newInbox(l limits, log *slog.Logger) *inbox {
 func (b *inbox) admit(m mcpjsonrpc.Message, done <-chan struct{}) error {
 	switch m := m.(type) {
 	case *mcpjsonrpc.Response:
-		b.open.Delete(m.ID)
+		b.unanswered.Delete(m.ID)
 	case *mcpjsonrpc.Request:
 		if !m.IsCall() {
 			break
@@ -78,7 +78,7 @@ func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string
 		case ok && answer.Error == nil && answer.Result == nil:
 			err = errNoMessage
 		case ok:
-			answer.ID, _ = b.findOpen(answer.ID)
+			answer.ID, _ = b.findUnanswered(answer.ID)
 			answer.Result = b.readable(fixInputRequests(answer.Result))
 		}
 		if err != nil {
@@ -94,16 +94,16 @@ func (b *inbox) decode(data []byte) (all []mcpjsonrpc.Message, unreadable string
 	return all, unreadable
 }
 
-// findOpen returns the id of the open request that an answer with this id is for, and whether there
+// findUnanswered returns the id of our request that an answer with this id is for, and whether there
 // is one: some servers send numbers as texts.
-func (b *inbox) findOpen(id mcpjsonrpc.ID) (found mcpjsonrpc.ID, known bool) {
-	if _, known := b.open.Load(id); known {
+func (b *inbox) findUnanswered(id mcpjsonrpc.ID) (found mcpjsonrpc.ID, known bool) {
+	if _, known := b.unanswered.Load(id); known {
 		return id, true
 	}
 	found = id
-	b.open.Range(func(key, _ any) bool {
-		if open := key.(mcpjsonrpc.ID); id.Raw() == fmt.Sprint(open.Raw()) {
-			found, known = open, true
+	b.unanswered.Range(func(key, _ any) bool {
+		if ours := key.(mcpjsonrpc.ID); id.Raw() == fmt.Sprint(ours.Raw()) {
+			found, known = ours, true
 		}
 		return !known
 	})
@@ -124,7 +124,7 @@ func splitBatch(data []byte) []json.RawMessage {
 	return []json.RawMessage{data}
 }
 
-// unreadable returns an error as the answer to the open request whose id is in raw, or nil. raw
+// unreadable returns an error as the answer to our request whose id is in raw, or nil. raw
 // need not be JSON: a value may be NaN, and text may stand before it or behind.
 func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 	outline := strictjson.Outline(raw[max(0, bytes.IndexByte(raw, '{')):])
@@ -135,7 +135,7 @@ func (b *inbox) unreadable(raw []byte) *mcpjsonrpc.Response {
 		return nil
 	}
 	id, err := mcpjsonrpc.MakeID(given)
-	id, known := b.findOpen(id)
+	id, known := b.findUnanswered(id)
 	if err != nil || !known {
 		return nil
 	}
