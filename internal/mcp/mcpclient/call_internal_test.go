@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func unreported(context.Context, *mcp.ProgressNotificationParams) {}
+
 // While a server waits for the user, the time that its calls may take does not pass.
 //
 // Clause M13.
@@ -18,21 +20,17 @@ func TestTimeoutsArePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
-		begin := func() (context.Context, *activeCall) {
-			a := calls.begin(t.Context(), time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
-			return a.ctx, a
-		}
-		one, _ := begin()
+		one := calls.begin(t.Context(), time.Minute, late, unreported).ctx
 		time.Sleep(50 * time.Second)
 		resume, again := calls.pause(), calls.pause()
-		two, ended := begin()
+		two := calls.begin(t.Context(), time.Minute, late, unreported)
 		time.Sleep(time.Hour)
 		again()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.NoError(t, one.Err())
-		require.NoError(t, two.Err())
-		calls.end(ended)
+		require.NoError(t, two.ctx.Err())
+		calls.end(two)
 		resume()
 		time.Sleep(59 * time.Second)
 		require.NoError(t, one.Err())
@@ -46,16 +44,12 @@ func TestProgressExtendsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls activeCalls
 		late := errors.New("late")
-		begin := func() (context.Context, *activeCall) {
-			a := calls.begin(t.Context(), 10*time.Minute, late, func(context.Context, *mcp.ProgressNotificationParams) {})
-			return a.ctx, a
-		}
 		progress := func(token any) {
 			calls.progress(t.Context(), &mcp.ProgressNotificationClientRequest{
 				Params: &mcp.ProgressNotificationParams{ProgressToken: token}})
 		}
-		long, a := begin()
-		silent, _ := begin()
+		a := calls.begin(t.Context(), 10*time.Minute, late, unreported)
+		silent := calls.begin(t.Context(), 10*time.Minute, late, unreported).ctx
 		for range 12 {
 			time.Sleep(9 * time.Minute)
 			progress(a.token)
@@ -63,16 +57,16 @@ func TestProgressExtendsCalls(t *testing.T) {
 			progress(7)
 		}
 		synctest.Wait()
-		require.NoError(t, long.Err())
+		require.NoError(t, a.ctx.Err())
 		require.Equal(t, late, context.Cause(silent))
 		resume := calls.pause()
 		progress(a.token)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		require.NoError(t, long.Err(), "it waits for the user")
+		require.NoError(t, a.ctx.Err(), "it waits for the user")
 		resume()
 		time.Sleep(10*time.Minute + time.Second)
-		require.Equal(t, late, context.Cause(long))
+		require.Equal(t, late, context.Cause(a.ctx))
 		progress(a.token) // which is too late
 		calls.end(a)
 		progress(a.token)
@@ -86,7 +80,7 @@ func TestContextOfCalls(t *testing.T) {
 	require.False(t, ok, "there are none")
 	var active []*activeCall
 	for range 2 {
-		active = append(active, calls.begin(t.Context(), time.Hour, nil, func(context.Context, *mcp.ProgressNotificationParams) {}))
+		active = append(active, calls.begin(t.Context(), time.Hour, nil, unreported))
 	}
 	ctx, cancel, ok := calls.during(t.Context())
 	require.True(t, ok)
