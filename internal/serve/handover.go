@@ -145,8 +145,8 @@ var errLeft = errors.New("the editor has left")
 // requests that the earlier server has not begun to serve. Its error says why that was not possible;
 // then all requests of the editor are open.
 func (l *Link) handOver(
-	ctx context.Context, ended *websocket.Conn, reason error,
-) (*websocket.Conn, error) {
+	ctx context.Context, ended websocket.Conn, reason error,
+) (websocket.Conn, error) {
 	lines := l.takeUnserved(ended)
 	_ = ended.Close()
 	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
@@ -174,7 +174,7 @@ func (l *Link) handOver(
 
 // takeUnserved returns the messages of the editor that a server has not read, without answers to
 // its requests, and the requests that it has not begun to serve. They are no longer open.
-func (l *Link) takeUnserved(server *websocket.Conn) (lines [][]byte) {
+func (l *Link) takeUnserved(server websocket.Conn) (lines [][]byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines, l.held = l.held, nil
@@ -192,14 +192,13 @@ func (l *Link) takeUnserved(server *websocket.Conn) (lines [][]byte) {
 
 // another returns a connection in the place of one that has ended for a reason. Its error names the
 // reason too.
-func (l *Link) another(ctx context.Context, reason error) (*websocket.Conn, error) {
+func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
 	defer cancel()
 	defer context.AfterFunc(l.leaving, cancel)()
-	const first, longest = 50 * time.Millisecond, 5 * time.Second
 	l.unsteady++
 	why := reason
-	for delay := first; ; delay = min(2*delay, longest) {
+	for range pause.Attempts(ctx) {
 		server, err := l.dial(ctx)
 		if err == nil {
 			if err = l.introduce(ctx, server); err == nil {
@@ -214,13 +213,14 @@ func (l *Link) another(ctx context.Context, reason error) (*websocket.Conn, erro
 		if ctx.Err() == nil {
 			why = err // an interrupted attempt says less
 		}
-		if l.unsteady > maxUnsteady || isFinal(err) || pause.For(ctx, delay) != nil {
-			if l.leaving.Err() != nil {
-				return nil, errLeft
-			}
-			return nil, fmt.Errorf("%w, and connecting again failed: %w", reason, why)
+		if l.unsteady > maxUnsteady || isFinal(err) {
+			break
 		}
 	}
+	if l.leaving.Err() != nil {
+		return nil, errLeft
+	}
+	return nil, fmt.Errorf("%w, and connecting again failed: %w", reason, why)
 }
 
 // isFinal reports whether a server that answered with err will answer so again.
@@ -233,7 +233,7 @@ func isFinal(err error) bool {
 
 // introduce initializes a connection and resumes the open sessions. A session that cannot be
 // resumed is left out: the server tells the editor so when it uses the session.
-func (l *Link) introduce(ctx context.Context, server *websocket.Conn) error {
+func (l *Link) introduce(ctx context.Context, server websocket.Conn) error {
 	l.mu.Lock()
 	l.earlier++
 	initialize, sessions := l.initialize, maps.Clone(l.sessions)
@@ -257,7 +257,7 @@ func (l *Link) introduce(ctx context.Context, server *websocket.Conn) error {
 // resuming returns the params that resume a session that was opened with others. The session may
 // have got other roots since.
 func (l *Link) resuming(
-	ctx context.Context, server *websocket.Conn, id string, params json.RawMessage,
+	ctx context.Context, server websocket.Conn, id string, params json.RawMessage,
 ) (json.RawMessage, error) {
 	sessionID := strictjson.Encode(id)
 	list := strictjson.Encode(map[string]json.RawMessage{"cwd": strictjson.Find(params, "cwd")})
@@ -290,7 +290,7 @@ func (l *Link) resuming(
 // ask sends a request of the link itself and returns the result. What the server sends besides the
 // answer is for the editor.
 func (l *Link) ask(
-	ctx context.Context, server *websocket.Conn, method string, params json.RawMessage,
+	ctx context.Context, server websocket.Conn, method string, params json.RawMessage,
 ) (json.RawMessage, error) {
 	id := strictjson.Encode("acp-agent connect")
 	err := server.Write(ctx, strictjson.Encode(map[string]any{

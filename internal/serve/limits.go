@@ -60,7 +60,7 @@ func newPace() *rate.Limiter {
 // paced is a connection of a user. Its messages wait while the user sends too many over all
 // connections, so that others have their share of the processors.
 type paced struct {
-	*websocket.Conn
+	websocket.Conn
 	pace *rate.Limiter // of the user
 }
 

@@ -72,7 +72,7 @@ func withUser(to, token string) string {
 // Link passes messages between an editor and a server. When the server ends, and other servers take
 // its place, the link continues with one of them; see handover.go.
 type Link struct {
-	dial     func(context.Context) (*websocket.Conn, error)
+	dial     func(context.Context) (websocket.Conn, error)
 	patience time.Duration // how long to wait for another server
 	maxLine  int
 	out      io.Writer // to the editor
@@ -86,7 +86,7 @@ type Link struct {
 	leave   context.CancelFunc
 
 	mu         sync.Mutex
-	server     *websocket.Conn            // the last one
+	server     websocket.Conn            // the last one
 	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
 	held       [][]byte                   // requests for the next server
 	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
@@ -97,7 +97,7 @@ type Link struct {
 // Dial connects to the server with the URL to, as [ParseURL] returns it, and authenticates with a
 // token. Messages have up to maxLine bytes.
 func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
-	dial := func(ctx context.Context) (*websocket.Conn, error) {
+	dial := func(ctx context.Context) (websocket.Conn, error) {
 		return websocket.Dial(ctx, withUser(to, token), token, maxLine, websocket.Times{})
 	}
 	conn, err := dial(ctx)
@@ -204,7 +204,7 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 
 // sendTo sends the editor's lines to a server, and at the end tells it that nothing more will be
 // sent. It ends with ctx or the connection. If sending fails, passFrom learns why.
-func (l *Link) sendTo(ctx context.Context, server *websocket.Conn) {
+func (l *Link) sendTo(ctx context.Context, server websocket.Conn) {
 	for ctx.Err() == nil && server.Context().Err() == nil {
 		select {
 		case line, ok := <-l.lines:
@@ -251,7 +251,7 @@ type editorError struct{ error }
 
 // passFrom writes the messages of a server to the editor, as lines, while sendTo sends those of
 // the editor. It returns why there are no more.
-func (l *Link) passFrom(ctx context.Context, server *websocket.Conn) error {
+func (l *Link) passFrom(ctx context.Context, server websocket.Conn) error {
 	ctx, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	sending.Go(func() { l.sendTo(ctx, server) })

@@ -21,13 +21,17 @@ type Acceptor struct {
 	budget *budget.Budget
 
 	mu    sync.Mutex
-	conns map[string]*Conn // by id, those that can be resumed
+	conns map[string]*resumable // by id
 }
+
+// maxUnread is how many messages a server keeps that were not read. Beyond it the next ones, and
+// confirmations, wait in the network.
+const maxUnread = 100
 
 // NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it
 // may be nil.
 func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
-	return &Acceptor{times: times.withDefaults(), budget: b, conns: make(map[string]*Conn)}
+	return &Acceptor{times: times.withDefaults(), budget: b, conns: make(map[string]*resumable)}
 }
 
 // ResumedID returns the id of the connection that r is to resume, or "".
@@ -39,7 +43,7 @@ func (a *Acceptor) Waiting() (lost, bytes int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range a.conns {
-		if c.current() == nil {
+		if !c.lostSince().IsZero() {
 			lost++
 		}
 		bytes += c.out.size()
@@ -65,7 +69,7 @@ func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
 	return true
 }
 
-func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
+func (a *Acceptor) oldestLost(owner string) (oldest *resumable) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var since time.Time
@@ -83,7 +87,7 @@ func (a *Acceptor) oldestLost(owner string) (oldest *Conn) {
 // request.
 func (a *Acceptor) Accept(
 	w http.ResponseWriter, r *http.Request, owner string, max int,
-) (*Conn, error) {
+) (Conn, error) {
 	if resumed := ResumedID(r); resumed != "" {
 		return nil, a.resume(w, r, owner, resumed)
 	}
@@ -93,22 +97,22 @@ func (a *Acceptor) Accept(
 	if err != nil {
 		return nil, err
 	}
-	c := newConn(side{id: id, resumable: socket.Subprotocol() == protocol, max: max, times: a.times,
-		owner: owner, budget: a.budget.Of(owner), onEnd: func() { a.forget(id) }})
-	if c.resumable {
-		a.mu.Lock()
-		a.conns[id] = c
-		a.mu.Unlock()
+	of := side{id: id, max: max, maxUnread: maxUnread, times: a.times, owner: owner,
+		budget: a.budget.Of(owner)}
+	if socket.Subprotocol() != protocol {
+		return newPlain(of, socket), nil
 	}
+	c := newResumable(of, (*resumable).await)
+	a.mu.Lock()
+	a.conns[id] = c
+	a.mu.Unlock()
+	context.AfterFunc(c.ctx, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.conns, id)
+	})
 	c.attach(socket, 0)
 	return c, nil
-}
-
-// forget forgets a connection that has ended.
-func (a *Acceptor) forget(id string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.conns, id)
 }
 
 // errGone refuses to resume a connection that the server, or the user, does not have.

@@ -74,8 +74,8 @@ func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	b := budget.New(budget.Limits{PerUser: 8 * size, Total: 8 * size, Message: size})
-	served := make(chan *Conn)
-	url := serveWith(t, NewAcceptor(Times{}, b), 2*size, func(*http.Request) {}, func(c *Conn) {
+	served := make(chan Conn)
+	url := serveWith(t, NewAcceptor(Times{}, b), 2*size, func(*http.Request) {}, func(c Conn) {
 		served <- c
 		<-served
 	})
@@ -87,9 +87,10 @@ func TestRoomIsGivenBack(t *testing.T) {
 		require.NoError(t, c.Write(t.Context(), make([]byte, size)))
 		go func() { written <- c.Write(t.Context(), make([]byte, size)) }()
 		require.Eventually(t, func() bool {
-			inServer.in.mu.Lock()
-			defer inServer.in.mu.Unlock()
-			return inServer.in.large != nil
+			in := &inServer.(*resumable).in
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			return in.large != nil
 		}, time.Minute, time.Millisecond)
 		for range 2 {
 			_, err = inServer.Read()
@@ -112,14 +113,14 @@ func TestUnreadMessages(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
 	b := budget.New(budget.Limits{PerUser: 4 << 20, Total: 8 << 20, Message: size})
-	served := make(chan *Conn)
+	served := make(chan Conn)
 	url := serveWith(t, NewAcceptor(Times{Lost: time.Millisecond}, b), size, func(*http.Request) {},
-		func(c *Conn) {
+		func(c Conn) {
 			served <- c
 			for c.Write(t.Context(), make([]byte, size)) == nil {
 			}
 		})
-	var first *Conn
+	var first Conn
 	for i := range 10 {
 		c := dialed(t, url, size, Times{})
 		<-served
@@ -131,7 +132,7 @@ func TestUnreadMessages(t *testing.T) {
 	c, err := Dial(t.Context(), url, "bob", size, Times{})
 	require.NoError(t, err)
 	<-served
-	for _, reader := range []*Conn{c, first} {
+	for _, reader := range []Conn{c, first} {
 		for range 200 {
 			_, err := reader.Read()
 			require.NoError(t, err)

@@ -14,16 +14,20 @@ const confirmMessages, confirmBytes = 64, 256 << 10
 type inbox struct {
 	arrived, taken, confirm chan struct{} // unread has grown, has shrunk, or is to be confirmed
 
+	most int // messages in unread
+
 	mu                      sync.Mutex
 	received                uint64        // messages so far
 	unread                  queue         // the last of them
 	large                   *budget.Large // is one of them, or was read last
+	handling                bool          // it was read last
 	readMessages, readBytes int           // since the last confirmation
 }
 
-func newInbox() inbox {
+// newInbox returns an inbox for up to most messages at a time.
+func newInbox(most int) inbox {
 	return inbox{arrived: make(chan struct{}, 1), taken: make(chan struct{}, 1),
-		confirm: make(chan struct{}, 1)}
+		confirm: make(chan struct{}, 1), most: most}
 }
 
 // signal makes the next receive from a channel of one element succeed.
@@ -34,28 +38,39 @@ func signal(c chan struct{}) {
 	}
 }
 
-// add adds a message, unless the inbox has as many bytes as it may have, or most messages.
-func (i *inbox) add(message []byte, most int) (ok, isFull bool) {
+// isFull reports whether the inbox has as many bytes as it may have.
+func (i *inbox) isFull() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.unread.isFull() || len(i.unread.messages) >= most {
-		return false, i.unread.isFull()
+	return i.unread.isFull()
+}
+
+// add adds a message. It returns false if the inbox has as many bytes or messages as it may have.
+func (i *inbox) add(message []byte) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.unread.isFull() || len(i.unread.messages) >= i.most {
+		return false
 	}
 	i.unread.add(message)
 	i.received++
 	signal(i.arrived)
-	return true, false
+	return true
 }
 
-// take returns the first message, if there is one, which is then read.
+// take returns the first message, if there is one, which is then read. The one before is handled.
 func (i *inbox) take() (message []byte, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.handling {
+		i.handledLocked()
+	}
 	if len(i.unread.messages) == 0 {
 		return nil, false
 	}
 	message = i.unread.messages[0]
 	i.unread.remove(1)
+	i.handling = len(message) > budget.Small
 	signal(i.taken)
 	i.readMessages, i.readBytes = i.readMessages+1, i.readBytes+len(message)
 	if i.readMessages >= confirmMessages || i.readBytes >= confirmBytes {
@@ -72,19 +87,24 @@ func (i *inbox) counts() (received, read uint64) {
 	return i.received, i.received - uint64(len(i.unread.messages))
 }
 
-// hold makes the next large message of the owner wait for this one, and no longer for the one
-// before. With nil it waits for none.
+// hold notes a large message that has arrived. The next one of the owner waits until this one is
+// handled.
 func (i *inbox) hold(l *budget.Large) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.large.Done()
 	i.large = l
+}
+
+// handledLocked lets the next large message of the owner arrive.
+func (i *inbox) handledLocked() {
+	i.large.Done()
+	i.large, i.handling = nil, false
 }
 
 // drop forgets all messages.
 func (i *inbox) drop() {
-	i.hold(nil)
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.handledLocked()
 	i.unread = queue{}
 }

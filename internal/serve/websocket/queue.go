@@ -1,5 +1,9 @@
 package websocket
 
+// window is how many bytes may be sent without being confirmed, and received without being read.
+// Beyond it Write, and reading from the network, wait.
+const window = 4 << 20
+
 // queue holds messages in their order.
 type queue struct {
 	messages [][]byte

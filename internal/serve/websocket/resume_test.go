@@ -26,7 +26,7 @@ import (
 func TestMessagesSurviveCuts(t *testing.T) {
 	t.Parallel()
 	const messages = 1500
-	send := func(c *Conn) error {
+	send := func(c Conn) error {
 		for i := range messages {
 			text := strconv.Itoa(i) + strings.Repeat(" ", rand.IntN(2000))
 			if err := c.Write(context.Background(), []byte(text)); err != nil {
@@ -35,7 +35,7 @@ func TestMessagesSurviveCuts(t *testing.T) {
 		}
 		return c.CloseWrite(context.Background())
 	}
-	receive := func(c *Conn) error {
+	receive := func(c Conn) error {
 		for n := 0; ; n++ {
 			m, err := c.Read()
 			if err == io.EOF && n == messages {
@@ -49,13 +49,13 @@ func TestMessagesSurviveCuts(t *testing.T) {
 			}
 		}
 	}
-	both := func(c *Conn) error {
+	both := func(c Conn) error {
 		sent := make(chan error, 1)
 		go func() { sent <- send(c) }()
 		return errors.Join(receive(c), <-sent)
 	}
 	ended, finish := make(chan error, 2), make(chan struct{})
-	url := serve(t, 1<<20, Times{Lost: time.Minute}, func(c *Conn) {
+	url := serve(t, 1<<20, Times{Lost: time.Minute}, func(c Conn) {
 		ended <- both(c)
 		<-finish // a cut while the server closes would be a loss
 	})
@@ -103,13 +103,13 @@ func TestConnectionThatPassesNothing(t *testing.T) {
 
 // A proxy that is configured or ended says so to both sides: that is no end of the connection.
 func TestProxyGoesAway(t *testing.T) {
-	accepted := make(chan *Conn, 1)
-	url := serve(t, 100, Times{}, func(c *Conn) {
+	accepted := make(chan Conn, 1)
+	url := serve(t, 100, Times{}, func(c Conn) {
 		accepted <- c
 		echo(c)
 	})
 	c := dialed(t, url, 100, Times{})
-	inServer := <-accepted
+	inServer := (<-accepted).(*resumable)
 	for range 3 {
 		require.Eventually(t, func() bool { return inServer.current() != nil }, time.Minute, time.Millisecond)
 		_ = inServer.current().Close(websocket.StatusGoingAway, "")
@@ -118,14 +118,14 @@ func TestProxyGoesAway(t *testing.T) {
 }
 
 func TestOnlyTheUserResumes(t *testing.T) {
-	accepted := make(chan *Conn, 1)
-	url := serve(t, 100, Times{}, func(c *Conn) {
+	accepted := make(chan Conn, 1)
+	url := serve(t, 100, Times{}, func(c Conn) {
 		accepted <- c
 		_, _ = c.Read()
 	})
 	c := dialed(t, url, 100, Times{})
 	for name, header := range map[string][]string{
-		"bob": {c.id, "0"}, "ana": {"another", "0"}, "anna": {c.id, "x"},
+		"bob": {c.ID(), "0"}, "ana": {"another", "0"}, "anna": {c.ID(), "x"},
 	} {
 		_, _, err := dial(t.Context(), url, name,
 			map[string][]string{idHeader: header[:1], receivedHeader: header[1:]}, time.Minute)
@@ -163,18 +163,18 @@ func TestConnectionIsNotResumed(t *testing.T) {
 // and nobody else loses any.
 func TestLostConnectionMakesRoom(t *testing.T) {
 	a := NewAcceptor(Times{Lost: time.Hour, Ping: time.Hour}, nil)
-	accepted := make(chan *Conn)
+	accepted := make(chan Conn)
 	ended := make(chan string, 4)
-	url := serveWith(t, a, 100, func(*http.Request) {}, func(c *Conn) {
+	url := serveWith(t, a, 100, func(*http.Request) {}, func(c Conn) {
 		accepted <- c
 		_, err := c.Read()
-		ended <- fmt.Sprintf("%s: %v", c.id, err)
+		ended <- fmt.Sprintf("%s: %v", c.ID(), err)
 	})
-	var inServer []*Conn
+	var inServer []*resumable
 	for _, user := range []string{"ana", "bob", "ana", "ana"} {
 		socket, _, err := dial(t.Context(), url, user, nil, time.Minute)
 		require.NoError(t, err)
-		c := <-accepted
+		c := (<-accepted).(*resumable)
 		inServer = append(inServer, c)
 		if len(inServer) == 4 {
 			defer socket.CloseNow()
@@ -209,8 +209,8 @@ func TestLostConnectionEnds(t *testing.T) {
 func TestLostConnectionWhileWriteWaits(t *testing.T) {
 	const size = 64 << 10
 	const messages = 2 * window / size
-	accepted := make(chan *Conn, 1)
-	url := serve(t, size, Times{Lost: 5 * time.Second}, func(c *Conn) {
+	accepted := make(chan Conn, 1)
+	url := serve(t, size, Times{Lost: 5 * time.Second}, func(c Conn) {
 		accepted <- c
 		for range messages {
 			_ = c.Write(context.Background(), make([]byte, size))
@@ -219,7 +219,7 @@ func TestLostConnectionWhileWriteWaits(t *testing.T) {
 	})
 	wire := cable.Lay(t, url)
 	c := dialed(t, wire.URL, size, Times{})
-	inServer := <-accepted
+	inServer := (<-accepted).(*resumable)
 	require.Eventually(t, func() bool {
 		inServer.out.mu.Lock()
 		defer inServer.out.mu.Unlock()
@@ -236,8 +236,8 @@ func TestLostConnectionWhileWriteWaits(t *testing.T) {
 // while it has no room for the next one.
 func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 	const messages = 2 * maxUnread
-	accepted, read := make(chan *Conn, 1), make(chan struct{})
-	url := serve(t, 100, Times{}, func(c *Conn) {
+	accepted, read := make(chan Conn, 1), make(chan struct{})
+	url := serve(t, 100, Times{}, func(c Conn) {
 		accepted <- c
 		<-read
 		for i := range messages {
@@ -251,7 +251,7 @@ func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 	})
 	wire := cable.Lay(t, url)
 	c := dialed(t, wire.URL, 100, Times{})
-	inServer := <-accepted
+	inServer := (<-accepted).(*resumable)
 	for i := range messages {
 		require.NoError(t, c.Write(t.Context(), []byte(strconv.Itoa(i))))
 	}
@@ -277,7 +277,7 @@ func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 // What is not confirmed is kept up to a limit: Write waits.
 func TestWriteWaitsForConfirmation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newConn(side{resumable: true, max: 100, times: Times{}.withDefaults(), onEnd: func() {}})
+		c := newResumable(side{max: 100, times: Times{}.withDefaults()}, (*resumable).await)
 		large := make([]byte, window)
 		require.NoError(t, c.Write(t.Context(), large))
 		written := make(chan error, 1)

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -71,13 +72,17 @@ func IsRefused(err error) bool {
 
 // Dial connects to the server with the URL to, and authenticates with token. Messages that the
 // server sends may have at most max bytes.
-func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, error) {
+func Dial(ctx context.Context, to, token string, max int, times Times) (Conn, error) {
 	times = times.withDefaults()
 	socket, response, err := dial(ctx, to, token, nil, times.Dial)
 	if err != nil {
 		return nil, err
 	}
 	id := response.Header.Get(idHeader)
+	of := side{id: id, max: max, maxUnread: math.MaxInt, times: times}
+	if socket.Subprotocol() != protocol {
+		return newPlain(of, socket), nil
+	}
 	redial := func(ctx context.Context, received uint64) (*websocket.Conn, uint64, error) {
 		socket, response, err := dial(ctx, to, token, http.Header{
 			idHeader: {id}, receivedHeader: {strconv.FormatUint(received, 10)},
@@ -93,8 +98,9 @@ func Dial(ctx context.Context, to, token string, max int, times Times) (*Conn, e
 		}
 		return socket, n, nil
 	}
-	c := newConn(side{id: id, resumable: socket.Subprotocol() == protocol, max: max, times: times,
-		redial: redial, onEnd: func() {}})
+	c := newResumable(of, func(c *resumable, _ time.Time) {
+		c.tasks.Go(func() { c.reconnect(redial) })
+	})
 	c.attach(socket, 0)
 	return c, nil
 }

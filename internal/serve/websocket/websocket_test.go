@@ -23,24 +23,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve returns the URL of a server that passes each of its connections to handle. Users who have a
 // token are named like it.
-func serve(t testing.TB, max int, times Times, handle func(*Conn)) string {
+func serve(t testing.TB, max int, times Times, handle func(Conn)) string {
 	return serveBehind(t, max, times, func(*http.Request) {}, handle)
 }
 
 // serveBehind is serve behind something that sees each request first, and may change it.
 func serveBehind(
-	t testing.TB, max int, times Times, before func(*http.Request), handle func(*Conn),
+	t testing.TB, max int, times Times, before func(*http.Request), handle func(Conn),
 ) string {
 	return serveWith(t, NewAcceptor(times, nil), max, before, handle)
 }
 
 // serveWith is serveBehind with an Acceptor.
 func serveWith(
-	t testing.TB, a *Acceptor, max int, before func(*http.Request), handle func(*Conn),
+	t testing.TB, a *Acceptor, max int, before func(*http.Request), handle func(Conn),
 ) string {
 	var (
 		mu       sync.Mutex
-		accepted []*Conn
+		accepted []Conn
 	)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		before(r)
@@ -64,14 +64,14 @@ func serveWith(
 		mu.Lock()
 		defer mu.Unlock()
 		for _, c := range accepted { // it may wait for a client that was cut off
-			c.finish(ErrLost)
+			c.(interface{ finish(error) }).finish(ErrLost)
 		}
 	})
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
 // echo sends back what it reads, until the other side has nothing more to send, and then "bye".
-func echo(c *Conn) {
+func echo(c Conn) {
 	ctx := context.Background()
 	for {
 		m, err := c.Read()
@@ -86,7 +86,7 @@ func echo(c *Conn) {
 }
 
 // dialed returns a connection of Ana, which is closed with the test.
-func dialed(t testing.TB, url string, max int, times Times) *Conn {
+func dialed(t testing.TB, url string, max int, times Times) Conn {
 	t.Helper()
 	c, err := Dial(t.Context(), url, "ana", max, times)
 	require.NoError(t, err)
@@ -95,7 +95,7 @@ func dialed(t testing.TB, url string, max int, times Times) *Conn {
 }
 
 // reads reads the next message, which must be want.
-func reads(t testing.TB, c *Conn, want string) {
+func reads(t testing.TB, c Conn, want string) {
 	t.Helper()
 	m, err := c.Read()
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func reads(t testing.TB, c *Conn, want string) {
 }
 
 // stillThere checks that a message is echoed.
-func stillThere(t testing.TB, c *Conn) {
+func stillThere(t testing.TB, c Conn) {
 	t.Helper()
 	require.NoError(t, c.Write(t.Context(), []byte("still there?")))
 	reads(t, c, "still there?")
@@ -112,7 +112,7 @@ func stillThere(t testing.TB, c *Conn) {
 // serveOnce returns the URL of a server that reads one message of a connection, and how that ended.
 func serveOnce(t testing.TB, times Times) (url string, ended <-chan error) {
 	done := make(chan error, 1)
-	return serve(t, 100, times, func(c *Conn) {
+	return serve(t, 100, times, func(c Conn) {
 		_, err := c.Read()
 		done <- err
 	}), done
@@ -142,7 +142,7 @@ func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
 
 // The other side learns that a connection was closed, and does not try to resume it.
 func TestCloseIsNotALoss(t *testing.T) {
-	url := serve(t, 100, Times{}, func(c *Conn) { _ = c.Write(t.Context(), []byte("bye")) })
+	url := serve(t, 100, Times{}, func(c Conn) { _ = c.Write(t.Context(), []byte("bye")) })
 	for range 100 {
 		c, err := Dial(t.Context(), url, "ana", 100, Times{})
 		require.NoError(t, err)
@@ -196,7 +196,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 // lost.
 func TestOtherClientsAreAsked(t *testing.T) {
 	ended := make(chan struct{})
-	url := serve(t, 100, Times{Ping: 20 * time.Millisecond}, func(c *Conn) {
+	url := serve(t, 100, Times{Ping: 20 * time.Millisecond}, func(c Conn) {
 		defer close(ended)
 		_, _ = c.Read()
 	})
@@ -242,9 +242,9 @@ func TestClientThatSentTooMuch(t *testing.T) {
 		}, errUnasked},
 	} {
 		ended := make(chan error, 1)
-		socket := c.connect(serve(t, window, c.times, func(c *Conn) {
-			<-c.ctx.Done()
-			ended <- context.Cause(c.ctx)
+		socket := c.connect(serve(t, window, c.times, func(c Conn) {
+			<-c.Context().Done()
+			ended <- context.Cause(c.Context())
 		}))
 		for range 2 {
 			// The server may notice before everything is written.
@@ -279,7 +279,7 @@ func TestBinaryMessagesAreRefused(t *testing.T) {
 // What others send is read as it is: only acp-agent's own protocol has messages without content.
 func TestOtherClients(t *testing.T) {
 	read := make(chan string, 2)
-	url := serve(t, 10, Times{}, func(c *Conn) {
+	url := serve(t, 10, Times{}, func(c Conn) {
 		for {
 			m, err := c.Read()
 			if err != nil {
@@ -303,13 +303,13 @@ func TestOtherClients(t *testing.T) {
 // What has arrived and is not read when a server stops reading is for the next server.
 func TestStopRead(t *testing.T) {
 	t.Parallel()
-	arrived := make(chan *Conn, 1)
-	url := serveWith(t, NewAcceptor(Times{}, nil), 1<<20, func(*http.Request) {}, func(c *Conn) {
+	arrived := make(chan Conn, 1)
+	url := serveWith(t, NewAcceptor(Times{}, nil), 1<<20, func(*http.Request) {}, func(c Conn) {
 		first, err := c.Read()
 		require.NoError(t, err)
 		require.Equal(t, "first", string(first))
 		require.Eventually(t, func() bool {
-			received, read := c.in.counts()
+			received, read := c.(*resumable).in.counts()
 			return received-read == 1
 		}, time.Minute, time.Millisecond)
 		c.StopRead()
@@ -336,7 +336,7 @@ func TestIdleConfirmationsAreSlow(t *testing.T) {
 	c := dialed(t, serve(t, 100, Times{}, echo), 100, Times{})
 	begun := time.Now()
 	for range idleAtOnce + many {
-		require.NoError(t, c.current().Write(t.Context(), websocket.MessageBinary, make([]byte, 8)))
+		require.NoError(t, c.(*resumable).current().Write(t.Context(), websocket.MessageBinary, make([]byte, 8)))
 	}
 	require.NoError(t, c.Write(t.Context(), []byte("x")))
 	reads(t, c, "x")

@@ -68,7 +68,7 @@ func BenchmarkServer(b *testing.B) {
 
 // remote is a client of the server that sends one request at a time.
 type remote struct {
-	conn *websocket.Conn
+	conn websocket.Conn
 	id   int
 }
 

@@ -41,6 +41,16 @@ func Every(ctx context.Context, d time.Duration) iter.Seq[time.Time] {
 	}
 }
 
+// Attempts yields at once, and then after pauses that grow from 50 ms to 5 s, until ctx ends.
+func Attempts(ctx context.Context) func(yield func() bool) {
+	const first, longest = 50 * time.Millisecond, 5 * time.Second
+	return func(yield func() bool) {
+		for pause := first; ctx.Err() == nil && yield(); pause = min(2*pause, longest) {
+			_ = For(ctx, pause)
+		}
+	}
+}
+
 // Until returns how long it is until a time that a server names, as in the header Retry-After: a
 // time, a number of seconds or milliseconds since 1970, a number of seconds, or a duration. It is 0
 // if the server names none.
