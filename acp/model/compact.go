@@ -105,7 +105,7 @@ func (t *modelTurn) makeRoom(ctx context.Context) error {
 	if t.conversation.isNew() {
 		return nil
 	}
-	done, err := t.summarise(ctx, "", meta{Keep: true})
+	done, err := t.summarise(ctx, "", true)
 	if done {
 		t.uncompacted = t.steps + summaryPause
 	}
@@ -118,17 +118,17 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 	if t.conversation.transcript() == "" {
 		return stopped, t.note(ctx, "There is nothing to summarise yet.")
 	}
-	done, err := t.summarise(ctx, focus, meta{})
+	done, err := t.summarise(ctx, focus, false)
 	if !done {
 		stopped = backend.FailedTurn()
 	}
 	return stopped, err
 }
 
-// summarise lets the model summarise the conversation, and replaces the conversation as m says.
-// focus names what the user wants to keep, or is "". If the model fails, the user is told,
-// and the conversation stays as it is.
-func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done bool, err error) {
+// summarise lets the model summarise the conversation, and replaces the conversation, except for the
+// user's last message if keep is set. focus names what the user wants to keep, or is "". If the
+// model fails, it tells the user, and leaves the conversation as it is.
+func (t *modelTurn) summarise(ctx context.Context, focus string, keep bool) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
 	if err != nil {
 		return false, err
@@ -138,11 +138,11 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, m meta) (done b
 		return false, context.Cause(ctx)
 	}
 	if err != nil {
-		return false, t.updates.Update(ctx, meta{Note: true}.message("\n\nCannot summarise the "+
+		return false, t.updates.Update(ctx, message(noteEntry{}, "\n\nCannot summarise the "+
 			"conversation, which was not changed: "+text.Plain(err.Error())+".\n\n"))
 	}
-	m.Summary = summary
-	return true, t.updates.Update(ctx, m.message("\n\n*The model continues with a summary of the "+
+	e := summaryEntry{Summary: summary, Keep: keep}
+	return true, t.updates.Update(ctx, message(e, "\n\n*The model continues with a summary of the "+
 		"conversation so far.*\n\n"))
 }
 

@@ -36,7 +36,7 @@ type knowledge struct {
 	// messages are those for the model. Each prompt begins one, even after another of the user.
 	messages []llm.Message
 
-	step    int                       // of the tool calls that end the last message, see meta
+	step    int                       // of the tool calls that end the last message, see callEntry
 	results map[string]llm.ToolResult // of these calls, by ID
 	pending []*pendingPart            // of the answer that has begun
 	blocks  []backend.Raw             // of a stored prompt that may have more
@@ -51,66 +51,11 @@ type knowledge struct {
 	missed   int               // how many more tokens an earlier request had than was estimated
 }
 
-// meta is the member acp-agent in an update's _meta. It says what the update means for the model.
-type meta struct {
-	// Tool is the name of the tool that the model calls with a tool_call, or with the first
-	// tool_call_update that has it if the call was shown before it was complete. The arguments are
-	// its rawInput, and the result is the text in the rawOutput of a later update. Calls of one
-	// answer have the same Step, and those of the next answer another one.
-	Tool string `json:"tool,omitempty"`
-	Step int    `json:"step,omitempty"`
-	// Given is the model's ID of the call. From and Attached belong to the call too.
-	Given    string          `json:"given,omitempty"`
-	From     string          `json:"from,omitempty"`
-	Attached json.RawMessage `json:"attached,omitempty"`
-	// Thought is the model's thinking. It is in an update without text, after the updates that show
-	// the thinking.
-	Thought *llm.Thinking `json:"thought,omitempty"`
-	// After is how many calls of its answer come before the Thought or the text of a message.
-	After int `json:"after,omitempty"`
-	// Prompt says that the text in the rawOutput of a tool_call belongs to the user's message.
-	Prompt bool `json:"prompt,omitempty"`
-	// Note says that a message is for the user only: see [backend.Note].
-	Note bool `json:"note,omitempty"`
-	// Retried says that the answer so far is hidden from the model, which starts it again.
-	Retried bool `json:"retried,omitempty"`
-	// Refused says that the last prompt and everything after it is hidden from the model.
-	Refused bool `json:"refused,omitempty"`
-	// Undone says that the last prompt before this one, and everything after it, is hidden from the
-	// model: see [pastPrompt].
-	Undone bool `json:"undone,omitempty"`
-	// Rejected says that the server has not accepted the last request.
-	Rejected bool `json:"rejected,omitempty"`
-	// Omitted says that the images and documents that the model has not answered are hidden from it.
-	Omitted bool `json:"withoutMedia,omitempty"`
-	// Forgotten says that the thoughts so far are hidden from the model.
-	Forgotten bool `json:"withoutThoughts,omitempty"`
-	// Summary replaces the conversation so far. Keep says that the user's last message is kept.
-	Summary string `json:"summary,omitempty"`
-	Keep    bool   `json:"keep,omitempty"`
-}
-
 // pendingPart is a thought or a text that comes after some calls of its answer. A text can grow.
 type pendingPart struct {
 	after   int
 	thought *llm.Thinking // nil for a text
 	text    strings.Builder
-}
-
-// saidUpdate returns an update with what the model said after some calls of an answer.
-func saidUpdate(said string, after int) backend.Update {
-	if after == 0 {
-		return backend.Text(said)
-	}
-	return meta{After: after}.message(said)
-}
-
-// encode returns the _meta.
-func (m meta) encode() map[string]any { return map[string]any{"acp-agent": m} }
-
-// message returns an update with a message of the agent.
-func (m meta) message(text string) backend.Update {
-	return backend.MetaChunk(sessionstore.AgentMessageChunk, text, m)
 }
 
 // recorded shows updates and adds them to the conversation.
@@ -187,7 +132,19 @@ func (c *lockedConversation) setResult(r llm.ToolResult) {
 	}
 }
 
-// apply adds what an update says, without its _meta if it is foreign.
+// content is the content of an update.
+type content struct {
+	Content    json.RawMessage
+	ToolCallID string
+	Status     string
+	RawInput   json.RawMessage
+	RawOutput  json.RawMessage
+	Meta       struct {
+		Ours json.RawMessage `json:"acp-agent"`
+	} `json:"_meta"`
+}
+
+// apply adds what an update says, without its entry if it is foreign.
 func (c *conversation) apply(u backend.Update, foreign bool) {
 	if u.Kind != sessionstore.UserMessageChunk {
 		c.endPrompt()
@@ -207,82 +164,73 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		return
 	}
 	said := params.Update
-	if foreign {
-		said.Meta.Ours = meta{}
-	}
 	if u.Kind == sessionstore.UserMessageChunk {
 		c.blocks = append(c.blocks, said.Content)
 		return
 	}
-	if !c.edit(said.Meta.Ours) && !c.ignored && !said.Meta.Ours.Note {
-		c.continueWith(u.Kind, said)
+	var e entry
+	if !foreign {
+		e = entryOf(said.Meta.Ours)
 	}
-	if said.Meta.Ours.Rejected {
+	switch e := e.(type) {
+	case undoneEntry:
+		c.forget()
+	case summaryEntry:
+		c.startOver(e)
+	case refusedEntry:
+		c.leaveOutPrompt(e.Rejected)
+		c.noteRejected(e.Rejected)
+	case noMediaEntry:
+		c.leaveOutMedia()
+	case noThoughtsEntry:
+		c.forgetThoughts()
+	case noteEntry:
+		c.noteRejected(e.Rejected)
+	default:
+		if !c.ignored {
+			c.continueWith(u.Kind, said, e)
+		}
+	}
+}
+
+// noteRejected notes whether the server has not accepted the last request.
+func (c *conversation) noteRejected(rejected bool) {
+	if rejected {
 		c.endMessage()
 		c.rejected = true
 	}
 }
 
-// content is the content of an update.
-type content struct {
-	Content    json.RawMessage
-	ToolCallID string
-	Status     string
-	RawInput   json.RawMessage
-	RawOutput  json.RawMessage
-	Meta       struct {
-		Ours meta `json:"acp-agent"`
-	} `json:"_meta"`
-}
-
-// edit hides from the model what m says is hidden. It reports false if m says nothing of that.
-func (c *conversation) edit(m meta) bool {
-	switch {
-	case m.Undone:
-		c.forget()
-	case m.Summary != "":
-		c.startOver(m)
-	case m.Refused:
-		c.leaveOutPrompt(m)
-	case m.Omitted:
-		c.leaveOutMedia()
-	case m.Forgotten:
-		c.forgetThoughts()
-	case m.Retried && !c.ignored:
+// continueWith adds the content of an update that the model sees.
+func (c *conversation) continueWith(kind sessionstore.Kind, said content, e entry) {
+	var output struct{ Text *string }
+	_ = json.Unmarshal(said.RawOutput, &output) // others may have another form
+	switch e := e.(type) {
+	case retriedEntry:
 		c.pending = nil
 		last := len(c.messages) - 1
 		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
 			c.messages = c.messages[:last]
 		}
-	default:
-		return false
-	}
-	return true
-}
-
-// continueWith adds the content of an update that the model sees.
-func (c *conversation) continueWith(kind sessionstore.Kind, said content) {
-	var output struct{ Text *string }
-	_ = json.Unmarshal(said.RawOutput, &output) // others may have another form
-	switch m := said.Meta.Ours; {
-	case m.Thought != nil:
+	case thoughtEntry:
 		c.endCalls()
-		c.pending = append(c.pending, &pendingPart{after: m.After, thought: m.Thought})
-	case kind == sessionstore.AgentThoughtChunk:
-	case kind == sessionstore.AgentMessageChunk:
-		var block struct{ Text string }
-		_ = json.Unmarshal(said.Content, &block)
-		c.endCalls()
-		c.say(m.After, block.Text)
-	case m.Prompt && output.Text != nil:
-		c.prompt = append(c.prompt, llm.Text(*output.Text))
-		c.add(llm.User, llm.Text(*output.Text))
+		c.pending = append(c.pending, &pendingPart{after: e.After, thought: &e.Thought})
+	case promptEntry:
+		if output.Text != nil {
+			c.prompt = append(c.prompt, llm.Text(*output.Text))
+			c.add(llm.User, llm.Text(*output.Text))
+		}
+	case callEntry:
+		c.addCall(e.Step, llm.ToolCall{
+			ID: said.ToolCallID, Name: e.Tool, Arguments: argumentsOf(said.RawInput),
+			From: e.From, Given: e.Given, Attached: e.Attached,
+		})
+		c.updateCall(said.ToolCallID, said.Status, output.Text)
+	case textEntry:
+		c.say(e.After, said.Content)
 	default:
-		if m.Tool != "" {
-			c.addCall(m, llm.ToolCall{
-				ID: said.ToolCallID, Name: m.Tool, Arguments: argumentsOf(said.RawInput),
-				From: m.From, Given: m.Given, Attached: m.Attached,
-			})
+		if kind == sessionstore.AgentMessageChunk {
+			c.say(0, said.Content)
 		}
 		c.updateCall(said.ToolCallID, said.Status, output.Text)
 	}
@@ -301,8 +249,8 @@ func argumentsOf(input json.RawMessage) string {
 }
 
 // addCall adds a tool call.
-func (c *conversation) addCall(m meta, call llm.ToolCall) {
-	if m.Step != c.step {
+func (c *conversation) addCall(step int, call llm.ToolCall) {
+	if step != c.step {
 		c.endCalls()
 	}
 	c.endParts(len(c.results))
@@ -310,7 +258,7 @@ func (c *conversation) addCall(m meta, call llm.ToolCall) {
 	if c.results == nil {
 		c.results = make(map[string]llm.ToolResult)
 	}
-	c.step = m.Step
+	c.step = step
 	none := []llm.Part{llm.Text(interrupted)}
 	c.results[call.ID] = llm.ToolResult{ID: call.ID, Failed: true, Content: none}
 }
@@ -336,14 +284,17 @@ func (c *conversation) updateCall(id, status string, output *string) {
 	c.results[id] = r
 }
 
-// say adds a piece of what the model said after some calls of an answer.
-func (c *conversation) say(after int, piece string) {
+// say adds a message of the model, which comes after some calls of its answer.
+func (c *conversation) say(after int, message json.RawMessage) {
+	var block struct{ Text string }
+	_ = json.Unmarshal(message, &block)
+	c.endCalls()
 	last := len(c.pending) - 1
 	if last < 0 || c.pending[last].after != after || c.pending[last].thought != nil {
 		c.pending = append(c.pending, &pendingPart{after: after})
 		last++
 	}
-	c.pending[last].text.WriteString(piece)
+	c.pending[last].text.WriteString(block.Text)
 }
 
 // endCalls adds the results of the tool calls in the last message, in the order of the calls.
@@ -402,13 +353,13 @@ func (c *conversation) endPrompt() prompts.Command {
 
 // startOver replaces the conversation with a summary. To free memory, prompts before the summary
 // that preceded it can no longer be undone.
-func (c *conversation) startOver(m meta) {
+func (c *conversation) startOver(e summaryEntry) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
 	c.messages, c.results, c.pending = nil, nil, nil
 	c.excerpts, c.fitting, c.missed = nil, 0, 0
-	c.addMessage(llm.User, llm.Text(summaryIntroduction+m.Summary))
-	if m.Keep {
+	c.addMessage(llm.User, llm.Text(summaryIntroduction+e.Summary))
+	if e.Keep {
 		c.addMessage(llm.User, c.prompt...)
 	}
 }

@@ -26,7 +26,7 @@ func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 	t.instead[t.endpoint] = next
 	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
 		text.Code(next.Model().ID))
-	return t.tell(ctx, meta{Note: true, Retried: true}, said) == nil
+	return t.tell(ctx, retriedEntry{}, said) == nil
 }
 
 // explain ends a turn in which a request to the model failed. It shows an answer that says why and
@@ -58,10 +58,10 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		llm.Misconfigured: correct + ", or choose another model.",
 		llm.Malformed:     another + examine,
 	}[failed.Kind]
-	m := meta{Note: true, Rejected: mayReject(failed)}
-	again := m.Rejected && t.conversation.wasRejected()
+	var e entry = noteEntry{Rejected: mayReject(failed)}
+	again := mayReject(failed) && t.conversation.wasRejected()
 	if failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0 {
-		m = meta{Refused: true, Rejected: true}
+		e = refusedEntry{Rejected: true}
 		next = " Later requests leave out your message. It remains in the history of the session."
 		switch {
 		case again:
@@ -73,14 +73,14 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		}
 	}
 	if again {
-		m = meta{Refused: true, Rejected: true}
+		e = refusedEntry{Rejected: true}
 		next += " The message before failed too, so later requests leave out all messages that " +
 			"the model has not answered. The cause may also be its last answer, which /undo takes " +
 			"back with the message before it, images that another model accepted, the " +
 			"instructions of a folder, a tool, or the configuration of model " + codeOf(t.endpoint) +
 			". Correct that, or choose another model."
 	}
-	return backend.FailedTurn(), t.tell(ctx, m, "\n\n"+describeFailure(failed)+"."+next)
+	return backend.FailedTurn(), t.tell(ctx, e, "\n\n"+describeFailure(failed)+"."+next)
 }
 
 // codeOf returns the ID of a model in the user's configuration, as code.

@@ -21,8 +21,8 @@ import (
 
 // leaveOutPrompt leaves out the last prompt and what followed it, or everything that the model has
 // not answered.
-func (c *conversation) leaveOutPrompt(m meta) {
-	i, again := len(c.past)-1, m.Rejected && c.rejected
+func (c *conversation) leaveOutPrompt(rejected bool) {
+	i, again := len(c.past)-1, rejected && c.rejected
 	for again && i > 0 && len(c.past[i].before.unanswered()) > 0 {
 		i--
 	}
@@ -30,11 +30,11 @@ func (c *conversation) leaveOutPrompt(m meta) {
 		return
 	}
 	for j := range c.past[i:] {
-		c.past[i+j].hidden = c.past[i+j].hidden || m.Rejected
+		c.past[i+j].hidden = c.past[i+j].hidden || rejected
 	}
-	ignored, rejected := c.ignored, c.rejected
+	ignored, before := c.ignored, c.rejected
 	c.goBack(c.past[i])
-	c.ignored, c.rejected = ignored, rejected
+	c.ignored, c.rejected = ignored, before
 }
 
 // leaveOutMedia replaces the images and documents that the model has not answered by notes.
@@ -110,7 +110,7 @@ func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	if ok && failed.Kind == llm.StaleThoughts && t.steps >= t.unforgotten {
 		t.unforgotten = t.steps + 2
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
-			meta{Forgotten: true}))
+			noThoughtsEntry{}))
 	}
 	if !ok || !rejects(failed) && !(mayReject(failed) && t.conversation.wasRejected()) ||
 		!t.conversation.endsWithMedia() {
@@ -118,5 +118,5 @@ func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	}
 	said := fmt.Sprintf("\n\n*%s. The model continues without the new images and documents; the "+
 		"history of the session keeps them.*\n\n", describeFailure(failed))
-	return t.tell(ctx, meta{Omitted: true}, said)
+	return t.tell(ctx, noMediaEntry{}, said)
 }

@@ -95,7 +95,7 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	case a.finish.Reason == llm.Refused:
 		// As ACP requires, the prompt and everything after it are not sent with the next prompt.
 		// With them the model would usually refuse that too.
-		return sdk.StopReasonRefusal, t.updates.Update(ctx, meta{Refused: true}.message(
+		return sdk.StopReasonRefusal, t.updates.Update(ctx, message(refusedEntry{},
 			"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 	case len(a.calls) == 0:
 		return t.conclude(ctx, a, box)
@@ -151,16 +151,16 @@ func (t *modelTurn) conclude(
 	}
 }
 
-// tell shows the user a message that means m for the model. Leading line breaks are shown only if
-// the model has said something before.
-func (t *modelTurn) tell(ctx context.Context, m meta, said string) error {
+// tell shows the user a message with an entry. Leading line breaks are shown only if the model has
+// said something before.
+func (t *modelTurn) tell(ctx context.Context, e entry, said string) error {
 	if !t.spoke {
 		said = strings.TrimLeft(said, "\n")
 	}
-	return t.updates.Update(ctx, m.message(said))
+	return t.updates.Update(ctx, message(e, said))
 }
 
 // note is tell for a text that the model does not see.
 func (t *modelTurn) note(ctx context.Context, said string) error {
-	return t.tell(ctx, meta{Note: true}, said)
+	return t.tell(ctx, noteEntry{}, said)
 }
