@@ -17,11 +17,13 @@ import (
 )
 
 const (
+	// summaryPause is the minimum of requests of a turn between two summaries.
+	summaryPause = 8
+	// summaryIntroduction precedes a summary in the message that replaces the conversation.
+	summaryIntroduction = "[The conversation so far was replaced by this summary of it.]\n\n"
 	// keptResults is how many of the newest tool results are kept. More are kept if the model has
 	// not seen them.
 	keptResults = 2
-	// summaryPause is the minimum of requests of a turn between two summaries.
-	summaryPause = 8
 	// tooLarge is appended to a result that was shortened to fit the model's context.
 	tooLarge = "\n[shortened to fit into your context: ask for less at a time]"
 	// leftOut replaces an older result.
@@ -35,8 +37,6 @@ const (
 	smallResults = 1000
 	// maxTranscribed limits arguments and results in the text that the model summarises, in bytes.
 	maxTranscribed = 2000
-	// summaryIntroduction precedes a summary in the message that replaces the conversation.
-	summaryIntroduction = "[The conversation so far was replaced by this summary of it.]\n\n"
 )
 
 // fit adds the conversation to a request. If it is too long for the model, fit leaves out old
@@ -66,12 +66,6 @@ func (t *modelTurn) fit(ctx context.Context, r llm.Request) (llm.Request, error)
 		return r, tooLong(why)
 	}
 	return fitted, nil
-}
-
-// room returns how many tokens a request may have, so that there is room for the answer.
-func room(m llm.Model) int {
-	answer := cmp.Or(m.MaxTokens, min(8192, m.ContextTokens/4))
-	return max(m.ContextTokens-answer, m.ContextTokens/4)
 }
 
 // tooLong tells the user what to do about a conversation that remains too long.
@@ -180,42 +174,54 @@ func (t *modelTurn) askForSummary(ctx context.Context, focus string) (string, er
 //go:embed summary.md
 var summaryPrompt string
 
-// request adds the messages to a request in the form that model m accepts. It returns the request
-// with an estimate of its tokens. If there are too many, it leaves out results: only if that saves
-// enough, or in any case if must is set.
-func (c *lockedConversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endMessage()
+// budget makes requests fit into the model's context: it estimates their tokens, and shortens
+// results of tools or leaves them out.
+type budget struct {
+	excerpts map[string]string // of results that are left out, by ID, for summaries
+	fitting  int               // number of messages without results that are too large
+	sent     int               // estimate for the last request
+	missed   int               // how many more tokens an earlier request had than was estimated
+}
+
+// room returns how many tokens a request may have, so that there is room for the answer.
+func room(m llm.Model) int {
+	answer := cmp.Or(m.MaxTokens, min(8192, m.ContextTokens/4))
+	return max(m.ContextTokens-answer, m.ContextTokens/4)
+}
+
+// fit returns a request with messages in the form that model m accepts, and an estimate of its
+// tokens. If there are too many, it leaves out results: only if that saves enough, or in any case
+// if must is set.
+func (b *budget) fit(
+	r llm.Request, messages []llm.Message, m llm.Model, must bool,
+) (llm.Request, int) {
 	limit := room(m)
-	c.shortenResults(max(limit-estimate(r), limit/4))
-	r.Messages = m.Readable(c.messages) // as the client does, so that omitted parts are not counted
-	tokens := c.tokens(r)
-	if tokens > limit*9/10 {
+	b.shortenResults(messages, max(limit-estimate(r), limit/4))
+	r.Messages = m.Readable(messages) // as the client does, so that omitted parts are not counted
+	if estimate(r)+b.missed > limit*9/10 {
 		// Leave out more than necessary, so that the beginning of many further requests stays the
 		// same. For the same reason saving a little is not worth it.
 		least := limit / 6
 		if must {
 			least = 0
 		}
-		c.cutResults(tokens-limit/2, least)
-		r.Messages = m.Readable(c.messages)
-		tokens = c.tokens(r)
+		b.cutResults(messages, estimate(r)+b.missed-limit/2, least)
+		r.Messages = m.Readable(messages)
 	}
-	c.sent = estimate(r)
-	return r, tokens
+	b.sent = estimate(r)
+	return r, b.sent + b.missed
 }
 
 // shortenResults shortens new results that are large compared to a limit in tokens, the room for
 // messages: one result gets at most a quarter of it, and all results of an answer half of it.
-func (c *conversation) shortenResults(limit int) {
-	for _, m := range c.messages[min(c.fitting, len(c.messages)):] {
+func (b *budget) shortenResults(messages []llm.Message, limit int) {
+	for _, m := range messages[min(b.fitting, len(messages)):] {
 		places := resultsOf([]llm.Message{m})
 		for _, place := range places {
 			shortenResult(place, min(limit/4, limit/2/len(places)))
 		}
 	}
-	c.fitting = len(c.messages)
+	b.fitting = len(messages)
 }
 
 // shortenResult shortens a result to a number of tokens. Its text comes before its media.
@@ -243,12 +249,10 @@ func shortenResult(place *llm.Part, most int) {
 	*place = r
 }
 
-// shortenNewest shortens the results that the model has not seen to a quarter, if they are large.
-// It reports whether they were.
-func (c *lockedConversation) shortenNewest() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	places := resultsOf(c.unanswered())
+// shortenNewest shortens the results in messages, which the model has not seen, to a quarter if they
+// are large. It reports whether they were.
+func shortenNewest(messages []llm.Message) bool {
+	places := resultsOf(messages)
 	tokens := 0
 	for _, place := range places {
 		tokens += tokensOf(*place)
@@ -264,16 +268,11 @@ func (c *lockedConversation) shortenNewest() bool {
 
 // count notes how many tokens the server has counted in the last request. It ignores a number that
 // is much too small, which must count something else.
-func (c *lockedConversation) count(tokens int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if tokens > c.sent/4 {
-		c.missed = tokens - c.sent
+func (b *budget) count(tokens int) {
+	if tokens > b.sent/4 {
+		b.missed = tokens - b.sent
 	}
 }
-
-// tokens returns the probable number of tokens of a request.
-func (c *conversation) tokens(r llm.Request) int { return estimate(r) + c.missed }
 
 // resultsOf returns where the results of tools are in messages, oldest first.
 func resultsOf(messages []llm.Message) (places []*llm.Part) {
@@ -289,9 +288,9 @@ func resultsOf(messages []llm.Message) (places []*llm.Part) {
 
 // cutResults leaves out results of tools, oldest first, until that saves enough tokens or only the
 // newest are left. If it can save less than least, it leaves out nothing.
-func (c *conversation) cutResults(tokens, least int) {
-	places := resultsOf(c.messages)
-	kept := max(len(resultsOf(c.unanswered())), keptResults)
+func (b *budget) cutResults(messages []llm.Message, tokens, least int) {
+	places := resultsOf(messages)
+	kept := max(len(resultsOf(unanswered(messages))), keptResults)
 	end, saved := 0, 0
 	for ; end < len(places)-kept && saved < tokens; end++ {
 		r := (*places[end]).(llm.ToolResult)
@@ -300,13 +299,13 @@ func (c *conversation) cutResults(tokens, least int) {
 	if saved < least {
 		return
 	}
-	if c.excerpts == nil {
-		c.excerpts = map[string]string{}
+	if b.excerpts == nil {
+		b.excerpts = map[string]string{}
 	}
 	for _, place := range places[:end] {
 		r := (*place).(llm.ToolResult)
-		if c.excerpts[r.ID] == "" {
-			c.excerpts[r.ID] = excerptOf(r)
+		if b.excerpts[r.ID] == "" {
+			b.excerpts[r.ID] = excerptOf(r)
 			*place = withoutContent(r)
 		}
 	}
@@ -374,28 +373,13 @@ func mediaTokens(m llm.Media) int {
 	return imageTokens
 }
 
-// isNew reports whether the conversation consists only of the user's last message.
-func (c *lockedConversation) isNew() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.messages) == 1
-}
-
-// transcript returns the conversation as text, with long results shortened.
-func (c *lockedConversation) transcript() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endMessage()
-	return c.transcribe(c.messages)
-}
-
 // transcribe returns messages as text, with long results shortened. Each text is indented, so that
 // no text can imitate the words of another speaker.
-func (c *conversation) transcribe(messages []llm.Message) string {
-	var b strings.Builder
+func (b *budget) transcribe(messages []llm.Message) string {
+	var all strings.Builder
 	add := func(from, said string) {
 		said = strings.ReplaceAll(text.Plain(said), "\n", "\n\t")
-		fmt.Fprintf(&b, "%s:\n\t%s\n\n", from, said)
+		fmt.Fprintf(&all, "%s:\n\t%s\n\n", from, said)
 	}
 	names := map[llm.Role]string{llm.User: "User", llm.Assistant: "Agent"}
 	for _, m := range messages {
@@ -408,9 +392,9 @@ func (c *conversation) transcribe(messages []llm.Message) string {
 			case llm.ToolCall:
 				add("Agent calls "+p.Name, text.Shorten(p.Arguments, maxTranscribed))
 			case llm.ToolResult:
-				add("Result", cmp.Or(c.excerpts[p.ID], excerptOf(p)))
+				add("Result", cmp.Or(b.excerpts[p.ID], excerptOf(p)))
 			}
 		}
 	}
-	return b.String()
+	return all.String()
 }

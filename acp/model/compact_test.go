@@ -198,17 +198,17 @@ func TestCompactedForTheServer(t *testing.T) {
 func TestCutResults(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
 	var c lockedConversation
-	c.add(llm.User, llm.Text("Hi"))
-	add := func(c *lockedConversation, n, size int) {
+	c.known.add(llm.User, llm.Text("Hi"))
+	add := func(n, size int) {
 		id := fmt.Sprint(n)
-		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
-		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
+		c.known.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
+		c.known.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
 			size))}})
 	}
 	cut, first := 0, ""
 	changes := 0
 	for n := range 100 {
-		add(&c, n, 2000)
+		add(n, 2000)
 		r, tokens := c.request(llm.Request{}, model, false)
 		require.Less(t, tokens, room(model)*9/10)
 		if first != fmt.Sprint(r.Messages[:cut]) {
@@ -217,16 +217,16 @@ func TestCutResults(t *testing.T) {
 		cut, first = len(r.Messages), fmt.Sprint(r.Messages)
 	}
 	require.Less(t, changes, 15, "the beginning seldom changes, so that servers can cache it")
-	require.Len(t, c.messages, 201)
+	require.Len(t, c.known.messages, 201)
 
 	var parallel lockedConversation
-	parallel.add(llm.User, llm.Text(strings.Repeat("x", 50_000)))
+	parallel.known.add(llm.User, llm.Text(strings.Repeat("x", 50_000)))
 	for n := range 10 {
-		parallel.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n),
+		parallel.known.add(llm.User, llm.ToolResult{ID: fmt.Sprint(n),
 			Content: []llm.Part{llm.Text(strings.Repeat("x", 2000))}})
 	}
 	r, _ := parallel.request(llm.Request{}, model, false)
-	require.True(t, reflect.DeepEqual(parallel.messages, r.Messages),
+	require.True(t, reflect.DeepEqual(parallel.known.messages, r.Messages),
 		"the model has seen none of them")
 }
 
@@ -267,15 +267,15 @@ func TestSmallContext(t *testing.T) {
 func TestCutResultsAreFreed(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI, ContextTokens: 20_000}).Model()
 	var c lockedConversation
-	c.add(llm.User, llm.Text("Hi"))
+	c.known.add(llm.User, llm.Text("Hi"))
 	for n := range 100 {
 		id := fmt.Sprint(n)
-		c.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
-		c.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
+		c.known.add(llm.Assistant, llm.ToolCall{ID: id, Name: "read_file", Arguments: "{}"})
+		c.known.add(llm.User, llm.ToolResult{ID: id, Content: []llm.Part{llm.Text(strings.Repeat("x",
 			10_000)), llm.Media{Data: make([]byte, 10_000)}}})
 		c.request(llm.Request{}, model, false)
 	}
-	kept := len(fmt.Sprint(c.messages, c.excerpts))
+	kept := len(fmt.Sprint(c.known.messages, c.known.budget.excerpts))
 	require.Less(t, kept, 100*(maxTranscribed+500)+10*100_000)
 	require.Greater(t, kept, 80*maxTranscribed, "a summary is made of it")
 	r, _ := c.request(llm.Request{}, model, false)
@@ -286,11 +286,11 @@ func TestCutResultsAreFreed(t *testing.T) {
 func TestCountedTokens(t *testing.T) {
 	model := llm.New(llm.Model{API: llm.OpenAI}).Model()
 	var c lockedConversation
-	c.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
+	c.known.add(llm.User, llm.Text(strings.Repeat("x", 4000)))
 	_, tokens := c.request(llm.Request{}, model, false)
 	require.InDelta(t, 1000, tokens, 10)
 	c.count(2000)
-	c.add(llm.Assistant, llm.Text(strings.Repeat("x", 400)))
+	c.known.add(llm.Assistant, llm.Text(strings.Repeat("x", 400)))
 	_, tokens = c.request(llm.Request{}, model, false)
 	require.InDelta(t, 2100, tokens, 10)
 	c.count(1)

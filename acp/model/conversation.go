@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -22,13 +23,6 @@ type conversation struct {
 	knowledge
 	past       []pastPrompt // oldest first
 	summarised int          // how many of them came before the last summary
-}
-
-// lockedConversation is the conversation of a session, in which tools that run at the same time
-// show updates. Its own methods take the lock; those of conversation need it.
-type lockedConversation struct {
-	mu sync.Mutex
-	conversation
 }
 
 // knowledge is the content of a conversation.
@@ -45,10 +39,7 @@ type knowledge struct {
 
 	rejected bool // the server has not accepted the last request
 
-	excerpts map[string]string // of results that are left out, by ID, for summaries
-	fitting  int               // number of messages without results that are too large
-	sent     int               // estimate for the last request
-	missed   int               // how many more tokens an earlier request had than was estimated
+	budget budget
 }
 
 // pendingPart is a thought or a text that comes after some calls of its answer. A text can grow.
@@ -56,34 +47,6 @@ type pendingPart struct {
 	after   int
 	thought *llm.Thinking // nil for a text
 	text    strings.Builder
-}
-
-// recorded shows updates and adds them to the conversation.
-type recorded struct {
-	backend.Updates
-	conversation *lockedConversation
-}
-
-// Update implements [backend.Updates].
-func (r recorded) Update(ctx context.Context, u backend.Update) error {
-	return r.add(ctx, u, r.Updates.Update)
-}
-
-// Commit implements [backend.Updates].
-func (r recorded) Commit(ctx context.Context, u backend.Update) error {
-	return r.add(ctx, u, r.Updates.Commit)
-}
-
-func (r recorded) add(
-	ctx context.Context, u backend.Update, send func(context.Context, backend.Update) error,
-) error {
-	r.conversation.mu.Lock()
-	defer r.conversation.mu.Unlock()
-	if err := send(ctx, u); err != nil {
-		return err
-	}
-	r.conversation.apply(u, false)
-	return nil
 }
 
 // restore returns the conversation in the stored history of the session, and the history's length.
@@ -110,26 +73,6 @@ func restore(
 	}
 	c.endPrompt()
 	return c, n, nil
-}
-
-// addPrompt adds a prompt. It returns the slash command that it calls, if any.
-func (c *lockedConversation) addPrompt(blocks []backend.Raw) prompts.Command {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endPrompt()
-	if c.blocks = blocks; len(blocks) == 0 {
-		c.blocks = []backend.Raw{backend.Raw(`{"type":"text","text":""}`)}
-	}
-	return c.endPrompt()
-}
-
-// setResult replaces the result of a tool call by one with media.
-func (c *lockedConversation) setResult(r llm.ToolResult) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, known := c.results[r.ID]; known {
-		c.results[r.ID] = r
-	}
 }
 
 // content is the content of an update.
@@ -357,7 +300,7 @@ func (c *conversation) startOver(e summaryEntry) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
 	c.messages, c.results, c.pending = nil, nil, nil
-	c.excerpts, c.fitting, c.missed = nil, 0, 0
+	c.budget = budget{}
 	c.addMessage(llm.User, llm.Text(summaryIntroduction+e.Summary))
 	if e.Keep {
 		c.addMessage(llm.User, c.prompt...)
@@ -382,10 +325,139 @@ func (c *conversation) add(role llm.Role, part llm.Part) {
 }
 
 // unanswered returns the messages at the end that the model has not answered.
-func (k *knowledge) unanswered() []llm.Message {
-	first := len(k.messages)
-	for first > 0 && k.messages[first-1].Role == llm.User {
+func unanswered(messages []llm.Message) []llm.Message {
+	first := len(messages)
+	for first > 0 && messages[first-1].Role == llm.User {
 		first--
 	}
-	return k.messages[first:]
+	return messages[first:]
+}
+
+// lockedConversation is the conversation of a session, in which tools that run at the same time
+// show updates. It is safe for concurrent use.
+type lockedConversation struct {
+	mu    sync.Mutex
+	known conversation
+}
+
+// addPrompt adds a prompt. It returns the slash command that it calls, if any.
+func (c *lockedConversation) addPrompt(blocks []backend.Raw) prompts.Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.endPrompt()
+	if c.known.blocks = blocks; len(blocks) == 0 {
+		c.known.blocks = []backend.Raw{backend.Raw(`{"type":"text","text":""}`)}
+	}
+	return c.known.endPrompt()
+}
+
+// setResult replaces the result of a tool call by one with media.
+func (c *lockedConversation) setResult(r llm.ToolResult) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.known.results[r.ID]; known {
+		c.known.results[r.ID] = r
+	}
+}
+
+// request adds the messages to a request: see [budget.fit].
+func (c *lockedConversation) request(r llm.Request, m llm.Model, must bool) (llm.Request, int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.endMessage()
+	return c.known.budget.fit(r, c.known.messages, m, must)
+}
+
+// count notes how many tokens the server has counted in the last request.
+func (c *lockedConversation) count(tokens int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.budget.count(tokens)
+}
+
+// shortenNewest shortens the results that the model has not seen, and reports whether they were
+// large.
+func (c *lockedConversation) shortenNewest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return shortenNewest(unanswered(c.known.messages))
+}
+
+// undoable returns the prompts that /undo takes back.
+func (c *lockedConversation) undoable() []pastPrompt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.known.undoable())
+}
+
+// endsWithMedia reports whether there are images or documents that the model has not answered.
+func (c *lockedConversation) endsWithMedia() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.endMessage()
+	return slices.ContainsFunc(unanswered(c.known.messages), func(m llm.Message) bool {
+		return slices.ContainsFunc(m.Parts, llm.HasMedia)
+	})
+}
+
+// wasRejected reports whether the server has not accepted the last request of the turn before.
+func (c *lockedConversation) wasRejected() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known.rejected
+}
+
+// isNew reports whether the conversation consists only of the user's last message.
+func (c *lockedConversation) isNew() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.known.messages) == 1
+}
+
+// transcript returns the conversation as text, with long results shortened.
+func (c *lockedConversation) transcript() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.known.endMessage()
+	return c.known.budget.transcribe(c.known.messages)
+}
+
+// transcriptAbout returns as text what the conversation has about the tools of the MCP server with
+// a prefix, or all of it without one.
+func (c *lockedConversation) transcriptAbout(prefix string, servers []mcp.Status) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	messages := c.known.messages
+	if prefix != "" {
+		messages = callsOf(prefix, servers, messages)
+	}
+	return c.known.budget.transcribe(messages)
+}
+
+// recorded shows updates and adds them to the conversation.
+type recorded struct {
+	backend.Updates
+	conversation *lockedConversation
+}
+
+// Update implements [backend.Updates].
+func (r recorded) Update(ctx context.Context, u backend.Update) error {
+	return r.add(ctx, u, r.Updates.Update)
+}
+
+// Commit implements [backend.Updates].
+func (r recorded) Commit(ctx context.Context, u backend.Update) error {
+	return r.add(ctx, u, r.Updates.Commit)
+}
+
+func (r recorded) add(
+	ctx context.Context, u backend.Update, send func(context.Context, backend.Update) error,
+) error {
+	r.conversation.mu.Lock()
+	defer r.conversation.mu.Unlock()
+	if err := send(ctx, u); err != nil {
+		return err
+	}
+	r.conversation.known.apply(u, false)
+	return nil
 }

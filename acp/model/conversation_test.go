@@ -427,8 +427,8 @@ func TestRecordedUpdateThatFails(t *testing.T) {
 	gone := errors.New("gone")
 	r := recorded{updatesFunc(func(backend.Update) error { return gone }), &c}
 	require.ErrorIs(t, r.Update(t.Context(), backend.Text("Hello")), gone)
-	c.endMessage()
-	require.Empty(t, c.messages, "it was not stored either")
+	c.known.endMessage()
+	require.Empty(t, c.known.messages, "it was not stored either")
 }
 
 // updatesFunc is an Updates.

@@ -18,9 +18,9 @@
 // with, compact.go makes it fit, answer.go shows the answer as it arrives, and call.go runs and
 // shows one of its calls. The file of each tool has its name.
 //
-// conversation.go holds what the model knows, and restores it from the stored history; entry.go has
-// the forms of what clients do not show. rejected.go
-// and undo.go leave parts of it out. failures.go and unread.go tell the user what went wrong.
+// conversation.go holds what the model knows, and restores it from the stored history, in which
+// entry.go has what clients do not show. rejected.go and undo.go leave parts of it out, and
+// compact.go shortens them. failures.go and unread.go tell the user what went wrong.
 //
 // # Who asks
 //

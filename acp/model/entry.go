@@ -109,11 +109,8 @@ func decode[E entry](raw json.RawMessage) entry {
 // always is a member that is true.
 type always struct{}
 
-// MarshalJSON implements [json.Marshaler].
 func (always) MarshalJSON() ([]byte, error) { return []byte("true"), nil }
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (*always) UnmarshalJSON([]byte) error { return nil }
+func (*always) UnmarshalJSON([]byte) error  { return nil }
 
 // metaOf returns the _meta with an entry.
 func metaOf(e entry) map[string]any { return map[string]any{"acp-agent": e} }

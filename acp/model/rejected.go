@@ -23,7 +23,7 @@ import (
 // not answered.
 func (c *conversation) leaveOutPrompt(rejected bool) {
 	i, again := len(c.past)-1, rejected && c.rejected
-	for again && i > 0 && len(c.past[i].before.unanswered()) > 0 {
+	for again && i > 0 && len(unanswered(c.past[i].before.messages)) > 0 {
 		i--
 	}
 	if i < 0 {
@@ -40,8 +40,8 @@ func (c *conversation) leaveOutPrompt(rejected bool) {
 // leaveOutMedia replaces the images and documents that the model has not answered by notes.
 func (c *conversation) leaveOutMedia() {
 	c.endMessage()
-	unanswered := c.unanswered()
-	copy(unanswered, llm.ReplaceMedia(unanswered, func(llm.Media) llm.Text {
+	last := unanswered(c.messages)
+	copy(last, llm.ReplaceMedia(last, func(llm.Media) llm.Text {
 		return "[An image or document was left out, because your server rejected it.]"
 	}))
 }
@@ -62,23 +62,6 @@ func (c *conversation) forgetThoughts() {
 			c.messages[i].Parts = append(c.messages[i].Parts, p)
 		}
 	}
-}
-
-// endsWithMedia reports whether there are images or documents that the model has not answered.
-func (c *lockedConversation) endsWithMedia() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endMessage()
-	return slices.ContainsFunc(c.unanswered(), func(m llm.Message) bool {
-		return slices.ContainsFunc(m.Parts, llm.HasMedia)
-	})
-}
-
-// wasRejected reports whether the server has not accepted the last request of the turn before.
-func (c *lockedConversation) wasRejected() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.rejected
 }
 
 // rejects reports whether an error means that the server does not accept the request as it is.

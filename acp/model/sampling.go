@@ -41,14 +41,8 @@ func (s *modelSession) SamplingModel(hints []string) string {
 
 // SamplingContext implements [backend.Sampler].
 func (s *modelSession) SamplingContext(prefix string) string {
-	servers := s.host.Tools().Servers()
-	s.conversation.mu.Lock()
-	defer s.conversation.mu.Unlock()
-	messages := s.conversation.messages
-	if prefix != "" {
-		messages = callsOf(prefix, servers, messages)
-	}
-	return text.Shorten(s.conversation.transcribe(messages), maxSamplingContext)
+	about := s.conversation.transcriptAbout(prefix, s.host.Tools().Servers())
+	return text.Shorten(about, maxSamplingContext)
 }
 
 // callsOf returns what messages contain about the tools of one MCP server.

@@ -164,7 +164,7 @@ func TestSamplingContext(t *testing.T) {
 	s, _ := sampled(t, Model{ID: "m", API: OpenAI, Name: "named"})
 	s.host = served{prefixes: []string{"a", "a__b"}}
 	require.Empty(t, s.SamplingContext(""))
-	s.conversation.messages = []llm.Message{
+	s.conversation.known.messages = []llm.Message{
 		llm.UserText("Compare them."),
 		{Role: llm.Assistant, Parts: []llm.Part{llm.Thinking{Text: "Hm."}, llm.Text("I look."),
 			llm.ToolCall{ID: "1", Name: "a__look", Arguments: `{"at":1}`}, llm.ToolCall{ID: "2",
@@ -184,7 +184,7 @@ func TestSamplingContext(t *testing.T) {
 	require.Contains(t, all, "User:\n\tCompare them.\n\nAgent:\n\tI look.\n\n")
 	require.Contains(t, all, "Result:\n\tthree")
 	require.NotContains(t, all, "Hm.")
-	s.conversation.messages = append(s.conversation.messages,
+	s.conversation.known.messages = append(s.conversation.known.messages,
 		llm.UserText(strings.Repeat("x", 1<<20)))
 	require.LessOrEqual(t, len(s.SamplingContext("")), maxSamplingContext+len("…"))
 }

@@ -47,7 +47,7 @@ func (b *modelBackend) Open(
 	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: set,
 		client:       readInstructions(a.Params),
-		conversation: lockedConversation{conversation: known},
+		conversation: lockedConversation{known: known},
 		notes:        toolNotes{broken: map[string]bool{}, noted: map[string]bool{}},
 	}
 	if a.State == nil && length > 0 {

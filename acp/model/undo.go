@@ -62,9 +62,7 @@ func (c *conversation) goBack(p pastPrompt) {
 // what commands did.
 func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	stopped := backend.Stopped(sdk.StopReasonEndTurn)
-	t.conversation.mu.Lock()
-	undone := slices.Clone(t.conversation.undoable())
-	t.conversation.mu.Unlock()
+	undone := t.conversation.undoable()
 	if len(undone) == 0 {
 		return stopped, t.note(ctx, "There is no prompt to undo.")
 	}

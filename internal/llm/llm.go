@@ -21,22 +21,24 @@ const (
 	Anthropic API = "anthropic"
 )
 
-// Model describes a model. The fields are explained at acp/model.Model.
+// Model describes a model: how to reach it, and what it accepts.
 type Model struct {
-	ID            string
-	API           API
-	BaseURL       string
-	Name          string
+	ID      string // the user's name for the model
+	API     API    // default OpenAI
+	BaseURL string // of the API; default that of the company that defined it
+	Name    string // the server's name for the model
+	// Key returns another key than the rejected one, if that is not "". Headers returns additional
+	// headers. Both are called before each request, and may be nil.
 	Key           func(ctx context.Context, rejected string) (string, error)
 	Headers       func() (map[string]string, error)
-	ContextTokens int
-	MaxTokens     int
-	// InstructionTokens is not used here.
+	ContextTokens int           // of a request and its answer; 0 if only the server may know it
+	MaxTokens     int           // of an answer, including thinking; 0 for the default of the API
+	Silence       time.Duration // how long no part of an answer may come; default 5 minutes
+	TextOnly      bool          // it accepts no images
+	PDF           *bool         // whether it accepts PDF documents; nil for the default of the API
+	Prices        *Prices       // nil if they are not known
+	// InstructionTokens and Fallback, the ID of another model, are for the caller.
 	InstructionTokens int
-	Silence           time.Duration
-	TextOnly          bool
-	PDF               *bool
-	Prices            *Prices
 	Fallback          string
 }
 

@@ -68,7 +68,8 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if restricted {
 		peer.Role = token.Role
 	}
-	if err := s.acp.Serve(ctx, &paced{conn, s.share(account.Name).pace}, peer); err != nil {
+	limited := &paced{conn, s.messages.Of(account.Name), s.share(account.Name).pace}
+	if err := s.acp.Serve(ctx, limited, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")

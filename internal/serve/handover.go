@@ -27,7 +27,7 @@ import (
 // earlier server.
 
 const (
-	// A link gives up when maxUnsteady connections in a row have each ended within steady.
+	// A link gives up after maxUnsteady hand-overs at once, and one more every steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
 	// maxWaiting limits the lines of the editor that wait for a server, as during a hand-over.
@@ -150,16 +150,12 @@ func (l *Link) handOver(
 	lines := l.takeUnserved(ended)
 	_ = ended.Close()
 	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
-	if time.Since(l.since) > steady {
-		l.unsteady = 0
-	}
 	server, err := l.another(ctx, reason)
 	if err != nil {
 		for range len(l.lines) {
 			lines = append(lines, <-l.lines)
 		}
 	} else {
-		l.since = time.Now()
 		l.mu.Lock()
 		l.server = server
 		l.mu.Unlock()
@@ -196,7 +192,7 @@ func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error
 	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
 	defer cancel()
 	defer context.AfterFunc(l.leaving, cancel)()
-	l.unsteady++
+	isSteady := l.handOvers.Allow()
 	why := reason
 	for range pause.Attempts(ctx) {
 		server, err := l.dial(ctx)
@@ -208,12 +204,12 @@ func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error
 		}
 		if errors.Is(err, io.EOF) {
 			err = errClosed
-			l.unsteady++
+			isSteady = isSteady && l.handOvers.Allow()
 		}
 		if ctx.Err() == nil {
 			why = err // an interrupted attempt says less
 		}
-		if l.unsteady > maxUnsteady || isFinal(err) {
+		if !isSteady || isFinal(err) {
 			break
 		}
 	}

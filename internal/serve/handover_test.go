@@ -256,7 +256,7 @@ func TestServerThatEndsOnceInAWhile(t *testing.T) {
 	})
 	link, err := Dial(t.Context(), url, "ana.x", 1<<20)
 	require.NoError(t, err)
-	link.unsteady, link.since = maxUnsteady, time.Now().Add(-2*steady)
+	require.True(t, link.handOvers.AllowN(time.Now().Add(-2*steady), maxUnsteady))
 	e := follow(t, link).initialize()
 	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
 	require.Contains(t, e.line(), "send the message again")

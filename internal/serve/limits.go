@@ -57,11 +57,12 @@ func newPace() *rate.Limiter {
 	return rate.NewLimiter(requestsPerSecond*requestUnits, requestsAtOnce*requestUnits)
 }
 
-// paced is a connection of a user. Its messages wait while the user sends too many over all
+// paced is a connection of a user, with what limits the user. Its messages wait while the user sends too many over all
 // connections, so that others have their share of the processors.
 type paced struct {
 	websocket.Conn
-	pace *rate.Limiter // of the user
+	budget.User // makes room for requests, as acp.Conn says
+	pace        *rate.Limiter
 }
 
 // Read implements acp.Conn.

@@ -157,7 +157,7 @@ func TestLastMessagesAreRead(t *testing.T) {
 		}
 		defer conn.Close()
 		<-conn.Context().Done()
-		message, err := (&paced{conn, newPace()}).Read()
+		message, err := (&paced{Conn: conn, pace: newPace()}).Read()
 		read <- fmt.Sprint(string(message), err)
 	}))
 	defer server.Close()

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -77,8 +79,7 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
-	since    time.Time // when the last hand-over was; used by passMessages only, as is the next
-	unsteady int       // hand-overs in a row, each soon after the one before
+	handOvers *rate.Limiter // used by passMessages only
 
 	lines   chan []byte     // from the editor, for sendTo; closed when the editor sends no more
 	sent    chan struct{}   // closed when all of them were sent
@@ -86,7 +87,7 @@ type Link struct {
 	leave   context.CancelFunc
 
 	mu         sync.Mutex
-	server     websocket.Conn            // the last one
+	server     websocket.Conn             // the last one
 	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
 	held       [][]byte                   // requests for the next server
 	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
@@ -107,7 +108,8 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
 	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
-		maxLine: maxLine, lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
+		handOvers: rate.NewLimiter(rate.Every(steady), maxUnsteady), maxLine: maxLine,
+		lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
 		open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage)}, nil
 }
 

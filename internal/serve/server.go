@@ -22,6 +22,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
@@ -79,6 +80,7 @@ type Options struct {
 // Server serves the connections of users who have a token.
 type Server struct {
 	options   Options
+	messages  *budget.Budget
 	acceptor  *websocket.Acceptor
 	acp       *acp.Server
 	metrics   *metrics
@@ -101,6 +103,7 @@ func NewServer(o Options) *Server {
 	messages := messageBudget(o.Memory, o.MaxLine)
 	s := &Server{
 		options:  o,
+		messages: messages,
 		acceptor: websocket.NewAcceptor(websocket.Times{}, messages),
 		health:   health{store: o.Store, log: o.Log},
 		users:    make(map[string]Account), conns: make(map[string]*admitted),

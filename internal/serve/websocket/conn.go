@@ -39,11 +39,6 @@ type Conn interface {
 	// Unread returns the messages that the other side has certainly not read, in order. It is for
 	// use after the end of the connection and before Close.
 	Unread() [][]byte
-	// Reserve makes room for n bytes of an unanswered request, until Release. It returns false if
-	// the user, or all users together, have too many.
-	Reserve(n int) bool
-	// Release undoes Reserve.
-	Release(n int)
 }
 
 // side says what a connection is to one of its sides. It does not change.
@@ -90,19 +85,9 @@ var (
 	errUnasked = errors.New("the peer sent more than it may without a confirmation")
 )
 
-// ID implements [Conn].
-func (r *receiver) ID() string { return r.id }
-
-// Context implements [Conn].
+func (r *receiver) ID() string               { return r.id }
 func (r *receiver) Context() context.Context { return r.ctx }
 
-// Reserve implements [Conn].
-func (r *receiver) Reserve(n int) bool { return r.budget.Reserve(n) }
-
-// Release implements [Conn].
-func (r *receiver) Release(n int) { r.budget.Release(n) }
-
-// Read implements [Conn].
 func (r *receiver) Read() ([]byte, error) {
 	for !r.allRead.Load() {
 		ended := r.ctx.Err() != nil
@@ -121,7 +106,6 @@ func (r *receiver) Read() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// StopRead implements [Conn].
 func (r *receiver) StopRead() {
 	r.allRead.Store(true)
 	signal(r.in.arrived)

@@ -53,7 +53,6 @@ func (c *plain) answersPing() bool {
 	return c.socket.Ping(ctx) == nil
 }
 
-// Write implements [Conn].
 func (c *plain) Write(ctx context.Context, message []byte) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -61,10 +60,9 @@ func (c *plain) Write(ctx context.Context, message []byte) error {
 	return c.socket.Write(ctx, websocket.MessageText, message)
 }
 
-// CloseWrite implements [Conn].
 func (c *plain) CloseWrite(context.Context) error { return c.Close() }
+func (*plain) Unread() [][]byte                   { return nil } // the other side does not say it
 
-// Close implements [Conn].
 func (c *plain) Close() error {
 	var err error
 	if c.ctx.Err() == nil {
@@ -77,6 +75,3 @@ func (c *plain) Close() error {
 	c.in.drop()
 	return err
 }
-
-// Unread implements [Conn]. Only acp-agent says what it has not read.
-func (c *plain) Unread() [][]byte { return nil }

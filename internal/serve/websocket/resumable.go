@@ -51,7 +51,7 @@ func newResumable(of side, regain func(c *resumable, lostAt time.Time)) *resumab
 	return c
 }
 
-// Read implements [Conn]. An empty message is the end of what the other side sends.
+// Read takes an empty message for the end of what the other side sends.
 func (c *resumable) Read() ([]byte, error) {
 	message, err := c.receiver.Read()
 	if err == nil && len(message) == 0 {
@@ -61,7 +61,6 @@ func (c *resumable) Read() ([]byte, error) {
 	return message, err
 }
 
-// Write implements [Conn].
 func (c *resumable) Write(ctx context.Context, message []byte) error {
 	message = slices.Clone(message)
 	for {
@@ -97,10 +96,8 @@ func (c *resumable) send(message []byte) (room <-chan struct{}, err error) {
 	return nil, nil
 }
 
-// CloseWrite implements [Conn].
 func (c *resumable) CloseWrite(ctx context.Context) error { return c.Write(ctx, nil) }
 
-// Close implements [Conn].
 func (c *resumable) Close() error {
 	var err error
 	if socket := c.current(); socket != nil {
@@ -119,7 +116,6 @@ func (c *resumable) Close() error {
 // confirmed: the other side has not read what it has not confirmed.
 const confirmedAll = "everything that was read is confirmed"
 
-// Unread implements [Conn].
 func (c *resumable) Unread() [][]byte {
 	if !c.confirmedAll.Load() {
 		return nil
