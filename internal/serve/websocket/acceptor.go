@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/coder/websocket"
 
@@ -54,10 +55,17 @@ func (a *Acceptor) Waiting() (lost, bytes int) {
 // EndLost ends the connection of owner that has been lost for longest, and waits until it is closed
 // or ctx ends. It returns false if no connection is lost.
 func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
-	oldest := a.oldestLost(owner)
-	if oldest == nil {
+	a.mu.Lock()
+	lost := slices.DeleteFunc(slices.Collect(maps.Values(a.conns)), func(c *resumable) bool {
+		return c.owner != owner || c.lostSince().IsZero()
+	})
+	a.mu.Unlock()
+	if len(lost) == 0 {
 		return false
 	}
+	oldest := slices.MinFunc(lost, func(c, other *resumable) int {
+		return c.lostSince().Compare(other.lostSince())
+	})
 	if oldest.current() != nil {
 		return true // it has just been resumed
 	}
@@ -67,19 +75,6 @@ func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
 	case <-ctx.Done():
 	}
 	return true
-}
-
-func (a *Acceptor) oldestLost(owner string) (oldest *resumable) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var since time.Time
-	for _, c := range a.conns {
-		at := c.lostSince()
-		if !at.IsZero() && c.owner == owner && (oldest == nil || at.Before(since)) {
-			oldest, since = c, at
-		}
-	}
-	return oldest
 }
 
 // Accept accepts a connection of owner for messages of up to max bytes, or resumes one, for which

@@ -111,7 +111,8 @@ func (r *receiver) StopRead() {
 	signal(r.in.arrived)
 }
 
-// receive returns the next message from a socket.
+// receive returns the next message from a socket, and notes that some of it arrives. A large one
+// waits until there is room for it.
 func (r *receiver) receive(
 	ctx context.Context, socket *websocket.Conn,
 ) (websocket.MessageType, []byte, error) {
@@ -119,30 +120,16 @@ func (r *receiver) receive(
 	if err != nil {
 		return 0, nil, err
 	}
-	message, err := r.readAll(ctx, socket, from)
-	// There is room for 512 bytes at least, and many small messages may be waiting.
-	if cap(message) > 2*len(message) {
-		message = bytes.Clone(message)
-	}
-	return kind, message, err
-}
-
-// readAll reads a message, and notes that some of it arrives. A large one waits until there is room
-// for it.
-func (r *receiver) readAll(
-	ctx context.Context, socket *websocket.Conn, from io.Reader,
-) ([]byte, error) {
 	// A little at once, because the reader fills what it is given before it returns.
 	const first, little = 512, 4 << 10
 	message := make([]byte, 0, first)
 	var large *budget.Large
 	for {
 		if len(message) == budget.Small && large == nil {
-			var err error
 			large, err = r.budget.Begin(ctx, func() { _ = socket.CloseNow() },
 				func() { r.heard.Store(true) })
 			if err != nil {
-				return nil, err
+				return 0, nil, err
 			}
 		}
 		if len(message) == cap(message) {
@@ -157,19 +144,23 @@ func (r *receiver) readAll(
 		case err == io.EOF && len(message) > budget.Small:
 			large.Complete(len(message))
 			r.in.hold(large)
-			return message, nil
+			return kind, message, nil
 		case err == io.EOF:
 			large.Done()
-			return message, nil
+			return kind, message, nil
 		case err != nil:
 			large.Done()
-			return nil, err
+			return 0, nil, err
 		}
 	}
 }
 
 // store keeps a message for Read, once there is room. It fails if ctx ends.
 func (r *receiver) store(ctx context.Context, message []byte) error {
+	// It has room for 512 bytes at least, and many small messages may be waiting.
+	if cap(message) > 2*len(message) {
+		message = bytes.Clone(message)
+	}
 	for !r.in.add(message) {
 		select {
 		case <-r.in.taken:

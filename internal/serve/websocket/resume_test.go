@@ -137,7 +137,7 @@ func TestOnlyTheUserResumes(t *testing.T) {
 // One attempt to connect again that is not answered does not take the time of all.
 func TestAttemptWithoutAnswer(t *testing.T) {
 	var resumed atomic.Int32
-	url := serveBehind(t, 100, Times{}, func(r *http.Request) {
+	url := serveWith(t, NewAcceptor(Times{}, nil), 100, func(r *http.Request) {
 		if r.Header.Get(idHeader) != "" && resumed.Add(1) == 1 {
 			<-r.Context().Done()
 		}
@@ -150,7 +150,7 @@ func TestAttemptWithoutAnswer(t *testing.T) {
 
 // Something between both sides may not know what resumes a connection.
 func TestConnectionIsNotResumed(t *testing.T) {
-	url := serveBehind(t, 100, Times{Lost: time.Millisecond}, func(r *http.Request) { r.Header.Del(idHeader) }, echo)
+	url := serveWith(t, NewAcceptor(Times{Lost: time.Millisecond}, nil), 100, func(r *http.Request) { r.Header.Del(idHeader) }, echo)
 	wire := cable.Lay(t, url)
 	c := dialed(t, wire.URL, 100, Times{})
 	wire.Cut()

@@ -24,17 +24,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve returns the URL of a server that passes each of its connections to handle. Users who have a
 // token are named like it.
 func serve(t testing.TB, max int, times Times, handle func(Conn)) string {
-	return serveBehind(t, max, times, func(*http.Request) {}, handle)
+	return serveWith(t, NewAcceptor(times, nil), max, func(*http.Request) {}, handle)
 }
 
-// serveBehind is serve behind something that sees each request first, and may change it.
-func serveBehind(
-	t testing.TB, max int, times Times, before func(*http.Request), handle func(Conn),
-) string {
-	return serveWith(t, NewAcceptor(times, nil), max, before, handle)
-}
-
-// serveWith is serveBehind with an Acceptor.
+// serveWith is serve with an Acceptor, behind something that sees each request first, and may change
+// it.
 func serveWith(
 	t testing.TB, a *Acceptor, max int, before func(*http.Request), handle func(Conn),
 ) string {
