@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -32,6 +33,18 @@ func TestEvery(t *testing.T) {
 	for range pause.Every(t.Context(), time.Millisecond) {
 		break
 	}
+}
+
+func TestAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		n := 0
+		for range pause.Attempts(ctx) {
+			n++
+		}
+		require.Equal(t, 18, n)
+	})
 }
 
 func TestUntil(t *testing.T) {
