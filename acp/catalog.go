@@ -22,7 +22,7 @@ type catalog struct {
 	session  sessionstore.ID
 	roots    *workspace.Workspace
 	found    atomic.Pointer[discovery.Catalog] // by the last scan
-	scanning tasks.Guarded[struct{}]           // used by refresh
+	scanning tasks.Mutex[struct{}]             // used by refresh
 }
 
 // scan scans the roots.

@@ -25,7 +25,7 @@ type agentReplay struct {
 	isStored bool            // otherwise only the backend knew it
 	endTurns func() error    // ends the turns of the previous session, once
 	shown    atomic.Bool     // the client is shown the history as it comes
-	replayed tasks.Guarded[replayed]
+	replayed tasks.Mutex[replayed]
 	show     func(context.Context, backend.Update) error // see opening.show
 }
 
@@ -41,7 +41,7 @@ type replayed struct {
 func (o opening) newReplay(ctx context.Context) *agentReplay {
 	o.previous = nil // otherwise the new session would keep it in memory
 	return &agentReplay{adapter: o.adapter, cause: o.cause, id: o.source.ID,
-		isStored: !o.source.Unstored, show: o.show, replayed: tasks.Guard[replayed](),
+		isStored: !o.source.Unstored, show: o.show, replayed: tasks.NewMutex[replayed](),
 		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
 }
 

@@ -12,7 +12,7 @@ import (
 // turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
 	turn *turns.Turn
-	said tasks.Guarded[saidInTurn]
+	said tasks.Mutex[saidInTurn]
 }
 
 // saidInTurn says how much was said in a turn, and where.
@@ -30,7 +30,7 @@ var errTurnFull = errors.New("the turn has reached the limit for the output of o
 const afterFull = 1 << 20
 
 func newTurnUpdates(t *turns.Turn, s *session) *turnUpdates {
-	u := &turnUpdates{turn: t, said: tasks.Guard[saidInTurn]()}
+	u := &turnUpdates{turn: t, said: tasks.NewMutex[saidInTurn]()}
 	u.moveTo(s)
 	return u
 }

@@ -18,13 +18,13 @@ type viewers struct {
 	*turns.Viewers[*connection]
 	adapter *adapter // runs the session; its backend knows the client of its connection
 	address address
-	shown   tasks.Guarded[shown] // used while an update is shown, so that all see the same order
+	shown   tasks.Mutex[shown] // used while an update is shown, so that all see the same order
 	calls   calls.Calls
 }
 
 // newViewers returns the viewers of a session that a runs, of which first opens it.
 func newViewers(a *adapter, first *connection, session address) *viewers {
-	v := &viewers{adapter: a, address: session, shown: tasks.Guard[shown]()}
+	v := &viewers{adapter: a, address: session, shown: tasks.NewMutex[shown]()}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer

@@ -169,24 +169,24 @@ func Await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Guarded has a value that one goroutine at a time uses. Unlike for a mutex, waiting for it ends
-// with a context.
-type Guarded[T any] struct {
+// Mutex has a value that one goroutine at a time uses. Unlike for a [sync.Mutex], waiting for it
+// ends with a context.
+type Mutex[T any] struct {
 	free chan *T // holds the value while nobody uses it
 }
 
-// Guard returns the zero value, guarded.
-func Guard[T any]() Guarded[T] {
-	g := Guarded[T]{make(chan *T, 1)}
-	g.free <- new(T)
-	return g
+// NewMutex returns a mutex with the zero value.
+func NewMutex[T any]() Mutex[T] {
+	m := Mutex[T]{make(chan *T, 1)}
+	m.free <- new(T)
+	return m
 }
 
 // With calls do with the value once nobody else uses it, unless ctx ends before.
-func (g Guarded[T]) With(ctx context.Context, do func(*T) error) error {
+func (m Mutex[T]) With(ctx context.Context, do func(*T) error) error {
 	select {
-	case value := <-g.free:
-		defer func() { g.free <- value }()
+	case value := <-m.free:
+		defer func() { m.free <- value }()
 		if ctx.Err() != nil { // even if the value was free
 			return context.Cause(ctx)
 		}
