@@ -52,7 +52,8 @@ func (l load) join(
 			return nil, err
 		}
 	}
-	if !s.viewers.Enter(l.from) {
+	joining, ok := s.viewers.Enter(l.from)
+	if !ok {
 		return nil, backend.ErrClosed
 	}
 	defer func() {
@@ -80,7 +81,7 @@ func (l load) join(
 			}
 		}
 	}
-	c, err := l.cut(ctx, s, last)
+	c, err := l.cut(ctx, s, joining, last)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (l load) join(
 		if err := l.showAll(s.adapter.base, c.states); err != nil {
 			s.adapter.log.Debug("updates not sent", "session", s.id, "error", err)
 		}
-		s.viewers.Release(l.from)
+		c.release()
 	})
 	l.from.goOn(r, c.session, "")
 	return c.result, nil
@@ -104,11 +105,14 @@ type cut struct {
 	rest    []backend.Update // that were not shown before
 	states  []backend.Update
 	result  json.RawMessage // of the response
+	release func()          // sends the client what was kept since
 }
 
 // cut begins to keep updates of joined, or of the session that has replaced it, for the client. It
 // returns what came before, after the last segment that was shown.
-func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err error) {
+func (l load) cut(
+	ctx context.Context, joined *session, joining turns.Joining[*connection], last int64,
+) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer joined.viewers.Hurry()()
 	at := joined.adapter.home.queues.Ticket(joined.id, turns.Ordinary, nil)
@@ -147,7 +151,7 @@ func (l load) cut(ctx context.Context, joined *session, last int64) (c cut, err 
 		if len(slices.DeleteFunc(s.queue.Unanswered(), decided)) > 0 {
 			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
 		}
-		s.viewers.Keep(l.from)
+		c.release = joining.Keep()
 		return nil
 	})
 	return c, err

@@ -59,15 +59,36 @@ func NewViewers[C Client](c C, o ViewerOptions[C]) *Viewers[C] {
 	return v
 }
 
-// Enter makes c a viewer that is sent nothing until Keep and then Release are called. It reports
-// false if c's connection has ended.
-func (v *Viewers[C]) Enter(c C) bool { return v.add(c, entering) }
+// Joining is a client that becomes a viewer. It is sent nothing yet.
+type Joining[C Client] struct{ as *viewer[C] }
 
-func (v *Viewers[C]) add(c C, state viewerState) bool {
+// Enter makes c a viewer that is sent nothing until Keep was called. It reports false if c's
+// connection has ended.
+func (v *Viewers[C]) Enter(c C) (Joining[C], bool) {
+	w := v.add(c, entering)
+	return Joining[C]{w}, w != nil
+}
+
+// Keep keeps the messages for the client from now on. The function that it returns sends what was
+// kept, and later messages as they come.
+func (j Joining[C]) Keep() (release func()) {
+	w := j.as
+	w.viewers.mu.Lock()
+	defer w.viewers.mu.Unlock()
+	w.state = keeping
+	return func() {
+		w.viewers.mu.Lock()
+		defer w.viewers.mu.Unlock()
+		w.followLocked()
+	}
+}
+
+// add adds c to the viewers, in place of the viewer that it may be. It returns nil if c has left.
+func (v *Viewers[C]) add(c C, state viewerState) *viewer[C] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if c.HasLeft() {
-		return false
+		return nil
 	}
 	w := &viewer[C]{client: c, viewers: v, state: state}
 	w.tenure, w.end = context.WithCancel(context.Background())
@@ -83,7 +104,7 @@ func (v *Viewers[C]) add(c C, state viewerState) bool {
 		v.came = make(chan struct{})
 	}
 	v.changeLocked()
-	return true
+	return w
 }
 
 func (v *Viewers[C]) changeLocked() {
@@ -117,24 +138,6 @@ func (v *Viewers[C]) Hurry() (done func()) {
 	}
 	hurry(1)
 	return sync.OnceFunc(func() { hurry(-1) })
-}
-
-// Keep keeps the messages for c, which has entered, from now on.
-func (v *Viewers[C]) Keep(c C) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w := v.findLocked(c); w != nil && w.state == entering {
-		w.state = keeping
-	}
-}
-
-// Release sends c what was kept for it, and later messages as they come.
-func (v *Viewers[C]) Release(c C) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w := v.findLocked(c); w != nil && w.state == keeping {
-		w.followLocked()
-	}
 }
 
 // Leave removes c from the viewers, and reports whether it was one. When Leave returns, nothing is

@@ -96,13 +96,14 @@ func TestViewersJoin(t *testing.T) {
 	a, b := newWindow("a"), newWindow("b")
 	r := newRoom(t, a, time.Hour)
 	r.send("1")
-	require.True(t, r.Enter(b))
+	joining, ok := r.Enter(b)
+	require.True(t, ok)
 	r.send("2")
-	r.Keep(b)
+	release := joining.Keep()
 	r.send("3")
 	r.send("4")
 	require.Empty(t, b.taken())
-	r.Release(b)
+	release()
 	r.send("5")
 	r.Settle(t.Context(), b, func() {})
 	require.Equal(t, []string{"3", "4", "5"}, b.taken())
@@ -111,7 +112,8 @@ func TestViewersJoin(t *testing.T) {
 
 	gone := newWindow("gone")
 	gone.left.Store(true)
-	require.False(t, r.Enter(gone), "a client that has left is shown nothing")
+	_, ok = r.Enter(gone)
+	require.False(t, ok, "a client that has left is shown nothing")
 }
 
 // If no viewer has room, the sender waits as long as it may; a viewer that takes nothing is dropped
@@ -141,9 +143,12 @@ func TestViewersAllSleep(t *testing.T) {
 func TestViewersWaitBesideOneThatEnters(t *testing.T) {
 	a, b := newWindow("a"), newWindow("b")
 	r := newRoom(t, a, time.Hour)
-	for _, begin := range []func(*window){func(*window) {}, r.Keep} {
-		require.True(t, r.Enter(b))
-		begin(b)
+	for _, keeps := range []bool{false, true} {
+		joining, ok := r.Enter(b)
+		require.True(t, ok)
+		if keeps {
+			joining.Keep()
+		}
 		empty := a.fill()
 		sent := make(chan struct{})
 		r.running.Go(func() {
@@ -195,9 +200,8 @@ func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
 }
 
 func (r *room) join(w *window) {
-	r.Enter(w)
-	r.Keep(w)
-	r.Release(w)
+	joining, _ := r.Enter(w)
+	joining.Keep()()
 }
 
 // Who decides a question.
