@@ -141,7 +141,7 @@ func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc
 	}
 	switch {
 	case !isChild:
-		q.Cancel(rest(), func(sender *connection) bool { return views || sender == c })
+		q.Cancel(rest(), func(sender any) bool { return views || sender == c })
 	case s != nil && views:
 		s.cancelChild(child, rest())
 	}

@@ -12,13 +12,13 @@ import (
 // share a home, whose turns outlive a connection. Any other connection has its own.
 type home struct {
 	owner  *principal
-	queues turns.Queues[*session, *connection]
+	queues turns.Queues[session]
 	grace  time.Duration // how long turns outlive their connection, 0 if they end with it
 }
 
 type (
-	queue  = turns.Queue[*session, *connection]
-	ticket = turns.Ticket[*session, *connection]
+	queue  = turns.Queue[session]
+	ticket = turns.Ticket[session]
 )
 
 // isShared reports whether several connections may view a session of the home, and its turns

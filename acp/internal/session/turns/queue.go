@@ -4,8 +4,8 @@
 // It knows neither sessions nor clients, only what it needs of them. Package acp has both:
 //
 //   - queue.go and ticket.go: the [Queues] of a user, a [Queue] for each session id, and a [Ticket]
-//     for each request, of all connections. S is the type of the active sessions, and C that of the
-//     clients that send requests. They are only stored and compared.
+//     for each request, of all connections. The active sessions, of the type S, and the clients
+//     that send requests are only stored and compared.
 //   - turn.go: a [Turn] is a prompt from its arrival to its response. A [Session] gives the backend
 //     the prompt, and tells it when the turn ends early.
 //   - viewers.go: the [Viewers] of a session are the [Client]s that have it open.
@@ -41,32 +41,32 @@ import (
 //   - A turn waits for earlier turns that are ending; for all earlier ones if it is exclusive, or
 //     if one of them is exclusive or waits.
 //   - A session/cancel takes no ticket.
-type Queue[S, C comparable] struct {
+type Queue[S any] struct {
 	ID     sessionstore.ID
-	queues *Queues[S, C]
+	queues *Queues[S]
 
 	// Guarded by the mutex of queues:
-	line    []*Ticket[S, C] // that were not released, in the order in which they came
-	prompts []*Ticket[S, C] // that hold the queue or have held it, and were not answered
-	active  S               // the active session, or zero
+	line    []*Ticket[S] // that were not released, in the order in which they came
+	prompts []*Ticket[S] // that hold the queue or have held it, and were not answered
+	active  *S           // the active session, or nil
 }
 
 // lock locks the queue, together with all others, and returns a function that unlocks it.
-func (q *Queue[S, C]) lock() (unlock func()) {
+func (q *Queue[S]) lock() (unlock func()) {
 	q.queues.mu.Lock()
 	return q.queues.mu.Unlock
 }
 
 // addLocked adds a ticket at the end of the line.
-func (q *Queue[S, C]) addLocked(kind RequestKind, sender C, t *Turn) *Ticket[S, C] {
-	at := &Ticket[S, C]{Queue: q, kind: kind, sender: sender, turn: t, held: make(chan struct{})}
+func (q *Queue[S]) addLocked(kind RequestKind, sender any, t *Turn) *Ticket[S] {
+	at := &Ticket[S]{Queue: q, kind: kind, sender: sender, turn: t, held: make(chan struct{})}
 	q.line = append(q.line, at)
 	q.advanceLocked()
 	return at
 }
 
 // advanceLocked lets the next ticket hold the queue, if none does.
-func (q *Queue[S, C]) advanceLocked() {
+func (q *Queue[S]) advanceLocked() {
 	next := nextOf(q.line)
 	if next == nil {
 		return
@@ -80,25 +80,25 @@ func (q *Queue[S, C]) advanceLocked() {
 
 // removeLocked removes a ticket from the line, if it is there, and the queue if nothing refers to
 // it any more.
-func (q *Queue[S, C]) removeLocked(at *Ticket[S, C]) {
+func (q *Queue[S]) removeLocked(at *Ticket[S]) {
 	at.place = released
 	q.line = without(q.line, at)
 	q.advanceLocked()
-	isUnused := len(q.line) == 0 && len(q.prompts) == 0 && q.active == *new(S)
+	isUnused := len(q.line) == 0 && len(q.prompts) == 0 && q.active == nil
 	if isUnused && q.queues.byID[q.ID] == q {
 		delete(q.queues.byID, q.ID)
 	}
 }
 
 // without returns the tickets but at, in the same memory.
-func without[S, C comparable](tickets []*Ticket[S, C], at *Ticket[S, C]) []*Ticket[S, C] {
-	return slices.DeleteFunc(tickets, func(other *Ticket[S, C]) bool { return other == at })
+func without[S any](tickets []*Ticket[S], at *Ticket[S]) []*Ticket[S] {
+	return slices.DeleteFunc(tickets, func(other *Ticket[S]) bool { return other == at })
 }
 
 // IsOpening reports whether a lifecycle request of the sender is in the line.
-func (q *Queue[S, C]) IsOpening(sender C) bool {
+func (q *Queue[S]) IsOpening(sender any) bool {
 	defer q.lock()()
-	return slices.ContainsFunc(q.line, func(at *Ticket[S, C]) bool {
+	return slices.ContainsFunc(q.line, func(at *Ticket[S]) bool {
 		return at.kind == Lifecycle && at.sender == sender
 	})
 }
@@ -107,7 +107,7 @@ func (q *Queue[S, C]) IsOpening(sender C) bool {
 // request ends them before. Requests that others overtake count only for their sender. While no
 // session is active, prompts of other senders do not count, because they cannot be about a session
 // that this one knows.
-func (q *Queue[S, C]) precedingLocked(sender C) (preceding []*Turn) {
+func (q *Queue[S]) precedingLocked(sender any) (preceding []*Turn) {
 	prompts := slices.Clone(q.prompts)
 	for _, at := range q.line {
 		switch {
@@ -119,7 +119,7 @@ func (q *Queue[S, C]) precedingLocked(sender C) (preceding []*Turn) {
 		}
 	}
 	for _, at := range prompts {
-		if at.sender == sender || q.active != *new(S) {
+		if at.sender == sender || q.active != nil {
 			preceding = append(preceding, at.turn)
 		}
 	}
@@ -128,7 +128,7 @@ func (q *Queue[S, C]) precedingLocked(sender C) (preceding []*Turn) {
 
 // Cancel ends the turns of the senders that are chosen, including those that still wait in the
 // line. It does not wait.
-func (q *Queue[S, C]) Cancel(params backend.Raw, chosen func(sender C) bool) {
+func (q *Queue[S]) Cancel(params backend.Raw, chosen func(sender any) bool) {
 	unlock := q.lock()
 	tickets := slices.Concat(q.prompts, q.line) // some twice
 	unlock()
@@ -141,14 +141,14 @@ func (q *Queue[S, C]) Cancel(params backend.Raw, chosen func(sender C) bool) {
 	End(all, backend.ErrCancelled, params)
 }
 
-// Active returns the active session, or zero.
-func (q *Queue[S, C]) Active() S {
+// Active returns the active session, or nil.
+func (q *Queue[S]) Active() *S {
 	defer q.lock()()
 	return q.active
 }
 
 // Activate makes s the active session. It reports false after [Queues.Close].
-func (q *Queue[S, C]) Activate(s S) bool {
+func (q *Queue[S]) Activate(s *S) bool {
 	defer q.lock()()
 	if !q.queues.closed {
 		q.active = s
@@ -157,18 +157,18 @@ func (q *Queue[S, C]) Activate(s S) bool {
 }
 
 // Deactivate reports whether s was the active session. Afterwards it no longer is.
-func (q *Queue[S, C]) Deactivate(s S) bool {
+func (q *Queue[S]) Deactivate(s *S) bool {
 	defer q.lock()()
 	if q.active != s {
 		return false
 	}
-	q.active = *new(S)
+	q.active = nil
 	return true
 }
 
 // Unanswered returns the turns whose prompts hold the queue or have held it, and were not answered,
 // in this order.
-func (q *Queue[S, C]) Unanswered() (turns []*Turn) {
+func (q *Queue[S]) Unanswered() (turns []*Turn) {
 	defer q.lock()()
 	for _, at := range q.prompts {
 		turns = append(turns, at.turn)
@@ -177,11 +177,11 @@ func (q *Queue[S, C]) Unanswered() (turns []*Turn) {
 }
 
 // Runs reports whether a turn goes on.
-func (q *Queue[S, C]) Runs() bool { return countGoingOn(q.Unanswered()) > 0 }
+func (q *Queue[S]) Runs() bool { return countGoingOn(q.Unanswered()) > 0 }
 
 // EndTurns ends the turns, if there are any, and waits until their prompts were answered. The
 // caller's ticket holds the queue, so that no turn follows.
-func (q *Queue[S, C]) EndTurns(ctx context.Context, cause error) error {
+func (q *Queue[S]) EndTurns(ctx context.Context, cause error) error {
 	all := q.Unanswered()
 	End(all, cause, nil)
 	for _, t := range all {
@@ -193,15 +193,15 @@ func (q *Queue[S, C]) EndTurns(ctx context.Context, cause error) error {
 }
 
 // Queues are queues, one for each session id in use. The zero value has none.
-type Queues[S, C comparable] struct {
+type Queues[S any] struct {
 	mu     sync.Mutex
-	byID   map[sessionstore.ID]*Queue[S, C]
+	byID   map[sessionstore.ID]*Queue[S]
 	closed bool
 }
 
 // Ticket returns a ticket at the end of id's queue. For requests of a sender it is called on the
 // read loop.
-func (qs *Queues[S, C]) Ticket(id sessionstore.ID, kind RequestKind, sender C) *Ticket[S, C] {
+func (qs *Queues[S]) Ticket(id sessionstore.ID, kind RequestKind, sender any) *Ticket[S] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	return qs.getLocked(id).addLocked(kind, sender, nil)
@@ -215,9 +215,9 @@ func (e *TooManyError) Error() string { return "a turn is running in session " +
 
 // PromptTicket returns a ticket for the sender's prompt of t. It returns a [TooManyError] if limit
 // turns are already running or waiting, and no request in between ends them; 0 means no limit.
-func (qs *Queues[S, C]) PromptTicket(
-	id sessionstore.ID, sender C, t *Turn, limit int,
-) (*Ticket[S, C], error) {
+func (qs *Queues[S]) PromptTicket(
+	id sessionstore.ID, sender any, t *Turn, limit int,
+) (*Ticket[S], error) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	q := qs.getLocked(id)
@@ -227,12 +227,12 @@ func (qs *Queues[S, C]) PromptTicket(
 	return q.addLocked(Ordinary, sender, t), nil
 }
 
-func (qs *Queues[S, C]) getLocked(id sessionstore.ID) *Queue[S, C] {
+func (qs *Queues[S]) getLocked(id sessionstore.ID) *Queue[S] {
 	q := qs.byID[id]
 	if q == nil {
-		q = &Queue[S, C]{ID: id, queues: qs}
+		q = &Queue[S]{ID: id, queues: qs}
 		if qs.byID == nil {
-			qs.byID = make(map[sessionstore.ID]*Queue[S, C])
+			qs.byID = make(map[sessionstore.ID]*Queue[S])
 		}
 		qs.byID[id] = q
 	}
@@ -240,18 +240,18 @@ func (qs *Queues[S, C]) getLocked(id sessionstore.ID) *Queue[S, C] {
 }
 
 // Find returns id's queue, nil if it has none.
-func (qs *Queues[S, C]) Find(id sessionstore.ID) *Queue[S, C] {
+func (qs *Queues[S]) Find(id sessionstore.ID) *Queue[S] {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	return qs.byID[id]
 }
 
 // Active returns the active sessions.
-func (qs *Queues[S, C]) Active() (active []S) {
+func (qs *Queues[S]) Active() (active []*S) {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	for _, q := range qs.byID {
-		if q.active != *new(S) {
+		if q.active != nil {
 			active = append(active, q.active)
 		}
 	}
@@ -259,14 +259,14 @@ func (qs *Queues[S, C]) Active() (active []S) {
 }
 
 // IsClosed reports whether Close was called.
-func (qs *Queues[S, C]) IsClosed() bool {
+func (qs *Queues[S]) IsClosed() bool {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	return qs.closed
 }
 
 // Close makes Activate fail from now on.
-func (qs *Queues[S, C]) Close() {
+func (qs *Queues[S]) Close() {
 	qs.mu.Lock()
 	defer qs.mu.Unlock()
 	qs.closed = true

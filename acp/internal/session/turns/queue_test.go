@@ -33,7 +33,7 @@ func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
 //
 // Clause A32.
 func TestTurnsThatGoOn(t *testing.T) {
-	var queues turns.Queues[*session, string]
+	var queues turns.Queues[session]
 	s, running := &session{}, turns.New(t.Context())
 	at, err := queues.PromptTicket("s", "", running, 1)
 	require.NoError(t, err)
@@ -64,9 +64,9 @@ func TestTurnsThatGoOn(t *testing.T) {
 // Clause A32.
 func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var queues turns.Queues[*session, string]
+		var queues turns.Queues[session]
 		var begun []int
-		all := make([]*turns.Ticket[*session, string], 3)
+		all := make([]*turns.Ticket[session], 3)
 		for i := range all {
 			at, err := queues.PromptTicket("s", "", turns.New(t.Context()), 0)
 			require.NoError(t, err)
@@ -93,9 +93,9 @@ func TestPromptsDoNotOvertakeEachOther(t *testing.T) {
 // Clause A32.
 func TestTurnToldToEndOverlaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var queues turns.Queues[*session, string]
+		var queues turns.Queues[session]
 		var all [3]*turns.Turn
-		var at [3]*turns.Ticket[*session, string]
+		var at [3]*turns.Ticket[session]
 		begin := func(i int) (overlaps bool) {
 			var err error
 			all[i] = turns.New(t.Context())
@@ -120,7 +120,7 @@ func TestTurnToldToEndOverlaps(t *testing.T) {
 
 // A prompt that was cancelled before the backend had it is never given to it.
 func TestCancelledTurnsDoNotStart(t *testing.T) {
-	var queues turns.Queues[*session, string]
+	var queues turns.Queues[session]
 	s, running, waiting := &session{}, turns.New(t.Context()), turns.New(t.Context())
 	at, err := queues.PromptTicket("s", "", running, 0)
 	require.NoError(t, err)
@@ -130,7 +130,7 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	_, err = queues.PromptTicket("s", "", waiting, 0)
 	require.NoError(t, err)
 
-	at.Queue.Cancel(nil, func(string) bool { return true })
+	at.Queue.Cancel(nil, func(any) bool { return true })
 	require.Nil(t, waiting.Start(s, nil, nil))
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
 	result, err := running.Decide(backend.Raw(`{"stopReason":"end_turn"}`), nil)
@@ -140,7 +140,7 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 
 // Prompts that wait for a client that joins do not count for others, but for that client.
 func TestPromptsBehindAJoin(t *testing.T) {
-	var queues turns.Queues[*session, string]
+	var queues turns.Queues[session]
 	load := queues.Ticket("s", turns.Lifecycle, "a")
 	require.True(t, load.Queue.Activate(&session{}))
 	prompt := func(from string) error {

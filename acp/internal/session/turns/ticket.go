@@ -8,10 +8,10 @@ import (
 )
 
 // Ticket is the place of a request in its queue, until it is released.
-type Ticket[S, C comparable] struct {
-	Queue  *Queue[S, C]
+type Ticket[S any] struct {
+	Queue  *Queue[S]
 	kind   RequestKind
-	sender C             // zero for a request of nobody, which the program makes itself
+	sender any           // nil for a request of nobody, which the program makes itself
 	turn   *Turn         // of a prompt
 	held   chan struct{} // closed when the ticket holds the queue
 
@@ -41,7 +41,7 @@ const (
 
 // nextOf returns the ticket that holds the queue next: the first in the line that waits and whose
 // sender has none aside. It returns nil if there is none, or if one holds the queue.
-func nextOf[S, C comparable](line []*Ticket[S, C]) (next *Ticket[S, C]) {
+func nextOf[S any](line []*Ticket[S]) (next *Ticket[S]) {
 	for _, at := range line {
 		switch {
 		case at.place == holding:
@@ -54,20 +54,20 @@ func nextOf[S, C comparable](line []*Ticket[S, C]) (next *Ticket[S, C]) {
 }
 
 // hasAside reports whether the sender has a ticket aside.
-func hasAside[S, C comparable](line []*Ticket[S, C], sender C) bool {
-	return slices.ContainsFunc(line, func(at *Ticket[S, C]) bool {
+func hasAside[S any](line []*Ticket[S], sender any) bool {
+	return slices.ContainsFunc(line, func(at *Ticket[S]) bool {
 		return at.place == aside && at.sender == sender
 	})
 }
 
 // Holds reports whether the ticket holds the queue.
-func (at *Ticket[S, C]) Holds() bool {
+func (at *Ticket[S]) Holds() bool {
 	defer at.Queue.lock()()
 	return at.place == holding
 }
 
 // Acquire waits until the ticket holds the queue, or ctx ends.
-func (at *Ticket[S, C]) Acquire(ctx context.Context) error {
+func (at *Ticket[S]) Acquire(ctx context.Context) error {
 	if at.Holds() {
 		return nil
 	}
@@ -76,7 +76,7 @@ func (at *Ticket[S, C]) Acquire(ctx context.Context) error {
 
 // StepAside lets the requests of others overtake the ticket, which holds the queue. Until it is
 // released, nothing that it waits for may take a ticket of the same sender.
-func (at *Ticket[S, C]) StepAside() {
+func (at *Ticket[S]) StepAside() {
 	q := at.Queue
 	defer q.lock()()
 	at.place = aside
@@ -85,7 +85,7 @@ func (at *Ticket[S, C]) StepAside() {
 
 // Release gives up the ticket, whether it holds the queue or still waits. It may be called more
 // than once.
-func (at *Ticket[S, C]) Release() {
+func (at *Ticket[S]) Release() {
 	defer at.Queue.lock()()
 	at.Queue.removeLocked(at)
 }
@@ -94,7 +94,7 @@ func (at *Ticket[S, C]) Release() {
 // if earlier turns go on for which the turn waits: requests behind it do not. An exclusive turn
 // waits for all earlier ones, and so does one that follows an exclusive turn. limit is as for
 // [Queues.PromptTicket]. overlaps reports whether there are turns for which it does not wait.
-func (at *Ticket[S, C]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
+func (at *Ticket[S]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err error) {
 	earlier, waitsForAll := at.follow(exclusive)
 	goingOn := countGoingOn(earlier)
 	// a lifecycle request between them and the turn may have failed before it ended them
@@ -118,7 +118,7 @@ func (at *Ticket[S, C]) AwaitTurn(exclusive bool, limit int) (overlaps bool, err
 
 // follow returns the turns before that of the ticket, and whether it waits for all of them. It is
 // exclusive then, so that those behind it do not overtake it.
-func (at *Ticket[S, C]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) {
+func (at *Ticket[S]) follow(exclusive bool) (earlier []*Turn, waitsForAll bool) {
 	q := at.Queue
 	defer q.lock()()
 	for _, other := range q.prompts {
@@ -133,7 +133,7 @@ func (at *Ticket[S, C]) follow(exclusive bool) (earlier []*Turn, waitsForAll boo
 }
 
 // Answered notes, once, that the prompt was answered, and gives up the ticket.
-func (at *Ticket[S, C]) Answered() {
+func (at *Ticket[S]) Answered() {
 	q := at.Queue
 	defer q.lock()()
 	q.prompts = without(q.prompts, at)

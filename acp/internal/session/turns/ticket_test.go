@@ -28,10 +28,10 @@ func TestNextOf(t *testing.T) {
 		"-a -b ?b ?c": "3",
 		"-a ?a !b ?c": "nobody",
 	} {
-		var tickets []*Ticket[*int, string]
+		var tickets []*Ticket[int]
 		for one := range strings.FieldsSeq(line) {
 			place := map[byte]place{'?': waiting, '!': holding, '-': aside}[one[0]]
-			tickets = append(tickets, &Ticket[*int, string]{sender: one[1:], place: place})
+			tickets = append(tickets, &Ticket[int]{sender: one[1:], place: place})
 		}
 		got, next := "nobody", nextOf(tickets)
 		for i, at := range tickets {
@@ -52,8 +52,8 @@ func TestWhichTurnsOverlap(t *testing.T) {
 		first, second, ending := i&1 > 0, i&2 > 0, i&4 > 0
 		name := fmt.Sprintf("exclusive %t,%t ending %t", first, second, ending)
 		synctest.Test(t, func(t *testing.T) {
-			var queues Queues[*int, string]
-			prompt := func() *Ticket[*int, string] {
+			var queues Queues[int]
+			prompt := func() *Ticket[int] {
 				at, err := queues.PromptTicket("s", "", New(t.Context()), 0)
 				require.NoError(t, err)
 				return at
