@@ -74,7 +74,14 @@ func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Wor
 	default:
 		accept = (*connection).acceptPassed
 	}
-	return c.withoutStorePath(c.withEvent(r, accept(c, ctx, r)))
+	work := c.withEvent(r, accept(c, ctx, r))
+	if work == nil {
+		return nil
+	}
+	return func() (json.RawMessage, error) {
+		result, err := work()
+		return result, c.withoutStorePath(err)
+	}
 }
 
 // admit returns the work that refuses a message, or nil if it is accepted. All messages pass

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -94,22 +93,15 @@ func protocolError(err error) error {
 	return err
 }
 
-// withoutStorePath returns work for the client. If the client is not trusted with this machine,
-// errors do not tell it where the sessions are stored.
-func (c *connection) withoutStorePath(work jsonrpc.Work) jsonrpc.Work {
-	if !c.peer.Remote || work == nil {
-		return work
+// withoutStorePath returns an error for the client. If that is not trusted with this machine, it is
+// not told where the sessions are stored.
+func (c *connection) withoutStorePath(err error) error {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if c.peer.Remote && (errors.As(err, new(*sessionstore.UnavailableError)) ||
+		ok && strictjson.FindText(answer.Data, "reason") == storeUnavailable) {
+		return stateError(jsonrpc.CodeInternal,
+			"the session store of the server cannot be used: try again later, or tell its operator",
+			reasonData{Reason: storeUnavailable})
 	}
-	return func() (json.RawMessage, error) {
-		result, err := work()
-		answer, ok := errors.AsType[*jsonrpc.Error](err)
-		if errors.As(err, new(*sessionstore.UnavailableError)) ||
-			ok && strictjson.FindText(answer.Data, "reason") == storeUnavailable {
-			err = stateError(jsonrpc.CodeInternal,
-				"the session store of the server cannot be used: try again later, or tell its "+
-					"operator",
-				reasonData{Reason: storeUnavailable})
-		}
-		return result, err
-	}
+	return err
 }

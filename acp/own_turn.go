@@ -36,8 +36,8 @@ type ownTurn struct {
 	updates  *turnUpdates
 }
 
-// answer answers a command of the adapter.
-func (o *ownTurn) answer(ctx context.Context, c prompts.Command) (backend.Raw, error) {
+// run answers a command of the adapter.
+func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, error) {
 	a, info := o.adapter, o.adapter.info()
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),

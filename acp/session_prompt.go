@@ -29,10 +29,6 @@ type prompted struct {
 	viewed *session // that the client had open when it sent the prompt, or nil
 	at     *ticket
 	leave  context.CancelCauseFunc // ends the context of the request
-	unwait func() bool             // keeps the end of Serve from calling leave
-	number int64                   // of the turn in the store
-	title  string                  // that the prompt gives the session, "" if it had one
-	over   sync.Once               // see conclude
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -58,7 +54,12 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err := c.home.owner.take(turnSlot, c.adapter); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := c.adapter.requestContext(ctx)
+	request, cancel := c.adapter.requestContext(ctx)
+	stop := context.AfterFunc(c.serving, func() { cancel(jsonrpc.ErrClosed) })
+	leave := func(cause error) {
+		stop()
+		cancel(cause)
+	}
 	turn := turns.New(request)
 	at, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
 	if err != nil {
@@ -66,8 +67,7 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		c.home.owner.release(turnSlot, c.adapter)
 		return jsonrpc.Fail(protocolError(err))
 	}
-	p := &prompted{Turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave,
-		unwait: context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })}
+	p := &prompted{Turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
 }
 
@@ -116,44 +116,68 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// run runs the turn. It stores the prompt when its turn has come, and returns when everything said
-// in the turn is stored.
-func (p *prompted) run() outcome {
-	if err := p.from.initialized(p.Context()); err != nil {
-		return outcome{err: err}
+// serve runs the turn of r, and waits for its end as long as the client is connected. ctx is the
+// context of r.
+func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+	ended := make(chan *viewers, 1)
+	p.from.adapter.tasks.Go(func() { ended <- p.run() })
+	var saw *viewers
+	select {
+	case saw = <-ended:
+	case <-ctx.Done():
+		switch {
+		case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client cancelled the request
+		case p.from.graceNow() == 0:
+			p.leave(jsonrpc.ErrClosed)
+		case p.Cause() == nil:
+			p.from.adapter.tasks.Go(func() { p.conclude(<-ended) })
+			return nil, jsonrpc.ErrClosed
+		}
+		saw = <-ended
 	}
-	if err := p.at.Acquire(p.Context()); err != nil {
-		return outcome{err: err}
+	conclude := sync.OnceFunc(func() { p.conclude(saw) })
+	if saw != nil {
+		// If the client does not read while others have the session open, they do not wait for it.
+		saw.Settle(ctx, p.from, conclude)
 	}
-	s, err := p.claimTurn()
-	if err != nil {
-		return outcome{err: protocolError(err)}
-	}
-	o := outcome{err: tasks.ErrPanicked, session: s}
-	_ = s.adapter.tasks.Guard("session/prompt", func() error {
-		o = p.runIn(s)
+	r.BeforeResponse(func(json.RawMessage, error) (json.RawMessage, error) {
+		o := p.decide()
+		return o.Result, o.Err
+	})
+	r.AfterResponse(conclude)
+	o := p.Outcome()
+	return o.Result, protocolError(o.Err)
+}
+
+// run runs the turn, until everything that was said in it is stored. It returns the viewers that
+// saw it begin, nil if it did not.
+func (p *prompted) run() (saw *viewers) {
+	err := p.from.adapter.tasks.Guard("session/prompt", func() error {
+		t, err := p.begin()
+		if err != nil {
+			return err
+		}
+		saw = t.session.viewers
+		t.run()
 		return nil
 	})
-	return o
+	if err != nil {
+		p.Finish(turns.Outcome{Err: err})
+	}
+	return saw
 }
 
-// runIn runs the turn, whose start is stored, in s.
-func (p *prompted) runIn(s *session) outcome {
-	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	var result backend.Raw
-	updates := newTurnUpdates(p.Turn, s)
-	err := s.adapter.tasks.Guard("turn", func() (err error) {
-		result, err = p.runTurn(s, updates)
-		return err
-	})
-	return p.finishTurn(updates, result, err)
-}
-
-// claimTurn waits until the turn may run, and stores its start, in the session that the client has
+// begin waits until the turn may run, and stores its start, in the session that the client has
 // open, or had when it sent the prompt. A backend without overlapping turns gets a prompt once all
 // earlier prompts were answered, and so does an agent whose session a command may open again.
-func (p *prompted) claimTurn() (*session, error) {
+func (p *prompted) begin() (t *begunTurn, err error) {
 	q, ctx := p.at.Queue, p.Context()
+	if err := p.from.initialized(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.at.Acquire(ctx); err != nil {
+		return nil, err
+	}
 	s := q.Active()
 	if s == nil || s != p.viewed && !s.viewers.Has(p.from) {
 		return nil, p.from.adapter.whyInactive(ctx, q.ID)
@@ -172,96 +196,79 @@ func (p *prompted) claimTurn() (*session, error) {
 		return nil, p.from.adapter.whyInactive(ctx, q.ID)
 	}
 	s.record.Restart(ctx)
-	return s, s.viewers.shown.With(ctx, func(now *shown) error {
+	err = s.viewers.shown.With(ctx, func(now *shown) error {
 		// An update that the client has seen may not be recorded yet. It comes before the prompt in
 		// the history too.
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		return p.storePrompt(s, now, overlaps)
+		t, err = p.beginLocked(s, now, overlaps)
+		return err
 	})
+	return t, err
 }
 
-// storePrompt stores the start of the turn before the backend acts, and shows the clients the title
-// that s gets from its first prompt. overlaps says that other turns may be running.
-func (p *prompted) storePrompt(s *session, now *shown, overlaps bool) error {
+// beginLocked stores the start of the turn before the backend acts, and shows it to the clients, as
+// well as the title that s gets from its first prompt. overlaps says that other turns may be
+// running. The caller uses s.viewers.shown.
+func (p *prompted) beginLocked(s *session, now *shown, overlaps bool) (*begunTurn, error) {
 	ctx, begun := p.Context(), sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
 	if !now.titled {
 		begun.Title = p.params.title()
 	}
+	var number int64
 	err := s.record.Write(func(l sessionstore.Lease) (err error) {
 		// The turn must not end while it is open whether the prompt is stored: it is shown if it
 		// is.
 		ctx, cancel := tasks.Commit(ctx)
 		defer cancel()
-		p.number, err = s.adapter.options.Store.BeginTurn(ctx, l, begun)
+		number, err = s.adapter.options.Store.BeginTurn(ctx, l, begun)
 		return err
 	})
 	if err != nil {
 		s.failed(err)
-		return err
+		return nil, err
 	}
-	p.showPrompt(s)
-	if p.title = begun.Title; p.title != "" {
-		s.transcript.showTitleLocked(ctx, now, p.title)
-	}
-	return nil
-}
-
-// runTurn runs the turn in s. It releases the queue when the backend has the prompt.
-func (p *prompted) runTurn(s *session, updates *turnUpdates) (backend.Raw, error) {
-	ctx, guard := p.Context(), s.adapter.tasks
-	s.watchLease(ctx)
-	s.Permits().ForgetAsked()
-	s.catalog.refresh(ctx)
-	s.showNotice(ctx)
-	return p.Await(guard.Go, s.adapter.options.tuning.CancelGrace,
-		func() (result backend.Raw, err error) {
-			defer p.at.Release() // also after a panic
-			err = guard.Guard("prompt", func() (err error) {
-				result, err = p.answer(s, updates)
-				return err
-			})
-			return result, err
-		})
-}
-
-// answer answers a command of the adapter, or has the backend of s answer the prompt. It releases
-// the ticket once the backend has the prompt.
-func (p *prompted) answer(s *session, updates *turnUpdates) (backend.Raw, error) {
-	ctx, params := p.Context(), p.params.rest
-	if command, ok := s.ownCommand(params); ok {
-		p.at.Release()
-		return (&ownTurn{s, updates}).answer(ctx, command)
-	}
-	if len(s.budgets.all()) > 0 {
-		p.at.Release() // the user may take a while
-		goesOn, err := s.budgets.confirm(ctx, s.askBeforeTurn)
-		if err != nil {
-			return nil, err
-		}
-		if !goesOn {
-			return overBudget(ctx, updates)
+	if s.viewers.Others(p.from) > 0 {
+		s.viewers.mark(ctx, p.from, "turn", map[string]bool{"running": true})
+		for _, u := range begun.Prompt {
+			s.viewers.show(ctx, p.from, u)
 		}
 	}
-	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
-	s.spending.BeginTurn()
-	work := p.Start(s, params, updates)
-	p.at.Release()
-	if work == nil { // it has ended before
-		s.spending.DropTurn()
-		return nil, errors.New("the turn did not run")
+	if begun.Title != "" {
+		s.transcript.showTitleLocked(ctx, now, begun.Title)
 	}
-	return work()
+	return &begunTurn{prompted: p, session: s, number: number, title: begun.Title,
+		updates: newTurnUpdates(p.Turn, s)}, nil
 }
 
-// showPrompt shows the other viewers of s the prompt, whose turn begins.
-func (p *prompted) showPrompt(s *session) {
-	if s.viewers.Others(p.from) == 0 {
+// decide decides how the prompt is answered, and returns what clients are told.
+func (p *prompted) decide() turns.Outcome {
+	o := p.Decide()
+	o.Err = p.from.withoutStorePath(protocolError(o.Err))
+	return o
+}
+
+// conclude shows those who saw the turn begin how it has ended, except the client that gets the
+// response, and frees what the prompt holds. The next turn may begin then.
+func (p *prompted) conclude(saw *viewers) {
+	defer func() {
+		p.at.Answered()
+		p.leave(nil)
+		p.from.home.owner.release(turnSlot, p.from.adapter)
+	}()
+	o := p.decide()
+	if saw == nil || saw.Others(p.from) == 0 {
 		return
 	}
-	s.viewers.mark(p.Context(), p.from, "turn", map[string]bool{"running": true})
-	for _, u := range p.params.updates() {
-		s.viewers.show(p.Context(), p.from, u)
+	ended := map[string]any{"stopReason": o.StopReason()}
+	if o.Err != nil {
+		ended = map[string]any{"error": o.Err.Error()}
 	}
+	ctx, cancel := tasks.Commit(saw.adapter.base)
+	defer cancel()
+	_ = saw.shown.With(ctx, func(*shown) error {
+		saw.mark(ctx, p.from, "turn", ended)
+		return nil
+	})
 }

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"context"
-	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -19,12 +18,7 @@ type turnUpdates struct {
 type saidInTurn struct {
 	session *session // to which updates are sent; another one after a command has opened it again
 	size    int64    // of the updates, in bytes
-	over    bool     // nothing more may be said
 }
-
-// errTurnFull ends a turn that has sent too many updates. Otherwise an agent that loops would fill
-// the disk.
-var errTurnFull = errors.New("the turn has reached the limit for the output of one turn")
 
 // afterFull is how much a full turn may still send to end its tool calls, in bytes.
 const afterFull = 1 << 20
@@ -47,17 +41,17 @@ func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
 
 func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order) error {
 	return u.said.With(ctx, func(said *saidInTurn) error {
-		if said.over {
+		if u.turn.IsOver() {
 			return backend.ErrTurnOver
 		}
 		s, before := said.session, said.size
 		said.size += int64(len(update.Raw))
 		limit := s.adapter.options.tuning.TurnBytes
 		if said.size > limit && before <= limit {
-			s.adapter.tasks.Go(func() { u.turn.End(errTurnFull) }) // it waits for the backend
+			s.adapter.tasks.Go(func() { u.turn.End(turns.ErrFull) }) // it waits for the backend
 		}
 		if said.size > limit+afterFull {
-			return errTurnFull
+			return turns.ErrFull
 		}
 		return s.transcript.send(ctx, update, in)
 	})
@@ -71,11 +65,12 @@ func (u *turnUpdates) moveTo(s *session) {
 	})
 }
 
-// end waits for the update that is being sent and rejects later ones. It returns the turn's
-// session.
+// end ends the turn for the backend: it waits for the update that is being sent, and later ones are
+// rejected. It returns the turn's session.
 func (u *turnUpdates) end() (s *session) {
+	u.turn.Over()
 	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
-		s, said.over = said.session, true
+		s = said.session
 		return nil
 	})
 	return s

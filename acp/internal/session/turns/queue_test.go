@@ -48,8 +48,7 @@ func TestTurnsThatGoOn(t *testing.T) {
 	require.ErrorAs(t, err, new(*turns.TooManyError))
 
 	running.Over()
-	_, err = running.Decide(nil, nil)
-	require.NoError(t, err)
+	running.Decide()
 	running.End(backend.ErrCancelled)
 	require.NoError(t, running.Cause())
 	require.True(t, running.IsDecided())
@@ -133,9 +132,8 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	at.Queue.Cancel(nil, func(any) bool { return true })
 	require.Nil(t, waiting.Start(s, nil, nil))
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
-	result, err := running.Decide(backend.Raw(`{"stopReason":"end_turn"}`), nil)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"stopReason":"cancelled"}`, string(result))
+	running.Finish(turns.Outcome{Result: backend.Raw(`{"stopReason":"end_turn"}`)})
+	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide().Result))
 }
 
 // Prompts that wait for a client that joins do not count for others, but for that client.

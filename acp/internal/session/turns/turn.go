@@ -1,22 +1,20 @@
 package turns
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// Turn represents a prompt from its arrival to its response.
+// Turn represents a prompt from its arrival to its response, and owns how it ends: End ends it
+// early, Finish notes what came of it, and from Decide on nothing changes that any more.
 type Turn struct {
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early, and once the prompt was answered
@@ -26,18 +24,18 @@ type Turn struct {
 	// not held while the backend is called, so that a turn can be ended whatever the backend does
 	mu      sync.Mutex
 	stage   stage
-	session Session     // whose backend has the prompt
+	session Session     // whose backend was given the prompt
 	params  backend.Raw // of the session/cancel that ended it
+	outcome Outcome     // since Finish
 }
 
 type stage int
 
 const (
-	arrived  stage = iota
-	starting       // the backend's Prompt is being called
-	running        // the backend has the prompt
-	over           // the backend is done with it or is no longer waited for
-	decided        // nothing changes the response any more
+	arrived stage = iota
+	running       // the backend has the prompt
+	over          // the backend is done with it or is no longer waited for
+	decided       // nothing changes the response any more
 )
 
 // Session has the methods that a turn needs of the session in which it runs.
@@ -104,7 +102,7 @@ func (t *Turn) markEnded(cause error, params backend.Raw) bool {
 // Start gives s's backend the prompt, and tells it at once if the turn ended while it was called.
 // It returns nil if the turn had already ended.
 func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work backend.Work) {
-	if !t.markStarting(s) {
+	if !t.startIn(s) {
 		return nil
 	}
 	s.WithBackend(func(b backend.Session) {
@@ -116,14 +114,14 @@ func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work bac
 	return work
 }
 
-// markStarting reports whether the turn may start in s: it has not ended.
-func (t *Turn) markStarting(s Session) bool {
+// startIn notes that the turn runs in s. It reports false if the turn has ended.
+func (t *Turn) startIn(s Session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ctx.Err() != nil {
 		return false
 	}
-	t.stage, t.session = starting, s
+	t.session = s
 	return true
 }
 
@@ -163,20 +161,43 @@ func (t *Turn) Over() {
 	}
 }
 
-// Decide decides the response just before it is written: a turn that was cancelled until then is
-// answered as cancelled.
-func (t *Turn) Decide(result json.RawMessage, err error) (json.RawMessage, error) {
-	t.advance(decided)
-	if t.IsCancelled() {
-		return Cancelled(result), nil
-	}
-	return result, err
+// IsOver reports whether Over was called.
+func (t *Turn) IsOver() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stage >= over
 }
 
-// Cancelled returns result with the stop reason of a cancelled turn.
-func Cancelled(result json.RawMessage) json.RawMessage {
-	return strictjson.Set(result, "stopReason",
-		strictjson.Text(string(sdk.StopReasonCancelled)))
+// Finish notes what came of the turn.
+func (t *Turn) Finish(o Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcome = o.endedBy(t.Cause())
+}
+
+// Fail notes that the turn has failed after Finish, if it has not failed before.
+func (t *Turn) Fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcome.Err = cmp.Or(t.outcome.Err, err)
+}
+
+// Outcome returns how the turn has ended, after Finish. Until the response is decided, the turn may
+// still be cancelled.
+func (t *Turn) Outcome() Outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.IsCancelled() {
+		return t.outcome.cancelled()
+	}
+	return t.outcome
+}
+
+// Decide decides the response, just before it is written: a turn that was cancelled until then is
+// answered as cancelled.
+func (t *Turn) Decide() Outcome {
+	t.advance(decided)
+	return t.Outcome()
 }
 
 // IsDecided reports whether nothing changes the response any more. The other viewers were shown how
@@ -219,23 +240,21 @@ func (t *Turn) Wait(ctx context.Context) error { return tasks.Await(ctx, t.done)
 // before the program ends.
 const leaveGrace = time.Second
 
-// Await runs work on a goroutine that start starts, and returns its result. If the turn ends early,
-// Await waits only for the grace period, and drops a later result.
-func (t *Turn) Await(
-	start func(do func()), grace time.Duration, work backend.Work,
-) (backend.Raw, error) {
-	var (
-		result   backend.Raw
-		err      error
-		returned = make(chan struct{})
-	)
-	start(func() {
-		defer close(returned)
-		result, err = work()
+// Run runs work on a goroutine of the group, and returns what came of it. If the turn ends early,
+// Run waits only for the grace period, and drops a later result.
+func (t *Turn) Run(g *tasks.Group, grace time.Duration, work backend.Work) Outcome {
+	returned := make(chan Outcome, 1)
+	g.Go(func() {
+		var o Outcome
+		defer func() { returned <- o }()
+		o.Err = g.Guard("prompt", func() (err error) {
+			o.Result, err = work()
+			return err
+		})
 	})
 	select {
-	case <-returned:
-		return result, err
+	case o := <-returned:
+		return o
 	case <-t.ctx.Done():
 	}
 	late := time.NewTimer(grace)
@@ -247,9 +266,9 @@ func (t *Turn) Await(
 		}
 	})()
 	select {
-	case <-returned:
-		return result, err
+	case o := <-returned:
+		return o
 	case <-late.C:
-		return nil, t.Cause()
+		return Outcome{Err: t.Cause()}
 	}
 }
