@@ -97,18 +97,16 @@ func (t *begunTurn) finish(o turns.Outcome) {
 	if t.StartedIn(s) {
 		o.Result = t.endSpending(s, o.Result)
 	}
-	t.Finish(o)
-	o = t.Outcome()
+	o = t.Finish(o)
 	if o.Err == nil && errors.Is(t.Cause(), turns.ErrFull) {
 		s.showFull(t.Context())
 	}
 	if err := t.storeEnd(s, o); err != nil {
-		t.Fail(err)
+		o = t.Fail(err)
 		if record.Gone(err) {
 			s.viewers.tellGone(t.Context(), err, "The rest of this turn was not saved.")
 		}
 	}
-	o = t.Outcome()
 	t.from.observe(TurnEvent{s.id, false, o.StopReason(), protocolError(o.Err)})
 }
 

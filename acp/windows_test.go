@@ -3,6 +3,7 @@ package acp_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // windows is a session that several clients of one user have open.
@@ -382,6 +384,28 @@ func TestWindowsOfRefusedPrompt(t *testing.T) {
 	require.Equal(t, "end_turn", other.response(w.prompt(other, "say next")).stopReason(t))
 	says(first, "next")
 	require.Equal(t, []string{"say next", "next"}, storedTexts(t, store, w.id))
+}
+
+// What goes wrong in the store while its client is away does not tell the other windows where that
+// is.
+//
+// Clause N7.
+func TestWindowsAreNotToldTheStorePath(t *testing.T) {
+	store := &hooked{Store: memstore.New(t)}
+	w, a := openWindows(t, acp.Options{Store: store})
+	b := w.join()
+	w.prompt(a, "stubborn")
+	says(b, "stubborn")
+	a.leave()
+	store.mu.Lock()
+	store.appending = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
+		Err: errors.New("disk full")}
+	store.mu.Unlock()
+	close(w.backend.release)
+	says(b, `"turn":{"error":`)
+	for _, m := range b.messages() {
+		require.NotContains(t, string(m.Params), "sessions.db")
+	}
 }
 
 // A window that comes later is asked with what the others were shown of the tool call, as it is

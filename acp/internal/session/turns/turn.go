@@ -168,18 +168,21 @@ func (t *Turn) IsOver() bool {
 	return t.stage >= over
 }
 
-// Finish notes what came of the turn.
-func (t *Turn) Finish(o Outcome) {
+// Finish notes what came of the turn in the backend, and returns how it has ended.
+func (t *Turn) Finish(o Outcome) Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.outcome = o.endedBy(t.Cause())
+	return t.outcome
 }
 
-// Fail notes that the turn has failed after Finish, if it has not failed before.
-func (t *Turn) Fail(err error) {
+// Fail notes that a turn has failed after Finish, if it has not failed before, and returns how it
+// has ended.
+func (t *Turn) Fail(err error) Outcome {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.outcome.Err = cmp.Or(t.outcome.Err, err)
+	t.mu.Unlock()
+	return t.Outcome()
 }
 
 // Outcome returns how the turn has ended, after Finish. Until the response is decided, the turn may
