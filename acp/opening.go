@@ -124,7 +124,7 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 		return nil, err
 	}
 	found := &catalog{adapter: a, session: id, roots: files.Guarded,
-		scanning: tasks.NewMutex[struct{}]()}
+		scanning: tasks.NewMutex(struct{}{})}
 	if err := found.scan(ctx); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ type replayed struct {
 func (o opening) newReplay(ctx context.Context) *agentReplay {
 	o.previous = nil // otherwise the new session would keep it in memory
 	return &agentReplay{adapter: o.adapter, cause: o.cause, id: o.source.ID,
-		isStored: !o.source.Unstored, show: o.show, replayed: tasks.NewMutex[replayed](),
+		isStored: !o.source.Unstored, show: o.show, replayed: tasks.NewMutex(replayed{}),
 		endTurns: sync.OnceValue(func() error { return o.endTurns(ctx) })}
 }
 

@@ -238,8 +238,8 @@ func (p *prompted) beginLocked(s *session, now *shown, overlaps bool) (*begunTur
 	if begun.Title != "" {
 		s.transcript.showTitleLocked(ctx, now, begun.Title)
 	}
-	return &begunTurn{prompted: p, session: s, number: number, title: begun.Title,
-		updates: newTurnUpdates(p.Turn, s)}, nil
+	updates := &turnUpdates{turn: p.Turn, said: tasks.NewMutex(saidInTurn{session: s})}
+	return &begunTurn{p, s, number, begun.Title, updates}, nil
 }
 
 // decide decides how the prompt is answered, and returns what clients are told.

@@ -77,15 +77,12 @@ func (t *begunTurn) start() backend.Work {
 
 // prompt gives the backend the prompt.
 func (t *begunTurn) prompt() backend.Work {
-	s := t.session
-	s.adapter.takeSnapshots(t.Context(), s.storeID, s.unguarded)
-	s.spending.BeginTurn()
-	work := t.Start(s, t.params.rest, t.updates)
-	if work == nil { // it has ended before
-		s.spending.DropTurn()
-		return jsonrpc.Fail(errors.New("the turn did not run"))
-	}
-	return work
+	ctx, s := t.Context(), t.session
+	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
+	return t.Start(s, func(b backend.Session) backend.Work {
+		s.spending.BeginTurn()
+		return b.Prompt(ctx, t.params.rest, t.updates)
+	})
 }
 
 // finish stores what was said in the turn, and how it has ended, of which o came in the backend. What

@@ -23,12 +23,6 @@ type saidInTurn struct {
 // afterFull is how much a full turn may still send to end its tool calls, in bytes.
 const afterFull = 1 << 20
 
-func newTurnUpdates(t *turns.Turn, s *session) *turnUpdates {
-	u := &turnUpdates{turn: t, said: tasks.NewMutex[saidInTurn]()}
-	u.moveTo(s)
-	return u
-}
-
 // Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
 	return u.send(ctx, update, showFirst)

@@ -24,7 +24,7 @@ type viewers struct {
 
 // newViewers returns the viewers of a session that a runs, of which first opens it.
 func newViewers(a *adapter, first *connection, session address) *viewers {
-	v := &viewers{adapter: a, address: session, shown: tasks.NewMutex[shown]()}
+	v := &viewers{adapter: a, address: session, shown: tasks.NewMutex(shown{})}
 	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
@@ -97,10 +97,8 @@ func (v *viewers) offers(method string, params backend.Raw) error {
 func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return v.Call(ctx,
 		func(to *connection) error { return to.checkMethod(method, params) },
-		func(
-			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
-		) backend.Work {
-			return to.CallFunc(ctx, method, params, onResponse)
+		func(ctx context.Context, to *connection) backend.Work {
+			return to.Call(ctx, method, params)
 		})
 }
 

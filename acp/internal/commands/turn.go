@@ -86,12 +86,14 @@ func answerOf(name string) (answer func(*turn, prompts.Command) error, failed st
 		return (*turn).answerFork, "No copy was made: "
 	case backend.PermissionsCommand, backend.OtherName(backend.PermissionsCommand):
 		return (*turn).answerPermissions, "The rules cannot be shown or changed: "
+	case backend.MCPCommand, backend.OtherName(backend.MCPCommand):
+		return (*turn).answerMCP, "This did not work: "
 	}
-	return (*turn).answerMCP, "This did not work: "
+	panic("not a command of the adapter: " + name)
 }
 
-// Answer answers a command of the adapter in the session s, which has the given id in the store. An
-// error that the user can correct is part of the answer.
+// Answer answers a command for which Parse reports true, in the session s, which has the given id in
+// the store. An error that the user can correct is part of the answer.
 func Answer(
 	ctx context.Context, c prompts.Command, s Session, id sessionstore.ID, u backend.Updates,
 	o Options,

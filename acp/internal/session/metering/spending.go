@@ -125,19 +125,12 @@ func sourceOf(key string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// BeginTurn notes that the agent is given a prompt. EndTurn or DropTurn follows.
+// BeginTurn notes that the agent is given a prompt. EndTurn follows.
 func (p *Spending) BeginTurn() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turns++
 	p.meters.prompted = true
-}
-
-// DropTurn notes that the agent was not given the prompt after all.
-func (p *Spending) DropTurn() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.turns--
 }
 
 // EndTurn stores what was used in a turn whose response is result, and returns it, with what the

@@ -175,10 +175,10 @@ type Mutex[T any] struct {
 	free chan *T // holds the value while nobody uses it
 }
 
-// NewMutex returns a mutex with the zero value.
-func NewMutex[T any]() Mutex[T] {
+// NewMutex returns a mutex with a value.
+func NewMutex[T any](value T) Mutex[T] {
 	m := Mutex[T]{make(chan *T, 1)}
-	m.free <- new(T)
+	m.free <- &value
 	return m
 }
 

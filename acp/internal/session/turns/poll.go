@@ -34,8 +34,11 @@ type Poll[C Client] struct {
 
 // Ballot says how a [Poll] asks its question.
 type Ballot[C Client] struct {
-	// Send sends the question to a client. It fails for one that cannot show it.
-	Send Caller[C]
+	// Send sends the question to a client. It fails for one that cannot show it. It calls onResponse
+	// when the client answers, even if nobody waits for the answer any more.
+	Send func(
+		ctx context.Context, to C, onResponse func(result backend.Raw, err error),
+	) backend.Work
 	// Decides reports whether a result is an answer of c. Otherwise the client abstains.
 	Decides func(c C, result backend.Raw) bool
 	// Late is called when a client has answered too late. It must not wait.
@@ -239,15 +242,11 @@ func during(ctx, tenure context.Context) (limited context.Context, cancel func()
 	}
 }
 
-// Caller sends a client a request. If it is not nil, onResponse is called when the client answers,
-// even if nobody waits for the answer any more.
-type Caller[C Client] func(
-	ctx context.Context, to C, onResponse func(result backend.Raw, err error),
-) backend.Work
-
 // Call sends a request to the first viewer that accepts takes, with send. It fails if there is
 // none, or if that leaves before it answers.
-func (v *Viewers[C]) Call(ctx context.Context, accepts func(C) error, send Caller[C]) backend.Work {
+func (v *Viewers[C]) Call(
+	ctx context.Context, accepts func(C) error, send func(ctx context.Context, to C) backend.Work,
+) backend.Work {
 	err := errDetached
 	all, _ := v.current()
 	for _, w := range all {
@@ -256,7 +255,7 @@ func (v *Viewers[C]) Call(ctx context.Context, accepts func(C) error, send Calle
 			continue
 		}
 		ctx, cancel := during(ctx, w.tenure)
-		work := send(ctx, w.client, nil)
+		work := send(ctx, w.client)
 		return func() (backend.Raw, error) {
 			defer cancel()
 			return work()

@@ -1,7 +1,6 @@
 package turns_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 
@@ -22,9 +21,9 @@ type session struct {
 
 func (s *session) WithBackend(do func(backend.Session)) { do(s) }
 
-func (s *session) Prompt(context.Context, backend.Raw, backend.Updates) backend.Work {
+func (s *session) prompt(backend.Session) backend.Work {
 	s.told = append(s.told, "prompt")
-	return func() (backend.Raw, error) { return nil, nil }
+	return nil
 }
 
 func (s *session) Cancel(backend.Raw) { s.told = append(s.told, "cancel") }
@@ -40,7 +39,7 @@ func TestTurnsThatGoOn(t *testing.T) {
 	require.True(t, at.Queue.Activate(s))
 	_, err = at.AwaitTurn(true, 1)
 	require.NoError(t, err)
-	running.Start(s, nil, nil)
+	running.Start(s, s.prompt)
 	at.Release()
 	require.True(t, running.RunsIn(s))
 	require.True(t, at.Queue.Runs())
@@ -125,12 +124,13 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	require.NoError(t, err)
 	_, err = at.AwaitTurn(false, 0)
 	require.NoError(t, err)
-	running.Start(s, nil, nil)
+	running.Start(s, s.prompt)
 	_, err = queues.PromptTicket("s", "", waiting, 0)
 	require.NoError(t, err)
 
 	at.Queue.Cancel(nil, func(any) bool { return true })
-	require.Nil(t, waiting.Start(s, nil, nil))
+	_, err = waiting.Start(s, s.prompt)()
+	require.Error(t, err)
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
 	running.Finish(turns.Outcome{Result: backend.Raw(`{"stopReason":"end_turn"}`)})
 	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide().Result))

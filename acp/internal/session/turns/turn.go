@@ -80,7 +80,7 @@ func End(turns []*Turn, cause error, params backend.Raw) {
 	}
 	s := prompted[0].session
 	s.WithBackend(func(backend.Session) {
-		if slices.ContainsFunc(prompted, func(t *Turn) bool { return t.isAt(running) }) {
+		if slices.ContainsFunc(prompted, func(t *Turn) bool { return t.at() == running }) {
 			s.Cancel(params)
 		}
 	})
@@ -99,14 +99,14 @@ func (t *Turn) markEnded(cause error, params backend.Raw) bool {
 	return t.stage == running
 }
 
-// Start gives s's backend the prompt, and tells it at once if the turn ended while it was called.
-// It returns nil if the turn had already ended.
-func (t *Turn) Start(s Session, params backend.Raw, u backend.Updates) (work backend.Work) {
+// Start gives s's backend the prompt, with give, and tells it at once if the turn ended while give
+// was called. If the turn had already ended, the work fails.
+func (t *Turn) Start(s Session, give func(backend.Session) backend.Work) (work backend.Work) {
 	if !t.startIn(s) {
-		return nil
+		return jsonrpc.Fail(errors.New("the turn did not run"))
 	}
 	s.WithBackend(func(b backend.Session) {
-		work = b.Prompt(t.ctx, params, u)
+		work = give(b)
 		if ended := t.advance(running); ended {
 			s.Cancel(t.params)
 		}
@@ -133,10 +133,10 @@ func (t *Turn) advance(to stage) (ended bool) {
 	return t.ctx.Err() != nil
 }
 
-func (t *Turn) isAt(s stage) bool {
+func (t *Turn) at() stage {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stage == s
+	return t.stage
 }
 
 // StartedIn reports whether s's backend was given the prompt.
@@ -148,13 +148,13 @@ func (t *Turn) StartedIn(s Session) bool {
 
 // RunsIn reports whether s's backend has the prompt, and the turn was not told to end.
 func (t *Turn) RunsIn(s Session) bool {
-	return t.StartedIn(s) && t.isAt(running) && t.ctx.Err() == nil
+	return t.StartedIn(s) && t.at() == running && t.ctx.Err() == nil
 }
 
 // Over notes that the backend is done with the turn. If the backend is being told of the turn's
 // end, Over waits for that.
 func (t *Turn) Over() {
-	if t.isAt(running) {
+	if t.at() == running {
 		t.session.WithBackend(func(backend.Session) { t.advance(over) })
 	} else {
 		t.advance(over)
@@ -162,11 +162,7 @@ func (t *Turn) Over() {
 }
 
 // IsOver reports whether Over was called.
-func (t *Turn) IsOver() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.stage >= over
-}
+func (t *Turn) IsOver() bool { return t.at() >= over }
 
 // Finish notes what came of the turn in the backend, and returns how it has ended.
 func (t *Turn) Finish(o Outcome) Outcome {
@@ -205,7 +201,7 @@ func (t *Turn) Decide() Outcome {
 
 // IsDecided reports whether nothing changes the response any more. The other viewers were shown how
 // the turn has ended, or will be.
-func (t *Turn) IsDecided() bool { return t.isAt(decided) }
+func (t *Turn) IsDecided() bool { return t.at() == decided }
 
 // countGoingOn returns how many of the turns go on.
 func countGoingOn(turns []*Turn) (count int) {
