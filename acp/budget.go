@@ -141,7 +141,7 @@ func (b *budgets) counts(ctx context.Context, of Budget, id sessionstore.ID) (bo
 func (b *budgets) confirm(
 	ctx context.Context,
 	ask func(context.Context, backend.Question) (backend.Answer, error),
-) (goesOn bool, err error) {
+) (goesOn bool) {
 	for _, one := range b.all() {
 		spent, err := b.spent(ctx, one)
 		if err != nil {
@@ -160,16 +160,14 @@ func (b *budgets) confirm(
 				"today",
 			Reject: "Stop",
 		})
-		switch {
-		case ctx.Err() != nil:
-			return false, context.Cause(ctx)
-		case err != nil:
-			return false, nil
-		case answer.Always:
+		if err != nil {
+			return false
+		}
+		if answer.Always {
 			b.exceeds.Store(one, today)
 		}
 	}
-	return true, nil
+	return true
 }
 
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:

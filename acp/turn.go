@@ -64,11 +64,7 @@ func (t *begunTurn) start() backend.Work {
 		return t.prompt()
 	}
 	return func() (backend.Raw, error) {
-		goesOn, err := s.budgets.confirm(ctx, s.askBeforeTurn)
-		switch {
-		case err != nil:
-			return nil, err
-		case !goesOn:
+		if !s.budgets.confirm(ctx, s.askBeforeTurn) {
 			return overBudget(ctx, t.updates)
 		}
 		return t.prompt()()

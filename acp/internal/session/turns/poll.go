@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -21,7 +20,6 @@ type Poll[C Client] struct {
 	ballot  Ballot[C]
 	ctx     context.Context // ends with the question
 	end     context.CancelFunc
-	over    atomic.Bool
 	waiting sync.WaitGroup
 	replies chan reply[C]
 	calls   map[*viewer[C]]*pollCall[C]
@@ -114,7 +112,7 @@ func (p *Poll[C]) askOthers(all []*viewer[C]) {
 			return reply[C]{Answer[C]{result, err, w.client}, call}
 		}
 		work := p.ballot.Send(ctx, w.client, func(result backend.Raw, err error) {
-			if p.over.Load() {
+			if p.ctx.Err() != nil {
 				p.answeredLate(said(result, err))
 			}
 		})
@@ -221,7 +219,6 @@ func (p *Poll[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C], ok 
 
 // close ends the question in all clients.
 func (p *Poll[C]) close() {
-	p.over.Store(true)
 	p.viewers.mu.Lock()
 	delete(p.viewers.open, p)
 	p.viewers.mu.Unlock()
