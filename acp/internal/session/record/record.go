@@ -32,7 +32,8 @@ type Options struct {
 // failed and works again. It has the session's lease. It is safe for concurrent use.
 type Record struct {
 	options Options
-	ended   chan struct{}
+	open    context.Context // ends with Close
+	end     context.CancelFunc
 
 	leasing sync.RWMutex // held for reading by writes, for writing while the lease changes
 	lease   sessionstore.Lease
@@ -40,12 +41,12 @@ type Record struct {
 	mu       sync.Mutex
 	recorder *sessionstore.Recorder
 	reported chan struct{} // closed when nothing more is reported of the recorder
-	closed   bool
 }
 
 // New returns a record to which nothing was added.
 func New(o Options) *Record {
-	r := &Record{options: o, lease: o.Lease, ended: make(chan struct{})}
+	r := &Record{options: o, lease: o.Lease}
+	r.open, r.end = context.WithCancel(context.Background())
 	r.startLocked()
 	return r
 }
@@ -64,7 +65,7 @@ func (r *Record) startLocked() {
 		select {
 		case <-recorder.Failed():
 			o.Failed(recorder.Err())
-		case <-r.ended:
+		case <-r.open.Done():
 		}
 	})
 }
@@ -101,7 +102,7 @@ func (r *Record) Restart(ctx context.Context) {
 	<-reported            // otherwise it would end a turn that begins later
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.recorder == failed && !r.closed {
+	if r.recorder == failed && r.open.Err() == nil {
 		r.startLocked()
 	}
 }
@@ -109,8 +110,7 @@ func (r *Record) Restart(ctx context.Context) {
 // Close stores what is left. It is called once.
 func (r *Record) Close(ctx context.Context) error {
 	r.mu.Lock()
-	r.closed = true
-	close(r.ended)
+	r.end()
 	recorder := r.recorder
 	r.mu.Unlock()
 	return recorder.Close(ctx)

@@ -186,7 +186,7 @@ func (t *Turn) Fail(err error) Outcome {
 func (t *Turn) Outcome() Outcome {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.IsCancelled() {
+	if errors.Is(t.Cause(), backend.ErrCancelled) {
 		return t.outcome.cancelled()
 	}
 	return t.outcome
@@ -219,12 +219,8 @@ func (t *Turn) goesOn() bool { return !t.IsDecided() && t.ctx.Err() == nil }
 // Cause returns why the turn ended early, nil if it did not.
 func (t *Turn) Cause() error { return context.Cause(t.ctx) }
 
-// IsCancelled reports whether the turn was ended on behalf of the client.
-func (t *Turn) IsCancelled() bool { return errors.Is(t.Cause(), backend.ErrCancelled) }
-
 // answered notes, once, that the prompt was answered.
 func (t *Turn) answered() {
-	t.advance(decided)
 	t.stop(backend.ErrTurnOver)
 	close(t.done)
 }
