@@ -49,8 +49,8 @@ func (t *begunTurn) run() {
 	}))
 }
 
-// start prepares the session, gives its backend the prompt, and returns the rest of the turn. If the
-// adapter answers a command, or asks the user first, that is part of the rest.
+// start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
+// command of the adapter is answered in the rest, and so is a question before the prompt.
 func (t *begunTurn) start() backend.Work {
 	ctx, s := t.Context(), t.session
 	s.watchLease(ctx)
@@ -81,10 +81,10 @@ func (t *begunTurn) prompt() backend.Work {
 	})
 }
 
-// finish stores what was said in the turn, and how it has ended. o is what came of it in the backend.
-// What is not stored is an error, even if the agent completed the turn: a client may rely on every
-// turn that ended well. Only a cancelled turn remains one, which promises nothing. If another
-// process has opened or deleted the session, the user is also told so.
+// finish stores what was said in the turn, and how it has ended. o has what came of it in the
+// backend. What is not stored is an error, even if the agent completed the turn: a client may rely
+// on every turn that ended well. Only a cancelled turn stays one, which promises nothing. If
+// another process has opened or deleted the session, the user is also told so.
 func (t *begunTurn) finish(o turns.Outcome) {
 	s := t.updates.end() // a command may have opened it again
 	if t.StartedIn(s) {

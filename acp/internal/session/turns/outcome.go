@@ -27,7 +27,7 @@ func (o Outcome) StopReason() sdk.StopReason {
 // disk.
 var ErrFull = errors.New("the turn has reached the limit for the output of one turn")
 
-// endedBy returns how a turn ended of which o came in the backend. The turn had ended early with the
+// endedBy returns how a turn ended for which o came from the backend. It had ended early with the
 // cause, if that is not nil.
 func (o Outcome) endedBy(cause error) Outcome {
 	if o.Err == nil && o.StopReason() == "" {

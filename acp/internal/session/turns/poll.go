@@ -32,8 +32,8 @@ type Poll[C Client] struct {
 
 // Ballot says how a [Poll] asks its question.
 type Ballot[C Client] struct {
-	// Send sends the question to a client. It fails for one that cannot show it. It calls onResponse
-	// when the client answers, even if nobody waits for the answer any more.
+	// Send sends the question to a client. It fails for one that cannot show it. onResponse is to be
+	// called when the client answers, even if nobody waits for the answer any more.
 	Send func(
 		ctx context.Context, to C, onResponse func(result backend.Raw, err error),
 	) backend.Work
