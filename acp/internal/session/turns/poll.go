@@ -32,7 +32,7 @@ type Poll[C Client] struct {
 
 // Ballot says how a [Poll] asks its question.
 type Ballot[C Client] struct {
-	// Send sends the question to a client. It fails for one that cannot show it. onResponse is to be
+	// Send sends the question to a client. It fails for one that cannot show it. It has onResponse
 	// called when the client answers, even if nobody waits for the answer any more.
 	Send func(
 		ctx context.Context, to C, onResponse func(result backend.Raw, err error),
