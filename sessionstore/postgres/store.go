@@ -252,9 +252,9 @@ func (d *database) Transact(
 	}
 	defer conn.Release() // which closes a connection that is still in a transaction
 	tx := &transaction{conn: conn.Conn(), ctx: ctx, queued: &pgx.Batch{}}
-	begin := beginWrite
-	if a == core.Read || a == core.Probe {
-		begin = beginRead
+	begin := beginRead
+	if a == core.Write || a == core.Background {
+		begin = beginWrite
 	}
 	name := "owner " + owner
 	if owner == core.Everyone {

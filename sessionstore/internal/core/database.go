@@ -5,6 +5,7 @@ import (
 	_ "embed" // the schema
 	"errors"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ type Access int
 const (
 	// Read sees one snapshot and changes nothing.
 	Read Access = iota
-	// List is a Read that takes long. A Database is asked for a Read.
+	// List is a Read that takes long.
 	List
 	// Write sees what others have committed before each statement.
 	Write
@@ -103,7 +104,7 @@ type Rows interface {
 // transaction is a transaction of an owner. Nothing follows in it once something has failed, so its
 // methods return no errors: they panic with a failure, of which [Store.run] makes an error again.
 type transaction struct {
-	Tx
+	tx Tx
 	*shared
 	owner string
 }
@@ -139,60 +140,83 @@ func failed(do func()) (err error) {
 	return nil
 }
 
-// args returns the arguments of a statement.
-func (tx *transaction) args(args ...any) []any { return append([]any{tx.owner}, args...) }
-
 // now returns the time at which the transaction began.
-func (tx *transaction) now() int64 { return got(tx.Now()) }
+func (tx *transaction) now() int64 { return got(tx.tx.Now()) }
 
-// exec runs a statement. The arguments are $2 and later.
-func (tx *transaction) exec(text string, args ...any) { must(tx.Exec(text, tx.args(args...))) }
+// The arguments of these methods are $2 and later in the statement: $1 is the owner.
 
-// execEach runs a statement with each list of arguments, which includes the owner.
-func (tx *transaction) execEach(text string, each [][]any) { must(tx.Exec(text, each...)) }
+// exec runs a statement.
+func (tx *transaction) exec(text string, args ...any) { tx.execEach(text, [][]any{args}) }
 
-// row reads the one row of a query, and reports whether there is one.
+// execEach runs a statement with each list of arguments.
+func (tx *transaction) execEach(text string, each [][]any) {
+	owned := make([][]any, len(each))
+	for i, args := range each {
+		owned[i] = append([]any{tx.owner}, args...)
+	}
+	must(tx.tx.Exec(text, owned...))
+}
+
+// row reads the one row of a query into dest, and reports whether there is one.
 func (tx *transaction) row(dest []any, text string, args ...any) (found bool) {
-	tx.each(dest, func() { found = true }, text, args...)
+	for range tx.each(dest, text, args...) {
+		found = true
+	}
 	return found
 }
 
-// each reads the rows of a query into dest, and calls do after each.
-func (tx *transaction) each(dest []any, do func(), text string, args ...any) {
-	tx.rows(func(rows Rows) {
-		must(rows.Scan(dest...))
-		do()
-	}, text, args...)
-}
-
-// rows calls do with each row of a query, whose first argument is the owner.
-func (tx *transaction) rows(do func(Rows), text string, args ...any) {
-	tx.query(do, text, tx.args(args...)...)
-}
-
-// query calls do with each row of a query.
-func (tx *transaction) query(do func(Rows), text string, args ...any) {
-	rows := got(tx.Query(text, args...))
-	defer rows.Close()
-	for rows.Next() {
-		do(rows)
+// each reads the rows of a query into dest, one after the other.
+func (tx *transaction) each(dest []any, text string, args ...any) iter.Seq[Rows] {
+	return func(yield func(Rows) bool) {
+		for rows := range tx.rows(text, args...) {
+			must(rows.Scan(dest...))
+			if !yield(rows) {
+				return
+			}
+		}
 	}
-	must(rows.Err())
 }
 
 // texts returns the texts that a query finds.
 func (tx *transaction) texts(text string, args ...any) (all []string) {
-	tx.query(func(rows Rows) {
-		var one string
-		must(rows.Scan(&one))
+	var one string
+	for range tx.each([]any{&one}, text, args...) {
 		all = append(all, one)
-	}, text, args...)
+	}
 	return all
+}
+
+// rows yields the rows of a query.
+func (tx *transaction) rows(text string, args ...any) iter.Seq[Rows] {
+	return tx.query(text, append([]any{tx.owner}, args...))
+}
+
+// query yields the rows of a query that is the same for all owners: args are its only arguments.
+func (tx *transaction) query(text string, args []any) iter.Seq[Rows] {
+	return func(yield func(Rows) bool) {
+		rows := got(tx.tx.Query(text, args...))
+		defer rows.Close()
+		for rows.Next() && yield(rows) {
+		}
+		must(rows.Err())
+	}
+}
+
+// owners returns the owners that a query finds in a transaction of [Everyone].
+func (tx *transaction) owners(text string, args ...any) (owners []string) {
+	for rows := range tx.query(text, args) {
+		var owner string
+		must(rows.Scan(&owner))
+		owners = append(owners, owner)
+	}
+	return owners
 }
 
 // next returns a number that no session, lease or strand has had.
 func (tx *transaction) next() (n int64) {
-	tx.query(func(rows Rows) { must(rows.Scan(&n)) }, tx.db.Traits().Next)
+	for rows := range tx.query(tx.db.Traits().Next, nil) {
+		must(rows.Scan(&n))
+	}
 	return n
 }
 

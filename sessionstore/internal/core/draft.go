@@ -27,7 +27,7 @@ func (s *Store) NewDraft(ctx context.Context, id sessionstore.ID) (sessionstore.
 	strand, err := transact(ctx, s, Write, func(tx *transaction) int64 {
 		session := int64(0)
 		if id != "" { // locked until the draft is there to expire with it
-			session = tx.mustFind(id, tx.forWrite()).key
+			session = mustExist(id, tx.lock(id)).key
 		}
 		strand := tx.next()
 		tx.exec("INSERT INTO drafts (owner, strand, session, started) "+
@@ -50,9 +50,7 @@ func (d *draft) Append(ctx context.Context, segment []sessionstore.Update) error
 	history, states := sessionstore.Split(segment)
 	last, err := transact(ctx, d.store, Write, func(tx *transaction) int64 {
 		d.mustLock(tx)
-		r := row{strand: d.strand, last: d.last}
-		tx.addBodies(&r, packed(history))
-		return r.last
+		return tx.addBodies(d.strand, d.last, packed(history))
 	})
 	if err != nil {
 		return err
@@ -76,7 +74,7 @@ func (d *draft) Discard(ctx context.Context) error {
 // mustLock locks the draft. It fails if the draft was used or discarded, or has expired.
 func (d *draft) mustLock(tx *transaction) {
 	if !tx.row([]any{new(int64)}, "SELECT strand FROM drafts WHERE owner = $1 AND strand = $2 "+
-		"AND started >= $3"+tx.forWrite(), d.strand, max(tx.draftsExpire(), 1)) {
+		"AND started >= $3"+tx.db.Traits().ForWrite, d.strand, max(tx.draftsExpire(), 1)) {
 		must(sessionstore.ErrDraft)
 	}
 }
@@ -94,7 +92,7 @@ func (s *Store) draftOf(id sessionstore.ID, d sessionstore.Draft) (*draft, error
 }
 
 // appendTo adds the draft, if d is not nil, to the end of the session's history. A session without
-// a history gets the draft's strand, so that a long draft is not moved. The caller stores the row.
+// a history gets the draft's strand, so that a long draft is not moved.
 func (d *draft) appendTo(tx *transaction, r *row) {
 	if d == nil {
 		return
@@ -103,13 +101,20 @@ func (d *draft) appendTo(tx *transaction, r *row) {
 	tx.exec("DELETE FROM drafts WHERE owner = $1 AND strand = $2", d.strand)
 	if r.last == 0 {
 		r.strand = d.strand
-		tx.set(r.id, "strand = $3", d.strand)
 	} else {
 		tx.exec("UPDATE segments SET strand = $2, seq = seq + $3 WHERE owner = $1 AND strand = $4",
 			r.strand, r.last, d.strand)
 	}
 	r.last += d.last
 	tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
+}
+
+// purgePart deletes rows of expired drafts for about purgeTime, and reports whether none are left.
+func (tx *transaction) purgePart() (done bool) {
+	for start := time.Now(); !done && time.Since(start) < purgeTime; {
+		done = tx.purgeSome()
+	}
+	return done
 }
 
 // purgedRows is the number of rows that are purged at once.
@@ -120,7 +125,7 @@ func (tx *transaction) purgeSome() (done bool) {
 	var strand, session int64
 	if !tx.row([]any{&strand, &session}, `
 		SELECT strand, CASE started WHEN 0 THEN session ELSE 0 END FROM drafts
-		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.forWrite(),
+		WHERE owner = $1 AND started < $2 ORDER BY strand LIMIT 1`+tx.db.Traits().ForWrite,
 		tx.draftsExpire()) {
 		return true
 	}

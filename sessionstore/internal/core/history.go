@@ -21,7 +21,7 @@ func (s *Store) BeginTurn(
 ) (number int64, err error) {
 	prompt, states := sessionstore.Split(t.Prompt)
 	return transact(ctx, s, Write, func(tx *transaction) int64 {
-		r := tx.mustLock(l)
+		r := tx.hold(l)
 		if !t.Overlaps {
 			r.interruptTurns(tx.now())
 		}
@@ -30,9 +30,9 @@ func (s *Store) BeginTurn(
 		if r.open == 0 {
 			r.open, r.first = r.last+1, r.turns
 		}
-		r.updated, r.listed = active(r.updated, tx.now()), max(r.listed, 0)
+		r.updated, r.listed = active(r.updated, tx.now()), r.listed.unlessGone()
 		r.title = cmp.Or(r.title, sessionstore.CleanTitle(t.Title))
-		tx.addBodies(r, packed(prompt))
+		r.last = tx.addBodies(r.strand, r.last, packed(prompt))
 		tx.addStates(r.key, states)
 		tx.store(r)
 		return r.turns
@@ -45,7 +45,7 @@ func (s *Store) EndTurn(
 ) error {
 	history, states := sessionstore.Split(last)
 	return s.change(ctx, func(tx *transaction) {
-		r := tx.mustLock(l)
+		r := tx.hold(l)
 		i := slices.Index(r.running, number)
 		if i < 0 {
 			return
@@ -55,7 +55,7 @@ func (s *Store) EndTurn(
 		if len(r.running) == 0 {
 			r.open = 0
 		}
-		tx.addBodies(r, packed(history))
+		r.last = tx.addBodies(r.strand, r.last, packed(history))
 		tx.addStates(r.key, states)
 		r.updated = active(r.updated, tx.now())
 		if r.complete+1 >= begin { // otherwise a search has to index more
@@ -72,7 +72,7 @@ func (s *Store) TakeBackTurn(
 	prompt, _ := sessionstore.Split(t.Prompt)
 	added := int64(len(packed(prompt)))
 	return transact(ctx, s, Write, func(tx *transaction) bool {
-		r := tx.mustLock(l)
+		r := tx.hold(l)
 		if !slices.Equal(r.running, []int64{number}) || r.first != number ||
 			r.turns != number || r.last != r.open-1+added {
 			return false
@@ -91,14 +91,15 @@ func (s *Store) TakeBackTurn(
 	})
 }
 
-// interruptTurns ends the running turns. The caller stores the row.
+// interruptTurns ends the running turns.
 func (r *row) interruptTurns(now int64) {
 	if r.open != 0 {
 		r.open, r.running, r.updated = 0, nil, active(r.updated, now)
 	}
 }
 
-// Append implements [sessionstore.Store].
+// Append implements [sessionstore.Store]. It is called often, so it does not write the whole row:
+// then databases would write every index.
 func (s *Store) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {
@@ -111,34 +112,32 @@ func (s *Store) Append(
 		if l.ID.Validate() != nil {
 			must(&sessionstore.NotFoundError{ID: l.ID})
 		}
-		r := row{id: l.ID}
 		var (
-			listing listing
-			stale   bool
+			key, strand, last int64
+			listing           listing
+			stale             bool
 		)
-		if !tx.row([]any{&r.key, &r.strand, &r.last, (*int64)(&listing), &stale}, `
+		if !tx.row([]any{&key, &strand, &last, (*int64)(&listing), &stale}, `
 			UPDATE sessions SET last = last + $4 WHERE owner = $1 AND id = $2 AND generation = $3
-			RETURNING key, strand, last, listing, stale`,
+			RETURNING key, strand, last - $4, listing, stale`,
 			string(l.ID), l.Generation, int64(len(bodies))) {
-			mustHold(l, tx.mustFind(l.ID, ""))
+			mustHold(l, tx.find(l.ID))
 			must(ErrChanged)
 		}
-		if len(bodies) > 0 && !stale {
-			tx.set(r.id, "stale = TRUE")
+		if len(bodies) > 0 && (!stale || listing == unusedList) {
+			tx.exec("UPDATE sessions SET stale = TRUE, listing = CASE listing "+
+				"WHEN $3 THEN $4 ELSE listing END WHERE owner = $1 AND id = $2",
+				string(l.ID), int64(unusedList), int64(ordinaryList))
 		}
-		if len(bodies) > 0 && listing == unusedList {
-			tx.set(r.id, "listing = $3", int64(ordinaryList))
-		}
-		r.last -= int64(len(bodies))
-		tx.addBodies(&r, bodies)
-		tx.addStates(r.key, states)
+		tx.addBodies(strand, last, bodies)
+		tx.addStates(key, states)
 	})
 }
 
 // checkLease returns an error unless l is the newest lease of its session.
 func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
 	_, err := transact(ctx, s, Read, func(tx *transaction) bool {
-		mustHold(l, tx.seek(l.ID, ""))
+		mustHold(l, tx.find(l.ID))
 		return true
 	})
 	return err
@@ -153,21 +152,22 @@ func packed(updates []sessionstore.Update) (bodies [][]byte) {
 	return bodies
 }
 
-// addBodies appends segments to the strand of r, and counts them in r. The caller stores the row.
-func (tx *transaction) addBodies(r *row, bodies [][]byte) {
+// addBodies appends segments to a strand after the number last, and returns that of the last one.
+func (tx *transaction) addBodies(strand, last int64, bodies [][]byte) int64 {
 	each := make([][]any, len(bodies))
 	for i, body := range bodies {
-		r.last++
-		each[i] = tx.args(r.strand, r.last, body)
+		last++
+		each[i] = []any{strand, last, body}
 	}
 	tx.execEach("INSERT INTO segments (owner, strand, seq, body) VALUES ($1, $2, $3, $4)", each)
+	return last
 }
 
 // addStates stores the latest update of each state kind.
 func (tx *transaction) addStates(session int64, states []sessionstore.Update) {
 	each := make([][]any, len(states))
 	for i, u := range states {
-		each[i] = tx.args(session, string(u.Kind), []byte(u.Raw))
+		each[i] = []any{session, string(u.Kind), []byte(u.Raw)}
 	}
 	tx.execEach(`
 		INSERT INTO states (owner, session, kind, body) VALUES ($1, $2, $3, $4)
@@ -208,7 +208,7 @@ func (s *Store) segments(
 		for seq := max(after, 0); begun == nil || seq < last(begun); {
 			page, err := transact(ctx, s, Read, func(tx *transaction) [][]byte {
 				if begun == nil {
-					begun = tx.mustFind(id, "")
+					begun = mustExist(id, tx.find(id))
 				}
 				return tx.part(begun, seq, last(begun))
 			})
@@ -232,23 +232,22 @@ func (s *Store) segments(
 // part returns the next segments of a history after seq, up to end, as long as it is that of the
 // session in r. If it finds none, it finds out why.
 func (tx *transaction) part(r *row, seq, end int64) (bodies [][]byte) {
-	rows := got(tx.Query(`
+	size := 0
+	for rows := range tx.rows(`
 		SELECT body FROM segments WHERE owner = $1 AND strand = $2 AND seq > $3 AND seq <= $4
 			AND EXISTS (SELECT 1 FROM sessions WHERE owner = $1 AND id = $5 AND strand = $2)
-		ORDER BY seq LIMIT $6`, tx.owner, r.strand, seq, end, string(r.id), pageSegments))
-	defer rows.Close()
-	for size := 0; size < pageBytes && rows.Next(); {
+		ORDER BY seq LIMIT $6`, r.strand, seq, end, string(r.id), pageSegments) {
 		var body []byte
 		must(rows.Scan(&body))
 		bodies = append(bodies, body)
-		size += len(body)
+		if size += len(body); size >= pageBytes {
+			break
+		}
 	}
-	must(rows.Err())
 	if len(bodies) > 0 || seq >= end {
 		return bodies
 	}
-	must(rows.Close())
-	switch now := tx.mustFind(r.id, ""); {
+	switch now := mustExist(r.id, tx.find(r.id)); {
 	case now.strand != r.strand: // another session has the id
 		must(&sessionstore.NotFoundError{ID: r.id})
 	case seq < now.last:
@@ -261,14 +260,15 @@ func (tx *transaction) part(r *row, seq, end int64) (bodies [][]byte) {
 func (s *Store) States(ctx context.Context, id sessionstore.ID) ([]sessionstore.Update, error) {
 	return transact(ctx, s, Read, func(tx *transaction) (states []sessionstore.Update) {
 		bodies := make(map[sessionstore.Kind][]byte)
-		tx.rows(func(rows Rows) {
+		for rows := range tx.rows("SELECT kind, body FROM states "+
+			"WHERE owner = $1 AND session = $2", mustExist(id, tx.find(id)).key) {
 			var (
 				kind sessionstore.Kind
 				body []byte
 			)
 			must(rows.Scan((*string)(&kind), &body))
 			bodies[kind] = body
-		}, "SELECT kind, body FROM states WHERE owner = $1 AND session = $2", tx.mustFind(id, "").key)
+		}
 		for _, kind := range sessionstore.StateKinds() {
 			if u, err := sessionstore.ParseUpdate(bodies[kind]); err == nil && u.Kind == kind {
 				states = append(states, u)

@@ -31,7 +31,7 @@ func (s *Store) Import(
 	}
 	for some := range slices.Chunk(sessions, importedSessions) {
 		news, err := transact(ctx, s, List, func(tx *transaction) []imported {
-			return tx.news(tx.agent(agent), some, onlyKnown, "")
+			return tx.news(tx.agent(agent), some, onlyKnown, tx.all)
 		})
 		if err != nil {
 			return added, err
@@ -40,8 +40,8 @@ func (s *Store) Import(
 			continue
 		}
 		n, err := transact(ctx, s, Write, func(tx *transaction) (added int) {
-			key := tx.agentKey(agent, true)
-			return tx.importAll(key, tx.news(key, some, onlyKnown, tx.forWrite()))
+			key := tx.lockAgent(agent)
+			return tx.importAll(key, tx.news(key, some, onlyKnown, tx.lockAll))
 		})
 		if err == nil {
 			added += n
@@ -61,9 +61,10 @@ type imported struct {
 }
 
 // news returns the sessions in a part of an agent's list of which the store does not have
-// everything. It locks those that the store has if asked to.
+// everything. all finds those that it has.
 func (tx *transaction) news(
-	agent int64, sessions []sessionstore.Session, onlyKnown bool, lock string,
+	agent int64, sessions []sessionstore.Session, onlyKnown bool,
+	all func(condition string, args ...any) []*row,
 ) (news []imported) {
 	names := make([][]byte, len(sessions))
 	for i, n := range sessions {
@@ -72,12 +73,14 @@ func (tx *transaction) news(
 	list, args := placeholders(names, 3)
 	of, args := "agent = $2 AND name IN ("+list+")", append([]any{agent}, args...)
 	known, skipped := make(map[string]*row), make(map[string]bool)
-	for _, r := range tx.all(of+lock, args...) {
+	for _, r := range all(of, args...) {
 		known[string(r.name)] = r
 	}
 	var deleted []byte
-	tx.each([]any{&deleted}, func() { skipped[string(deleted)] = true },
-		"SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...)
+	for range tx.each([]any{&deleted},
+		"SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...) {
+		skipped[string(deleted)] = true
+	}
 	for i, n := range sessions {
 		switch r := known[string(names[i])]; {
 		case r != nil && r.learn(n, onlyKnown, tx.beginning(r, n), tx.now()):
@@ -105,7 +108,8 @@ func (tx *transaction) importAll(agent int64, news []imported) (added int) {
 	for _, n := range news {
 		r := n.row
 		if r == nil {
-			r = tx.insertImported(agent, n.Session, tx.now())
+			r = tx.insertImported(agent, n.Session)
+			r.listed = sighting(tx.now())
 			added++
 		}
 		tx.store(r)
@@ -113,11 +117,10 @@ func (tx *transaction) importAll(agent int64, news []imported) (added int) {
 	return added
 }
 
-// insertImported stores a new session, which its agent listed at a time, or 0. The caller stores
-// the row again.
-func (tx *transaction) insertImported(agent int64, n sessionstore.Session, listed int64) *row {
+// insertImported adds a session that its agent has, and returns its row.
+func (tx *transaction) insertImported(agent int64, n sessionstore.Session) *row {
 	r := tx.insert(agent, n, importedTime(n, tx.now(), tx.now()))
-	r.imported, r.archived, r.listed, r.meta = true, n.Archived, listed, n.Meta
+	r.imported, r.archived, r.meta = true, n.Archived, n.Meta
 	return r
 }
 
@@ -134,13 +137,13 @@ func (s *Store) Adopt(
 	}
 	defer s.purgeSoon()
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		agent := tx.agentKey(n.Agent, true)
+		agent := tx.lockAgent(n.Agent)
 		if tx.row([]any{new(int64)}, "SELECT agent FROM tombstones "+
 			"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey)) {
 			must(&sessionstore.NotFoundError{ID: n.ID})
 		}
-		r := tx.insertImported(agent, n, 0)
-		tx.setKeys(r, n.Keys)
+		r := tx.insertImported(agent, n)
+		r.generation = tx.next() // it is opened, see retire
 		own.appendTo(tx, r)
 		tx.store(r)
 		return r.lease()
@@ -152,11 +155,8 @@ func (s *Store) Named(
 	ctx context.Context, agent sessionstore.Agent, stateKey string,
 ) (sessionstore.ID, error) {
 	return transact(ctx, s, Read, func(tx *transaction) sessionstore.ID {
-		r := tx.one("agent = $2 AND name = $3", tx.agent(agent), tombstone(stateKey))
-		if r == nil {
-			must(&sessionstore.NotFoundError{ID: sessionstore.ID(stateKey)})
-		}
-		return r.id
+		r := only(tx.all("agent = $2 AND name = $3", tx.agent(agent), tombstone(stateKey)))
+		return mustExist(sessionstore.ID(stateKey), r).id
 	})
 }
 
@@ -180,12 +180,13 @@ func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []st
 		stateKey []byte
 	)
 	cwds := pathsOf(l.Cwds)
-	tx.each([]any{&id, &stateKey, &cwd}, func() {
+	for range tx.each([]any{&id, &stateKey, &cwd}, "SELECT id, state_key, cwd FROM sessions "+
+		"WHERE owner = $1 AND agent = $2 AND listed > 0 AND listed < $3",
+		agent, l.Asked.UnixMilli()) {
 		if !l.StateKeys[string(stateKey)] && (l.Cwds == nil || slices.Contains(cwds, cwd)) {
 			missing = append(missing, id)
 		}
-	}, "SELECT id, state_key, cwd FROM sessions WHERE owner = $1 AND agent = $2 "+
-		"AND listed > 0 AND listed < $3", agent, l.Asked.UnixMilli())
+	}
 	return missing
 }
 
@@ -199,19 +200,19 @@ func (tx *transaction) retire(id string) bool {
 	case r.untouched() && r.generation == r.key: // opening it would have made another lease
 		tx.deleteRows(r)
 	default:
-		r.listed = min(r.listed, -r.listed)
+		r.listed = r.listed.gone()
 		tx.store(r)
 	}
 	return true
 }
 
-// setStateKey stores the state key of a session. Another session with this key loses it, and is
+// setStateKey sets the state key of a session. Another session with this key loses it, and is
 // deleted if it was imported and never used. A session that gets another key is remembered by the
 // one before, and what the agent's list said of it no longer applies. One that loses its key is not
 // remembered: its agent may list it again. The caller has locked the agent.
 func (tx *transaction) setStateKey(r *row, stateKey string) {
 	if stateKey == "" {
-		tx.dropStateKey(r)
+		r.dropStateKey()
 		return
 	}
 	name := tombstone(stateKey)
@@ -220,30 +221,27 @@ func (tx *transaction) setStateKey(r *row, stateKey string) {
 	}
 	if r.name != nil {
 		tx.addTombstone(r.agent, r.name)
-		r.listed, r.meta = 0, nil
-		tx.store(r)
+		r.listed, r.meta = neverSeen, nil
 	}
-	r.name = name
+	r.name, r.stateKey = name, []byte(stateKey)
 	if other := tx.named(r.agent, name); other != nil && other.neverUsed() {
 		tx.deleteRows(other)
 	} else if other != nil {
-		tx.dropStateKey(other)
+		other.dropStateKey()
+		tx.store(other)
 	}
 	tx.exec("DELETE FROM tombstones WHERE owner = $1 AND agent = $2 AND name = $3", r.agent, name)
-	tx.set(r.id, "name = $3, state_key = $4", name, []byte(stateKey))
 }
 
 // named returns and locks the session of an agent with a state key, of which name is the tombstone,
 // or nil.
 func (tx *transaction) named(agent int64, name []byte) *row {
-	return tx.one("agent = $2 AND name = $3"+tx.forWrite(), agent, name)
+	return only(tx.lockAll("agent = $2 AND name = $3", agent, name))
 }
 
 // dropStateKey removes the state key of a session, and what the agent's list said of it.
-func (tx *transaction) dropStateKey(r *row) {
-	r.imported, r.listed = false, 0
-	tx.set(r.id, "name = NULL, state_key = NULL")
-	tx.store(r)
+func (r *row) dropStateKey() {
+	r.name, r.stateKey, r.imported, r.listed = nil, nil, false, neverSeen
 }
 
 const (

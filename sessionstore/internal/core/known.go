@@ -61,17 +61,14 @@ func (r *row) learn(
 // isUnused is as in [sessionstore.UnusedFilter].
 func (r *row) isUnused() bool { return !r.imported && r.turns == 0 && r.last == 0 }
 
-// listedAs returns the value of listed after n is imported. It is 0 for a session whose cwd differs
-// here and in its agent, so that the session never counts as missing from a list.
-func (r *row) listedAs(n sessionstore.Session, now int64) int64 {
+// listedAs returns the value of listed after n is imported. A session whose cwd differs here and in
+// its agent was never seen, so that it does not count as missing from a list.
+func (r *row) listedAs(n sessionstore.Session, now int64) sighting {
 	cwd := n.Keys.Roots.Cwd().String()
-	switch {
-	case cwd != r.cwd && cwd != r.realCwd:
-		return 0
-	case r.listed <= 0:
-		return now
+	if cwd != r.keys.cwd && cwd != r.keys.realCwd {
+		return neverSeen
 	}
-	return r.listed
+	return r.listed.again(now)
 }
 
 // usedSince reports whether n shows that a session which is unused here has been used in the agent.

@@ -17,7 +17,7 @@ func (s *Store) Charge(
 	if len(charges) == 0 {
 		return s.checkLease(ctx, l)
 	}
-	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.mustLock(l), charges) })
+	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.hold(l), charges) })
 }
 
 const chargeColumns = "(owner, session, agent, at, source, meter, unit, amount, reading, mark)"
@@ -27,8 +27,8 @@ func (tx *transaction) addCharges(r *row, charges []sessionstore.Charge) {
 	each := make([][]any, len(charges))
 	for i, c := range charges {
 		at := cmp.Or(millis(c.At), tx.now())
-		each[i] = tx.args(r.key, r.agent, at, c.Source, string(c.Meter), c.Unit, c.Amount,
-			c.Reading, string(c.Mark))
+		each[i] = []any{r.key, r.agent, at, c.Source, string(c.Meter), c.Unit, c.Amount,
+			c.Reading, string(c.Mark)}
 	}
 	tx.execEach("INSERT INTO charges "+chargeColumns+
 		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", each)
@@ -66,18 +66,19 @@ func (tx *transaction) charges(text string, args ...any) (charges []sessionstore
 		at int64
 		c  sessionstore.Charge
 	)
-	tx.each([]any{&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
-		(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile}, func() {
+	for range tx.each([]any{&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
+		(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile},
+		text, args...) {
 		c.At = toTime(at)
 		charges = append(charges, c)
-	}, text, args...)
+	}
 	return charges
 }
 
 // Account implements [sessionstore.Store].
 func (s *Store) Account(ctx context.Context, id sessionstore.ID) (sessionstore.Account, error) {
 	return transact(ctx, s, Read, func(tx *transaction) sessionstore.Account {
-		r := tx.mustFind(id, "")
+		r := mustExist(id, tx.find(id))
 		account := sessionstore.Account{Latest: tx.chargesOf(r, latest), Before: r.imported}
 		if !r.imported {
 			tx.row([]any{&account.Before}, "SELECT count(*) > 0 FROM charges "+
@@ -90,7 +91,7 @@ func (s *Store) Account(ctx context.Context, id sessionstore.ID) (sessionstore.A
 // Charges implements [sessionstore.Store].
 func (s *Store) Charges(ctx context.Context, id sessionstore.ID) ([]sessionstore.Charge, error) {
 	return transact(ctx, s, Read, func(tx *transaction) []sessionstore.Charge {
-		return tx.chargesOf(tx.mustFind(id, ""), "TRUE")
+		return tx.chargesOf(mustExist(id, tx.find(id)), "TRUE")
 	})
 }
 

@@ -79,10 +79,10 @@ func (tx *transaction) begin(
 		q.Size()+1, ") SELECT ", recordColumns, " FROM page CROSS JOIN sessions s ",
 		"WHERE s.owner = $1 AND s.id = page.of ORDER BY s.updated DESC, s.id DESC")
 	parsed := make(parsedKeys)
-	tx.rows(func(rows Rows) {
+	for rows := range tx.rows(text, args...) {
 		r, err := scanRecord(rows, parsed)
 		found = append(found, entry{r, err})
-	}, text, args...)
+	}
 	return found
 }
 
@@ -92,9 +92,11 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 		return nil
 	}
 	var key int64
-	tx.each([]any{&key}, func() { keys = append(keys, key) },
+	for range tx.each([]any{&key},
 		"SELECT key FROM agents WHERE owner = $1 AND ($2 = '' OR kind = $2 AND profile = $3)",
-		a.Kind, a.Profile)
+		a.Kind, a.Profile) {
+		keys = append(keys, key)
+	}
 	return keys
 }
 

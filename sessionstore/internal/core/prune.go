@@ -17,7 +17,7 @@ const pruneCondition = "owner = $1 AND " +
 
 // Prune implements [sessionstore.Store].
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
-	bounds := []any{s.owner, millis(q.UnusedBefore), millis(q.Before)}
+	bounds := []any{millis(q.UnusedBefore), millis(q.Before)}
 	ids, err := transact(ctx, s, List, func(tx *transaction) []string {
 		return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition, bounds...)
 	})
@@ -27,7 +27,7 @@ func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, er
 	return s.oneByOne(ctx, ids, func(tx *transaction, id string) bool {
 		r := tx.lockWithAgent(sessionstore.ID(id))
 		matches := r != nil && tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
-			" AND id = $4", append(bounds[:3:3], id)...) != nil
+			" AND id = $4", append(bounds[:2:2], id)...) != nil
 		if matches {
 			tx.deleteSession(r)
 		}

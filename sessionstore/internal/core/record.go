@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"encoding/json"
 	"hash/fnv"
 	"slices"
@@ -21,23 +22,18 @@ func millis(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// keyTexts are the columns cwd, dirs, real_cwd, real_dirs and read_only of a session.
-type keyTexts [5]string
+// keyTexts are [sessionstore.Keys] as they are stored.
+type keyTexts struct{ cwd, dirs, realCwd, realDirs, readOnly string }
 
-// keyColumns returns the columns of k, which must be valid, and then the hashes of all but the
-// last.
-func keyColumns(k sessionstore.Keys) (columns []any) {
-	texts := keyTexts{
-		k.Roots.Cwd().String(), listText(k.Roots.Additional().Strings()),
-		k.Real[0].String(), listText(pathsOf(k.Real[1:])), listText(pathsOf(k.Roots.ReadOnly())),
+// textsOf returns valid keys as they are stored.
+func textsOf(k sessionstore.Keys) keyTexts {
+	return keyTexts{
+		cwd:      k.Roots.Cwd().String(),
+		dirs:     listText(k.Roots.Additional().Strings()),
+		realCwd:  k.Real[0].String(),
+		realDirs: listText(pathsOf(k.Real[1:])),
+		readOnly: listText(pathsOf(k.Roots.ReadOnly())),
 	}
-	for _, text := range texts {
-		columns = append(columns, text)
-	}
-	for _, text := range texts[:4] {
-		columns = append(columns, hashOf(text))
-	}
-	return columns
 }
 
 // hashOf returns the hash of a text in an index. It is stored, so it must not change.
@@ -82,20 +78,20 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 	return sessionstore.Keys{Roots: k.Roots, Real: slices.Clone(k.Real)}, nil
 }
 
-// parseKeys is the inverse of [keyColumns].
+// parseKeys is the inverse of [textsOf].
 func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
-	var lists [5][]string
-	for _, i := range []int{1, 3, 4} {
-		if err := json.Unmarshal([]byte(texts[i]), &lists[i]); err != nil {
-			return k, err
-		}
+	var dirs, real, readOnly []string
+	err = cmp.Or(json.Unmarshal([]byte(texts.dirs), &dirs),
+		json.Unmarshal([]byte(texts.realDirs), &real),
+		json.Unmarshal([]byte(texts.readOnly), &readOnly))
+	if err != nil {
+		return k, err
 	}
-	dirs, real, readOnly := lists[1], lists[3], lists[4]
-	if k.Roots, err = workspace.NewRoots(texts[0], dirs); err != nil {
+	if k.Roots, err = workspace.NewRoots(texts.cwd, dirs); err != nil {
 		return k, err
 	}
 	k.Roots = k.Roots.ReadOnlyAt(readOnly)
-	for _, path := range append([]string{texts[2]}, real...) {
+	for _, path := range append([]string{texts.realCwd}, real...) {
 		dir, err := workspace.ParseDir(path)
 		if err != nil {
 			return k, err

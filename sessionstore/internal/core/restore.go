@@ -22,8 +22,8 @@ func (s *Store) Restore(
 	}
 	defer s.purgeSoon()
 	return transact(ctx, s, Write, func(tx *transaction) bool {
-		agent := tx.agentKey(n.Agent, true)
-		same := tx.seek(n.ID, tx.forWrite())
+		agent := tx.lockAgent(n.Agent)
+		same := tx.lock(n.ID)
 		holder := tx.named(agent, tombstone(n.StateKey))
 		if !restores(n.Updated, same, holder) {
 			return false
@@ -34,13 +34,10 @@ func (s *Store) Restore(
 		r := tx.insert(agent, n, n.Updated.UnixMilli())
 		own.appendTo(tx, r)
 		tx.addCharges(r, charges)
-		listed := millis(n.Listed)
-		if n.Gone {
-			listed = -listed
-		}
 		r.created, r.turns, r.meta = n.Created.UnixMilli(), n.Turns, n.Meta
 		r.archived, r.renamed = n.Archived, n.Renamed
-		r.imported, r.listed = listed != 0, listed
+		r.listed = sightingOf(n.Listed, n.Gone)
+		r.imported = r.listed != neverSeen
 		tx.store(r)
 		return true
 	})
@@ -54,11 +51,12 @@ func (s *Store) Deleted(ctx context.Context) (map[sessionstore.Agent][][]byte, e
 			agent sessionstore.Agent
 			name  []byte
 		)
-		tx.each([]any{&agent.Kind, &agent.Profile, &name}, func() {
+		for range tx.each([]any{&agent.Kind, &agent.Profile, &name},
+			"SELECT kind, profile, name FROM tombstones t "+
+				"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
+				"WHERE t.owner = $1 ORDER BY deleted, name") {
 			all[agent] = append(all[agent], slices.Clone(name))
-		}, "SELECT kind, profile, name FROM tombstones t "+
-			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
-			"WHERE t.owner = $1 ORDER BY deleted, name")
+		}
 		return all
 	})
 }
@@ -72,7 +70,7 @@ func (s *Store) RestoreDeleted(
 	}
 	defer s.purgeSoon()
 	return s.change(ctx, func(tx *transaction) {
-		key := tx.agentKey(agent, true)
+		key := tx.lockAgent(agent)
 		var each [][]any
 		for _, name := range names {
 			holder := tx.named(key, name)
@@ -81,7 +79,7 @@ func (s *Store) RestoreDeleted(
 				holder = nil
 			}
 			if holder == nil {
-				each = append(each, tx.args(key, name, tx.now()))
+				each = append(each, []any{key, name, tx.now()})
 			}
 		}
 		tx.execEach("INSERT INTO tombstones (owner, agent, name, deleted) VALUES ($1, $2, $3, $4) "+

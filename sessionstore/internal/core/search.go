@@ -16,7 +16,7 @@ import (
 const indexBytes = 512 << 10
 
 // index adds the passages of the next part of a session's history to the index, and reports whether
-// it came to the end. The caller has locked the session, and stores the row.
+// it came to the end. The caller has locked the session.
 func (tx *transaction) index(r *row) (done bool) {
 	// The last passage may have been incomplete.
 	tx.exec("DELETE FROM passages WHERE owner = $1 AND strand = $2 AND seq > $3",
@@ -41,7 +41,7 @@ func (tx *transaction) index(r *row) (done bool) {
 	p.End()
 	each := make([][]any, len(p.Done))
 	for i, done := range p.Done {
-		each[i] = append(tx.args(r.strand, done.Seq, r.updated, string(done.Role)),
+		each[i] = append([]any{r.strand, done.Seq, r.updated, string(done.Role)},
 			tx.db.Indexed(tx.owner, done.Text)...)
 	}
 	tx.execEach(tx.db.Traits().AddPassage, each)
@@ -74,13 +74,12 @@ func indexed(after, last, open int64, done, running bool) int64 {
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
 	ids, err := transact(ctx, s, Read, func(tx *transaction) []string {
-		return tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id",
-			tx.owner)
+		return tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id")
 	})
 	for _, id := range ids {
 		for done := false; err == nil && !done; {
 			done, err = transact(ctx, s, Write, func(tx *transaction) bool {
-				r := tx.seek(sessionstore.ID(id), tx.forWrite())
+				r := tx.lock(sessionstore.ID(id))
 				if r == nil {
 					return true
 				}
@@ -106,7 +105,7 @@ func (s *Store) Search(
 			return err
 		}
 		all, err = transact(ctx, s, Read, func(tx *transaction) []sessionstore.Found {
-			return tx.found(q, got(tx.db.FindPassages(tx, tx.owner, terms, q.Size())))
+			return tx.found(q, got(tx.db.FindPassages(tx.tx, tx.owner, terms, q.Size())))
 		})
 		return err
 	})
@@ -120,7 +119,9 @@ func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []se
 	}
 	parsed := make(parsedKeys)
 	list, args := placeholders(keys, 2)
-	tx.rows(func(rows Rows) {
+	for rows := range tx.rows("SELECT "+recordColumns+", p.role, p.said, p.seq, p.body "+
+		"FROM passages p JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
+		"WHERE p.owner = $1 AND p.key IN ("+list+") ORDER BY p.key DESC", args...) {
 		var (
 			f    sessionstore.Found
 			said int64
@@ -129,7 +130,7 @@ func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []se
 		)
 		f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
 		if tx.isDamaged(f.Session.ID, err) {
-			return
+			continue
 		}
 		f.Time = toTime(said)
 		text = strings.ReplaceAll(text, string(Separator), "")
@@ -139,9 +140,7 @@ func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []se
 		}
 		f.Line, f.Matches = sessionstore.BestLine(text, matches)
 		all = append(all, f)
-	}, "SELECT "+recordColumns+", p.role, p.said, p.seq, p.body FROM passages p "+
-		"JOIN sessions s ON s.owner = p.owner AND s.strand = p.strand "+
-		"WHERE p.owner = $1 AND p.key IN ("+list+") ORDER BY p.key DESC", args...)
+	}
 	return all
 }
 

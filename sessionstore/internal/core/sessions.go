@@ -8,16 +8,17 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// row is a session's row, without what only lists and clients need.
+// row is a session's row. Methods change it only in memory; [transaction.store] writes it.
 type row struct {
-	id           sessionstore.ID
-	key, agent   int64
-	generation   int64
-	name         []byte // of its tombstone, nil if it has no state key
-	strand       int64  // where its segments are
-	cwd, realCwd string
+	id         sessionstore.ID
+	key, agent int64
 
-	// These are written by [transaction.store].
+	// These can change.
+	keys              keyTexts
+	generation        int64
+	strand            int64  // where its segments are
+	stateKey          []byte // nil if it has none
+	name              []byte // the tombstone of its state key, nil if it has none
 	title             string
 	created, updated  int64
 	turns             int64
@@ -27,62 +28,96 @@ type row struct {
 	last              int64   // the number of its last segment
 	complete, seen    int64   // how far its history is in passages
 	archived, renamed bool
-	imported          bool  // it came from its agent's list
-	listed            int64 // see the schema
+	imported          bool // it came from its agent's list
+	listed            sighting
 	meta              []byte
 }
 
-// changing are the columns of a row that [transaction.store] writes.
-const changing = "title, created, updated, turns, running, first, open, last, complete, seen, " +
-	"archived, renamed, imported, listed, meta"
+// changing are the columns of a row that can change, and derived are those that follow from them.
+const (
+	changing = "cwd, dirs, real_cwd, real_dirs, read_only, generation, strand, state_key, name, " +
+		"title, created, updated, turns, running, first, open, last, complete, seen, archived, " +
+		"renamed, imported, listed, meta"
+	derived = "cwd_hash, dirs_hash, real_cwd_hash, real_dirs_hash, listing, stale"
+)
+
+// values returns the values of the columns changing and derived.
+func (r *row) values() []any {
+	k := r.keys
+	return []any{k.cwd, k.dirs, k.realCwd, k.realDirs, k.readOnly, r.generation, r.strand,
+		r.stateKey, r.name, r.title, r.created, r.updated, r.turns, jsonText(r.running), r.first,
+		r.open, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported, int64(r.listed),
+		append([]byte{}, r.meta...), hashOf(k.cwd), hashOf(k.dirs), hashOf(k.realCwd),
+		hashOf(k.realDirs), int64(r.listing()), r.seen < r.last}
+}
 
 // all returns the owner's rows that match a condition, whose arguments are $2 and later.
-func (tx *transaction) all(condition string, args ...any) (found []*row) {
-	tx.rows(func(rows Rows) {
+func (tx *transaction) all(condition string, args ...any) (all []*row) {
+	for rows := range tx.rows("SELECT id, key, agent, "+changing+
+		" FROM sessions WHERE owner = $1 AND "+condition, args...) {
 		var (
 			r       row
+			k       = &r.keys
 			running string
 		)
-		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &r.generation, &r.name,
-			&r.strand, &r.cwd, &r.realCwd, &r.title, &r.created, &r.updated, &r.turns, &running,
-			&r.first, &r.open, &r.last, &r.complete, &r.seen, &r.archived, &r.renamed,
-			&r.imported, &r.listed, &r.meta))
+		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &k.cwd, &k.dirs, &k.realCwd,
+			&k.realDirs, &k.readOnly, &r.generation, &r.strand, &r.stateKey, &r.name, &r.title,
+			&r.created, &r.updated, &r.turns, &running, &r.first, &r.open, &r.last, &r.complete,
+			&r.seen, &r.archived, &r.renamed, &r.imported, (*int64)(&r.listed), &r.meta))
 		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
 			must(damaged(err))
 		}
-		found = append(found, &r)
-	}, "SELECT id, key, agent, generation, name, strand, cwd, real_cwd, "+changing+
-		" FROM sessions WHERE owner = $1 AND "+condition, args...)
-	return found
+		all = append(all, &r)
+	}
+	return all
 }
 
-// one returns the row that matches a condition, or nil.
-func (tx *transaction) one(condition string, args ...any) *row {
-	for _, r := range tx.all(condition, args...) {
+// lockAll is all, and locks the rows.
+func (tx *transaction) lockAll(condition string, args ...any) []*row {
+	return tx.all(condition+tx.db.Traits().ForWrite, args...)
+}
+
+// find returns the row of a session, or nil.
+func (tx *transaction) find(id sessionstore.ID) *row { return byID(id, tx.all) }
+
+// lock returns the row of a session, which it locks, or nil.
+func (tx *transaction) lock(id sessionstore.ID) *row { return byID(id, tx.lockAll) }
+
+// byID returns the row of a session that a method finds, or nil.
+func byID(id sessionstore.ID, all func(condition string, args ...any) []*row) *row {
+	if id.Validate() != nil {
+		return nil
+	}
+	return only(all("id = $2", string(id)))
+}
+
+// only returns the one row in a list, or nil.
+func only(all []*row) *row {
+	for _, r := range all {
 		return r
 	}
 	return nil
 }
 
-// seek returns the row of a session, which it locks if asked to, or nil.
-func (tx *transaction) seek(id sessionstore.ID, lock string) *row {
-	if id.Validate() != nil {
-		return nil
-	}
-	return tx.one("id = $2"+lock, string(id))
-}
-
-// mustFind is seek for a session that must exist.
-func (tx *transaction) mustFind(id sessionstore.ID, lock string) *row {
-	r := tx.seek(id, lock)
+// mustExist returns r, and ends the transaction if it is nil.
+func mustExist(id sessionstore.ID, r *row) *row {
 	if r == nil {
 		must(&sessionstore.NotFoundError{ID: id})
 	}
 	return r
 }
 
-// forWrite returns the end of a query that locks its rows in order to write them.
-func (tx *transaction) forWrite() string { return tx.db.Traits().ForWrite }
+// mustHold returns r, and ends the transaction unless r is the session of l, and l its newest
+// lease.
+func mustHold(l sessionstore.Lease, r *row) *row {
+	if mustExist(l.ID, r).generation != l.Generation {
+		must(&sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation})
+	}
+	return r
+}
+
+// hold returns the row of a lease, which it locks.
+func (tx *transaction) hold(l sessionstore.Lease) *row { return mustHold(l, tx.lock(l.ID)) }
 
 // finished returns the last segment and the number of turns of the finished part.
 func (r *row) finished() (last, turns int64) {
@@ -94,10 +129,9 @@ func (r *row) finished() (last, turns int64) {
 
 // store writes a row, which the transaction has locked.
 func (tx *transaction) store(r *row) {
-	list, args := placeholders([]any{r.title, r.created, r.updated, r.turns, jsonText(r.running),
-		r.first, r.open, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported,
-		r.listed, append([]byte{}, r.meta...), int64(r.listing()), r.seen < r.last}, 3)
-	tx.set(r.id, "("+changing+", listing, stale) = ("+list+")", args...)
+	list, values := placeholders(r.values(), 3)
+	tx.exec("UPDATE sessions SET ("+changing+", "+derived+") = ("+list+") "+
+		"WHERE owner = $1 AND id = $2", append([]any{string(r.id)}, values...)...)
 }
 
 // listing returns which lists show the session.
@@ -111,47 +145,18 @@ func (r *row) listing() listing {
 	return ordinaryList
 }
 
-// set changes columns of a session. The values are $3 and later.
-func (tx *transaction) set(id sessionstore.ID, columns string, values ...any) {
-	tx.exec("UPDATE sessions SET "+columns+" WHERE owner = $1 AND id = $2",
-		append([]any{string(id)}, values...)...)
-}
-
-// lockAgent keeps other transactions from changing several sessions of an agent. It is called
-// before any session is locked.
-func (tx *transaction) lockAgent(agent int64) {
-	tx.row([]any{&agent}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+tx.forWrite(),
-		agent)
-}
-
 // lockWithAgent locks a session's agent, and then the session. It returns nil for an unknown id.
 func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
-	before := tx.seek(id, "")
+	before := tx.find(id)
 	if before == nil {
 		return nil
 	}
-	tx.lockAgent(before.agent)
-	r := tx.seek(id, tx.forWrite())
+	tx.row([]any{new(int64)}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+
+		tx.db.Traits().ForWrite, before.agent)
+	r := tx.lock(id)
 	if r != nil && r.agent != before.agent {
 		must(ErrChanged)
 	}
-	return r
-}
-
-// mustHold ends the transaction unless r is the session of l, and l its newest lease.
-func mustHold(l sessionstore.Lease, r *row) {
-	switch {
-	case r == nil:
-		must(&sessionstore.NotFoundError{ID: l.ID})
-	case l.Generation != r.generation:
-		must(&sessionstore.FencedError{ID: l.ID, Held: l.Generation, Current: r.generation})
-	}
-}
-
-// mustLock returns the session of l, which it locks.
-func (tx *transaction) mustLock(l sessionstore.Lease) *row {
-	r := tx.seek(l.ID, tx.forWrite())
-	mustHold(l, r)
 	return r
 }
 
@@ -163,23 +168,23 @@ func (s *Store) Create(
 		return lease, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		return tx.insert(tx.agentKey(n.Agent, n.StateKey != ""), n, tx.now()).lease()
+		r := tx.insert(tx.lockAgent(n.Agent), n, tx.now())
+		tx.store(r)
+		return r.lease()
 	})
 }
 
-// agentKey returns the key of an agent, which it adds if it is new, and locks it if asked to.
-func (tx *transaction) agentKey(a sessionstore.Agent, lock bool) (key int64) {
+// lockAgent returns the key of an agent, which it adds if it is new. It keeps other transactions
+// from changing several sessions of the agent, and is called before any session is locked.
+func (tx *transaction) lockAgent(a sessionstore.Agent) (key int64) {
 	find := func() bool {
-		return tx.row([]any{&key}, "SELECT key FROM agents "+
-			"WHERE owner = $1 AND kind = $2 AND profile = $3", a.Kind, a.Profile)
+		return tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND "+
+			"profile = $3"+tx.db.Traits().ForWrite, a.Kind, a.Profile)
 	}
 	if !find() {
 		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
 			"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
 		find()
-	}
-	if lock {
-		tx.lockAgent(key)
 	}
 	return key
 }
@@ -189,30 +194,19 @@ func (r *row) lease() sessionstore.Lease {
 	return sessionstore.Lease{ID: r.id, Generation: r.generation}
 }
 
-// insert stores a session without a history, which was active at a time. If it has a state key the
+// insert adds a session without a history, which was active at a time, and returns its row. The
 // caller has locked the agent. It fails with ErrExists if there is a session with the id.
 func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64) *row {
-	generation := tx.next()
-	r := &row{id: n.ID, agent: agent, key: generation, generation: generation, strand: generation,
-		created: updated, updated: updated, title: sessionstore.CleanTitle(n.Title),
-		cwd: n.Keys.Roots.Cwd().String(), realCwd: n.Keys.Real[0].String()}
-	args := append([]any{string(n.ID)}, keyColumns(n.Keys)...)
-	args = append(args, agent, r.title, updated, generation, []byte{}, int64(unusedList))
-	if !tx.row([]any{new(int64)}, `
-		INSERT INTO sessions (owner, id, cwd, dirs, real_cwd, real_dirs, read_only, cwd_hash,
-			dirs_hash, real_cwd_hash, real_dirs_hash, agent, title, created, updated, key,
-			generation, strand, meta, listing)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $15, $15,
-			$16, $17)
-		ON CONFLICT (owner, id) DO NOTHING RETURNING key`, args...) {
+	key := tx.next()
+	r := &row{id: n.ID, key: key, agent: agent, keys: textsOf(n.Keys), generation: key,
+		strand: key, title: sessionstore.CleanTitle(n.Title), created: updated, updated: updated}
+	list, values := placeholders(append([]any{string(r.id), key, agent}, r.values()...), 2)
+	if !tx.row([]any{new(int64)}, "INSERT INTO sessions (owner, id, key, agent, "+changing+", "+
+		derived+") VALUES ($1, "+list+") ON CONFLICT (owner, id) DO NOTHING RETURNING key",
+		values...) {
 		must(sessionstore.ErrExists)
 	}
-	if n.StateKey != "" {
-		tx.setStateKey(r, n.StateKey)
-	}
-	if len(n.State) > 0 {
-		tx.addStates(r.key, []sessionstore.Update{{Raw: n.State}})
-	}
+	tx.saveState(r, n.State, n.StateKey)
 	return r
 }
 
@@ -225,25 +219,23 @@ const recordColumns = `s.id, (SELECT kind FROM agents WHERE key = s.agent),
 // scanRecord reads a session, and further columns.
 func scanRecord(rows Rows, parsed parsedKeys, more ...any) (s sessionstore.Session, err error) {
 	var (
-		texts            keyTexts
+		keys             keyTexts
 		created, updated int64
-		listed           int64 // negative if the session is gone, 0 if it was not listed
+		listed           sighting
 		meta             []byte
 	)
-	err = rows.Scan(append([]any{(*string)(&s.ID), &s.Agent.Kind, &s.Agent.Profile, &texts[0],
-		&texts[1], &texts[2], &texts[3], &texts[4], &s.Title, &created, &updated, &s.Generation,
-		&s.Turns, &s.Archived, &s.Renamed, &meta, &listed}, more...)...)
+	err = rows.Scan(append([]any{(*string)(&s.ID), &s.Agent.Kind, &s.Agent.Profile, &keys.cwd,
+		&keys.dirs, &keys.realCwd, &keys.realDirs, &keys.readOnly, &s.Title, &created, &updated,
+		&s.Generation, &s.Turns, &s.Archived, &s.Renamed, &meta, (*int64)(&listed)}, more...)...)
 	if err != nil {
 		return s, err
 	}
 	s.Created, s.Updated = toTime(created), toTime(updated)
-	if s.Gone = listed < 0; listed != 0 {
-		s.Listed = toTime(max(listed, -listed))
-	}
+	s.Listed, s.Gone = listed.time(), listed.isGone()
 	if len(meta) > 0 {
 		s.Meta = meta
 	}
-	s.Keys, err = parsed.parse(texts)
+	s.Keys, err = parsed.parse(keys)
 	return s, err
 }
 
@@ -253,13 +245,13 @@ func (s *Store) Get(ctx context.Context, id sessionstore.ID) (one sessionstore.S
 		return one, &sessionstore.NotFoundError{ID: id}
 	}
 	return transact(ctx, s, Read, func(tx *transaction) (one sessionstore.Session) {
-		tx.rows(func(rows Rows) {
+		for rows := range tx.rows("SELECT "+recordColumns+", body, state_key FROM sessions s"+
+			" LEFT JOIN states st ON st.owner = s.owner AND st.session = s.key AND st.kind = ''"+
+			" WHERE s.owner = $1 AND s.id = $2", string(id)) {
 			var state, stateKey []byte
 			one = got(scanRecord(rows, parsedKeys{}, &state, &stateKey))
 			one.State, one.StateKey = state, string(stateKey)
-		}, "SELECT "+recordColumns+", body, state_key FROM sessions s"+
-			" LEFT JOIN states st ON st.owner = s.owner AND st.session = s.key AND st.kind = ''"+
-			" WHERE s.owner = $1 AND s.id = $2", string(id))
+		}
 		if one.Generation == 0 {
 			must(&sessionstore.NotFoundError{ID: id})
 		}
@@ -280,23 +272,22 @@ func (s *Store) Activate(
 	}
 	defer s.purgeSoon() // another session may have been deleted
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		var r *row
-		if a.State == nil {
-			r = tx.mustFind(id, tx.forWrite())
-		} else if r = tx.lockWithAgent(id); r == nil {
-			must(&sessionstore.NotFoundError{ID: id})
+		lock := tx.lock
+		if a.State != nil {
+			lock = tx.lockWithAgent
 		}
+		r := mustExist(id, lock(id))
 		if a.Held != 0 {
 			mustHold(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
 		if a.Held == 0 || history != nil {
 			r.interruptTurns(tx.now())
 		}
-		cwd, err := workspace.ParseDir(r.cwd)
+		cwd, err := workspace.ParseDir(r.keys.cwd)
 		if err != nil {
 			must(damaged(err))
 		}
-		tx.setKeys(r, a.Keys.WithCwd(cwd))
+		r.keys, r.generation = textsOf(a.Keys.WithCwd(cwd)), tx.next()
 		if a.State != nil {
 			tx.saveState(r, a.State, a.StateKey)
 		}
@@ -314,27 +305,17 @@ func (s *Store) Move(
 		return moved, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		r := tx.mustLock(l)
-		tx.setKeys(r, k)
-		r.listed = 0
+		r := tx.hold(l)
+		r.keys, r.generation, r.listed = textsOf(k), tx.next(), neverSeen
 		tx.store(r)
 		return r.lease()
 	})
 }
 
-// setKeys stores new roots and a new generation, which it sets in r.
-func (tx *transaction) setKeys(r *row, k sessionstore.Keys) {
-	r.generation = tx.next()
-	tx.set(r.id, `cwd = $3, dirs = $4, real_cwd = $5, real_dirs = $6, read_only = $7,
-		cwd_hash = $8, dirs_hash = $9, real_cwd_hash = $10, real_dirs_hash = $11,
-		generation = $12`,
-		append(keyColumns(k), r.generation)...)
-}
-
 // SetTitle implements [sessionstore.Store].
 func (s *Store) SetTitle(ctx context.Context, l sessionstore.Lease, title string) error {
 	return s.change(ctx, func(tx *transaction) {
-		if r := tx.mustLock(l); !r.renamed {
+		if r := tx.hold(l); !r.renamed {
 			r.title = sessionstore.CleanTitle(title)
 			tx.store(r)
 		}
@@ -361,7 +342,7 @@ func (s *Store) Unarchive(ctx context.Context, id sessionstore.ID) error {
 // label changes what users see of a session.
 func (s *Store) label(ctx context.Context, id sessionstore.ID, change func(*row)) error {
 	return s.change(ctx, func(tx *transaction) {
-		r := tx.mustFind(id, tx.forWrite())
+		r := mustExist(id, tx.lock(id))
 		change(r)
 		tx.store(r)
 	})
@@ -373,14 +354,14 @@ func (s *Store) SaveState(
 ) error {
 	defer s.purgeSoon() // another session may have been deleted
 	return s.change(ctx, func(tx *transaction) {
-		r := tx.lockWithAgent(l.ID)
-		mustHold(l, r)
+		r := mustHold(l, tx.lockWithAgent(l.ID))
 		tx.saveState(r, state, key)
+		tx.store(r)
 	})
 }
 
-// saveState stores the state of a session, which it removes if empty, and its state key. The caller
-// has locked the agent.
+// saveState sets the state key of a session, and stores its state, which it removes if empty. The
+// caller has locked the agent.
 func (tx *transaction) saveState(r *row, state []byte, key string) {
 	tx.setStateKey(r, key)
 	if len(state) > 0 {
@@ -398,9 +379,8 @@ func (s *Store) Fork(
 		return lease, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		tx.mustFind(source, "")
-		agent := tx.agentKey(n.Agent, n.StateKey != "")
-		from := tx.mustFind(source, tx.forWrite())
+		agent := tx.lockAgent(n.Agent)
+		from := mustExist(source, tx.lock(source))
 		n := n
 		if n.Title == "" {
 			n.Title = from.title
@@ -411,6 +391,7 @@ func (s *Store) Fork(
 		}
 		r := tx.insert(agent, n, tx.now())
 		tx.copyHistory(from, r)
+		tx.store(r)
 		return r.lease()
 	})
 }
@@ -430,7 +411,6 @@ func (tx *transaction) copyHistory(from, to *row) {
 			WHERE owner = $1 AND session = $2 AND kind <> ''`, from.key, to.key)
 		tx.inheritReadings(from, to)
 	}
-	tx.store(to)
 }
 
 // Delete implements [sessionstore.Store].

@@ -146,20 +146,29 @@ func (s *Store) change(ctx context.Context, do func(*transaction)) error {
 
 // run runs a transaction in the open database when it is the owner's turn.
 func (s *Store) run(ctx context.Context, a Access, do func(*transaction)) error {
-	transact := func() error {
-		return s.db.Transact(ctx, s.owner, a, func(tx Tx) error {
-			return failed(func() { do(&transaction{tx, s.shared, s.owner}) })
-		})
+	for _, q := range s.queues(a) {
+		if err := q.acquire(ctx, s.owner); err != nil {
+			return err
+		}
+		defer q.release(s.owner)
 	}
+	return s.db.Transact(ctx, s.owner, a, func(tx Tx) error {
+		return failed(func() { do(&transaction{tx, s.shared, s.owner}) })
+	})
+}
+
+// queues returns the queues in which a transaction needs a place, in the order in which it gets
+// them.
+func (s *shared) queues(a Access) []*queue {
 	switch a {
-	case Read:
-		return s.reading.do(ctx, s.owner, transact)
-	case List:
-		return s.listing.do(ctx, s.owner, func() error { return s.run(ctx, Read, do) })
 	case Probe:
-		return transact()
+		return nil
+	case Read:
+		return []*queue{s.reading}
+	case List:
+		return []*queue{s.listing, s.reading}
 	}
-	return s.writing.do(ctx, s.owner, transact)
+	return []*queue{s.writing}
 }
 
 // Use calls do with the open database, which it opens if necessary. It repeats what fails because
@@ -224,7 +233,7 @@ func (s *Store) open(ctx context.Context) error {
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
 	owners, err = transact(ctx, s.of(Everyone), Read, func(tx *transaction) []string {
-		return tx.texts("SELECT DISTINCT owner FROM agents")
+		return tx.owners("SELECT DISTINCT owner FROM agents")
 	})
 	slices.Sort(owners)
 	return owners, err
@@ -272,31 +281,38 @@ func (s *Store) purgeInBackground() {
 func (s *Store) purge(ctx context.Context) error {
 	var owners []string
 	err := s.of(Everyone).run(ctx, Probe, func(tx *transaction) {
-		owners = tx.texts("SELECT DISTINCT owner FROM drafts WHERE started < $1", tx.draftsExpire())
+		owners = tx.owners("SELECT DISTINCT owner FROM drafts WHERE started < $1", tx.draftsExpire())
 	})
+	if err != nil || len(owners) == 0 {
+		return err
+	}
 	for _, owner := range owners {
-		for done := false; err == nil && !done; {
-			start := time.Now()
-			err = s.repeat(ctx, func() error {
-				return s.of(owner).run(ctx, Background, func(tx *transaction) {
-					done = false
-					for start := time.Now(); !done && time.Since(start) < purgeTime; {
-						done = tx.purgeSome()
-					}
-				})
-			})
-			if err == nil {
-				err = s.db.Purged(ctx, false)
-			}
-			if err == nil {
-				err = pause.For(ctx, max(purgePause, time.Since(start)))
-			}
+		if err := s.of(owner).purgeOwner(ctx); err != nil {
+			return err
 		}
 	}
-	if err == nil && len(owners) > 0 {
-		err = s.db.Purged(ctx, true)
+	return s.db.Purged(ctx, true)
+}
+
+// purgeOwner deletes the rows of the owner's expired drafts, and pauses after each transaction for
+// as long as that took.
+func (s *Store) purgeOwner(ctx context.Context) error {
+	for done := false; !done; {
+		start := time.Now()
+		err := s.repeat(ctx, func() error {
+			return s.run(ctx, Background, func(tx *transaction) { done = tx.purgePart() })
+		})
+		if err != nil {
+			return err
+		}
+		if err := s.db.Purged(ctx, false); err != nil {
+			return err
+		}
+		if err := pause.For(ctx, max(purgePause, time.Since(start))); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // describesCall reports whether err is about a call rather than about the database.
