@@ -24,29 +24,32 @@ func (c *Catalog) Artifacts() []Artifact { return slices.Clone(c.artifacts) }
 
 // Of returns the artifacts of one kind, in the same order.
 func (c *Catalog) Of(kind Kind) []Artifact {
-	return c.filter(func(a *Artifact) bool { return a.Kind == kind })
+	return filter(c.artifacts, func(a *Artifact) bool { return a.Kind == kind })
 }
 
 // Active returns the active artifacts of one kind, in the same order.
 func (c *Catalog) Active(kind Kind) []Artifact {
-	return c.filter(func(a *Artifact) bool { return a.Kind == kind && a.State == Active })
+	return filter(c.artifacts, func(a *Artifact) bool {
+		return a.Kind == kind && a.State == Active
+	})
 }
 
 // Named returns the artifacts of one kind and name: first the active one, if there is one, then the
 // others.
 func (c *Catalog) Named(kind Kind, name string) []Artifact {
 	named := func(active bool) []Artifact {
-		return c.filter(func(a *Artifact) bool {
+		return filter(c.artifacts, func(a *Artifact) bool {
 			return a.Kind == kind && a.Name == name && (a.State == Active) == active
 		})
 	}
 	return append(named(true), named(false)...)
 }
 
-func (c *Catalog) filter(keep func(*Artifact) bool) []Artifact {
+// filter returns the artifacts for which keep returns true.
+func filter(all []Artifact, keep func(*Artifact) bool) []Artifact {
 	var list []Artifact
-	for i := range c.artifacts {
-		if a := &c.artifacts[i]; keep(a) {
+	for i := range all {
+		if a := &all[i]; keep(a) {
 			list = append(list, *a)
 		}
 	}
@@ -85,19 +88,19 @@ func (c *Catalog) body(ctx context.Context, a Artifact) (string, error) {
 	if a.Kind != Skill && a.Kind != Command { // the configuration of servers may contain secrets
 		return "", fmt.Errorf("%s is neither a skill nor a command", a.Path)
 	}
-	content, err := newScanner(c.ws, a.Root, c.limits).readPath(a.Path)
+	file, err := readPath(c.ws, a.Path, c.limits.fileSize)
 	if err != nil {
 		return "", err
 	}
 	if a.isTOML() {
-		values, err := readTOML(content)
+		values, err := readTOML(file.text)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", a.Path, err)
 		}
 		prompt, _ := values["prompt"].(string)
 		return prompt, nil
 	}
-	front := parseFrontmatter(content)
+	front := parseFrontmatter(file.text)
 	if front.fault != "" {
 		return "", fmt.Errorf("%s: %s", a.Path, front.fault)
 	}

@@ -17,7 +17,7 @@ func resolveConflicts(all []Artifact) {
 	shadowSameFiles(all)
 	// A directory has one of AGENTS.md and its alternatives.
 	keepFirst(all, func(a *Artifact) (key [2]string, ok bool) {
-		return [2]string{a.Root.Dir.String(), a.dir}, a.row.has("one")
+		return [2]string{a.Root.Dir.String(), a.dir}, a.row.one
 	}, func(winner, _ *Artifact) string {
 		return "a directory has one instruction file, and " + winner.Name + " takes precedence"
 	})
@@ -80,7 +80,7 @@ func shadowSameFiles(all []Artifact) {
 // Losers returns the skills and commands that are not used because the active artifact a has their
 // name.
 func (c *Catalog) Losers(a Artifact) []Artifact {
-	return c.filter(func(other *Artifact) bool {
+	return filter(c.artifacts, func(other *Artifact) bool {
 		return (other.Kind == Skill || other.Kind == Command) && other.State == Shadowed &&
 			other.ShadowedBy == a.Path && other.Ref != a.Ref
 	})

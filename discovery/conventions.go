@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -39,16 +38,20 @@ type row struct {
 	fixed           int      // how many of names, from the first, are literal
 	orDir           bool     // other rows look into a directory of this name
 	hidden          bool     // the first of names was found by a glob
-	words           []string // which the table explains
+
+	// These are the words of the row, which the table explains.
+	text, imports, asked, anchored, mode bool
+	settings, list, gemini, plugin       bool
+	below, inside, one                   bool
 }
 
-// has reports whether the row has a word.
-func (r row) has(word string) bool { return slices.Contains(r.words, word) }
-
-// rowsWith returns the rows of the table that have a word.
-func rowsWith(word string) []row {
-	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !r.has(word) })
+// rowsThat returns the rows of the table for which is returns true.
+func rowsThat(is func(row) bool) []row {
+	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !is(r) })
 }
+
+// below returns the rows that are also for the directories below the root.
+func below() []row { return rowsThat(func(r row) bool { return r.below }) }
 
 // rows returns the table. Callers must not change it.
 var rows = sync.OnceValue(func() (all []row) {
@@ -57,8 +60,8 @@ var rows = sync.OnceValue(func() (all []row) {
 		if len(fields) == 0 || fields[0] == "#" {
 			continue
 		}
-		r, err := row{source: strings.Join(fields[2:], " "), rank: len(all)}.at(fields[0])
-		if err = cmp.Or(err, r.set(strings.Split(fields[1], ","))); err != nil {
+		r, err := parseRow(fields, len(all))
+		if err != nil {
 			panic(fmt.Sprintf("discovery: %s: %v", fields[0], err))
 		}
 		all = append(all, r)
@@ -70,20 +73,27 @@ var rows = sync.OnceValue(func() (all []row) {
 	return all
 })
 
-// set sets what the words of a row say.
-func (r *row) set(words []string) error {
-	known := []string{"imports", "asked", "anchored", "mode", "list", "gemini", "below", "inside",
-		"one"}
-	words[0], r.member, _ = strings.Cut(words[0], "=")
-	r.kind, r.words = kinds[words[0]], words
+// parseRow returns the row with these fields.
+func parseRow(fields []string, rank int) (row, error) {
+	words := strings.Split(fields[1], ",")
+	kind, member, _ := strings.Cut(words[0], "=")
+	words[0] = kind
+	r := row{source: strings.Join(fields[2:], " "), kind: kinds[kind], member: member, rank: rank}
+	flags := map[string]*bool{"text": &r.text, "imports": &r.imports, "asked": &r.asked,
+		"anchored": &r.anchored, "mode": &r.mode, "settings": &r.settings, "list": &r.list,
+		"gemini": &r.gemini, "plugin": &r.plugin, "below": &r.below, "inside": &r.inside,
+		"one": &r.one}
 	for _, word := range words {
-		variable := variables()[word]
-		r.variable = cmp.Or(r.variable, variable)
-		if kinds[word] == "" && variable == nil && !slices.Contains(known, word) {
-			return fmt.Errorf("%q is not a word of the table", word)
+		switch flag, variable := flags[word], variables()[word]; {
+		case flag != nil:
+			*flag = true
+		case variable != nil:
+			r.variable = variable
+		case kinds[word] == "":
+			return r, fmt.Errorf("%q is not a word of the table", word)
 		}
 	}
-	return nil
+	return r.at(fields[0])
 }
 
 // Patterns returns the paths of all files that are looked for, slash-separated from a root or the

@@ -18,48 +18,47 @@ import (
 // fileText is the content of a file as UTF-8 with line feeds for line ends and no byte order mark.
 type fileText struct {
 	text        string
-	size        int64    // of the file
+	size        int64    // of the file, 0 if it was not read
 	diagnostics []string // which rules it breaks
 }
 
-// readText reads an open file. The error says what is wrong with it.
-func (s *scanner) readText(f *workspace.File) (fileText, error) {
+// readText reads an open file of at most limit bytes. The error says what is wrong with it.
+func readText(f *workspace.File, limit int) (fileText, error) {
 	info, err := f.Stat()
 	var content []byte
-	if err == nil && info.Size() <= int64(s.limits.fileSize) {
-		content, err = io.ReadAll(io.LimitReader(f, int64(s.limits.fileSize)))
+	if err == nil && info.Size() <= int64(limit) {
+		content, err = io.ReadAll(io.LimitReader(f, int64(limit)))
 	}
 	if err != nil {
 		return fileText{}, errors.New(reasonOf(err))
 	}
-	return s.decode(content, info.Size())
+	return decode(content, info.Size(), limit)
 }
 
-// readPath reads the file at a path.
-func (s *scanner) readPath(path string) (text string, err error) {
-	f, err := s.ws.Open(path)
+// readPath reads the file at a path, which has at most limit bytes.
+func readPath(ws *workspace.Workspace, path string, limit int) (fileText, error) {
+	f, err := ws.Open(path)
 	if err != nil {
-		return "", err
+		return fileText{}, err
 	}
 	defer f.Close()
-	read, err := s.readText(f)
+	file, err := readText(f, limit)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return read.text, err
+	return file, err
 }
 
-// decode returns the content of a file of this size. The error says what is wrong with it.
-func (s *scanner) decode(b []byte, size int64) (fileText, error) {
-	if size > int64(s.limits.fileSize) {
-		return fileText{}, fmt.Errorf("it has %d bytes; the limit is %d", size, s.limits.fileSize)
-	}
-	s.bytes += len(b)
+// decode returns the content of a file of this size, which is at most limit. The error says what is
+// wrong with it.
+func decode(b []byte, size int64, limit int) (fileText, error) {
 	switch {
+	case size > int64(limit):
+		return fileText{}, fmt.Errorf("it has %d bytes; the limit is %d", size, limit)
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}) || bytes.HasPrefix(b, []byte{0xfe, 0xff}):
-		return fileText{}, errors.New("it is UTF-16; save it as UTF-8")
+		return fileText{size: size}, errors.New("it is UTF-16; save it as UTF-8")
 	case bytes.IndexByte(b, 0) >= 0:
-		return fileText{}, errors.New("it is not text: it contains NUL bytes")
+		return fileText{size: size}, errors.New("it is not text: it contains NUL bytes")
 	}
 	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
 	if bytes.IndexByte(b, '\r') >= 0 {

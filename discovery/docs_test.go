@@ -75,16 +75,16 @@ func remarks(r row) (all []string) {
 			all = append(all, remark)
 		}
 	}
-	add(r.has("below"), "also below")
-	add(r.has("inside"), "in plugins")
-	add(r.has("imports"), "imports")
-	add(r.kind == Instruction && !r.has("text") && !r.has("mode"), "a rule")
+	add(r.below, "also below")
+	add(r.inside, "in plugins")
+	add(r.imports, "imports")
+	add(r.kind == Instruction && !r.text && !r.mode, "a rule")
 	add(strings.HasPrefix(r.pattern, ".openhands/"), "also with `triggers`")
-	add(r.has("mode"), "for the mode in its path")
+	add(r.mode, "for the mode in its path")
 	add(r.kind == Command && path.Ext(r.pattern) == ".toml", "with `prompt` and `description`")
 	add(r.kind == MCPServer && r.member != "mcpServers", "`"+r.member+"`")
-	add(r.has("list"), "a list")
-	add(r.kind == Plugin && !r.has("plugin"), "lists plugins")
-	add(r.has("one"), "one of these")
+	add(r.list, "a list")
+	add(r.kind == Plugin && !r.plugin, "lists plugins")
+	add(r.one, "one of these")
 	return all
 }

@@ -36,7 +36,7 @@ type Row struct {
 func Table() (all []Row) {
 	for _, r := range rows() {
 		all = append(all, Row{r.pattern, r.source, r.member, r.kind,
-			r.has("list"), r.has("opencode"), r.has("plugin"), r.has("inside")})
+			r.list, r.variable == variables()["opencode"], r.plugin, r.inside})
 	}
 	return all
 }

@@ -19,8 +19,8 @@ func FuzzFrontmatter(f *testing.F) {
 		if !utf8.ValidString(text) {
 			return
 		}
-		for _, words := range [][]string{{"anchored", "asked"}, {"anchored"}, nil, {"text"}} {
-			a := Artifact{State: Active, row: row{words: words}}
+		for _, r := range []row{{anchored: true, asked: true}, {anchored: true}, {}, {text: true}} {
+			a := Artifact{State: Active, row: r}
 			readInstruction(&a, text)
 			check(t, a)
 			a.appliesTo("src/deep/file.ts")

@@ -80,7 +80,8 @@ func (in *importer) importFile(ctx context.Context, from, written string, depth 
 		return
 	}
 	in.read[f.Ref().Real()] = true
-	file, err := in.readText(f)
+	file, err := readText(f, in.limits.fileSize)
+	in.bytes += int(file.size)
 	if err != nil {
 		in.unread(target)
 		in.refuse(written, err.Error())

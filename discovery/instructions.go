@@ -19,7 +19,7 @@ func readInstruction(a *Artifact, content string) {
 		a.invalid("it is empty")
 		return
 	}
-	if a.row.has("text") {
+	if a.row.text {
 		a.Description = oneLine(firstLine(content), 100)
 		return
 	}
@@ -39,12 +39,13 @@ func readInstruction(a *Artifact, content string) {
 	case values["triggers"].text != "":
 		a.describe("When the task mentions " + values["triggers"].text)
 	}
-	if a.row.has("mode") {
+	if a.row.mode {
 		_, mode, _ := strings.Cut(a.rel, "rules-")
 		mode, _, _ = strings.Cut(mode, "/")
 		a.describe(fmt.Sprintf("For the mode %s: %s", mode, oneLine(firstLine(f.body), 100)))
 	}
-	a.readApplies(values)
+	globs, given := a.readGlobs(values)
+	a.Applies = applies(a.row, values, globs, given, a.Description != "")
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), 100)
 	}
@@ -53,43 +54,33 @@ func readInstruction(a *Artifact, content string) {
 	}
 }
 
-// readApplies reads what a rule applies to. Each tool has its own keys for that.
-func (a *Artifact) readApplies(values map[string]value) {
-	var globs []string
-	given := false // whether it has globs, usable or not
-	for _, key := range []string{"paths", "globs", "fileMatchPattern", "applyTo"} {
-		if _, has := values[key]; has && !given {
-			globs, given = a.readGlobs(values[key])
-		}
-	}
-	everywhere := slices.ContainsFunc(globs,
-		func(g string) bool { return g == "**" || g == "**/*" })
+// wishes has the modes that rules name.
+var wishes = map[string]Mode{
+	"always": Always, "always_on": Always, "manual": OnRequest, "glob": ByPath, "fileMatch": ByPath,
+	"auto": ByDescription, "agent_requested": ByDescription, "model_decision": ByDescription,
+}
+
+// applies returns what a rule of r applies to. Each tool has its own keys for that. given says that
+// the rule has globs, usable or not, and described that it has a description.
+func applies(r row, values map[string]value, globs []string, given, described bool) Applies {
+	wish := wishes[cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)]
 	always := values["alwaysApply"]
-	wish := cmp.Or(values["trigger"].text, values["inclusion"].text, values["type"].text)
-	unsaid := !given && !a.row.has("asked") && !always.is("false") &&
+	saysNothing := wish == "" && !given && !always.is("false") &&
 		values["regex"].text == "" && values["triggers"].text == ""
-	a.Applies.Globs = globs
-	switch wish {
-	case "always", "always_on":
-		always.text = "true"
-	case "manual":
-		a.Applies = Applies{Mode: OnRequest}
-		return
-	case "auto", "agent_requested", "model_decision": // globs may be left over
-		globs, unsaid, everywhere = nil, false, false
-	case "glob", "fileMatch":
-		unsaid = false
-	}
+	matchesAll := r.anchored && slices.ContainsFunc(globs,
+		func(g string) bool { return g == "**" || g == "**/*" })
+	useGlobs := wish != ByDescription && len(globs) > 0
 	switch {
-	case always.is("true"), unsaid, everywhere && a.row.has("anchored"):
-		a.Applies = Applies{Mode: Always}
-	case len(globs) > 0:
-		a.Applies.Mode = ByPath
-	case a.Description != "":
-		a.Applies = Applies{Mode: ByDescription}
-	default:
-		a.Applies = Applies{Mode: OnRequest}
+	case wish == OnRequest:
+		return Applies{Mode: OnRequest}
+	case wish == Always, always.is("true"), saysNothing && !r.asked, useGlobs && matchesAll:
+		return Applies{Mode: Always}
+	case useGlobs:
+		return Applies{ByPath, globs}
+	case described:
+		return Applies{Mode: ByDescription}
 	}
+	return Applies{Mode: OnRequest}
 }
 
 // Limits on the globs of a rule. Matching tries each expansion of their braces.
@@ -144,10 +135,20 @@ func anyDepth(glob string) string {
 	return strings.Join(parts, "/")
 }
 
-// readGlobs reads globs from a list, or from text that separates them by commas. given reports
-// whether there are any, usable or not.
-func (a *Artifact) readGlobs(v value) (globs []string, given bool) {
-	list := globList(v)
+// readGlobs reads the globs in the first key that has some, usable or not. given reports whether
+// there is one.
+func (a *Artifact) readGlobs(values map[string]value) (globs []string, given bool) {
+	for _, key := range []string{"paths", "globs", "fileMatchPattern", "applyTo"} {
+		if v, has := values[key]; has && !given {
+			globs, given = a.usableGlobs(globList(v))
+		}
+	}
+	return globs, given
+}
+
+// usableGlobs returns the globs in a list that can be used. given reports whether any are not
+// empty.
+func (a *Artifact) usableGlobs(list []string) (globs []string, given bool) {
 	if len(list) > maxGlobs {
 		a.diagnose("it has %d globs; the first %d are used", len(list), maxGlobs)
 		list = list[:maxGlobs]
@@ -220,7 +221,7 @@ func (a Artifact) appliesTo(rel string) bool {
 	}
 	for _, g := range a.Applies.Globs {
 		name := rel
-		if !strings.Contains(g, "/") && !a.row.has("anchored") {
+		if !strings.Contains(g, "/") && !a.row.anchored {
 			name = path.Base(rel)
 		}
 		if ok, _ := doublestar.Match(g, name); ok {

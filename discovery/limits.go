@@ -61,22 +61,22 @@ func (s *scanner) limitReached(r row, rel, limit string) {
 	}
 }
 
-// exhausted reports whether a limit ends the scan of the root, which it records for the row r.
-func (s *scanner) exhausted(ctx context.Context, r row) bool {
+// stopAtLimit reports whether a limit ends the scan of the root, which it records for the row r.
+func (s *scanner) stopAtLimit(ctx context.Context, r row) bool {
 	switch {
 	case ctx.Err() != nil:
 		s.limitReached(r, ".", s.limits.time.String())
 	case s.bytes >= s.limits.bytes:
 		s.limitReached(r, ".", text.Size(s.limits.bytes))
 	default:
-		return s.isFull(r)
+		return s.stopIfFull(r)
 	}
 	return true
 }
 
-// isFull reports whether the root has as many artifacts as are listed, which it records for the
+// stopIfFull reports whether the root has as many artifacts as are listed, which it records for the
 // row r.
-func (s *scanner) isFull(r row) bool {
+func (s *scanner) stopIfFull(r row) bool {
 	if len(s.artifacts) < s.limits.artifacts {
 		return false
 	}

@@ -37,21 +37,25 @@ type Mentions struct {
 // that contain them, or "". It ignores empty paths, and paths that no longer exist.
 func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...string) string {
 	var b strings.Builder
+	instructions := rowsThat(func(r row) bool { return r.kind == Instruction })
 	for _, path := range paths[:min(len(paths), maxMentionPaths)] {
 		if path == "" {
 			continue
 		}
-		here := &Catalog{ws: ws, limits: defaultLimits}
-		list, err := here.leadingTo(ctx, path, true)
+		list, err := leadingTo(ctx, ws, defaultLimits, path, nil, instructions)
 		if err != nil {
 			continue // after a move, for example
 		}
 		info, err := ws.Stat(path)
 		for _, a := range list {
 			known := a.dir == "." && a.Applies.Mode != ByPath && !m.Roots
+			if a.State != Active || known {
+				continue
+			}
+			isNew := m.markNew(a.Ref)
 			read := err == nil && info.Ref() == a.Ref
 			switch {
-			case a.State != Active || known || !m.isNew(a.Ref) || read:
+			case !isNew || read:
 			case a.Kind == Skill && !a.UserOnly:
 				fmt.Fprintf(&b, "[What is in %q has a skill: read %q when you need it: %s]\n",
 					a.Dir(), a.Path, text.Prefix(a.Description, maxSkillMention))
@@ -68,8 +72,8 @@ func (m *Mentions) Lines(ctx context.Context, ws *workspace.Workspace, paths ...
 	return b.String()
 }
 
-// isNew reports whether a file has not been mentioned yet, and marks it as mentioned.
-func (m *Mentions) isNew(file workspace.Ref) bool {
+// markNew marks a file as mentioned, and reports whether it was not before.
+func (m *Mentions) markNew(file workspace.Ref) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.told[file] || len(m.told) >= maxMentioned {

@@ -21,55 +21,51 @@ import (
 // [Catalog.Assemble] returns the text of the list. For fails if path is outside the roots, ctx
 // ends, or the scan takes too long.
 func (c *Catalog) For(ctx context.Context, path string) ([]Artifact, error) {
-	list, err := c.leadingTo(ctx, path, false)
+	list, err := leadingTo(ctx, c.ws, c.limits, path, c.artifacts, nil)
 	return slices.DeleteFunc(list, func(a Artifact) bool { return a.Kind != Instruction }), err
 }
 
-// leadingTo returns what applies to path: the artifacts of the directories between the root that
-// contains path and path, before them the rules of the root, or if scanRoot is set all instructions
-// that its directory has now.
-func (c *Catalog) leadingTo(ctx context.Context, path string, scanRoot bool) ([]Artifact, error) {
-	t, err := c.locate(path)
+// leadingTo returns what applies to path: the rules in known of the root that contains path, what
+// the directory of that root has for the rows ofRoot, and the artifacts of the directories between
+// it and path. known are artifacts of the roots.
+func leadingTo(
+	ctx context.Context, ws *workspace.Workspace, l limits, path string, known []Artifact,
+	ofRoot []row,
+) ([]Artifact, error) {
+	t, err := locate(ws, path)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.time, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.time, errTimeout)
 	defer cancel()
-	dir, err := c.ws.OpenDir(t.root.Dir.String())
+	dir, err := ws.OpenDir(t.root.Dir.String())
 	if err != nil {
 		return nil, err
 	}
-	s := newScanner(c.ws, t.root, c.limits)
+	s := newScanner(ws, t.root, l)
 	at := newDirectory(dir, nil, ".")
 	defer func() {
 		for ; at != nil; at = at.parent {
 			_ = at.dir.Close()
 		}
 	}()
-	var list []Artifact
-	if scanRoot {
-		instructions := slices.DeleteFunc(slices.Clone(rows()),
-			func(r row) bool { return r.kind != Instruction })
-		list = c.scanOne(ctx, s, instructions, at)
-	} else {
-		list = c.filter(func(a *Artifact) bool {
-			return a.Root.Index == t.root.Index && a.Applies.Mode == ByPath
-		})
+	list := filter(known, func(a *Artifact) bool {
+		return a.Root.Index == t.root.Index && a.Applies.Mode == ByPath
+	})
+	if len(ofRoot) > 0 {
+		list = append(list, s.scanOne(ctx, ofRoot, at, known)...)
 	}
-	below := rowsWith("below")
 	for _, name := range t.dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {
 			break // it has been removed
 		}
 		at = newDirectory(dir, at, name)
-		list = append(list, c.scanOne(ctx, s, below, at)...)
+		list = append(list, s.scanOne(ctx, below(), at, known)...)
 	}
 	for _, l := range s.reached {
-		a := s.artifact(row{kind: Instruction, pattern: l.pattern}, ".")
-		a.Name, a.Path = l.pattern, l.path
-		a.invalid(l.String())
-		list = append(list, a)
+		list = append(list, Artifact{Kind: Instruction, Name: l.pattern, Root: l.Root,
+			Pattern: l.pattern, Path: l.path, State: Invalid, Reason: l.String(), rel: "."})
 	}
 	list = slices.DeleteFunc(list, func(a Artifact) bool {
 		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(t.rel)
@@ -106,7 +102,6 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 func (c *Catalog) nestedIn(
 	ctx context.Context, root workspace.Root,
 ) (list []Artifact, complete bool) {
-	rows := rowsWith("below")
 	s := newScanner(c.ws, root, c.limits)
 	dirs, complete := []string{"."}, true
 	for i := 0; i < len(dirs); i++ {
@@ -118,7 +113,7 @@ func (c *Catalog) nestedIn(
 		entries, err := at.list(ctx)
 		complete = complete && err == nil
 		if dirs[i] != "." {
-			list = append(list, c.scanOne(ctx, s, rows, at)...)
+			list = append(list, s.scanOne(ctx, below(), at, c.artifacts)...)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
@@ -150,10 +145,10 @@ type located struct {
 }
 
 // locate finds the root that contains path.
-func (c *Catalog) locate(path string) (located, error) {
+func locate(ws *workspace.Workspace, path string) (located, error) {
 	var missing string
 	for {
-		dir, err := c.ws.OpenDir(path)
+		dir, err := ws.OpenDir(path)
 		if err == nil {
 			ref := dir.Ref()
 			_ = dir.Close()
@@ -172,9 +167,11 @@ func (c *Catalog) locate(path string) (located, error) {
 	}
 }
 
-// scanOne scans a directory, and resolves conflicts between what is found there, and with the
-// catalog.
-func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *directory) []Artifact {
+// scanOne returns what a directory has for some rows. It resolves conflicts between the artifacts
+// there, and with those that are known.
+func (s *scanner) scanOne(
+	ctx context.Context, rows []row, at *directory, known []Artifact,
+) []Artifact {
 	s.artifacts = nil
 	s.scanDir(ctx, rows, at)
 	slices.SortStableFunc(s.artifacts, byRank)
@@ -186,10 +183,10 @@ func (c *Catalog) scanOne(ctx context.Context, s *scanner, rows []row, at *direc
 	resolveConflicts(list)
 	for i := range list {
 		a := &list[i]
-		for j := range c.artifacts {
-			if known := &c.artifacts[j]; a.State == Active && known.Kind == a.Kind &&
-				known.Ref.Rel() != "" && known.Ref == a.Ref {
-				a.shadowSameFile(known)
+		for j := range known {
+			if same := &known[j]; a.State == Active && same.Kind == a.Kind &&
+				same.Ref.Rel() != "" && same.Ref == a.Ref {
+				a.shadowSameFile(same)
 			}
 		}
 	}

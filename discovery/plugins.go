@@ -47,7 +47,7 @@ func (p *pluginPaths) UnmarshalJSON(raw []byte) error {
 // readPlugins scans the plugins that a manifest or marketplace in the root names. It returns
 // artifacts for plugins that are not used.
 func (m *matcher) readPlugins(ctx context.Context, a Artifact, content string) []Artifact {
-	if m.row.has("plugin") {
+	if m.row.plugin {
 		manifest, err := parseManifest([]byte(content))
 		if err != nil {
 			a.invalid(err.Error())
@@ -66,7 +66,7 @@ func (m *matcher) readPlugins(ctx context.Context, a Artifact, content string) [
 	}
 	var unused []Artifact
 	for i, raw := range market.Plugins {
-		if m.exhausted(ctx, m.row) {
+		if m.stopAtLimit(ctx, m.row) {
 			break
 		}
 		plugin := a.clone()
@@ -153,16 +153,21 @@ func localSource(source json.RawMessage, base string) (string, error) {
 // table, and adds what the entry of the plugin in a marketplace says. It returns the entry if there
 // is no manifest.
 func (m *matcher) manifestIn(at *directory, entry pluginManifest) (pluginManifest, error) {
-	for _, r := range append(rowsWith("plugin"), row{pattern: "plugin.json"}) {
-		rel := join(at.rel, r.pattern)
-		content, err := m.readPath(m.path(rel))
+	var names []string
+	for _, r := range rowsThat(func(r row) bool { return r.plugin }) {
+		names = append(names, r.pattern)
+	}
+	for _, name := range append(names, "plugin.json") {
+		rel := join(at.rel, name)
+		file, err := readPath(m.ws, m.path(rel), m.limits.fileSize)
+		m.bytes += int(file.size)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return entry, err
 		}
-		manifest, err := parseManifest([]byte(content))
+		manifest, err := parseManifest([]byte(file.text))
 		if err != nil {
 			return entry, fmt.Errorf("%s: %w", rel, err)
 		}
@@ -180,7 +185,7 @@ func (m *matcher) scanPlugin(
 ) []Artifact {
 	name := oneLine(cmp.Or(manifest.Name, path.Base(filepath.ToSlash(m.path(at.rel)))), 64)
 	var unused []Artifact
-	for _, r := range rowsWith("inside") {
+	for _, r := range rowsThat(func(r row) bool { return r.inside }) {
 		var paths []string // in addition to the pattern
 		onlyPaths := false
 		switch {

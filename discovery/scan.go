@@ -29,11 +29,11 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := &Catalog{ws: ws, limits: l}
-	scanners, err := c.scanRoots(ctx)
+	scanners, err := scanRoots(ctx, ws, l)
 	if err != nil {
 		return nil, err
 	}
+	c := &Catalog{ws: ws, limits: l}
 	for _, s := range scanners {
 		for _, a := range s.artifacts {
 			c.artifacts = append(c.artifacts, *a)
@@ -46,13 +46,13 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 
 // scanRoots scans the roots, as many at a time as there are processors. It returns the finished
 // scanner of each, in their order.
-func (c *Catalog) scanRoots(ctx context.Context) ([]*scanner, error) {
-	roots := c.ws.Opened()
+func scanRoots(ctx context.Context, ws *workspace.Workspace, l limits) ([]*scanner, error) {
+	roots := ws.Opened()
 	scanners := make([]*scanner, len(roots))
 	var scans errgroup.Group
 	scans.SetLimit(runtime.GOMAXPROCS(0))
 	for i, root := range roots {
-		scanners[i] = newScanner(c.ws, root, c.limits)
+		scanners[i] = newScanner(ws, root, l)
 		scans.Go(func() error { return scanners[i].scanRoot(ctx) })
 	}
 	return scanners, scans.Wait()
@@ -108,9 +108,8 @@ func (s *scanner) scanRoot(ctx context.Context) error {
 		return err
 	}
 	if err != nil {
-		a := s.artifact(row{kind: Instruction}, ".")
-		a.invalid(reasonOf(err))
-		s.add(a)
+		s.add(Artifact{Kind: Instruction, Name: ".", Root: s.root, Path: s.path("."),
+			State: Invalid, Reason: reasonOf(err), rel: "."})
 		return context.Cause(ctx)
 	}
 	defer top.Close()
@@ -128,7 +127,7 @@ func (s *scanner) scanRoot(ctx context.Context) error {
 func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 	_, _ = at.list(ctx) // so that names that do not exist need not be looked up
 	for _, r := range rows {
-		if !r.has("inside") {
+		if !r.inside {
 			s.scanRow(ctx, r, at, "")
 		}
 	}
@@ -137,7 +136,7 @@ func (s *scanner) scanDir(ctx context.Context, rows []row, at *directory) {
 // scanRow follows the literal names at the beginning of the row's pattern and matches the rest from
 // there. plugin is the name of the plugin whose directory is at, if it is one.
 func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin string) {
-	if s.exhausted(ctx, r) {
+	if s.stopAtLimit(ctx, r) {
 		return
 	}
 	if hidden := r.names[0]; hidden[0] == '.' && isGlob(hidden) && len(r.names) > 1 {
@@ -159,7 +158,7 @@ func (s *scanner) scanRow(ctx context.Context, r row, at *directory, plugin stri
 		from = next
 	}
 	rest := r.names[literal:]
-	if from != at && s.scannedBefore(r, from, rest) {
+	if from != at && !s.begin(r, from, rest) {
 		return
 	}
 	m := &matcher{scanner: s, row: r, level: at, base: from, plugin: plugin}
@@ -179,24 +178,24 @@ func (s *scanner) scanHidden(ctx context.Context, r row, at *directory, name str
 	s.scanRow(ctx, one, at, "")
 }
 
-// scannedBefore reports whether the rest of the pattern was matched in this directory for an
-// earlier row, which found it by another path because of a link. Then it adds an artifact that says
-// so.
-func (s *scanner) scannedBefore(r row, from *directory, rest []string) bool {
+// begin records that the rest of the pattern is matched in a directory. It returns false, and adds
+// an artifact that says so, if that was done for an earlier row, which found the directory by
+// another path because of a link.
+func (s *scanner) begin(r row, from *directory, rest []string) bool {
 	key := matchStart{r.kind, from.dir.Ref(), strings.Join(rest, "/")}
 	earlier, done := s.started[key]
 	switch {
 	case !done:
 		s.started[key] = from.rel
-		return false
+		return true
 	case earlier == from.rel: // other files may not have been found for a plugin
-		return false
+		return true
 	}
 	a := s.artifact(r, from.rel)
 	a.State, a.ShadowedBy = Shadowed, s.path(earlier)
 	a.Reason = "it is the same directory as " + a.ShadowedBy
 	s.add(a)
-	return true
+	return false
 }
 
 // openNamed opens a directory that the row's pattern names literally. It returns nil if there is
@@ -212,14 +211,17 @@ func (s *scanner) openNamed(ctx context.Context, r row, at *directory, name stri
 	}
 	isOther := r.hidden && name == r.names[0] // it need not have to do with agents
 	isFile := errors.Is(err, syscall.ENOTDIR)
-	if !isOther && !isFile && !isGone(e, err) && s.isNew(r.kind, join(at.rel, name)) {
+	if isOther || isFile || isGone(e, err) {
+		return nil
+	}
+	if s.markNew(r.kind, join(at.rel, name)) {
 		s.addUnreadable(r, at, name, err)
 	}
 	return nil
 }
 
-// isNew reports whether what is at rel was not added with a kind yet, and marks it as added.
-func (s *scanner) isNew(kind Kind, rel string) bool {
+// markNew marks what is at rel as added with a kind, and reports whether it was not before.
+func (s *scanner) markNew(kind Kind, rel string) bool {
 	key := fileOfKind{kind, rel}
 	isNew := !s.seen[key]
 	s.seen[key] = true
@@ -335,7 +337,7 @@ func (m *matcher) each(
 		m.limitReached(m.row, at.rel,
 			text.Count(int(limit.Limit), "directory entry", "directory entries"))
 	default:
-		if !m.exhausted(ctx, m.row) && at.parent != nil {
+		if stopped := m.stopAtLimit(ctx, m.row); !stopped && at.parent != nil {
 			m.addUnreadable(m.row, at.parent, path.Base(at.rel), err)
 		}
 		return
@@ -345,7 +347,7 @@ func (m *matcher) each(
 			e.Name == "node_modules" {
 			continue
 		}
-		if m.exhausted(ctx, m.row) {
+		if m.stopAtLimit(ctx, m.row) {
 			return
 		}
 		visit(e)
@@ -390,7 +392,7 @@ func (m *matcher) descend(
 // readFile adds the artifacts of the file e in at, unless another row has.
 func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry) {
 	rel := join(at.rel, e.Name)
-	if !m.isNew(m.row.kind, rel) {
+	if !m.markNew(m.row.kind, rel) {
 		return
 	}
 	content, info, err := at.dir.ReadFile(e, m.buffer, int64(m.limits.fileSize))
@@ -406,7 +408,7 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 	file := m.artifact(m.row, rel)
 	file.Ref, file.Size, file.dir = info.Ref(), info.Size(), m.level.rel
 	for _, a := range m.parse(ctx, file, content) {
-		if m.isFull(m.row) {
+		if m.stopIfFull(m.row) {
 			return
 		}
 		m.add(a)
@@ -415,7 +417,8 @@ func (m *matcher) readFile(ctx context.Context, at *directory, e workspace.Entry
 
 // parse returns the artifacts that a file's content declares, based on a.
 func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artifact {
-	file, err := m.decode(content, a.Size)
+	file, err := decode(content, a.Size, m.limits.fileSize)
+	m.bytes += int(file.size)
 	if err != nil {
 		a.invalid(err.Error())
 		if a.Size > int64(m.limits.fileSize) {
@@ -440,7 +443,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		return m.readPlugins(ctx, a, file.text)
 	default:
 		readInstruction(&a, file.text)
-		if m.row.has("imports") && a.State == Active {
+		if m.row.imports && a.State == Active {
 			m.imports(ctx, &a)
 		}
 	}

@@ -152,7 +152,7 @@ func readServers(base Artifact, content string, l limits) []Artifact {
 	case err != nil:
 		base.invalid(err.Error())
 		return []Artifact{base}
-	case len(file.servers) == 0 && r.has("settings"):
+	case len(file.servers) == 0 && r.settings:
 		return nil
 	case len(file.servers) == 0:
 		base.invalid("its member " + r.member + " is empty")
@@ -222,7 +222,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		return file, errors.New("it is not a JSON object")
 	}
 	raw, ok := members[r.member]
-	if !ok && r.has("settings") {
+	if !ok && r.settings {
 		return file, nil
 	}
 	if !ok {
@@ -237,7 +237,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 		}
 	}
 	var rules struct{ Excluded []string }
-	if r.has("gemini") && json.Unmarshal(members["mcp"], &rules) == nil {
+	if r.gemini && json.Unmarshal(members["mcp"], &rules) == nil {
 		file.disabled = rules.Excluded
 	}
 	var err error
@@ -249,7 +249,7 @@ func parseServers(text []byte, r row) (serverFile, error) {
 
 // serversIn returns the servers of an object, or of a list in which each has its name.
 func (r row) serversIn(raw json.RawMessage) (all []namedServer, err error) {
-	if r.has("list") {
+	if r.list {
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return nil, err
@@ -316,7 +316,9 @@ func (e *textValues) UnmarshalJSON(raw []byte) error {
 		value := string(given)
 		if strings.ContainsAny(value[:1], `"[{n`) { // of all but numbers, true and false
 			value = ""
-			err = cmp.Or(err, json.Unmarshal(given, &value))
+			if failed := json.Unmarshal(given, &value); failed != nil {
+				err = failed
+			}
 		}
 		(*e)[name] = value
 	}
@@ -331,7 +333,7 @@ func (r row) decodeServer(raw json.RawMessage) (c serverConfig, err error) {
 	maps.Copy(c.Env, c.Environment)
 	maps.Copy(c.Headers, c.HTTPHeaders)
 	switch {
-	case !r.has("gemini"):
+	case !r.gemini:
 		c.URL = cmp.Or(c.URL, c.HTTPURL)
 	case c.HTTPURL != "":
 		c.Type, c.URL = string(HTTP), c.HTTPURL

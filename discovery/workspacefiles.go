@@ -71,12 +71,11 @@ func ReadWorkspaceFile(
 	if ctx.Err() != nil {
 		return WorkspaceFile{}, context.Cause(ctx)
 	}
-	s := newScanner(ws, workspace.Root{}, defaultLimits)
-	content, err := s.readPath(path)
+	file, err := readPath(ws, path, defaultLimits.fileSize)
 	if err != nil {
 		return WorkspaceFile{}, err
 	}
-	listed, err := format([]byte(content))
+	listed, err := format([]byte(file.text))
 	if err != nil {
 		return WorkspaceFile{}, fmt.Errorf("%s: %w", path, err)
 	}
