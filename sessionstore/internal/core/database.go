@@ -159,40 +159,20 @@ func (tx *transaction) execEach(text string, each [][]any) {
 
 // row reads the one row of a query into dest, and reports whether there is one.
 func (tx *transaction) row(dest []any, text string, args ...any) (found bool) {
-	for range tx.each(dest, text, args...) {
+	for rows := range tx.rows(text, args...) {
+		must(rows.Scan(dest...))
 		found = true
 	}
 	return found
 }
 
-// each reads the rows of a query into dest, one after the other.
-func (tx *transaction) each(dest []any, text string, args ...any) iter.Seq[Rows] {
-	return func(yield func(Rows) bool) {
-		for rows := range tx.rows(text, args...) {
-			must(rows.Scan(dest...))
-			if !yield(rows) {
-				return
-			}
-		}
-	}
-}
-
-// texts returns the texts that a query finds.
-func (tx *transaction) texts(text string, args ...any) (all []string) {
-	var one string
-	for range tx.each([]any{&one}, text, args...) {
-		all = append(all, one)
-	}
-	return all
-}
-
 // rows yields the rows of a query.
 func (tx *transaction) rows(text string, args ...any) iter.Seq[Rows] {
-	return tx.query(text, append([]any{tx.owner}, args...))
+	return tx.query(text, append([]any{tx.owner}, args...)...)
 }
 
-// query yields the rows of a query that is the same for all owners: args are its only arguments.
-func (tx *transaction) query(text string, args []any) iter.Seq[Rows] {
+// query yields the rows of a query without an owner: args are all arguments.
+func (tx *transaction) query(text string, args ...any) iter.Seq[Rows] {
 	return func(yield func(Rows) bool) {
 		rows := got(tx.tx.Query(text, args...))
 		defer rows.Close()
@@ -202,19 +182,19 @@ func (tx *transaction) query(text string, args []any) iter.Seq[Rows] {
 	}
 }
 
-// owners returns the owners that a query finds in a transaction of [Everyone].
-func (tx *transaction) owners(text string, args ...any) (owners []string) {
-	for rows := range tx.query(text, args) {
-		var owner string
-		must(rows.Scan(&owner))
-		owners = append(owners, owner)
+// texts returns the texts in rows.
+func texts(rows iter.Seq[Rows]) (all []string) {
+	for row := range rows {
+		var one string
+		must(row.Scan(&one))
+		all = append(all, one)
 	}
-	return owners
+	return all
 }
 
 // next returns a number that no session, lease or strand has had.
 func (tx *transaction) next() (n int64) {
-	for rows := range tx.query(tx.db.Traits().Next, nil) {
+	for rows := range tx.query(tx.db.Traits().Next) {
 		must(rows.Scan(&n))
 	}
 	return n

@@ -30,7 +30,10 @@ func (s *Store) BeginTurn(
 		if r.open == 0 {
 			r.open, r.first = r.last+1, r.turns
 		}
-		r.updated, r.listed = active(r.updated, tx.now()), r.listed.unlessGone()
+		r.updated = active(r.updated, tx.now())
+		if r.gone {
+			r.listed, r.gone = 0, false
+		}
 		r.title = cmp.Or(r.title, sessionstore.CleanTitle(t.Title))
 		r.last = tx.addBodies(r.strand, r.last, packed(prompt))
 		tx.addStates(r.key, states)
@@ -104,8 +107,11 @@ func (s *Store) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {
 	history, states := sessionstore.Split(segment)
-	if len(history) == 0 && len(states) == 0 {
-		return s.checkLease(ctx, l)
+	if len(history) == 0 && len(states) == 0 { // the caller asks for the lease
+		_, err := transact(ctx, s, Read, func(tx *transaction) *row {
+			return mustHold(l, tx.find(l.ID))
+		})
+		return err
 	}
 	bodies := packed(history)
 	return s.change(ctx, func(tx *transaction) {
@@ -132,15 +138,6 @@ func (s *Store) Append(
 		tx.addBodies(strand, last, bodies)
 		tx.addStates(key, states)
 	})
-}
-
-// checkLease returns an error unless l is the newest lease of its session.
-func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
-	_, err := transact(ctx, s, Read, func(tx *transaction) bool {
-		mustHold(l, tx.find(l.ID))
-		return true
-	})
-	return err
 }
 
 // packed returns updates as the bodies of segments.

@@ -30,18 +30,28 @@ func (s *Store) Import(
 		}
 	}
 	for some := range slices.Chunk(sessions, importedSessions) {
-		news, err := transact(ctx, s, List, func(tx *transaction) []imported {
-			return tx.news(tx.agent(agent), some, onlyKnown, tx.all)
+		hasNews, err := transact(ctx, s, List, func(tx *transaction) bool {
+			changed, missing := tx.news(tx.agent(agent), some, onlyKnown, tx.all)
+			return len(changed)+len(missing) > 0
 		})
 		if err != nil {
 			return added, err
 		}
-		if len(news) == 0 {
+		if !hasNews {
 			continue
 		}
-		n, err := transact(ctx, s, Write, func(tx *transaction) (added int) {
+		n, err := transact(ctx, s, Write, func(tx *transaction) int {
 			key := tx.lockAgent(agent)
-			return tx.importAll(key, tx.news(key, some, onlyKnown, tx.lockAll))
+			changed, missing := tx.news(key, some, onlyKnown, tx.lockAll)
+			for _, r := range changed {
+				tx.store(r)
+			}
+			for _, n := range missing {
+				r := tx.insertImported(key, n)
+				r.listed = tx.now()
+				tx.store(r)
+			}
+			return len(missing)
 		})
 		if err == nil {
 			added += n
@@ -54,18 +64,12 @@ func (s *Store) Import(
 	return added, nil
 }
 
-// imported is a session that an agent lists otherwise than the store has it.
-type imported struct {
-	sessionstore.Session
-	row *row // of the session, as it is to be stored, or nil if it is new
-}
-
-// news returns the sessions in a part of an agent's list of which the store does not have
-// everything. all finds those that it has.
+// news returns what a part of an agent's list adds to the store: rows as they are to be stored, and
+// sessions that it does not have. all finds those that it has.
 func (tx *transaction) news(
 	agent int64, sessions []sessionstore.Session, onlyKnown bool,
 	all func(condition string, args ...any) []*row,
-) (news []imported) {
+) (changed []*row, missing []sessionstore.Session) {
 	names := make([][]byte, len(sessions))
 	for i, n := range sessions {
 		names[i] = tombstone(n.StateKey)
@@ -76,21 +80,21 @@ func (tx *transaction) news(
 	for _, r := range all(of, args...) {
 		known[string(r.name)] = r
 	}
-	var deleted []byte
-	for range tx.each([]any{&deleted},
-		"SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...) {
-		skipped[string(deleted)] = true
+	for rows := range tx.rows("SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...) {
+		var name []byte
+		must(rows.Scan(&name))
+		skipped[string(name)] = true
 	}
 	for i, n := range sessions {
 		switch r := known[string(names[i])]; {
 		case r != nil && r.learn(n, onlyKnown, tx.beginning(r, n), tx.now()):
-			news = append(news, imported{n, r})
+			changed = append(changed, r)
 		case r == nil && !onlyKnown && !skipped[string(names[i])]:
-			news = append(news, imported{n, nil})
+			missing = append(missing, n)
 			skipped[string(names[i])] = true // a list may have it twice
 		}
 	}
-	return news
+	return changed, missing
 }
 
 // beginning returns the first updates of a session's history if importing n needs them.
@@ -101,20 +105,6 @@ func (tx *transaction) beginning(r *row, n sessionstore.Session) (updates []sess
 		}
 	}
 	return updates
-}
-
-// importAll stores what an agent lists, which is locked, and returns the number of new sessions.
-func (tx *transaction) importAll(agent int64, news []imported) (added int) {
-	for _, n := range news {
-		r := n.row
-		if r == nil {
-			r = tx.insertImported(agent, n.Session)
-			r.listed = sighting(tx.now())
-			added++
-		}
-		tx.store(r)
-	}
-	return added
 }
 
 // insertImported adds a session that its agent has, and returns its row.
@@ -175,14 +165,14 @@ func (s *Store) Retain(
 
 // missing returns the sessions that an agent listed before and that are not in l.
 func (tx *transaction) missing(agent int64, l sessionstore.Listed) (missing []string) {
-	var (
-		id, cwd  string
-		stateKey []byte
-	)
 	cwds := pathsOf(l.Cwds)
-	for range tx.each([]any{&id, &stateKey, &cwd}, "SELECT id, state_key, cwd FROM sessions "+
-		"WHERE owner = $1 AND agent = $2 AND listed > 0 AND listed < $3",
-		agent, l.Asked.UnixMilli()) {
+	for rows := range tx.rows("SELECT id, state_key, cwd FROM sessions WHERE owner = $1 AND "+
+		"agent = $2 AND listed > 0 AND listed < $3", agent, l.Asked.UnixMilli()) {
+		var (
+			id, cwd  string
+			stateKey []byte
+		)
+		must(rows.Scan(&id, &stateKey, &cwd))
 		if !l.StateKeys[string(stateKey)] && (l.Cwds == nil || slices.Contains(cwds, cwd)) {
 			missing = append(missing, id)
 		}
@@ -200,7 +190,7 @@ func (tx *transaction) retire(id string) bool {
 	case r.untouched() && r.generation == r.key: // opening it would have made another lease
 		tx.deleteRows(r)
 	default:
-		r.listed = r.listed.gone()
+		r.gone = r.listed != 0
 		tx.store(r)
 	}
 	return true
@@ -221,7 +211,7 @@ func (tx *transaction) setStateKey(r *row, stateKey string) {
 	}
 	if r.name != nil {
 		tx.addTombstone(r.agent, r.name)
-		r.listed, r.meta = neverSeen, nil
+		r.listed, r.gone, r.meta = 0, false, nil
 	}
 	r.name, r.stateKey = name, []byte(stateKey)
 	if other := tx.named(r.agent, name); other != nil && other.neverUsed() {
@@ -241,7 +231,8 @@ func (tx *transaction) named(agent int64, name []byte) *row {
 
 // dropStateKey removes the state key of a session, and what the agent's list said of it.
 func (r *row) dropStateKey() {
-	r.name, r.stateKey, r.imported, r.listed = nil, nil, false, neverSeen
+	r.name, r.stateKey = nil, nil
+	r.imported, r.listed, r.gone = false, 0, false
 }
 
 const (

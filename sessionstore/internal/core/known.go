@@ -45,7 +45,7 @@ func (r *row) learn(
 		r.title = importedTitle(n, r.title, first)
 	}
 	if !onlyKnown {
-		r.listed = r.listedAs(n, now)
+		r.listed, r.gone = r.listedAs(n, now), false
 		r.imported = r.imported || r.usedSince(n)
 	}
 	r.meta = n.Meta
@@ -54,21 +54,25 @@ func (r *row) learn(
 		r.updated = updated
 	}
 	r.updated = max(r.updated, updated)
-	return r.title != before.title || r.listed != before.listed || r.imported != before.imported ||
-		!bytes.Equal(r.meta, before.meta) || r.updated != before.updated
+	return r.title != before.title || r.listed != before.listed || r.gone != before.gone ||
+		r.imported != before.imported || !bytes.Equal(r.meta, before.meta) ||
+		r.updated != before.updated
 }
 
 // isUnused is as in [sessionstore.UnusedFilter].
 func (r *row) isUnused() bool { return !r.imported && r.turns == 0 && r.last == 0 }
 
-// listedAs returns the value of listed after n is imported. A session whose cwd differs here and in
-// its agent was never seen, so that it does not count as missing from a list.
-func (r *row) listedAs(n sessionstore.Session, now int64) sighting {
+// listedAs returns the value of listed after n is imported. It is 0 for a session whose cwd differs
+// here and in its agent, so that the session never counts as missing from a list.
+func (r *row) listedAs(n sessionstore.Session, now int64) int64 {
 	cwd := n.Keys.Roots.Cwd().String()
-	if cwd != r.keys.cwd && cwd != r.keys.realCwd {
-		return neverSeen
+	switch {
+	case cwd != r.keys.cwd && cwd != r.keys.realCwd:
+		return 0
+	case r.listed == 0, r.gone:
+		return now
 	}
-	return r.listed.again(now)
+	return r.listed
 }
 
 // usedSince reports whether n shows that a session which is unused here has been used in the agent.

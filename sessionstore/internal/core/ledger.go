@@ -14,9 +14,6 @@ func (s *Store) Charge(
 	if err := sessionstore.ValidateCharges(charges); err != nil {
 		return err
 	}
-	if len(charges) == 0 {
-		return s.checkLease(ctx, l)
-	}
 	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.hold(l), charges) })
 }
 
@@ -62,13 +59,13 @@ func (tx *transaction) chargesOf(r *row, condition string) []sessionstore.Charge
 
 // charges returns the charges that a query finds.
 func (tx *transaction) charges(text string, args ...any) (charges []sessionstore.Charge) {
-	var (
-		at int64
-		c  sessionstore.Charge
-	)
-	for range tx.each([]any{&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
-		(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile},
-		text, args...) {
+	for rows := range tx.rows(text, args...) {
+		var (
+			at int64
+			c  sessionstore.Charge
+		)
+		must(rows.Scan(&at, &c.Source, (*string)(&c.Meter), &c.Unit, &c.Amount, &c.Reading,
+			(*string)(&c.Mark), (*string)(&c.Session), &c.Agent.Kind, &c.Agent.Profile))
 		c.At = toTime(at)
 		charges = append(charges, c)
 	}

@@ -39,7 +39,7 @@ func (tx *transaction) page(q sessionstore.Query, from sessionstore.Position) se
 			page.Next = q.After(last)
 			break
 		}
-		if !tx.isDamaged(one.ID, one.err) {
+		if !tx.skipDamaged(one.ID, one.err) {
 			page.Sessions = append(page.Sessions, one.Session)
 		}
 		last = one.position()
@@ -91,10 +91,10 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	if a.Validate() != nil {
 		return nil
 	}
-	var key int64
-	for range tx.each([]any{&key},
-		"SELECT key FROM agents WHERE owner = $1 AND ($2 = '' OR kind = $2 AND profile = $3)",
-		a.Kind, a.Profile) {
+	for rows := range tx.rows("SELECT key FROM agents WHERE owner = $1 AND "+
+		"($2 = '' OR kind = $2 AND profile = $3)", a.Kind, a.Profile) {
+		var key int64
+		must(rows.Scan(&key))
 		keys = append(keys, key)
 	}
 	return keys
@@ -213,9 +213,9 @@ func (tx *transaction) rangeQuery(r listRange, limit int, args *[]any) string {
 		") part")
 }
 
-// isDamaged reports whether a session is left out because of its row, and logs that once. Other
+// skipDamaged reports whether a session is left out because of its row, and logs that once. Other
 // errors end the transaction.
-func (tx *transaction) isDamaged(id sessionstore.ID, err error) bool {
+func (tx *transaction) skipDamaged(id sessionstore.ID, err error) bool {
 	if !errors.Is(err, ErrDamage) {
 		must(err)
 		return false

@@ -19,15 +19,15 @@ const pruneCondition = "owner = $1 AND " +
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
 	bounds := []any{millis(q.UnusedBefore), millis(q.Before)}
 	ids, err := transact(ctx, s, List, func(tx *transaction) []string {
-		return tx.texts("SELECT id FROM sessions WHERE "+pruneCondition, bounds...)
+		return texts(tx.rows("SELECT id FROM sessions WHERE "+pruneCondition, bounds...))
 	})
 	if err != nil || q.DryRun {
 		return len(ids), err
 	}
 	return s.oneByOne(ctx, ids, func(tx *transaction, id string) bool {
 		r := tx.lockWithAgent(sessionstore.ID(id))
-		matches := r != nil && tx.texts("SELECT id FROM sessions WHERE "+pruneCondition+
-			" AND id = $4", append(bounds[:2:2], id)...) != nil
+		matches := r != nil && tx.row([]any{new(string)}, "SELECT id FROM sessions WHERE "+
+			pruneCondition+" AND id = $4", append(bounds[:2:2], id)...)
 		if matches {
 			tx.deleteSession(r)
 		}

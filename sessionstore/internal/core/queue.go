@@ -25,15 +25,6 @@ func newQueue(places, each int) *queue {
 		waiting: make(map[string][]chan struct{})}
 }
 
-// do calls do when it has a place.
-func (q *queue) do(ctx context.Context, owner string, do func() error) error {
-	if err := q.acquire(ctx, owner); err != nil {
-		return err
-	}
-	defer q.release(owner)
-	return do()
-}
-
 // acquire waits for a place, which the caller gives back with release. It fails with the cause of
 // ctx if that ends first.
 func (q *queue) acquire(ctx context.Context, owner string) error {

@@ -1,8 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"time"
@@ -21,6 +21,9 @@ func millis(t time.Time) int64 {
 	}
 	return t.UnixMilli()
 }
+
+// unsigned returns what the column listed says: a session that is gone has a negative number.
+func unsigned(column int64) (listed int64, gone bool) { return max(column, -column), column < 0 }
 
 // keyTexts are [sessionstore.Keys] as they are stored.
 type keyTexts struct{ cwd, dirs, realCwd, realDirs, readOnly string }
@@ -81,7 +84,7 @@ func (p parsedKeys) parse(texts keyTexts) (sessionstore.Keys, error) {
 // parseKeys is the inverse of [textsOf].
 func parseKeys(texts keyTexts) (k sessionstore.Keys, err error) {
 	var dirs, real, readOnly []string
-	err = cmp.Or(json.Unmarshal([]byte(texts.dirs), &dirs),
+	err = errors.Join(json.Unmarshal([]byte(texts.dirs), &dirs),
 		json.Unmarshal([]byte(texts.realDirs), &real),
 		json.Unmarshal([]byte(texts.readOnly), &readOnly))
 	if err != nil {

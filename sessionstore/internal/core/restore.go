@@ -1,9 +1,8 @@
 package core
 
 import (
-	"cmp"
 	"context"
-	"slices"
+	"errors"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -13,7 +12,7 @@ func (s *Store) Restore(
 	ctx context.Context, n sessionstore.Session, history sessionstore.Draft,
 	charges []sessionstore.Charge,
 ) (stored bool, err error) {
-	if err := cmp.Or(n.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
+	if err := errors.Join(n.Validate(), sessionstore.ValidateCharges(charges)); err != nil {
 		return false, err
 	}
 	own, err := s.draftOf("", history)
@@ -36,8 +35,8 @@ func (s *Store) Restore(
 		tx.addCharges(r, charges)
 		r.created, r.turns, r.meta = n.Created.UnixMilli(), n.Turns, n.Meta
 		r.archived, r.renamed = n.Archived, n.Renamed
-		r.listed = sightingOf(n.Listed, n.Gone)
-		r.imported = r.listed != neverSeen
+		r.listed, r.gone = millis(n.Listed), n.Gone
+		r.imported = r.listed != 0
 		tx.store(r)
 		return true
 	})
@@ -46,16 +45,16 @@ func (s *Store) Restore(
 // Deleted implements [sessionstore.Store].
 func (s *Store) Deleted(ctx context.Context) (map[sessionstore.Agent][][]byte, error) {
 	return transact(ctx, s, List, func(tx *transaction) map[sessionstore.Agent][][]byte {
-		var (
-			all   = make(map[sessionstore.Agent][][]byte)
-			agent sessionstore.Agent
-			name  []byte
-		)
-		for range tx.each([]any{&agent.Kind, &agent.Profile, &name},
-			"SELECT kind, profile, name FROM tombstones t "+
-				"JOIN agents a ON a.key = t.agent AND a.owner = t.owner "+
-				"WHERE t.owner = $1 ORDER BY deleted, name") {
-			all[agent] = append(all[agent], slices.Clone(name))
+		all := make(map[sessionstore.Agent][][]byte)
+		for rows := range tx.rows("SELECT kind, profile, name FROM tombstones t " +
+			"JOIN agents a ON a.key = t.agent AND a.owner = t.owner " +
+			"WHERE t.owner = $1 ORDER BY deleted, name") {
+			var (
+				agent sessionstore.Agent
+				name  []byte
+			)
+			must(rows.Scan(&agent.Kind, &agent.Profile, &name))
+			all[agent] = append(all[agent], name)
 		}
 		return all
 	})

@@ -17,7 +17,7 @@ func TestUnchangedSession(t *testing.T) {
 	n := sessionstore.Session{ID: "id", StateKey: "a", Title: "title", Updated: toTime(now - 1000),
 		Keys: sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{})}}
 	known := row{imported: true, created: now - 1000, updated: now - 1000, title: "title",
-		listed: sighting(now), keys: keyTexts{cwd: "/src/app", realCwd: "/src/app"}}
+		listed: now, keys: keyTexts{cwd: "/src/app", realCwd: "/src/app"}}
 	same := known
 	require.False(t, same.learn(n, false, nil, now+1))
 	require.Equal(t, known, same)

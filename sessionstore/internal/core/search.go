@@ -74,7 +74,8 @@ func indexed(after, last, open int64, done, running bool) int64 {
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
 	ids, err := transact(ctx, s, Read, func(tx *transaction) []string {
-		return tx.texts("SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id")
+		return texts(tx.rows(
+			"SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id"))
 	})
 	for _, id := range ids {
 		for done := false; err == nil && !done; {
@@ -95,21 +96,21 @@ func (s *Store) indexRest(ctx context.Context) error {
 // Search implements [sessionstore.Store].
 func (s *Store) Search(
 	ctx context.Context, q sessionstore.SearchQuery,
-) (all []sessionstore.Found, err error) {
+) ([]sessionstore.Found, error) {
 	terms := q.Terms()
 	if len(terms) == 0 || !utf8.ValidString(s.owner) { // which no owner of a session has
 		return nil, nil
 	}
-	err = s.listing.do(ctx, s.owner, func() error {
-		if err := s.indexRest(ctx); err != nil {
-			return err
-		}
-		all, err = transact(ctx, s, Read, func(tx *transaction) []sessionstore.Found {
-			return tx.found(q, got(tx.db.FindPassages(tx.tx, tx.owner, terms, q.Size())))
-		})
-		return err
+	if err := s.listing.acquire(ctx, s.owner); err != nil {
+		return nil, err
+	}
+	defer s.listing.release(s.owner)
+	if err := s.indexRest(ctx); err != nil {
+		return nil, err
+	}
+	return transact(ctx, s, Read, func(tx *transaction) []sessionstore.Found {
+		return tx.found(q, got(tx.db.FindPassages(tx.tx, tx.owner, terms, q.Size())))
 	})
-	return all, err
 }
 
 // found returns what passages look like.
@@ -129,7 +130,7 @@ func (tx *transaction) found(q sessionstore.SearchQuery, keys []int64) (all []se
 			err  error
 		)
 		f.Session, err = scanRecord(rows, parsed, (*string)(&f.Role), &said, &f.Segment, &text)
-		if tx.isDamaged(f.Session.ID, err) {
+		if tx.skipDamaged(f.Session.ID, err) {
 			continue
 		}
 		f.Time = toTime(said)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -28,8 +29,9 @@ type row struct {
 	last              int64   // the number of its last segment
 	complete, seen    int64   // how far its history is in passages
 	archived, renamed bool
-	imported          bool // it came from its agent's list
-	listed            sighting
+	imported          bool  // it came from its agent's list
+	listed            int64 // when its agent listed it first, 0 if it did not
+	gone              bool  // its agent listed it, and no longer does
 	meta              []byte
 }
 
@@ -43,10 +45,13 @@ const (
 
 // values returns the values of the columns changing and derived.
 func (r *row) values() []any {
-	k := r.keys
+	k, listed := r.keys, r.listed
+	if r.gone {
+		listed = -listed
+	}
 	return []any{k.cwd, k.dirs, k.realCwd, k.realDirs, k.readOnly, r.generation, r.strand,
 		r.stateKey, r.name, r.title, r.created, r.updated, r.turns, jsonText(r.running), r.first,
-		r.open, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported, int64(r.listed),
+		r.open, r.last, r.complete, r.seen, r.archived, r.renamed, r.imported, listed,
 		append([]byte{}, r.meta...), hashOf(k.cwd), hashOf(k.dirs), hashOf(k.realCwd),
 		hashOf(k.realDirs), int64(r.listing()), r.seen < r.last}
 }
@@ -59,11 +64,13 @@ func (tx *transaction) all(condition string, args ...any) (all []*row) {
 			r       row
 			k       = &r.keys
 			running string
+			listed  int64
 		)
 		must(rows.Scan((*string)(&r.id), &r.key, &r.agent, &k.cwd, &k.dirs, &k.realCwd,
 			&k.realDirs, &k.readOnly, &r.generation, &r.strand, &r.stateKey, &r.name, &r.title,
 			&r.created, &r.updated, &r.turns, &running, &r.first, &r.open, &r.last, &r.complete,
-			&r.seen, &r.archived, &r.renamed, &r.imported, (*int64)(&r.listed), &r.meta))
+			&r.seen, &r.archived, &r.renamed, &r.imported, &listed, &r.meta))
+		r.listed, r.gone = unsigned(listed)
 		if err := json.Unmarshal([]byte(running), &r.running); err != nil {
 			must(damaged(err))
 		}
@@ -177,15 +184,10 @@ func (s *Store) Create(
 // lockAgent returns the key of an agent, which it adds if it is new. It keeps other transactions
 // from changing several sessions of the agent, and is called before any session is locked.
 func (tx *transaction) lockAgent(a sessionstore.Agent) (key int64) {
-	find := func() bool {
-		return tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND "+
-			"profile = $3"+tx.db.Traits().ForWrite, a.Kind, a.Profile)
-	}
-	if !find() {
-		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
-			"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
-		find()
-	}
+	tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
+		"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
+	tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3"+
+		tx.db.Traits().ForWrite, a.Kind, a.Profile)
 	return key
 }
 
@@ -221,17 +223,19 @@ func scanRecord(rows Rows, parsed parsedKeys, more ...any) (s sessionstore.Sessi
 	var (
 		keys             keyTexts
 		created, updated int64
-		listed           sighting
+		listed           int64
 		meta             []byte
 	)
 	err = rows.Scan(append([]any{(*string)(&s.ID), &s.Agent.Kind, &s.Agent.Profile, &keys.cwd,
 		&keys.dirs, &keys.realCwd, &keys.realDirs, &keys.readOnly, &s.Title, &created, &updated,
-		&s.Generation, &s.Turns, &s.Archived, &s.Renamed, &meta, (*int64)(&listed)}, more...)...)
+		&s.Generation, &s.Turns, &s.Archived, &s.Renamed, &meta, &listed}, more...)...)
 	if err != nil {
 		return s, err
 	}
 	s.Created, s.Updated = toTime(created), toTime(updated)
-	s.Listed, s.Gone = listed.time(), listed.isGone()
+	if listed, s.Gone = unsigned(listed); listed != 0 {
+		s.Listed = toTime(listed)
+	}
 	if len(meta) > 0 {
 		s.Meta = meta
 	}
@@ -272,11 +276,7 @@ func (s *Store) Activate(
 	}
 	defer s.purgeSoon() // another session may have been deleted
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		lock := tx.lock
-		if a.State != nil {
-			lock = tx.lockWithAgent
-		}
-		r := mustExist(id, lock(id))
+		r := mustExist(id, tx.lockWithAgent(id))
 		if a.Held != 0 {
 			mustHold(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
@@ -306,7 +306,8 @@ func (s *Store) Move(
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		r := tx.hold(l)
-		r.keys, r.generation, r.listed = textsOf(k), tx.next(), neverSeen
+		r.keys, r.generation = textsOf(k), tx.next()
+		r.listed, r.gone = 0, false
 		tx.store(r)
 		return r.lease()
 	})
@@ -381,24 +382,17 @@ func (s *Store) Fork(
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		agent := tx.lockAgent(n.Agent)
 		from := mustExist(source, tx.lock(source))
-		n := n
-		if n.Title == "" {
-			n.Title = from.title
-		}
-		if n.State == nil && from.agent == agent {
-			tx.row([]any{&n.State}, "SELECT body FROM states "+
-				"WHERE owner = $1 AND session = $2 AND kind = ''", from.key)
-		}
 		r := tx.insert(agent, n, tx.now())
-		tx.copyHistory(from, r)
+		r.title = cmp.Or(r.title, from.title)
+		tx.copyHistory(from, r, n.State == nil)
 		tx.store(r)
 		return r.lease()
 	})
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
-// readings if both belong to the same agent.
-func (tx *transaction) copyHistory(from, to *row) {
+// readings if both belong to the same agent. withOwn includes the state of the backend.
+func (tx *transaction) copyHistory(from, to *row, withOwn bool) {
 	to.last, to.turns = from.finished()
 	tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
@@ -408,7 +402,7 @@ func (tx *transaction) copyHistory(from, to *row) {
 		tx.exec(`
 			INSERT INTO states (owner, session, kind, body)
 			SELECT owner, CAST($3 AS bigint), kind, body FROM states
-			WHERE owner = $1 AND session = $2 AND kind <> ''`, from.key, to.key)
+			WHERE owner = $1 AND session = $2 AND (kind <> '' OR $4)`, from.key, to.key, withOwn)
 		tx.inheritReadings(from, to)
 	}
 }

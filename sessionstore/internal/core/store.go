@@ -213,27 +213,29 @@ func (s *Store) open(ctx context.Context) error {
 	if s.opened.Load() {
 		return nil
 	}
-	return s.opening.do(ctx, "", func() error {
-		if s.life.Err() != nil {
-			return sessionstore.ErrClosed
-		}
-		if s.opened.Load() {
-			return nil
-		}
-		if err := s.db.Open(ctx); err != nil {
-			return err
-		}
-		s.opened.Store(true)
-		s.purgeSoon() // a program may have been killed before it could
-		s.background.Go(s.purgeInBackground)
+	if err := s.opening.acquire(ctx, ""); err != nil {
+		return err
+	}
+	defer s.opening.release("")
+	if s.life.Err() != nil {
+		return sessionstore.ErrClosed
+	}
+	if s.opened.Load() {
 		return nil
-	})
+	}
+	if err := s.db.Open(ctx); err != nil {
+		return err
+	}
+	s.opened.Store(true)
+	s.purgeSoon() // a program may have been killed before it could
+	s.background.Go(s.purgeInBackground)
+	return nil
 }
 
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
 	owners, err = transact(ctx, s.of(Everyone), Read, func(tx *transaction) []string {
-		return tx.owners("SELECT DISTINCT owner FROM agents")
+		return texts(tx.query("SELECT DISTINCT owner FROM agents"))
 	})
 	slices.Sort(owners)
 	return owners, err
@@ -281,7 +283,8 @@ func (s *Store) purgeInBackground() {
 func (s *Store) purge(ctx context.Context) error {
 	var owners []string
 	err := s.of(Everyone).run(ctx, Probe, func(tx *transaction) {
-		owners = tx.owners("SELECT DISTINCT owner FROM drafts WHERE started < $1", tx.draftsExpire())
+		owners = texts(tx.query("SELECT DISTINCT owner FROM drafts WHERE started < $1",
+			tx.draftsExpire()))
 	})
 	if err != nil || len(owners) == 0 {
 		return err
