@@ -50,9 +50,6 @@ func rowsThat(is func(row) bool) []row {
 	return slices.DeleteFunc(slices.Clone(rows()), func(r row) bool { return !is(r) })
 }
 
-// below returns the rows that are also for the directories below the root.
-func below() []row { return rowsThat(func(r row) bool { return r.below }) }
-
 // rows returns the table. Callers must not change it.
 var rows = sync.OnceValue(func() (all []row) {
 	for line := range strings.Lines(conventions) {

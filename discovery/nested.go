@@ -55,13 +55,14 @@ func leadingTo(
 	if len(ofRoot) > 0 {
 		list = append(list, s.scanOne(ctx, ofRoot, at, known)...)
 	}
+	below := rowsThat(func(r row) bool { return r.below })
 	for _, name := range t.dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {
 			break // it has been removed
 		}
 		at = newDirectory(dir, at, name)
-		list = append(list, s.scanOne(ctx, below(), at, known)...)
+		list = append(list, s.scanOne(ctx, below, at, known)...)
 	}
 	for _, l := range s.reached {
 		list = append(list, Artifact{Kind: Instruction, Name: l.pattern, Root: l.Root,
@@ -102,6 +103,7 @@ func (c *Catalog) Below(ctx context.Context) (list []Artifact, complete bool) {
 func (c *Catalog) nestedIn(
 	ctx context.Context, root workspace.Root,
 ) (list []Artifact, complete bool) {
+	below := rowsThat(func(r row) bool { return r.below })
 	s := newScanner(c.ws, root, c.limits)
 	dirs, complete := []string{"."}, true
 	for i := 0; i < len(dirs); i++ {
@@ -113,7 +115,7 @@ func (c *Catalog) nestedIn(
 		entries, err := at.list(ctx)
 		complete = complete && err == nil
 		if dirs[i] != "." {
-			list = append(list, s.scanOne(ctx, below(), at, c.artifacts)...)
+			list = append(list, s.scanOne(ctx, below, at, c.artifacts)...)
 		}
 		for _, e := range entries {
 			if e.Type.IsDir() && !strings.HasPrefix(e.Name, ".") && e.Name != "node_modules" {
