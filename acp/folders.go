@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
@@ -341,6 +342,18 @@ func (p sessionParams) refusal(err error) error {
 		return strictjson.Refuse(wrong...)
 	}
 	return err
+}
+
+// hintMoves adds to an error about missing folders of a stored session how to move it. Folders that
+// only the client named get no hint: they may not be the session's.
+func (p sessionParams) hintMoves(err error, a *adapter) {
+	movable := []string{"cwd", keptSetting}
+	for _, f := range p.folders {
+		if f.confirmed {
+			movable = append(movable, f.Setting)
+		}
+	}
+	listing.HintMoves(strictjson.ViolationsOf(err), movable, a.options.Worktrees.registry())
 }
 
 // droppedFolders returns a message to the user about folders that the session has lost although the

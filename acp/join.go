@@ -12,29 +12,45 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// joins reports whether a load makes its client another viewer of the session that is open. It
-// does if others have the session open, if a turn goes on without a client, or if the client may
-// not open sessions. A list of other roots opens the session again: for all if no turn runs, and
-// not at all otherwise. A session that another process has taken over cannot be joined.
-func (l load) joins(ctx context.Context, s *session) (bool, error) {
-	if s == nil {
-		return false, nil
+// entry is how a load lets its client into a session.
+type entry int
+
+const (
+	opens     entry = iota // it opens the session, in place of one that is open
+	views                  // it shows what is stored, because the client may not open sessions
+	joins                  // it makes the client another viewer
+	joinsAnew              // it opens the session again with other roots for all, and then joins it
+)
+
+// choose returns how the client gets into the session, of which s is open or nil. It joins s if
+// others have that open, if a turn goes on without a client, or if the client may not open
+// sessions. A list of other roots opens the session again: for all if no turn runs, and not at all
+// otherwise. A session that another process has taken over cannot be joined.
+func (l load) choose(ctx context.Context, s *session) (entry, error) {
+	mayOpen, alone := l.from.peer.Role.has(acts), opens
+	if !mayOpen {
+		alone = views
 	}
-	others := s.viewers.Others(l.from) > 0 || !l.from.peer.Role.has(acts)
+	if s == nil {
+		return alone, nil
+	}
+	others := s.viewers.Others(l.from) > 0 || !mayOpen
 	running := l.at.Queue.Runs()
 	isTurnOfNobody := running && !s.viewers.Has(l.from)
-	if !others && !isTurnOfNobody || record.Gone(s.record.Check(ctx)) {
-		return false, nil
+	switch {
+	case !others && !isTurnOfNobody, record.Gone(s.record.Check(ctx)):
+		return alone, nil
+	case !l.params.listed, l.rootsIn(s).Equal(s.params.roots):
+		return joins, nil
+	case !others:
+		return opens, nil
+	case running, !mayOpen:
+		return opens, errOpenElsewhere(s.id, &s.params.roots)
 	}
-	same := !l.params.listed || l.rootsIn(s).Equal(s.params.roots)
-	if !same && others && (running || !l.from.peer.Role.has(acts)) {
-		return false, errOpenElsewhere(s.id, &s.params.roots)
-	}
-	return same || others, nil
+	return joinsAnew, nil
 }
 
 // rootsIn returns the roots that the load asks for, with the cwd as s has it.
@@ -45,13 +61,8 @@ func (l load) rootsIn(s *session) workspace.Roots {
 // join makes the client a viewer of s, and shows it the history up to now. Others need not wait for
 // that: the ticket holds back only this client, and updates that come meanwhile are kept.
 func (l load) join(
-	ctx context.Context, r *jsonrpc.Request, s *session, source listing.Openable,
+	ctx context.Context, r *jsonrpc.Request, s *session,
 ) (_ json.RawMessage, err error) {
-	if l.params.listed && !l.rootsIn(s).Equal(s.params.roots) {
-		if s, err = l.reopenForAll(ctx, s, source); err != nil {
-			return nil, err
-		}
-	}
 	joining, ok := s.viewers.Enter(l.from)
 	if !ok {
 		return nil, backend.ErrClosed
@@ -63,23 +74,8 @@ func (l load) join(
 	}()
 	l.at.StepAside()
 	var last int64 // the last segment of the history that was shown
-	if l.cause == backend.Load {
-		segments := func(yield func(sessionstore.Segment, error) bool) {
-			for segment, err := range s.adapter.options.Store.Segments(ctx, s.storeID, last) {
-				last = max(last, segment.Number)
-				if !yield(segment, err) {
-					return
-				}
-			}
-		}
-		for u, err := range sessionstore.Joined(sessionstore.Updates(segments)) {
-			if err == nil {
-				err = l.show(ctx, u, forAnother)
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
+	if err := l.showHistory(ctx, l.history(ctx, s.adapter, s.storeID, &last)); err != nil {
+		return nil, err
 	}
 	c, err := l.cut(ctx, s, joining, last)
 	if err != nil {
@@ -129,17 +125,13 @@ func (l load) cut(
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		store := s.adapter.options.Store
-		if l.cause == backend.Load {
-			rest := sessionstore.Updates(store.Segments(ctx, s.storeID, last))
-			for u, err := range sessionstore.Joined(rest) {
-				if err != nil {
-					return err
-				}
-				c.rest = append(c.rest, u)
+		for u, err := range l.history(ctx, s.adapter, s.storeID, &last) {
+			if err != nil {
+				return err
 			}
+			c.rest = append(c.rest, u)
 		}
-		stored, err := store.States(ctx, s.storeID)
+		stored, err := s.adapter.options.Store.States(ctx, s.storeID)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
@@ -24,16 +25,48 @@ import (
 // session of it.
 type opening struct {
 	adapter  *adapter // runs the session
+	kind     openingKind
 	cause    backend.Cause
 	asked    sessionParams    // host.params are those in effect
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
-	previous *session         // the active one, which it replaces, or nil
-	at       *ticket          // in the session's queue
-	viewers  *viewers         // of the session
-	again    bool             // for all viewers: in a turn of the previous one, or while none runs
+	storeID  sessionstore.ID
+	previous *session // the active one, which it replaces, or nil
+	at       *ticket  // in the session's queue
+	viewers  *viewers // of the session
+	again    bool     // for all viewers: in a turn of the previous one, or while none runs
 	// show shows the client of a load what the backend replays.
 	show func(context.Context, backend.Update) error
 }
+
+// openingKind has what differs from one kind of openings to another. Its functions are methods of
+// opening.
+type openingKind struct {
+	// history yields what was said in the source, as far as the session continues it. It is nil if
+	// nothing of that is stored.
+	history func(
+		sessionstore.Store, context.Context, sessionstore.ID,
+	) iter.Seq2[backend.Update, error]
+	// store stores the session that was opened in a host, and returns its lease.
+	store func(opening, context.Context, *host) (sessionstore.Lease, error)
+	// notices returns what the user is told: now, after the response, what concerns what they have
+	// just done, and the rest at the next prompt. said is the backend's part. The user was told
+	// before what known are like.
+	notices func(_ opening, said string) (now string, next pendingNotice, known workspace.Roots)
+}
+
+var (
+	// creation makes a new session.
+	creation = openingKind{store: opening.create, notices: opening.firstNotices}
+	// copying makes a copy of a stored session, and copyingForeign one of a session that only the
+	// backend knows.
+	copying = openingKind{history: sessionstore.Store.Finished, store: opening.copy,
+		notices: opening.firstNotices}
+	copyingForeign = openingKind{store: opening.copyForeign, notices: opening.firstNotices}
+	// reopening opens a stored session again, and adoption one that only the backend knows.
+	reopening = openingKind{history: sessionstore.Store.History, store: opening.reopen,
+		notices: opening.laterNotices}
+	adoption = openingKind{store: opening.adopt, notices: opening.laterNotices}
+)
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
 // in the roots, in the backend or in the store comes first. If that fails, everything stays as it
@@ -57,9 +90,9 @@ func (o opening) run(ctx context.Context) (*session, string, error) {
 		}
 	}()
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	defer o.discard(ctx, h, opened.Superseded)
+	defer o.discard(ctx, s, opened.Superseded)
 	if err := o.endTurns(ctx); err != nil {
-		o.adapter.log.Warn("cannot end the turn", "session", o.source.ID, "error", err)
+		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
 	notice := o.succeed(s, opened.Notice)
 	if isActive = s.queue.Activate(s); !isActive {
@@ -69,35 +102,48 @@ func (o opening) run(ctx context.Context) (*session, string, error) {
 	return s, notice, nil
 }
 
-// isNew reports whether the session does not exist yet.
-func (o opening) isNew() bool { return o.cause == backend.New || o.cause == backend.Fork }
-
 // openHost does the part of opening that reads disks. The session counts as an active one from now
 // on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
 func (o opening) openHost(ctx context.Context) (*host, error) {
-	a, isFirst := o.adapter, o.previous == nil
-	if isFirst {
-		if err := a.home.owner.take(sessionSlot, a); err != nil {
-			return nil, err
-		}
+	a := o.adapter
+	held, err := o.takeSeat()
+	if err != nil {
+		return nil, err
 	}
 	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
 		defer func() {
-			if h == nil && isFirst { // also after a panic
-				a.home.owner.release(sessionSlot, a)
+			if h == nil && held.leave() { // also after a panic
+				_ = held.servers.Close(a.base)
+				held.release()
 			}
 		}()
-		return o.openRoots(ctx)
+		return o.openRoots(ctx, held)
 	}, func(late *host) { late.free(context.WithoutCancel(a.base)) })
+}
+
+// takeSeat returns the seat of the previous session, or a new one.
+func (o opening) takeSeat() (*seat, error) {
+	a := o.adapter
+	if o.previous != nil {
+		held := o.previous.seat
+		held.sharing.Add(1)
+		return held, nil
+	}
+	if err := a.home.owner.take(sessionSlot, a); err != nil {
+		return nil, err
+	}
+	held := &seat{servers: a.newServers(o.at.Queue.ID),
+		release: sync.OnceFunc(func() { a.home.owner.release(sessionSlot, a) })}
+	held.sharing.Add(1)
+	return held, nil
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
 // the previous session holds in the new one.
-func (o opening) openRoots(ctx context.Context) (h *host, err error) {
+func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error) {
 	a, id := o.adapter, o.at.Queue.ID
 	opened, err := o.asked.openRoots(ctx, a.options.Workspace)
 	if err != nil {
-		o.hintMoves(err)
 		return nil, err
 	}
 	w := opened.unguarded
@@ -108,11 +154,7 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 	}()
 	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
 		a.options.Permissions)
-	var held *seat
-	if o.previous == nil {
-		held = &seat{servers: a.newServers(id)}
-	} else {
-		held = o.previous.seat
+	if o.previous != nil {
 		permits.Inherit(o.previous.Permits())
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
@@ -128,17 +170,9 @@ func (o opening) openRoots(ctx context.Context) (h *host, err error) {
 	if err := found.scan(ctx); err != nil {
 		return nil, err
 	}
-	storeID := id
-	if !o.isNew() {
-		storeID = o.source.ID
-	}
-	h = &host{openedRoots: opened, adapter: a, id: id, storeID: storeID, queue: o.at.Queue,
+	return &host{openedRoots: opened, adapter: a, id: id, storeID: o.storeID, queue: o.at.Queue,
 		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
-		access: files, catalog: found, seat: held, change: change}
-	if o.previous == nil {
-		held.holder.Store(h)
-	}
-	return h, nil
+		access: files, catalog: found, seat: held, change: change}, nil
 }
 
 // openSession opens the backend's side of the session in h, and stores the session. If that fails,
@@ -166,7 +200,10 @@ func (o opening) openSession(
 	if err != nil {
 		return nil, opened, err
 	}
-	lease, err := o.store(ctx, h)
+	if h.adapter.home.queues.IsClosed() { // the connection has ended
+		return nil, opened, backend.ErrClosed
+	}
+	lease, err := o.kind.store(o, ctx, h)
 	if err != nil {
 		return nil, opened, err
 	}
@@ -175,21 +212,15 @@ func (o opening) openSession(
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
-	store, source := o.adapter.options.Store, o.source
-	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: source.State,
-		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, source), Unlisted: source.Unlisted}
 	var before iter.Seq2[backend.Update, error]
-	switch {
-	case o.cause == backend.New, source.Unstored:
-	case o.cause == backend.Fork:
-		before = sessionstore.WithoutEnds(store.Finished(ctx, source.ID))
-	default:
-		before = sessionstore.WithoutEnds(store.History(ctx, source.ID))
+	if o.kind.history != nil {
+		stored := o.kind.history(o.adapter.options.Store, ctx, o.source.ID)
+		before = sessionstore.WithoutEnds(stored)
 	}
-	told.History = h.history(before)
-	if !o.isNew() {
-		told.Stop = func(context.Context) error { return h.replay.endTurns() }
-	}
+	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
+		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
+		Stop:    func(context.Context) error { return h.replay.endTurns() },
+		History: h.history(before)}
 	if o.previous != nil {
 		told.Previous = o.previous.backend
 	}
@@ -204,31 +235,38 @@ func (o opening) endTurns(ctx context.Context) error {
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
-// store stores a session that was opened, and returns a lease. The previous session uses that from
-// now on, unless another process had taken it over.
-func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	a := o.adapter
-	if a.home.queues.IsClosed() {
-		return sessionstore.Lease{}, backend.ErrClosed // the connection has ended
-	}
+// create stores a new session.
+func (o opening) create(ctx context.Context, h *host) (sessionstore.Lease, error) {
+	return o.adapter.options.Store.Create(ctx, o.created(h))
+}
+
+// copy stores a copy, with the finished turns of the source.
+func (o opening) copy(ctx context.Context, h *host) (sessionstore.Lease, error) {
+	return o.adapter.options.Store.Fork(ctx, o.source.ID, o.created(h))
+}
+
+// copyForeign stores a copy whose history only the backend has.
+func (o opening) copyForeign(ctx context.Context, h *host) (sessionstore.Lease, error) {
+	return o.adapter.options.Store.Adopt(ctx, o.created(h), nil)
+}
+
+// created returns the record of a new session, or of a copy.
+func (o opening) created(h *host) sessionstore.Session {
 	state := h.gate.TakeState()
-	if o.isNew() {
-		return o.storeNew(ctx, sessionstore.Session{ID: h.id, Agent: a.identity(),
-			Keys: keysOf(h.unguarded, h.params.roots.Cwd()), State: state,
-			StateKey: a.sessions.StateKey(state), Title: o.source.Title})
-	}
-	change := sessionstore.Activation{
-		Keys:  keysOf(h.unguarded, o.source.Keys.Roots.Cwd()),
-		State: state, StateKey: a.sessions.StateKey(state)}
+	return sessionstore.Session{ID: h.id, Agent: o.adapter.identity(),
+		Keys: keysOf(h.unguarded, h.params.roots.Cwd()), State: state,
+		StateKey: o.adapter.sessions.StateKey(state), Title: o.source.Title}
+}
+
+// reopen stores the new activation of a stored session, with what the backend has replayed of it
+// and the store lacks.
+func (o opening) reopen(ctx context.Context, h *host) (sessionstore.Lease, error) {
 	ctx = context.WithoutCancel(ctx)
 	replayed, err := h.replay.take(ctx)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
-	if o.source.Unstored {
-		change.History = replayed
-		return o.adopt(ctx, change)
-	}
+	change := o.change(h)
 	lease, err := o.takeOver(ctx, change)
 	if err != nil || replayed == nil {
 		return lease, err
@@ -242,40 +280,37 @@ func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error)
 		History: replayed})
 }
 
-// storeNew stores a new session, with the finished turns of the source if it is a copy.
-func (o opening) storeNew(ctx context.Context, n sessionstore.Session) (sessionstore.Lease, error) {
-	store := o.adapter.options.Store
-	switch {
-	case o.cause == backend.New:
-		return store.Create(ctx, n)
-	case o.source.Unstored:
-		return o.adapter.sessions.Adopt(ctx, n, sessionstore.Activation{Keys: n.Keys})
-	case n.State == nil:
-		n.State = o.source.State
-	}
-	return store.Fork(ctx, o.source.ID, n)
-}
-
 // adopt stores a session that only the backend knew, unless another process has just done so.
-func (o opening) adopt(
-	ctx context.Context, change sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	lease, err := o.adapter.sessions.Adopt(ctx, o.source.Session, change)
+func (o opening) adopt(ctx context.Context, h *host) (sessionstore.Lease, error) {
+	ctx = context.WithoutCancel(ctx)
+	replayed, err := h.replay.take(ctx)
+	if err != nil {
+		return sessionstore.Lease{}, err
+	}
+	sessions, change := o.adapter.sessions, o.change(h)
+	lease, err := sessions.Adopt(ctx, o.source.Session, change, replayed)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
+	found, err := sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
-		err = o.adapter.sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
+		err = sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
 	}
-	change.History = nil
 	return o.takeOver(ctx, change)
 }
 
-// takeOver stores a change of the session.
+// change returns what opening the source again changes in the store.
+func (o opening) change(h *host) sessionstore.Activation {
+	state := h.gate.TakeState()
+	return sessionstore.Activation{Keys: keysOf(h.unguarded, o.source.Keys.Roots.Cwd()),
+		State: state, StateKey: o.adapter.sessions.StateKey(state)}
+}
+
+// takeOver stores a change of the session. The previous session uses the new lease from now on,
+// unless another process had taken it over.
 func (o opening) takeOver(
 	ctx context.Context, change sessionstore.Activation,
 ) (sessionstore.Lease, error) {
@@ -285,79 +320,58 @@ func (o opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// succeed lets s follow the previous session: the seat and the MCP servers are its own, and what it
-// shows comes after what the viewers were shown. The arguments and the result are as for notices.
+// succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
+// after what the viewers were shown. said is the backend's notice. succeed returns the one to be
+// shown after the response.
 func (o opening) succeed(s *session, said string) (notice string) {
-	if o.previous != nil {
-		s.seat.holder.CompareAndSwap(o.previous.host, s.host)
-	}
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
-		*now = shown{titled: o.source.Title != "", renamed: !o.isNew() && o.source.Renamed}
+		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed}
 		for _, u := range statesIn(s.result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
 		return nil
 	})
-	notice, next := o.notices(s.host, said)
-	s.notice.Store(&next)
-	return notice
-}
-
-// notices returns what the user is told of the opening: after the response what concerns what they
-// have just done, and at the next prompt the rest, with what the previous session has not shown.
-// said is the backend's part.
-func (o opening) notices(h *host, said string) (now string, next pendingNotice) {
-	opened := h.unguarded.Opened()
-	now = o.adapter.sessions.MovedRoots(h.id, o.source.Keys, opened)
-	told := o.source.Keys.Roots // about which the user was told before
-	next.prompted = true
-	switch {
-	case o.isNew():
-		told, next = workspace.Roots{}, pendingNotice{text: said}
-	case o.previous != nil:
-		next = *o.previous.notice.Load()
-	case o.source.Turns == 0:
-		told, next.prompted = workspace.Roots{}, o.source.Title != ""
-	}
-	if !o.isNew() {
-		now += said
-	}
+	roots := s.unguarded.Opened()
+	moved := s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots)
+	now, next, known := o.kind.notices(o, said)
 	if !o.again { // otherwise the user was asked
-		next.text += h.droppedFolders(o.cause, o.source.Keys) +
-			broadRoots(opened, told, h.adapter.log.With("session", h.id))
+		next.text += s.droppedFolders(o.cause, o.source.Keys) +
+			broadRoots(roots, known, s.adapter.log.With("session", s.id))
 	}
-	return now, next
+	s.notice.Store(&next)
+	return moved + now
 }
 
-// discard removes what the session of h has made superfluous: the previous session, and the
-// backend's session that the new one replaces.
-func (o opening) discard(ctx context.Context, h *host, superseded []byte) {
-	if previous := o.previous; previous != nil {
-		if previous.viewers != h.viewers {
-			previous.viewers.Close()
-		}
-		previous.retire()
-	}
-	if !o.isNew() {
-		o.adapter.sessions.Discard(ctx, o.source.ID, superseded)
-	}
+// firstNotices returns the notices of a new session, or of a copy.
+func (o opening) firstNotices(said string) (string, pendingNotice, workspace.Roots) {
+	return "", pendingNotice{text: said}, workspace.Roots{}
 }
 
-// hintMoves adds to an error about missing folders of a stored session how to move it. Folders that
-// only the client named get no hint: they may not be the session's.
-func (o opening) hintMoves(err error) {
-	if o.isNew() {
-		return
+// laterNotices returns the notices of a session that was opened before, with what the previous one
+// has not shown.
+func (o opening) laterNotices(said string) (string, pendingNotice, workspace.Roots) {
+	known := o.source.Keys.Roots
+	switch {
+	case o.previous != nil:
+		return said, *o.previous.notice.Load(), known
+	case o.source.Turns == 0:
+		return said, pendingNotice{prompted: o.source.Title != ""}, workspace.Roots{}
 	}
-	movable := []string{"cwd", keptSetting}
-	for _, f := range o.asked.folders {
-		if f.confirmed {
-			movable = append(movable, f.Setting)
+	return said, pendingNotice{prompted: true}, known
+}
+
+// discard removes what s has made superfluous: the previous session, and the backend's session that
+// the new one replaces.
+func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
+	if o.previous != nil {
+		if !o.again { // otherwise s has its viewers
+			o.previous.viewers.Close()
 		}
+		o.previous.retire()
 	}
-	listing.HintMoves(strictjson.ViolationsOf(err), movable, o.adapter.options.Worktrees.registry())
+	o.adapter.sessions.Discard(ctx, s.storeID, superseded)
 }
 
 // goOn lets s, which the client has opened or joined, go ahead once the response to r is on the

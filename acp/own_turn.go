@@ -158,10 +158,11 @@ func (s *session) openAgain(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
-		previous: s, at: at, viewers: s.viewers, again: true}
+	o := opening{adapter: s.adapter, kind: reopening, cause: backend.Resume, asked: p,
+		source: stored, storeID: stored.ID, previous: s, at: at, viewers: s.viewers, again: true}
 	next, notice, err := o.run(ctx)
 	if err != nil {
+		p.hintMoves(err, s.adapter)
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()

@@ -27,5 +27,10 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	return c.create(ctx, r, p, backend.Fork, source)
+	source.Renamed = false // an agent may change the title of the copy
+	kind := copying
+	if source.Unstored {
+		kind = copyingForeign
+	}
+	return c.create(ctx, r, p, kind, backend.Fork, source)
 }

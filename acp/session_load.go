@@ -54,48 +54,72 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 // session that it may not open. If the history cannot be read or sent, the session is closed, and
 // remains stored with its new roots.
 func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	a, previous := l.from.adapter, l.at.Queue.Active()
-	if previous != nil {
-		if previous.adapter.identity() != a.identity() {
+	a, active := l.from.adapter, l.at.Queue.Active()
+	if active != nil {
+		if active.adapter.identity() != a.identity() {
 			return nil, errOpenElsewhere(l.to.id, nil)
 		}
-		a = previous.adapter
+		a = active.adapter
 	}
 	source, err := a.find(ctx, l.params)
 	if err != nil {
 		return nil, err
 	}
-	joins, err := l.joins(ctx, previous)
-	switch {
-	case err != nil:
-		return nil, err
-	case joins:
-		return l.join(ctx, r, previous, source)
-	case !l.from.peer.Role.has(acts):
-		return json.RawMessage(`{}`), l.view(ctx, a, source)
-	}
-	p, err := a.chooseFolders(ctx, l.params, l.cause, source.Session)
+	how, err := l.choose(ctx, active)
 	if err != nil {
 		return nil, err
 	}
-	o := opening{adapter: a, cause: l.cause, asked: p, source: source,
-		previous: previous, at: l.at, viewers: newViewers(a, l.from, l.to),
+	switch how {
+	case views:
+		return json.RawMessage(`{}`), l.view(ctx, a, source)
+	case joins:
+		return l.join(ctx, r, active)
+	case joinsAnew:
+		next, err := l.reopenForAll(ctx, active, source)
+		if err != nil {
+			return nil, err
+		}
+		return l.join(ctx, r, next)
+	}
+	s, notice, err := l.open(ctx, a, source, active)
+	if err != nil {
+		return nil, err
+	}
+	l.from.goOn(r, s, notice)
+	return s.result, nil
+}
+
+// open opens the session in place of the active one, which may be nil, and shows the client the
+// history.
+func (l load) open(
+	ctx context.Context, a *adapter, source listing.Openable, active *session,
+) (*session, string, error) {
+	p, err := a.chooseFolders(ctx, l.params, l.cause, source.Session)
+	if err != nil {
+		return nil, "", err
+	}
+	kind := reopening
+	if source.Unstored {
+		kind = adoption
+	}
+	o := opening{adapter: a, kind: kind, cause: l.cause, asked: p, source: source,
+		storeID: source.ID, previous: active, at: l.at, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, u, l.from.occasionFrom(a))
 		}}
 	s, notice, err := o.run(ctx)
 	if err != nil {
-		return nil, err
+		p.hintMoves(err, a)
+		return nil, "", err
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
 		if err := l.replay(context.WithoutCancel(ctx), s); err != nil {
 			s.close(a.base, nil)
-			return nil, err
+			return nil, "", err
 		}
 	}
-	l.from.goOn(r, s, notice)
-	return s.result, nil
+	return s, notice, nil
 }
 
 // find returns the session that a request names, with its working directory.
@@ -113,14 +137,12 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 	if source.Unstored {
 		return errUnknownSession(l.to.id)
 	}
-	store := a.options.Store
-	if l.cause == backend.Load {
-		history := store.History(ctx, source.ID)
-		if err := l.showHistory(ctx, history, func(string) bool { return true }); err != nil {
-			return err
-		}
+	history := l.history(ctx, a, source.ID, new(int64))
+	history = calls.WithEnds(history, func(string) bool { return true })
+	if err := l.showHistory(ctx, history); err != nil {
+		return err
 	}
-	states, err := store.States(ctx, source.ID)
+	states, err := a.options.Store.States(ctx, source.ID)
 	if err != nil {
 		return err
 	}
@@ -130,16 +152,15 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (l load) replay(ctx context.Context, s *session) error {
-	store := s.adapter.options.Store
 	if !s.replay.shown.Load() {
-		history := store.History(ctx, s.storeID)
-		if err := l.showHistory(ctx, history, s.hasChild); err != nil {
+		history := l.history(ctx, s.adapter, s.storeID, new(int64))
+		if err := l.showHistory(ctx, calls.WithEnds(history, s.hasChild)); err != nil {
 			return err
 		}
 	}
-	states, err := store.States(ctx, s.storeID)
+	states, err := s.adapter.options.Store.States(ctx, s.storeID)
 	if err != nil {
-		return protocolError(err)
+		return err
 	}
 	learns := s.gate.Kinds()
 	for _, u := range statesIn(s.result) {
@@ -154,26 +175,41 @@ func (l load) replay(ctx context.Context, s *session) error {
 	return l.showAll(ctx, news)
 }
 
-// showHistory sends a stored history, and then ends the tool calls and children that have not ended
-// in it, except those children that the backend has.
-func (l load) showHistory(
-	ctx context.Context, history iter.Seq2[sessionstore.Update, error],
-	hasChild func(key string) bool,
-) error {
-	var open calls.Open
-	for u, err := range sessionstore.Joined(history) {
-		if err != nil {
-			return protocolError(err)
+// history yields a stored history as clients are shown it, after the segment whose number last has,
+// and moves that on. A client that resumes a session is shown none.
+func (l load) history(
+	ctx context.Context, a *adapter, id sessionstore.ID, last *int64,
+) iter.Seq2[backend.Update, error] {
+	segments := func(yield func(sessionstore.Segment, error) bool) {
+		if l.cause != backend.Load {
+			return
 		}
-		open.Note(u)
-		if err := l.show(ctx, u, forAnother); err != nil {
+		for segment, err := range a.options.Store.Segments(ctx, id, *last) {
+			*last = max(*last, segment.Number)
+			if !yield(segment, err) {
+				return
+			}
+		}
+	}
+	return sessionstore.Joined(sessionstore.Updates(segments))
+}
+
+// showHistory shows the client a stored history.
+func (l load) showHistory(
+	ctx context.Context, history iter.Seq2[backend.Update, error],
+) error {
+	for u, err := range history {
+		if err == nil {
+			err = l.show(ctx, u, forAnother)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	return l.showAll(ctx, open.Ends(hasChild))
+	return nil
 }
 
-// showAll shows the client that loads what is stored.
+// showAll shows the client updates that are stored.
 func (l load) showAll(ctx context.Context, updates []backend.Update) error {
 	for _, u := range updates {
 		if err := l.show(ctx, u, forAnother); err != nil {

@@ -92,13 +92,13 @@ type unreadable struct {
 	err error
 }
 
-func (u *unreadable) History(
-	ctx context.Context, id sessionstore.ID,
-) iter.Seq2[sessionstore.Update, error] {
+func (u *unreadable) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
 	if u.err == nil {
-		return u.Store.History(ctx, id)
+		return u.Store.Segments(ctx, id, after)
 	}
-	return func(yield func(sessionstore.Update, error) bool) { yield(sessionstore.Update{}, u.err) }
+	return func(yield func(sessionstore.Segment, error) bool) { yield(sessionstore.Segment{}, u.err) }
 }
 
 // Clause A12.

@@ -47,16 +47,15 @@ var everyKind = []string{plan, notice, compaction, future, summary, planUpdate, 
 // withNotices is a store whose histories were recorded by a version that recorded every kind.
 type withNotices struct{ sessionstore.Store }
 
-func (s withNotices) History(
-	ctx context.Context, id sessionstore.ID,
-) iter.Seq2[backend.Update, error] {
-	return func(yield func(backend.Update, error) bool) {
-		for _, raw := range []string{notice, suggestions} {
-			if !yield(update(`{"update":`+raw+`}`), nil) {
-				return
-			}
+func (s withNotices) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	return func(yield func(sessionstore.Segment, error) bool) {
+		body, _ := sessionstore.Pack([]backend.Update{
+			update(`{"update":` + notice + `}`), update(`{"update":` + suggestions + `}`)})
+		if yield(sessionstore.Segment{Body: body}, nil) {
+			s.Store.Segments(ctx, id, after)(yield)
 		}
-		s.Store.History(ctx, id)(yield)
 	}
 }
 

@@ -4,6 +4,7 @@ package calls
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -178,9 +179,31 @@ func (c *Calls) Change(k Key, change func(*Call)) {
 	}
 }
 
-// Open collects what has begun in a history and may not have ended: tool calls, and children that
+// WithEnds yields a history, and then updates that end the tool calls and children that have not
+// ended in it, the latest first: calls fail, and nothing is known any more of a child. It does not
+// end the children that the backend has, nor their calls.
+func WithEnds(
+	history iter.Seq2[sessionstore.Update, error], has func(child string) bool,
+) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		var o open
+		for u, err := range history {
+			if !yield(u, err) || err != nil {
+				return
+			}
+			o.note(u)
+		}
+		for _, u := range o.ends(has) {
+			if !yield(u, nil) {
+				return
+			}
+		}
+	}
+}
+
+// open collects what has begun in a history and may not have ended: tool calls, and children that
 // may be working. The zero value has none.
-type Open struct {
+type open struct {
 	begun map[begun]int // in which order
 	count int           // how many have begun
 }
@@ -191,8 +214,8 @@ type begun struct {
 	isChild bool // whose key is the ID
 }
 
-// Note notes what u says about tool calls and children.
-func (o *Open) Note(u sessionstore.Update) {
+// note notes what u says about tool calls and children.
+func (o *open) note(u sessionstore.Update) {
 	if child, works := workingChild(u); works {
 		o.begin(begun{child, true})
 		return
@@ -206,7 +229,7 @@ func (o *Open) Note(u sessionstore.Update) {
 	}
 }
 
-func (o *Open) begin(one begun) {
+func (o *open) begin(one begun) {
 	if o.begun == nil {
 		o.begun = make(map[begun]int)
 	}
@@ -232,9 +255,8 @@ func workingChild(u sessionstore.Update) (child Key, works bool) {
 	return Key{parent, said.Key}, given(said.Capabilities) || given(said.State)
 }
 
-// Ends returns updates that end all of it, the latest first: calls fail, and nothing is known any
-// more of a child. It leaves out the children that the backend has and their calls.
-func (o *Open) Ends(has func(child string) bool) (updates []sessionstore.Update) {
+// ends returns the updates that end what is open, see [WithEnds].
+func (o *open) ends(has func(child string) bool) (updates []sessionstore.Update) {
 	later := func(a, b begun) int { return o.begun[b] - o.begun[a] }
 	for _, one := range slices.SortedFunc(maps.Keys(o.begun), later) {
 		switch {
