@@ -14,10 +14,13 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
+// unnamedClient stands for the name of a client that does not say it.
+const unnamedClient = "your editor"
+
 // clientCapabilities holds what a client declared in initialize, and other facts about it. The zero
 // value is that of a client that declared nothing.
 type clientCapabilities struct {
-	name     string          // for users, of an unknown one clientSetting
+	name     string          // for users
 	declared map[string]bool // known capabilities, by path
 	unknown  bool            // it declared others
 	// unlimited means that the client is among unlimitedClients.
@@ -60,7 +63,7 @@ func readClientCapabilities(params json.RawMessage) clientCapabilities {
 	c.unknown = hasUnknown(raw, "", known)
 	name := strictjson.FindText(params, "clientInfo", "name")
 	title := strictjson.FindText(params, "clientInfo", "title")
-	c.name = text.Name(cmp.Or(title, name, clientSetting))
+	c.name = text.Name(cmp.Or(title, name, unnamedClient))
 	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
 	c.terminalOutput = isTrue(strictjson.Find(raw, "_meta", "terminal_output"))
 	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||

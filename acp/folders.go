@@ -32,14 +32,20 @@ type Folder struct {
 	// in a worktree of that.
 	Of workspace.Dir
 
-	confirmed bool // Path is the real path that the user allowed, and must not lead elsewhere
-	kept      bool // nothing but the stored list of the session has it; see leaveOut
+	source folderSource
+	kept   bool // nothing but the stored list of the session has it; see leaveOut
 }
 
-// The settings of folders that the user did not declare.
+// folderSource says who wants a session to have a folder.
+type folderSource int
+
 const (
-	clientSetting = "your editor"
-	keptSetting   = "the session's stored folder"
+	declaredFolder folderSource = iota // the user, in a setting
+	// confirmedFolder is one that the user was asked about. Its path is the real path, which must
+	// not lead elsewhere.
+	confirmedFolder
+	storedFolder // nobody: the session had it
+	clientFolder
 )
 
 // chooseFolders returns p with the additional roots that the session of a lifecycle request gets.
@@ -178,48 +184,44 @@ func (a *adapter) consents() *consent.Store { return consent.NewStore(a.options.
 // addedFolder returns the folder that the user added with a consent.
 func addedFolder(c consent.Consent) Folder {
 	return Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly,
-		confirmed: true}
+		source: confirmedFolder}
 }
 
 // keptFolders returns the stored folders. Those that are also declared have the setting that
 // declares them. What the user added to the session is in the list only because it was stored.
 func keptFolders(stored workspace.Dirs, declared []Folder) []Folder {
-	known := foldersByDir(declared)
 	kept := make([]Folder, 0, stored.Len())
 	for _, dir := range stored.All() {
-		f, isDeclared := known[dir]
+		f, isDeclared := findFolder(declared, dir)
 		if !isDeclared {
-			f = Folder{Path: dir.String(), Setting: keptSetting}
+			f = Folder{Path: dir.String(), Setting: "the session's stored folder",
+				source: storedFolder}
 		}
-		f.kept = !isDeclared || f.confirmed
+		f.kept = !isDeclared || f.source == confirmedFolder
 		kept = append(kept, f)
 	}
 	return kept
 }
 
-// foldersByDir returns the first of the folders for each directory.
-func foldersByDir(folders []Folder) map[workspace.Dir]Folder {
-	byDir := make(map[workspace.Dir]Folder, len(folders))
-	for _, f := range folders {
-		dir, err := workspace.ParseDir(f.Path)
-		if err != nil {
-			continue // opening the session fails
-		}
-		if _, known := byDir[dir]; !known {
-			byDir[dir] = f
-		}
+// findFolder returns the first of the folders that is dir, and whether there is one.
+func findFolder(folders []Folder, dir workspace.Dir) (f Folder, found bool) {
+	i := slices.IndexFunc(folders, func(f Folder) bool {
+		parsed, err := workspace.ParseDir(f.Path) // if that fails, opening the session does
+		return err == nil && parsed == dir
+	})
+	if i < 0 {
+		return f, false
 	}
-	return byDir
+	return folders[i], true
 }
 
 // additional returns the additional roots of the request, each with its source.
 func (p sessionParams) additional() []Folder {
-	known := foldersByDir(p.folders)
 	folders := make([]Folder, 0, p.roots.Additional().Len())
 	for _, dir := range p.roots.Additional().All() {
-		f, isKnown := known[dir]
+		f, isKnown := findFolder(p.folders, dir)
 		if !isKnown {
-			f.Setting = clientSetting
+			f.Setting, f.source = unnamedClient, clientFolder
 		}
 		f.Path = dir.String() // the setting may spell it in another way
 		f.ReadOnly = p.roots.Grant(dir) == workspace.ReadOnly
@@ -276,10 +278,10 @@ func (p sessionParams) leaveOut(err error) (sessionParams, []workspace.RootError
 // checkShown checks that the paths of the folders that the user allowed still lead to the same
 // directories as when the user was asked.
 func (r openedRoots) checkShown() error {
-	known := foldersByDir(r.params.folders)
 	var wrong []strictjson.Violation
 	for _, root := range r.unguarded.Opened() {
-		if f := known[root.Dir]; f.confirmed && root.Index > 0 && root.Real != root.Dir {
+		f, _ := findFolder(r.params.folders, root.Dir)
+		if f.source == confirmedFolder && root.Index > 0 && root.Real != root.Dir {
 			wrong = append(wrong, strictjson.NewViolation(f.Setting, f.Path, strictjson.Unreadable).
 				Expecting("it now leads to "+root.Real.String()+": add that folder instead"))
 		}
@@ -304,9 +306,10 @@ func (p sessionParams) withFolders(folders []Folder) (sessionParams, error) {
 // withRoots returns p with other additional roots. Those that were read-only, or that a folder of
 // the user makes so, are read-only. MCP servers that were found elsewhere are left out.
 func (p sessionParams) withRoots(roots workspace.Roots) sessionParams {
-	before, known := p.roots, foldersByDir(p.folders)
+	before := p.roots
 	p.roots = roots.Granting(func(dir workspace.Dir) workspace.Grant {
-		return max(before.Grant(dir), known[dir].grant())
+		f, _ := findFolder(p.folders, dir)
+		return max(before.Grant(dir), f.grant())
 	})
 	p.rest = strictjson.Set(p.rest, protocol.AdditionalDirectories,
 		backend.Encode(roots.Additional()))
@@ -347,9 +350,9 @@ func (p sessionParams) refusal(err error) error {
 // hintMoves adds to an error about missing folders of a stored session how to move it. Folders that
 // only the client named get no hint: they may not be the session's.
 func (p sessionParams) hintMoves(err error, a *adapter) {
-	movable := []string{"cwd", keptSetting}
+	movable := []string{"cwd"}
 	for _, f := range p.folders {
-		if f.confirmed {
+		if f.source == confirmedFolder || f.source == storedFolder {
 			movable = append(movable, f.Setting)
 		}
 	}

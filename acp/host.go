@@ -96,16 +96,17 @@ func (h *host) Tools() backend.Tools { return h.seat.servers }
 // Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog { return h.catalog.found.Load() }
 
-// history returns the stored history of the session. Before the session is stored, it returns
-// given, which may be nil.
-func (h *host) history(given iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
+// history returns the stored history of the session. Before the session is stored, it returns what
+// before reads of the source, if that is not nil.
+func (h *host) history(
+	ctx context.Context, before readHistory, source sessionstore.ID,
+) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
-		switch {
-		case h.gate.Phase() > gate.Opening:
-			stored := h.adapter.options.Store.History(h.adapter.base, h.storeID)
-			sessionstore.WithoutEnds(stored)(yield)
-		case given != nil:
-			given(yield)
+		if h.gate.Phase() > gate.Opening {
+			ctx, before, source = h.adapter.base, sessionstore.Store.History, h.storeID
+		}
+		if before != nil {
+			sessionstore.WithoutEnds(before(h.adapter.options.Store, ctx, source))(yield)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -58,10 +59,8 @@ func (c *connection) initialized(ctx context.Context) error {
 		return nil
 	}
 	if known.ended != nil {
-		select {
-		case <-known.ended:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := tasks.Await(ctx, known.ended); err != nil {
+			return err
 		}
 	}
 	if !c.adapter.isKnown() {

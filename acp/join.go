@@ -81,12 +81,12 @@ func (l load) join(
 	if err != nil {
 		return nil, err
 	}
-	if err := l.showAll(ctx, c.rest); err != nil {
+	if err := l.show(ctx, forAnother, c.rest...); err != nil {
 		return nil, err
 	}
 	r.AfterResponse(func() {
 		// They are newer than those in the response.
-		if err := l.showAll(s.adapter.base, c.states); err != nil {
+		if err := l.show(s.adapter.base, forAnother, c.states...); err != nil {
 			s.adapter.log.Debug("updates not sent", "session", s.id, "error", err)
 		}
 		c.release()

@@ -130,20 +130,27 @@ func (a *adapter) decodeServers(
 	return servers
 }
 
-// decodeServer reads an entry of mcpServers. Which members it has depends on its transport.
+// decodeServer reads an entry of mcpServers. Which members it has depends on its transport, which is
+// stdio if it names none.
 func decodeServer(
 	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
 ) mcpclient.Config {
-	c := mcpclient.Config{Name: v.Text(object.Field("name"))}
-	transport, ok := decodeTransport(v, c.Name, object.Field("type"), offered)
-	c.Transport = transport
-	switch {
-	case !ok:
-	case transport == mcp.Stdio:
+	c := mcpclient.Config{Name: v.Text(object.Field("name")), Transport: mcp.Stdio}
+	if given := object.Field("type"); given.Present() {
+		name, wrong := given.Text()
+		c.Transport = mcp.Transport(name)
+		if why := offered.refusal(c.Name, c.Transport); why != "" && wrong == nil {
+			wrong = []strictjson.Violation{given.Refuse(strictjson.Unsupported).Expecting(why)}
+		}
+		if v.Add(wrong...); wrong != nil {
+			return c
+		}
+	}
+	if c.Transport == mcp.Stdio {
 		c.Command = v.Text(object.Field("command"))
 		c.Args = v.Texts(object.Field("args"))
 		c.Env = decodePairs(v, object.Field("env"))
-	default:
+	} else {
 		c.URL = v.Text(object.Field("url"))
 		c.Headers = decodePairs(v, object.Field("headers"))
 	}
@@ -162,26 +169,6 @@ func refuseOthers(v *strictjson.Violations, object strictjson.Object, transport 
 				"only what a server of this type needs"))
 		}
 	}
-}
-
-// decodeTransport reads the type of a server, which is stdio if it is absent.
-func decodeTransport(
-	v *strictjson.Violations, server string, f strictjson.Field, offered mcpTransports,
-) (transport mcp.Transport, ok bool) {
-	if !f.Present() {
-		return mcp.Stdio, true
-	}
-	name, wrong := f.Text()
-	if wrong != nil {
-		v.Add(wrong...)
-		return "", false
-	}
-	transport = mcp.Transport(name)
-	if why := offered.refusal(server, transport); why != "" {
-		v.Add(f.Refuse(strictjson.Unsupported).Expecting(why))
-		return transport, false
-	}
-	return transport, true
 }
 
 // decodePairs reads a list of {name, value}.

@@ -38,34 +38,32 @@ type opening struct {
 	show func(context.Context, backend.Update) error
 }
 
-// openingKind has what differs from one kind of openings to another. Its functions are methods of
-// opening.
+// openingKind has what differs from one kind of openings to another.
 type openingKind struct {
 	// history yields what was said in the source, as far as the session continues it. It is nil if
 	// nothing of that is stored.
-	history func(
-		sessionstore.Store, context.Context, sessionstore.ID,
-	) iter.Seq2[backend.Update, error]
+	history readHistory
 	// store stores the session that was opened in a host, and returns its lease.
-	store func(opening, context.Context, *host) (sessionstore.Lease, error)
-	// notices returns what the user is told: now, after the response, what concerns what they have
-	// just done, and the rest at the next prompt. said is the backend's part. The user was told
-	// before what known are like.
-	notices func(_ opening, said string) (now string, next pendingNotice, known workspace.Roots)
+	store   func(opening, context.Context, *host) (sessionstore.Lease, error)
+	isFirst bool // the session was never open before
 }
+
+// readHistory reads the history of a stored session, or a part of it.
+type readHistory func(
+	sessionstore.Store, context.Context, sessionstore.ID,
+) iter.Seq2[backend.Update, error]
 
 var (
 	// creation makes a new session.
-	creation = openingKind{store: opening.create, notices: opening.firstNotices}
+	creation = openingKind{isFirst: true, store: opening.create}
 	// copying makes a copy of a stored session, and copyingForeign one of a session that only the
 	// backend knows.
-	copying = openingKind{history: sessionstore.Store.Finished, store: opening.copy,
-		notices: opening.firstNotices}
-	copyingForeign = openingKind{store: opening.copyForeign, notices: opening.firstNotices}
+	copying = openingKind{isFirst: true, history: sessionstore.Store.Finished,
+		store: opening.copy}
+	copyingForeign = openingKind{isFirst: true, store: opening.copyForeign}
 	// reopening opens a stored session again, and adoption one that only the backend knows.
-	reopening = openingKind{history: sessionstore.Store.History, store: opening.reopen,
-		notices: opening.laterNotices}
-	adoption = openingKind{store: opening.adopt, notices: opening.laterNotices}
+	reopening = openingKind{history: sessionstore.Store.History, store: opening.reopen}
+	adoption  = openingKind{store: opening.adopt}
 )
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
@@ -110,6 +108,7 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
+	held.sharing.Add(1)
 	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
 		defer func() {
 			if h == nil && held.leave() { // also after a panic
@@ -125,17 +124,13 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 func (o opening) takeSeat() (*seat, error) {
 	a := o.adapter
 	if o.previous != nil {
-		held := o.previous.seat
-		held.sharing.Add(1)
-		return held, nil
+		return o.previous.seat, nil
 	}
 	if err := a.home.owner.take(sessionSlot, a); err != nil {
 		return nil, err
 	}
-	held := &seat{servers: a.newServers(o.at.Queue.ID),
-		release: sync.OnceFunc(func() { a.home.owner.release(sessionSlot, a) })}
-	held.sharing.Add(1)
-	return held, nil
+	return &seat{servers: a.newServers(o.at.Queue.ID),
+		release: sync.OnceFunc(func() { a.home.owner.release(sessionSlot, a) })}, nil
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
@@ -212,15 +207,10 @@ func (o opening) openSession(
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
-	var before iter.Seq2[backend.Update, error]
-	if o.kind.history != nil {
-		stored := o.kind.history(o.adapter.options.Store, ctx, o.source.ID)
-		before = sessionstore.WithoutEnds(stored)
-	}
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
 		Stop:    func(context.Context) error { return h.replay.endTurns() },
-		History: h.history(before)}
+		History: h.history(ctx, o.kind.history, o.source.ID)}
 	if o.previous != nil {
 		told.Previous = o.previous.backend
 	}
@@ -268,16 +258,16 @@ func (o opening) reopen(ctx context.Context, h *host) (sessionstore.Lease, error
 	}
 	change := o.change(h)
 	lease, err := o.takeOver(ctx, change)
-	if err != nil || replayed == nil {
+	if err != nil || replayed.draft == nil {
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	current, err := h.replay.isCurrent(ctx)
-	if err != nil || !current {
+	stored, err := h.replay.readStored(ctx)
+	if err != nil || !stored.IsSameAs(replayed.stored) {
 		return lease, err
 	}
 	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
-		History: replayed})
+		History: replayed.draft})
 }
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
@@ -287,14 +277,18 @@ func (o opening) adopt(ctx context.Context, h *host) (sessionstore.Lease, error)
 	if err != nil {
 		return sessionstore.Lease{}, err
 	}
-	sessions, change := o.adapter.sessions, o.change(h)
-	lease, err := sessions.Adopt(ctx, o.source.Session, change, replayed)
+	own, change := o.source.Session, o.change(h)
+	own.Keys = change.Keys
+	if change.State != nil {
+		own.State, own.StateKey = change.State, change.StateKey
+	}
+	lease, err := o.adapter.options.Store.Adopt(ctx, own, replayed.draft)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := sessions.Stored(ctx, o.at.Queue.ID)
+	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
-		err = sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
+		err = o.adapter.sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
@@ -322,12 +316,12 @@ func (o opening) takeOver(
 
 // succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
 // after what the viewers were shown. said is the backend's notice. succeed returns the one to be
-// shown after the response.
+// shown after the response, about what the user has just done. The rest is shown at the next prompt.
 func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
-		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed}
+		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed && !o.kind.isFirst}
 		for _, u := range statesIn(s.result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
@@ -335,31 +329,21 @@ func (o opening) succeed(s *session, said string) (notice string) {
 	})
 	roots := s.unguarded.Opened()
 	moved := s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots)
-	now, next, known := o.kind.notices(o, said)
+	next, told := pendingNotice{prompted: true}, o.source.Keys.Roots // that are known to the user
+	switch {
+	case o.kind.isFirst:
+		next, told, said = pendingNotice{text: said}, workspace.Roots{}, ""
+	case o.previous != nil:
+		next = *o.previous.notice.Load() // what it has not shown
+	case o.source.Turns == 0:
+		next.prompted, told = o.source.Title != "", workspace.Roots{}
+	}
 	if !o.again { // otherwise the user was asked
 		next.text += s.droppedFolders(o.cause, o.source.Keys) +
-			broadRoots(roots, known, s.adapter.log.With("session", s.id))
+			broadRoots(roots, told, s.adapter.log.With("session", s.id))
 	}
 	s.notice.Store(&next)
-	return moved + now
-}
-
-// firstNotices returns the notices of a new session, or of a copy.
-func (o opening) firstNotices(said string) (string, pendingNotice, workspace.Roots) {
-	return "", pendingNotice{text: said}, workspace.Roots{}
-}
-
-// laterNotices returns the notices of a session that was opened before, with what the previous one
-// has not shown.
-func (o opening) laterNotices(said string) (string, pendingNotice, workspace.Roots) {
-	known := o.source.Keys.Roots
-	switch {
-	case o.previous != nil:
-		return said, *o.previous.notice.Load(), known
-	case o.source.Turns == 0:
-		return said, pendingNotice{prompted: o.source.Title != ""}, workspace.Roots{}
-	}
-	return said, pendingNotice{prompted: true}, known
+	return moved + said
 }
 
 // discard removes what s has made superfluous: the previous session, and the backend's session that

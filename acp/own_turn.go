@@ -62,11 +62,11 @@ func (o *ownTurn) Sandbox() (said string) {
 
 // Source implements [commands.Session].
 func (o *ownTurn) Source(root workspace.Dir) string {
-	setting := foldersByDir(o.params.additional())[root].Setting
-	if setting == "" || setting == clientSetting {
+	f, _ := findFolder(o.params.folders, root)
+	if f.Setting == "" || f.source == clientFolder {
 		return o.adapter.connection.clientCapabilities().name
 	}
-	return setting
+	return f.Setting
 }
 
 // ClientNamesRoots implements [commands.Session].
@@ -78,7 +78,8 @@ func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 		return ""
 	}
 	folders, _ := o.adapter.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
-	return foldersByDir(folders)[dir].Setting
+	f, _ := findFolder(folders, dir)
+	return f.Setting
 }
 
 // ChangeFolders implements [commands.Session].

@@ -115,45 +115,29 @@ func (h *host) Replay(ctx context.Context, u backend.Update) error {
 	})
 }
 
-// take returns what was replayed and is to be added to the stored history, or nil.
-func (r *agentReplay) take(ctx context.Context) (draft sessionstore.Draft, err error) {
-	err = r.replayed.With(ctx, func(of *replayed) error {
-		if of.recorder == nil {
-			return nil
+// take ends the replay and returns what was replayed. Its draft is to be added to the stored
+// history.
+func (r *agentReplay) take(ctx context.Context) (taken replayed, err error) {
+	err = r.replayed.With(ctx, func(of *replayed) (err error) {
+		if of.recorder != nil {
+			err = of.recorder.Close(ctx)
 		}
-		err := of.recorder.Close(ctx)
-		draft = of.draft
+		taken = *of
 		return err
 	})
-	return draft, err
-}
-
-// isCurrent reports whether the stored history is the one whose end the replay was compared with.
-func (r *agentReplay) isCurrent(ctx context.Context) (current bool, err error) {
-	err = r.replayed.With(ctx, func(of *replayed) error {
-		now, err := r.readStored(ctx)
-		current = of.stored.IsSameAs(now)
-		return err
-	})
-	return current, err
+	return taken, err
 }
 
 // drop discards what was replayed, unless it has become a part of the session's history.
 func (r *agentReplay) drop() {
 	ctx, cancel := tasks.Commit(r.adapter.base)
 	defer cancel()
-	err := r.replayed.With(ctx, func(of *replayed) error {
-		if of.recorder == nil {
-			return nil
-		}
-		err := of.recorder.Close(ctx)
-		if of.draft == nil {
-			return err
-		}
-		return errors.Join(err, r.adapter.tasks.Guard("session store", func() error {
-			return of.draft.Discard(ctx)
+	taken, err := r.take(ctx)
+	if taken.draft != nil {
+		err = errors.Join(err, r.adapter.tasks.Guard("session store", func() error {
+			return taken.draft.Discard(ctx)
 		}))
-	})
+	}
 	if err != nil {
 		r.adapter.log.Warn("cannot discard the replayed history", "session", r.id, "error", err)
 	}

@@ -27,7 +27,6 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	source.Renamed = false // an agent may change the title of the copy
 	kind := copying
 	if source.Unstored {
 		kind = copyingForeign

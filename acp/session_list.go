@@ -136,14 +136,14 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 // is absent.
 func decodeArchiveFilter(v *strictjson.Violations, f strictjson.Field) sessionstore.ArchiveFilter {
 	name, given := v.OptionalText(f)
-	switch {
-	case !given, name == "exclude":
+	if !given {
 		return sessionstore.WithoutArchived
-	case name == "include":
-		return sessionstore.ArchivedToo
-	case name == "only":
-		return sessionstore.OnlyArchived
 	}
-	v.Add(f.Refuse(strictjson.Unsupported).Expecting(`"exclude", "include" or "only"`))
-	return sessionstore.WithoutArchived
+	filters := map[string]sessionstore.ArchiveFilter{"exclude": sessionstore.WithoutArchived,
+		"include": sessionstore.ArchivedToo, "only": sessionstore.OnlyArchived}
+	filter, known := filters[name]
+	if !known {
+		v.Add(f.Refuse(strictjson.Unsupported).Expecting(`"exclude", "include" or "only"`))
+	}
+	return filter
 }

@@ -72,14 +72,13 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	switch how {
 	case views:
 		return json.RawMessage(`{}`), l.view(ctx, a, source)
-	case joins:
-		return l.join(ctx, r, active)
 	case joinsAnew:
-		next, err := l.reopenForAll(ctx, active, source)
-		if err != nil {
+		if active, err = l.reopenForAll(ctx, active, source); err != nil {
 			return nil, err
 		}
-		return l.join(ctx, r, next)
+		return l.join(ctx, r, active)
+	case joins:
+		return l.join(ctx, r, active)
 	}
 	s, notice, err := l.open(ctx, a, source, active)
 	if err != nil {
@@ -105,7 +104,7 @@ func (l load) open(
 	o := opening{adapter: a, kind: kind, cause: l.cause, asked: p, source: source,
 		storeID: source.ID, previous: active, at: l.at, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
-			return l.show(ctx, u, l.from.occasionFrom(a))
+			return l.show(ctx, l.from.occasionFrom(a), u)
 		}}
 	s, notice, err := o.run(ctx)
 	if err != nil {
@@ -137,16 +136,15 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 	if source.Unstored {
 		return errUnknownSession(l.to.id)
 	}
-	history := l.history(ctx, a, source.ID, new(int64))
-	history = calls.WithEnds(history, func(string) bool { return true })
-	if err := l.showHistory(ctx, history); err != nil {
+	history, hasChild := l.history(ctx, a, source.ID, new(int64)), func(string) bool { return true }
+	if err := l.showHistory(ctx, calls.WithEnds(history, hasChild)); err != nil {
 		return err
 	}
 	states, err := a.options.Store.States(ctx, source.ID)
 	if err != nil {
 		return err
 	}
-	return l.showAll(ctx, states)
+	return l.show(ctx, forAnother, states...)
 }
 
 // replay shows the client the conversation of s, which it has loaded, before the response: the
@@ -172,7 +170,7 @@ func (l load) replay(ctx context.Context, s *session) error {
 			news = append(news, s.transcript.announce(u))
 		}
 	}
-	return l.showAll(ctx, news)
+	return l.show(ctx, forAnother, news...)
 }
 
 // history yields a stored history as clients are shown it, after the segment whose number last has,
@@ -200,7 +198,7 @@ func (l load) showHistory(
 ) error {
 	for u, err := range history {
 		if err == nil {
-			err = l.show(ctx, u, forAnother)
+			err = l.show(ctx, forAnother, u)
 		}
 		if err != nil {
 			return err
@@ -209,21 +207,16 @@ func (l load) showHistory(
 	return nil
 }
 
-// showAll shows the client updates that are stored.
-func (l load) showAll(ctx context.Context, updates []backend.Update) error {
+// show sends the client that loads updates, and waits before each until the client has room.
+func (l load) show(ctx context.Context, when occasion, updates ...backend.Update) error {
+	send := func(method string, params json.RawMessage) error {
+		return l.from.Notify(ctx, method, params)
+	}
 	for _, u := range updates {
-		if err := l.show(ctx, u, forAnother); err != nil {
+		l.pace(ctx)
+		if err := l.from.deliver(l.to, u, l.to.params(u), when, send); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// show sends the client that loads an update, and waits until it has room.
-func (l load) show(ctx context.Context, u backend.Update, when occasion) error {
-	l.pace(ctx)
-	return l.from.deliver(l.to, u, l.to.params(u), when,
-		func(method string, params json.RawMessage) error {
-			return l.from.Notify(ctx, method, params)
-		})
 }

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -45,18 +46,6 @@ type importRun struct {
 	mu      sync.Mutex             // held while sessions are stored
 	waiting []sessionstore.Session // not stored yet
 	err     error                  // of the store
-}
-
-// refresh imports the backend's sessions with the working directory cwd, or all if it is the zero
-// Dir, in the background, unless that was done just now. It waits a moment, because a backend that
-// is already running is fast. It returns nil if there is nothing to import.
-func (s *Sessions) refresh(ctx context.Context, cwd workspace.Dir) *importRun {
-	if s.Foreign == nil {
-		return nil
-	}
-	run := s.imports.begin(s, cwd)
-	run.wait(ctx, time.Now().Add(s.Times.Grace))
-	return run
 }
 
 // wait waits until the import has ended, at most until a time. It reports whether it has.
@@ -131,10 +120,7 @@ func (i *imports) begin(s *Sessions, cwd workspace.Dir) *importRun {
 func (i *imports) latest(cwd workspace.Dir) *importRun {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if run := i.runs[cwd]; run != nil {
-		return run
-	}
-	return i.runs[workspace.Dir{}]
+	return cmp.Or(i.runs[cwd], i.runs[workspace.Dir{}])
 }
 
 // Wait waits for running imports, or until ctx ends.

@@ -87,16 +87,3 @@ func (s *Sessions) findListed(
 	}
 	return backend.ForeignSession{}, failed
 }
-
-// Adopt stores a session that only the backend knew, under the id that the request gave it, with
-// what the request changes and a history, if that is not nil.
-func (s *Sessions) Adopt(
-	ctx context.Context, own sessionstore.Session, change sessionstore.Activation,
-	history sessionstore.Draft,
-) (sessionstore.Lease, error) {
-	if change.State != nil {
-		own.State, own.StateKey = change.State, change.StateKey
-	}
-	own.Keys = change.Keys
-	return s.Store.Adopt(ctx, own, history)
-}

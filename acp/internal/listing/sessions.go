@@ -92,8 +92,9 @@ func (s *Sessions) List(
 ) (sessionstore.Page, error) {
 	first := query.Cursor == ""
 	run := s.imports.latest(cwd)
-	if first {
-		run = s.refresh(ctx, cwd)
+	if first && s.Foreign != nil {
+		run = s.imports.begin(s, cwd)
+		run.wait(ctx, time.Now().Add(s.Times.Grace)) // a backend that is already running is fast
 	}
 	page, err := s.Store.List(ctx, query)
 	if err == nil && run != nil && (first || page.Next == "") &&

@@ -179,64 +179,50 @@ func (c *Calls) Change(k Key, change func(*Call)) {
 	}
 }
 
-// WithEnds yields a history, and then updates that end the tool calls and children that have not
-// ended in it, the latest first: calls fail, and nothing is known any more of a child. It does not
-// end the children that the backend has, nor their calls.
-func WithEnds(
-	history iter.Seq2[sessionstore.Update, error], has func(child string) bool,
-) iter.Seq2[sessionstore.Update, error] {
-	return func(yield func(sessionstore.Update, error) bool) {
-		var o open
-		for u, err := range history {
-			if !yield(u, err) || err != nil {
-				return
-			}
-			o.note(u)
-		}
-		for _, u := range o.ends(has) {
-			if !yield(u, nil) {
-				return
-			}
-		}
-	}
-}
-
-// open collects what has begun in a history and may not have ended: tool calls, and children that
-// may be working. The zero value has none.
-type open struct {
-	begun map[begun]int // in which order
-	count int           // how many have begun
-}
-
-// begun is a tool call, or a child of the session Key.Child.
+// begun is a tool call, or a child of the session Key.Child, that has begun in a history.
 type begun struct {
 	Key
 	isChild bool // whose key is the ID
 }
 
-// note notes what u says about tool calls and children.
-func (o *open) note(u sessionstore.Update) {
-	if child, works := workingChild(u); works {
-		o.begin(begun{child, true})
-		return
-	}
-	said := Parse(u)
-	switch {
-	case said.Ended():
-		delete(o.begun, begun{Key: said.Key})
-	case said.UpdateKind == sessionstore.ToolCall || said.Status != "":
-		o.begin(begun{Key: said.Key})
+// WithEnds yields a history, and then updates that end the tool calls and children that may not
+// have ended in it, the latest first: calls fail, and nothing is known any more of a child. It does
+// not end the children that the backend has, nor their calls.
+func WithEnds(
+	history iter.Seq2[sessionstore.Update, error], has func(child string) bool,
+) iter.Seq2[sessionstore.Update, error] {
+	return func(yield func(sessionstore.Update, error) bool) {
+		open, count := make(map[begun]int), 0 // in which order they have begun
+		for u, err := range history {
+			if !yield(u, err) || err != nil {
+				return
+			}
+			one, begins, ended := about(u)
+			if _, known := open[one]; ended {
+				delete(open, one)
+			} else if begins && !known {
+				open[one] = count
+				count++
+			}
+		}
+		later := func(a, b begun) int { return open[b] - open[a] }
+		for _, one := range slices.SortedFunc(maps.Keys(open), later) {
+			if u := one.end(has); u.Raw != nil && !yield(u, nil) {
+				return
+			}
+		}
 	}
 }
 
-func (o *open) begin(one begun) {
-	if o.begun == nil {
-		o.begun = make(map[begun]int)
+// about returns the tool call or child that u is about, and whether u says that it works or that it
+// has ended.
+func about(u sessionstore.Update) (one begun, begins, ended bool) {
+	if child, works := workingChild(u); works {
+		return begun{child, true}, true, false
 	}
-	if _, known := o.begun[one]; !known {
-		o.begun[one] = o.count
-		o.count++
-	}
+	said := Parse(u)
+	begins = said.UpdateKind == sessionstore.ToolCall || said.Status != ""
+	return begun{Key: said.Key}, begins, said.Ended()
 }
 
 // workingChild returns the child that an update is about, if it says what that does or can do.
@@ -255,16 +241,13 @@ func workingChild(u sessionstore.Update) (child Key, works bool) {
 	return Key{parent, said.Key}, given(said.Capabilities) || given(said.State)
 }
 
-// ends returns the updates that end what is open, see [WithEnds].
-func (o *open) ends(has func(child string) bool) (updates []sessionstore.Update) {
-	later := func(a, b begun) int { return o.begun[b] - o.begun[a] }
-	for _, one := range slices.SortedFunc(maps.Keys(o.begun), later) {
-		switch {
-		case one.isChild && !has(one.ID):
-			updates = append(updates, backend.LostChild(one.Child, one.ID))
-		case !one.isChild && (one.Child == "" || !has(one.Child)):
-			updates = append(updates, one.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed)))
-		}
+// end returns the update that ends it, or the zero Update if the backend has the child.
+func (one begun) end(has func(child string) bool) (u sessionstore.Update) {
+	switch {
+	case one.isChild && !has(one.ID):
+		return backend.LostChild(one.Child, one.ID)
+	case !one.isChild && (one.Child == "" || !has(one.Child)):
+		return one.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 	}
-	return updates
+	return u
 }
