@@ -44,7 +44,7 @@ const (
 	// confirmedFolder is one that the user was asked about. Its path is the real path, which must
 	// not lead elsewhere.
 	confirmedFolder
-	storedFolder // nobody: the session had it
+	storedFolder // nobody now: the session had it
 	clientFolder
 )
 

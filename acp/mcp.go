@@ -130,8 +130,7 @@ func (a *adapter) decodeServers(
 	return servers
 }
 
-// decodeServer reads an entry of mcpServers. Which members it has depends on its transport, which is
-// stdio if it names none.
+// decodeServer reads an entry of mcpServers. Its members depend on the transport, by default stdio.
 func decodeServer(
 	v *strictjson.Violations, object strictjson.Object, offered mcpTransports,
 ) mcpclient.Config {

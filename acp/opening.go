@@ -316,7 +316,7 @@ func (o opening) takeOver(
 
 // succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
 // after what the viewers were shown. said is the backend's notice. succeed returns the one to be
-// shown after the response, about what the user has just done. The rest is shown at the next prompt.
+// shown after the response, about what the user has just done. The next prompt shows the rest.
 func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
