@@ -63,7 +63,7 @@ func constrain(s *jsonschema.Schema, of reflect.Type) {
 		}
 		constrain(p, field.Type)
 		if name == "path" {
-			p.Description, p.MinLength = cmp.Or(p.Description, "PATH"), new(1)
+			p.Description, p.MinLength = cmp.Or(p.Description, "{path}"), new(1)
 		}
 		p.Description = phrases.Replace(p.Description)
 		if text, ok := field.Tag.Lookup("enum"); ok {

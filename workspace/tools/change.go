@@ -44,9 +44,8 @@ type Change struct {
 
 	shown  workspace.Info // the entry to delete
 	edited edited         // what the editor has of the file to be written or deleted
-	// again plans the same write once more.
-	again   func(context.Context) (Change, error)
-	partial bool // it changes a part of the text, whatever the rest is
+	wanted writeRequest   // what is to be written, to plan it again
+	notes  []string       // that tell a model how New was made
 }
 
 // ChangeKind is the kind of a [Change].
@@ -68,58 +67,60 @@ const (
 // that an edit now replaces other lines than were permitted, Permit is called again.
 type Permit func(ctx context.Context, c Change) error
 
-// plan plans to write the file at path without changing anything, also if it is open in an editor.
-// It calls rewrite with the current text, or nil for a new file, to get the new text. The file must
-// have the given version unless that is "".
+// writeRequest says what to write to a file.
+type writeRequest struct {
+	path    string
+	version string // that the file must have, "" for any
+	partial bool   // only a part of the text changes, whatever the rest is
+	// text returns the new text, and notes that tell a model how it was made, for the old text of
+	// the file. That is nil for a new file.
+	text func(ctx context.Context, old *string) (text string, notes []string, err error)
+}
+
+// plan plans to write a file without changing anything, also if it is open in an editor.
 //
 // Text may be UTF-16 with a byte order mark or Windows-1252, and stays so. Besides those of the
-// workspace and of rewrite, errors are *[workspace.NotTextError] for a file that is not text and
-// *[workspace.TooLargeError]. With an error, the returned change has what was known so far.
-func (s *service) plan(
-	ctx context.Context, path, version string, rewrite func(old *string) (string, error),
-) (Change, error) {
-	c := Change{Asked: path, again: func(ctx context.Context) (Change, error) {
-		return s.plan(ctx, path, version, rewrite)
-	}}
-	ref, parents, err := s.target(Write, path)
+// workspace and of w.text, errors are *[workspace.NotTextError] for a file that is not text and
+// *[workspace.TooLargeError].
+func (s *service) plan(ctx context.Context, w writeRequest) (Change, error) {
+	ref, parents, err := s.target(Write, w.path)
 	if err != nil {
-		return c, err
+		return Change{}, err
 	}
-	if err := showable(path, ref); err != nil {
-		return c, err
-	}
-	c.Ref, c.Parents = ref, parents
-	now, err := s.currentText(ctx, s.editor, path, ref)
+	c := Change{Asked: w.path, Ref: ref, Parents: parents, wanted: w}
+	now, err := s.currentText(ctx, s.editor, w.path, ref)
 	if err != nil {
-		return c, err
+		return Change{}, err
 	}
 	if now == nil {
-		c.Alike = lookAlike(s.ws, path, looksExactly)
+		c.Alike = lookAlike(s.checked, w.path, looksExactly)
 	} else {
 		c.Old, c.edited = new(now.text()), *now
 		if now.editor == nil { // which would not replace it
-			if c.Loses, err = s.ws.WriteLosses(path); err != nil {
-				return c, err
+			if c.Loses, err = s.checked.WriteLosses(w.path); err != nil {
+				return Change{}, err
 			}
 		}
 	}
-	if version != "" && (c.Old == nil || strings.TrimSpace(version) != versionOf(*c.Old)) {
-		return c, &workspace.ChangedError{Path: path}
+	if w.version != "" && (c.Old == nil || strings.TrimSpace(w.version) != versionOf(*c.Old)) {
+		return Change{}, &workspace.ChangedError{Path: w.path}
 	}
-	if c.New, err = rewrite(c.Old); errors.Is(err, fs.ErrNotExist) {
-		_, why := s.ws.Stat(path)
-		if _, replaced := errors.AsType[*workspace.ReplacedError](why); replaced {
-			return c, why
+	c.New, c.notes, err = w.text(ctx, c.Old)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, why := s.checked.Stat(w.path)
+		if errors.As(why, new(*workspace.ReplacedError)) {
+			err = why
 		}
 	}
 	if err != nil {
-		return c, err
+		return Change{}, err
 	}
 	if size := int64(len(c.New)); size > s.limits.fileSize {
-		return c, &workspace.TooLargeError{Path: path, Size: size, Limit: s.limits.fileSize}
+		return Change{}, &workspace.TooLargeError{Path: w.path, Size: size,
+			Limit: s.limits.fileSize}
 	}
 	if _, err := c.edited.stored.encode(c.New); err != nil {
-		return c, err
+		return Change{}, err
 	}
 	return c, nil
 }
@@ -127,11 +128,11 @@ func (s *service) plan(
 // planDirectory plans to create a directory.
 func (s *service) planDirectory(path string) (Change, error) {
 	ref, parents, err := s.target(CreateDirectory, path)
-	if err == nil {
-		err = showable(path, ref)
+	if err != nil {
+		return Change{}, err
 	}
 	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, Parents: parents,
-		What: "directory", Alike: lookAlike(s.ws, path, looksExactly)}, err
+		What: "directory", Alike: lookAlike(s.checked, path, looksExactly)}, nil
 }
 
 // target returns where a change that creates something at path leads, and the missing directories
@@ -139,49 +140,53 @@ func (s *service) planDirectory(path string) (Change, error) {
 func (s *service) target(
 	kind ChangeKind, path string,
 ) (ref workspace.Ref, parents []workspace.Ref, err error) {
-	if labelled(s.ws, path) != "" { // it seems to be meant for another root
+	if labelled(s.checked, path) != "" { // it seems to be meant for another root
 		return ref, nil, &fs.PathError{Op: "create", Path: path, Err: fs.ErrNotExist}
 	}
 	if kind == Write {
-		ref, err = s.ws.WriteTarget(path)
+		ref, err = s.checked.WriteTarget(path)
 	} else {
-		ref, err = s.ws.MkdirTarget(path)
+		ref, err = s.checked.MkdirTarget(path)
 	}
-	if !errors.Is(err, fs.ErrNotExist) || errors.As(err, new(*workspace.ReplacedError)) {
-		return ref, nil, err
+	if errors.Is(err, fs.ErrNotExist) && !errors.As(err, new(*workspace.ReplacedError)) {
+		ref, parents, err = s.checked.MissingParents(path, kind == CreateDirectory)
 	}
-	return s.ws.MissingParents(path, kind == CreateDirectory)
+	if err == nil {
+		err = showable(path, ref)
+	}
+	return ref, parents, err
 }
 
 // planDelete plans to delete a file, a link or an empty directory.
 func (s *service) planDelete(ctx context.Context, path string) (Change, error) {
-	info, err := s.ws.RemoveTarget(path)
+	info, err := s.checked.RemoveTarget(path)
 	if err != nil {
 		return Change{}, err
 	}
 	c := Change{Kind: Delete, Asked: path, Ref: info.Ref(), What: typeName(info.Mode()), shown: info}
 	if err := showable(path, c.Ref); err != nil {
-		return c, err
+		return Change{}, err
 	}
 	switch c.What {
 	case "directory":
 		return c, s.requireEmpty(ctx, path)
 	case "file":
-		var now *edited
-		if now, err = s.currentText(ctx, nil, path, c.Ref); now != nil {
+		now, err := s.currentText(ctx, nil, path, c.Ref)
+		switch {
+		case errors.As(err, new(*workspace.NotTextError)),
+			errors.As(err, new(*workspace.TooLargeError)): // it is deleted without showing it
+		case err != nil:
+			return Change{}, err
+		case now != nil:
 			c.Old, c.edited = &now.disk, *now
 		}
-		if errors.As(err, new(*workspace.NotTextError)) ||
-			errors.As(err, new(*workspace.TooLargeError)) {
-			err = nil // it is deleted without showing its content
-		}
 	}
-	return c, err
+	return c, nil
 }
 
 // requireEmpty returns an error unless the directory at path is empty.
 func (s *service) requireEmpty(ctx context.Context, path string) error {
-	dir, err := s.ws.OpenDir(path)
+	dir, err := s.checked.OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -195,13 +200,13 @@ func (s *service) requireEmpty(ctx context.Context, path string) error {
 
 // planMove plans to give a file, link or directory a new path.
 func (s *service) planMove(from, to string) (Change, error) {
-	info, target, err := s.ws.RenameTarget(from, to)
+	info, target, err := s.checked.RenameTarget(from, to)
 	if err != nil {
 		return Change{}, err
 	}
 	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target,
 		What: typeName(info.Mode())}
-	if alike := lookAlike(s.ws, to, looksExactly); alike != c.Ref.Path() {
+	if alike := lookAlike(s.checked, to, looksExactly); alike != c.Ref.Path() {
 		c.Alike = alike
 	}
 	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
@@ -229,7 +234,7 @@ func showable(path string, ref workspace.Ref) error {
 func (s *service) currentText(
 	ctx context.Context, editor Editor, path string, ref workspace.Ref,
 ) (*edited, error) {
-	file, err := s.ws.Open(path)
+	file, err := s.checked.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -342,21 +347,22 @@ func (c Change) Diff() string {
 // If a planned write still replaces the same lines by the same lines in the text that the file has
 // now, it is made there.
 func (s *service) change(ctx context.Context, c Change) (Change, error) {
-	made, err := s.makeParents(c)
+	parents, err := s.makeParents(c)
+	made := c
 	if err == nil {
-		c, err = s.changeEntry(ctx, c)
+		made, err = s.changeEntry(ctx, c)
 	}
 	if err != nil {
-		s.removeMade(made)
+		s.removeMade(parents)
 	}
-	return c, err
+	return made, err
 }
 
 // removeMade removes directories that makeParents made, unless they are no longer empty.
 func (s *service) removeMade(made []workspace.Info) {
 	for _, dir := range slices.Backward(made) {
 		at := dir.Ref()
-		_ = s.ws.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
+		_ = s.checked.Remove(at.Path(), workspace.RemoveOptions{At: at, Same: dir})
 	}
 }
 
@@ -373,9 +379,9 @@ func (s *service) makeParents(c Change) (made []workspace.Info, err error) {
 		return nil, &workspace.MovedError{Path: c.Asked, Was: c.Ref, Now: now}
 	}
 	for _, dir := range c.Parents {
-		err := s.ws.Mkdir(dir.Path(), dir)
+		err := s.checked.Mkdir(dir.Path(), dir)
 		if errors.Is(err, fs.ErrExist) {
-			info, statErr := s.ws.Stat(dir.Path())
+			info, statErr := s.checked.Stat(dir.Path())
 			if statErr == nil && info.IsDir() && info.Ref() == dir {
 				continue
 			}
@@ -383,7 +389,7 @@ func (s *service) makeParents(c Change) (made []workspace.Info, err error) {
 		if err != nil {
 			return made, err
 		}
-		info, err := s.ws.Lstat(dir.Path())
+		info, err := s.checked.Lstat(dir.Path())
 		if err != nil {
 			return made, err
 		}
@@ -397,17 +403,17 @@ func (s *service) changeEntry(ctx context.Context, c Change) (Change, error) {
 	var err error
 	switch c.Kind {
 	case CreateDirectory:
-		err = s.ws.Mkdir(c.Asked, c.Ref)
+		err = s.checked.Mkdir(c.Asked, c.Ref)
 	case Delete:
 		o := workspace.RemoveOptions{At: c.Ref, Same: c.shown}
 		if c.Old != nil {
 			o.IfUnchanged, err = c.oldVersion()
 		}
 		if err == nil {
-			err = s.ws.Remove(c.Asked, o)
+			err = s.checked.Remove(c.Asked, o)
 		}
 	case Move:
-		err = s.ws.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
+		err = s.checked.Rename(c.Asked, c.AskedTo, c.Ref, c.To)
 	default:
 		return s.writeText(ctx, c)
 	}
@@ -419,7 +425,7 @@ const maxRenewals = 16
 
 // writeText writes a file while no other [Change] can.
 func (s *service) writeText(ctx context.Context, c Change) (Change, error) {
-	lock, err := s.ws.LockFile(ctx, c.Asked)
+	lock, err := s.checked.LockFile(ctx, c.Asked)
 	if err != nil {
 		return c, err
 	}
@@ -429,7 +435,7 @@ func (s *service) writeText(ctx context.Context, c Change) (Change, error) {
 		if _, changed := errors.AsType[*workspace.ChangedError](err); !changed {
 			break
 		}
-		next, planErr := c.again(ctx)
+		next, planErr := s.plan(ctx, c.wanted)
 		if planErr != nil || !c.covers(next) {
 			break
 		}
@@ -454,7 +460,7 @@ func (s *service) tryToWrite(ctx context.Context, c Change, lock *workspace.File
 	}
 	stored, err := c.edited.stored.encode(c.New)
 	if err == nil {
-		_, err = s.ws.WriteFile(ctx, c.Asked, stored, o)
+		_, err = s.checked.WriteFile(ctx, c.Asked, stored, o)
 	}
 	return err
 }

@@ -10,7 +10,10 @@ import (
 
 func (s *service) createDirectory(ctx context.Context, in pathInput) (Result, error) {
 	c, err := s.planDirectory(in.Path)
-	return s.applyPlanned(ctx, c, err)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.applyPlanned(ctx, c)
 }
 
 // createdAbove returns the line about directories that were created above a file or directory, or

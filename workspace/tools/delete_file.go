@@ -4,5 +4,8 @@ import "context"
 
 func (s *service) deleteFile(ctx context.Context, in pathInput) (Result, error) {
 	c, err := s.planDelete(ctx, in.Path)
-	return s.applyPlanned(ctx, c, err)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.applyPlanned(ctx, c)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type directoryTreeInput struct {
-	Path  string `json:"path,omitempty" jsonschema:"PATH; EVERY"`
+	Path  string `json:"path,omitempty" jsonschema:"{path}; {every}"`
 	Depth int    `json:"depth,omitempty" jsonschema:"levels to show; default 3" min:"1"`
 	fileFilter
 }
@@ -18,7 +18,7 @@ const defaultTreeDepth = 3
 
 func (s *service) tree(ctx context.Context, in directoryTreeInput) (Result, error) {
 	if in.Path != "" {
-		dir, err := s.ws.OpenDir(in.Path) // a walk takes files as well
+		dir, err := s.checked.OpenDir(in.Path) // a walk takes files as well
 		if err != nil {
 			return Result{}, err
 		}

@@ -14,10 +14,10 @@ import (
 
 type editFileInput struct {
 	Path       string        `json:"path"`
-	OldText    string        `json:"old_text,omitempty" jsonschema:"OLD" min:"1"`
+	OldText    string        `json:"old_text,omitempty" jsonschema:"{old}" min:"1"`
 	NewText    *string       `json:"new_text,omitempty" jsonschema:"required with old_text: its replacement"`
 	ReplaceAll bool          `json:"replace_all,omitempty" jsonschema:"every occurrence"`
-	Edits      []replacement `json:"edits,omitempty" jsonschema:"EDITS" max:"1000"`
+	Edits      []replacement `json:"edits,omitempty" jsonschema:"{edits}" max:"1000"`
 	DryRun     bool          `json:"dry_run,omitempty" jsonschema:"only show the difference"`
 	IfVersion  string        `json:"if_version,omitempty" jsonschema:"as for write_file"`
 }
@@ -42,39 +42,47 @@ func (s *service) edit(ctx context.Context, in editFileInput) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var adapted adaptation
-	c, err := s.plan(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
-		if old == nil {
-			return "", &fs.PathError{Op: "open", Path: in.Path, Err: syscall.ENOENT}
-		}
-		limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
-		defer cancel()
-		edited := *old
-		adapted = 0
-		for i, r := range replacements {
-			if limited.Err() != nil {
-				return "", context.Cause(limited)
-			}
-			after, how, err := r.applyLoosely(limited, in.Path, edited, s.limits.fileSize)
-			if err != nil && len(replacements) > 1 {
-				err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1,
-					len(replacements), err)
-			}
-			if err != nil {
-				return "", err
-			}
-			edited, adapted = after, adapted|how
-		}
-		return edited, workspace.CheckText(in.Path, []byte(edited))
-	})
+	edit := writeRequest{path: in.Path, version: in.IfVersion, partial: true,
+		text: func(ctx context.Context, old *string) (string, []string, error) {
+			return s.replace(ctx, in.Path, old, replacements)
+		}}
+	c, err := s.plan(ctx, edit)
 	if err != nil {
 		return Result{}, err
 	}
 	if in.DryRun && !c.Unchanged() {
-		return s.written(c, "would be changed", versionOf(*c.Old), adapted.notes(), math.MaxInt), nil
+		return s.written(c, "would be changed", versionOf(*c.Old), c.notes, math.MaxInt), nil
 	}
-	c.partial = true
-	return s.rewrite(ctx, c, &adapted, editDiffLines)
+	return s.rewrite(ctx, c, editDiffLines)
+}
+
+// replace makes replacements, one after the other, in the text of a file.
+func (s *service) replace(
+	ctx context.Context, path string, old *string, all []replacement,
+) (edited string, notes []string, err error) {
+	if old == nil {
+		return "", nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOENT}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
+	defer cancel()
+	edited = *old
+	var adapted adaptation
+	for i, r := range all {
+		if ctx.Err() != nil {
+			return "", nil, context.Cause(ctx)
+		}
+		var how adaptation
+		edited, how, err = r.applyLoosely(ctx, path, edited, s.limits.fileSize)
+		if err != nil && len(all) > 1 {
+			err = fmt.Errorf("nothing was changed, because of replacement %d of %d: %w", i+1,
+				len(all), err)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		adapted |= how
+	}
+	return edited, adapted.notes(), workspace.CheckText(path, []byte(edited))
 }
 
 // replacement replaces one text with another, exactly as they are. Only line endings are adapted,
@@ -180,7 +188,8 @@ func writeLike(b *strings.Builder, text, was, ending string) {
 			was = was[end+1:]
 		}
 		content, ended := strings.CutSuffix(line, "\n")
-		if b.WriteString(content); ended {
+		b.WriteString(content)
+		if ended {
 			b.WriteString(ending)
 		}
 	}

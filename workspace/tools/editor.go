@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,9 +99,12 @@ func (s *service) writeInEditor(ctx context.Context, c Change) (done bool, err e
 	case now.editor == nil:
 		return false, nil
 	}
-	if info, err := s.ws.Stat(c.Asked); err != nil || info.Mode().Perm()&0o200 == 0 {
-		refused := &fs.PathError{Op: "write", Path: c.Asked, Err: fs.ErrPermission}
-		return false, cmp.Or(err, error(refused))
+	info, err := s.checked.Stat(c.Asked)
+	switch {
+	case err != nil:
+		return false, err
+	case info.Mode().Perm()&0o200 == 0:
+		return false, &fs.PathError{Op: "write", Path: c.Asked, Err: fs.ErrPermission}
 	}
 	err = e.editor.WriteTextFile(ctx, c.Ref, e.adapt(c.New))
 	switch {

@@ -90,7 +90,7 @@ func (s *service) hint(tool, path string, err error) string {
 		parent := "The parent directory must exist; create_directory creates one"
 		return strings.TrimPrefix(s.elsewhere(pathOf(err))+". "+parent, ". ")
 	case errors.Is(err, fs.ErrNotExist):
-		if other := lookAlike(s.ws, path, looks); other != "" {
+		if other := lookAlike(s.checked, path, looks); other != "" {
 			return "There is " + text.Printable(other) + ", whose name looks like it"
 		}
 		return s.elsewhere(path)
@@ -112,7 +112,7 @@ func (s *service) hint(tool, path string, err error) string {
 
 // isLarge reports whether the file at path is too large, and not only its new content.
 func (s *service) isLarge(path string, err *workspace.TooLargeError) bool {
-	info, statErr := s.ws.Stat(path)
+	info, statErr := s.checked.Stat(path)
 	return statErr == nil && info.Size() > err.Limit
 }
 
@@ -171,11 +171,11 @@ func (s *service) elsewhere(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return ""
 	}
-	base := "Relative paths start at " + s.ws.Root(0).Dir.String()
-	if candidate := Elsewhere(s.ws, path); candidate != "" {
+	base := "Relative paths start at " + s.checked.Root(0).Dir.String()
+	if candidate := Elsewhere(s.checked, path); candidate != "" {
 		return base + "; did you mean " + candidate + "?"
 	}
-	if candidate := labelled(s.ws, path); candidate != "" {
+	if candidate := labelled(s.checked, path); candidate != "" {
 		return base + "; did you mean " + candidate + "? To make it there write " +
 			joinNative(".", path)
 	}

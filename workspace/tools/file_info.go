@@ -10,16 +10,16 @@ import (
 )
 
 func (s *service) info(_ context.Context, in pathInput) (Result, error) {
-	info, err := s.ws.Stat(in.Path)
+	info, err := s.checked.Stat(in.Path)
 	if err != nil {
 		return Result{}, err
 	}
 	out := fmt.Sprintf("%s\ntype: %s\nsize: %s\nmodified: %s\nmode: %s\n",
 		locate(info.Ref()), typeName(info.Mode()), text.Count(int(info.Size()), "byte", "bytes"),
 		info.ModTime().UTC().Format(time.RFC3339Nano), info.Mode())
-	itself, err := s.ws.Lstat(in.Path)
+	itself, err := s.checked.Lstat(in.Path)
 	if err == nil && itself.Mode()&fs.ModeSymlink != 0 {
-		target, err := s.ws.Readlink(in.Path)
+		target, err := s.checked.Readlink(in.Path)
 		if err != nil {
 			return Result{}, err
 		}

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +10,8 @@ import (
 )
 
 type findFilesInput struct {
-	Glob string `json:"glob,omitempty" jsonschema:"GLOB"`
-	Path string `json:"path,omitempty" jsonschema:"a directory, PATH; EVERY"`
+	Glob string `json:"glob,omitempty" jsonschema:"{glob}"`
+	Path string `json:"path,omitempty" jsonschema:"a directory, {path}; {every}"`
 	fileFilter
 }
 
@@ -20,7 +19,7 @@ type findFilesInput struct {
 type fileFilter struct {
 	// Exclude is bounded, because each path is matched with all of it.
 	Exclude []string `json:"exclude,omitempty" jsonschema:"globs to omit" max:"100"`
-	Ignored string   `json:"ignored,omitempty" jsonschema:"IGNORED" enum:"leave_out,include"`
+	Ignored string   `json:"ignored,omitempty" jsonschema:"{ignored}" enum:"leave_out,include"`
 }
 
 func (s *service) find(ctx context.Context, in findFilesInput) (Result, error) {
@@ -70,39 +69,38 @@ var errTimeLimit = errors.New("the time limit was reached")
 func (s *service) walk(
 	ctx context.Context, path, only string, filter fileFilter, q *query,
 	each func(found) *truncation,
-) (_ walked, err error) {
-	w := walk{ws: s.Set.ws, path: path, leaveIgnored: filter.Ignored != "include", query: q,
-		each: each}
+) (walked, error) {
+	w := walk{ws: s.own, path: path, leaveIgnored: filter.Ignored != "include", query: q, each: each}
 	for _, given := range filter.Exclude {
 		// which marks directories in .gitignore
 		excluded, err := newGlob(strings.TrimSuffix(given, "/"))
 		if err != nil {
-			return w.walked, err
+			return walked{}, err
 		}
 		w.exclude = append(w.exclude, excluded)
 	}
 	if only != "" {
-		if w.only, err = newGlob(only); err != nil {
-			return w.walked, err
+		glob, err := newGlob(only)
+		if err != nil {
+			return walked{}, err
 		}
+		w.only = glob
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, s.limits.time, errTimeLimit)
 	defer cancel()
-	err = w.run(limited)
+	out, err := w.run(limited)
 	if err != nil && !errors.Is(context.Cause(limited), errTimeLimit) {
-		return w.walked, err
+		return out, err
 	}
 	if err != nil {
-		w.Cut = cmp.Or(w.Cut, s.limits.reached("time"))
+		out.Cut = s.limits.reached("time")
 	}
-	if w.Cut != nil {
-		for i, finished := range w.finished {
-			if !finished {
-				w.Cut.Roots = append(w.Cut.Roots, representable(s.ws.Roots().At(i).String()))
-			}
+	if out.Cut != nil {
+		for _, root := range out.Unfinished {
+			out.Cut.Roots = append(out.Cut.Roots, representable(root.Dir.String()))
 		}
 	}
-	return w.walked, nil
+	return out, nil
 }
 
 // globHint returns a line about brackets in a glob that has found nothing, "" for other globs.

@@ -18,7 +18,7 @@ const maxSkills = 20
 
 // findSkills lists the skills that fit best, with their files.
 func (s *service) findSkills(ctx context.Context, in findSkillsInput) (Result, error) {
-	catalog, err := discovery.Scan(ctx, s.Set.ws)
+	catalog, err := discovery.Scan(ctx, s.own)
 	if err != nil {
 		return Result{}, err
 	}

@@ -116,9 +116,7 @@ func (h *host) encode(name string, a args) json.RawMessage {
 
 // service returns what serves a call.
 func (h *host) service() *service {
-	s := &service{}
-	s.use(h.tb.Context(), h.set)
-	return s
+	return call{set: h.set}.service(h.tb.Context())
 }
 
 // try calls a tool.

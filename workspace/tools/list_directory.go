@@ -12,11 +12,11 @@ import (
 )
 
 type listDirectoryInput struct {
-	Path string `json:"path,omitempty" jsonschema:"PATH (default)"`
+	Path string `json:"path,omitempty" jsonschema:"{path} (default)"`
 }
 
 func (s *service) list(ctx context.Context, in listDirectoryInput) (Result, error) {
-	dir, err := s.ws.OpenDir(cmp.Or(in.Path, "."))
+	dir, err := s.checked.OpenDir(cmp.Or(in.Path, "."))
 	if err != nil {
 		return Result{}, err
 	}

@@ -11,8 +11,8 @@ import (
 
 func (s *service) listRoots(context.Context, struct{}) (Result, error) {
 	var b strings.Builder
-	for i, r := range s.ws.Opened() {
-		state, err := s.ws.State(i)
+	for i, r := range s.checked.Opened() {
+		state, err := s.checked.State(i)
 		if err != nil {
 			return Result{}, err
 		}

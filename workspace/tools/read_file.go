@@ -90,7 +90,7 @@ func (s *service) readLines(ctx context.Context, in readFileInput, maxBytes int)
 func (s *service) readText(
 	ctx context.Context, path string, o workspace.TextOptions,
 ) (out fileText, err error) {
-	file, err := s.ws.Open(path)
+	file, err := s.checked.Open(path)
 	if err != nil {
 		return out, err
 	}

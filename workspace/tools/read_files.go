@@ -12,7 +12,7 @@ import (
 )
 
 type readFilesInput struct {
-	Paths []string `json:"paths" jsonschema:"each PATH" min:"1"`
+	Paths []string `json:"paths" jsonschema:"each {path}" min:"1"`
 }
 
 func (s *service) readSeveral(ctx context.Context, in readFilesInput) (Result, error) {

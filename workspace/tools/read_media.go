@@ -21,7 +21,7 @@ type Media struct {
 }
 
 func (s *service) readMedia(_ context.Context, in pathInput) (Result, error) {
-	file, err := s.ws.Open(in.Path)
+	file, err := s.checked.Open(in.Path)
 	if err != nil {
 		return Result{}, err
 	}

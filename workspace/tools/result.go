@@ -73,10 +73,18 @@ func (l limits) reached(limit string) *truncation {
 
 // of returns the value of a limit.
 func (l limits) of(limit string) int64 {
-	return map[string]int64{
-		"bytes": int64(l.bytes), "lines": int64(l.lines), "entries": int64(l.entries),
-		"matches": int64(l.matches), "time": l.time.Milliseconds(),
-	}[limit]
+	switch limit {
+	case "bytes":
+		return int64(l.bytes)
+	case "lines":
+		return int64(l.lines)
+	case "entries":
+		return int64(l.entries)
+	case "matches":
+		return int64(l.matches)
+	default:
+		return l.time.Milliseconds()
+	}
 }
 
 // page is the text of a result that is made of many parts, up to the limits.

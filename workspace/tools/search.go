@@ -12,7 +12,7 @@ import (
 
 type searchInput struct {
 	Pattern    string `json:"pattern" jsonschema:"RE2 expression for one line" min:"1"`
-	Path       string `json:"path,omitempty" jsonschema:"a file or directory, PATH; EVERY"`
+	Path       string `json:"path,omitempty" jsonschema:"a file or directory, {path}; {every}"`
 	Glob       string `json:"glob,omitempty" jsonschema:"as in find_files"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty" jsonschema:"ignore case"`

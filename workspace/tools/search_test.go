@@ -171,7 +171,7 @@ func TestSearchBoundsMemoryPerFile(t *testing.T) {
 		}
 		return nil
 	}
-	require.NoError(t, w.run(t.Context()))
+	runWalk(t, w)
 	require.Equal(t, 3, kept["b.txt"])
 	require.Greater(t, kept["a.txt"], 5000)
 	require.Less(t, kept["a.txt"], 7000)

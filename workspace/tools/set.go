@@ -64,7 +64,8 @@ func (l limits) withDefaults() limits {
 func New(ws *workspace.Workspace, o Options) *Set {
 	s := &Set{ws: ws, permit: o.Permit, editor: o.Editor, limits: o.limits.withDefaults()}
 	for _, t := range definitions() {
-		if t.set = s; t.Annotations.ReadOnly || o.Permit != nil {
+		if t.Annotations.ReadOnly || o.Permit != nil {
+			t.set = s
 			s.tools = append(s.tools, t)
 		}
 	}

@@ -16,16 +16,17 @@ func aboutPath(verb, byDefault string) func(pathInput) string {
 	return func(in pathInput) string { return about(verb, in.Path, byDefault) }
 }
 
-// phrases replaces words in the descriptions of arguments, where tags would be too long.
+// phrases has the phrases for names in braces in the descriptions of arguments, where tags would be
+// too long.
 var phrases = strings.NewReplacer(
-	"PATH", "absolute or in the working directory",
-	"EVERY", "default every folder",
-	"GLOB", "*.go, or with a slash the path in the searched directory: src/**/*.{ts,tsx}",
-	"IGNORED", "files git ignores; default leave_out",
-	"OLD", "required unless there are edits; must occur exactly once, unless replace_all: include "+
+	"{path}", "absolute or in the working directory",
+	"{every}", "default every folder",
+	"{glob}", "*.go, or with a slash the path in the searched directory: src/**/*.{ts,tsx}",
+	"{ignored}", "files git ignores; default leave_out",
+	"{old}", "required unless there are edits; must occur exactly once, unless replace_all: include "+
 		"lines around it",
-	"EDITS", "several replacements, in order, instead of old_text and new_text",
-	"VERSION", "fail unless the file has this version, which read_file shows",
+	"{edits}", "several replacements, in order, instead of old_text and new_text",
+	"{version}", "fail unless the file has this version, which read_file shows",
 )
 
 // definitions returns the table of all tools, those that only read first. Making the schemas takes

@@ -28,7 +28,7 @@ type Tool struct {
 	title  func(arguments json.RawMessage) string // nil for the name
 	set    *Set                                   // nil for a host's tool
 	// run returns the result, and a note about the arguments, "" for none.
-	run func(*service, context.Context) (Result, string, error)
+	run func(context.Context, call) (Result, string, error)
 }
 
 // Kind is the kind of a tool, in the terms of ACP.
@@ -91,12 +91,22 @@ type Caller struct {
 // workspace's own check refuses.
 type Check func(ctx context.Context, a workspace.Access, before error) error
 
-// service serves one call of a tool.
+// call is a call of a tool.
+type call struct {
+	set       *Set            // of the tool
+	arguments json.RawMessage // under the names that the tool has for them
+	by        Caller
+}
+
+// service serves a call of a tool of a [Set].
 type service struct {
-	*Set // nil for a host's tool
-	Caller
-	ws        *workspace.Workspace // of the set, with the caller's check
-	arguments json.RawMessage      // under the names that the tool has for them
+	// checked is the workspace with the caller's check, which may ask a person. own has its own
+	// check only: it is for what visits many files.
+	checked, own *workspace.Workspace
+	permit       Permit
+	made         func(Change) // may be nil
+	editor       Editor       // may be nil
+	limits       limits
 }
 
 // maxReadArguments is the maximum size of the arguments of a tool that changes nothing, in bytes.
@@ -116,11 +126,7 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage, by Caller) (R
 		return Result{}, &argumentError{tool: t.Name, problems: []string{
 			fmt.Sprintf("the arguments have more than %d bytes", maxReadArguments)}}
 	}
-	s := &service{Caller: by, arguments: t.Canonical(arguments)}
-	if t.set != nil {
-		s.use(ctx, t.set)
-	}
-	result, note, err := t.run(s, ctx)
+	result, note, err := t.run(ctx, call{t.set, t.Canonical(arguments), by})
 	switch {
 	case err != nil && note != "" && ctx.Err() == nil:
 		return Result{}, fmt.Errorf("%w. Also, %s", err, note)
@@ -132,17 +138,19 @@ func (t Tool) Call(ctx context.Context, arguments json.RawMessage, by Caller) (R
 	return result, nil
 }
 
-// use lets a call use the files of a set.
-func (s *service) use(ctx context.Context, set *Set) {
-	s.Set, s.ws = set, set.ws
-	if s.Permit == nil {
-		s.Permit = set.permit
+// service returns what serves the call with the files of the set.
+func (c call) service(ctx context.Context) *service {
+	s := &service{checked: c.set.ws, own: c.set.ws, permit: c.by.Permit, made: c.by.Made,
+		editor: c.set.editor, limits: c.set.limits}
+	if s.permit == nil {
+		s.permit = c.set.permit
 	}
-	if s.Check != nil && set.ws != nil {
-		s.ws = set.ws.Checked(func(a workspace.Access, before error) error {
-			return s.Check(ctx, a, before)
+	if c.by.Check != nil && s.own != nil {
+		s.checked = s.own.Checked(func(a workspace.Access, before error) error {
+			return c.by.Check(ctx, a, before)
 		})
 	}
+	return s
 }
 
 // define completes a tool of sets with the schema of In and the function that serves its calls.
@@ -150,8 +158,9 @@ func (s *service) use(ctx context.Context, set *Set) {
 func define[In any](
 	t Tool, title func(In) string, run func(*service, context.Context, In) (Result, error),
 ) Tool {
-	return withInput(t, title, func(s *service, ctx context.Context, in In) (Result, error) {
-		if s.ws == nil {
+	return withInput(t, title, true, func(ctx context.Context, c call, in In) (Result, error) {
+		s := c.service(ctx)
+		if s.checked == nil {
 			return Result{}, s.explain(t.Name, "", workspace.ErrClosed)
 		}
 		result, err := run(s, ctx, in)
@@ -161,7 +170,7 @@ func define[In any](
 		case ctx.Err() != nil:
 			return Result{}, context.Cause(ctx)
 		default:
-			return Result{}, s.explain(t.Name, pathIn(s.arguments), err)
+			return Result{}, s.explain(t.Name, pathIn(c.arguments), err)
 		}
 	})
 }
@@ -174,15 +183,18 @@ func define[In any](
 func Define[Host, In any](
 	t Tool, title func(In) string, run func(Host, context.Context, In) (string, error),
 ) Tool {
-	return withInput(t, title, func(s *service, ctx context.Context, in In) (Result, error) {
-		said, err := run(s.Host.(Host), ctx, in)
+	ignores := t.Annotations.ReadOnly
+	return withInput(t, title, ignores, func(ctx context.Context, c call, in In) (Result, error) {
+		said, err := run(c.by.Host.(Host), ctx, in)
 		return Result{Text: said}, err
 	})
 }
 
-// withInput completes t with the schema of In and the function that serves its calls.
+// withInput completes t with the schema of In and the function that serves its calls. ignores says
+// whether unknown arguments are ignored.
 func withInput[In any](
-	t Tool, title func(In) string, run func(*service, context.Context, In) (Result, error),
+	t Tool, title func(In) string, ignores bool,
+	run func(context.Context, call, In) (Result, error),
 ) Tool {
 	input := newSchema[In]()
 	t.InputSchema, t.schema = strictjson.Encode(input.Schema), input
@@ -191,16 +203,16 @@ func withInput[In any](
 		_ = json.Unmarshal(arguments, &in) // as far as they can be decoded
 		return title(in)
 	}
-	t.run = func(s *service, ctx context.Context) (Result, string, error) {
+	t.run = func(ctx context.Context, c call) (Result, string, error) {
 		var in In
-		note, err := input.decode(t.Name, s.arguments, &in)
+		note, err := input.decode(t.Name, c.arguments, &in)
 		switch {
 		case err != nil:
 			return Result{}, "", err
-		case note != "" && s.Set == nil && !t.Annotations.ReadOnly:
+		case note != "" && !ignores:
 			return Result{}, "", &argumentError{tool: t.Name, problems: []string{note}}
 		}
-		result, err := run(s, ctx, in)
+		result, err := run(ctx, c, in)
 		return result, note, err
 	}
 	return t

@@ -19,10 +19,11 @@ const (
 	maxDepth = 100
 )
 
-// walk visits files of a workspace in a fixed order: root by root, the files of a directory before
-// its subdirectories, both sorted by name. Several goroutines read ahead, but results are delivered
-// one at a time. Links are not followed: a file in scope is visited at its own path. A root that
-// lies in another is visited in its own turn only, and of several with one real path the first.
+// walk says which files of a workspace to visit. The order is fixed: root by root, the files of a
+// directory before its subdirectories, both sorted by name. Several goroutines read ahead, but
+// results are delivered one at a time. Links are not followed: a file in scope is visited at its
+// own path. A root that lies in another is visited in its own turn only, and of several with one
+// real path the first.
 type walk struct {
 	ws *workspace.Workspace
 	// path is the file or directory to visit, even if git ignores it; a relative path starts at
@@ -39,15 +40,6 @@ type walk struct {
 	query *query
 	// each is called with every file, one at a time, until it returns a limit.
 	each func(found) *truncation
-
-	roots map[string]bool // the real paths of all roots, if they are walked
-
-	// The following change only while results are delivered, one at a time.
-	walked
-	opened bool // whether anything of this root was visited
-	// finished reports of each root whether the walk came to its end. It is nil if the walk has a
-	// path.
-	finished []bool
 }
 
 // walked counts what a walk of a tool visited, left out, and did not visit.
@@ -55,6 +47,14 @@ type walked struct {
 	Visited int
 	LeftOut skipped
 	Cut     *truncation
+	// Unfinished are the roots that a walk of every root did not visit to the end.
+	Unfinished []workspace.Root
+}
+
+// running is a walk that runs. It is changed only while results are delivered, one at a time.
+type running struct {
+	walk
+	walked
 }
 
 // skipped counts what a walk left out.
@@ -109,15 +109,17 @@ func (f found) ref() workspace.Ref { return f.in.dir.Child(f.name) }
 var errStop = errors.New("stopped")
 
 // run calls each with the files. The error is that of ctx or of the workspace.
-func (w *walk) run(ctx context.Context) error {
-	walk := w.everyRoot
+func (w walk) run(ctx context.Context) (walked, error) {
+	r := &running{walk: w}
+	visit := r.everyRoot
 	if w.path != "" {
-		walk = w.from
+		visit = r.from
 	}
-	if err := walk(ctx); err != errStop {
-		return err
+	err := visit(ctx)
+	if err == errStop {
+		err = nil
 	}
-	return nil
+	return r.walked, err
 }
 
 // texts are the memory of files that are searched.
@@ -133,41 +135,37 @@ type folder struct {
 }
 
 // everyRoot walks all roots. A root that cannot be opened is counted as unreadable.
-func (w *walk) everyRoot(ctx context.Context) error {
+func (w *running) everyRoot(ctx context.Context) error {
 	opened := w.ws.Opened()
-	w.finished = make([]bool, len(opened))
-	w.roots = make(map[string]bool, len(opened))
-	for _, root := range opened {
-		w.roots[root.Real.String()] = true
+	first := make(map[string]int, len(opened)) // the first root of each real path
+	for i, root := range slices.Backward(opened) {
+		first[root.Real.String()] = i
 	}
 	for i, root := range opened {
-		first := slices.IndexFunc(opened,
-			func(o workspace.Root) bool { return o.Real == root.Real })
-		if first < i {
-			w.finished[i] = w.finished[first]
+		if first[root.Real.String()] < i {
 			continue
 		}
-		w.opened = false
-		err := w.tree(ctx, root.Dir.String(), root.Dir.String())
+		isOpen, err := w.tree(ctx, root.Dir.String(), root.Dir.String(), first)
 		switch {
-		case err != nil && !w.opened && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
+		case err != nil && !isOpen && ctx.Err() == nil && !errors.Is(err, workspace.ErrClosed):
 			w.LeftOut.failed(root.Ref(), err)
 		case err != nil:
+			w.Unfinished = opened[i:]
 			return err
 		}
-		w.finished[i] = true
 	}
 	return nil
 }
 
 // from scans the file or directory at the path.
-func (w *walk) from(ctx context.Context) error {
+func (w *running) from(ctx context.Context) error {
 	info, err := w.ws.Stat(w.path)
 	if err != nil {
 		return err
 	}
 	if info.IsDir() {
-		return w.tree(ctx, w.path, info.Ref().Path())
+		_, err := w.tree(ctx, w.path, info.Ref().Path(), nil)
+		return err
 	}
 	file, err := w.ws.Open(w.path)
 	if err != nil {
@@ -179,12 +177,24 @@ func (w *walk) from(ctx context.Context) error {
 	return w.deliver(ctx, f)
 }
 
-// tree walks a directory and everything below it. top is how its path is shown.
-func (w *walk) tree(ctx context.Context, path, top string) error {
-	o := workspace.WalkOptions{LeaveIgnored: w.leaveIgnored, MaxDepth: maxDepth, Exclude: w.excludes}
+// tree walks a directory and everything below it but the roots with these real paths. top is how its
+// path is shown. isOpen reports whether anything was delivered.
+func (w *running) tree(
+	ctx context.Context, path, top string, roots map[string]int,
+) (isOpen bool, err error) {
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
 	defer stop()
-	return w.ws.Walk(ctx, path, o, func(in *workspace.Folder) (deliver func() error) {
+	o := workspace.WalkOptions{LeaveIgnored: w.leaveIgnored, MaxDepth: maxDepth,
+		Exclude: func(in *workspace.Folder, e workspace.Entry) bool {
+			if len(roots) > 1 && e.Type.IsDir() {
+				if _, isRoot := roots[joinNative(in.Ref().Real(), e.Name)]; isRoot {
+					return true
+				}
+			}
+			return slices.ContainsFunc(w.exclude,
+				func(g *glob) bool { return g.match(in.Below, e.Name) })
+		}}
+	err = w.ws.Walk(ctx, path, o, func(in *workspace.Folder) (deliver func() error) {
 		f := &folder{Folder: in, dir: in.Ref(), top: top}
 		for _, e := range in.Entries {
 			if e.Type.IsRegular() && visiting.Err() == nil {
@@ -192,6 +202,7 @@ func (w *walk) tree(ctx context.Context, path, top string) error {
 			}
 		}
 		return func() error {
+			isOpen = true
 			err := w.deliver(ctx, f)
 			if err != nil {
 				stop()
@@ -199,17 +210,11 @@ func (w *walk) tree(ctx context.Context, path, top string) error {
 			return err
 		}
 	})
-}
-
-// excludes reports whether to leave out an entry of a folder, and what is below it.
-func (w *walk) excludes(in *workspace.Folder, e workspace.Entry) bool {
-	return slices.ContainsFunc(w.exclude,
-		func(g *glob) bool { return g.match(in.Below, e.Name) }) ||
-		len(w.roots) > 1 && e.Type.IsDir() && w.roots[joinNative(in.Ref().Real(), e.Name)]
+	return isOpen, err
 }
 
 // file visits a file of a folder.
-func (w *walk) file(
+func (w walk) file(
 	ctx context.Context, f *folder, name string, open func() (*workspace.File, error),
 ) {
 	r := found{in: f, name: name}
@@ -218,7 +223,7 @@ func (w *walk) file(
 		return
 	}
 	if w.query != nil {
-		r.lines, r.err = w.search(ctx, open)
+		r.lines, r.err = w.query.search(ctx, open)
 		if r.err == nil && len(r.lines) == 0 {
 			return
 		}
@@ -227,7 +232,7 @@ func (w *walk) file(
 }
 
 // search returns the matching lines of a file.
-func (w *walk) search(ctx context.Context, open func() (*workspace.File, error)) ([]line, error) {
+func (q *query) search(ctx context.Context, open func() (*workspace.File, error)) ([]line, error) {
 	file, err := open()
 	if err != nil {
 		return nil, err
@@ -235,7 +240,7 @@ func (w *walk) search(ctx context.Context, open func() (*workspace.File, error))
 	defer file.Close()
 	memory := texts.Get().(*[]byte)
 	defer texts.Put(memory)
-	*memory, err = readAll(ctx, file, 2*w.query.fileSize, *memory) // logs are longer than sources
+	*memory, err = readAll(ctx, file, 2*q.fileSize, *memory) // logs are longer than sources
 	if err != nil {
 		return nil, err
 	}
@@ -246,25 +251,24 @@ func (w *walk) search(ctx context.Context, open func() (*workspace.File, error))
 			return nil, errBinary
 		}
 	}
-	hits, err := w.query.matches(ctx, text)
+	hits, err := q.matches(ctx, text)
 	if errors.Is(err, errBinary) {
 		if decoded, _, ok := decode(text); ok {
 			text = decoded
-			hits, err = w.query.matches(ctx, text)
+			hits, err = q.matches(ctx, text)
 		}
 	}
 	if err != nil || len(hits) == 0 {
 		return nil, err
 	}
-	return w.query.lines(text, hits), nil
+	return q.lines(text, hits), nil
 }
 
 // deliver delivers the results of a folder, up to the limit of files.
-func (w *walk) deliver(ctx context.Context, f *folder) error {
+func (w *running) deliver(ctx context.Context, f *folder) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	w.opened = true
 	if f.Err != nil {
 		w.LeftOut.failed(f.dir, f.Err)
 	}
@@ -282,7 +286,7 @@ func (w *walk) deliver(ctx context.Context, f *folder) error {
 }
 
 // deliverFile delivers a file, or counts why it was left out.
-func (w *walk) deliverFile(f found) error {
+func (w *running) deliverFile(f found) error {
 	switch {
 	case f.err == nil && !utf8.ValidString(f.ref().Path()):
 		w.LeftOut.unnameable++

@@ -25,14 +25,22 @@ import (
 func walkOf(ws *workspace.Workspace) walk { return walk{ws: ws} }
 
 // rels returns the files that a walk visits, each as "root index:path".
-func rels(tb testing.TB, w walk) (all []string, after walk) {
+func rels(tb testing.TB, w walk) (all []string, out walked) {
 	tb.Helper()
 	w.each = func(f found) *truncation {
 		all = append(all, fmt.Sprint(f.ref().Root().Index, ":", f.ref().Rel()))
 		return nil
 	}
-	require.NoError(tb, w.run(tb.Context()))
-	return all, w
+	out = runWalk(tb, w)
+	return all, out
+}
+
+// runWalk runs a walk, which must succeed.
+func runWalk(tb testing.TB, w walk) walked {
+	tb.Helper()
+	out, err := w.run(tb.Context())
+	require.NoError(tb, err)
+	return out
 }
 
 // Clause A20.
@@ -81,7 +89,8 @@ func TestWalkPath(t *testing.T) {
 	require.Equal(t, []string{"0:x/y/a"}, got, "a glob is compared below the path")
 
 	w.path = "missing"
-	require.ErrorIs(t, w.run(t.Context()), fs.ErrNotExist)
+	_, err = w.run(t.Context())
+	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
 func TestWalkOverlappingRoots(t *testing.T) {
@@ -103,10 +112,10 @@ func TestWalkOverlappingRoots(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := walkOf(openRoots(t, c.roots[0], c.roots[1:]...))
 			w.leaveIgnored = true
-			got, w := rels(t, w)
+			got, out := rels(t, w)
 			require.Equal(t, c.want, got)
-			require.Equal(t, len(c.want), w.Visited)
-			require.Equal(t, []bool{true, true}, w.finished)
+			require.Equal(t, len(c.want), out.Visited)
+			require.Empty(t, out.Unfinished)
 		})
 	}
 	t.Run("the owner is the deepest root", func(t *testing.T) {
@@ -116,7 +125,7 @@ func TestWalkOverlappingRoots(t *testing.T) {
 			owners = append(owners, f.ref().Root().Dir.String())
 			return nil
 		}
-		require.NoError(t, w.run(t.Context()))
+		runWalk(t, w)
 		require.Equal(t, []string{src, src, src, lib}, owners)
 	})
 }
@@ -129,13 +138,12 @@ func TestWalkLimits(t *testing.T) {
 		}
 		return new(truncation)
 	}
-	require.NoError(t, w.run(t.Context()))
-	require.Equal(t, []bool{true, false}, w.finished)
+	require.Equal(t, w.ws.Opened()[1:], runWalk(t, w).Unfinished)
 	deep := strings.Repeat("d/", maxDepth)
-	got, w := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
+	got, out := rels(t, walkOf(openRoots(t, plant(t, fileTree{deep + "d/f": "", deep + "g": ""}))))
 	require.Equal(t, []string{"0:" + deep + "g"}, got)
-	require.Equal(t, 1, w.LeftOut.unreadable)
-	require.Contains(t, filepath.ToSlash(w.LeftOut.first), "/"+deep+"d: ")
+	require.Equal(t, 1, out.LeftOut.unreadable)
+	require.Contains(t, filepath.ToSlash(out.LeftOut.first), "/"+deep+"d: ")
 }
 
 func TestWalkStops(t *testing.T) {
@@ -147,19 +155,21 @@ func TestWalkStops(t *testing.T) {
 	w := walkOf(ws)
 	n := 0
 	w.each = func(found) *truncation { n++; return new(truncation) }
-	require.NoError(t, w.run(t.Context()))
+	runWalk(t, w)
 	require.Equal(t, 1, n)
 
 	broken := errors.New("broken")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w.each = func(found) *truncation { cancel(broken); return nil }
-	require.ErrorIs(t, w.run(ctx), broken)
+	_, err := w.run(ctx)
+	require.ErrorIs(t, err, broken)
 
 	w.query = &query{pattern: &pattern{}, limits: limits{}.withDefaults()} // a defect
-	require.Panics(t, func() { _ = w.run(t.Context()) })
+	require.Panics(t, func() { _, _ = w.run(t.Context()) })
 	w.query = nil
 	require.NoError(t, ws.Close())
-	require.ErrorIs(t, w.run(t.Context()), workspace.ErrClosed)
+	_, err = w.run(t.Context())
+	require.ErrorIs(t, err, workspace.ErrClosed)
 }
 
 func TestWalkCountsSkippedFiles(t *testing.T) {
@@ -175,10 +185,10 @@ func TestWalkCountsSkippedFiles(t *testing.T) {
 		names = append(names, f.ref().Rel())
 		return nil
 	}
-	require.NoError(t, w.run(t.Context()))
+	out := runWalk(t, w)
 	require.Equal(t, []string{"fits", "latin"}, names)
-	require.Equal(t, 6, w.Visited)
-	require.Equal(t, skipped{binary: 2, large: 1}, w.LeftOut)
+	require.Equal(t, 6, out.Visited)
+	require.Equal(t, skipped{binary: 2, large: 1}, out.LeftOut)
 }
 
 // A search finds what reading every file line by line finds.
@@ -228,7 +238,8 @@ func TestSearchMatchesANaiveSearch(t *testing.T) {
 			}
 			return nil
 		}
-		require.NoError(t, w.run(t.Context()))
+		_, err = w.run(t.Context())
+		require.NoError(t, err)
 		require.Equal(t, naive(t, tops, p, around), got)
 	})
 }

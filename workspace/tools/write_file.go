@@ -15,7 +15,7 @@ type writeFileInput struct {
 	Path      string `json:"path"`
 	Content   string `json:"content" jsonschema:"the whole content"`
 	IfExists  string `json:"if_exists,omitempty" jsonschema:"default replace" enum:"replace,fail"`
-	IfVersion string `json:"if_version,omitempty" jsonschema:"VERSION"`
+	IfVersion string `json:"if_version,omitempty" jsonschema:"{version}"`
 }
 
 // Limits on the difference that a result shows. They are low because the model knows what it wrote,
@@ -26,29 +26,30 @@ const (
 )
 
 func (s *service) write(ctx context.Context, in writeFileInput) (Result, error) {
-	c, err := s.plan(ctx, in.Path, in.IfVersion, func(old *string) (string, error) {
-		if old != nil && in.IfExists == "fail" {
-			return "", &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
-		}
-		return in.Content, workspace.CheckText(in.Path, []byte(in.Content))
-	})
+	c, err := s.plan(ctx, writeRequest{path: in.Path, version: in.IfVersion,
+		text: func(_ context.Context, old *string) (string, []string, error) {
+			if old != nil && in.IfExists == "fail" {
+				return "", nil, &fs.PathError{Op: "write", Path: in.Path, Err: fs.ErrExist}
+			}
+			return in.Content, nil, workspace.CheckText(in.Path, []byte(in.Content))
+		}})
 	if err != nil {
 		return Result{}, err
 	}
-	return s.rewrite(ctx, c, new(adaptation), writeDiffLines)
+	return s.rewrite(ctx, c, writeDiffLines)
 }
 
-// rewrite asks for permission to write a file, and writes it. The result says how an edit was
-// adapted to the file, and shows at most that many lines of the difference.
-func (s *service) rewrite(ctx context.Context, c Change, how *adaptation, lines int) (Result, error) {
+// rewrite asks for permission to write a file, and writes it. The result shows at most that many
+// lines of the difference.
+func (s *service) rewrite(ctx context.Context, c Change, lines int) (Result, error) {
 	if c.Unchanged() {
-		return s.written(c, "already had this content", versionOf(c.New), how.notes(), lines), nil
+		return s.written(c, "already had this content", versionOf(c.New), c.notes, lines), nil
 	}
 	c, err := s.apply(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
-	outcome, version, notes := "was changed", versionOf(c.New), how.notes()
+	outcome, version, notes := "was changed", versionOf(c.New), c.notes
 	if c.Old == nil {
 		outcome = "was created"
 	}
@@ -68,29 +69,28 @@ const maxPlans = 100
 // apply makes a change if it is permitted, and returns it as it was made.
 func (s *service) apply(ctx context.Context, c Change) (Change, error) {
 	for plans := 1; ; plans++ {
-		if err := s.Permit(ctx, c); err != nil {
-			return c, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c, err)
+		if err := s.permit(ctx, c); err != nil {
+			return Change{}, fmt.Errorf("nothing was changed, permission to %s was denied: %w", c,
+				err)
 		}
 		made, err := s.change(ctx, c)
-		if err == nil && s.Made != nil {
-			s.Made(made)
+		if err == nil {
+			if s.made != nil {
+				s.made(made)
+			}
+			return made, nil
 		}
-		if err == nil || c.Kind != Write || plans == maxPlans {
-			return made, err
-		}
-		next, ok := c.after(ctx, err)
-		if !ok {
-			return c, err
+		next, ok := s.after(ctx, c, err)
+		if !ok || plans == maxPlans {
+			return Change{}, err
 		}
 		c = next
 	}
 }
 
-// applyPlanned makes a change that was planned, unless planning failed, and says what was done.
-func (s *service) applyPlanned(ctx context.Context, c Change, err error) (Result, error) {
-	if err == nil {
-		c, err = s.apply(ctx, c)
-	}
+// applyPlanned makes a change that was planned, and says what was done.
+func (s *service) applyPlanned(ctx context.Context, c Change) (Result, error) {
+	c, err := s.apply(ctx, c)
 	if err != nil {
 		return Result{}, err
 	}
@@ -106,18 +106,17 @@ func (s *service) applyPlanned(ctx context.Context, c Change, err error) (Result
 	return Result{Text: said}, nil
 }
 
-// after returns the change to try after one has failed with an error, if there is one. A change
-// of a part of a file is planned again.
-func (c Change) after(ctx context.Context, err error) (next Change, ok bool) {
+// after returns the change to try after c has failed with an error, if there is one. A change of
+// a part of a file is planned again.
+func (s *service) after(ctx context.Context, c Change, err error) (next Change, ok bool) {
 	if loss, ok := errors.AsType[*workspace.LossError](err); ok { // more than was predicted
 		c.Loses |= loss.Losses
 		return c, true
 	}
-	if _, changed := errors.AsType[*workspace.ChangedError](err); !changed || !c.partial {
-		return c, false
+	if !c.wanted.partial || !errors.As(err, new(*workspace.ChangedError)) {
+		return Change{}, false
 	}
-	next, err = c.again(ctx)
-	next.partial = true
+	next, err = s.plan(ctx, c.wanted)
 	return next, err == nil && !next.Unchanged()
 }
 
