@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,17 +15,17 @@ import (
 // still lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is
 // a *[MovedError].
 func (w *Workspace) Mkdir(path string, at Ref) error {
-	_, err := w.change(path, toChange, func(end arrival) error {
-		if err := end.expect(at); err != nil {
+	_, err := w.change(path, toChange, func(found arrival) error {
+		if err := found.expect(at); err != nil {
 			return err
 		}
-		if err := end.checkFree("mkdir"); err != nil {
+		if err := found.checkFree("mkdir"); err != nil {
 			return err
 		}
-		if err := w.Check(Access{Kind: Change, Path: path, At: end.ref}); err != nil {
+		if err := w.Check(Access{Kind: Change, Path: path, At: found.ref}); err != nil {
 			return err
 		}
-		if err := end.dir.Mkdir(end.name, 0o777); err != nil {
+		if err := found.dir.Mkdir(found.name, 0o777); err != nil {
 			return failed("mkdir", path, err)
 		}
 		return nil
@@ -51,25 +50,25 @@ type RemoveOptions struct {
 // and a special file without opening it. For a root, a denied directory, and a directory that holds
 // one, the error is a *[ProtectedError].
 func (w *Workspace) Remove(path string, o RemoveOptions) error {
-	_, err := w.change(path, toChange, func(end arrival) error {
-		if err := w.checkRemovable("remove", end); err != nil {
+	_, err := w.change(path, toChange, func(found arrival) error {
+		info, err := w.removable("remove", found)
+		if err != nil {
 			return err
 		}
-		if err := end.expect(o.At); err != nil {
+		if err := found.expect(o.At); err != nil {
 			return err
 		}
-		if was := o.Same.FileInfo; was != nil && !os.SameFile(was, end.info) {
+		if was := o.Same.FileInfo; was != nil && !os.SameFile(was, info) {
 			return &ChangedError{Path: path}
 		}
-		if err := w.Check(Access{Kind: Change, Path: path, At: end.ref}); err != nil {
+		if err := w.Check(Access{Kind: Change, Path: path, At: found.ref}); err != nil {
 			return err
 		}
-		return w.withLock(end, func() error {
-			r := replacement{arrival: end, version: o.IfUnchanged}
-			if err := r.check(end.name); err != nil {
+		return w.withLock(found, func() error {
+			if err := found.checkIs(found.name, info, o.IfUnchanged); err != nil {
 				return err
 			}
-			if err := end.dir.Remove(end.name); err != nil {
+			if err := found.dir.Remove(found.name); err != nil {
 				return failed("remove", path, err)
 			}
 			return nil
@@ -91,7 +90,7 @@ func (w *Workspace) Rename(from, to string, at, toAt Ref) error {
 		return err
 	}
 	_, err = w.change(from, toChange, func(old arrival) error {
-		if err := w.checkRemovable("rename", old); err != nil {
+		if _, err := w.removable("rename", old); err != nil {
 			return err
 		}
 		if err := old.expect(at); err != nil {
@@ -99,7 +98,7 @@ func (w *Workspace) Rename(from, to string, at, toAt Ref) error {
 		}
 		return w.resolveOnce(destination, toChange, func(new arrival) error {
 			if err := w.Check(Access{Kind: Move, Path: from, At: old.ref,
-				Folder: old.info.IsDir(), ToPath: to, To: new.ref}); err != nil {
+				Folder: old.stat.IsDir(), ToPath: to, To: new.ref}); err != nil {
 				return err
 			}
 			return w.withLock(old, func() error { return move(old, new, toAt) })
@@ -110,16 +109,20 @@ func (w *Workspace) Rename(from, to string, at, toAt Ref) error {
 
 // withLock calls change while nobody else changes the file where a path led. Only regular files
 // are locked.
-func (w *Workspace) withLock(end arrival, change func() error) error {
-	if !end.info.Mode().IsRegular() {
+func (w *Workspace) withLock(found arrival, change func() error) error {
+	if !found.stat.IsRegular() {
 		return change()
 	}
-	lock, now, err := w.lock(context.Background(), end)
+	lock, err := w.lock(context.Background(), found)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	if now == nil || !os.SameFile(now, end.info) {
+	now, err := lock.take(context.Background(), found)
+	if err != nil {
+		return err
+	}
+	if now == nil || !found.stat.SameFile(now) {
 		return dirfd.ErrChanged
 	}
 	return change()
@@ -140,7 +143,7 @@ func move(from, to arrival, expected Ref) error {
 	switch {
 	case to.at.below(from.at): // a directory into itself
 		err = syscall.EINVAL
-	case to.asked.dir && !from.info.IsDir():
+	case to.asked.dir && !from.stat.IsDir():
 		err = syscall.ENOTDIR
 	default:
 		err = renameNew(from, to)
@@ -166,7 +169,7 @@ func renameNew(from, to arrival) error {
 // MkdirTarget returns where [Workspace.Mkdir] would make a directory, and fails where Mkdir would.
 // It changes nothing.
 func (w *Workspace) MkdirTarget(path string) (Ref, error) {
-	return w.change(path, toChange, func(end arrival) error { return end.checkFree("mkdir") })
+	return w.change(path, toChange, func(found arrival) error { return found.checkFree("mkdir") })
 }
 
 // RemoveTarget describes what [Workspace.Remove] would remove: a link itself, not what it points
@@ -174,9 +177,9 @@ func (w *Workspace) MkdirTarget(path string) (Ref, error) {
 // nothing.
 func (w *Workspace) RemoveTarget(path string) (Info, error) {
 	var info fs.FileInfo
-	ref, err := w.change(path, toChange, func(end arrival) error {
-		info = end.info
-		return w.checkRemovable("remove", end)
+	ref, err := w.change(path, toChange, func(found arrival) (err error) {
+		info, err = w.removable("remove", found)
+		return err
 	})
 	if err != nil {
 		return Info{}, err
@@ -192,21 +195,24 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 	if err != nil {
 		return Info{}, Ref{}, err
 	}
-	ref, err := w.change(to, toChange, func(end arrival) error { return end.checkFree("rename") })
+	ref, err := w.change(to, toChange, func(found arrival) error { return found.checkFree("rename") })
 	return info, ref, err
 }
 
 // change calls use with where path leads, and returns that. It refuses what is read-only before use
 // asks anybody.
 func (w *Workspace) change(
-	path string, last ending, use func(arrival) error,
+	path string, want ending, use func(arrival) error,
 ) (ref Ref, err error) {
-	err = w.resolvePath(path, last, func(end arrival) error {
-		if err := cmp.Or(last.checkKind(end), end.ref.checkGrant()); err != nil {
+	err = w.resolvePath(path, want, func(found arrival) error {
+		if err := want.checkKind(found); err != nil {
 			return err
 		}
-		ref = end.ref
-		return use(end)
+		if err := found.ref.checkGrant(); err != nil {
+			return err
+		}
+		ref = found.ref
+		return use(found)
 	})
 	if err != nil {
 		return Ref{}, err
@@ -215,51 +221,54 @@ func (w *Workspace) change(
 }
 
 // expect returns a *MovedError if the path led elsewhere than to was. The zero Ref expects nothing.
-func (end arrival) expect(was Ref) error {
-	if was != (Ref{}) && was != end.ref {
-		return &MovedError{Path: end.asked.path, Was: was, Now: end.ref}
+func (found arrival) expect(was Ref) error {
+	if was != (Ref{}) && was != found.ref {
+		return &MovedError{Path: found.asked.path, Was: was, Now: found.ref}
 	}
 	return nil
 }
 
-// checkRemovable returns an error unless op may take away the entry where the path led.
-func (w *Workspace) checkRemovable(op string, end arrival) error {
+// removable describes the entry where the path led, unless op may not take it away.
+func (w *Workspace) removable(op string, found arrival) (os.FileInfo, error) {
 	switch {
-	case end.name == "":
-		return end.protected()
-	case end.info == nil:
-		return failed(op, end.asked.path, syscall.ENOENT)
-	case end.asked.dir && !end.info.IsDir():
-		return failed(op, end.asked.path, syscall.ENOTDIR)
-	default:
-		return w.checkHoldsNone(end)
+	case found.name == "":
+		return nil, found.protected()
+	case !found.exists():
+		return nil, failed(op, found.asked.path, syscall.ENOENT)
+	case found.asked.dir && !found.stat.IsDir():
+		return nil, failed(op, found.asked.path, syscall.ENOTDIR)
 	}
+	info, err := found.describe()
+	if err != nil {
+		return nil, err
+	}
+	return info, w.checkHoldsNone(found, info)
 }
 
 // checkHoldsNone returns a *ProtectedError if the entry is or contains a root or a denied
 // directory. If that were moved, it would escape the session's roots or policy.
-func (w *Workspace) checkHoldsNone(end arrival) error {
+func (w *Workspace) checkHoldsNone(found arrival, info os.FileInfo) error {
 	for _, root := range w.opened { // which may have been moved here since it was opened
-		if root.entersBelow(end.at) || root.is(end.info) {
-			return &ProtectedError{Path: end.asked.path, Dir: root.Dir}
+		if root.entersBelow(found.at) || root.is(info) {
+			return &ProtectedError{Path: found.asked.path, Dir: root.Dir}
 		}
 	}
 	for _, d := range w.denied {
-		if d.at.below(end.at) {
-			return &ProtectedError{Path: end.asked.path, Dir: d.dir}
+		if d.at.below(found.at) {
+			return &ProtectedError{Path: found.asked.path, Dir: d.dir}
 		}
 	}
 	return nil
 }
 
 // checkFree returns an error if something has the name where the path led.
-func (end arrival) checkFree(op string) error {
-	if end.name == "" || end.info != nil {
-		return failed(op, end.asked.path, syscall.EEXIST)
+func (found arrival) checkFree(op string) error {
+	if found.exists() {
+		return failed(op, found.asked.path, syscall.EEXIST)
 	}
 	return nil
 }
 
-func (end arrival) protected() error {
-	return &ProtectedError{Path: end.asked.path, Dir: end.ref.root.Dir}
+func (found arrival) protected() error {
+	return &ProtectedError{Path: found.asked.path, Dir: found.ref.root.Dir}
 }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -41,22 +42,18 @@ func (w *Workspace) OpenDir(path string) (*Directory, error) {
 }
 
 func (w *Workspace) openDir(a parsedPath) (d *Directory, err error) {
-	err = w.resolve(a, toOpen, func(end arrival) error {
-		name := end.name
-		switch {
-		case name == "":
-			name = "."
-		case !end.stat.IsDir():
+	err = w.resolve(a, followLast, func(found arrival) error {
+		if !found.stat.IsDir() {
 			return failed("open", a.path, syscall.ENOTDIR)
 		}
-		handle, err := end.dir.OpenDirToList(name)
+		handle, err := found.dir.OpenDirToList(cmp.Or(found.name, "."))
 		if notDirectory(err) {
 			return dirfd.ErrChanged
 		}
 		if err != nil {
 			return failed("open", a.path, err)
 		}
-		d = &Directory{w, handle, end.at, end.ref}
+		d = &Directory{w, handle, found.at, found.ref}
 		return nil
 	})
 	return d, err

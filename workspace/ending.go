@@ -8,14 +8,12 @@ type ending struct {
 	parentsMayMiss bool // nor need the directories above, unless a link leads to them
 	file           bool // the caller allows only a regular file there, with checkKind
 	entry          bool // the caller decides what a separator after the last name means
-	opened         bool // leave info nil, since the caller opens what is there
 	directory      bool // it must be a directory; only asDirectory sets it
 }
 
 var (
 	followLast     = ending{follow: true}
 	keepLast       = ending{}
-	toOpen         = ending{follow: true, opened: true}
 	orMissing      = ending{follow: true, mayMiss: true, file: true}
 	missingParents = ending{follow: true, parentsMayMiss: true}
 	toChange       = ending{mayMiss: true, entry: true}
@@ -32,9 +30,9 @@ func (e ending) asDirectory() ending {
 }
 
 // checkKind returns an error if something is where a path led that must not be there.
-func (e ending) checkKind(end arrival) error {
-	if !e.file || end.info == nil || end.info.Mode().IsRegular() {
+func (e ending) checkKind(found arrival) error {
+	if !e.file || !found.exists() || found.stat.IsRegular() {
 		return nil
 	}
-	return notRegular(end.asked.path, end.info.Mode())
+	return notRegular(found.asked.path, found.stat.Mode())
 }

@@ -51,15 +51,12 @@ func (w *Workspace) Hash(path string, max int64) (sum string, size int64, err er
 }
 
 func (w *Workspace) openFile(a parsedPath) (file *File, err error) {
-	err = w.resolve(a, toOpen, func(end arrival) error {
-		if end.name == "" {
-			return notRegular(a.path, fs.ModeDir)
-		}
-		f, err := openRegular(end.dir, end.name, end.stat, a.path)
+	err = w.resolve(a, followLast, func(found arrival) error {
+		f, err := openRegular(found.dir, found.name, found.stat, a.path)
 		if err != nil {
 			return err
 		}
-		file, err = w.checked(&File{f, end.ref}, a.path)
+		file, err = w.checked(&File{f, found.ref}, a.path)
 		return err
 	})
 	return file, err
@@ -102,9 +99,13 @@ func (w *Workspace) Stat(path string) (Info, error) { return w.stat(path, follow
 // Lstat is like [Workspace.Stat], but describes a link at the end itself, wherever it points.
 func (w *Workspace) Lstat(path string) (Info, error) { return w.stat(path, keepLast) }
 
-func (w *Workspace) stat(path string, last ending) (info Info, err error) {
-	err = w.resolvePath(path, last, func(end arrival) error {
-		info = Info{end.info, end.ref, end.asked.name(end.ref)}
+func (w *Workspace) stat(path string, want ending) (info Info, err error) {
+	err = w.resolvePath(path, want, func(found arrival) error {
+		now, err := found.describe()
+		if err != nil {
+			return err
+		}
+		info = Info{now, found.ref, found.asked.name(found.ref)}
 		return nil
 	})
 	return info, err
@@ -129,11 +130,11 @@ func base(dir Dir) string {
 
 // Readlink returns the target of the link at path, unresolved.
 func (w *Workspace) Readlink(path string) (target string, err error) {
-	err = w.resolvePath(path, keepLast, func(end arrival) error {
-		if end.name == "" {
+	err = w.resolvePath(path, keepLast, func(found arrival) error {
+		if found.name == "" {
 			return failed("readlink", path, fs.ErrInvalid)
 		}
-		target, err = end.dir.Readlink(end.name)
+		target, err = found.dir.Readlink(found.name)
 		if err != nil {
 			return failed("readlink", path, err)
 		}

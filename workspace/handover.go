@@ -32,21 +32,25 @@ import (
 // now. So a path into a root that was replaced is an error. A replacement after the check goes
 // unnoticed.
 func (w *Workspace) HandOverFile(path string) error {
-	return w.handOver(path, orMissing, func(end arrival) error {
-		if end.info != nil && dirfd.Links(end.info) > 1 {
+	return w.handOver(path, orMissing, func(found arrival) error {
+		info, err := found.describe()
+		if err != nil {
+			return err
+		}
+		if info != nil && dirfd.Links(info) > 1 {
 			return failed("open", path, errHardLinks)
 		}
 		there := resolveDir(Dir{path}) // what the system finds at the path
 		dir, dirErr := os.Stat(there.parent().String())
 		file, fileErr := os.Lstat(there.String())
-		held, err := end.dir.Lstat(".")
+		held, err := found.dir.Lstat(".")
 		switch {
 		case err != nil:
 			return failed("open", path, err)
 		case dirErr != nil || !os.SameFile(held, dir):
 			return w.redirected(path)
-		case (fileErr != nil) != (end.info == nil),
-			fileErr == nil && !os.SameFile(file, end.info):
+		case (fileErr != nil) != (info == nil),
+			fileErr == nil && !os.SameFile(file, info):
 			return dirfd.ErrChanged
 		}
 		return nil
@@ -56,11 +60,11 @@ func (w *Workspace) HandOverFile(path string) error {
 // HandOverDir checks a path before it is given to another process as a directory, such as its
 // working directory. It is [Workspace.HandOverFile] for a directory that exists.
 func (w *Workspace) HandOverDir(path string) error {
-	return w.handOver(path, followLast, func(end arrival) error {
-		if !end.info.IsDir() {
+	return w.handOver(path, followLast, func(found arrival) error {
+		if !found.stat.IsDir() {
 			return failed("open", path, syscall.ENOTDIR)
 		}
-		if there, err := os.Stat(path); err != nil || !os.SameFile(there, end.info) {
+		if there, err := os.Stat(path); err != nil || !found.stat.SameFile(there) {
 			return w.redirected(path)
 		}
 		return nil
@@ -78,18 +82,18 @@ func (w *Workspace) HandOver(path string) error {
 var errHardLinks = fmt.Errorf("%w: the file has other hard links, "+
 	"which may be outside the session's folders: use a copy of it", fs.ErrPermission)
 
-func (w *Workspace) handOver(path string, last ending, check func(arrival) error) error {
-	return w.resolvePath(path, last, func(end arrival) error {
-		switch root := end.ref.root; {
+func (w *Workspace) handOver(path string, want ending, check func(arrival) error) error {
+	return w.resolvePath(path, want, func(found arrival) error {
+		switch root := found.ref.root; {
 		case !filepath.IsAbs(path):
 			return failed("open", path, fmt.Errorf("%w: not an absolute path", fs.ErrInvalid))
 		case w.opened[root.Index].state() != OK:
 			return &ReplacedError{path, root.Dir}
 		}
-		if err := last.checkKind(end); err != nil {
+		if err := want.checkKind(found); err != nil {
 			return err
 		}
-		return check(end)
+		return check(found)
 	})
 }
 

@@ -53,26 +53,25 @@ type lockQueue struct {
 // The error is the context's, one of [Workspace.WriteTarget], or that another program has locked
 // the file and has not released it in ten seconds.
 func (w *Workspace) LockFile(ctx context.Context, path string) (lock *FileLock, err error) {
-	_, err = w.toWrite(path, func(end arrival) error {
-		lock, _, err = w.lock(ctx, end)
+	_, err = w.toWrite(path, func(found arrival) error {
+		lock, err = w.lock(ctx, found)
 		return err
 	})
 	return lock, err
 }
 
-// lock locks what is where a path led, and describes it, or nil.
-func (w *Workspace) lock(ctx context.Context, end arrival) (*FileLock, os.FileInfo, error) {
-	queue, err := w.locks.enter(ctx, end.ref)
+// lock locks what is where a path led.
+func (w *Workspace) lock(ctx context.Context, found arrival) (*FileLock, error) {
+	queue, err := w.locks.enter(ctx, found.ref)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	l := &FileLock{locks: &w.locks, ref: end.ref, queue: queue}
-	info, err := l.take(ctx, end)
-	if err != nil {
+	l := &FileLock{locks: &w.locks, ref: found.ref, queue: queue}
+	if _, err := l.take(ctx, found); err != nil {
 		l.Unlock()
-		return nil, nil, err
+		return nil, err
 	}
-	return l, info, nil
+	return l, nil
 }
 
 // enter waits for the turn in the queue of a place. Names that differ only in case may mean one
@@ -131,19 +130,19 @@ func (l *FileLock) hand(f *os.File) {
 
 // take locks with the system what the entry where the path led is now, and describes it. If there
 // is no such entry, or no regular file, there is nothing to lock.
-func (l *FileLock) take(ctx context.Context, end arrival) (os.FileInfo, error) {
+func (l *FileLock) take(ctx context.Context, found arrival) (os.FileInfo, error) {
 	until := time.Now().Add(lockPatience)
 	for delay := maxLockPause / 64; ; delay = min(2*delay, maxLockPause) {
 		var info os.FileInfo
-		err := retry(end.asked.path, func() (err error) {
-			info, err = l.tryToTake(end.dir, end.name)
+		err := retry(found.asked.path, func() (err error) {
+			info, err = l.tryToTake(found.dir, found.name)
 			return err
 		})
 		switch {
 		case err == nil:
 			return info, nil
 		case !errors.Is(err, dirfd.ErrLocked) || time.Now().After(until):
-			return nil, failed("lock", end.asked.path, err)
+			return nil, failed("lock", found.asked.path, err)
 		}
 		if err := pause.For(ctx, delay/2+rand.N(delay)); err != nil {
 			return nil, err

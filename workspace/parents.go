@@ -3,6 +3,8 @@ package workspace
 import (
 	"slices"
 	"syscall"
+
+	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
 const (
@@ -22,15 +24,15 @@ const (
 // way. It is a *[LimitError] for more than 16 directories, and [fs.ErrExist] if something already
 // has the path. The containment rules apply to the path and to each of the directories.
 func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing []Ref, err error) {
-	err = w.resolvePath(path, missingParents, func(end arrival) error {
+	err = w.resolvePath(path, missingParents, func(found arrival) error {
 		switch {
-		case end.asked.dir && !directory:
+		case found.asked.dir && !directory:
 			return failed("open", path, syscall.ENOENT)
-		case end.missing == 0:
+		case found.missing == 0:
 			return failed("open", path, syscall.EEXIST)
 		}
-		at, missing = end.ref, nil
-		for dir := at.Parent(); len(missing) < end.missing-1; dir = dir.Parent() {
+		at, missing = found.ref, nil
+		for dir := at.Parent(); len(missing) < found.missing-1; dir = dir.Parent() {
 			missing = append(missing, dir)
 		}
 		slices.Reverse(missing)
@@ -42,8 +44,6 @@ func (w *Workspace) MissingParents(path string, directory bool) (at Ref, missing
 // arriveMissing ends the path at a name that nothing in the current directory has. The names after
 // it do not exist either.
 func (r *resolver) arriveMissing() (arrival, error) {
-	end := r.arrival(r.rest[0], r.at.child(r.rest...))
-	end.missing = len(r.rest)
 	if len(r.rest)-1 > maxMissing {
 		return arrival{}, &LimitError{Path: r.asked.path, What: "missing directories",
 			Limit: maxMissing}
@@ -59,11 +59,13 @@ func (r *resolver) arriveMissing() (arrival, error) {
 			return arrival{}, err
 		}
 	}
-	top := r.child(r.rest[0])
+	top := r.next(r.rest[0])
 	for _, root := range r.w.opened {
 		if root.entersBelow(top) { // its directory is gone
 			return arrival{}, r.failed(syscall.ENOENT)
 		}
 	}
-	return end, nil
+	found := r.arrive(r.rest[0], r.at.child(r.rest...), dirfd.FileStat{})
+	found.missing = len(r.rest)
+	return found, nil
 }

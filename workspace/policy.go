@@ -121,16 +121,16 @@ func listed(at location) location {
 
 // checkArrival returns a *DeniedError if path led to something denied, by its location or its
 // identity.
-func (w *Workspace) checkArrival(end arrival) error {
-	if err := w.denied.check(end.asked.path, end.at); err != nil {
+func (w *Workspace) checkArrival(found arrival) error {
+	if err := w.denied.check(found.asked.path, found.at); err != nil {
 		return err
 	}
-	err := end.dir.Blocked()
-	if end.name != "" && !end.stat.IsZero() {
-		err = end.dir.CheckDir(end.stat)
+	err := found.dir.Blocked()
+	if found.name != "" && found.exists() {
+		err = found.dir.CheckDir(found.stat)
 	}
 	if err != nil {
-		return failed("open", end.asked.path, err)
+		return failed("open", found.asked.path, err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,12 +31,30 @@ type arrival struct {
 	asked parsedPath
 	dir   *dirfd.Dir // valid until the resolver closes it
 	name  string
-	stat  dirfd.FileStat // zero for dir itself
-	info  os.FileInfo    // nil without such an entry, and if the ending has opened
+	stat  dirfd.FileStat // of what is there, zero for nothing
 	at    location
 	ref   Ref // the same as at
 
-	missing int // if the ending has parentsMayMiss: how many of at's last names do not exist
+	missing int // how many of at's last names do not exist
+}
+
+// exists reports whether something is where the path led.
+func (found arrival) exists() bool { return !found.stat.IsZero() }
+
+// describe describes what is where the path led, as it is now, nil if nothing was there. It fails
+// with dirfd.ErrChanged if that is no longer the same.
+func (found arrival) describe() (os.FileInfo, error) {
+	if !found.exists() {
+		return nil, nil
+	}
+	info, err := found.dir.Lstat(cmp.Or(found.name, "."))
+	if err != nil {
+		return nil, failed("open", found.asked.path, err)
+	}
+	if !found.stat.SameFile(info) {
+		return nil, dirfd.ErrChanged
+	}
+	return info, nil
 }
 
 // resolver resolves a path one name at a time, as an operating system does, but from handle to
@@ -45,7 +64,7 @@ type arrival struct {
 type resolver struct {
 	w     *Workspace
 	asked parsedPath
-	last  ending
+	want  ending
 
 	root  int          // the root that the resolver is in, or above
 	at    location     // the real path reached, without links and ".."; the resolver owns its names
@@ -64,32 +83,32 @@ type linkTarget struct {
 }
 
 // resolvePath finds out where a path leads, as resolve does, during an operation of its own.
-func (w *Workspace) resolvePath(path string, last ending, use func(arrival) error) error {
+func (w *Workspace) resolvePath(path string, want ending, use func(arrival) error) error {
 	a, err := w.beginAt(path)
 	if err != nil {
 		return err
 	}
 	defer w.finish()
-	return w.resolve(a, last, use)
+	return w.resolve(a, want, use)
 }
 
 // resolve finds out where a path leads and calls use with the result. It does both again if
 // something changes in between.
-func (w *Workspace) resolve(a parsedPath, last ending, use func(arrival) error) error {
-	return retry(a.path, func() error { return w.resolveOnce(a, last, use) })
+func (w *Workspace) resolve(a parsedPath, want ending, use func(arrival) error) error {
+	return retry(a.path, func() error { return w.resolveOnce(a, want, use) })
 }
 
-func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) error) error {
-	r := &resolver{w: w, asked: a, last: last, root: above, at: location{top: a.at.top},
+func (w *Workspace) resolveOnce(a parsedPath, want ending, use func(arrival) error) error {
+	if a.dir {
+		want = want.asDirectory()
+	}
+	r := &resolver{w: w, asked: a, want: want, root: above, at: location{top: a.at.top},
 		rest: a.at.names}
 	defer r.leave()
-	if a.dir {
-		r.last = last.asDirectory()
-	}
 	if a.at.top == "" {
 		r.enter(0)
 	}
-	end, err := r.run()
+	found, err := r.run()
 	if err != nil {
 		if r.root == above {
 			return err
@@ -100,11 +119,10 @@ func (w *Workspace) resolveOnce(a parsedPath, last ending, use func(arrival) err
 		}
 		return w.checkReplaced(a.path, r.root, err)
 	}
-	end.asked = a
-	if err := w.checkArrival(end); err != nil {
+	if err := w.checkArrival(found); err != nil {
 		return err
 	}
-	return w.checkReplaced(a.path, end.ref.root.Index, use(end))
+	return w.checkReplaced(a.path, found.ref.root.Index, use(found))
 }
 
 // checkReplaced returns err, or a ReplacedError if it means that nothing is at path and the root
@@ -135,24 +153,28 @@ func (r *resolver) run() (arrival, error) {
 			continue
 		}
 		if len(r.rest) == 0 {
-			return r.arrive("", r.at)
+			stat, err := r.here().Stat(".")
+			if err != nil {
+				return arrival{}, r.failed(err)
+			}
+			return r.arrive("", r.at, stat), nil
 		}
-		end, arrived, err := r.step()
+		found, arrived, err := r.step()
 		if arrived || err != nil {
-			return end, err
+			return found, err
 		}
 	}
 }
 
 // step resolves one name inside a root. It reports whether the path ends there.
-func (r *resolver) step() (end arrival, arrived bool, err error) {
+func (r *resolver) step() (found arrival, arrived bool, err error) {
 	name := r.rest[0]
 	if name == ".." {
 		r.rest = r.rest[1:]
 		r.up()
 		return arrival{}, false, nil
 	}
-	at := r.child(name)
+	at := r.next(name)
 	if root, ok := r.w.opened.find(at); ok {
 		r.rest = r.rest[1:]
 		r.enter(root)
@@ -169,8 +191,8 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 		r.at = at
 		return arrival{}, false, nil
 	case r.isMissing(err):
-		end, err = r.arriveMissing()
-		return end, err == nil, err
+		found, err = r.arriveMissing()
+		return found, err == nil, err
 	case !notDirectory(err):
 		return arrival{}, false, r.failed(err)
 	}
@@ -191,7 +213,7 @@ func (r *resolver) step() (end arrival, arrived bool, err error) {
 // isMissing reports whether err means that the next name does not exist, in a place where that is
 // allowed. The target of a link must exist.
 func (r *resolver) isMissing(err error) bool {
-	return r.last.parentsMayMiss && len(r.links) == 0 && errors.Is(err, fs.ErrNotExist)
+	return r.want.parentsMayMiss && len(r.links) == 0 && errors.Is(err, fs.ErrNotExist)
 }
 
 // notDirectory reports whether err means that an entry is not a directory; it may be a link to one.
@@ -200,51 +222,30 @@ func notDirectory(err error) bool {
 }
 
 // lastStep resolves the last name of the path, whose location is at.
-func (r *resolver) lastStep(name string, at location) (end arrival, arrived bool, err error) {
+func (r *resolver) lastStep(name string, at location) (found arrival, arrived bool, err error) {
 	seen, err := r.here().Stat(name)
 	switch {
-	case r.last.mayMiss && errors.Is(err, fs.ErrNotExist):
-		return r.arrival(name, at), true, nil
+	case r.want.mayMiss && errors.Is(err, fs.ErrNotExist):
+		return r.arrive(name, at, dirfd.FileStat{}), true, nil
 	case r.isMissing(err):
-		end, err = r.arriveMissing()
-		return end, err == nil, err
+		found, err = r.arriveMissing()
+		return found, err == nil, err
 	case err != nil:
 		return arrival{}, false, r.failed(err)
-	}
-	switch {
-	case seen.IsLink() && r.last.follow:
+	case seen.IsLink() && r.want.follow:
 		r.rest = r.rest[1:]
 		return arrival{}, false, r.follow(name, at)
-	case r.last.directory && !seen.IsDir():
+	case r.want.directory && !seen.IsDir():
 		return arrival{}, false, r.failed(syscall.ENOTDIR)
 	}
-	end, err = r.arrive(name, at)
-	if err == nil && end.info != nil && !seen.SameFile(end.info) {
-		err = dirfd.ErrChanged
-	}
-	end.stat = seen
-	return end, true, err
+	return r.arrive(name, at, seen), true, nil
 }
 
-// arrive ends the path at the entry name, or at the current directory if name is "".
-func (r *resolver) arrive(name string, at location) (arrival, error) {
-	end := r.arrival(name, at)
-	if r.last.opened {
-		return end, nil
-	}
-	if name == "" {
-		name = "."
-	}
-	var err error
-	if end.info, err = end.dir.Lstat(name); err != nil {
-		return arrival{}, r.failed(err)
-	}
-	return end, nil
-}
-
-// arrival returns where the entry name of the current directory is, whether it exists or not.
-func (r *resolver) arrival(name string, at location) arrival {
-	return arrival{dir: r.here(), name: name, at: clone(at), ref: r.w.opened[r.root].refAt(at)}
+// arrive ends the path at the entry name of the current directory, or at that itself if name is "".
+// stat is zero if there is no such entry.
+func (r *resolver) arrive(name string, at location, stat dirfd.FileStat) arrival {
+	return arrival{asked: r.asked, dir: r.here(), name: name, stat: stat, at: clone(at),
+		ref: r.w.opened[r.root].refAt(at)}
 }
 
 // up goes to the parent directory.
@@ -266,8 +267,8 @@ func (r *resolver) enter(root int) {
 	r.at = location{at.top, append(make([]string, 0, len(at.names)+len(r.rest)), at.names...)}
 }
 
-// child returns the location of name in the current directory, valid until the next step.
-func (r *resolver) child(name string) location {
+// next returns the location of name in the current directory, valid until the next step.
+func (r *resolver) next(name string) location {
 	return location{r.at.top, append(r.at.names, name)}
 }
 
@@ -312,7 +313,7 @@ func (r *resolver) follow(name string, at location) error {
 	}
 	top, names, dir := native{}.split(target)
 	if len(r.rest) == 0 && dir {
-		r.last = r.last.asDirectory()
+		r.want = r.want.asDirectory()
 	}
 	r.links = append(r.links, linkTarget{link, len(r.rest)})
 	r.rest = append(names, r.rest...)
@@ -356,7 +357,7 @@ func (r *resolver) stepAbove() error {
 		r.at = r.at.parent()
 		return nil
 	}
-	r.at = r.child(name)
+	r.at = r.next(name)
 	if !r.w.opened.liesBelow(r.at) {
 		return r.outside("")
 	}

@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -51,7 +50,13 @@ type WriteOptions struct {
 // and only the last name may be missing. For a directory, a special file, or a file that may not be
 // written it fails like WriteFile. It writes nothing.
 func (w *Workspace) WriteTarget(path string) (Ref, error) {
-	return w.toWrite(path, arrival.checkWritable)
+	return w.toWrite(path, func(found arrival) error {
+		info, err := found.describe()
+		if err != nil {
+			return err
+		}
+		return found.checkWritable(info)
+	})
 }
 
 // WriteFile makes data the content of the regular file at path, and returns where that is. It
@@ -81,48 +86,53 @@ func (w *Workspace) WriteFile(
 	if err := checkSize(path, len(data)); err != nil {
 		return Ref{}, err
 	}
-	return w.toWrite(path, func(end arrival) error { return w.write(ctx, end, data, o) })
+	return w.toWrite(path, func(found arrival) error { return w.write(ctx, found, data, o) })
 }
 
 // write is WriteFile for a place where the path led.
-func (w *Workspace) write(
-	ctx context.Context, end arrival, data []byte, o WriteOptions,
-) (err error) {
-	if err := end.expect(o.At); err != nil {
+func (w *Workspace) write(ctx context.Context, found arrival, data []byte, o WriteOptions) error {
+	if err := found.expect(o.At); err != nil {
 		return err
 	}
-	if err := w.Check(Access{Kind: Change, Path: end.asked.path, At: end.ref}); err != nil {
+	if err := w.Check(Access{Kind: Change, Path: found.asked.path, At: found.ref}); err != nil {
 		return err
 	}
 	lock := o.Lock
 	if lock == nil {
-		if lock, end.info, err = w.lock(ctx, end); err == nil {
-			defer lock.Unlock()
+		var err error
+		if lock, err = w.lock(ctx, found); err != nil {
+			return err
 		}
-	} else if err = end.expect(lock.ref); err == nil {
-		end.info, err = lock.take(ctx, end)
+		defer lock.Unlock()
 	}
+	if err := found.expect(lock.ref); err != nil {
+		return err
+	}
+	old, err := lock.take(ctx, found)
 	if err != nil {
 		return err
 	}
-	if err := o.permit(end); err != nil {
+	if err := o.permit(found, old); err != nil {
 		return err
 	}
-	w.sweep(ctx, end.dir, end.ref)
-	r := replacement{arrival: end, version: o.IfUnchanged, lock: lock, mayLose: o.MayLose}
+	w.sweep(ctx, found.dir, found.ref)
+	r := replacement{arrival: found, old: old, version: o.IfUnchanged, lock: lock,
+		mayLose: o.MayLose}
 	return r.put(ctx, data)
 }
 
 // WriteLosses predicts what a file that [Workspace.WriteFile] replaces would not keep.
 func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
-	_, err = w.toWrite(path, func(end arrival) error {
-		if losses = 0; end.info == nil {
-			return nil
+	_, err = w.toWrite(path, func(found arrival) error {
+		info, err := found.describe()
+		if info == nil {
+			losses = 0
+			return err
 		}
-		if losses, err = end.dir.WouldLose(end.info); err != nil {
+		if losses, err = found.dir.WouldLose(info); err != nil {
 			return failed("write", path, err)
 		}
-		if dirfd.Links(end.info) > 1 {
+		if dirfd.Links(info) > 1 {
 			losses |= LosesLinks
 		}
 		return nil
@@ -143,48 +153,49 @@ func checkSize(path string, size int) error {
 }
 
 // permit returns an error if the options, or the rights of the process, forbid writing at the place
-// where the path led.
-func (o WriteOptions) permit(end arrival) error {
+// where the path led and old is now, nil for nothing.
+func (o WriteOptions) permit(found arrival, old os.FileInfo) error {
 	switch {
-	case end.info == nil && !o.IfUnchanged.isZero():
-		return &ChangedError{Path: end.asked.path}
-	case end.info == nil && o.Create == ReplaceOnly:
-		return failed("write", end.asked.path, fs.ErrNotExist)
-	case end.info != nil && o.Create == CreateOnly:
-		return failed("write", end.asked.path, fs.ErrExist)
-	case end.info != nil && !end.info.Mode().IsRegular():
+	case old == nil && !o.IfUnchanged.isZero():
+		return &ChangedError{Path: found.asked.path}
+	case old == nil && o.Create == ReplaceOnly:
+		return failed("write", found.asked.path, fs.ErrNotExist)
+	case old != nil && o.Create == CreateOnly:
+		return failed("write", found.asked.path, fs.ErrExist)
+	case old != nil && !old.Mode().IsRegular():
 		return dirfd.ErrChanged // it was one before it was locked
 	default:
-		return end.checkWritable()
+		return found.checkWritable(old)
 	}
 }
 
-// checkWritable returns an error unless the process has the right to write to the file where the
-// path led, if there is one. Otherwise the system would let it be replaced, if only its directory
+// checkWritable returns an error unless the process has the right to write to the old file where
+// the path led, nil for none. Otherwise the system would let it be replaced, if only its directory
 // is writable.
-func (end arrival) checkWritable() error {
-	if end.info == nil {
+func (found arrival) checkWritable(old os.FileInfo) error {
+	if old == nil {
 		return nil
 	}
 	err := error(fs.ErrPermission)
-	if end.info.Mode().Perm()&0o200 != 0 { // is not marked read-only
-		err = end.dir.CheckWrite(end.name)
+	if old.Mode().Perm()&0o200 != 0 { // is not marked read-only
+		err = found.dir.CheckWrite(found.name)
 	}
 	if err != nil {
-		return failed("write", end.asked.path, recheck(end.dir, end.name, end.info, err))
+		return failed("write", found.asked.path, recheck(found.dir, found.name, old, err))
 	}
 	return nil
 }
 
-// replacement writes a file where a path led. The info is that of the file to replace, or nil.
+// replacement writes a file where a path led.
 type replacement struct {
 	arrival
-	version Version // that it must have, or zero
+	old     os.FileInfo // the file to replace, nil for none
+	version Version     // that it must have, or zero
 	lock    *FileLock
 	mayLose Losses
 }
 
-// put fails with dirfd.ErrChanged if the info no longer describes the file.
+// put fails with dirfd.ErrChanged if old no longer describes the file.
 func (r replacement) put(ctx context.Context, data []byte) error {
 	err := r.replace(ctx, data)
 	if err == nil {
@@ -203,61 +214,55 @@ func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err
 	}
-	d, err := r.fill(data)
+	d, err := r.create()
 	if err != nil {
 		return err
 	}
-	defer d.discard()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	left := d.name
+	if err = r.fill(ctx, d, data); err == nil {
+		left, err = r.publish(d)
 	}
-	if err := r.publish(d); err != nil {
-		return err
-	}
-	if d.held {
+	if err == nil && d.held {
 		r.lock.hand(d.file)
-		d.file = nil
+	} else {
+		_ = d.file.Close()
 	}
-	_ = r.dir.Sync() // the file has its name: an error no longer matters
-	return nil
+	if err == nil {
+		_ = r.dir.Sync() // the file has its name: an error no longer matters
+	}
+	if left != "" {
+		_ = r.dir.Remove(left)
+	}
+	return err
 }
 
 // draft is a file with the new content before it gets its name.
 type draft struct {
-	dir  *dirfd.Dir
 	file *os.File
-	name string // "" if it has none yet, or nothing is to be removed
+	name string // "" if it has none yet
 	held bool   // locked with the system, so that nobody changes it before it is safe
-	info os.FileInfo
-}
-
-// discard removes what has the draft's name.
-func (d *draft) discard() {
-	if d.file != nil {
-		_ = d.file.Close()
-	}
-	if d.name != "" {
-		_ = d.dir.Remove(d.name)
-	}
 }
 
 // create creates an empty draft, if possible one that has no name yet.
-func (r replacement) create() (*draft, error) {
+func (r replacement) create() (draft, error) {
 	mode := fs.FileMode(0o666) // less the process's umask
-	if r.info != nil {
-		mode = r.info.Mode().Perm() & 0o700 // until it gets the other permissions
+	if r.old != nil {
+		mode = r.old.Mode().Perm() & 0o700 // until it gets the other permissions
 	}
+	name := ""
 	f, err := r.dir.CreateUnnamed(mode)
-	if err == nil && r.info == nil && !masked(f) {
+	if err == nil && r.old == nil && !masked(f) {
 		_ = f.Close()
 		err = errors.ErrUnsupported
 	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		return &draft{dir: r.dir, file: f}, err
+	if errors.Is(err, errors.ErrUnsupported) {
+		name = temporaryName()
+		f, err = r.dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	}
-	d := &draft{dir: r.dir, name: temporaryName()}
-	d.file, err = r.dir.OpenFile(d.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	return d, err
+	if err != nil {
+		return draft{}, err
+	}
+	return draft{file: f, name: name, held: r.lock.held && dirfd.TryLock(f) == nil}, nil
 }
 
 // masked reports whether a new file has fewer permissions than it was created with. If it has not,
@@ -268,31 +273,26 @@ func masked(f *os.File) bool {
 	return err == nil && info.Mode().Perm() != 0o666
 }
 
-// fill writes a draft. If it fails, it leaves no file.
-func (r replacement) fill(data []byte) (*draft, error) {
-	d, err := r.create()
-	if err != nil {
-		return nil, err
+// fill writes a draft.
+func (r replacement) fill(ctx context.Context, d draft, data []byte) error {
+	if _, err := d.file.Write(data); err != nil {
+		return err
 	}
-	d.held = r.lock.held && dirfd.TryLock(d.file) == nil
-	_, err = d.file.Write(data)
-	if err == nil && r.info != nil {
-		err = r.inherit(d.file)
+	if r.old != nil {
+		if err := r.inherit(d.file); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = d.file.Sync()
+	if err := d.file.Sync(); err != nil {
+		return err
 	}
-	if err == nil {
-		d.info, err = d.file.Stat()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	if err == nil && !d.held && d.name != "" {
-		err = d.file.Close() // not every system renames an open file
+	if !d.held && d.name != "" {
+		return d.file.Close() // not every system renames an open file
 	}
-	if err != nil {
-		d.discard()
-		return nil, err
-	}
-	return d, nil
+	return nil
 }
 
 // inherit gives f what the old file has. It fails if that loses more than it may.
@@ -311,78 +311,80 @@ func (r replacement) inherit(f *os.File) error {
 }
 
 // check fails unless the entry name is the old file, and has the version.
-func (r replacement) check(name string) error {
-	now, err := r.dir.Lstat(name)
+func (r replacement) check(name string) error { return r.checkIs(name, r.old, r.version) }
+
+// checkIs fails unless the entry name in the directory where the path led is a file, nil for none,
+// and has a version.
+func (found arrival) checkIs(name string, file os.FileInfo, version Version) error {
+	now, err := found.dir.Lstat(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !missing:
 		return err
-	case missing != (r.info == nil), !missing && !os.SameFile(now, r.info):
+	case missing != (file == nil), !missing && !os.SameFile(now, file):
 		return dirfd.ErrChanged
-	case r.version.isZero():
+	case version.isZero():
 		return nil
 	}
-	f, err := r.dir.Open(name)
+	f, err := found.dir.Open(name)
 	if err != nil {
-		return recheck(r.dir, name, r.info, err)
+		return recheck(found.dir, name, file, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err == nil && !os.SameFile(info, r.info) {
+	if err == nil && !os.SameFile(info, file) {
 		err = dirfd.ErrChanged
 	}
 	if err != nil {
 		return err
 	}
-	same, err := r.version.matches(f, info.Size())
+	same, err := version.matches(f, info.Size())
 	if err == nil && !same {
-		err = &ChangedError{Path: r.asked.path}
+		err = &ChangedError{Path: found.asked.path}
 	}
 	return err
 }
 
-// publish gives the draft the name.
-func (r replacement) publish(d *draft) error {
-	if r.info == nil {
-		return r.publishNew(d)
+// publish gives the draft the name. left is the name of what must not be left in the directory then,
+// or after an error: the draft or the old file. It is "" for nothing.
+func (r replacement) publish(d draft) (left string, err error) {
+	if r.old == nil {
+		return d.name, r.publishNew(d)
 	}
-	if err := r.nameDraft(d); err != nil {
-		return err
+	name, err := r.nameDraft(d)
+	if err != nil {
+		return d.name, err
 	}
 	if !r.version.isZero() {
-		if err := r.exchange(d); !errors.Is(err, errors.ErrUnsupported) {
-			return err
+		left, err := r.exchange(name)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return left, err
 		}
 	}
 	if err := r.check(r.name); err != nil {
-		return err
+		return name, err
 	}
-	return r.dir.Rename(d.name, r.dir, r.name)
+	return name, r.dir.Rename(name, r.dir, r.name)
 }
 
-// nameDraft gives the draft the name that it has until it replaces the file.
-func (r replacement) nameDraft(d *draft) error {
+// nameDraft gives the draft the name that it has until it replaces the file, and returns that.
+func (r replacement) nameDraft(d draft) (string, error) {
 	name := temporaryName()
 	if !r.version.isZero() {
 		name += "-" // so that nobody takes it for a draft
 	}
-	var err error
 	switch {
 	case d.name == "":
-		err = r.dir.NameFile(d.file, name)
+		return name, r.dir.NameFile(d.file, name)
 	case r.version.isZero():
-		return nil
+		return d.name, nil
 	default:
-		err = r.dir.Rename(d.name, r.dir, name)
+		return name, r.dir.Rename(d.name, r.dir, name)
 	}
-	if err == nil {
-		d.name = name
-	}
-	return err
 }
 
 // publishNew gives the draft a name that is free.
-func (r replacement) publishNew(d *draft) error {
+func (r replacement) publishNew(d draft) error {
 	// Unlike a plain rename, these do not replace a file that was created in the meantime.
 	var err error
 	if d.name == "" {
@@ -408,47 +410,56 @@ func (r replacement) publishNew(d *draft) error {
 	return r.dir.Rename(d.name, r.dir, r.name)
 }
 
-// exchange exchanges the draft with the file, and looks afterwards whether that was the version to
-// replace: another program may have changed it a moment before. If it was not, it gets its name
-// back.
-func (r replacement) exchange(d *draft) error {
+// exchange exchanges the draft, which has this name, with the file, and looks afterwards whether that
+// was the version to replace: another program may have changed it a moment before. If it was not, it
+// gets its name back. left is as for publish.
+func (r replacement) exchange(name string) (left string, err error) {
 	now, err := r.dir.Lstat(r.name)
-	if err != nil || !now.ModTime().Equal(r.info.ModTime()) || now.Size() != r.info.Size() {
+	if err != nil || !now.ModTime().Equal(r.old.ModTime()) || now.Size() != r.old.Size() {
 		err = r.check(r.name) // a change that is visible needs no exchange
 	}
 	if err != nil {
-		return err
+		return name, err
 	}
-	err = r.dir.Exchange(r.name, d.name)
+	draft, err := r.dir.Lstat(name)
+	if err == nil {
+		err = r.dir.Exchange(r.name, name)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return dirfd.ErrChanged
+		err = dirfd.ErrChanged
 	}
 	if err != nil {
-		return err
+		return name, err
 	}
-	if err := r.check(d.name); err != nil {
-		return cmp.Or(r.putBack(d), err)
+	if err := r.check(name); err != nil {
+		if lost := r.putBack(name, draft); lost != nil {
+			return "", lost // it is not ours to remove
+		}
+		return name, err
 	}
-	return nil
+	return name, nil
 }
 
-// putBack gives what the draft was exchanged with its name back. If that name has changed yet
-// again, the newest file gets it, and the one before keeps the name of the draft.
-func (r replacement) putBack(d *draft) error {
-	err := r.dir.Exchange(r.name, d.name)
+// putBack gives what the draft was exchanged with, and which has this name now, its own name back.
+// If that has changed yet again, the newest file gets it, and the one before keeps the name of the
+// draft.
+func (r replacement) putBack(name string, draft os.FileInfo) error {
+	err := r.dir.Exchange(r.name, name)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = r.dir.RenameNew(d.name, r.dir, r.name)
+		err = r.dir.RenameNew(name, r.dir, r.name)
 	}
 	if err == nil {
-		now, lstatErr := r.dir.Lstat(d.name)
-		if errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && os.SameFile(d.info, now) {
-			return nil // discard removes the draft
+		now, lstatErr := r.dir.Lstat(name)
+		if errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && os.SameFile(draft, now) {
+			return nil
 		}
-		err = cmp.Or(r.dir.Exchange(r.name, d.name), errChangedTwice)
+		err = r.dir.Exchange(r.name, name)
 	}
-	left := d.name
-	d.name = "" // it is not ours to remove
-	return fmt.Errorf("%w: what had been there is now in %s, in the same directory", err, left)
+	if err == nil {
+		err = errChangedTwice
+	}
+	// Nothing may take this for an error after which it removes a file or tries again.
+	return fmt.Errorf("%v: what had been there is now in %s, in the same directory", err, name)
 }
 
 var errChangedTwice = errors.New("another program replaced it twice in that moment")
