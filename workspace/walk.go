@@ -107,15 +107,15 @@ func (w *Workspace) Walk(
 	if err != nil {
 		return err
 	}
-	top := &walkDir{dir: d}
-	top.users.Store(1)
+	o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
+	o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
 	wk := &walk{ctx: ctx, o: o, look: look, rules: ruleReader{w: w}}
+	var outer *gitignore.Matcher
 	if o.LeaveIgnored {
-		top.rules = wk.rules.above(d)
+		outer = wk.rules.above(d)
 	}
-	wk.o.workers = cmp.Or(o.workers, runtime.GOMAXPROCS(0))
-	wk.o.MaxDepth = cmp.Or(o.MaxDepth, defaultMaxDepth)
-	return wk.run(&walkNode{in: top})
+	top := newWalkDir(d, "", 0)
+	return wk.run(newWalkNode(top, func() visited { return wk.read(top, outer) }))
 }
 
 // walk is a running Walk.
@@ -137,11 +137,7 @@ func (wk *walk) run(top *walkNode) error {
 	for range wk.o.workers {
 		go func() {
 			for n := range begun {
-				if visiting.Err() == nil {
-					wk.visit(n)
-				}
-				n.in.release()
-				close(n.visited)
+				n.run(visiting)
 			}
 		}()
 	}
@@ -150,39 +146,32 @@ func (wk *walk) run(top *walkNode) error {
 	defer func() {
 		stop()
 		close(begun)
-		for ; len(todo) > 0; todo = todo[1:] {
-			if todo[0].visited == nil {
-				todo[0].in.release()
-				continue
-			}
-			<-todo[0].visited
-			todo = append(todo, todo[0].below...)
-		}
+		drain(todo)
 	}()
 	for len(todo) > 0 {
 		last := len(todo) - 1
 		for i := last; i >= 0 && (ahead < maxAhead || i == last); i-- {
-			if todo[i].visited == nil {
-				todo[i].visited = make(chan struct{})
+			if !todo[i].begun {
+				todo[i].begun = true
 				begun <- todo[i]
 				ahead++
 			}
 		}
-		n := todo[last]
+		var found visited
 		select {
 		case <-wk.ctx.Done():
-		case <-n.visited:
+		case found = <-todo[last].done:
+			ahead--
+			slices.Reverse(found.below)
+			todo = append(todo[:last], found.below...)
 		}
 		if wk.ctx.Err() != nil {
 			return context.Cause(wk.ctx)
 		}
-		ahead--
-		slices.Reverse(n.below)
-		todo = append(todo[:last], n.below...)
-		if n.deliver == nil {
+		if found.deliver == nil {
 			continue
 		}
-		switch err := n.deliver(); {
+		switch err := found.deliver(); {
 		case errors.Is(err, fs.SkipAll):
 			return nil
 		case err != nil:
@@ -192,116 +181,150 @@ func (wk *walk) run(top *walkNode) error {
 	return nil
 }
 
-// partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so
-// that several workers share it.
-const partSize = 512
+// drain waits until no node is visited, and releases those that were not begun.
+func drain(todo []*walkNode) {
+	for ; len(todo) > 0; todo = todo[1:] {
+		if !todo[0].begun {
+			todo[0].in.release()
+			continue
+		}
+		found := <-todo[0].done
+		todo = append(todo, found.below...)
+	}
+}
 
 // walkNode is a directory to visit, or a part of one.
 type walkNode struct {
-	in   *walkDir // the parent; for a part and for the start the directory itself
-	name string   // in the parent; "" for a part and for the start
-	part []Entry
-
-	visited chan struct{} // is closed once it is visited; nil before that is begun
-	deliver func() error
-	below   []*walkNode // to be delivered after it
+	in    *walkDir // is open until the node was visited
+	visit func() visited
+	done  chan visited // gets what visit has found
+	begun bool         // only run of the walk uses it
 }
 
-// walkDir is an open directory that nodes share. The last one closes it.
+// visited is what was found in a node.
+type visited struct {
+	deliver func() error // may be nil
+	below   []*walkNode  // to be delivered after it
+}
+
+func newWalkNode(in *walkDir, visit func() visited) *walkNode {
+	return &walkNode{in: in, visit: visit, done: make(chan visited, 1)}
+}
+
+// run visits the node, unless ctx has ended. A panic is delivered in its place, to the goroutine that
+// called Walk.
+func (n *walkNode) run(ctx context.Context) {
+	var found visited
+	defer func() {
+		if value := recover(); value != nil {
+			crash := fmt.Sprintf("%v\n\n%s", value, debug.Stack())
+			found = visited{deliver: func() error { panic(crash) }}
+		}
+		n.in.release()
+		n.done <- found
+	}()
+	if ctx.Err() == nil {
+		found = n.visit()
+	}
+}
+
+// walkDir is an open directory that nodes share. The last user closes it.
 type walkDir struct {
 	dir   *Directory
-	below string             // its path from the start
-	rules *gitignore.Matcher // of the parent until it is read; nil if nothing is ignored
+	below string // its path from the start
 	depth int
 	users atomic.Int32
 }
 
+// newWalkDir returns an open directory that has one user.
+func newWalkDir(dir *Directory, below string, depth int) *walkDir {
+	d := &walkDir{dir: dir, below: below, depth: depth}
+	d.users.Store(1)
+	return d
+}
+
 func (d *walkDir) release() {
-	if d != nil && d.users.Add(-1) == 0 {
+	if d.users.Add(-1) == 0 {
 		_ = d.dir.Close()
 	}
 }
 
-// visit visits a node. A panic is delivered in its place, to the goroutine that called Walk.
-func (wk *walk) visit(n *walkNode) {
-	defer func() {
-		if value := recover(); value != nil {
-			crash := fmt.Sprintf("%v\n\n%s", value, debug.Stack())
-			n.deliver, n.below = func() error { panic(crash) }, nil
-		}
-	}()
-	switch {
-	case n.part != nil:
-		f := n.in.folder()
-		f.Entries = n.part
-		n.deliver = wk.look(f)
-	case n.name == "":
-		wk.read(n, n.in)
-	default:
-		below := path.Join(n.in.below, n.name)
-		dir, err := wk.open(n)
-		if err != nil {
-			n.deliver = wk.look(&Folder{Err: err, Below: below, ref: n.in.dir.ref.Child(n.name)})
-			return
-		}
-		d := &walkDir{dir: dir, below: below, rules: n.in.rules, depth: n.in.depth + 1}
-		d.users.Store(1)
-		defer d.release()
-		wk.read(n, d)
-	}
+// partSize is the maximum number of entries of a folder. A larger directory is visited in parts, so
+// that several workers share it.
+const partSize = 512
+
+// folder returns the folder of d with some entries.
+func (d *walkDir) folder(entries []Entry, err error) *Folder {
+	return &Folder{Entries: entries, Err: err, Below: d.below, dir: d.dir, ref: d.dir.ref}
 }
 
-// folder returns the folder of d, without entries.
-func (d *walkDir) folder() *Folder { return &Folder{Below: d.below, dir: d.dir, ref: d.dir.ref} }
-
-// open opens the directory that n names.
-func (wk *walk) open(n *walkNode) (*Directory, error) {
-	if n.in.depth >= wk.o.MaxDepth {
-		path := n.in.dir.path(n.name)
-		return nil, &LimitError{Path: path, What: "directories deep", Limit: int64(wk.o.MaxDepth)}
+// visitDir visits the directory name in another, which has these rules.
+func (wk *walk) visitDir(in *walkDir, name string, rules *gitignore.Matcher) visited {
+	below := path.Join(in.below, name)
+	dir, err := wk.open(in, name)
+	if err != nil {
+		f := &Folder{Err: err, Below: below, ref: in.dir.ref.Child(name)}
+		return visited{deliver: wk.look(f)}
 	}
-	return n.in.dir.openDir(n.name)
+	d := newWalkDir(dir, below, in.depth+1)
+	defer d.release()
+	return wk.read(d, rules)
 }
 
-// read lists d, the directory of n, and calls look.
-func (wk *walk) read(n *walkNode, d *walkDir) {
+// open opens the directory name in another.
+func (wk *walk) open(in *walkDir, name string) (*Directory, error) {
+	if in.depth >= wk.o.MaxDepth {
+		return nil, &LimitError{Path: in.dir.path(name), What: "directories deep",
+			Limit: int64(wk.o.MaxDepth)}
+	}
+	return in.dir.openDir(name)
+}
+
+// read visits an open directory. outer are the rules of the one above, nil for none.
+func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) visited {
 	entries, err := d.dir.Entries(wk.ctx)
-	f := d.folder()
-	f.Err = err
+	rules := outer
 	if wk.o.LeaveIgnored {
-		d.rules = wk.rules.enter(d.dir, entries, d.rules)
-		if d.depth == 0 && onlyIgnored(d.rules, entries) { // the caller wants to see them
-			d.rules = gitignore.NewMatcher()
+		rules = wk.rules.enter(d.dir, entries, outer)
+		if d.depth == 0 && onlyIgnored(rules, entries) { // the caller wants to see them
+			rules = gitignore.NewMatcher()
 		}
 	}
-	entries = slices.DeleteFunc(entries, func(e Entry) bool { return wk.leavesOut(f, d, e) })
+	f := d.folder(nil, err)
+	entries = slices.DeleteFunc(entries, func(e Entry) bool { return wk.leavesOut(f, rules, e) })
 	f.Entries = entries[:min(len(entries), partSize)]
+	var below []*walkNode
 	for part := range slices.Chunk(entries[len(f.Entries):], partSize) {
-		n.below = append(n.below, &walkNode{in: d, part: part})
+		below = append(below, newWalkNode(d, func() visited {
+			return visited{deliver: wk.look(d.folder(part, nil))}
+		}))
 	}
 	for _, e := range entries {
 		if e.Type.IsDir() {
-			n.below = append(n.below, &walkNode{in: d, name: e.Name})
+			below = append(below, newWalkNode(d, func() visited {
+				return wk.visitDir(d, e.Name, rules)
+			}))
 		}
 	}
-	n.deliver = wk.look(f)
-	d.users.Add(int32(len(n.below)))
+	found := visited{wk.look(f), below}
+	d.users.Add(int32(len(below)))
+	return found
 }
 
-// leavesOut reports whether to leave out an entry of d, and notes in f what that must say.
-func (wk *walk) leavesOut(f *Folder, d *walkDir, e Entry) bool {
+// leavesOut reports whether to leave out an entry, and notes in f what that must say.
+func (wk *walk) leavesOut(f *Folder, rules *gitignore.Matcher, e Entry) bool {
 	switch {
-	case d.isSystem(e):
+	case f.dir.isSystem(e):
 		f.System = append(f.System, e.Name)
 		return true
 	case wk.ctx.Err() != nil, e.Type.IsRegular() && isTemporary(e.Name),
 		wk.o.Exclude != nil && wk.o.Exclude(f, e):
 		return true
-	case d.rules == nil:
+	case rules == nil:
 		return false
 	case e.Name == repository:
 		return true
-	case d.rules.Ignores(e.Name, e.Type.IsDir()):
+	case rules.Ignores(e.Name, e.Type.IsDir()):
 		f.Ignored++
 		return true
 	}
@@ -310,7 +333,7 @@ func (wk *walk) leavesOut(f *Folder, d *walkDir, e Entry) bool {
 
 // isSystem reports whether e is a directory in which the system shows its own state instead of
 // files.
-func (d *walkDir) isSystem(e Entry) bool {
-	return len(d.dir.at.names) == 0 && d.dir.at.top == "/" && e.Type.IsDir() &&
+func (d *Directory) isSystem(e Entry) bool {
+	return len(d.at.names) == 0 && d.at.top == "/" && e.Type.IsDir() &&
 		slices.Contains([]string{"dev", "proc", "sys"}, e.Name)
 }
