@@ -45,9 +45,13 @@ func (w *Workspace) Checked(check func(a Access, before error) error) *Workspace
 // Check returns an error for a change in a root that may only be read, and a *[RefusedError] if the
 // workspace refuses an access now. Every change passes through here.
 func (w *Workspace) Check(a Access) error {
-	places := []Ref{a.At, a.To}[:a.Kind] // a read changes none, a move two
-	for _, at := range places {
-		if err := at.checkGrant(); err != nil {
+	if a.Kind != Read {
+		if err := a.At.checkGrant(); err != nil {
+			return err
+		}
+	}
+	if a.Kind == Move {
+		if err := a.To.checkGrant(); err != nil {
 			return err
 		}
 	}

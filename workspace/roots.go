@@ -112,8 +112,9 @@ func (d Dir) MarshalJSON() ([]byte, error) { return json.Marshal(d.path) }
 // UnmarshalJSON reads what MarshalJSON writes.
 func (d *Dir) UnmarshalJSON(raw []byte) error {
 	var path string
+	*d = Dir{}
 	err := json.Unmarshal(raw, &path)
-	if *d = (Dir{}); err == nil && path != "" {
+	if err == nil && path != "" {
 		*d, err = ParseDir(path)
 	}
 	return err

@@ -134,7 +134,8 @@ func ReadTextFrom(
 	if err := s.readLines(ctx, bufio.NewReaderSize(from, textChunk)); err != nil {
 		return Text{}, err
 	}
-	if s.text.Content = string(s.kept); s.partial > 0 { // the last line has no line ending
+	s.text.Content = string(s.kept)
+	if s.partial > 0 { // the last line has no line ending
 		s.text.Lines++
 	}
 	return s.text, nil

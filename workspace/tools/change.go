@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"syscall"
 	"unicode/utf8"
 
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -125,16 +124,6 @@ func (s *service) plan(ctx context.Context, w writeRequest) (Change, error) {
 	return c, nil
 }
 
-// planDirectory plans to create a directory.
-func (s *service) planDirectory(path string) (Change, error) {
-	ref, parents, err := s.target(CreateDirectory, path)
-	if err != nil {
-		return Change{}, err
-	}
-	return Change{Kind: CreateDirectory, Asked: path, Ref: ref, Parents: parents,
-		What: "directory", Alike: lookAlike(s.checked, path, looksExactly)}, nil
-}
-
 // target returns where a change that creates something at path leads, and the missing directories
 // above it.
 func (s *service) target(
@@ -155,61 +144,6 @@ func (s *service) target(
 		err = showable(path, ref)
 	}
 	return ref, parents, err
-}
-
-// planDelete plans to delete a file, a link or an empty directory.
-func (s *service) planDelete(ctx context.Context, path string) (Change, error) {
-	info, err := s.checked.RemoveTarget(path)
-	if err != nil {
-		return Change{}, err
-	}
-	c := Change{Kind: Delete, Asked: path, Ref: info.Ref(), What: typeName(info.Mode()), shown: info}
-	if err := showable(path, c.Ref); err != nil {
-		return Change{}, err
-	}
-	switch c.What {
-	case "directory":
-		return c, s.requireEmpty(ctx, path)
-	case "file":
-		now, err := s.currentText(ctx, nil, path, c.Ref)
-		switch {
-		case errors.As(err, new(*workspace.NotTextError)),
-			errors.As(err, new(*workspace.TooLargeError)): // it is deleted without showing it
-		case err != nil:
-			return Change{}, err
-		case now != nil:
-			c.Old, c.edited = &now.disk, *now
-		}
-	}
-	return c, nil
-}
-
-// requireEmpty returns an error unless the directory at path is empty.
-func (s *service) requireEmpty(ctx context.Context, path string) error {
-	dir, err := s.checked.OpenDir(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	entries, err := dir.Entries(ctx)
-	if err == nil && len(entries) > 0 {
-		err = &fs.PathError{Op: "delete", Path: path, Err: syscall.ENOTEMPTY}
-	}
-	return err
-}
-
-// planMove plans to give a file, link or directory a new path.
-func (s *service) planMove(from, to string) (Change, error) {
-	info, target, err := s.checked.RenameTarget(from, to)
-	if err != nil {
-		return Change{}, err
-	}
-	c := Change{Kind: Move, Asked: from, Ref: info.Ref(), AskedTo: to, To: target,
-		What: typeName(info.Mode())}
-	if alike := lookAlike(s.checked, to, looksExactly); alike != c.Ref.Path() {
-		c.Alike = alike
-	}
-	return c, errors.Join(showable(from, c.Ref), showable(to, c.To))
 }
 
 // Access returns what the change does to files.

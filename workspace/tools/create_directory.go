@@ -8,12 +8,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-func (s *service) createDirectory(ctx context.Context, in pathInput) (Result, error) {
-	c, err := s.planDirectory(in.Path)
+// planDirectory plans to create a directory.
+func (s *service) planDirectory(_ context.Context, in pathInput) (Change, error) {
+	ref, parents, err := s.target(CreateDirectory, in.Path)
 	if err != nil {
-		return Result{}, err
+		return Change{}, err
 	}
-	return s.applyPlanned(ctx, c)
+	return Change{Kind: CreateDirectory, Asked: in.Path, Ref: ref, Parents: parents,
+		What: "directory", Alike: lookAlike(s.checked, in.Path, looksExactly)}, nil
 }
 
 // createdAbove returns the line about directories that were created above a file or directory, or

@@ -48,7 +48,7 @@ func TestReplacedParentsStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			top := plant(t, fileTree{"b": ""})
 			s := serve(t, openRoots(t, top), Options{}).service()
-			c, err := s.planDirectory("one/two/three")
+			c, err := s.planDirectory(t.Context(), pathInput{"one/two/three"})
 			require.NoError(t, err)
 			made, err := s.makeParents(c)
 			require.NoError(t, err)
@@ -64,7 +64,7 @@ func TestReplacedParentsStay(t *testing.T) {
 	}
 	top := plant(t, fileTree{"b": ""})
 	s := serve(t, openRoots(t, top), Options{}).service()
-	c, err := s.planDirectory("one/two/three")
+	c, err := s.planDirectory(t.Context(), pathInput{"one/two/three"})
 	require.NoError(t, err)
 	made, err := s.makeParents(c)
 	require.NoError(t, err)

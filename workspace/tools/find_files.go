@@ -23,7 +23,7 @@ type fileFilter struct {
 }
 
 func (s *service) find(ctx context.Context, in findFilesInput) (Result, error) {
-	p, root := page{limits: s.limits, unit: "entries"}, ""
+	p, root := s.pageOfEntries(), ""
 	var out Result
 	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
 		at := locate(f.ref())
@@ -93,7 +93,7 @@ func (s *service) walk(
 		return out, err
 	}
 	if err != nil {
-		out.Cut = s.limits.reached("time")
+		out.Cut = &truncation{Unit: "ms", Limit: int(s.limits.time.Milliseconds())}
 	}
 	if out.Cut != nil {
 		for _, root := range out.Unfinished {

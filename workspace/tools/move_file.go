@@ -1,16 +1,25 @@
 package tools
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 type moveFileInput struct {
 	Path string `json:"path"`
 	To   string `json:"to" jsonschema:"the new path, in an existing directory, {path}" min:"1"`
 }
 
-func (s *service) moveFile(ctx context.Context, in moveFileInput) (Result, error) {
-	c, err := s.planMove(in.Path, in.To)
+// planMove plans to give a file, link or directory a new path.
+func (s *service) planMove(_ context.Context, in moveFileInput) (Change, error) {
+	info, target, err := s.checked.RenameTarget(in.Path, in.To)
 	if err != nil {
-		return Result{}, err
+		return Change{}, err
 	}
-	return s.applyPlanned(ctx, c)
+	c := Change{Kind: Move, Asked: in.Path, Ref: info.Ref(), AskedTo: in.To, To: target,
+		What: typeName(info.Mode())}
+	if alike := lookAlike(s.checked, in.To, looksExactly); alike != c.Ref.Path() {
+		c.Alike = alike
+	}
+	return c, errors.Join(showable(in.Path, c.Ref), showable(in.To, c.To))
 }

@@ -124,9 +124,9 @@ const maxCounted = 1 << 20
 
 // cutOf describes how a limit truncated a text.
 func (s *service) cutOf(read workspace.Text, maxBytes int) *truncation {
-	c := s.limits.reached("lines")
+	c := &truncation{Unit: "lines", Limit: s.limits.lines}
 	if read.Cut != workspace.CutByLines {
-		c = &truncation{Limit: "bytes", Bound: int64(maxBytes)}
+		c = &truncation{Unit: "bytes", Limit: maxBytes}
 	}
 	c.After = fmt.Sprintf("line %d", read.First+read.Lines-1)
 	c.How = fmt.Sprintf("Continue with offset %d.", read.Next())

@@ -61,11 +61,11 @@ func TestReadFileIsBounded(t *testing.T) {
 	h := serve(t, openRoots(t, app), Options{limits: limits{lines: 10, bytes: 20}})
 	got := h.read(args{"path": "a.txt", "offset": 3})
 	require.Equal(t, 2, got.Lines)
-	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "line 4",
+	require.Equal(t, truncation{Unit: "bytes", Limit: 20, After: "line 4",
 		How: "Continue with offset 5."}, *got.Cut)
 	got = h.read(args{"path": "long"})
 	require.Equal(t, strings.Repeat("é", 10), got.Content)
-	require.Equal(t, truncation{Limit: "bytes", Bound: 20, After: "the beginning of line 1",
+	require.Equal(t, truncation{Unit: "bytes", Limit: 20, After: "the beginning of line 1",
 		How: "Continue in it with offset 1 and line_offset 20, or after it with offset 2."}, *got.Cut)
 	require.NotContains(t, got.String(), "no newline")
 	said := h.read(args{"path": "long", "offset": 1, "line_offset": 20}).String()
@@ -79,7 +79,7 @@ func TestReadFileIsBounded(t *testing.T) {
 		"line 1 has only 3 bytes")
 	h = serve(t, openRoots(t, app), Options{limits: limits{lines: 10}})
 	got = h.read(args{"path": "a.txt"})
-	require.Equal(t, truncation{Limit: "lines", Bound: 10, After: "line 10",
+	require.Equal(t, truncation{Unit: "lines", Limit: 10, After: "line 10",
 		How: "Continue with offset 11."}, *got.Cut)
 	require.Empty(t, got.Version)
 	require.Nil(t, h.read(args{"path": "a.txt", "limit": 9}).Cut,

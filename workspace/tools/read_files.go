@@ -20,6 +20,7 @@ func (s *service) readSeveral(ctx context.Context, in readFilesInput) (Result, e
 	var failed []error
 	var cut *truncation
 	room, begun := s.limits.bytes, time.Now()
+	full := &truncation{Unit: "bytes", Limit: s.limits.bytes}
 	for i, path := range in.Paths {
 		if ctx.Err() != nil {
 			return Result{}, context.Cause(ctx)
@@ -27,9 +28,9 @@ func (s *service) readSeveral(ctx context.Context, in readFilesInput) (Result, e
 		switch {
 		case cut != nil:
 		case room <= 0:
-			cut = s.limits.reached("bytes")
+			cut = full
 		case time.Since(begun) > s.limits.time:
-			cut = s.limits.reached("time")
+			cut = &truncation{Unit: "ms", Limit: int(s.limits.time.Milliseconds())}
 		}
 		if cut != nil {
 			unread = append(unread, text.Printable(path))
@@ -44,8 +45,8 @@ func (s *service) readSeveral(ctx context.Context, in readFilesInput) (Result, e
 			why := s.explain("read_files", path, err).Error()
 			room -= len(why)
 			parts = append(parts, text.Printable(path)+" could not be read: "+why+"\n")
-		case i > 0 && read.Cut != nil && read.Cut.Limit == "bytes":
-			unread, cut = append(unread, text.Printable(path)), s.limits.reached("bytes")
+		case i > 0 && read.Cut != nil && read.Cut.Unit == "bytes":
+			unread, cut = append(unread, text.Printable(path)), full
 		default:
 			at := locate(read.Ref)
 			room -= len(at.Path) + len(at.Root) + len(read.Content)

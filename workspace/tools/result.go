@@ -56,53 +56,33 @@ func representable(s string) string {
 	return fmt.Sprintf("%+q", s)
 }
 
-// truncation describes where a result was truncated.
+// truncation describes where a limit truncated a result.
 type truncation struct {
-	Limit string // the limit that was reached: bytes, lines, entries, matches or time
-	Bound int64  // the value of the limit; milliseconds for time
+	Unit  string // of the limit: bytes, lines, entries, matches or ms
+	Limit int
 	After string // the last item that is shown
 	How   string // how to see more
 	// Roots are the roots that a walk did not visit to the end.
 	Roots []string
 }
 
-// reached returns the truncation by a limit.
-func (l limits) reached(limit string) *truncation {
-	return &truncation{Limit: limit, Bound: l.of(limit)}
-}
-
-// of returns the value of a limit.
-func (l limits) of(limit string) int64 {
-	switch limit {
-	case "bytes":
-		return int64(l.bytes)
-	case "lines":
-		return int64(l.lines)
-	case "entries":
-		return int64(l.entries)
-	case "matches":
-		return int64(l.matches)
-	default:
-		return l.time.Milliseconds()
-	}
-}
-
-// page is the text of a result that is made of many parts, up to the limits.
+// page is the text of a result that is made of many parts, up to two limits.
 type page struct {
 	strings.Builder
-	limits limits
-	unit   string // what is counted: entries or matches
-	count  int
-	last   string // the name of the last part
+	bytes int
+	unit  string // what is counted: entries or matches
+	most  int    // of these
+	count int
+	last  string // the name of the last part
 }
 
 // add adds a part, which counts as n, or returns the limit that it would exceed.
 func (p *page) add(n int, name, part string) *truncation {
 	switch {
-	case int64(p.count+n) > p.limits.of(p.unit):
-		return p.limits.reached(p.unit)
-	case p.Len()+len(part) > p.limits.bytes:
-		return p.limits.reached("bytes")
+	case p.count+n > p.most:
+		return &truncation{Unit: p.unit, Limit: p.most}
+	case p.Len()+len(part) > p.bytes:
+		return &truncation{Unit: "bytes", Limit: p.bytes}
 	}
 	p.WriteString(part)
 	p.count, p.last = p.count+n, name
@@ -114,19 +94,16 @@ func (c *truncation) note() string {
 	if c == nil {
 		return ""
 	}
-	after, unit := "", c.Limit
+	after := ""
 	if c.After != "" {
 		after = " after " + text.Printable(c.After)
-	}
-	if unit == "time" {
-		unit = "ms"
 	}
 	roots := ""
 	if len(c.Roots) > 0 {
 		roots = " Not searched completely: " + text.Printable(strings.Join(c.Roots, ", ")) + "."
 	}
-	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Bound,
-		unit, roots, c.How)
+	return fmt.Sprintf("[truncated%s: the limit of %d %s was reached.%s %s]\n", after, c.Limit,
+		c.Unit, roots, c.How)
 }
 
 // note returns the line that tells a model what was left out, "" for nothing.

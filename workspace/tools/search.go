@@ -25,7 +25,7 @@ func (s *service) search(ctx context.Context, in searchInput) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	p, files := page{limits: s.limits, unit: "matches"}, 0
+	p, files := page{bytes: s.limits.bytes, unit: "matches", most: s.limits.matches}, 0
 	var out Result
 	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter,
 		&query{pattern, in.Context, s.limits}, func(f found) *truncation {

@@ -106,17 +106,17 @@ var definitions = sync.OnceValue(func() []Tool {
 		define(Tool{Name: "create_directory", Kind: KindEdit,
 			Annotations: Annotations{Idempotent: true},
 			Description: "Create a directory, and those above it.",
-		}, aboutPath("Create directory", "…"), (*service).createDirectory),
+		}, aboutPath("Create directory", "…"), planned((*service).planDirectory)),
 
 		define(Tool{Name: "delete_file", Kind: KindDelete, Annotations: writes, HoldsFile: true,
 			Description: "Delete a file, a link (not its target) or an empty directory.",
-		}, aboutPath("Delete", "a file"), (*service).deleteFile),
+		}, aboutPath("Delete", "a file"), planned((*service).planDelete)),
 
 		define(Tool{Name: "move_file", Kind: KindMove, Annotations: Annotations{Destructive: true},
 			Description: "Move or rename a file, link or directory, also to another folder. " +
 				"Nothing is replaced.",
 		}, func(in moveFileInput) string {
 			return about("Move", in.Path, "a file") + about(" to", in.To, "…")
-		}, (*service).moveFile),
+		}, planned((*service).planMove)),
 	}
 })

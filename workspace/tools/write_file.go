@@ -88,12 +88,25 @@ func (s *service) apply(ctx context.Context, c Change) (Change, error) {
 	}
 }
 
-// applyPlanned makes a change that was planned, and says what was done.
-func (s *service) applyPlanned(ctx context.Context, c Change) (Result, error) {
-	c, err := s.apply(ctx, c)
-	if err != nil {
-		return Result{}, err
+// planned returns the function that serves a tool which makes the change of a plan, if that is
+// permitted, and says what was done.
+func planned[In any](
+	plan func(*service, context.Context, In) (Change, error),
+) func(*service, context.Context, In) (Result, error) {
+	return func(s *service, ctx context.Context, in In) (Result, error) {
+		c, err := plan(s, ctx, in)
+		if err == nil {
+			c, err = s.apply(ctx, c)
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		return c.done(), nil
 	}
+}
+
+// done says what was done to an entry.
+func (c Change) done() Result {
 	said := locate(c.Ref).String()
 	switch c.Kind {
 	case CreateDirectory:
@@ -103,7 +116,7 @@ func (s *service) applyPlanned(ctx context.Context, c Change) (Result, error) {
 	default:
 		said += fmt.Sprintf(" was moved to %s (%s)\n", locate(c.To), c.What)
 	}
-	return Result{Text: said}, nil
+	return Result{Text: said}
 }
 
 // after returns the change to try after c has failed with an error, if there is one. A change of
