@@ -146,7 +146,13 @@ func (wk *walk) run(top *walkNode) error {
 	defer func() {
 		stop()
 		close(begun)
-		drain(todo)
+		for ; len(todo) > 0; todo = todo[1:] {
+			if !todo[0].begun {
+				todo[0].run(visiting) // which only releases the directory
+			}
+			found := <-todo[0].done
+			todo = append(todo, found.below...)
+		}
 	}()
 	for len(todo) > 0 {
 		last := len(todo) - 1
@@ -179,18 +185,6 @@ func (wk *walk) run(top *walkNode) error {
 		}
 	}
 	return nil
-}
-
-// drain waits until no node is visited, and releases those that were not begun.
-func drain(todo []*walkNode) {
-	for ; len(todo) > 0; todo = todo[1:] {
-		if !todo[0].begun {
-			todo[0].in.release()
-			continue
-		}
-		found := <-todo[0].done
-		todo = append(todo, found.below...)
-	}
 }
 
 // walkNode is a directory to visit, or a part of one.

@@ -118,7 +118,17 @@ func (w *Workspace) write(ctx context.Context, found arrival, data []byte, o Wri
 	w.sweep(ctx, found.dir, found.ref)
 	r := replacement{arrival: found, old: old, version: o.IfUnchanged, lock: lock,
 		mayLose: o.MayLose}
-	return r.put(ctx, data)
+	err = r.replace(ctx, data)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, new(*ChangedError)), errors.As(err, new(*LossError)):
+		return err
+	default:
+		return failed("write", found.asked.path, err)
+	}
 }
 
 // WriteLosses predicts what a file that [Workspace.WriteFile] replaces would not keep.
@@ -195,21 +205,7 @@ type replacement struct {
 	mayLose Losses
 }
 
-// put fails with dirfd.ErrChanged if old no longer describes the file.
-func (r replacement) put(ctx context.Context, data []byte) error {
-	err := r.replace(ctx, data)
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if errors.As(err, new(*ChangedError)) || errors.As(err, new(*LossError)) {
-		return err
-	}
-	return failed("write", r.asked.path, err)
-}
-
+// replace fails with dirfd.ErrChanged if old no longer describes the file.
 func (r replacement) replace(ctx context.Context, data []byte) error {
 	if err := r.check(r.name); err != nil {
 		return err

@@ -179,7 +179,7 @@ func (s *service) currentText(
 	if file.Ref() != ref {
 		return nil, &workspace.MovedError{Path: path, Was: ref, Now: file.Ref()}
 	}
-	content, err := readAll(ctx, file, s.limits.fileSize, nil)
+	content, err := readAll(file, s.limits.fileSize, nil)
 	if errors.Is(err, errLarge) {
 		size := s.limits.fileSize + 1
 		if info, err := file.Stat(); err == nil {

@@ -73,7 +73,7 @@ func (s *service) unsaved(ctx context.Context, file *workspace.File) (text strin
 	if s.editor == nil {
 		return "", false
 	}
-	disk, err := readAll(ctx, file, maxOpen, nil)
+	disk, err := readAll(file, maxOpen, nil)
 	if err != nil || !isText(disk) {
 		return "", false
 	}

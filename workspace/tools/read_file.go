@@ -108,7 +108,7 @@ func (s *service) readText(
 	out.Text, err = workspace.ReadTextFrom(ctx, from, size, path, o)
 	if _, other := errors.AsType[*workspace.NotTextError](err); other && !out.Unsaved {
 		_, seekErr := file.Seek(0, io.SeekStart)
-		content, readErr := readAll(ctx, file, s.limits.fileSize, nil)
+		content, readErr := readAll(file, s.limits.fileSize, nil)
 		if decoded, e, ok := decode(content); seekErr == nil && readErr == nil && ok {
 			out.Stored = e
 			out.Text, err = workspace.ReadTextFrom(ctx, bytes.NewReader(decoded),

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -240,7 +239,7 @@ func (q *query) search(ctx context.Context, open func() (*workspace.File, error)
 	defer file.Close()
 	memory := texts.Get().(*[]byte)
 	defer texts.Put(memory)
-	*memory, err = readAll(ctx, file, 2*q.fileSize, *memory) // logs are longer than sources
+	*memory, err = readAll(file, 2*q.fileSize, *memory) // logs are longer than sources
 	if err != nil {
 		return nil, err
 	}
@@ -320,38 +319,34 @@ var (
 )
 
 // readAll reads a file of at most limit bytes into buffer, which it grows as needed. The error is
-// errLarge, errBinary, the context's, or a read error. The caller must check that the text is
-// UTF-8.
-func readAll(
-	ctx context.Context, file *workspace.File, limit int64, buffer []byte,
-) ([]byte, error) {
+// errLarge, errBinary, or a read error. The caller must check that the text is UTF-8.
+func readAll(file *workspace.File, limit int64, buffer []byte) ([]byte, error) {
 	buffer = slices.Grow(buffer[:0], firstRead)[:firstRead]
-	for n := 0; ; {
-		if ctx.Err() != nil {
-			return buffer[:n], context.Cause(ctx)
-		}
-		size, err := io.ReadFull(file, buffer[n:])
-		first, ended := n == 0, err == io.EOF || err == io.ErrUnexpectedEOF
-		n += size
-		switch {
-		case err != nil && !ended:
-			return buffer[:n], err
-		case int64(n) > limit:
-			return buffer[:n], errLarge
-		case first && markOf(buffer[:n]) == utf8Text &&
-			bytes.IndexByte(buffer[:min(n, binaryCheckSize)], 0) >= 0:
-			return buffer[:n], errBinary
-		case ended:
-			return buffer[:n], nil
-		}
-		next := 2 * n
-		if first { // which may save reading the rest
-			info, err := file.Stat()
-			if err != nil || info.Size() > limit {
-				return buffer[:n], cmp.Or(err, errLarge)
-			}
-			next = max(next, int(info.Size())+1)
-		}
-		buffer = slices.Grow(buffer, next-n)[:next]
+	n, err := io.ReadFull(file, buffer)
+	buffer = buffer[:n]
+	ended := err == io.EOF || err == io.ErrUnexpectedEOF
+	switch {
+	case err != nil && !ended:
+		return buffer, err
+	case int64(n) > limit:
+		return buffer, errLarge
+	case markOf(buffer) == utf8Text &&
+		bytes.IndexByte(buffer[:min(n, binaryCheckSize)], 0) >= 0:
+		return buffer, errBinary
+	case ended:
+		return buffer, nil
 	}
+	info, err := file.Stat() // which may save reading the rest
+	if err != nil {
+		return buffer, err
+	}
+	if info.Size() > limit {
+		return buffer, errLarge
+	}
+	all := bytes.NewBuffer(slices.Grow(buffer, int(info.Size())+bytes.MinRead))
+	_, err = all.ReadFrom(io.LimitReader(file, limit+1-int64(n)))
+	if err == nil && int64(all.Len()) > limit {
+		err = errLarge // it has grown
+	}
+	return all.Bytes(), err
 }
