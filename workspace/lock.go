@@ -150,7 +150,8 @@ func (l *FileLock) take(ctx context.Context, found arrival) (os.FileInfo, error)
 	}
 }
 
-// tryToTake is take that does not wait: it may fail with dirfd.ErrLocked, or dirfd.ErrChanged.
+// tryToTake is take that does not wait: it may fail with dirfd.ErrLocked. After it has locked a file
+// it fails with dirfd.ErrChanged, and looks at the name again when it is called again.
 func (l *FileLock) tryToTake(dir *dirfd.Dir, name string) (os.FileInfo, error) {
 	now, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,23 +182,6 @@ func (l *FileLock) tryToTake(dir *dirfd.Dir, name string) (os.FileInfo, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	// Another file may have taken the name while this one was locked.
 	l.file, l.held = file, err == nil
-	return l.stillNamed(dir, name)
-}
-
-// stillNamed describes the file that is open, which must still have the name.
-func (l *FileLock) stillNamed(dir *dirfd.Dir, name string) (os.FileInfo, error) {
-	has, err := l.file.Stat()
-	if err == nil {
-		var now os.FileInfo
-		if now, err = dir.Lstat(name); err == nil && os.SameFile(has, now) {
-			return now, nil
-		}
-	}
-	l.drop()
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		err = dirfd.ErrChanged
-	}
-	return nil, err
+	return nil, dirfd.ErrChanged // perhaps: another file may have taken the name meanwhile
 }

@@ -202,10 +202,6 @@ func (o *opening) guard(opened openRoots) error {
 	for i, root := range opened {
 		o.at.Store(int32(i))
 		guard, err := root.newGuard(o.mounts, points, o.denied)
-		if denied, ok := errors.AsType[*DeniedError](err); ok {
-			errs = append(errs, o.rootError(i, ReasonDenied, denied.By.path))
-			continue
-		}
 		if err != nil {
 			errs = append(errs, o.openError(i, err))
 			continue
@@ -217,6 +213,9 @@ func (o *opening) guard(opened openRoots) error {
 
 // openError explains why root i could not be opened.
 func (o *opening) openError(i int, err error) RootError {
+	if denied, ok := errors.AsType[*DeniedError](err); ok {
+		return o.rootError(i, ReasonDenied, denied.By.path)
+	}
 	info, statErr := os.Stat(o.roots.At(i).path)
 	switch {
 	case statErr == nil && !info.IsDir():

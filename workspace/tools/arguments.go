@@ -181,15 +181,11 @@ func (s *schema) noSuch(names []string) string {
 	if len(names) > maxIgnored {
 		quoted = append(quoted, "and more")
 	}
-	return "there is no argument " + strings.Join(quoted, ", ") + " (" + s.names() + ")"
-}
-
-// names lists the arguments of a tool.
-func (s *schema) names() string {
-	if len(s.Properties) == 0 {
-		return "the tool takes none"
+	available := "the tool takes none"
+	if len(s.Properties) > 0 {
+		available = "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 	}
-	return "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
+	return "there is no argument " + strings.Join(quoted, ", ") + " (" + available + ")"
 }
 
 // read returns a value as the tool has it: with numbers in place of texts that are numbers, and
