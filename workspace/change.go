@@ -10,10 +10,10 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/dirfd"
 )
 
-// Mkdir creates a directory. Its parent must exist. If something already
-// has the name, a link included, the error is [fs.ErrExist]. at, unless zero, is where path must
-// still lead, as [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is
-// a *[MovedError].
+// Mkdir creates a directory. Its parent must exist. If something already has the name, a link
+// included, the error is [fs.ErrExist]. at, unless zero, is where path must still lead, as
+// [Workspace.MkdirTarget] returned it: if it now points somewhere else, the error is a
+// *[MovedError].
 func (w *Workspace) Mkdir(path string, at Ref) error {
 	_, err := w.change(path, toChange, func(found arrival) error {
 		if err := found.expect(at); err != nil {
@@ -113,15 +113,11 @@ func (w *Workspace) withLock(found arrival, change func() error) error {
 	if !found.stat.IsRegular() {
 		return change()
 	}
-	lock, err := w.lock(context.Background(), found)
+	lock, now, err := w.lock(context.Background(), found)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	now, err := lock.take(context.Background(), found)
-	if err != nil {
-		return err
-	}
 	if now == nil || !found.stat.SameFile(now) {
 		return dirfd.ErrChanged
 	}

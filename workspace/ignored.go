@@ -50,20 +50,15 @@ func (r *ruleReader) read(file io.ReadCloser, err error) *gitignore.Rules {
 func (r *ruleReader) enter(
 	dir *Directory, entries []Entry, outer *gitignore.Matcher,
 ) *gitignore.Matcher {
-	named := func(name string) (Entry, bool) {
-		i, ok := slices.BinarySearchFunc(entries, name,
-			func(e Entry, name string) int { return strings.Compare(e.Name, name) })
-		if !ok {
-			return Entry{}, false
-		}
-		return entries[i], true
+	find := func(name string) int {
+		return slices.IndexFunc(entries, func(e Entry) bool { return e.Name == name })
 	}
 	var own *gitignore.Rules
-	if e, ok := named(ruleFile); ok && e.Type.IsRegular() {
-		own = r.read(dir.openEntry(e))
+	if i := find(ruleFile); i >= 0 && entries[i].Type.IsRegular() {
+		own = r.read(dir.openEntry(entries[i]))
 	}
-	switch _, top := named(repository); {
-	case top:
+	switch {
+	case find(repository) >= 0:
 		exclude := parsedPath{path: dir.path(repository),
 			at: dir.at.child(repository, "info", "exclude")}
 		return gitignore.NewMatcher(own, r.read(r.w.openFile(exclude)))

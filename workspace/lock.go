@@ -54,24 +54,25 @@ type lockQueue struct {
 // the file and has not released it in ten seconds.
 func (w *Workspace) LockFile(ctx context.Context, path string) (lock *FileLock, err error) {
 	_, err = w.toWrite(path, func(found arrival) error {
-		lock, err = w.lock(ctx, found)
+		lock, _, err = w.lock(ctx, found)
 		return err
 	})
 	return lock, err
 }
 
-// lock locks what is where a path led.
-func (w *Workspace) lock(ctx context.Context, found arrival) (*FileLock, error) {
+// lock locks what is where a path led, and describes it, or nil.
+func (w *Workspace) lock(ctx context.Context, found arrival) (*FileLock, os.FileInfo, error) {
 	queue, err := w.locks.enter(ctx, found.ref)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	l := &FileLock{locks: &w.locks, ref: found.ref, queue: queue}
-	if _, err := l.take(ctx, found); err != nil {
+	info, err := l.take(ctx, found)
+	if err != nil {
 		l.Unlock()
-		return nil, err
+		return nil, nil, err
 	}
-	return l, nil
+	return l, info, nil
 }
 
 // enter waits for the turn in the queue of a place. Names that differ only in case may mean one

@@ -29,8 +29,7 @@ type TextOptions struct {
 	Skip int
 	// MaxLines is the maximum number of lines to return. Zero means 2000.
 	MaxLines int
-	// MaxBytes is the maximum number of bytes to return. Zero means
-	// 256 KiB.
+	// MaxBytes is the maximum number of bytes to return. Zero means 256 KiB.
 	MaxBytes int
 	// MaxWhole is the size in bytes up to which a file is always read to its end, to check all of
 	// it and to count its lines. Zero means 16 MiB.
@@ -141,11 +140,9 @@ func ReadTextFrom(
 	return s.text, nil
 }
 
-var errNegative = errors.New("a number in the options is negative")
-
 func (o TextOptions) withDefaults(path string) (TextOptions, error) {
 	if o.First < 0 || o.Skip < 0 || o.MaxLines < 0 || o.MaxBytes < 0 || o.MaxWhole < 0 {
-		return o, failed("read", path, errNegative)
+		return o, failed("read", path, errors.New("a number in the options is negative"))
 	}
 	o.First = cmp.Or(o.First, 1)
 	o.MaxLines = cmp.Or(o.MaxLines, defaultMaxLines)
@@ -201,7 +198,7 @@ func (s *textReader) readLines(ctx context.Context, r *bufio.Reader) (err error)
 			return &LimitError{Path: s.path, What: "bytes to read to get to the lines",
 				Limit: s.o.maxSkipped}
 		}
-		part, err := s.next(r)
+		part, err := r.ReadSlice('\n')
 		ended := err == io.EOF
 		if err != nil && !ended && err != bufio.ErrBufferFull {
 			return failed("read", s.path, err)
@@ -227,18 +224,6 @@ func (s *textReader) readLines(ctx context.Context, r *bufio.Reader) (err error)
 		}
 	}
 	return nil
-}
-
-// next reads a line or a part of one, or many lines if they are only counted. As with
-// [bufio.Reader.ReadSlice], the error is bufio.ErrBufferFull for a part.
-func (s *textReader) next(r *bufio.Reader) (part []byte, err error) {
-	if s.text.Cut == NotCut {
-		return r.ReadSlice('\n')
-	}
-	_, err = r.Peek(1)
-	part, _ = r.Peek(r.Buffered())
-	_, _ = r.Discard(len(part))
-	return part, err
 }
 
 // checkMark looks for a byte order mark at the start of a file. It fails for that of an encoding
@@ -283,13 +268,12 @@ func checkText(path string, part []byte, line int) error {
 	return nil
 }
 
-// keep takes a part of the current line, and adds it to kept if it is to be returned. Lines that
-// are only counted may come together.
+// keep takes a part of the current line, and adds it to kept if it is to be returned.
 func (s *textReader) keep(part []byte) {
 	if len(part) == 0 {
 		return
 	}
-	ended, lines := part[len(part)-1] == '\n', bytes.Count(part, []byte("\n"))
+	ended := part[len(part)-1] == '\n'
 	if s.line == s.o.First {
 		part = s.skip(part)
 	}
@@ -315,7 +299,9 @@ func (s *textReader) keep(part []byte) {
 		}
 	}
 	s.open = !ended
-	s.line += lines
+	if ended {
+		s.line++
+	}
 }
 
 // skip returns what is left of a part of the first line.

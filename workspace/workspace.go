@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -99,22 +100,16 @@ func (w *Workspace) releaseLocked() {
 // parent directories as are needed to tell the roots apart.
 func (w *Workspace) Labels() []string {
 	labels := make([]string, len(w.opened))
-	for parts := 1; ; parts++ {
-		uses := make(map[string]int)
-		for _, label := range labels {
-			uses[label]++
-		}
-		longer := false
-		for i, r := range w.opened {
-			if label := lastParts(r.Dir.path, parts); uses[labels[i]] > 1 || parts == 1 {
-				longer = longer || label != labels[i]
-				labels[i] = label
-			}
-		}
-		if !longer {
-			return labels
+	for i, root := range w.opened {
+		isShared := true
+		for parts := 1; isShared; parts++ {
+			labels[i] = lastParts(root.Dir.path, parts)
+			isShared = slices.ContainsFunc(w.opened, func(other *openRoot) bool {
+				return other != root && lastParts(other.Dir.path, parts) == labels[i]
+			})
 		}
 	}
+	return labels
 }
 
 // lastParts returns the last n components of a path, or the whole path if it has fewer.

@@ -100,7 +100,7 @@ func (w *Workspace) write(ctx context.Context, found arrival, data []byte, o Wri
 	lock := o.Lock
 	if lock == nil {
 		var err error
-		if lock, err = w.lock(ctx, found); err != nil {
+		if lock, _, err = w.lock(ctx, found); err != nil {
 			return err
 		}
 		defer lock.Unlock()
@@ -334,7 +334,7 @@ func (found arrival) checkIs(name string, file os.FileInfo, version Version) err
 	if err != nil {
 		return err
 	}
-	same, err := version.matches(f, info.Size())
+	same, err := version.matches(f)
 	if err == nil && !same {
 		err = &ChangedError{Path: found.asked.path}
 	}
@@ -452,13 +452,11 @@ func (r replacement) putBack(name string, draft os.FileInfo) error {
 		err = r.dir.Exchange(r.name, name)
 	}
 	if err == nil {
-		err = errChangedTwice
+		err = errors.New("another program replaced it twice in that moment")
 	}
 	// Nothing may take this for an error after which it removes a file or tries again.
 	return fmt.Errorf("%v: what had been there is now in %s, in the same directory", err, name)
 }
-
-var errChangedTwice = errors.New("another program replaced it twice in that moment")
 
 const temporaryPrefix = ".acp-agent-"
 
@@ -498,11 +496,8 @@ func VersionOf(content []byte) Version {
 // isZero reports whether v is the zero Version. The Version of an empty file is not zero.
 func (v Version) isZero() bool { return v == Version{} }
 
-// matches reports whether the file, which has size bytes, has the version.
-func (v Version) matches(f *os.File, size int64) (bool, error) {
-	if size != v.size {
-		return false, nil
-	}
+// matches reports whether the file has the version.
+func (v Version) matches(f *os.File) (bool, error) {
 	hash := sha256.New()
 	n, err := io.Copy(hash, io.LimitReader(f, v.size+1))
 	return n == v.size && [sha256.Size]byte(hash.Sum(nil)) == v.sum, err

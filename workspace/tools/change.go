@@ -21,8 +21,7 @@ type Change struct {
 	// end of the path; the other kinds affect the link itself.
 	Asked string
 	Ref   workspace.Ref
-	// Old is the text of the file to be written or deleted, nil without a file or it is not
-	// text.
+	// Old is the text of the file to be written or deleted, nil without one that is text.
 	Old *string
 	// New is the text to be written.
 	New string
@@ -409,5 +408,5 @@ func (c Change) oldVersion() (workspace.Version, error) {
 // replaces the same lines in the same file and loses nothing more.
 func (c Change) covers(next Change) bool {
 	return c.Ref == next.Ref && c.Old != nil && next.Old != nil && next.Loses&^c.Loses == 0 &&
-		slices.Equal(changedLines(c.Diff()), changedLines(next.Diff()))
+		slices.Equal(changedLines(*c.Old, c.New), changedLines(*next.Old, next.New))
 }

@@ -18,22 +18,26 @@ const (
 	maxDiffLines = 100_000
 )
 
-// unified returns the difference between two texts as a unified diff, or "". If there are too many
-// lines, it shows only their number.
+// unified returns the difference between two texts as a unified diff, or "".
 func unified(from, to, old, new string) string {
 	if old == new && from == to {
 		return ""
 	}
 	header := fmt.Sprintf("--- %s\n+++ %s\n", text.Printable(from), text.Printable(to))
+	return header + hunks(old, new)
+}
+
+// hunks returns a unified diff without its header, the names of the files. If there are too many
+// lines, it shows only their number.
+func hunks(old, new string) string {
 	skipped, old, new := trimCommon(old, new)
 	if was, is := countLines(old), countLines(new); was+is > maxDiffLines {
-		return header + fmt.Sprintf("[too long to show: %d lines from line %d on become %d]\n", was,
+		return fmt.Sprintf("[too long to show: %d lines from line %d on become %d]\n", was,
 			skipped+1, is)
 	}
-	_, hunks, _ := bytes.Cut(diff.Diff("", []byte(old), "", []byte(new)), []byte("\n+++ \n"))
+	_, rest, _ := bytes.Cut(diff.Diff("", []byte(old), "", []byte(new)), []byte("\n+++ \n"))
 	var b strings.Builder
-	b.WriteString(header)
-	for line := range bytes.Lines(hunks) {
+	for line := range bytes.Lines(rest) {
 		if line[0] == '@' { // the others begin with a sign or a backslash
 			var from, was, to, is int
 			_, _ = fmt.Sscanf(string(line), "@@ -%d,%d +%d,%d @@\n", &from, &was, &to, &is)
@@ -45,18 +49,11 @@ func unified(from, to, old, new string) string {
 	return b.String()
 }
 
-// hunks returns a unified diff without its header, the names of the files.
-func hunks(diff string) string {
-	_, rest, _ := strings.Cut(diff, "\n+++ ")
-	_, rest, _ = strings.Cut(rest, "\n")
-	return rest
-}
-
-// changedLines returns the lines of a unified diff that are removed or added, with their signs. If
-// the diff is too long to show, it returns the line that says so, which has the number of lines.
-func changedLines(diff string) (lines []string) {
+// changedLines returns the lines of a diff that are removed or added, with their signs. If the diff
+// is too long to show, it returns the line that says so, which has the number of lines.
+func changedLines(old, new string) (lines []string) {
 	kept := false
-	for line := range strings.Lines(hunks(diff)) {
+	for line := range strings.Lines(hunks(old, new)) {
 		if line[0] != '\\' { // otherwise it says that the line before has no end
 			kept = line[0] != ' ' && line[0] != '@'
 		}

@@ -24,7 +24,8 @@ func (s *service) tree(ctx context.Context, in directoryTreeInput) (Result, erro
 		}
 		_ = dir.Close()
 	}
-	p := treePrinter{page: s.pageOfEntries(), depth: cmp.Or(in.Depth, defaultTreeDepth)}
+	p := treePrinter{page: page{bytes: s.limits.bytes, unit: "entries", most: s.limits.entries},
+		depth: cmp.Or(in.Depth, defaultTreeDepth)}
 	w, err := s.walk(ctx, in.Path, "", in.fileFilter, nil, p.file)
 	p.endLine()
 	return Result{Text: p.String() + text.Count(w.Visited, "file", "files") + "\n" +

@@ -23,7 +23,7 @@ type fileFilter struct {
 }
 
 func (s *service) find(ctx context.Context, in findFilesInput) (Result, error) {
-	p, root := s.pageOfEntries(), ""
+	p, root := page{bytes: s.limits.bytes, unit: "entries", most: s.limits.entries}, ""
 	var out Result
 	w, err := s.walk(ctx, in.Path, in.Glob, in.fileFilter, nil, func(f found) *truncation {
 		at := locate(f.ref())

@@ -25,7 +25,7 @@ func (s *service) list(ctx context.Context, in listDirectoryInput) (Result, erro
 	if err != nil {
 		return Result{}, err
 	}
-	p := s.pageOfEntries()
+	p := page{bytes: s.limits.bytes, unit: "entries", most: s.limits.entries}
 	var leftOut skipped
 	var cut *truncation
 	for _, e := range entries {
@@ -40,11 +40,6 @@ func (s *service) list(ctx context.Context, in listDirectoryInput) (Result, erro
 	}
 	return Result{Text: fmt.Sprintf("%s, %s\n%s", locate(dir.Ref()),
 		text.Count(p.count, "entry", "entries"), p.String()) + leftOut.note() + cut.note()}, nil
-}
-
-// pageOfEntries returns an empty page of files and directories.
-func (s *service) pageOfEntries() page {
-	return page{bytes: s.limits.bytes, unit: "entries", most: s.limits.entries}
 }
 
 // typeOf returns what the list says behind a name.

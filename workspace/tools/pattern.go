@@ -122,13 +122,11 @@ func required(e *syntax.Regexp) (best []string) {
 
 // longer returns the set of texts whose shortest one is longer.
 func longer(a, b []string) []string {
-	shortest := func(set []string) (size int) {
-		for i, text := range set {
-			if i == 0 || len(text) < size {
-				size = len(text)
-			}
+	shortest := func(set []string) int {
+		if len(set) == 0 {
+			return 0
 		}
-		return size
+		return len(slices.MinFunc(set, func(a, b string) int { return len(a) - len(b) }))
 	}
 	if shortest(b) > shortest(a) {
 		return b

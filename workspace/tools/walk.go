@@ -185,12 +185,11 @@ func (w *running) tree(
 	defer stop()
 	o := workspace.WalkOptions{LeaveIgnored: w.leaveIgnored, MaxDepth: maxDepth,
 		Exclude: func(in *workspace.Folder, e workspace.Entry) bool {
-			if len(roots) > 1 && e.Type.IsDir() {
-				if _, isRoot := roots[joinNative(in.Ref().Real(), e.Name)]; isRoot {
-					return true
-				}
+			isRoot := false
+			if e.Type.IsDir() {
+				_, isRoot = roots[joinNative(in.Ref().Real(), e.Name)]
 			}
-			return slices.ContainsFunc(w.exclude,
+			return isRoot || slices.ContainsFunc(w.exclude,
 				func(g *glob) bool { return g.match(in.Below, e.Name) })
 		}}
 	err = w.ws.Walk(ctx, path, o, func(in *workspace.Folder) (deliver func() error) {

@@ -149,7 +149,7 @@ func (s *service) written(c Change, outcome, version string, notes []string, lin
 		b.WriteString(note + "\n")
 	}
 	if c.Old != nil { // otherwise the model has just sent all of it
-		b.WriteString(s.beginning(hunks(c.Diff()), lines))
+		b.WriteString(s.beginning(hunks(*c.Old, c.New), lines))
 	}
 	return Result{Text: b.String()}
 }
