@@ -289,15 +289,13 @@ func (wk *walk) read(d *walkDir, outer *gitignore.Matcher) visited {
 	f.Entries = entries[:min(len(entries), partSize)]
 	var below []*walkNode
 	for part := range slices.Chunk(entries[len(f.Entries):], partSize) {
-		below = append(below, newWalkNode(d, func() visited {
-			return visited{deliver: wk.look(d.folder(part, nil))}
-		}))
+		visit := func() visited { return visited{deliver: wk.look(d.folder(part, nil))} }
+		below = append(below, newWalkNode(d, visit))
 	}
 	for _, e := range entries {
 		if e.Type.IsDir() {
-			below = append(below, newWalkNode(d, func() visited {
-				return wk.visitDir(d, e.Name, rules)
-			}))
+			visit := func() visited { return wk.visitDir(d, e.Name, rules) }
+			below = append(below, newWalkNode(d, visit))
 		}
 	}
 	found := visited{wk.look(f), below}

@@ -114,11 +114,10 @@ func (w walk) run(ctx context.Context) (walked, error) {
 	if w.path != "" {
 		visit = r.from
 	}
-	err := visit(ctx)
-	if err == errStop {
-		err = nil
+	if err := visit(ctx); err != errStop {
+		return r.walked, err
 	}
-	return r.walked, err
+	return r.walked, nil
 }
 
 // texts are the memory of files that are searched.
