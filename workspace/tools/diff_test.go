@@ -123,8 +123,7 @@ func TestLongDiffIsBounded(t *testing.T) {
 
 // A last line without an end changes the lines of a diff only if it is one of them.
 func TestChangedLinesAreWithoutContext(t *testing.T) {
-	changed := func(old, new string) []string { return changedLines(unified("/a", "/a", old, new)) }
-	require.Equal(t, []string{"-a\n", "+b\n"}, changed("a\nlast", "b\nlast"))
+	require.Equal(t, []string{"-a\n", "+b\n"}, changedLines("a\nlast", "b\nlast"))
 	require.Equal(t, []string{"-a\n", "\\ No newline at end of file\n", "+a\n"},
-		changed("a", "a\n"))
+		changedLines("a", "a\n"))
 }
