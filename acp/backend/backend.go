@@ -243,8 +243,8 @@ type Activation struct {
 	// Previous is the active session that a load or resume replaces, or nil. Its turn may be
 	// running until Stop.
 	Previous Session
-	// Stop ends the turn of Previous and waits until its prompt has been answered. It is set for a
-	// load and a resume. The adapter calls it after Open. A backend whose Open needs the turn to
+	// Stop ends the turn of Previous and waits until its prompt has been answered. Without such a
+	// turn it does nothing. The adapter calls it after Open. A backend whose Open needs the turn to
 	// end calls it when nothing else is likely to fail. If Open fails after Stop, Previous stays
 	// active. Only the first call has an effect.
 	Stop func(ctx context.Context) error
