@@ -23,7 +23,7 @@ import (
 // session, because the backend gets it to open its part; gate leads to the session once there is
 // one. Its fields do not change.
 type host struct {
-	openedRoots
+	opened  openedRoots
 	adapter *adapter
 	id      sessionstore.ID // the client's
 	storeID sessionstore.ID // another one if that is the backend's own
@@ -65,7 +65,7 @@ func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	if last {
 		err = errors.Join(err, h.seat.servers.Close(ctx))
 	}
-	err = errors.Join(err, h.unguarded.Close())
+	err = errors.Join(err, h.opened.unguarded.Close())
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
 		a.log.Warn("cannot close the session", "session", h.id, "error", err)
 	}

@@ -43,19 +43,19 @@ func (l load) choose(ctx context.Context, s *session) (entry, error) {
 	switch {
 	case !others && !isTurnOfNobody, record.Gone(s.record.Check(ctx)):
 		return alone, nil
-	case !l.params.listed, l.rootsIn(s).Equal(s.params.roots):
+	case !l.params.listed, l.rootsIn(s).Equal(s.opened.params.roots):
 		return joins, nil
 	case !others:
 		return opens, nil
 	case running, !mayOpen:
-		return opens, errOpenElsewhere(s.id, &s.params.roots)
+		return opens, errOpenElsewhere(s.id, &s.opened.params.roots)
 	}
 	return joinsAnew, nil
 }
 
 // rootsIn returns the roots that the load asks for, with the cwd as s has it.
 func (l load) rootsIn(s *session) workspace.Roots {
-	return workspace.RootsFrom(s.params.roots.Cwd(), l.params.roots.Additional())
+	return workspace.RootsFrom(s.opened.params.roots.Cwd(), l.params.roots.Additional())
 }
 
 // join makes the client a viewer of s, and shows it the history up to now. Others need not wait for
@@ -157,7 +157,7 @@ func (l load) reopenForAll(
 	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	p := s.params.withRoots(l.rootsIn(s))
+	p := s.opened.params.withRoots(l.rootsIn(s))
 	p.listed = true
 	p, err := s.adapter.chooseFolders(ctx, p, backend.Resume, source.Session)
 	if err != nil {

@@ -62,7 +62,7 @@ func (o *ownTurn) Sandbox() (said string) {
 
 // Source implements [commands.Session].
 func (o *ownTurn) Source(root workspace.Dir) string {
-	f, _ := findFolder(o.params.folders, root)
+	f, _ := findFolder(o.opened.params.folders, root)
 	if f.Setting == "" || f.source == clientFolder {
 		return o.adapter.connection.clientCapabilities().name
 	}
@@ -70,14 +70,14 @@ func (o *ownTurn) Source(root workspace.Dir) string {
 }
 
 // ClientNamesRoots implements [commands.Session].
-func (o *ownTurn) ClientNamesRoots() bool { return o.params.listed }
+func (o *ownTurn) ClientNamesRoots() bool { return o.opened.params.listed }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 	if o.adapter.options.KeepFolders {
 		return ""
 	}
-	folders, _ := o.adapter.declaredFolders(ctx, o.params.roots.Cwd(), o.storeID)
+	folders, _ := o.adapter.declaredFolders(ctx, o.opened.params.roots.Cwd(), o.storeID)
 	f, _ := findFolder(folders, dir)
 	return f.Setting
 }
@@ -86,12 +86,12 @@ func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 func (o *ownTurn) ChangeFolders(
 	ctx context.Context, removed workspace.Dir, added ...consent.Consent,
 ) error {
-	folders := slices.DeleteFunc(o.params.additional(),
+	folders := slices.DeleteFunc(o.opened.params.additional(),
 		func(f Folder) bool { return f.Path == removed.String() })
 	for _, c := range added {
 		folders = append(folders, addedFolder(c))
 	}
-	p, err := o.params.withFolders(folders)
+	p, err := o.opened.params.withFolders(folders)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
-	return o.reopen(ctx, o.params.withFound(isOld, start))
+	return o.reopen(ctx, o.opened.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
