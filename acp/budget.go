@@ -173,6 +173,9 @@ func (b *budgets) confirm(
 // overBudget answers a prompt with which a budget would be exceeded, as a turn that has failed:
 // some clients remove a prompt that was refused, with the answer.
 func overBudget(ctx context.Context, u backend.Updates) (backend.Raw, error) {
+	if ctx.Err() != nil { // the turn has ended, and the question with it
+		return nil, context.Cause(ctx)
+	}
 	err := u.Update(ctx, backend.Note("The agent did not get this prompt: a budget is used up, "+
 		"and you did not choose to go on."))
 	return backend.FailedTurn(), err

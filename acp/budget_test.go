@@ -154,6 +154,7 @@ func TestBudgetOfAnOverlappingPrompt(t *testing.T) {
 				require.Equal(t, test.end, m.reason(t))
 			} else {
 				require.Equal(t, test.end, m.stopReason(t))
+				require.NotContains(t, string(m.Result), "failed")
 			}
 		})
 	}

@@ -39,30 +39,26 @@ type host struct {
 }
 
 // seat holds what a session has while it counts as active: a slot of its principal, and its MCP
-// servers. A session that is opened in its place shares the seat, and the last one frees it.
+// servers. The session that replaces it takes the seat over.
 type seat struct {
 	servers *servers.Set
-	release func()       // frees the slot, once
-	sharing atomic.Int32 // how many sessions have it
+	holder  atomic.Pointer[host] // the one that frees it; nil once that is done
 }
-
-// leave reports whether the last session leaves the seat.
-func (s *seat) leave() bool { return s.sharing.Add(-1) == 0 }
 
 // free calls the functions in later, which end what was opened after h, and then frees h.
 func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 	defer cancel()
-	a, last := h.adapter, h.seat.leave()
-	if last {
-		defer h.seat.release() // after the rest: the adapter may end then
+	a, holds := h.adapter, h.seat.holder.CompareAndSwap(h, nil)
+	if holds {
+		defer a.home.owner.release(sessionSlot, a) // last: the adapter may end then
 	}
 	h.gate.Advance(gate.Closed)
 	var err error
 	for _, end := range later {
 		err = errors.Join(err, a.tasks.Guard("close", func() error { return end(ctx) }))
 	}
-	if last {
+	if holds {
 		err = errors.Join(err, h.seat.servers.Close(ctx))
 	}
 	err = errors.Join(err, h.opened.unguarded.Close())

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
@@ -104,33 +103,31 @@ func (o opening) run(ctx context.Context) (*session, string, error) {
 // on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
 func (o opening) openHost(ctx context.Context) (*host, error) {
 	a := o.adapter
-	held, err := o.takeSeat()
-	if err != nil {
-		return nil, err
-	}
-	held.sharing.Add(1)
-	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
-		defer func() {
-			if h == nil && held.leave() { // also after a panic
-				_ = held.servers.Close(a.base)
-				held.release()
-			}
-		}()
-		return o.openRoots(ctx, held)
-	}, func(late *host) { late.free(context.WithoutCancel(a.base)) })
-}
-
-// takeSeat returns the seat of the previous session, or a new one.
-func (o opening) takeSeat() (*seat, error) {
-	a := o.adapter
 	if o.previous != nil {
-		return o.previous.seat, nil
+		return o.openRootsIn(ctx, o.previous.seat)
 	}
 	if err := a.home.owner.take(sessionSlot, a); err != nil {
 		return nil, err
 	}
-	return &seat{servers: a.newServers(o.at.Queue.ID),
-		release: sync.OnceFunc(func() { a.home.owner.release(sessionSlot, a) })}, nil
+	return o.openRootsIn(ctx, &seat{servers: a.newServers(o.at.Queue.ID)})
+}
+
+// openRootsIn is openRoots, and frees a seat that is not of the previous session if that fails.
+func (o opening) openRootsIn(ctx context.Context, at *seat) (*host, error) {
+	a := o.adapter
+	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
+		defer func() {
+			switch {
+			case o.previous != nil:
+			case h != nil:
+				at.holder.Store(h)
+			default: // also after a panic
+				_ = at.servers.Close(a.base)
+				a.home.owner.release(sessionSlot, a)
+			}
+		}()
+		return o.openRoots(ctx, at)
+	}, func(late *host) { late.free(context.WithoutCancel(a.base)) })
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
@@ -139,6 +136,9 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 	a, id := o.adapter, o.at.Queue.ID
 	opened, err := o.asked.openRoots(ctx, a.options.Workspace)
 	if err != nil {
+		if !o.kind.isFirst {
+			o.asked.hintMoves(err, a)
+		}
 		return nil, err
 	}
 	w := opened.unguarded
@@ -314,10 +314,13 @@ func (o opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
-// after what the viewers were shown. said is the backend's notice. succeed returns the one to be
+// succeed lets s follow the previous session: the seat and the MCP servers are its own, and what it
+// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the one to be
 // shown after the response, about what the user has just done. The next prompt shows the rest.
 func (o opening) succeed(s *session, said string) (notice string) {
+	if o.previous != nil {
+		s.seat.holder.CompareAndSwap(o.previous.host, s.host)
+	}
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
@@ -355,7 +358,9 @@ func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
 		}
 		o.previous.retire()
 	}
-	o.adapter.sessions.Discard(ctx, s.storeID, superseded)
+	if !o.kind.isFirst {
+		o.adapter.sessions.Discard(ctx, s.storeID, superseded)
+	}
 }
 
 // goOn lets s, which the client has opened or joined, go ahead once the response to r is on the

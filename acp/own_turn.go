@@ -163,7 +163,6 @@ func (s *session) openAgain(
 		source: stored, storeID: stored.ID, previous: s, at: at, viewers: s.viewers, again: true}
 	next, notice, err := o.run(ctx)
 	if err != nil {
-		p.hintMoves(err, s.adapter)
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()

@@ -108,7 +108,6 @@ func (l load) open(
 		}}
 	s, notice, err := o.run(ctx)
 	if err != nil {
-		p.hintMoves(err, a)
 		return nil, "", err
 	}
 	if l.cause == backend.Load {

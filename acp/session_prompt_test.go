@@ -291,6 +291,28 @@ func TestPromptAfterWaitingPrompt(t *testing.T) {
 	require.Equal(t, []string{"first", "second"}, texts(c.messages(), id))
 }
 
+// However long a cancelled turn takes to end, the next one begins behind its response.
+//
+// Clause W7.
+func TestPromptAfterCancel(t *testing.T) {
+	r := &scripted{release: make(chan struct{})}
+	c := start(t, acp.Options{Backend: using(r)}.With(acp.Tuning{CancelGrace: patience}))
+	id := c.open(folder(t))
+	first := c.beginTurn(id, "stubborn", "stubborn")
+	next, line := c.request("session/prompt", promptParams(id, "say next"))
+	c.send(notification("session/cancel", idParams(id)), line)
+	for range 100 { // it is behind the cancel, and could have begun
+		c.list(`{}`)
+	}
+	require.NotContains(t, r.noted(), "prompt say next")
+	close(r.release)
+	require.Equal(t, "cancelled", c.response(first).stopReason(t))
+	require.Equal(t, "end_turn", c.response(next).stopReason(t))
+	_, answered := c.await(0, isResponse(first))
+	_, begun := c.await(0, said("next"))
+	require.Less(t, answered, begun)
+}
+
 // A prompt may arrive at any time while the session is closed and opened again.
 //
 // Clause A32.

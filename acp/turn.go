@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	sdk "github.com/coder/acp-go-sdk"
+
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
@@ -43,10 +45,14 @@ func (t *begunTurn) run() {
 	a := t.session.adapter
 	t.from.observe(TurnEvent{Session: t.session.id, Running: true})
 	t.finish(t.Run(a.tasks, a.options.tuning.CancelGrace, func() (backend.Raw, error) {
-		work := t.start()
-		t.at.Release()
-		return work()
+		return t.startAndRelease()()
 	}))
+}
+
+// startAndRelease is start, and lets others have the queue then.
+func (t *begunTurn) startAndRelease() backend.Work {
+	defer t.at.Release() // also after a panic
+	return t.start()
 }
 
 // start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
@@ -91,7 +97,7 @@ func (t *begunTurn) finish(o turns.Outcome) {
 		o.Result = t.endSpending(s, o.Result)
 	}
 	o = t.Finish(o)
-	if o.Err == nil && errors.Is(t.Cause(), turns.ErrFull) {
+	if o.StopReason() == sdk.StopReasonMaxTurnRequests && errors.Is(t.Cause(), turns.ErrFull) {
 		s.showFull(t.Context())
 	}
 	if err := t.storeEnd(s, o); err != nil {

@@ -102,10 +102,11 @@ func (t *Turn) markEnded(cause error, params backend.Raw) bool {
 // Start gives s's backend the prompt, with give, and tells it at once if the turn ended while give
 // was called. If the turn had already ended, the work fails.
 func (t *Turn) Start(s Session, give func(backend.Session) backend.Work) (work backend.Work) {
-	if !t.startIn(s) {
-		return jsonrpc.Fail(errors.New("the turn did not run"))
-	}
 	s.WithBackend(func(b backend.Session) {
+		if !t.startIn(s) {
+			work = jsonrpc.Fail(errors.New("the turn did not run"))
+			return
+		}
 		work = give(b)
 		if ended := t.advance(running); ended {
 			s.Cancel(t.params)
