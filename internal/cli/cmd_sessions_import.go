@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func newSessionsImport(set *settings) *cobra.Command {
@@ -28,40 +28,29 @@ func newSessionsImport(set *settings) *cobra.Command {
 				defer file.Close()
 				in, name = file, text.Printable(args[0])
 			}
-			i, err := sessions.NewImport(in, name, set.maxLine)
+			var roots workspace.Roots // none for those in the file
+			if cmd.Flags().Changed("cwd") || cmd.Flags().Changed("dir") {
+				var err error
+				if roots, err = r.roots(); err != nil {
+					return err
+				}
+			}
+			options, err := set.workspace()
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("cwd") || cmd.Flags().Changed("dir") {
-				roots, err := r.roots()
-				if err != nil {
-					return err
-				}
-				i.MoveTo(roots)
+			store, err := set.serverStore(set.log)
+			if err != nil {
+				return err
 			}
-			return importSession(cmd.Context(), set, i)
+			i := sessions.Import{Name: name, MaxLine: set.maxLine, Roots: roots, Workspace: options}
+			id, updates, err := i.Store(cmd.Context(), store, in)
+			if err = cmp.Or(err, store.Close()); err != nil {
+				return err
+			}
+			set.note("imported %s", text.Count(updates, "update", "updates"))
+			_, err = fmt.Fprintln(set.out, id)
+			return err
 		},
 	}, needsStore, flags{"cwd": &r.cwd, "dir": &r.dirs}, "max-line", "mounts")
-}
-
-// importSession stores a session and prints its id.
-func importSession(ctx context.Context, set *settings, i *sessions.Import) error {
-	options, err := set.workspace()
-	if err != nil {
-		return err
-	}
-	if err := i.Open(ctx, options); err != nil {
-		return err
-	}
-	store, err := set.serverStore(set.log)
-	if err != nil {
-		return err
-	}
-	id, updates, err := i.Store(ctx, store)
-	if err = cmp.Or(err, store.Close()); err != nil {
-		return err
-	}
-	set.note("imported %s", text.Count(updates, "update", "updates"))
-	_, err = fmt.Fprintln(set.out, id)
-	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // used stores a session of an agent that has used something.
@@ -101,11 +100,9 @@ func TestCostsAreCopiedOnce(t *testing.T) {
 		return c.Total.Cost["USD"]
 	}
 	third := newStore(t)
+	i := Import{Name: "file", MaxLine: 1 << 20}
 	for range 2 {
-		i, err := NewImport(bytes.NewReader(file.Bytes()), "file", 1<<20)
-		require.NoError(t, err)
-		require.NoError(t, i.Open(t.Context(), workspace.Options{}))
-		_, _, err = i.Store(t.Context(), third)
+		_, _, err = i.Store(t.Context(), third, bytes.NewReader(file.Bytes()))
 		require.NoError(t, err)
 		require.InDelta(t, 1.5, total(third), 0)
 	}
@@ -115,6 +112,6 @@ func TestCostsAreCopiedOnce(t *testing.T) {
 		require.Zero(t, c.Reading, "a new session of the agent begins to count at zero")
 	}
 	bad := bytes.Replace(file.Bytes(), []byte(`"amount":1.5`), []byte(`"amount":-1.5`), 1)
-	_, err = NewImport(bytes.NewReader(bad), "file", 1<<20)
+	_, _, err = i.Store(t.Context(), third, bytes.NewReader(bad))
 	require.ErrorContains(t, err, "line 1")
 }

@@ -21,39 +21,87 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Import stores an exported session.
+// Import says how an exported session is stored.
 type Import struct {
-	lines *jsonrpc.Reader
-	name  string // of the file
-	line  int    // the number of the last line that was read
-
-	session sessionstore.Session // without Keys
-	charges []sessionstore.Charge
-	roots   workspace.Roots
-	updates int
+	Name      string            // of the file, for errors
+	MaxLine   int               // how many bytes its lines may have
+	Roots     workspace.Roots   // the session's folders, empty for those in the file
+	Workspace workspace.Options // for opening the folders
 }
 
-// NewImport reads the session in a file of this name, whose lines have up to maxLine bytes.
-func NewImport(file io.Reader, name string, maxLine int) (*Import, error) {
-	i := &Import{lines: jsonrpc.NewReader(file, maxLine), name: name}
-	return i, i.readSession()
+// Store stores the session in a file, with another id if its own is taken, and its history. It
+// returns the id and the number of updates. If it fails, nothing of the session is stored.
+func (i Import) Store(
+	ctx context.Context, store sessionstore.Store, file io.Reader,
+) (id sessionstore.ID, updates int, err error) {
+	lines := &exportedLines{Reader: jsonrpc.NewReader(file, i.MaxLine), name: i.Name}
+	session, charges, err := lines.session()
+	if err != nil {
+		return "", 0, err
+	}
+	if i.Roots.Len() > 0 {
+		session.Keys.Roots = i.Roots
+	}
+	if session.Keys, err = i.open(ctx, session.Keys.Roots); err != nil {
+		return "", 0, err
+	}
+	if _, err := store.Get(ctx, session.ID); err == nil {
+		session.ID, charges = sessionstore.NewID(), nil // the other one has them
+	}
+	history, err := store.NewDraft(ctx, "")
+	if err != nil {
+		return "", 0, err
+	}
+	updates, session.Turns, err = lines.fill(ctx, history)
+	if err == nil {
+		session.Created = time.Now()
+		session.Updated = session.Created
+		var stored bool
+		stored, err = store.Restore(ctx, session, history, charges)
+		if err == nil && !stored {
+			err = sessionstore.ErrExists // since a moment ago
+		}
+	}
+	if err != nil {
+		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
+	}
+	return session.ID, updates, err
 }
 
-// MoveTo gives the session other folders.
-func (i *Import) MoveTo(roots workspace.Roots) { i.roots = roots }
+// open opens the folders of the session, and returns them as they must be stored.
+func (i Import) open(ctx context.Context, roots workspace.Roots) (k sessionstore.Keys, err error) {
+	w, err := workspace.Open(ctx, roots, i.Workspace)
+	if err != nil {
+		return k, fmt.Errorf("%w; name the session's folders on this machine with --cwd and --dir",
+			err)
+	}
+	defer w.Close()
+	k.Roots = w.Roots()
+	for _, root := range w.Opened() {
+		k.Real = append(k.Real, root.Recorded())
+	}
+	return k, nil
+}
+
+// exportedLines reads the lines of an exported session.
+type exportedLines struct {
+	*jsonrpc.Reader
+	name string // of the file
+	line int    // the number of the last line that was read
+}
 
 // wrong returns an error about the last line that was read.
-func (i *Import) wrong(err error) error {
-	return fmt.Errorf("%s, line %d: %w", i.name, i.line, err)
+func (l *exportedLines) wrong(err error) error {
+	return fmt.Errorf("%s, line %d: %w", l.name, l.line, err)
 }
 
 // next returns the next line that is not blank. The error is io.EOF after the last one.
-func (i *Import) next() ([]byte, error) {
+func (l *exportedLines) next() ([]byte, error) {
 	for {
-		i.line++
-		line, err := i.lines.Append(nil)
+		l.line++
+		line, err := l.Append(nil)
 		if _, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
-			return nil, i.wrong(fmt.Errorf("%w; --max-line raises it", err))
+			return nil, l.wrong(fmt.Errorf("%w; --max-line raises it", err))
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 || err != nil {
 			return line, err
@@ -61,11 +109,13 @@ func (i *Import) next() ([]byte, error) {
 	}
 }
 
-// readSession reads the first line.
-func (i *Import) readSession() error {
-	line, err := i.next()
+// session returns the session on the first line, with its folders as they were.
+func (l *exportedLines) session() (
+	session sessionstore.Session, charges []sessionstore.Charge, err error,
+) {
+	line, err := l.next()
 	if err != nil && err != io.EOF {
-		return err
+		return session, nil, err
 	}
 	var said struct {
 		SessionID             string
@@ -76,7 +126,7 @@ func (i *Import) readSession() error {
 		Charges               []sessionstore.Charge
 	}
 	if json.Unmarshal(line, &said) != nil || said.SessionID == "" || said.Agent == "" {
-		return i.wrong(errors.New(
+		return session, nil, l.wrong(errors.New(
 			"it is not a session that acp-agent sessions export --format json wrote"))
 	}
 	if !isPlainID(said.SessionID) {
@@ -84,23 +134,48 @@ func (i *Import) readSession() error {
 	}
 	kind, profile, _ := strings.Cut(said.Agent, " ")
 	if !slices.Contains([]string{explore.Kind, model.Kind, proxy.Kind}, kind) {
-		return i.wrong(fmt.Errorf("its agent %s is not known to this version: update acp-agent",
-			text.Name(said.Agent)))
+		return session, nil, l.wrong(fmt.Errorf(
+			"its agent %s is not known to this version: update acp-agent", text.Name(said.Agent)))
 	}
-	i.session = sessionstore.Session{
+	if err := sessionstore.ValidateCharges(said.Charges); err != nil {
+		return session, nil, l.wrong(err)
+	}
+	roots, err := workspace.NewRoots(said.Cwd, said.AdditionalDirectories)
+	if err != nil {
+		return session, nil, l.wrong(err)
+	}
+	return sessionstore.Session{
 		ID:    sessionstore.ID(said.SessionID),
 		Agent: sessionstore.Agent{Kind: kind, Profile: profile},
 		Title: text.Line(said.Title, 1000),
-	}
-	i.charges = said.Charges
-	if err := sessionstore.ValidateCharges(said.Charges); err != nil {
-		return i.wrong(err)
-	}
-	if i.roots, err = workspace.NewRoots(said.Cwd, said.AdditionalDirectories); err != nil {
-		return i.wrong(err)
-	}
-	i.roots = i.roots.ReadOnlyAt(said.ReadOnlyDirectories)
-	return nil
+		Keys:  sessionstore.Keys{Roots: roots.ReadOnlyAt(said.ReadOnlyDirectories)},
+	}, said.Charges, nil
+}
+
+// fill gives a history the updates on the remaining lines, and counts them and the turns.
+func (l *exportedLines) fill(
+	ctx context.Context, history sessionstore.Draft,
+) (updates int, turns int64, err error) {
+	var counter sessionstore.TurnCounter
+	err = sessionstore.Fill(ctx, history, func(yield func(sessionstore.Update, error) bool) {
+		for ; ; updates++ {
+			line, err := l.next()
+			if err == io.EOF {
+				return
+			}
+			var u sessionstore.Update
+			if err == nil {
+				if u, err = sessionstore.ParseUpdate(line); err != nil {
+					err = l.wrong(err)
+				}
+			}
+			turns, _ = counter.Next(u)
+			if !yield(u, err) {
+				return
+			}
+		}
+	})
+	return updates, turns, err
 }
 
 // isPlainID reports whether a session may keep its id: one that terminals show and commands take.
@@ -112,68 +187,4 @@ func isPlainID(id string) bool {
 	}
 	return id != Last && !strings.HasPrefix(id, "-") && len(id) <= most &&
 		!strings.ContainsFunc(id, odd)
-}
-
-// Open opens the folders of the session, as it must be stored with them.
-func (i *Import) Open(ctx context.Context, o workspace.Options) error {
-	w, err := workspace.Open(ctx, i.roots, o)
-	if err != nil {
-		return fmt.Errorf("%w; name the session's folders on this machine with --cwd and --dir",
-			err)
-	}
-	defer w.Close()
-	i.session.Keys = sessionstore.Keys{Roots: w.Roots()}
-	for _, root := range w.Opened() {
-		i.session.Keys.Real = append(i.session.Keys.Real, root.Recorded())
-	}
-	return nil
-}
-
-// Store stores the session, with another id if its own is taken, and gives it its history.
-//
-// If it fails, nothing of the session is stored.
-func (i *Import) Store(
-	ctx context.Context, store sessionstore.Store,
-) (id sessionstore.ID, updates int, err error) {
-	history, err := store.NewDraft(ctx, "")
-	if err != nil {
-		return "", 0, err
-	}
-	if err = sessionstore.Fill(ctx, history, i.history); err == nil {
-		if _, err := store.Get(ctx, i.session.ID); err == nil {
-			i.session.ID = sessionstore.NewID()
-			i.charges = nil // the other one has them
-		}
-		i.session.Created = time.Now()
-		i.session.Updated = i.session.Created
-		var stored bool
-		stored, err = store.Restore(ctx, i.session, history, i.charges)
-		if err == nil && !stored {
-			err = sessionstore.ErrExists // since a moment ago
-		}
-	}
-	if err != nil {
-		err = errors.Join(err, history.Discard(context.WithoutCancel(ctx)))
-	}
-	return i.session.ID, i.updates, err
-}
-
-// history yields the updates on the remaining lines. It counts them, and the turns.
-func (i *Import) history(yield func(sessionstore.Update, error) bool) {
-	for turns := (sessionstore.TurnCounter{}); ; i.updates++ {
-		line, err := i.next()
-		if err == io.EOF {
-			return
-		}
-		var u sessionstore.Update
-		if err == nil {
-			if u, err = sessionstore.ParseUpdate(line); err != nil {
-				err = i.wrong(err)
-			}
-		}
-		i.session.Turns, _ = turns.Next(u)
-		if !yield(u, err) {
-			return
-		}
-	}
 }

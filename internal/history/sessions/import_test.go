@@ -39,10 +39,8 @@ func TestImportAndExport(t *testing.T) {
 	store, dir := newStore(t), dirtest.New(t)
 	var first bytes.Buffer
 	for n := range 2 {
-		i, err := NewImport(strings.NewReader(exported(t, dir, said)), "file", 1<<20)
-		require.NoError(t, err)
-		require.NoError(t, i.Open(t.Context(), workspace.Options{}))
-		id, updates, err := i.Store(t.Context(), store)
+		id, updates, err := Import{Name: "file", MaxLine: 1 << 20}.Store(t.Context(), store,
+			strings.NewReader(exported(t, dir, said)))
 		require.NoError(t, err)
 		require.Equal(t, 2, updates)
 		require.Equal(t, n == 0, id == "sess_A")
@@ -76,6 +74,8 @@ func TestImportAndExport(t *testing.T) {
 // What cannot be imported is refused with its line, and leaves nothing behind.
 func TestRefusedImports(t *testing.T) {
 	store, dir := newStore(t), dirtest.New(t)
+	gone := exported(t, filepath.Join(dir, "gone"), said)
+	i := Import{Name: "file", MaxLine: 1000}
 	for text, want := range map[string]string{
 		"":        "file, line 1: it is not a session",
 		`{"a":1}`: "file, line 1: it is not a session",
@@ -83,22 +83,16 @@ func TestRefusedImports(t *testing.T) {
 		`{"sessionId":"s","agent":"explore","cwd":"rel"}`: "file, line 1: ",
 		exported(t, dir, said, "\n{}"):                    "file, line 5: ",
 		exported(t, dir, strings.Repeat("x", 2000)):       "--max-line raises it",
+		gone: "with --cwd and --dir",
 	} {
-		i, err := NewImport(strings.NewReader(text), "file", 1000)
-		if err == nil {
-			require.NoError(t, i.Open(t.Context(), workspace.Options{}))
-			_, _, err = i.Store(t.Context(), store)
-		}
+		_, _, err := i.Store(t.Context(), store, strings.NewReader(text))
 		require.ErrorContains(t, err, want)
 	}
-	i, err := NewImport(strings.NewReader(exported(t, filepath.Join(dir, "gone"))), "file", 1000)
-	require.NoError(t, err)
-	require.ErrorContains(t, i.Open(t.Context(), workspace.Options{}), "with --cwd and --dir")
-	roots, err := workspace.NewRoots(dir, nil)
-	require.NoError(t, err)
-	i.MoveTo(roots)
-	require.NoError(t, i.Open(t.Context(), workspace.Options{}))
 	page, err := store.List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	require.Empty(t, page.Sessions)
+	i.Roots, err = workspace.NewRoots(dir, nil)
+	require.NoError(t, err)
+	_, _, err = i.Store(t.Context(), store, strings.NewReader(gone))
+	require.NoError(t, err)
 }
