@@ -43,7 +43,7 @@ const terminalHelp = `an editor starts acp-agent like this; on a terminal:
 
 // serveEditor serves the editor on the standard streams until it closes the connection.
 func serveEditor(ctx context.Context, set *settings, args []string) error {
-	d, err := set.downstream(args)
+	d, err := set.downstream(set.choice(args))
 	switch {
 	case err != nil:
 		return err

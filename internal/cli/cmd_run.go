@@ -47,16 +47,20 @@ func newRun(set *settings) *cobra.Command {
 			if err := r.check(cmd); err != nil {
 				return err
 			}
+			d, err := set.downstream(set.choice(command))
+			if err != nil {
+				return err
+			}
 			r.session.CwdGiven, r.session.Dirs = cmd.Flags().Changed("cwd"), r.dirs
 			if screen, ok := terminal.OpenScreen(set.in, set.out); ok && len(words) == 0 &&
 				!r.json {
-				return r.chat(cmd.Context(), screen, set, command)
+				return r.chat(cmd.Context(), screen, set, d)
 			}
 			prompt, err := readPrompt(cmd.Context(), set.streams, words, set.maxLine)
 			if err != nil {
 				return err
 			}
-			return runPrompt(cmd.Context(), set, r, prompt, command, func(id string) {
+			return runPrompt(cmd.Context(), set, d, r, prompt, func(id string) {
 				fmt.Fprintln(set.err, "session", id)
 			})
 		},
@@ -121,15 +125,11 @@ func readPrompt(
 
 // chat lets the user type prompts, and sends them in one session.
 func (r runFlags) chat(
-	ctx context.Context, screen *terminal.Screen, set *settings, command []string,
+	ctx context.Context, screen *terminal.Screen, set *settings, d downstream,
 ) error {
-	d, err := set.downstream(command)
-	if err != nil {
-		return err
-	}
-	err = terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
+	err := terminal.Say(set.out, "Chat with %s. Ctrl-C stops an answer, and "+
 		"an empty line ends the chat.", d.name())
-	if err == nil && d.name() == explore.Kind && !set.flags.Changed("agent") {
+	if err == nil && d.name() == explore.Kind && set.config.Agent+set.config.Model == "" {
 		err = terminal.Say(set.out, "No agent is configured, so acp-agent itself answers; /help "+
 			"lists what it can, and acp-agent setup chooses an agent.")
 	}
@@ -140,7 +140,7 @@ func (r runFlags) chat(
 	err = screen.Chat(ctx, func(ctx context.Context, prompt string) error {
 		turn, done := set.interrupts.only(ctx)
 		defer done()
-		err := runPrompt(turn, set, r.goingOn(id), runner.Prompt{Text: prompt}, command,
+		err := runPrompt(turn, set, d, r.goingOn(id), runner.Prompt{Text: prompt},
 			func(opened string) { id = opened })
 		if id == "" || ctx.Err() != nil { // no later prompt could be answered
 			return err
@@ -168,16 +168,12 @@ func (r runFlags) goingOn(id string) runFlags {
 // runPrompt serves itself as it serves an editor, and sends one prompt. opened gets the id of the
 // session.
 func runPrompt(
-	ctx context.Context, set *settings, r runFlags, prompt runner.Prompt, command []string,
+	ctx context.Context, set *settings, d downstream, r runFlags, prompt runner.Prompt,
 	opened func(id string),
 ) (err error) {
 	show, own := terminal.NewPrinter(set.out), *set // the settings of this turn
 	own.err = show.Aside(set.err)
 	set = &own
-	d, err := set.downstream(command)
-	if err != nil {
-		return err
-	}
 	r.session.Login = d.login()
 	roots, err := r.roots()
 	if err == nil && r.worktree != "" {
@@ -220,7 +216,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return set.agents().explainAdapter(runner.Explain(err), command)
+		return set.agents().explainAdapter(runner.Explain(err), d.command.Path)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }

@@ -89,7 +89,7 @@ func (f *serveFlags) check() error {
 
 // serve serves clients until ctx ends.
 func (f serveFlags) serve(ctx context.Context, set *settings, args []string) error {
-	d, err := set.downstream(args)
+	d, err := set.downstream(set.choice(args))
 	if err != nil {
 		return err
 	}
@@ -198,8 +198,8 @@ type answerers struct {
 // serving returns the options of a connection.
 func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	d, h := a.downstream, a.host
-	if u.Account.Agent != "" {
-		if d, err = a.set.behind(u.Account.Agent, nil, "tokens: "); err != nil {
+	if name := u.Account.Agent; name != "" {
+		if d, err = a.set.downstream(choice{agent: name, file: "tokens"}); err != nil {
 			return acp.Options{}, err
 		}
 		d.agent.Sandboxer = nil

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/model"
+	"github.com/acp-agent/acp-agent/internal/cli/runner"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/conversation"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
@@ -88,18 +88,17 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 
 // Chat implements [terminal.Session]. What is configured to answer does not matter.
 func (p pickedSession) Chat(ctx context.Context, fork bool) error {
-	flags := []string{"--agent", ""}
-	if own, _ := p.set.agents().arguments(p.one.Agent); own != nil {
-		flags = own
-	}
-	if err := p.set.flags.Set(strings.TrimPrefix(flags[0], "--"), flags[1]); err != nil {
+	agent, _ := p.set.agents().of(p.one.Agent)
+	d, err := p.set.downstream(agent)
+	if err != nil {
 		return err
 	}
-	r := runFlags{rootFlags: rootFlags{cwd: "."}}
-	if r.session.Resume = string(p.one.ID); fork {
-		r.session.Resume, r.session.Fork = "", r.session.Resume
+	session := runner.Session{Resume: string(p.one.ID)}
+	if fork {
+		session = runner.Session{Fork: string(p.one.ID)}
 	}
-	return r.chat(ctx, p.screen, p.set, nil)
+	r := runFlags{rootFlags: rootFlags{cwd: "."}, session: session}
+	return r.chat(ctx, p.screen, p.set, d)
 }
 
 var errNoModel = errors.New("no model is configured; acp-agent models explains how to add one")
@@ -107,7 +106,7 @@ var errNoModel = errors.New("no model is configured; acp-agent models explains h
 // Obstacle implements [terminal.Session].
 func (p pickedSession) Obstacle() string {
 	set, one := p.set, p.one
-	if _, command := set.agents().arguments(one.Agent); command != "" {
+	if _, command := set.agents().of(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}

@@ -102,13 +102,13 @@ func printFound(set *settings, found []sessionstore.Found) error {
 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id, prompt string) string {
-	flags, command := set.agents().arguments(one.Agent)
+	agent, command := set.agents().of(one.Agent)
 	words := []string{"acp-agent", "run"}
 	if set.configPath != "" {
 		words = append(words, "--config="+set.configPath)
 	}
 	where := set.given(func(name string) bool { return name == "state-dir" })
-	words = slices.Concat(words, where, flags, []string{"--resume", id})
+	words = slices.Concat(words, where, agent.flags(), []string{"--resume", id})
 	line := text.ShellLine(words...) + " " + prompt
 	if command != "" {
 		line += " -- " + command

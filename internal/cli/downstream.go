@@ -38,62 +38,90 @@ type downstream struct {
 // endlessly.
 const behindVariable = "ACP_AGENT_BEHIND"
 
-// answering returns the name of the agent or model that answers: from --agent or --model, or from
-// the configuration file if there is neither a flag nor a command in args. setting describes where
-// it is named.
-func (set *settings) answering(args []string) (agent, model, setting string) {
-	if len(args) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") ||
-		os.Getenv(behindVariable) != "" {
-		return set.agent, set.model, "--"
-	}
-	return set.config.Agent, set.config.Model, set.config.Path + ": "
+// choice says what answers prompts: an agent or a model that has a name, or the agent that a
+// command starts. The zero value is acp-agent itself.
+type choice struct {
+	agent, model string
+	command      []string // starts the agent, or is added to the command of the named one
+	file         string   // names the agent or model, "" if the command line does
 }
 
-// downstream returns the model or the agent that answers, with args added to the agent's own, or
-// the agent that the command args starts.
-func (set *settings) downstream(args []string) (downstream, error) {
-	agent, name, setting := set.answering(args)
-	behind := agent != "" || len(args) > 0
+// flags returns the flags that make this choice, without the command.
+func (c choice) flags() []string {
 	switch {
-	case len(args) > 0 && args[0] == "":
+	case c.agent != "":
+		return []string{"--agent", c.agent}
+	case c.model != "":
+		return []string{"--model", c.model}
+	}
+	return nil
+}
+
+// wrong returns an error about the agent or the model.
+func (c choice) wrong(what string, err error) error {
+	if c.file == "" {
+		return usage.Errorf("--%s: %v", what, err)
+	}
+	return usage.Errorf("%s: %s: %v", c.file, what, err)
+}
+
+// choice returns what --agent, --model or a command choose, or the configuration file if there are
+// none.
+func (set *settings) choice(command []string) choice {
+	if len(command) > 0 || set.flags.Changed("agent") || set.flags.Changed("model") ||
+		os.Getenv(behindVariable) != "" {
+		return choice{agent: set.agent, model: set.model, command: command}
+	}
+	return choice{agent: set.config.Agent, model: set.config.Model, file: set.config.Path}
+}
+
+// downstream returns the model or the agent of a choice.
+func (set *settings) downstream(c choice) (downstream, error) {
+	behind := c.agent != "" || len(c.command) > 0
+	switch {
+	case len(c.command) > 0 && c.command[0] == "":
 		return downstream{},
 			usage.Errorf("the command after -- is empty: give a program and its arguments")
-	case name != "" && behind:
+	case c.model != "" && behind:
 		return downstream{}, usage.Errorf(
 			"--model cannot be used with --agent or a command after --: other agents have models " +
 				"of their own")
-	case name != "":
-		agents := set.agents()
-		models, err := set.config.ModelsFrom(name)
-		if err != nil {
-			return downstream{}, usage.Errorf("%smodel: %v", setting, err)
-		}
-		if setting != "--" && !inventory.IsLocal(models[0].BaseURL) {
-			return downstream{}, usage.Errorf("%s%v", setting, inventory.ErrElsewhere(name))
-		}
-		return downstream{model: model.Options{
-			Models: models, Config: set.config.Path,
-			Environment: process.EnvironmentWithout(set.config.KeyVariables()),
-			Sandbox: func(id string) sandbox.Settings {
-				return agents.sandboxed(set.config.Models[id].Settings())
-			},
-		}}, nil
-	case !behind && set.sandbox != "":
+	case c.model != "":
+		return set.modelOf(c)
+	case behind:
+		return set.agentOf(c)
+	case set.sandbox != "":
 		return downstream{},
 			usage.Errorf("--sandbox needs an agent: add --agent NAME or a command after --")
-	case !behind:
-		return downstream{}, nil
 	}
-	return set.behind(agent, args, setting)
+	return downstream{}, nil
 }
 
-// behind returns the agent with this name, with args added to its own, or the one that the command
-// args starts. setting says where it is named.
-func (set *settings) behind(agent string, args []string, setting string) (downstream, error) {
-	agents := set.agents()
-	command, profile, err := agents.command(agent, args)
+// modelOf returns the model of a choice.
+func (set *settings) modelOf(c choice) (downstream, error) {
+	models, err := set.config.ModelsFrom(c.model)
 	if err != nil {
-		return downstream{}, usage.Errorf("%sagent: %v", setting, err)
+		return downstream{}, c.wrong("model", err)
+	}
+	if c.file != "" && !inventory.IsLocal(models[0].BaseURL) {
+		return downstream{}, usage.Errorf("%s: %v", c.file, inventory.ErrElsewhere(c.model))
+	}
+	agents := set.agents()
+	return downstream{model: model.Options{
+		Models: models, Config: set.config.Path,
+		Environment: process.EnvironmentWithout(set.config.KeyVariables()),
+		Sandbox: func(id string) sandbox.Settings {
+			return agents.sandboxed(set.config.Models[id].Settings())
+		},
+	}}, nil
+}
+
+// agentOf returns the agent of a choice.
+func (set *settings) agentOf(c choice) (downstream, error) {
+	agents := set.agents()
+	command, profile, err := agents.command(c.agent, c.command)
+	if err != nil {
+		return downstream{}, c.wrong("agent", err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
 	o := proxy.Options{
@@ -101,7 +129,7 @@ func (set *settings) behind(agent string, args []string, setting string) (downst
 		Relay:      agents.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 		Sandboxer:  agents.sandboxer(),
 	}
-	if len(args) == 0 { // otherwise what the editor appends follows arguments of the agent
+	if len(c.command) == 0 { // otherwise what the editor appends follows arguments of the agent
 		o.LoginArgs = []string{"--"}
 	}
 	// The agent starts these two.
@@ -172,35 +200,34 @@ func (a agents) command(
 
 // commandOf returns a command line that runs the agent of a session.
 func (a agents) commandOf(owner sessionstore.Agent) string {
-	flags, command := a.arguments(owner)
-	words := append([]string{"acp-agent"}, flags...)
-	if command != "" {
-		words = append(words, "--", command)
+	agent, line := a.of(owner)
+	words := append([]string{"acp-agent"}, agent.flags()...)
+	if line != "" {
+		words = append(words, "--", line)
 	}
 	return strings.Join(words, " ")
 }
 
-// arguments returns the arguments with which the program runs the agent of a session: flags,
-// or the command line of an agent without a name.
-func (a agents) arguments(owner sessionstore.Agent) (flags []string, command string) {
+// of returns the agent of a session, or the command line of one without a name.
+func (a agents) of(owner sessionstore.Agent) (c choice, line string) {
 	switch owner.Kind {
 	case proxy.Kind:
 		list, _ := a.list() // without a registry, the command line is named
 		for _, p := range list {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
-				return []string{"--agent", p.Name}, ""
+				return choice{agent: p.Name}, ""
 			}
 		}
-		command = shownCommand(owner.Profile)
-		program, _, _ := strings.Cut(command, " ")
+		line = shownCommand(owner.Profile)
+		program, _, _ := strings.Cut(line, " ")
 		if _, err := exec.LookPath(program); err != nil && filepath.Base(program) == program {
-			command = "PATH/" + command // only the name is stored
+			line = "PATH/" + line // only the name is stored
 		}
-		return nil, command
+		return choice{}, line
 	case model.Kind:
-		return []string{"--model", cmp.Or(a.soleModel(), "NAME")}, ""
+		return choice{model: cmp.Or(a.soleModel(), "NAME")}, ""
 	}
-	return nil, ""
+	return choice{}, ""
 }
 
 // soleModel returns the configured model, or the only one that there is, or "".
@@ -276,16 +303,13 @@ func (a agents) self(subcommand string, flags ...string) process.Command {
 	return c
 }
 
-// explainAdapter returns err, or what to do if the command that failed with it is that of an agent
+// explainAdapter returns err, or what to do if the program that failed with it is that of an agent
 // that speaks ACP only with another program.
-func (a agents) explainAdapter(err error, command []string) error {
-	if err == nil || len(command) == 0 {
-		return err
-	}
+func (a agents) explainAdapter(err error, program string) error {
 	list, _ := a.list() // those of a broken registry do not matter
 	for _, p := range list {
-		if inventory.WithoutAdapter(p) == profiles.ProgramName(command[0]) {
-			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", command[0],
+		if own := inventory.WithoutAdapter(p); own != "" && own == profiles.ProgramName(program) {
+			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", program,
 				p.Start.Install, p.Name)
 		}
 	}

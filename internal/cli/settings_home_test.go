@@ -109,7 +109,7 @@ func TestNoStateDirectory(t *testing.T) {
 func TestToolsKnowTheStateDirectory(t *testing.T) {
 	set, own := newSettings(streams{}), t.TempDir()
 	require.NoError(t, set.flags.Set("state-dir", own))
-	d, err := set.downstream([]string{"agent"})
+	d, err := set.downstream(set.choice([]string{"agent"}))
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(d.agent.RootsTools.Args, " "), "--state-dir "+own)
 }

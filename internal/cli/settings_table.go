@@ -24,7 +24,7 @@ type setting struct {
 func (set *settings) table() []setting { return append(set.combined(), set.loaded()...) }
 
 // combined returns the settings that load does not set: they are only flags, or depend on more than
-// one place (see [settings.answering] and [settings.folders]).
+// one place (see [settings.choice] and [settings.folders]).
 func (set *settings) combined() []setting {
 	return []setting{
 		{"agent", "", "agent", &set.agent, set.completeAgents},

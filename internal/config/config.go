@@ -31,7 +31,7 @@ type Config struct {
 	Omitted    whenOmitted `json:"whenOmitted"`
 	// Permissions are rules for all sessions; see [Config.PermissionsFor].
 	Permissions *permission.Permissions `json:"permissions"`
-	Agent       string                  `json:"agent"`      // see settings.answering
+	Agent       string                  `json:"agent"`      // see settings.choice
 	Model       string                  `json:"model"`      // likewise
 	Agents      map[string]Agent        `json:"agents"`     // by name
 	MCPServers  map[string]Server       `json:"mcpServers"` // by name, or "*" for all others
