@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -132,7 +131,7 @@ func (h host) serving(d downstream) acp.Options {
 		Trace:        h.trace.of("editor"),
 		MCPPolicy:    agents.mcpPolicy,
 		Withheld:     set.withheld(),
-		ConsentDir:   consentDir(set.dir()),
+		ConsentDir:   set.dir(consentName),
 		Worktrees:    folders.worktrees(),
 		SnapshotDir:  set.snapshotDir(),
 		Permissions:  set.permissionsFor,
@@ -154,7 +153,7 @@ func (h host) backend(d downstream) backend.Backend {
 		return explore.New()
 	}
 	o := d.agent
-	o.RelayDir = filepath.Join(h.set.dir(), "relay")
+	o.RelayDir = h.set.dir("relay")
 	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
 	return h.proxy(d.command, o)
 }

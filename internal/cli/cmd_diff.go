@@ -46,7 +46,7 @@ func newDiff(set *settings) *cobra.Command {
 				return nil
 			})
 		},
-	}, needsStore, flags{"patch": &patch, "json": &set.json})
+	}, needsState, flags{"patch": &patch, "json": &set.json}, "store")
 }
 
 // changesOf returns what was changed for the task or in the session of this name.

@@ -141,7 +141,7 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			accepted, err := confine.AcceptLinks(consentDir(set.dir()), path)
+			accepted, err := confine.AcceptLinks(set.dir(consentName), path)
 			for _, one := range accepted {
 				fmt.Fprintf(set.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
 			}

@@ -212,7 +212,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	}
 	h.roots, h.log = u.Workspace, u.Log
 	o := h.serving(d)
-	o.ConsentDir = consentDir(filepath.Join(a.set.dir(), "users", u.Account.Name))
+	o.ConsentDir = a.set.dir("users", u.Account.Name, consentName)
 	o.Permissions = u.Account.Narrow(o.Permissions)
 	if b, budgets := u.Account.Budget, o.Budgets; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(budgets(cwd), b) }

@@ -261,7 +261,7 @@ func (a agents) sandboxed(s sandbox.Settings) sandbox.Settings {
 func (a agents) complete(s sandbox.Settings) sandbox.Settings {
 	s.Helper = a.sandboxer()
 	s.Own = append(ownPaths(a.state, a.config), filepath.Dir(config.DefaultPath()))
-	s.Records = consentDir(a.state.dir())
+	s.Records = a.state.dir(consentName)
 	standard, _ := defaultStateDir() // none if it cannot be determined
 	for _, dir := range []string{a.state.dir(), standard} {
 		if dir != "" && !slices.Contains(s.Hidden, dir) {

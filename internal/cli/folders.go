@@ -143,7 +143,7 @@ func (f sessionFolders) sessionRoots(r rootFlags) (
 func (f sessionFolders) declaredRoots(
 	cwd workspace.Dir, session sessionstore.ID,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	opened, err := acp.DeclaredFolders(cwd, session, f.declared(cwd), consentDir(f.state.dir()),
+	opened, err := acp.DeclaredFolders(cwd, session, f.declared(cwd), f.state.dir(consentName),
 		f.worktrees())
 	if err != nil {
 		return workspace.Roots{}, nil, err

@@ -38,10 +38,14 @@ type storeSettings struct {
 	log      *slog.Logger // gets what a command's store has to say, nil for nothing
 }
 
-// dir returns the absolute path of the state directory, or "".
-func (s *storeSettings) dir() string {
-	dir, _ := s.stateDirectory()
-	return dir
+// dir returns the absolute path of the state directory or, with names, of what has them in it. It
+// returns "" if there is no state directory.
+func (s *storeSettings) dir(names ...string) string {
+	dir, err := s.stateDirectory()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(append([]string{dir}, names...)...)
 }
 
 // stateDirectory returns the absolute path of the state directory, or why there is none.
@@ -200,21 +204,19 @@ func (s *storeSettings) registry() (registry.Registry, []error, error) {
 	return registry.Read(filepath.Join(dir, "registry.json"))
 }
 
-// consentDir returns the directory of consents in the state directory, "" without one.
-func consentDir(state string) string {
-	if state == "" {
-		return ""
-	}
-	return filepath.Join(state, "mcp-allowed")
-}
+// consentName is the name of a directory with consents.
+const consentName = "mcp-allowed"
 
 // consents returns what the user has always allowed.
-func (s *storeSettings) consents() *consent.Store { return consent.NewStore(consentDir(s.dir())) }
+func (s *storeSettings) consents() *consent.Store { return consent.NewStore(s.dir(consentName)) }
 
 // worktreeDirs returns the directory of what is known about worktrees, and that of worktrees: it is
 // beside the state directory, in which no session may have a folder.
 func (s *storeSettings) worktreeDirs() (records, trees string) {
-	return filepath.Join(s.dir(), "worktrees"), filepath.Clean(s.dir()) + "-worktrees"
+	if records = s.dir("worktrees"); records != "" {
+		trees = s.dir() + "-worktrees"
+	}
+	return records, trees
 }
 
 // worktrees returns the registry of worktrees.
@@ -229,14 +231,11 @@ func (s *storeSettings) snapshots() worktree.Snapshots {
 
 // snapshotDir returns the directory for snapshots of the sessions in the configured store.
 func (s *storeSettings) snapshotDir() string {
-	dir, name := s.dir(), "sessions"
-	if dir == "" {
-		return ""
-	}
+	name := "sessions"
 	if address, err := url.Parse(s.store); err == nil && s.store != "" {
 		name = url.PathEscape(address.Host + address.Path)
 	}
-	return filepath.Join(dir, "snapshots", name)
+	return s.dir("snapshots", name)
 }
 
 // deleteSession deletes a session and its snapshots.
@@ -251,7 +250,7 @@ func (s *storeSettings) deleteSession(
 
 // accounts returns the users of acp-agent serve.
 func (s *storeSettings) accounts() *serve.Accounts {
-	return serve.NewAccounts(filepath.Join(s.dir(), "tokens"))
+	return serve.NewAccounts(s.dir("tokens"))
 }
 
 // findSession returns the session with this name: its id, the beginning of its id, or "last".

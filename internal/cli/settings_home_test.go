@@ -64,6 +64,8 @@ func TestNoStateDirectory(t *testing.T) {
 	require.NoError(t, os.WriteFile("registry.json", []byte(`{"version": "1.0.0", "agents": [
 		{"id": "planted", "name": "Planted", "version": "1.0.0", "description": "d",
 		"distribution": {"npx": {"package": "p@1.0.0"}}}]}`), 0o600))
+	require.NoError(t, os.Mkdir("worktrees", 0o700))
+	require.NoError(t, os.WriteFile("worktrees/planted.json", []byte("{}"), 0o600))
 	require.NoError(t, os.WriteFile("config.json",
 		[]byte(`{"permissions": {"allow": ["run go test"]}}`), 0o600))
 	for line, want := range map[string]string{
@@ -84,6 +86,7 @@ func TestNoStateDirectory(t *testing.T) {
 		"inspect":                                "--state-dir",
 		"mcp":                                    "--state-dir",
 		"serve":                                  "--state-dir",
+		"diff planted --store postgres://127.0.0.1:1/d":                     "--state-dir",
 		"sessions list --store postgres://127.0.0.1:1/d":                    "cannot connect",
 		"sessions transfer x --to planted --store postgres://127.0.0.1:1/d": "--state-dir",
 		"version":                   "acp-agent ",
@@ -102,7 +105,7 @@ func TestNoStateDirectory(t *testing.T) {
 	}
 	left, err := os.ReadDir(".")
 	require.NoError(t, err)
-	require.Len(t, left, 2)
+	require.Len(t, left, 3)
 }
 
 // The file tools that an agent gets keep away from the state directory in use, too.
