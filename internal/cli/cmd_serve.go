@@ -30,26 +30,25 @@ import (
 
 // serveFlags are the flags of the serve subcommand.
 type serveFlags struct {
-	serve.Options // as far as flags give its members
-
-	listen     string
-	cert, key  string
-	metrics    string
-	audit      string
-	mustAudit  bool
-	processes  proxy.PoolLimits
-	origins    []string
-	userHeader string
-	proxies    []string
-	userWithin []string
+	listen, cert, key   string
+	metrics, audit      string
+	mustAudit           bool
+	behindProxy, page   bool
+	origins             []string
+	userHeader          string
+	proxies, userWithin []string
+	grace, deleteAfter  age
+	limits              acp.Limits
+	storedBytes, memory int
+	processes           proxy.PoolLimits
 }
 
 // newServe returns the command that serves editors over the network.
 func newServe(set *settings) *cobra.Command {
 	f := serveFlags{
 		listen: "127.0.0.1:8765", processes: proxy.PoolLimits{PerUser: 20, Total: 100},
-		Options: serve.Options{Memory: 512 << 20, Limits: serve.DefaultLimits(),
-			StoredBytes: 10 << 30, Grace: 25 * time.Second},
+		memory: 512 << 20, limits: serve.DefaultLimits(), storedBytes: 10 << 30,
+		grace: age(25 * time.Second),
 	}
 	return set.accept(&cobra.Command{
 		Use:  "serve",
@@ -62,17 +61,17 @@ func newServe(set *settings) *cobra.Command {
 		},
 	}, needsAll, flags{
 		"listen": &f.listen, "tls-cert": &f.cert, "tls-key": &f.key,
-		"behind-proxy": &f.BehindProxy, "origin": &f.origins, "page": &f.Page,
+		"behind-proxy": &f.behindProxy, "origin": &f.origins, "page": &f.page,
 		"user-header": &f.userHeader, "proxy": &f.proxies, "user-within": &f.userWithin,
 		"metrics": &f.metrics, "audit": &f.audit, "audit-required": &f.mustAudit,
-		"log-json": &set.logJSON, "grace": (*age)(&f.Grace), "delete-after": (*age)(&f.DeleteAfter),
-		"max-connections":     intValue{&f.Limits.Connections, 1},
-		"max-sessions":        intValue{&f.Limits.Sessions, 1},
-		"max-turns":           intValue{&f.Limits.Turns, 1},
-		"max-stored":          intValue{&f.StoredBytes, 1},
+		"log-json": &set.logJSON, "grace": &f.grace, "delete-after": &f.deleteAfter,
+		"max-connections":     intValue{&f.limits.Connections, 1},
+		"max-sessions":        intValue{&f.limits.Sessions, 1},
+		"max-turns":           intValue{&f.limits.Turns, 1},
+		"max-stored":          intValue{&f.storedBytes, 1},
 		"max-agents":          intValue{&f.processes.Total, 1},
 		"max-agents-per-user": intValue{&f.processes.PerUser, 1},
-		"message-memory":      intValue{&f.Memory, 1},
+		"message-memory":      intValue{&f.memory, 1},
 	})
 }
 
@@ -98,9 +97,6 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 			return err
 		}
 	}
-	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
-	d.model.OnlyInSandbox = true
-	d.agent.Sandboxer, d.model.Config = nil, "" // clients are on other machines
 	logger, closeLog, err := set.openLog()
 	if err != nil {
 		return err
@@ -113,16 +109,20 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 		return err
 	}
 	defer closeTrace()
-	o, err := f.options()
+	origins, err := serve.ParseOrigins(f.origins)
+	if err != nil {
+		return usage.Errorf("--origin: %v", err)
+	}
+	header, err := f.parseUserHeader()
 	if err != nil {
 		return err
 	}
-	if o.Notify = set.config.NotifyCommand(set.withheld()); o.Notify != nil {
-		if err := o.Notify.Find(); err != nil {
+	notify := set.config.NotifyCommand(set.withheld())
+	if notify != nil {
+		if err := notify.Find(); err != nil {
 			return fmt.Errorf("notify, in the configuration file: %w", err)
 		}
 	}
-	o.Accounts = set.accounts()
 	store, err := set.serverStore(logger)
 	if err != nil {
 		return err
@@ -133,25 +133,32 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 			return err
 		}
 	}
-	answers := answerers{host: h, downstream: d, pool: proxy.NewPool(f.processes)}
-	o.Serving, o.Workspace, o.Store, o.Log = answers.serving, h.roots, store, logger
-	o.MaxLine = set.maxLine
-	err = f.listenAndServe(ctx, set.streams, o)
+	audit, auditErr, closeAudit, err := f.openAudit(set.err)
+	if err != nil {
+		return err
+	}
+	defer closeAudit()
+	answers := answerers{host: h, downstream: d.forOthers(), pool: proxy.NewPool(f.processes)}
+	err = f.listenAndServe(ctx, set.streams, serve.Options{
+		Accounts: set.accounts(), Serving: answers.serving, Workspace: h.roots, Store: store,
+		MaxLine: set.maxLine, Limits: f.limits, StoredBytes: f.storedBytes,
+		DeleteAfter: time.Duration(f.deleteAfter), Memory: f.memory, Origins: origins,
+		Page: f.page, Notify: notify, UserHeader: header, BehindProxy: f.behindProxy,
+		Grace: time.Duration(f.grace), HurryUp: endSignals(), Version: ownVersion().Number,
+		Log: logger, Audit: audit, AuditErr: auditErr,
+	})
 	if err := answers.pool.Close(context.WithoutCancel(ctx)); err != nil {
 		logger.Warn("cannot end the agents", "error", err)
 	}
 	return err
 }
 
-// options returns the options that are given by flags.
-func (f serveFlags) options() (o serve.Options, err error) {
-	o = f.Options
-	o.HurryUp, o.Version = endSignals(), ownVersion().Number
-	if o.Origins, err = serve.ParseOrigins(f.origins); err != nil {
-		return o, usage.Errorf("--origin: %v", err)
-	}
-	o.UserHeader, err = f.parseUserHeader()
-	return o, err
+// forOthers returns what answers clients on other machines.
+func (d downstream) forOthers() downstream {
+	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
+	d.model.OnlyInSandbox = true
+	d.agent.Sandboxer, d.model.Config = nil, ""
+	return d
 }
 
 // listenAndServe opens what clients and operators use, and serves until ctx ends.
@@ -160,11 +167,6 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 	if err != nil {
 		return err
 	}
-	closeAudit, err := f.openAudit(&o, s.err)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer closeAudit()
 	server := serve.NewServer(o)
 	if f.metrics != "" {
 		metrics, err := listenTCP(ctx, "--metrics", f.metrics)
@@ -202,7 +204,7 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 		if d, err = a.set.downstream(choice{agent: name, file: "tokens"}); err != nil {
 			return acp.Options{}, err
 		}
-		d.agent.Sandboxer = nil
+		d = d.forOthers()
 	}
 	// Connections of a user share processes if they have the same rights: a token that is replaced
 	// may give others.
@@ -230,7 +232,7 @@ func (f serveFlags) parseUserHeader() (serve.UserHeader, error) {
 		return serve.UserHeader{}, usage.Errorf("--proxy and --user-within need --user-header")
 	case f.userHeader == "":
 		return serve.UserHeader{}, nil
-	case !f.BehindProxy:
+	case !f.behindProxy:
 		return serve.UserHeader{}, usage.Errorf("--user-header needs --behind-proxy and --proxy")
 	}
 	for _, dir := range f.userWithin {
@@ -258,7 +260,7 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 		return nil, usage.Errorf("--listen: invalid address %q; use one such as 127.0.0.1:8765 or "+
 			":8765", f.listen)
 	}
-	if !secret.IsLoopback(host) && f.cert == "" && !f.BehindProxy {
+	if !secret.IsLoopback(host) && f.cert == "" && !f.behindProxy {
 		return nil, usage.Errorf("--listen: %s can be reached from other machines: add --tls-cert "+
 			"and --tls-key, or --behind-proxy if connections come from a proxy that terminates TLS",
 			f.listen)
@@ -275,24 +277,25 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	return withTLS, nil
 }
 
-// openAudit opens the audit log of the server, and returns a function that closes it.
-func (f serveFlags) openAudit(o *serve.Options, stderr io.Writer) (func(), error) {
+// openAudit opens the audit log of the server. failed returns why the last line is missing, and is
+// nil if the server need not know.
+func (f serveFlags) openAudit(stderr io.Writer) (
+	log *slog.Logger, failed func() error, end func(), err error,
+) {
 	if f.audit == "" {
-		o.Audit = slog.New(slog.DiscardHandler)
-		return func() {}, nil
+		return slog.New(slog.DiscardHandler), nil, func() {}, nil
 	}
 	file, err := openAppend("audit", f.audit, stderr)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	excess := loglimit.Omit
 	if f.mustAudit {
-		o.AuditErr, excess = file.err, loglimit.Delay
+		failed, excess = file.err, loglimit.Delay
 	}
-	log, end := serve.NewAudit(file, excess)
-	o.Audit = log
-	return func() {
-		end()
+	log, endLog := serve.NewAudit(file, excess)
+	return log, failed, func() {
+		endLog()
 		file.close()
 	}, nil
 }

@@ -98,8 +98,8 @@ func (set *settings) load() (err error) {
 		if flag.Changed {
 			continue
 		}
-		if value := set.config.Value(s.key); value != "" {
-			if err := flag.Value.Set(value); err != nil {
+		if s.value != "" {
+			if err := flag.Value.Set(s.value); err != nil {
 				return usage.Errorf("%s: %s: %v", set.config.Path, s.key, err)
 			}
 		}

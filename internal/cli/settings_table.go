@@ -2,6 +2,7 @@ package cli
 
 import (
 	"log/slog"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ type setting struct {
 	flag     string
 	variable string               // the environment variable, or ""
 	key      string               // the key in the configuration file, or ""
+	value    string               // of the key, "" without one
 	to       any                  // what it sets: see define
 	complete cobra.CompletionFunc // what a shell offers as its value, nil for files
 }
@@ -27,32 +29,42 @@ func (set *settings) table() []setting { return append(set.combined(), set.loade
 // one place (see [settings.choice] and [settings.folders]).
 func (set *settings) combined() []setting {
 	return []setting{
-		{"agent", "", "agent", &set.agent, set.completeAgents},
-		{"model", "", "model", &set.model, set.completeModels},
-		{"sandbox", "", "", &set.sandbox, oneOf("off", "write", "strict")},
-		{"dir", dirsVariable, "", &set.dirs, directories},
-		{"read-dir", "", "", &set.readDirs, directories},
-		{"allow", "", "", &set.allow, oneOf("read")},
-		{"permissions", "", "", &set.rules, nil},
+		{"agent", "", "agent", "", &set.agent, set.completeAgents},
+		{"model", "", "model", "", &set.model, set.completeModels},
+		{"sandbox", "", "", "", &set.sandbox, oneOf("off", "write", "strict")},
+		{"dir", dirsVariable, "", "", &set.dirs, directories},
+		{"read-dir", "", "", "", &set.readDirs, directories},
+		{"allow", "", "", "", &set.allow, oneOf("read")},
+		{"permissions", "", "", "", &set.rules, nil},
 	}
 }
 
 // loaded returns the settings that [settings.load] sets.
 func (set *settings) loaded() []setting {
+	c := set.config
 	return []setting{
-		{"keep-dirs", "ACP_AGENT_KEEP_DIRS", "whenOmitted", &set.keepDirs, nil},
-		{"state-dir", "ACP_AGENT_STATE_DIR", "stateDir", &set.stateDir, directories},
-		{"store", storeVariable, "store", &set.store, nil},
-		{"log-level", "ACP_AGENT_LOG_LEVEL", "logLevel", &set.logLevel,
+		{"keep-dirs", "ACP_AGENT_KEEP_DIRS", "whenOmitted", string(c.Omitted), &set.keepDirs, nil},
+		{"state-dir", "ACP_AGENT_STATE_DIR", "stateDir", c.StateDir, &set.stateDir, directories},
+		{"store", storeVariable, "store", c.Store, &set.store, nil},
+		{"log-level", "ACP_AGENT_LOG_LEVEL", "logLevel", c.LogLevel, &set.logLevel,
 			oneOf("debug", "info", "warn", "error")},
-		{"log-file", "ACP_AGENT_LOG_FILE", "logFile", &set.logFile, nil},
-		{"trace", "ACP_AGENT_TRACE", "trace", &set.trace, nil},
-		{"max-line", "ACP_AGENT_MAX_LINE", "maxLine", intValue{&set.maxLine, 1},
-			cobra.NoFileCompletions},
-		{"mounts", "ACP_AGENT_MOUNTS", "mounts", &set.mounts, oneOf("none", "existing", "any")},
-		{"replay-rate", "ACP_AGENT_REPLAY_RATE", "replayRate", intValue{&set.replayRate, -1},
-			cobra.NoFileCompletions},
+		{"log-file", "ACP_AGENT_LOG_FILE", "logFile", c.LogFile, &set.logFile, nil},
+		{"trace", "ACP_AGENT_TRACE", "trace", c.Trace, &set.trace, nil},
+		{"max-line", "ACP_AGENT_MAX_LINE", "maxLine", written(c.MaxLine),
+			intValue{&set.maxLine, 1}, cobra.NoFileCompletions},
+		{"mounts", "ACP_AGENT_MOUNTS", "mounts", c.Mounts, &set.mounts,
+			oneOf("none", "existing", "any")},
+		{"replay-rate", "ACP_AGENT_REPLAY_RATE", "replayRate", written(c.ReplayRate),
+			intValue{&set.replayRate, -1}, cobra.NoFileCompletions},
 	}
+}
+
+// written returns a number as a flag takes it, "" for none.
+func written(n *int) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.Itoa(*n)
 }
 
 // newSettings returns the settings with their defaults, of a program with these streams.

@@ -11,9 +11,6 @@
 package config
 
 import (
-	"fmt"
-	"reflect"
-
 	"github.com/acp-agent/acp-agent/internal/permission"
 )
 
@@ -44,23 +41,6 @@ type Config struct {
 // whenOmitted says whether a session that is loaded by a request without additionalDirectories
 // keeps the folders that it had. It is the value of the flag --keep-dirs.
 type whenOmitted string
-
-// Value returns the value of a key as the flag takes it, "" if the file does not have it.
-func (c Config) Value(key string) string {
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(c)) {
-		if field.Tag.Get("json") != key {
-			continue
-		}
-		value := reflect.ValueOf(c).FieldByIndex(field.Index)
-		switch {
-		case value.Kind() != reflect.Pointer:
-			return value.String()
-		case !value.IsNil():
-			return fmt.Sprint(value.Elem())
-		}
-	}
-	return ""
-}
 
 func override[T any](value, configured *T) {
 	if configured != nil {
