@@ -307,41 +307,32 @@ func KeysOf(t reflect.Type) []string {
 	return keys
 }
 
+// jsonTypes describe the JSON values that can be decoded into types.
+var jsonTypes = map[reflect.Type]string{
+	reflect.TypeFor[int]():          "a whole number",
+	reflect.TypeFor[float64]():      "a number",
+	reflect.TypeFor[bool]():         "true or false",
+	reflect.TypeFor[uint16]():       "a TCP port",
+	reflect.TypeFor[[]uint16]():     "a list of TCP ports",
+	reflect.TypeFor[hosts.Host]():   "a string",
+	reflect.TypeFor[[]hosts.Host](): "a list of hosts",
+	reflect.TypeFor[[]Directory]():  `a list of folders, such as ["../shared"]`,
+	reflect.TypeFor[[]Workspace]():  "a list of objects",
+	reflect.TypeFor[[]string]():     `a list of strings, such as ["first", "second"]`,
+}
+
 // jsonType describes the JSON values that can be decoded into t.
 func jsonType(t reflect.Type) string {
-	if t == reflect.TypeFor[hosts.Host]() {
-		return "a string"
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return jsonType(t.Elem())
-	case reflect.Uint16:
-		return "a TCP port"
-	case reflect.Int:
-		return "a whole number"
-	case reflect.Float64:
-		return "a number"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		switch t.Elem() {
-		case reflect.TypeFor[hosts.Host]():
-			return "a list of hosts"
-		case reflect.TypeFor[Directory]():
-			return `a list of folders, such as ["../shared"]`
-		}
-		switch t.Elem().Kind() {
-		case reflect.Struct:
-			return "a list of objects"
-		case reflect.Uint16:
-			return "a list of TCP ports"
-		}
-		return `a list of strings, such as ["first", "second"]`
-	case reflect.Map, reflect.Struct:
+	if described := jsonTypes[t]; described != "" {
+		return described
+	}
+	if t.Kind() == reflect.Map || t.Kind() == reflect.Struct {
 		return "an object"
-	default:
-		return "a string"
 	}
+	return "a string"
 }
 
 // IsPath reports whether a program is named by its path. Otherwise it is looked up in PATH.

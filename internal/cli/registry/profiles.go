@@ -59,26 +59,25 @@ func (a Agent) profile(folders []string) profiles.Profile {
 	p := profiles.Profile{Name: a.ID, Title: a.Name}
 	var ways []Program
 	var install []string
+	add := func(way Program, how string) {
+		ways, install = append(ways, way), append(install, how)
+		if way.Package != "" {
+			p.Start.Packages = append(p.Start.Packages, profiles.PackageName(way.Package))
+		}
+	}
 	if npx := a.Distribution.NPX; npx != nil {
 		way := *npx
 		way.Cmd = cmp.Or(way.Cmd, npmProgram(folders, profiles.PackageName(way.Package)))
-		ways, install = append(ways, way), append(install, "npm install -g "+way.Package)
+		add(way, "npm install -g "+way.Package)
 	}
 	if uvx := a.Distribution.UVX; uvx != nil {
-		ways = append(ways, *uvx)
-		install = append(install, "uv tool install "+text.ShellWord(uvx.Package))
+		add(*uvx, "uv tool install "+text.ShellWord(uvx.Package))
 	}
 	if binary := a.Distribution.Binary[platformName()]; binary != nil {
-		ways = append(ways, *binary)
-		install = append(install, fmt.Sprintf("download %s and put %s into a folder of PATH",
-			binary.Archive, binary.program()))
+		add(*binary, fmt.Sprintf("download %s and put %s into a folder of PATH", binary.Archive,
+			binary.program()))
 	}
 	way := ways[0]
-	for _, w := range ways {
-		if w.Package != "" {
-			p.Start.Packages = append(p.Start.Packages, profiles.PackageName(w.Package))
-		}
-	}
 	if len(ways) > 1 {
 		isFound := func(w Program) bool {
 			_, err := exec.LookPath(w.program())

@@ -34,68 +34,60 @@ func (c Counts) String() string {
 func Copy(
 	ctx context.Context, from, to sessionstore.Shared, progress func(Counts),
 ) (Counts, error) {
-	c := copying{from: from, to: to, progress: progress}
-	if err := c.run(ctx); err != nil {
-		return c.Counts, fmt.Errorf("%w; run the command again to copy the rest", err)
-	}
-	return c.Counts, errors.Join(c.left...)
-}
-
-// copying is a run of [Copy].
-type copying struct {
-	Counts
-	from, to sessionstore.Shared
-	progress func(Counts)
-	left     []error // one for each session that was continued in both stores
-}
-
-// run copies the sessions of all owners, once they are counted.
-func (c *copying) run(ctx context.Context) error {
-	owners, err := c.from.Owners(ctx)
+	c, left, err := copyAll(ctx, from, to, progress)
 	if err != nil {
-		return err
+		return c, fmt.Errorf("%w; run the command again to copy the rest", err)
 	}
-	ids := make([][]sessionstore.ID, len(owners))
-	for i, owner := range owners {
-		for one, err := range All(ctx, c.from.For(owner), sessionstore.Query{}) {
-			if err != nil {
-				return err
-			}
-			ids[i] = append(ids[i], one.ID)
-			c.Total++
-		}
-	}
-	for i, owner := range owners {
-		if err := c.copyOwner(ctx, c.from.For(owner), c.to.For(owner), ids[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c, errors.Join(left...)
 }
 
-// copyOwner copies the sessions of an owner.
-func (c *copying) copyOwner(
-	ctx context.Context, from, to sessionstore.Store, ids []sessionstore.ID,
-) error {
-	for _, id := range ids {
-		c.progress(c.Counts)
-		stored, err := copySession(ctx, from, to, id)
+// copyAll copies the sessions, once they are counted. left has an error for each session that was
+// continued in both stores.
+func copyAll(
+	ctx context.Context, from, to sessionstore.Shared, progress func(Counts),
+) (c Counts, left []error, err error) {
+	owners, err := from.Owners(ctx)
+	if err != nil {
+		return c, nil, err
+	}
+	type owned struct {
+		owner string
+		id    sessionstore.ID
+	}
+	var all []owned
+	for _, owner := range owners {
+		for one, err := range All(ctx, from.For(owner), sessionstore.Query{}) {
+			if err != nil {
+				return c, nil, err
+			}
+			all = append(all, owned{owner, one.ID})
+		}
+	}
+	c.Total = len(all)
+	for _, one := range all {
+		progress(c)
+		stored, err := copySession(ctx, from.For(one.owner), to.For(one.owner), one.id)
 		switch {
 		case errors.As(err, new(*sessionstore.NotFoundError)):
 			c.Total-- // it was deleted since
 		case errors.As(err, new(*sessionstore.UnavailableError)):
-			return err
+			return c, left, err
 		case errors.Is(err, errContinued):
-			c.left = append(c.left, fmt.Errorf("session %s %w", id, err))
+			left = append(left, fmt.Errorf("session %s %w", one.id, err))
 		case err != nil:
-			return fmt.Errorf("session %s: %w", id, err)
+			return c, left, fmt.Errorf("session %s: %w", one.id, err)
 		case stored:
 			c.Copied++
 		default:
 			c.Present++
 		}
 	}
-	return copyDeleted(ctx, from, to)
+	for _, owner := range owners {
+		if err := copyDeleted(ctx, from.For(owner), to.For(owner)); err != nil {
+			return c, left, err
+		}
+	}
+	return c, left, nil
 }
 
 // Readable says what CopyReadable has copied.

@@ -73,8 +73,13 @@ func ReadCosts(ctx context.Context, store sessionstore.Store) (Costs, error) {
 			early[c.Session] = true
 		}
 	}
-	total.finish()
-	costs := Costs{Lines: []CostLine{}, Total: *total, Notes: total.notes(len(early))}
+	notes := append([]string{}, total.finish()...) // not null
+	if n := len(early); n > 0 {
+		notes = append(notes, text.Count(n, "session", "sessions")+
+			" had been used before acp-agent could count")
+	}
+	slices.Sort(notes)
+	costs := Costs{Lines: []CostLine{}, Total: *total, Notes: notes}
 	for _, line := range lines {
 		line.finish()
 		costs.Lines = append(costs.Lines, *line)
@@ -129,42 +134,24 @@ func (l *CostLine) add(c sessionstore.Charge) {
 	l.CostIncomplete = l.CostIncomplete || isEarly(c)
 }
 
-// finish determines what is incomplete because agents did not report it.
-func (l *CostLine) finish() {
+// finish determines what is incomplete because agents did not report it, and says so.
+func (l *CostLine) finish() (notes []string) {
 	for agent, from := range l.agents {
-		if from.turns > 0 && agent.Kind != explore.Kind { // which uses nothing
-			l.CostIncomplete = l.CostIncomplete || !from.cost
-			l.TokensIncomplete = l.TokensIncomplete || !from.tokens
-		}
-	}
-}
-
-// notes say why the total is incomplete. early is the number of sessions that were used before they
-// were counted.
-func (l *CostLine) notes(early int) []string {
-	notes := []string{}
-	if early > 0 {
-		notes = append(notes, text.Count(early, "session", "sessions")+
-			" had been used before acp-agent could count")
-	}
-	for agent, from := range l.agents {
-		if from.turns == 0 || agent.Kind == explore.Kind {
+		usesNothing := from.turns == 0 || agent.Kind == explore.Kind
+		if usesNothing || from.cost && from.tokens {
 			continue
 		}
-		said := ""
+		l.CostIncomplete = l.CostIncomplete || !from.cost
+		l.TokensIncomplete = l.TokensIncomplete || !from.tokens
+		said := "reports no tokens"
 		switch {
 		case !from.cost && !from.tokens:
 			said = "reports neither cost nor tokens"
 		case !from.cost:
 			said = "reports tokens, without their price"
-		case !from.tokens:
-			said = "reports no tokens"
-		default:
-			continue
 		}
 		notes = append(notes, fmt.Sprintf("%s %s (%s)", conversation.AgentName(agent), said,
 			text.Count(from.turns, "turn", "turns")))
 	}
-	slices.Sort(notes)
 	return notes
 }
