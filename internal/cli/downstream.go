@@ -124,19 +124,17 @@ func (set *settings) agentOf(c choice) (downstream, error) {
 		return downstream{}, c.wrong("agent", err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
-	o := proxy.Options{
-		RootsTools: agents.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir()),
-		Relay:      agents.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
-		Sandboxer:  agents.sandboxer(),
-	}
-	if len(c.command) == 0 { // otherwise what the editor appends follows arguments of the agent
-		o.LoginArgs = []string{"--"}
-	}
+	tools := agents.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir())
 	// The agent starts these two.
-	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), o.RootsTools.Path,
-		set.config.Path)
-	o.Profile = profile
-	return downstream{command: command, agent: o}, nil
+	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), tools.Path, set.config.Path)
+	var loginArgs []string
+	if len(c.command) == 0 { // otherwise what the editor appends follows arguments of the agent
+		loginArgs = []string{"--"}
+	}
+	return downstream{command: command, agent: proxy.Options{
+		Profile: profile, RootsTools: tools, LoginArgs: loginArgs, Sandboxer: agents.sandboxer(),
+		Relay: agents.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+	}}, nil
 }
 
 // name returns the name of the answering agent for the log.

@@ -60,20 +60,18 @@ var mayHoldSecrets = text.Pattern(`(?i)env|headers|url|args|mcpservers|\\u`)
 // masked returns a message without the values of environment variables and headers, and with no
 // more than the hosts of URLs.
 func masked(line []byte) []byte {
-	if !mayHoldSecrets().Match(line) {
-		if json.Valid(line) {
-			return line
-		}
+	switch {
+	case !json.Valid(line):
 		return fmt.Appendf(nil, "(%d bytes of invalid JSON)", len(line))
+	case !mayHoldSecrets().Match(line):
+		return line
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber()
 	var message any
-	if err := decoder.Decode(&message); err != nil {
-		return fmt.Appendf(nil, "(%d bytes of invalid JSON)", len(line))
-	}
-	text, err := json.Marshal(mask(message, false))
-	if err != nil {
+	err := decoder.Decode(&message)
+	text, failed := json.Marshal(mask(message, false))
+	if err != nil || failed != nil {
 		return fmt.Appendf(nil, "(%d bytes)", len(line))
 	}
 	return text

@@ -191,11 +191,11 @@ func (c Config) ModelsFrom(id string) ([]model.Model, error) {
 				strings.Join(c.ModelIDs(), ", ")+
 				" (acp-agent models --help explains how to add one)"))
 	}
-	ids := append([]string{id}, slices.DeleteFunc(c.ModelIDs(),
-		func(other string) bool { return other == id })...)
-	models := make([]model.Model, len(ids))
-	for i, id := range ids {
-		models[i] = c.ModelNamed(id)
+	models := []model.Model{c.ModelNamed(id)}
+	for _, other := range c.ModelIDs() {
+		if other != id {
+			models = append(models, c.ModelNamed(other))
+		}
 	}
 	return models, nil
 }
