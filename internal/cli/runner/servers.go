@@ -39,13 +39,6 @@ func Servers(commands, files []string) ([]sdk.McpServer, error) {
 			sdk.McpServer{Stdio: &sdk.McpServerStdio{Name: name, Command: words[0], Args: words[1:],
 				Env: []sdk.EnvVariable{}}})
 	}
-	servers, err := readServers(files)
-	return append(all, servers...), err
-}
-
-// readServers returns the MCP servers of the files that --mcp-config names, in order.
-func readServers(files []string) ([]sdk.McpServer, error) {
-	var all []sdk.McpServer
 	for _, path := range files {
 		content, err := os.ReadFile(path)
 		if err != nil {
