@@ -153,7 +153,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	return err
 }
 
-// forOthers returns what answers clients on other machines.
+// forOthers returns d for clients on other machines.
 func (d downstream) forOthers() downstream {
 	d.model.Environment = mcpclient.BasicEnvironment() // as for MCP servers
 	d.model.OnlyInSandbox = true

@@ -38,8 +38,8 @@ type downstream struct {
 // endlessly.
 const behindVariable = "ACP_AGENT_BEHIND"
 
-// choice says what answers prompts: an agent or a model that has a name, or the agent that a
-// command starts. The zero value is acp-agent itself.
+// choice is an agent or a model with a name, or the agent that a command starts. The zero value is
+// acp-agent itself.
 type choice struct {
 	agent, model string
 	command      []string // starts the agent, or is added to the command of the named one

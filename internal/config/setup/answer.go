@@ -156,9 +156,8 @@ func (o *run) askHosts(ctx context.Context, p profiles.Profile) error {
 
 // chooseAnswer returns the chosen answerer, or nil to keep the current one.
 func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
-	named := o.Chosen
 	switch {
-	case len(o.Command) > 0 && named:
+	case len(o.Command) > 0 && o.Chosen:
 		return nil, usage.Errorf("--agent and --model cannot be used with a command after --")
 	case len(o.Command) > 0:
 		return new(o.agentOfCommand()), nil
@@ -172,7 +171,7 @@ func (o *run) chooseAnswer(ctx context.Context) (*answerer, error) {
 				cmp.Or(err, inventory.UnknownAgent(o.Agent, list)))
 		}
 		return new(o.answererOf(p)), nil
-	case named:
+	case o.Chosen:
 		return &neither, nil
 	case o.user == nil:
 		return nil, nil
