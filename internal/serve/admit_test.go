@@ -232,7 +232,10 @@ func TestLostConnectionIsResumed(t *testing.T) {
 	require.Equal(t, 1, h.audit.Count(`"connected"`))
 }
 
-// A user who has lost a connection cannot close it. It must not stand in the way of a new one.
+// A user who has lost a connection cannot close it, so it makes room for a new one. A connection
+// that works does not.
+//
+// Clause N6.
 func TestLostConnectionMakesRoom(t *testing.T) {
 	h := start(t, func(o *Options) { o.Limits.Connections = 1 })
 	wire, secret := cable.Lay(t, "ws://"+h.address), h.add("ana")
@@ -243,6 +246,10 @@ func TestLostConnectionMakesRoom(t *testing.T) {
 		return lost == 1
 	}, volume.Patience, time.Millisecond)
 	connect(t, "ws://"+h.address, secret).initialize().lives()
+	late := connect(t, "ws://"+h.address, secret)
+	require.Contains(t, late.call("initialize", map[string]any{"protocolVersion": 1}).Error.Message,
+		"too many connections: the limit is 1; close one first")
+	require.Error(t, late.end())
 }
 
 // Without the audit log that the operator demands nobody is served, until it can be written again.

@@ -265,8 +265,6 @@ func runRole(role string) int {
 	switch role {
 	case "sdk":
 		return mcptest.PlayTools()
-	case "own":
-		return runOwner()
 	case "tee": // records what the server behind it is sent
 		return runTee()
 	case "silent": // reads everything and answers nothing

@@ -56,17 +56,6 @@ func TestRootsInOrder(t *testing.T) {
 	}
 }
 
-// Clauses A22, M4.
-func TestParallelSessions(t *testing.T) {
-	a, b := folder(t), folder(t)
-	one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-	one.change(roottest.Open(t, a, b), self("s", "sdk"))
-	two.change(roottest.Open(t, b), self("s", "sdk"))
-	require.Equal(t, a, one.where("s").Cwd)
-	require.Equal(t, b, two.where("s").Cwd)
-	require.NotEqual(t, one.where("s").PID, two.where("s").PID)
-}
-
 // Clause M4.
 func TestFailedServer(t *testing.T) {
 	f := newFixture(t, oneTry)

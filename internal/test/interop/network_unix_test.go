@@ -531,36 +531,6 @@ func TestServerWithCertificate(t *testing.T) {
 	startClient(t, "https://"+s.host, token, "SSL_CERT_FILE="+cert).initialize().open(dir)
 }
 
-// refusesToInitialize checks that a client tells its editor why it cannot connect.
-func refusesToInitialize(t *testing.T, a *agent, why string) {
-	t.Helper()
-	m := a.try("initialize", map[string]any{"protocolVersion": 1})
-	require.NotNil(t, m.Error)
-	require.Contains(t, m.Error.Message, why)
-	require.Equal(t, 1, a.exit())
-}
-
-// Connections that were lost do not keep their user out, although they can be resumed for a while.
-//
-// Clause N6.
-func TestTooManyConnections(t *testing.T) {
-	t.Parallel()
-	s := startServer(t, "--metrics", "127.0.0.1:0")
-	token := s.tokens("add", "ana", "--within", folder(t))
-	for i := range 100 {
-		a := s.connect(token).initialize()
-		if i < 2 {
-			a.kill()
-		}
-	}
-	require.Eventually(t, func() bool {
-		return strings.Contains(s.metrics(), "acp_agent_lost_connections 2\n")
-	}, patience, 10*time.Millisecond)
-	s.connect(token).initialize()
-	s.connect(token).initialize()
-	refusesToInitialize(t, s.connect(token), "too many connections: the limit is 100; close one first")
-}
-
 // A server that is started again does not have the connections of before. Editors are told, in the
 // answer to what they wait for, and go on.
 func TestServerIsStartedAgain(t *testing.T) {
