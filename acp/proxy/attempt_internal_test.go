@@ -92,3 +92,25 @@ func TestTry(t *testing.T) {
 		require.Equal(t, c.earlier, earlier, name)
 	}
 }
+
+func TestSaysUnknown(t *testing.T) {
+	for _, c := range []struct {
+		code    int
+		message string
+		unknown bool
+	}{
+		{-32603, "session c1 is already open elsewhere", false},
+		{-32603, "read tcp: connection reset by peer", false},
+		{529, "overloaded", false},
+		{-32603, "the session's model was not found", false},
+		{-32001, "session store: database is locked", false},
+		{-32002, "Resource not found", true},
+		{-32603, "Session not found: c1", true},
+		{-32602, "No conversation found with session ID: c1", true},
+		{-32603, "session 'c1' does not exist", true},
+		{-32603, "no rollout found for conversation id c1", true},
+	} {
+		err := &jsonrpc.Error{Code: c.code, Message: c.message}
+		require.Equal(t, c.unknown, saysUnknown(err), c.message)
+	}
+}

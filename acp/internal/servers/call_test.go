@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
@@ -64,7 +65,7 @@ func TestCallAsksForPermission(t *testing.T) {
 }
 
 func TestKindsOfTools(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f := newFixture(t, mcpclient.Options{}, c)
 	h.Offer(`"tools":{"listChanged":true}`)
 	var tools []string

@@ -283,12 +283,4 @@ func remote(t testing.TB, name string, kind mcp.Transport, handler http.Handler)
 		Headers: []mcpclient.Pair{{Name: "Authorization", Value: key}}}
 }
 
-// newFake returns a server that sends what a test wants, and its configuration.
-func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
-	t.Helper()
-	h := mcptest.NewFake(t)
-	return h, mcpclient.Config{Name: "h", Transport: mcp.HTTP, URL: h.URL,
-		Policy: mcp.Policy{SettleWithoutRoots: time.Millisecond}}
-}
-
 var eras = []string{"2025-11-25", "2026-07-28"}

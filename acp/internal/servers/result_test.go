@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
@@ -21,7 +22,7 @@ func size(blocks []json.RawMessage) (n int) {
 }
 
 func TestErrorLength(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f := newFixture(t, mcpclient.Options{}, c)
 	h.Respond("tools/call", `"error":{"code":1,"message":"`+strings.Repeat("x", 512<<10)+`"}`)
 	_, err := f.try("h.x", "{}")
@@ -33,7 +34,7 @@ func TestErrorLength(t *testing.T) {
 
 func TestManySmallBlocks(t *testing.T) {
 	const limit = 10_000
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f := newFixture(t, mcpclient.Options{})
 	f.Limit(limit, limit/10)
 	f.change(roottest.Open(t, folder(t)), c)
@@ -49,7 +50,7 @@ func TestManySmallBlocks(t *testing.T) {
 
 // Content that cannot be read becomes a text that says why, for the model and the client.
 func TestUnknownContentBlocks(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f := newFixture(t, mcpclient.Options{}, c)
 	for block, why := range map[string]string{
 		`{"type":"hologram","depth":3}`: "unrecognized content type", `{"text":"x"}`: "unrecognized content type",
@@ -87,7 +88,7 @@ func TestBlocksForTheUser(t *testing.T) {
 		"the text says the data": {`"content":[{"type":"text","text":"{\"x\":1}","annotations":{"audience":["user"]}}],"structuredContent":{"x":1}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, config := newFake(t)
+			h, config := mcptest.NewFake(t)
 			f := newFixture(t, mcpclient.Options{}, config)
 			h.Respond("tools/call", `"result":{`+c.result+`}`)
 			result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "h.x"})
@@ -116,7 +117,7 @@ func TestDataBesideText(t *testing.T) {
 		`{\"y\":6,\n\"x\":[1,\"a\"]}`: ``,
 	} {
 		t.Run(text, func(t *testing.T) {
-			h, c := newFake(t)
+			h, c := mcptest.NewFake(t)
 			f := newFixture(t, mcpclient.Options{}, c)
 			if !strings.Contains(text, `\`) {
 				text = strings.ReplaceAll(text, `"`, `\"`)

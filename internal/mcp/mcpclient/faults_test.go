@@ -100,7 +100,7 @@ func TestLineTooLong(t *testing.T) {
 	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
 
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f.change(roottest.Open(t, folder(t)), c)
 	h.Respond("tools/call", `"result":{"content":[{"type":"text","text":"`+strings.Repeat("x", 2<<20)+`"}]}`)
 	_, err = f.try("h.x", "")
@@ -181,7 +181,7 @@ func (h *floodingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestHTTPServerTakesNoAnswers(t *testing.T) {
-	inner, _ := newFake(t)
+	inner, _ := mcptest.NewFake(t)
 	h := &floodingServer{Fake: inner, questions: 3000, asked: make(chan struct{})}
 	s := httptest.NewServer(h)
 	t.Cleanup(func() {
@@ -198,7 +198,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 }
 
 func TestListLimit(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	h.Offer(`"tools":{},"resources":{}`)
 	long := strings.Repeat("x", 1000)
 	var tools, resources []string
@@ -220,7 +220,7 @@ func TestListLimit(t *testing.T) {
 
 // A server that ignores cursors gives the same page for ever.
 func TestRepeatedCursorEndsList(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	h.Offer(`"tools":{},"resources":{}`)
 	h.Respond("tools/list", `"result":{"nextCursor":"again","tools":[{"name":"x","inputSchema":{"type":"object"}}]}`)
 	h.Respond("resources/list", `"result":{"nextCursor":"again","resources":[{"uri":"x:x","name":"x"}]}`)

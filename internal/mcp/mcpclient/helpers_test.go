@@ -221,14 +221,6 @@ func textOf(blocks []mcp.Content) string {
 	return strings.Join(texts, "\n")
 }
 
-// newFake returns a server that sends what a test wants, and its configuration.
-func newFake(t testing.TB) (*mcptest.Fake, mcpclient.Config) {
-	t.Helper()
-	h := mcptest.NewFake(t)
-	return h, mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: h.URL,
-		Policy: acpmcp.Policy{SettleWithoutRoots: time.Millisecond}}
-}
-
 // folder creates a directory with files, given as name and content in turn, and returns its real
 // path.
 func folder(t testing.TB, files ...string) string {

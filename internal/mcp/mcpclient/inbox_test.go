@@ -9,6 +9,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 )
 
 // A tool that cannot be read does not cost the list, and the log names it.
@@ -22,7 +23,7 @@ func TestBadEntryInList(t *testing.T) {
 		`null`:           "",
 		`{"name":"bad"}`: "",
 	} {
-		h, c := newFake(t)
+		h, c := mcptest.NewFake(t)
 		h.Respond("tools/list", `"result":{"tools":[`+good+","+bad+`]}`)
 		f := serving(t, mcpclient.Options{}, c)
 		listing := f.listing()
@@ -37,7 +38,7 @@ func TestBadEntryInList(t *testing.T) {
 
 // Tools that can only be called as a task, or only by the server's own page, are not offered.
 func TestToolsThatModelsCannotCall(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	var tools []string
 	for name, member := range map[string]string{
 		"required": `"execution":{"taskSupport":"required"}`, "optional": `"execution":{"taskSupport":"optional"}`,
@@ -74,7 +75,7 @@ func TestOddSetup(t *testing.T) {
 		"revision a number": {`"capabilities":{"tools":{}},"protocolVersion":2025`, `wrong type in "protocolVersion"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, c := newFake(t)
+			h, c := mcptest.NewFake(t)
 			revision := `"protocolVersion":"2025-06-18",`
 			if strings.Contains(test.setup, "protocolVersion") {
 				revision = ""
@@ -96,7 +97,7 @@ func TestOddSetup(t *testing.T) {
 }
 
 func TestOddResults(t *testing.T) {
-	h, c := newFake(t)
+	h, c := mcptest.NewFake(t)
 	f := serving(t, mcpclient.Options{}, c)
 	for result, want := range map[string]string{
 		`{"content":[{"type":"text","text":"a"}]}`: "a",

@@ -8,21 +8,23 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/acp-agent/acp-agent/acp/mcp"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 )
 
 // Fake is an HTTP server that sends what a test wants.
 type Fake struct {
-	// URL is its address.
-	URL string
-
 	mu      sync.Mutex
 	replies map[string]string // the members of a response, by method
 	heard   map[string]int    // how often a method was asked for
 	session int               // the number of the only session that it knows
 }
 
-// NewFake returns a server with the tool "x" that never asks for roots, until the test ends.
-func NewFake(t testing.TB) *Fake {
+// NewFake returns a server with the tool "x" that never asks for roots, until the test ends, and
+// its configuration.
+func NewFake(t testing.TB) (*Fake, mcpclient.Config) {
 	t.Helper()
 	h := &Fake{heard: map[string]int{}, replies: map[string]string{
 		"ping":       `"result":{}`,
@@ -35,8 +37,8 @@ func NewFake(t testing.TB) *Fake {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	h.URL = s.URL
-	return h
+	return h, mcpclient.Config{Name: "h", Transport: mcp.HTTP, URL: s.URL,
+		Policy: mcp.Policy{SettleWithoutRoots: time.Millisecond}}
 }
 
 // Respond sets the members of the response to a method.
