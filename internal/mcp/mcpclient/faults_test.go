@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,25 +113,6 @@ func TestUnreadableAnswer(t *testing.T) {
 	tools, err := f.list(t.Context())
 	require.NoError(t, err)
 	require.Len(t, tools, 3, "the connection still works")
-}
-
-// Clause W9.
-func TestGrandchildren(t *testing.T) {
-	h := proctest.Watch(t)
-	f := newFixture(t, mcpclient.Options{})
-	c := self("s", "sdk", h.Env())
-	wrapper := c
-	wrapper.Name, wrapper.Command, wrapper.Args = "wrapper", "sh", []string{"-c", "", c.Command}
-	if _, err := os.Stat("/bin/sh"); err != nil {
-		t.Skip("there is no /bin/sh here")
-	}
-	// A job in the background has no input unless it is given ours.
-	wrapper.Args[1] = `exec 3<&0; "$0" <&3 & wait`
-	f.change(roottest.Open(t, folder(t)), wrapper)
-	f.call("wrapper.echo", "{}")
-	grandchild := h.Next()
-	require.NoError(t, f.Close(t.Context()))
-	grandchild.Ended()
 }
 
 // Clause W9.
