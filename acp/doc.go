@@ -69,7 +69,7 @@
 // What a request says about a session to open is a sessionParams, what is to be opened is an
 // opening, what its backend gets is a host, and what is active is a session. A client asks for an
 // open or stored session with a load, which opens or joins it. A prompt is in session_prompt.go
-// until its turn runs, and in turn_end.go from then on. docs/internals/architecture.md follows both
+// until its turn runs, and in turn.go from then on. docs/internals/architecture.md follows both
 // through the files. The parts of a session that need nothing of it are packages below
 // internal/session.
 //

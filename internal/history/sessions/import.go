@@ -45,15 +45,15 @@ func (i Import) Store(
 	if session.Keys, err = i.open(ctx, session.Keys.Roots); err != nil {
 		return "", 0, err
 	}
-	if _, err := store.Get(ctx, session.ID); err == nil {
-		session.ID, charges = sessionstore.NewID(), nil // the other one has them
-	}
 	history, err := store.NewDraft(ctx, "")
 	if err != nil {
 		return "", 0, err
 	}
 	updates, session.Turns, err = lines.fill(ctx, history)
 	if err == nil {
+		if _, err := store.Get(ctx, session.ID); err == nil {
+			session.ID, charges = sessionstore.NewID(), nil // the other one has them
+		}
 		session.Created = time.Now()
 		session.Updated = session.Created
 		var stored bool
