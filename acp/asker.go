@@ -79,8 +79,8 @@ func (a asker) check(
 	}
 	action, err = a.host.access.Check(a.Sender, method, params)
 	if err != nil {
-		err = errors.Join(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
-			method, err), err)
+		err = alsoError{jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v",
+			method, err), err}
 	}
 	return action, err
 }

@@ -200,16 +200,11 @@ func (s *session) failed(err error) {
 	}
 }
 
-// fencedError is an error of the store after which nothing more of a session is stored. It wraps
-// backend.ErrFenced, because backends do not know the store.
-type fencedError struct{ error }
-
-func (e fencedError) Unwrap() []error { return []error{backend.ErrFenced, e.error} }
-
-// asFenced returns err as a fencedError if it says that the session is gone.
+// asFenced returns err as a backend.ErrFenced if it is an error of the store after which nothing
+// more of a session is stored, because backends do not know the store.
 func asFenced(err error) error {
 	if record.Gone(err) {
-		return fencedError{err}
+		return alsoError{err, backend.ErrFenced}
 	}
 	return err
 }
