@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -98,6 +99,10 @@ func TestRoomIsGivenBack(t *testing.T) {
 			require.Equal(t, size, b.Used(), "the second one waits until the first one is handled")
 		}
 		require.NoError(t, <-written)
+		inServer.StopRead()
+		_, err = inServer.Read()
+		require.Equal(t, io.EOF, err)
+		require.Zero(t, b.Used(), "the second one is handled too")
 		served <- nil
 		require.NoError(t, c.Close())
 		require.Eventually(t, func() bool { return b.Used() == 0 }, time.Minute, time.Millisecond)

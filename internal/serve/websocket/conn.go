@@ -60,9 +60,10 @@ type receiver struct {
 	end   context.CancelCauseFunc
 	tasks sync.WaitGroup // grows only before the connection has ended
 
-	in      inbox
-	allRead atomic.Bool // the other side sends nothing more, or StopRead was called
-	heard   atomic.Bool // something arrived since watch looked last
+	in       inbox
+	handling bool        // Read has returned a large message; used by Read only
+	allRead  atomic.Bool // the other side sends nothing more, or StopRead was called
+	heard    atomic.Bool // something arrived since watch looked last
 }
 
 func newReceiver(of side) receiver {
@@ -89,11 +90,16 @@ func (r *receiver) ID() string               { return r.id }
 func (r *receiver) Context() context.Context { return r.ctx }
 
 func (r *receiver) Read() ([]byte, error) {
+	if r.handling { // until now
+		r.handling = false
+		r.in.hold(nil)
+	}
 	for !r.allRead.Load() {
 		ended := r.ctx.Err() != nil
 		message, ok := r.in.take()
 		switch {
 		case ok:
+			r.handling = len(message) > budget.Small
 			return message, nil
 		case ended:
 			return nil, context.Cause(r.ctx)
@@ -165,23 +171,26 @@ func (r *receiver) store(ctx context.Context, message []byte) error {
 		select {
 		case <-r.in.taken:
 		case <-ctx.Done(): // another acp-agent sends the message again when it resumes
+			if len(message) > budget.Small {
+				r.in.hold(nil)
+			}
 			return cmp.Or(context.Cause(r.ctx), ErrLost)
 		}
 	}
 	return nil
 }
 
-// watch calls lost when nothing has arrived for two to three intervals, unless isThere has said in
-// one of them that the other side is there.
-func (r *receiver) watch(isThere func() bool, lost func()) {
+// watch returns when nothing has arrived for two to three intervals, unless isThere has said in one
+// of them that the other side is there, or when ctx ends.
+func (r *receiver) watch(ctx context.Context, isThere func() bool) {
 	quiet := 0
-	for range pause.Every(r.ctx, r.times.Ping) {
+	for range pause.Every(ctx, r.times.Ping) {
 		if r.heard.Swap(false) || isThere() {
 			quiet = 0
 			continue
 		}
 		if quiet++; quiet == 2 {
-			lost()
+			return
 		}
 	}
 }

@@ -20,7 +20,6 @@ type inbox struct {
 	received                uint64        // messages so far
 	unread                  queue         // the last of them
 	large                   *budget.Large // is one of them, or was read last
-	handling                bool          // it was read last
 	readMessages, readBytes int           // since the last confirmation
 }
 
@@ -58,19 +57,15 @@ func (i *inbox) add(message []byte) bool {
 	return true
 }
 
-// take returns the first message, if there is one, which is then read. The one before is handled.
+// take returns the first message, if there is one, which is then read.
 func (i *inbox) take() (message []byte, ok bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.handling {
-		i.handledLocked()
-	}
 	if len(i.unread.messages) == 0 {
 		return nil, false
 	}
 	message = i.unread.messages[0]
 	i.unread.remove(1)
-	i.handling = len(message) > budget.Small
 	signal(i.taken)
 	i.readMessages, i.readBytes = i.readMessages+1, i.readBytes+len(message)
 	if i.readMessages >= confirmMessages || i.readBytes >= confirmBytes {
@@ -87,24 +82,19 @@ func (i *inbox) counts() (received, read uint64) {
 	return i.received, i.received - uint64(len(i.unread.messages))
 }
 
-// hold notes a large message that has arrived. The next one of the owner waits until this one is
-// handled.
+// hold makes the next large message of the owner wait for this one, and no longer for the one
+// before. With nil it waits for none.
 func (i *inbox) hold(l *budget.Large) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.large = l
-}
-
-// handledLocked lets the next large message of the owner arrive.
-func (i *inbox) handledLocked() {
 	i.large.Done()
-	i.large, i.handling = nil, false
+	i.large = l
 }
 
 // drop forgets all messages.
 func (i *inbox) drop() {
+	i.hold(nil)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.handledLocked()
 	i.unread = queue{}
 }

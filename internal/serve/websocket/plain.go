@@ -16,7 +16,10 @@ type plain struct {
 func newPlain(of side, socket *websocket.Conn) *plain {
 	socket.SetReadLimit(int64(of.max))
 	c := &plain{newReceiver(of), socket}
-	c.tasks.Go(func() { c.watch(c.answersPing, func() { c.finish(ErrLost) }) })
+	c.tasks.Go(func() {
+		c.watch(c.ctx, c.answersPing)
+		c.finish(ErrLost)
+	})
 	c.tasks.Go(func() { c.finish(c.pump()) })
 	return c
 }

@@ -43,12 +43,8 @@ type resumable struct {
 
 func newResumable(of side, regain func(c *resumable, lostAt time.Time)) *resumable {
 	gone, leave := context.WithCancel(context.Background())
-	c := &resumable{receiver: newReceiver(of), regain: regain, gone: gone, leave: leave,
+	return &resumable{receiver: newReceiver(of), regain: regain, gone: gone, leave: leave,
 		out: outbox{budget: of.budget}, unplug: func() {}}
-	isLost := func() bool { return c.current() == nil }
-	c.tasks.Go(func() { c.watch(isLost, func() { c.detach() }) })
-	c.tasks.Go(c.confirmRead)
-	return c
 }
 
 // Read takes an empty message for the end of what the other side sends.
@@ -160,18 +156,22 @@ func (c *resumable) attach(socket *websocket.Conn, theirs uint64) {
 	}
 	pumped := make(chan struct{})
 	ctx, stop := context.WithCancel(c.ctx)
-	c.socket = socket
-	c.unplug = func() {
+	unplug := func() {
 		_ = socket.CloseNow()
 		stop()
 		<-pumped
 	}
-	c.heard.Store(true)
+	c.socket, c.unplug = socket, unplug
 	again := c.out.pending()
 	c.tasks.Go(func() {
 		defer stop()
 		c.lost(socket, c.pump(ctx, socket))
 		close(pumped)
+	})
+	c.tasks.Go(func() { c.confirmRead(ctx, socket) })
+	c.tasks.Go(func() {
+		c.watch(ctx, func() bool { return false })
+		unplug()
 	})
 	c.mu.Unlock()
 	for _, message := range again {
@@ -289,19 +289,17 @@ func (c *resumable) confirmedBy(ctx context.Context, message []byte, idle *rate.
 
 // confirmRead tells the other side how many messages were read: after some of them, and regularly,
 // from which it also knows that this side is there.
-func (c *resumable) confirmRead() {
+func (c *resumable) confirmRead(ctx context.Context, socket *websocket.Conn) {
 	ticker := time.NewTicker(c.times.Ping)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-c.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-c.in.confirm:
 		case <-ticker.C:
 		}
-		if socket := c.current(); socket != nil {
-			c.sendConfirmation(socket)
-		}
+		c.sendConfirmation(socket)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/serve/budget"
 	"github.com/acp-agent/acp-agent/internal/test/cable"
 )
 
@@ -233,16 +234,17 @@ func TestLostConnectionWhileWriteWaits(t *testing.T) {
 }
 
 // A server keeps few messages that are not read, however small they are. A connection is resumed even
-// while it has no room for the next one.
+// while it has no room for the next one, which is large.
 func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
-	const messages = 2 * maxUnread
+	const messages, size = 2 * maxUnread, 100 << 10
+	b := budget.New(budget.Limits{Total: 2 * size, Message: 2 * size})
 	accepted, read := make(chan Conn, 1), make(chan struct{})
-	url := serve(t, 100, Times{}, func(c Conn) {
+	url := serveWith(t, NewAcceptor(Times{}, b), size, func(*http.Request) {}, func(c Conn) {
 		accepted <- c
 		<-read
 		for i := range messages {
 			message, err := c.Read()
-			if err != nil || string(message) != strconv.Itoa(i) {
+			if err != nil || strings.TrimSpace(string(message)) != strconv.Itoa(i) {
 				return
 			}
 		}
@@ -253,12 +255,13 @@ func TestLostConnectionWhileUnreadMessagesWait(t *testing.T) {
 	c := dialed(t, wire.URL, 100, Times{})
 	inServer := (<-accepted).(*resumable)
 	for i := range messages {
-		require.NoError(t, c.Write(t.Context(), []byte(strconv.Itoa(i))))
+		message := strconv.Itoa(i)
+		if i == maxUnread {
+			message += strings.Repeat(" ", size-len(message))
+		}
+		require.NoError(t, c.Write(t.Context(), []byte(message)))
 	}
-	require.Eventually(t, func() bool {
-		received, _ := inServer.in.counts()
-		return received == maxUnread
-	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Used() == size }, time.Minute, time.Millisecond)
 	before := inServer.current()
 	wire.Cut()
 	require.Eventually(t, func() bool {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -112,14 +113,12 @@ var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) er
 
 // dial opens a WebSocket with additional headers, within a time.
 func dial(
-	ctx context.Context, to, token string, header http.Header, within time.Duration,
+	ctx context.Context, to, token string, additional http.Header, within time.Duration,
 ) (*websocket.Conn, *http.Response, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no answer within %v", within))
 	defer cancel()
-	if header == nil {
-		header = make(http.Header)
-	}
-	header.Set("Authorization", "Bearer "+token)
+	header := http.Header{"Authorization": {"Bearer " + token}}
+	maps.Copy(header, additional)
 	socket, response, err := websocket.Dial(ctx, to, &websocket.DialOptions{
 		HTTPClient: client, HTTPHeader: header, Subprotocols: []string{protocol},
 	})
