@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
@@ -27,7 +28,7 @@ import (
 // earlier server.
 
 const (
-	// A link gives up after maxUnsteady hand-overs at once, and one more every steady.
+	// A link gives up when maxUnsteady connections in a row have each ended within steady.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
 	// maxWaiting limits the lines of the editor that wait for a server, as during a hand-over.
@@ -45,7 +46,7 @@ func (l *Link) fromEditor(line []byte) []byte {
 	case strictjson.Find(line, "method") != nil:
 		l.open[string(id)] = line
 	case l.earlier > 0:
-		return l.unmarkLocked(line, id)
+		return l.unmarkLocked(line)
 	}
 	return line
 }
@@ -88,21 +89,18 @@ func (l *Link) askedLocked(message, method json.RawMessage) []byte {
 	if string(method) != cancelRequest {
 		return message
 	}
-	params := strictjson.Find(message, "params")
-	params = strictjson.Set(params, "requestId", l.markLocked(strictjson.Find(params, "requestId")))
-	return strictjson.Set(message, "params", params)
+	cancelled := strictjson.Find(message, "params", "requestId")
+	return strictjson.SetAt(message, l.markLocked(cancelled), "params", "requestId")
 }
 
 // noteResultLocked notes the result of a request.
 func (l *Link) noteResultLocked(request, result json.RawMessage) {
-	var method, session string
-	_ = json.Unmarshal(strictjson.Find(request, "method"), &method)
-	params := strictjson.Find(request, "params")
+	method, params := strictjson.FindText(request, "method"), strictjson.Find(request, "params")
 	names := params // the session
 	if method == protocol.SessionNew || method == protocol.SessionFork {
 		names = result
 	}
-	_ = json.Unmarshal(strictjson.Find(names, protocol.SessionID), &session)
+	session := strictjson.FindText(names, protocol.SessionID)
 	switch method {
 	case protocol.Initialize:
 		l.initialize = bytes.Clone(params)
@@ -120,14 +118,12 @@ func (l *Link) markLocked(id json.RawMessage) json.RawMessage {
 
 // unmarkLocked undoes markLocked in an answer of the editor. It returns nil if the answer is to a
 // request of an earlier server.
-func (l *Link) unmarkLocked(line, id []byte) []byte {
-	var marked string
-	_ = json.Unmarshal(id, &marked)
-	number, own, _ := bytes.Cut([]byte(marked), []byte(":"))
-	if string(number) != strconv.Itoa(l.earlier) {
+func (l *Link) unmarkLocked(line []byte) []byte {
+	number, own, _ := strings.Cut(strictjson.FindText(line, "id"), ":")
+	if number != strconv.Itoa(l.earlier) {
 		return nil
 	}
-	return strictjson.Set(line, "id", own)
+	return strictjson.Set(line, "id", json.RawMessage(own))
 }
 
 // canHandOver reports whether another connection can take the place of one that has ended.
@@ -136,6 +132,20 @@ func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 	defer l.mu.Unlock()
 	ended := errors.Is(reason, errClosed) || errors.Is(reason, websocket.ErrLost)
 	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
+}
+
+// handedOver is a hand-over that has succeeded. The zero value stands for none.
+type handedOver struct {
+	at    time.Time
+	inRow int // hand-overs up to this one, each within steady of the one before
+}
+
+// next returns how many are in a row with a hand-over that begins at a time.
+func (h handedOver) next(begins time.Time) (inRow int) {
+	if begins.Sub(h.at) > steady {
+		return 1
+	}
+	return h.inRow + 1
 }
 
 // errLeft ends a hand-over because the editor has left.
@@ -175,12 +185,9 @@ func (l *Link) takeUnserved(server websocket.Conn) (lines [][]byte) {
 	defer l.mu.Unlock()
 	lines, l.held = l.held, nil
 	for _, line := range server.Unread() {
-		id, request := strictjson.Find(line, "id"), strictjson.Find(line, "method") != nil
-		if request {
+		if strictjson.Find(line, "method") != nil {
 			lines = append(lines, line)
-		}
-		if request && id != nil {
-			delete(l.open, string(id))
+			delete(l.open, string(strictjson.Find(line, "id")))
 		}
 	}
 	return lines
@@ -192,24 +199,25 @@ func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error
 	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
 	defer cancel()
 	defer context.AfterFunc(l.leaving, cancel)()
-	isSteady := l.handOvers.Allow()
+	inRow := l.last.next(time.Now())
 	why := reason
 	for range pause.Attempts(ctx) {
 		server, err := l.dial(ctx)
 		if err == nil {
 			if err = l.introduce(ctx, server); err == nil {
+				l.last = handedOver{time.Now(), inRow}
 				return server, nil
 			}
 			_ = server.Close()
 		}
 		if errors.Is(err, io.EOF) {
 			err = errClosed
-			isSteady = isSteady && l.handOvers.Allow()
+			inRow++
 		}
 		if ctx.Err() == nil {
 			why = err // an interrupted attempt says less
 		}
-		if !isSteady || isFinal(err) {
+		if inRow > maxUnsteady || isFinal(err) {
 			break
 		}
 	}
@@ -255,7 +263,7 @@ func (l *Link) introduce(ctx context.Context, server websocket.Conn) error {
 func (l *Link) resuming(
 	ctx context.Context, server websocket.Conn, id string, params json.RawMessage,
 ) (json.RawMessage, error) {
-	sessionID := strictjson.Encode(id)
+	params = strictjson.Set(params, protocol.SessionID, strictjson.Encode(id))
 	list := strictjson.Encode(map[string]json.RawMessage{"cwd": strictjson.Find(params, "cwd")})
 	for {
 		result, err := l.ask(ctx, server, protocol.SessionList, list)
@@ -264,22 +272,21 @@ func (l *Link) resuming(
 		}
 		var page struct {
 			Sessions   []json.RawMessage
-			NextCursor json.RawMessage
+			NextCursor string
 		}
 		if err := json.Unmarshal(result, &page); err != nil {
 			return nil, err
 		}
 		for _, session := range page.Sessions {
-			if string(strictjson.Find(session, protocol.SessionID)) == string(sessionID) {
-				params = strictjson.Set(params, protocol.AdditionalDirectories,
-					strictjson.Find(session, protocol.AdditionalDirectories))
-				page.NextCursor = nil
+			if strictjson.FindText(session, protocol.SessionID) == id {
+				return strictjson.Set(params, protocol.AdditionalDirectories,
+					strictjson.Find(session, protocol.AdditionalDirectories)), nil
 			}
 		}
-		if len(page.NextCursor) == 0 || string(page.NextCursor) == "null" {
-			return strictjson.Set(params, protocol.SessionID, sessionID), nil
+		if page.NextCursor == "" {
+			return params, nil
 		}
-		list = strictjson.Set(list, "cursor", page.NextCursor)
+		list = strictjson.Set(list, "cursor", strictjson.Encode(page.NextCursor))
 	}
 }
 
@@ -292,27 +299,28 @@ func (l *Link) ask(
 	err := server.Write(ctx, strictjson.Encode(map[string]any{
 		"jsonrpc": "2.0", "id": id, "method": method, "params": params,
 	}))
-	for err == nil {
-		var message []byte
-		if message, err = server.Read(); err != nil {
-			break
-		}
-		if strictjson.Find(message, "method") != nil ||
-			!bytes.Equal(strictjson.Find(message, "id"), id) {
-			err = l.toEditor(message)
-			continue
-		}
-		var answer struct {
-			Result json.RawMessage
-			Error  *jsonrpc.Error
-		}
-		if err := json.Unmarshal(message, &answer); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	for {
+		message, err := server.Read()
+		if err != nil {
 			return nil, err
 		}
-		if answer.Error != nil {
-			return nil, answer.Error
+		if strictjson.Find(message, "method") == nil &&
+			bytes.Equal(strictjson.Find(message, "id"), id) {
+			var answer struct {
+				Result json.RawMessage
+				Error  *jsonrpc.Error
+			}
+			err := json.Unmarshal(message, &answer)
+			if answer.Error != nil {
+				err = answer.Error
+			}
+			return answer.Result, err
 		}
-		return answer.Result, nil
+		if err := l.toEditor(message); err != nil {
+			return nil, err
+		}
 	}
-	return nil, err
 }

@@ -57,8 +57,8 @@ func newPace() *rate.Limiter {
 	return rate.NewLimiter(requestsPerSecond*requestUnits, requestsAtOnce*requestUnits)
 }
 
-// paced is a connection of a user, with what limits the user. Its messages wait while the user sends too many over all
-// connections, so that others have their share of the processors.
+// paced is a connection of a user, with what limits the user. Its messages wait while the user
+// sends too many over all connections, so that others have their share of the processors.
 type paced struct {
 	websocket.Conn
 	budget.User // makes room for requests, as acp.Conn says

@@ -17,8 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -79,7 +77,7 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
-	handOvers *rate.Limiter // used by passMessages only
+	last handedOver // used by passMessages only
 
 	lines   chan []byte     // from the editor, for sendTo; closed when the editor sends no more
 	sent    chan struct{}   // closed when all of them were sent
@@ -108,8 +106,7 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
 	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
-		handOvers: rate.NewLimiter(rate.Every(steady), maxUnsteady), maxLine: maxLine,
-		lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
+		maxLine: maxLine, lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
 		open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage)}, nil
 }
 
