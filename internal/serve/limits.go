@@ -86,8 +86,7 @@ func units(message []byte) int {
 	if !has("method") && (has("result") || has("error")) {
 		return 1 + size
 	}
-	var method string // what is not a name is not a method either
-	_ = json.Unmarshal(strictjson.Find(message, "method"), &method)
+	method := strictjson.FindText(message, "method")
 	if method == protocol.SessionLoad || method == protocol.SessionFork {
 		return requestUnits + historyUnits + size
 	}

@@ -176,7 +176,7 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	lines := jsonrpc.NewReader(in, l.maxLine)
 	for {
 		line, err := lines.Append(nil)
-		if _, ok := errors.AsType[*jsonrpc.TooLongError](err); ok {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if line = bytes.TrimSpace(line); len(line) > 0 {
@@ -194,9 +194,6 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 			case <-ctx.Done():
 			}
 			return nil
-		}
-		if err != nil {
-			return err
 		}
 	}
 }
