@@ -44,7 +44,7 @@ func (t *modelTurn) showAnswer(
 			err = t.think(ctx, string(e))
 		case llm.Thinking:
 			err = t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
-				thoughtEntry{After: len(a.calls), Thought: e}))
+				entry{After: len(a.calls), Thought: &e}))
 		case llm.ToolCall:
 			a.calls = append(a.calls, e)
 		case llm.CallDelta:
@@ -103,12 +103,13 @@ func (t *modelTurn) think(ctx context.Context, s string) error {
 // showRestart tells the user that the request for an answer will be sent again. If some text of it
 // was already shown, that stays visible with a mark. The model does not see it.
 func (t *modelTurn) showRestart(ctx context.Context, r llm.Retry, began bool) error {
+	retried := entry{Note: true, Retried: true}
 	if !began {
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk,
-			describeRetry(r)+"\n\n", retriedEntry{}))
+			describeRetry(r)+"\n\n", retried))
 	}
 	said := "\n\n*" + describeRetry(r) + " The answer starts over:*\n\n"
-	return t.updates.Update(ctx, message(retriedEntry{}, said))
+	return t.updates.Update(ctx, message(retried, said))
 }
 
 func describeRetry(r llm.Retry) string {

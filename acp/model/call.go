@@ -117,9 +117,9 @@ func (c *modelCall) announce(ctx context.Context) error {
 
 // meta says which tool the model has called.
 func (c *modelCall) meta() map[string]any {
-	return metaOf(callEntry{
+	return entry{
 		Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
-	})
+	}.meta()
 }
 
 // rawInput returns the arguments as the model wrote them: as JSON, or as a string if they are not

@@ -132,10 +132,10 @@ func (t *modelTurn) summarise(ctx context.Context, focus string, keep bool) (don
 		return false, context.Cause(ctx)
 	}
 	if err != nil {
-		return false, t.updates.Update(ctx, message(noteEntry{}, "\n\nCannot summarise the "+
+		return false, t.updates.Update(ctx, message(entry{Note: true}, "\n\nCannot summarise the "+
 			"conversation, which was not changed: "+text.Plain(err.Error())+".\n\n"))
 	}
-	e := summaryEntry{Summary: summary, Keep: keep}
+	e := entry{Summary: summary, Keep: keep}
 	return true, t.updates.Update(ctx, message(e, "\n\n*The model continues with a summary of the "+
 		"conversation so far.*\n\n"))
 }

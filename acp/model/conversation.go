@@ -30,7 +30,7 @@ type knowledge struct {
 	// messages are those for the model. Each prompt begins one, even after another of the user.
 	messages []llm.Message
 
-	step    int                       // of the tool calls that end the last message, see callEntry
+	step    int                       // of the tool calls that end the last message, see entry
 	results map[string]llm.ToolResult // of these calls, by ID
 	pending []*pendingPart            // of the answer that has begun
 	blocks  []backend.Raw             // of a stored prompt that may have more
@@ -115,30 +115,21 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	if !foreign {
 		e = entryOf(said.Meta.Ours)
 	}
-	switch e := e.(type) {
-	case undoneEntry:
+	switch {
+	case e.Undone:
 		c.forget()
-	case summaryEntry:
+	case e.Summary != "":
 		c.startOver(e)
-	case refusedEntry:
+	case e.Refused:
 		c.leaveOutPrompt(e.Rejected)
-		c.noteRejected(e.Rejected)
-	case noMediaEntry:
+	case e.WithoutMedia:
 		c.leaveOutMedia()
-	case noThoughtsEntry:
+	case e.WithoutThoughts:
 		c.forgetThoughts()
-	case noteEntry:
-		c.noteRejected(e.Rejected)
-	default:
-		if !c.ignored {
-			c.continueWith(u.Kind, said, e)
-		}
+	case !c.ignored:
+		c.continueWith(u.Kind, said, e)
 	}
-}
-
-// noteRejected notes whether the server has not accepted the last request.
-func (c *conversation) noteRejected(rejected bool) {
-	if rejected {
+	if e.Rejected {
 		c.endMessage()
 		c.rejected = true
 	}
@@ -148,32 +139,28 @@ func (c *conversation) noteRejected(rejected bool) {
 func (c *conversation) continueWith(kind sessionstore.Kind, said content, e entry) {
 	var output struct{ Text *string }
 	_ = json.Unmarshal(said.RawOutput, &output) // others may have another form
-	switch e := e.(type) {
-	case retriedEntry:
+	switch {
+	case e.Retried:
 		c.pending = nil
 		last := len(c.messages) - 1
 		if last >= 0 && c.results == nil && c.messages[last].Role == llm.Assistant {
 			c.messages = c.messages[:last]
 		}
-	case thoughtEntry:
+	case e.Note:
+	case e.Thought != nil:
 		c.endCalls()
-		c.pending = append(c.pending, &pendingPart{after: e.After, thought: &e.Thought})
-	case promptEntry:
-		if output.Text != nil {
-			c.prompt = append(c.prompt, llm.Text(*output.Text))
-			c.add(llm.User, llm.Text(*output.Text))
-		}
-	case callEntry:
-		c.addCall(e.Step, llm.ToolCall{
-			ID: said.ToolCallID, Name: e.Tool, Arguments: argumentsOf(said.RawInput),
-			From: e.From, Given: e.Given, Attached: e.Attached,
-		})
-		c.updateCall(said.ToolCallID, said.Status, output.Text)
-	case textEntry:
+		c.pending = append(c.pending, &pendingPart{after: e.After, thought: e.Thought})
+	case e.Prompt && output.Text != nil:
+		c.prompt = append(c.prompt, llm.Text(*output.Text))
+		c.add(llm.User, llm.Text(*output.Text))
+	case kind == sessionstore.AgentMessageChunk:
 		c.say(e.After, said.Content)
 	default:
-		if kind == sessionstore.AgentMessageChunk {
-			c.say(0, said.Content)
+		if e.Tool != "" {
+			c.addCall(e.Step, llm.ToolCall{
+				ID: said.ToolCallID, Name: e.Tool, Arguments: argumentsOf(said.RawInput),
+				From: e.From, Given: e.Given, Attached: e.Attached,
+			})
 		}
 		c.updateCall(said.ToolCallID, said.Status, output.Text)
 	}
@@ -296,7 +283,7 @@ func (c *conversation) endPrompt() prompts.Command {
 
 // startOver replaces the conversation with a summary. To free memory, prompts before the summary
 // that preceded it can no longer be undone.
-func (c *conversation) startOver(e summaryEntry) {
+func (c *conversation) startOver(e entry) {
 	c.past = slices.Clone(c.past[min(c.summarised, len(c.past)):])
 	c.summarised = len(c.past)
 	c.messages, c.results, c.pending = nil, nil, nil

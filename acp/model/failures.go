@@ -26,7 +26,7 @@ func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 	t.instead[t.endpoint] = next
 	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
 		text.Code(next.Model().ID))
-	return t.tell(ctx, retriedEntry{}, said) == nil
+	return t.tell(ctx, entry{Note: true, Retried: true}, said) == nil
 }
 
 // explain ends a turn in which a request to the model failed. It shows an answer that says why and
@@ -58,10 +58,10 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		llm.Misconfigured: correct + ", or choose another model.",
 		llm.Malformed:     another + examine,
 	}[failed.Kind]
-	var e entry = noteEntry{Rejected: mayReject(failed)}
-	again := mayReject(failed) && t.conversation.wasRejected()
+	e := entry{Note: true, Rejected: mayReject(failed)}
+	again := e.Rejected && t.conversation.wasRejected()
 	if failed.Kind == llm.Filtered || rejects(failed) && failed.Status != 0 {
-		e = refusedEntry{Rejected: true}
+		e = entry{Refused: true, Rejected: true}
 		next = " Later requests leave out your message. It remains in the history of the session."
 		switch {
 		case again:
@@ -73,7 +73,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		}
 	}
 	if again {
-		e = refusedEntry{Rejected: true}
+		e = entry{Refused: true, Rejected: true}
 		next += " The message before failed too, so later requests leave out all messages that " +
 			"the model has not answered. The cause may also be its last answer, which /undo takes " +
 			"back with the message before it, images that another model accepted, the " +

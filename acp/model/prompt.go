@@ -245,7 +245,7 @@ func (t *modelTurn) addToPrompt(
 		SessionUpdate: string(sessionstore.ToolCall),
 		ToolCallId:    sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,
 		Status: sdk.ToolCallStatusCompleted, RawOutput: map[string]string{"text": message},
-		Meta: metaOf(promptEntry{}),
+		Meta: entry{Prompt: true}.meta(),
 	}
 	if path != "" {
 		shown.RawInput = map[string]string{"path": path}

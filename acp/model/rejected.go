@@ -93,7 +93,7 @@ func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	if ok && failed.Kind == llm.StaleThoughts && t.steps >= t.unforgotten {
 		t.unforgotten = t.steps + 2
 		return t.updates.Update(ctx, backend.MetaChunk(sessionstore.AgentThoughtChunk, "",
-			noThoughtsEntry{}))
+			entry{WithoutThoughts: true}))
 	}
 	if !ok || !rejects(failed) && !(mayReject(failed) && t.conversation.wasRejected()) ||
 		!t.conversation.endsWithMedia() {
@@ -101,5 +101,5 @@ func (t *modelTurn) leaveOut(ctx context.Context, err error) error {
 	}
 	said := fmt.Sprintf("\n\n*%s. The model continues without the new images and documents; the "+
 		"history of the session keeps them.*\n\n", describeFailure(failed))
-	return t.tell(ctx, noMediaEntry{}, said)
+	return t.tell(ctx, entry{WithoutMedia: true}, said)
 }

@@ -150,7 +150,7 @@ func (b *toolbox) add(t tool) {
 }
 
 // run runs the tool calls of an answer and shows them to the user. Showing them makes them and
-// their results part of the conversation; see callEntry. Calls that only read run at the same time, the
+// their results part of the conversation; see entry. Calls that only read run at the same time, the
 // others one after another. An error ends the turn.
 func (b *toolbox) run(ctx context.Context, requested []llm.ToolCall) error {
 	calls := make([]*modelCall, len(requested))

@@ -95,7 +95,7 @@ func (t *modelTurn) step(ctx context.Context) (sdk.StopReason, error) {
 	case a.finish.Reason == llm.Refused:
 		// As ACP requires, the prompt and everything after it are not sent with the next prompt.
 		// With them the model would usually refuse that too.
-		return sdk.StopReasonRefusal, t.updates.Update(ctx, message(refusedEntry{},
+		return sdk.StopReasonRefusal, t.updates.Update(ctx, message(entry{Refused: true},
 			"\n\n*The model refused to answer. Your next prompt is sent without this one.*"))
 	case len(a.calls) == 0:
 		return t.conclude(ctx, a, box)
@@ -162,5 +162,5 @@ func (t *modelTurn) tell(ctx context.Context, e entry, said string) error {
 
 // note is tell for a text that the model does not see.
 func (t *modelTurn) note(ctx context.Context, said string) error {
-	return t.tell(ctx, noteEntry{}, said)
+	return t.tell(ctx, entry{Note: true}, said)
 }

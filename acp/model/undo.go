@@ -72,5 +72,5 @@ func (t *modelTurn) undo(ctx context.Context, _ string) (backend.Raw, error) {
 	}
 	report := "The model has forgotten " + said + " and what followed. Files were not changed.\n"
 	t.notes.mentions = discovery.Mentions{}
-	return stopped, t.updates.Commit(ctx, message(undoneEntry{}, report))
+	return stopped, t.updates.Commit(ctx, message(entry{Note: true, Undone: true}, report))
 }
