@@ -280,6 +280,9 @@ func (c Change) Diff() string {
 // If a planned write still replaces the same lines by the same lines in the text that the file has
 // now, it is made there.
 func (s *service) change(ctx context.Context, c Change) (Change, error) {
+	if ctx.Err() != nil {
+		return c, context.Cause(ctx)
+	}
 	parents, err := s.makeParents(c)
 	made := c
 	if err == nil {

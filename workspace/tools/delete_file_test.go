@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -45,5 +46,9 @@ func TestDeleteFile(t *testing.T) {
 	var protected *workspace.ProtectedError
 	require.ErrorAs(t, h.refused("delete_file", args{"path": "."}), &protected)
 	require.Len(t, h.asked, asked)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = h.set.Call(cancelled, "delete_file", h.encode("delete_file", args{"path": "full/a"}))
+	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, fileTree{"full/a": ""}, planted(t, app))
 }
