@@ -195,7 +195,7 @@ func (m *model) create(t *rapid.T) {
 func (m *model) fork(t *rapid.T) {
 	source, from := m.pick(t)
 	name := drawName(t, "fork")
-	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd"))}
+	n := sessionstore.Session{ID: m.id(name), Agent: m.agent, Keys: drawKeys(t, rapid.SampledFrom(modelCwds()).Draw(t, "cwd")), StateKey: drawKey(t)}
 	lease, err := m.store.Fork(t.Context(), m.id(source), n)
 	if m.sessions[name] != nil {
 		require.ErrorIs(t, err, sessionstore.ErrExists)
@@ -207,6 +207,7 @@ func (m *model) fork(t *rapid.T) {
 		f.history, f.turns = f.history[:from.open], from.first-1
 	}
 	m.sessions[name] = f
+	m.give(name, n.StateKey)
 }
 
 func (m *model) activate(t *rapid.T) {

@@ -107,11 +107,8 @@ func (s *Store) Append(
 	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
 ) error {
 	history, states := sessionstore.Split(segment)
-	if len(history) == 0 && len(states) == 0 { // the caller asks for the lease
-		_, err := transact(ctx, s, Read, func(tx *transaction) *row {
-			return mustHold(l, tx.find(l.ID))
-		})
-		return err
+	if len(history) == 0 && len(states) == 0 {
+		return s.checkLease(ctx, l)
 	}
 	bodies := packed(history)
 	return s.change(ctx, func(tx *transaction) {
@@ -138,6 +135,14 @@ func (s *Store) Append(
 		tx.addBodies(strand, last, bodies)
 		tx.addStates(key, states)
 	})
+}
+
+// checkLease returns an error unless l is the newest lease of its session.
+func (s *Store) checkLease(ctx context.Context, l sessionstore.Lease) error {
+	_, err := transact(ctx, s, Read, func(tx *transaction) *row {
+		return mustHold(l, tx.find(l.ID))
+	})
+	return err
 }
 
 // packed returns updates as the bodies of segments.

@@ -41,7 +41,7 @@ func (s *Store) Import(
 			continue
 		}
 		n, err := transact(ctx, s, Write, func(tx *transaction) int {
-			key := tx.lockAgent(agent)
+			key := tx.addAgent(agent, true)
 			changed, missing := tx.news(key, some, onlyKnown, tx.lockAll)
 			for _, r := range changed {
 				tx.store(r)
@@ -110,6 +110,7 @@ func (tx *transaction) beginning(r *row, n sessionstore.Session) (updates []sess
 // insertImported adds a session that its agent has, and returns its row.
 func (tx *transaction) insertImported(agent int64, n sessionstore.Session) *row {
 	r := tx.insert(agent, n, importedTime(n, tx.now(), tx.now()))
+	tx.saveState(r, n.State, n.StateKey)
 	r.imported, r.archived, r.meta = true, n.Archived, n.Meta
 	return r
 }
@@ -127,7 +128,7 @@ func (s *Store) Adopt(
 	}
 	defer s.purgeSoon()
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		agent := tx.lockAgent(n.Agent)
+		agent := tx.addAgent(n.Agent, true)
 		if tx.row([]any{new(int64)}, "SELECT agent FROM tombstones "+
 			"WHERE owner = $1 AND agent = $2 AND name = $3", agent, tombstone(n.StateKey)) {
 			must(&sessionstore.NotFoundError{ID: n.ID})
@@ -199,7 +200,7 @@ func (tx *transaction) retire(id string) bool {
 // setStateKey sets the state key of a session. Another session with this key loses it, and is
 // deleted if it was imported and never used. A session that gets another key is remembered by the
 // one before, and what the agent's list said of it no longer applies. One that loses its key is not
-// remembered: its agent may list it again. The caller has locked the agent.
+// remembered: its agent may list it again. The caller has locked the agent if there is a key.
 func (tx *transaction) setStateKey(r *row, stateKey string) {
 	if stateKey == "" {
 		r.dropStateKey()

@@ -14,6 +14,9 @@ func (s *Store) Charge(
 	if err := sessionstore.ValidateCharges(charges); err != nil {
 		return err
 	}
+	if len(charges) == 0 {
+		return s.checkLease(ctx, l)
+	}
 	return s.change(ctx, func(tx *transaction) { tx.addCharges(tx.hold(l), charges) })
 }
 

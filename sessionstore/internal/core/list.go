@@ -101,11 +101,12 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 }
 
 // agent returns the key of an agent of the owner, or 0.
-func (tx *transaction) agent(a sessionstore.Agent) int64 {
-	if keys := tx.agents(a); len(keys) == 1 {
-		return keys[0]
+func (tx *transaction) agent(a sessionstore.Agent) (key int64) {
+	if a.Validate() == nil {
+		tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3",
+			a.Kind, a.Profile)
 	}
-	return 0
+	return key
 }
 
 // listing is which lists show a session.

@@ -21,7 +21,7 @@ func (s *Store) Restore(
 	}
 	defer s.purgeSoon()
 	return transact(ctx, s, Write, func(tx *transaction) bool {
-		agent := tx.lockAgent(n.Agent)
+		agent := tx.addAgent(n.Agent, true)
 		same := tx.lock(n.ID)
 		holder := tx.named(agent, tombstone(n.StateKey))
 		if !restores(n.Updated, same, holder) {
@@ -31,6 +31,7 @@ func (s *Store) Restore(
 			tx.deleteRows(same)
 		}
 		r := tx.insert(agent, n, n.Updated.UnixMilli())
+		tx.saveState(r, n.State, n.StateKey)
 		own.appendTo(tx, r)
 		tx.addCharges(r, charges)
 		r.created, r.turns, r.meta = n.Created.UnixMilli(), n.Turns, n.Meta
@@ -69,7 +70,7 @@ func (s *Store) RestoreDeleted(
 	}
 	defer s.purgeSoon()
 	return s.change(ctx, func(tx *transaction) {
-		key := tx.lockAgent(agent)
+		key := tx.addAgent(agent, true)
 		var each [][]any
 		for _, name := range names {
 			holder := tx.named(key, name)

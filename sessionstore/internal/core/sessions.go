@@ -158,8 +158,7 @@ func (tx *transaction) lockWithAgent(id sessionstore.ID) *row {
 	if before == nil {
 		return nil
 	}
-	tx.row([]any{new(int64)}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+
-		tx.db.Traits().ForWrite, before.agent)
+	tx.lockAgent(before.agent)
 	r := tx.lock(id)
 	if r != nil && r.agent != before.agent {
 		must(ErrChanged)
@@ -175,20 +174,32 @@ func (s *Store) Create(
 		return lease, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		r := tx.insert(tx.lockAgent(n.Agent), n, tx.now())
+		r := tx.insert(tx.addAgent(n.Agent, n.StateKey != ""), n, tx.now())
+		tx.saveState(r, n.State, n.StateKey)
 		tx.store(r)
 		return r.lease()
 	})
 }
 
-// lockAgent returns the key of an agent, which it adds if it is new. It keeps other transactions
-// from changing several sessions of the agent, and is called before any session is locked.
-func (tx *transaction) lockAgent(a sessionstore.Agent) (key int64) {
-	tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
-		"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
-	tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3"+
-		tx.db.Traits().ForWrite, a.Kind, a.Profile)
+// addAgent returns the key of an agent, which it adds if it is new, and locks if asked to.
+func (tx *transaction) addAgent(a sessionstore.Agent, lock bool) int64 {
+	key := tx.agent(a)
+	if key == 0 {
+		tx.exec("INSERT INTO agents (owner, kind, profile) VALUES ($1, $2, $3) "+
+			"ON CONFLICT (owner, kind, profile) DO NOTHING", a.Kind, a.Profile)
+		key = tx.agent(a)
+	}
+	if lock {
+		tx.lockAgent(key)
+	}
 	return key
+}
+
+// lockAgent keeps other transactions from changing several sessions of an agent. It is called
+// before any session is locked.
+func (tx *transaction) lockAgent(key int64) {
+	tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND key = $2"+
+		tx.db.Traits().ForWrite, key)
 }
 
 // lease returns the newest lease of the session.
@@ -196,8 +207,8 @@ func (r *row) lease() sessionstore.Lease {
 	return sessionstore.Lease{ID: r.id, Generation: r.generation}
 }
 
-// insert adds a session without a history, which was active at a time, and returns its row. The
-// caller has locked the agent. It fails with ErrExists if there is a session with the id.
+// insert adds a session without a history and a state, which was active at a time, and returns its
+// row. It fails with ErrExists if there is a session with the id.
 func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64) *row {
 	key := tx.next()
 	r := &row{id: n.ID, key: key, agent: agent, keys: textsOf(n.Keys), generation: key,
@@ -208,7 +219,6 @@ func (tx *transaction) insert(agent int64, n sessionstore.Session, updated int64
 		values...) {
 		must(sessionstore.ErrExists)
 	}
-	tx.saveState(r, n.State, n.StateKey)
 	return r
 }
 
@@ -276,7 +286,11 @@ func (s *Store) Activate(
 	}
 	defer s.purgeSoon() // another session may have been deleted
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		r := mustExist(id, tx.lockWithAgent(id))
+		lock := tx.lock
+		if a.State != nil {
+			lock = tx.lockWithAgent
+		}
+		r := mustExist(id, lock(id))
 		if a.Held != 0 {
 			mustHold(sessionstore.Lease{ID: id, Generation: a.Held}, r)
 		}
@@ -362,7 +376,7 @@ func (s *Store) SaveState(
 }
 
 // saveState sets the state key of a session, and stores its state, which it removes if empty. The
-// caller has locked the agent.
+// caller has locked the agent if there is a key.
 func (tx *transaction) saveState(r *row, state []byte, key string) {
 	tx.setStateKey(r, key)
 	if len(state) > 0 {
@@ -380,19 +394,24 @@ func (s *Store) Fork(
 		return lease, err
 	}
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
-		agent := tx.lockAgent(n.Agent)
+		agent := tx.addAgent(n.Agent, n.StateKey != "")
 		from := mustExist(source, tx.lock(source))
 		r := tx.insert(agent, n, tx.now())
 		r.title = cmp.Or(r.title, from.title)
-		tx.copyHistory(from, r, n.State == nil)
+		tx.copyHistory(from, r)
+		if n.State != nil {
+			tx.saveState(r, n.State, n.StateKey)
+		} else {
+			tx.setStateKey(r, n.StateKey) // which may delete the source
+		}
 		tx.store(r)
 		return r.lease()
 	})
 }
 
 // copyHistory gives a new session the finished part of another's history, and its states and
-// readings if both belong to the same agent. withOwn includes the state of the backend.
-func (tx *transaction) copyHistory(from, to *row, withOwn bool) {
+// readings if both belong to the same agent.
+func (tx *transaction) copyHistory(from, to *row) {
 	to.last, to.turns = from.finished()
 	tx.exec(`
 		INSERT INTO segments (owner, strand, seq, body)
@@ -402,7 +421,7 @@ func (tx *transaction) copyHistory(from, to *row, withOwn bool) {
 		tx.exec(`
 			INSERT INTO states (owner, session, kind, body)
 			SELECT owner, CAST($3 AS bigint), kind, body FROM states
-			WHERE owner = $1 AND session = $2 AND (kind <> '' OR $4)`, from.key, to.key, withOwn)
+			WHERE owner = $1 AND session = $2`, from.key, to.key)
 		tx.inheritReadings(from, to)
 	}
 }
