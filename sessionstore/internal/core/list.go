@@ -103,8 +103,8 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 // agent returns the key of an agent of the owner, or 0.
 func (tx *transaction) agent(a sessionstore.Agent) (key int64) {
 	if a.Validate() == nil {
-		tx.row([]any{&key}, "SELECT key FROM agents WHERE owner = $1 AND kind = $2 AND profile = $3",
-			a.Kind, a.Profile)
+		tx.row([]any{&key}, "SELECT key FROM agents "+
+			"WHERE owner = $1 AND kind = $2 AND profile = $3", a.Kind, a.Profile)
 	}
 	return key
 }
