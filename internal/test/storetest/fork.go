@@ -12,6 +12,7 @@ import (
 
 func forkTests() []testCase {
 	return []testCase{
+		{"A14/a fork may take the key of its source", forkTakesKey},
 		{"A14/a fork is new, and may have a title and a state of its own", forkOwn},
 		{"A31/a fork for another agent has neither the state nor the states of its source", forkForAnotherAgent},
 		{"A40/a fork has the history before a turn", forkBefore},
@@ -84,4 +85,12 @@ func forkBefore(t *testing.T, s store) {
 	require.ErrorAs(t, sessionstore.ForkBefore(t.Context(), s, "none", 1, n), new(*sessionstore.NotFoundError))
 	require.Equal(t, []string{"one"}, ids(listAll(t, s, sessionstore.Query{})))
 	require.Equal(t, before, get(t, s, "one"))
+}
+
+func forkTakesKey(t *testing.T, s store) {
+	a := listedByAgent(t, "a")
+	require.Equal(t, 1, importSessions(t, s, a))
+	activate(t, s, "id of a", sessionstore.Activation{State: []byte("kept"), StateKey: a.StateKey})
+	fork(t, s, "id of a", sessionstore.Session{ID: "fork", Agent: a.Agent, StateKey: a.StateKey})
+	require.Equal(t, "kept", string(get(t, s, "fork").State))
 }
