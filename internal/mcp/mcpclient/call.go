@@ -181,6 +181,7 @@ type activeCalls struct {
 // activeCall is a call that was sent.
 type activeCall struct {
 	token   string
+	ended   chan struct{} // closed once it was removed
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	timeout time.Duration
@@ -199,7 +200,9 @@ func (s *activeCalls) begin(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastToken++
-	a := &activeCall{token: strconv.Itoa(s.lastToken), timeout: timeout, report: report}
+	a := &activeCall{
+		token: strconv.Itoa(s.lastToken), ended: make(chan struct{}), timeout: timeout, report: report,
+	}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	a.timer = time.AfterFunc(timeout, func() { a.cancel(late) })
 	if s.paused > 0 {
@@ -262,7 +265,7 @@ func (s *activeCalls) wait(ctx context.Context) {
 	s.mu.Unlock()
 	for _, a := range calls {
 		select {
-		case <-a.ctx.Done():
+		case <-a.ended:
 		case <-ctx.Done():
 		}
 	}
@@ -313,6 +316,7 @@ func (s *activeCalls) end(a *activeCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.byToken, a.token)
+	close(a.ended)
 	a.timer.Stop()
 	a.cancel(nil)
 }

@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,6 +71,25 @@ func TestProgressExtendsCalls(t *testing.T) {
 		progress(a.token) // which is too late
 		calls.end(a)
 		progress(a.token)
+	})
+}
+
+// A call that was cancelled is waited for until the server has been told.
+func TestWaitForCancelledCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls activeCalls
+		a := calls.begin(t.Context(), time.Hour, nil, unreported)
+		var over atomic.Bool
+		go func() {
+			calls.wait(t.Context())
+			over.Store(true)
+		}()
+		a.cancel(context.Canceled)
+		synctest.Wait()
+		require.False(t, over.Load())
+		calls.end(a)
+		synctest.Wait()
+		require.True(t, over.Load())
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -82,6 +83,12 @@ func (c Config) Identity() string {
 
 // isProcess reports whether the server runs as a process, and is not reached over HTTP.
 func (c Config) isProcess() bool { return c.Transport == acpmcp.Stdio }
+
+// startsWithRoots reports whether the server is a process that other roots change: its arguments,
+// environment, or sandbox.
+func (c Config) startsWithRoots() bool {
+	return c.isProcess() && (c.Policy.Templates || c.Policy.Sandbox.Mode != sandbox.Off)
+}
 
 // declaresRoots reports whether the server may ask for the roots.
 func (c Config) declaresRoots() bool {

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
-	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -22,7 +20,7 @@ import (
 // a new one.
 type connection struct {
 	server  *server
-	folders folders // of the session when the connection was begun
+	folders folders // of the session when the attempt to connect was begun
 
 	// ctx ends when no more calls begin. Then run closes the connection. end says why.
 	ctx context.Context
@@ -45,10 +43,9 @@ type connection struct {
 }
 
 // newConnection returns a connection that is not open.
-func (s *server) newConnection() *connection {
+func (s *server) newConnection(in folders) *connection {
 	c := &connection{
-		server: s, capabilities: &mcp.ClientCapabilities{},
-		folders:   s.set.currentFolders(),
+		server: s, folders: in, capabilities: &mcp.ClientCapabilities{},
 		readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax),
 	}
 	c.ctx, c.end = context.WithCancelCause(s.ctx)
@@ -81,8 +78,8 @@ func (s *server) newConnection() *connection {
 }
 
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
-func (s *server) connect(ctx context.Context, revision string) (*connection, error) {
-	c := s.newConnection()
+func (s *server) connect(ctx context.Context, in folders, revision string) (*connection, error) {
+	c := s.newConnection(in)
 	link, err := c.open(ctx)
 	if err != nil {
 		c.end(err)
@@ -179,14 +176,12 @@ func (e *outdatedError) Unwrap() error { return errReconnect }
 // was started with others, or the server was sent roots that the session no longer has. It reports
 // whether that is so.
 func (c *connection) endIfOutdated() bool {
-	config, now := c.server.config, c.server.set.currentFolders().roots
-	fixed := config.isProcess() &&
-		(config.Policy.Templates || config.Policy.Sandbox.Mode != sandbox.Off)
+	config, now := c.server.config, c.server.set.currentFolders()
 	var lost []mcproots.Root
 	if sent := c.sent.Load(); sent != nil {
-		lost = sent.Missing(now)
+		lost = sent.Missing(now.roots)
 	}
-	outdated := fixed && !slices.Equal(grantedRoots(c.folders.roots), grantedRoots(now)) ||
+	outdated := config.startsWithRoots() && c.folders.replaced != now.replaced ||
 		len(lost) > 0 && !config.Policy.KeepOnShrink
 	if outdated {
 		c.end(&outdatedError{lost})

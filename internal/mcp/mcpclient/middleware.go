@@ -72,11 +72,7 @@ func (c *connection) offers(method string) bool {
 // order, in both eras of the protocol: the SDK would sort them.
 func (c *connection) listRoots() (*mcp.ListRootsResult, error) {
 	s := c.server
-	roots, err := s.set.currentRoots()
-	if err != nil {
-		s.log.Warn("cannot list the roots for an MCP server", "error", err)
-		return nil, rpcError(jsonrpc.CodeInternalError, "the roots cannot be listed")
-	}
+	roots := s.set.currentFolders().roots.Existing()
 	c.readiness.rootsSent()
 	c.sent.Store(&roots)
 	c.endIfOutdated() // the folders may have changed meanwhile

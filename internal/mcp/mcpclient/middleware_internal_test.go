@@ -78,7 +78,7 @@ func serve(t testing.TB, revision string, roots mcproots.Snapshot) served {
 func newTestConnection(roots mcproots.Snapshot) *connection {
 	set := NewSet(nil, Options{})
 	set.folders.roots, set.visible = roots, roots
-	return set.newServer(Config{Name: "s", Transport: acpmcp.Stdio}, "s").newConnection()
+	return set.newServer(Config{Name: "s", Transport: acpmcp.Stdio}, "s").newConnection(set.folders)
 }
 
 // take returns the roots of a workspace with these directories.
@@ -128,13 +128,8 @@ func TestModernServer(t *testing.T) {
 // Clause M2.
 func TestRootsFail(t *testing.T) {
 	s := serve(t, "2025-11-25", mcproots.Snapshot{})
-	s.connection.server.set.closed = true
+	s.connection.readiness = nil // so that it panics
 	_, err := s.server.ListRoots(t.Context(), nil)
-	requireCode(t, err, jsonrpc.CodeInternalError)
-	require.NotContains(t, err.Error(), "closed")
-
-	s.connection.server.set.closed, s.connection.readiness = false, nil
-	_, err = s.server.ListRoots(t.Context(), nil)
 	requireCode(t, err, jsonrpc.CodeInternalError)
 }
 

@@ -511,16 +511,23 @@ func TestRetryAfter(t *testing.T) {
 		require.Zero(t, f.Servers()[0].Restarts)
 	})
 	t.Run("much later", func(t *testing.T) {
+		var asked atomic.Int64
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
 			w.Header().Set("Retry-After", "3600")
 			w.WriteHeader(http.StatusTooManyRequests)
 		}))
 		defer server.Close()
-		f := serving(t, mcpclient.Options{}, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL})
+		config := mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: server.URL}
+		f := serving(t, mcpclient.Options{}, config)
 		_, err := f.List(t.Context())
 		require.NoError(t, err)
 		status := f.state(acpmcp.Waiting)
 		require.ErrorContains(t, status.Err, "asks for the next try in 1h0m0s")
+		before := asked.Load()
+		f.change(roottest.Open(t, folder(t)), config)
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, before, asked.Load(), "other folders change nothing")
 	})
 }
 

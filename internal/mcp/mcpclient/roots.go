@@ -3,23 +3,10 @@ package mcpclient
 import (
 	"strings"
 
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
-
-// currentRoots returns the session's roots that exist, which is the answer to a server that asks
-// for the roots.
-func (s *Set) currentRoots() (mcproots.Snapshot, error) {
-	s.mu.Lock()
-	roots, closed := s.folders.roots, s.closed
-	s.mu.Unlock()
-	if closed {
-		return mcproots.Snapshot{}, acpmcp.ErrClosed
-	}
-	return roots.Existing(), nil
-}
 
 // currentFolders returns the session's folders.
 func (s *Set) currentFolders() folders {

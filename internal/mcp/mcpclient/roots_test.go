@@ -2,6 +2,7 @@ package mcpclient_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // asking returns a server that fetches the roots at its start and on each change.
@@ -99,6 +101,66 @@ func TestToolsCannotChangeRoots(t *testing.T) {
 	require.Equal(t, uris(t, a), f.call("s.roots", ""), "not committed")
 	prepared.Commit(f.host)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
+}
+
+// withRoots returns a process that is started with the roots as arguments.
+func withRoots(role string) mcpclient.Config {
+	c := self("s", role)
+	c.Args, c.Policy.Templates = []string{"${roots}"}, true
+	return c
+}
+
+// A process that cannot be started is started again at once if the session has other roots, such as
+// those that came while it was being started.
+func TestOtherRootsEndPause(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{Backoff: time.Hour}))
+	server, before, after := withRoots("exit"), roottest.Open(t, folder(t)), roottest.Open(t, folder(t))
+	checked := make(chan *workspace.Workspace, 10)
+	var change *mcpclient.Change
+	server.Check = func(w *workspace.Workspace) error {
+		checked <- w
+		if w == before {
+			change.Commit(f.host)
+			return before.Close()
+		}
+		return nil
+	}
+	f.change(before, server)
+	var err error
+	change, err = f.Prepare(after, []mcpclient.Config{server})
+	require.NoError(t, err)
+	_, err = f.List(t.Context())
+	require.NoError(t, err)
+	began := time.Now()
+	require.Same(t, before, <-checked)
+	require.Same(t, after, <-checked)
+	f.state(acpmcp.Waiting)
+	f.change(roottest.Open(t, after.Roots().Cwd().String()), server)
+	require.Equal(t, acpmcp.Waiting, f.Servers()[0].State)
+	require.Empty(t, checked, "the same roots")
+	f.change(roottest.Open(t, folder(t)), server)
+	<-checked
+	require.Less(t, time.Since(began), 20*time.Second, "less than the longest pause")
+}
+
+// Clause A25.
+func TestStartedInFoldersThatWereChecked(t *testing.T) {
+	f := newFixture(t, mcpclient.Options{})
+	server, allowed := withRoots("sdk"), roottest.Open(t, folder(t))
+	var change *mcpclient.Change
+	server.Check = func(w *workspace.Workspace) error {
+		if w != allowed {
+			return errors.New("not there")
+		}
+		change.Commit(f.host)
+		return nil
+	}
+	f.change(allowed, server)
+	var err error
+	change, err = f.Prepare(roottest.Open(t, folder(t)), []mcpclient.Config{server})
+	require.NoError(t, err)
+	_, err = f.try("s.where", "")
+	require.ErrorContains(t, err, "it was not started: not there")
 }
 
 // Clause A12.

@@ -141,13 +141,11 @@ func (s *server) enterLocked(p phase) {
 	s.wakeLocked()
 }
 
-// enter is enterLocked for a caller that does not hold mu. The returned channel is closed at the
-// next change.
-func (s *server) enter(p phase) (changed <-chan struct{}) {
+// enter is enterLocked for a caller that does not hold mu.
+func (s *server) enter(p phase) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.enterLocked(p)
-	return s.changed
 }
 
 // wakeLocked wakes those who wait for a change.
@@ -163,6 +161,10 @@ func (s *server) run() {
 	var next step
 	signIns := 0 // that were awaited since the server was last connected
 	for {
+		var replaced <-chan struct{}
+		if s.config.startsWithRoots() {
+			replaced = s.set.currentFolders().replaced
+		}
 		end := s.attempt()
 		if needed, ok := errors.AsType[*signInError](end.err); ok {
 			end.err = s.awaitAuthorization(needed.obtaining, signIns)
@@ -185,10 +187,10 @@ func (s *server) run() {
 			return
 		}
 		s.log.Warn("restarting an MCP server that failed", "error", err, "in", next.wait)
-		changed := s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
+		s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
 		select {
 		case <-time.After(next.wait):
-		case <-changed: // with other roots it may not fail
+		case <-replaced: // with other roots it may not fail
 		case <-s.ctx.Done():
 		}
 	}
@@ -213,8 +215,9 @@ func (s *server) start() (*connection, error) {
 	case <-s.ctx.Done():
 		return nil, context.Cause(s.ctx)
 	}
+	in := s.set.currentFolders()
 	if s.config.Check != nil {
-		if err := s.config.Check(s.set.currentFolders().ws); err != nil {
+		if err := s.config.Check(in.ws); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotAllowed, err)
 		}
 	}
@@ -223,13 +226,16 @@ func (s *server) start() (*connection, error) {
 	ctx, cancel := context.WithTimeoutCause(s.ctx, timeout,
 		timeoutError(s.config.Name, "answered initialize", timeout))
 	defer cancel()
-	c, err := s.connect(ctx, s.revision)
+	c, err := s.connect(ctx, in, s.revision)
 	if err != nil && s.revision == "" && s.config.isProcess() && !isPermanent(err) &&
 		ctx.Err() == nil {
 		// Some servers exit on a request that they do not know.
 		s.log.Debug("could not connect to an MCP server; retrying with the legacy protocol",
 			"error", err)
-		c, err = s.connect(ctx, mcproots.Legacy)
+		c, err = s.connect(ctx, in, mcproots.Legacy)
+	}
+	if err != nil && s.config.isProcess() && in.ws != s.set.currentFolders().ws {
+		return nil, errReconnect // in.ws may be closed
 	}
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if ok && refused.Code == jsonrpc.CodeMethodNotFound {
@@ -277,8 +283,7 @@ func (s *server) serve(c *connection) error {
 // since.
 func (s *server) hasOldRoots(c *connection) bool {
 	sent := c.sent.Load()
-	now, err := s.set.currentRoots()
-	return sent != nil && err == nil && !sent.Equal(now)
+	return sent != nil && !sent.Equal(s.set.currentFolders().roots.Existing())
 }
 
 // explainRestart tells the server and the user why the server is restarted, if the reason is that
@@ -299,9 +304,6 @@ func (s *server) explainRestart(c *connection, lost []mcproots.Root) {
 func (s *server) foldersChanged(rootsChanged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if rootsChanged {
-		s.wakeLocked()
-	}
 	// The next connection begins with the new folders.
 	if c := s.nowLocked().connection; c != nil && !c.endIfOutdated() && rootsChanged {
 		c.rootsChanged()

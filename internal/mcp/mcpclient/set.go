@@ -32,14 +32,16 @@ type Set struct {
 
 // folders are the folders of a session.
 type folders struct {
-	ws    *workspace.Workspace
-	roots mcproots.Snapshot // of ws
+	ws       *workspace.Workspace
+	roots    mcproots.Snapshot // of ws
+	replaced chan struct{}     // closed when the session has other roots
 }
 
 // NewSet returns a set without servers. They come with the first [Change]. At most cap(starting)
 // servers of all sets with this channel start at once.
 func NewSet(starting chan struct{}, o Options) *Set {
 	s := &Set{starting: starting, options: o.withDefaults()}
+	s.folders.replaced = make(chan struct{})
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }
@@ -189,7 +191,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	if s.closed {
 		return nil, acpmcp.ErrClosed
 	}
-	return &Change{set: s, folders: folders{w, roots}, configs: configs}, nil
+	return &Change{set: s, folders: folders{w, roots, make(chan struct{})}, configs: configs}, nil
 }
 
 // Commit makes the change. From then on h answers the servers. Commit cannot fail and does not wait
@@ -202,6 +204,11 @@ func (c *Change) Commit(h Host) {
 		return
 	}
 	kept, removed := c.replaceServersLocked()
+	if slices.Equal(grantedRoots(s.folders.roots), grantedRoots(c.folders.roots)) {
+		c.folders.replaced = s.folders.replaced
+	} else {
+		close(s.folders.replaced)
+	}
 	changed := !s.visible.Equal(c.folders.roots)
 	s.host, s.folders, s.visible = h, c.folders, c.folders.roots
 	s.mu.Unlock()
