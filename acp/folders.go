@@ -36,15 +36,14 @@ type Folder struct {
 	kept   bool // nothing but the stored list of the session has it; see leaveOut
 }
 
-// folderSource says who wants a session to have a folder.
+// folderSource says who wants a session to have a folder. Zero is the user, in a setting.
 type folderSource int
 
 const (
-	declaredFolder folderSource = iota // the user, in a setting
 	// confirmedFolder is one that the user was asked about. Its path is the real path, which must
 	// not lead elsewhere.
-	confirmedFolder
-	storedFolder // nobody now: the session had it
+	confirmedFolder folderSource = 1 + iota
+	storedFolder                 // nobody now: the session had it
 	clientFolder
 )
 
