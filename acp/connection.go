@@ -57,7 +57,7 @@ func (c *connection) endsTurns() bool {
 func (c *connection) HasLeft() bool { return c.left.Load() }
 
 // Answers implements [turns.Client].
-func (c *connection) Answers() bool { return c.peer.Role.has(answers) }
+func (c *connection) Answers() bool { return c.peer.Role.has(toAnswer) }
 
 // Accept implements [jsonrpc.Handler]. It runs on the read loop and does not block.
 func (c *connection) Accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {

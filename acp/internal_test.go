@@ -222,9 +222,9 @@ func TestPaths(t *testing.T) {
 // Clauses A37, N4.
 func TestMethods(t *testing.T) {
 	needs := map[string]right{
-		protocol.Initialize: sees, protocol.SessionList: sees, protocol.SessionLoad: sees,
-		protocol.SessionResume: sees, protocol.SessionClose: sees, protocol.SessionStatus: sees,
-		protocol.CancelRequest: sees, protocol.SessionCancel: answers,
+		protocol.Initialize: toSee, protocol.SessionList: toSee, protocol.SessionLoad: toSee,
+		protocol.SessionResume: toSee, protocol.SessionClose: toSee, protocol.SessionStatus: toSee,
+		protocol.CancelRequest: toSee, protocol.SessionCancel: toAnswer,
 	}
 	tables, err := os.ReadFile("../internal/wire/protocol/tables.txt")
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestMethods(t *testing.T) {
 		}
 		side, name, handling, why := columns[1], columns[2], columns[3], columns[4:]
 		row := methodOf(name)
-		require.Equal(t, cmp.Or(needs[name], acts), row.needs, name)
+		require.Equal(t, cmp.Or(needs[name], toAct), row.needs, name)
 		if side != "agent" {
 			continue
 		}
@@ -251,11 +251,11 @@ func TestMethods(t *testing.T) {
 		protocol.Logout} {
 		require.NotEmpty(t, methodOf(audited).did, audited)
 	}
-	for _, need := range []right{acts, answers, sees} {
+	for _, need := range []right{toAct, toAnswer, toSee} {
 		require.True(t, RoleFull.has(need))
 		require.True(t, Role("").has(need))
-		require.Equal(t, need != acts, RoleAnswer.has(need))
-		require.Equal(t, need == sees, RoleWatch.has(need))
+		require.Equal(t, need != toAct, RoleAnswer.has(need))
+		require.Equal(t, need == toSee, RoleWatch.has(need))
 		require.False(t, Role("other").has(need))
 	}
 }

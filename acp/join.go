@@ -19,10 +19,10 @@ import (
 type entry int
 
 const (
-	opens     entry = iota // it opens the session, in place of one that is open
-	views                  // it shows what is stored, because the client may not open sessions
-	joins                  // it makes the client another viewer
-	joinsAnew              // it opens the session again with other roots for all, and then joins it
+	entryOpen     entry = iota // opens the session, in place of one that is open
+	entryView                  // shows what is stored, because the client may not open sessions
+	entryJoin                  // makes the client another viewer
+	entryJoinAnew              // opens the session again with other roots for all, then joins it
 )
 
 // choose returns how the client gets into the session, of which s is open or nil. It joins s if
@@ -30,9 +30,9 @@ const (
 // sessions. A list of other roots opens the session again: for all if no turn runs, and not at all
 // otherwise. A session that another process has taken over cannot be joined.
 func (l load) choose(ctx context.Context, s *session) (entry, error) {
-	mayOpen, alone := l.from.peer.Role.has(acts), opens
+	mayOpen, alone := l.from.peer.Role.has(toAct), entryOpen
 	if !mayOpen {
-		alone = views
+		alone = entryView
 	}
 	if s == nil {
 		return alone, nil
@@ -44,13 +44,13 @@ func (l load) choose(ctx context.Context, s *session) (entry, error) {
 	case !others && !isTurnOfNobody, record.Gone(s.record.Check(ctx)):
 		return alone, nil
 	case !l.params.listed, l.rootsIn(s).Equal(s.opened.params.roots):
-		return joins, nil
+		return entryJoin, nil
 	case !others:
-		return opens, nil
+		return entryOpen, nil
 	case running, !mayOpen:
-		return opens, errOpenElsewhere(s.id, &s.opened.params.roots)
+		return entryOpen, errOpenElsewhere(s.id, &s.opened.params.roots)
 	}
-	return joinsAnew, nil
+	return entryJoinAnew, nil
 }
 
 // rootsIn returns the roots that the load asks for, with the cwd as s has it.

@@ -48,45 +48,45 @@ func (c *connection) work(
 // methods is the table of methods. A method is a row here, a file with its accept function, and its
 // name in package protocol.
 var methods = map[string]method{
-	protocol.Initialize: {needs: sees, shape: initializeShape,
+	protocol.Initialize: {needs: toSee, shape: initializeShape,
 		accept: (*connection).acceptInitialize},
-	protocol.SessionNew:    {needs: acts, shape: newShape, accept: atOnce((*connection).new)},
-	protocol.SessionFork:   {needs: acts, shape: forkShape, accept: atOnce((*connection).fork)},
-	protocol.SessionLoad:   {needs: sees, shape: loadShape, accept: (*connection).acceptLoad},
-	protocol.SessionResume: {needs: sees, shape: loadShape, accept: (*connection).acceptLoad},
-	protocol.SessionPrompt: {needs: acts, shape: promptShape, accept: (*connection).acceptPrompt},
-	protocol.SessionList:   {needs: sees, shape: listShape, accept: atOnce((*connection).list)},
-	protocol.SessionOptions: {needs: acts, shape: loadShape,
+	protocol.SessionNew:    {needs: toAct, shape: newShape, accept: atOnce((*connection).new)},
+	protocol.SessionFork:   {needs: toAct, shape: forkShape, accept: atOnce((*connection).fork)},
+	protocol.SessionLoad:   {needs: toSee, shape: loadShape, accept: (*connection).acceptLoad},
+	protocol.SessionResume: {needs: toSee, shape: loadShape, accept: (*connection).acceptLoad},
+	protocol.SessionPrompt: {needs: toAct, shape: promptShape, accept: (*connection).acceptPrompt},
+	protocol.SessionList:   {needs: toSee, shape: listShape, accept: atOnce((*connection).list)},
+	protocol.SessionOptions: {needs: toAct, shape: loadShape,
 		accept: atOnce((*connection).sessionOptions)},
-	protocol.SessionClose: {needs: sees, shape: idShape,
+	protocol.SessionClose: {needs: toSee, shape: idShape,
 		accept: queued(turns.Lifecycle, idShape, (*connection).close)},
 	// It succeeds too if there is nothing to delete.
-	protocol.SessionDelete: {needs: acts, shape: idShape, did: "asked to delete a session",
+	protocol.SessionDelete: {needs: toAct, shape: idShape, did: "asked to delete a session",
 		accept: queued(turns.Lifecycle, idShape, (*connection).delete)},
-	protocol.SessionArchive: {needs: acts, shape: idShape, did: "archived a session",
+	protocol.SessionArchive: {needs: toAct, shape: idShape, did: "archived a session",
 		accept: queued(turns.Lifecycle, idShape, (*connection).archive)},
-	protocol.SessionUnarchive: {needs: acts, shape: idShape,
+	protocol.SessionUnarchive: {needs: toAct, shape: idShape,
 		did:    "took a session out of the archive",
 		accept: queued(turns.Ordinary, idShape, (*connection).unarchive)},
-	protocol.SessionSetTitle: {needs: acts, shape: titleShape, did: "renamed a session",
+	protocol.SessionSetTitle: {needs: toAct, shape: titleShape, did: "renamed a session",
 		accept: queued(turns.Ordinary, titleShape, (*connection).setTitle, "title")},
-	protocol.SessionStatus: {needs: sees, shape: idShape,
+	protocol.SessionStatus: {needs: toSee, shape: idShape,
 		accept: queued(turns.Ordinary, idShape, (*connection).status)},
 
-	protocol.Authenticate: {needs: acts, shape: keys("methodId", "_meta"),
+	protocol.Authenticate: {needs: toAct, shape: keys("methodId", "_meta"),
 		did: "signed the agent in"},
-	protocol.Logout:     {needs: acts, shape: keys("_meta"), did: "signed the agent out"},
-	protocol.AuthStatus: {needs: acts, shape: keys("_meta")},
-	protocol.SessionSetMode: {needs: acts,
+	protocol.Logout:     {needs: toAct, shape: keys("_meta"), did: "signed the agent out"},
+	protocol.AuthStatus: {needs: toAct, shape: keys("_meta")},
+	protocol.SessionSetMode: {needs: toAct,
 		shape: keys(protocol.SessionID, "modeId", "_meta")},
-	protocol.SessionSetConfigOption: {needs: acts,
+	protocol.SessionSetConfigOption: {needs: toAct,
 		shape: keys(protocol.SessionID, "configId", "type", "value", "_meta")},
-	protocol.SessionSetModel: {needs: acts, // a draft
+	protocol.SessionSetModel: {needs: toAct, // a draft
 		shape: keys(protocol.SessionID, "modelId", "_meta")},
 
-	protocol.SessionCancel: {needs: answers, shape: idShape,
+	protocol.SessionCancel: {needs: toAnswer, shape: idShape,
 		accept: (*connection).acceptCancel, notifies: true},
-	protocol.CancelRequest: {needs: sees}, // served by package jsonrpc
+	protocol.CancelRequest: {needs: toSee}, // served by package jsonrpc
 }
 
 // methodOf returns the row of a method, also of one that the adapter does not know.
@@ -94,5 +94,5 @@ func methodOf(name string) method {
 	if m, ok := methods[name]; ok {
 		return m
 	}
-	return method{needs: acts}
+	return method{needs: toAct}
 }

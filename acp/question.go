@@ -52,12 +52,12 @@ func (q question) announce(of calls.Key, title string) backend.Update {
 // as returns the question as a client with a role gets it: a client that does not act can allow or
 // refuse once at most.
 func (q question) as(r Role) question {
-	if r.has(acts) || q.method != protocol.RequestPermission {
+	if r.has(toAct) || q.method != protocol.RequestPermission {
 		return q
 	}
 	options := []permission.Option{}
 	for _, o := range q.Options {
-		if q.err == nil && r.has(answers) && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
+		if q.err == nil && r.has(toAnswer) && o.ID != "" && strings.HasSuffix(o.Kind, "_once") {
 			options = append(options, o)
 		}
 	}

@@ -26,21 +26,21 @@ const (
 type right string
 
 const (
-	// sees is the right to see what is there.
-	sees right = "sees"
-	// answers is the right to answer questions and to end turns. A client that has it counts as one
-	// that has a session open: the session waits for it.
-	answers right = "answers"
-	// acts is the right to open, change, prompt and close sessions, and to use methods that the
+	// toSee is the right to see what is there.
+	toSee right = "see"
+	// toAnswer is the right to answer questions and to end turns. A client that has it counts as
+	// one that has a session open: the session waits for it.
+	toAnswer right = "answer"
+	// toAct is the right to open, change, prompt and close sessions, and to use methods that the
 	// adapter does not know.
-	acts right = "acts"
+	toAct right = "act"
 )
 
 // rightsOf has the rights of each role.
 var rightsOf = map[Role][]right{
-	RoleWatch:  {sees},
-	RoleAnswer: {sees, answers},
-	RoleFull:   {sees, answers, acts},
+	RoleWatch:  {toSee},
+	RoleAnswer: {toSee, toAnswer},
+	RoleFull:   {toSee, toAnswer, toAct},
 }
 
 // has reports whether a peer with the role has a right.
@@ -57,7 +57,7 @@ const onlyQuestions = `{"elicitation":{"form":{}},"_meta":{"acp-agent":{"turnEnd
 // narrow leaves in a request of a peer that does not act only what such a peer may say: it offers
 // no files and terminals, and gives a session no other folders and servers.
 func (r Role) narrow(q *jsonrpc.Request) {
-	if r.has(acts) {
+	if r.has(toAct) {
 		return
 	}
 	only := func(names ...string) json.RawMessage {

@@ -77,7 +77,7 @@ func (c *connection) close(
 	if !v.Has(c) {
 		return nil, errNotActive(s.id)
 	}
-	if v.OthersAnswer(c) || !c.peer.Role.has(acts) {
+	if v.OthersAnswer(c) || !c.peer.Role.has(toAct) {
 		s.leave(c)
 		return nil, nil
 	}

@@ -70,14 +70,14 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 		return nil, err
 	}
 	switch how {
-	case views:
+	case entryView:
 		return json.RawMessage(`{}`), l.view(ctx, a, source)
-	case joinsAnew:
+	case entryJoinAnew:
 		if active, err = l.reopenForAll(ctx, active, source); err != nil {
 			return nil, err
 		}
 		return l.join(ctx, r, active)
-	case joins:
+	case entryJoin:
 		return l.join(ctx, r, active)
 	}
 	s, notice, err := l.open(ctx, a, source, active)
