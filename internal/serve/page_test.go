@@ -424,10 +424,13 @@ func TestPageInABrowser(t *testing.T) {
 	w.editor.send(string(line))
 	w.add("eve", w.cwd)
 	asks := w.writing()["prompt"].([]any)[0].(map[string]string)["text"]
-	browser := exec.CommandContext(t.Context(), npmtest.Node(t), script,
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the browser may hang
+	defer cancel()
+	browser := exec.CommandContext(ctx, npmtest.Node(t), script,
 		PairingLink("http://"+w.address, w.code("ana", Full)), PairingLink("http://"+w.address, w.code("eve", Full)), asks,
 		PairingLink("http://"+w.address, w.code("ana", Full)))
 	browser.Env = append(browser.Environ(), "HOME="+t.TempDir())
+	browser.WaitDelay = time.Second
 	out, err := browser.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
