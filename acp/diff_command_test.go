@@ -14,29 +14,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 )
 
-// editing is a backend that changes a file as soon as it gets a prompt.
-type editing struct {
-	*scripted
-	file string
-}
-
-func (e editing) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	s, opened, err := e.scripted.Open(ctx, a, h)
-	return editingSession{s, e.file}, opened, err
-}
-
-type editingSession struct {
-	backend.Session
-	file string
-}
-
-func (s editingSession) Prompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) backend.Work {
-	_ = os.WriteFile(s.file, []byte("of the agent\n"), 0o600)
-	return s.Session.Prompt(ctx, params, u)
+// editing returns a backend that changes a file as soon as it gets a prompt.
+func editing(file string) *scripted {
+	return &scripted{prompted: func(context.Context, backend.Raw, backend.Updates) backend.Work {
+		_ = os.WriteFile(file, []byte("of the agent\n"), 0o600)
+		return nil
+	}}
 }
 
 // tracked makes a repository with a file that is not committed.
@@ -54,7 +37,7 @@ func tracked(t *testing.T) (dir, file string) {
 func TestDiffCommand(t *testing.T) {
 	dir, file := tracked(t)
 	state := t.TempDir()
-	c := start(t, acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: state})
+	c := start(t, acp.Options{Backend: using(editing(file)), SnapshotDir: state})
 	plain := folder(t)
 	id := c.open(dir, plain)
 	require.Contains(t, c.say(id, "/diff"), "nothing was noted of it when the session began")
@@ -77,7 +60,7 @@ func TestDiffCommand(t *testing.T) {
 // A folder that is too large delays no prompt, and what is in it then is not taken for what was.
 func TestDiffWithoutASnapshot(t *testing.T) {
 	dir, file := tracked(t)
-	o := acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: t.TempDir()}
+	o := acp.Options{Backend: using(editing(file)), SnapshotDir: t.TempDir()}
 	c := start(t, o.With(acp.Tuning{SnapshotWait: time.Nanosecond}))
 	id := c.open(dir)
 	c.say(id, "say hello")
@@ -89,7 +72,7 @@ func TestNoSnapshotsForRemotePeers(t *testing.T) {
 	dir, file := tracked(t)
 	state := t.TempDir()
 	s, _ := lasting(t, dir, acp.ServerOptions{},
-		acp.Options{Backend: using(editing{&scripted{}, file}), SnapshotDir: state})
+		acp.Options{Backend: using(editing(file)), SnapshotDir: state})
 	c := connectTo(t, s, acp.Peer{Principal: "ann", Remote: true})
 	c.initialize()
 	id := c.open(dir)

@@ -594,6 +594,9 @@ type scripted struct {
 	// one, for all
 	commands string
 	opened   func(backend.Activation, backend.Host) // if set, is called when a session opens
+	// prompted, if set, is called with each prompt. Work that it returns is done in place of what
+	// the prompt says.
+	prompted func(context.Context, backend.Raw, backend.Updates) backend.Work
 
 	returned atomic.Int64 // prompts that the backend has answered
 
@@ -644,7 +647,7 @@ func (r *scripted) Open(
 	if r.opened != nil {
 		r.opened(a, h)
 	}
-	if r.hold != nil && a.Cause != backend.New {
+	if r.hold != nil && (a.Cause == backend.Load || a.Cause == backend.Resume) {
 		<-r.hold
 	}
 	if r.refuse != nil {
@@ -692,6 +695,11 @@ func (s *scriptedSession) Close(context.Context) error {
 func (s *scriptedSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
 ) backend.Work {
+	if s.runtime.prompted != nil {
+		if work := s.runtime.prompted(ctx, params, u); work != nil {
+			return work
+		}
+	}
 	var p struct{ Prompt []struct{ Text string } }
 	if err := json.Unmarshal(params, &p); err != nil || len(p.Prompt) == 0 {
 		return func() (backend.Raw, error) { return endTurn, err }

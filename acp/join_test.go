@@ -39,46 +39,30 @@ func allowing(t tester, dir string, o acp.Options) acp.Options {
 	return o
 }
 
-// stepper is a scripted backend whose prompt "steps N" says N numbers, one for each value that it
-// receives from next.
-type stepper struct {
-	scripted
-	next chan struct{}
-}
-
-func (r *stepper) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	s, opened, err := r.scripted.Open(ctx, a, h)
-	return &stepperSession{Session: s, stepper: r}, opened, err
-}
-
-type stepperSession struct {
-	backend.Session
-	stepper *stepper
-}
-
-func (s *stepperSession) Prompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) backend.Work {
-	if !strings.Contains(string(params), "steps ") {
-		return s.Session.Prompt(ctx, params, u)
-	}
-	return func() (backend.Raw, error) {
-		for i := 0; ; i++ {
-			select {
-			case _, more := <-s.stepper.next:
-				if !more {
-					return backend.Stopped("end_turn"), nil
+// stepper returns a backend whose prompt "steps" says a number for each value that it receives from
+// next, until that is closed.
+func stepper(next <-chan struct{}) *scripted {
+	prompted := func(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
+		if !strings.Contains(string(params), `"steps"`) {
+			return nil
+		}
+		return func() (backend.Raw, error) {
+			for i := 0; ; i++ {
+				select {
+				case _, more := <-next:
+					if !more {
+						return backend.Stopped("end_turn"), nil
+					}
+				case <-ctx.Done():
+					return nil, context.Cause(ctx)
 				}
-			case <-ctx.Done():
-				return nil, context.Cause(ctx)
-			}
-			if err := u.Update(ctx, backend.Text(fmt.Sprintf("%d,", i))); err != nil {
-				return nil, err
+				if err := u.Update(ctx, backend.Text(fmt.Sprintf("%d,", i))); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
+	return &scripted{prompted: prompted}
 }
 
 // ended reports how a turn ended that was joined.
@@ -101,32 +85,33 @@ func TestJoinAfterEachUpdate(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("N2/%d+%d", cut, missed), func(t *testing.T) {
-				r := &stepper{next: make(chan struct{})}
+				next := make(chan struct{})
+				r := stepper(next)
 				_, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
 				first := connect()
 				id := first.open(dir)
 				require.Equal(t, []string{"before"}, first.texts(id, "say before"))
-				first.post("session/prompt", promptParams(id, "steps x"))
+				first.post("session/prompt", promptParams(id, "steps"))
 				for i := range cut {
-					r.next <- struct{}{}
+					next <- struct{}{}
 					first.await(0, said(fmt.Sprintf("%d,", i)))
 				}
 				first.leave()
 				for range missed {
-					r.next <- struct{}{}
+					next <- struct{}{}
 				}
 				second := connect()
 				going := make(chan struct{})
 				go func() { // while it joins
 					defer close(going)
 					for range updates - cut - missed {
-						r.next <- struct{}{}
+						next <- struct{}{}
 					}
 				}()
 				result := second.call("session/load", rootsParams(id, dir))
 				require.Contains(t, string(result), `"turn":{"running":true}`)
 				<-going
-				close(r.next)
+				close(next)
 				end, _ := second.await(0, ended(id))
 				require.Contains(t, string(end.Params), `"stopReason":"end_turn"`)
 				want := "before"
@@ -289,19 +274,20 @@ func TestTurnsEndWithTheContextOfServe(t *testing.T) {
 func TestShutdownWithTurnOfNobody(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		dir := folder(t)
-		r := &stepper{next: make(chan struct{})}
+		next := make(chan struct{})
+		r := stepper(next)
 		s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Backend: using(r)})
 		c := connect()
 		id := c.open(dir)
-		c.post("session/prompt", promptParams(id, "steps x"))
-		r.next <- struct{}{}
+		c.post("session/prompt", promptParams(id, "steps"))
+		next <- struct{}{}
 		c.leave()
 		ctx, giveUp := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Shutdown(ctx) }()
-		r.next <- struct{}{}
+		next <- struct{}{}
 		if patient {
-			close(r.next)
+			close(next)
 			require.NoError(t, <-ended)
 		} else {
 			giveUp()

@@ -722,7 +722,6 @@ func statuses(messages []message, toolCall string) (all []string) {
 	return all
 }
 
-// Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
 // A server may ask the user if the client can show the question.
 //
 // Clause A26.
@@ -776,6 +775,8 @@ func TestReadOnlyClaimIsAskedFor(t *testing.T) {
 	require.Contains(t, string(c.questions()[0].Params), `"kind":"read"`)
 }
 
+// Cancelling the turn ends an unanswered permission request, and the call is shown as failed.
+//
 // Clause W5.
 func TestCancelDuringToolPermission(t *testing.T) {
 	notOverRemote(t, namesServers)

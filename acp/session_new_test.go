@@ -44,7 +44,7 @@ func TestMaxSessions(t *testing.T) {
 
 // Clause W5.
 func TestNewWaitsForNoSession(t *testing.T) {
-	r := &holding{hold: make(chan struct{})}
+	r := &scripted{hold: make(chan struct{})}
 	c := start(t, acp.Options{Backend: using(r)})
 	a := folder(t)
 	id, source := c.open(a), c.open(a)
@@ -65,22 +65,6 @@ func TestNewWaitsForNoSession(t *testing.T) {
 	require.Nil(t, c.response(load).Error)
 	c.send(notification("session/cancel", idParams(source)))
 	c.response(turn)
-}
-
-// holding is a backend whose loads wait, also once they are cancelled.
-type holding struct {
-	scripted
-	hold chan struct{}
-}
-
-func (r *holding) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	if a.Cause == backend.Load {
-		r.note("load")
-		<-r.hold
-	}
-	return r.scripted.Open(ctx, a, h)
 }
 
 // What is wrong in one stage is told alone, though the request is wrong in every later one too.
@@ -424,7 +408,7 @@ func TestFencedState(t *testing.T) {
 // Clause W9.
 func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	store := memstore.New(t)
-	r := &holding{hold: make(chan struct{})}
+	r := &scripted{hold: make(chan struct{})}
 	c := start(t, acp.Options{Store: store, Backend: using(r)}.
 		With(acp.Tuning{Wire: jsonrpc.Options{Grace: time.Millisecond}}))
 	a, b := folder(t), folder(t)
@@ -433,7 +417,7 @@ func TestNothingIsStoredAfterTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	c.post("session/load", rootsParams(id, a, b))
 	require.Eventually(t, func() bool {
-		return slices.Contains(r.noted(), "load")
+		return strings.Contains(fmt.Sprint(r.noted()), "open session/load")
 	}, patience, time.Millisecond)
 	c.leave()
 	require.Equal(t, 1, strings.Count(fmt.Sprint(r.noted()), "close"))

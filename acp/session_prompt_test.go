@@ -412,50 +412,31 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 		"the backend was done with the turn")
 }
 
-// stuck is a scripted backend that hangs in the first half of the prompt "stuck", until hold is
-// closed.
-type stuck struct {
-	scripted
-	in, hold chan struct{}
-}
-
-func (r *stuck) Open(
-	ctx context.Context, a backend.Activation, h backend.Host,
-) (backend.Session, backend.Opened, error) {
-	s, opened, err := r.scripted.Open(ctx, a, h)
-	return &stuckSession{s, r}, opened, err
-}
-
-type stuckSession struct {
-	backend.Session
-	runtime *stuck
-}
-
-func (s *stuckSession) Prompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) backend.Work {
-	if strings.Contains(string(params), `"stuck"`) {
-		s.runtime.in <- struct{}{}
-		<-s.runtime.hold
-	}
-	return s.Session.Prompt(ctx, params, u)
-}
-
+// A backend that hangs in the first half of a prompt holds up no cancel and no other session.
+//
 // Clause W5.
 func TestHangingPrompt(t *testing.T) {
-	r := &stuck{in: make(chan struct{}, 1), hold: make(chan struct{})}
+	in, hold := make(chan struct{}, 1), make(chan struct{})
+	hangs := func(_ context.Context, params backend.Raw, _ backend.Updates) backend.Work {
+		if strings.Contains(string(params), `"stuck"`) {
+			in <- struct{}{}
+			<-hold
+		}
+		return nil
+	}
+	r := &scripted{prompted: hangs}
 	c := start(t, acp.Options{Backend: using(r)}.
 		With(acp.Tuning{CancelGrace: 10 * time.Millisecond}))
 	a := folder(t)
 	id, other := c.open(a), c.open(a)
 	prompt := c.post("session/prompt", promptParams(id, "stuck"))
-	<-r.in
+	<-in
 	call, line := c.request("session/set_mode", idParams(id))
 	c.send(line, notification("session/cancel", idParams(id)))
 	require.Equal(t, []string{"x"}, c.texts(other, "say x"), "the cancel holds up nobody")
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t), "the turn ends with its grace")
 	require.NotContains(t, r.noted(), "cancel {}", "it is told once it has the prompt")
-	close(r.hold)
+	close(hold)
 	require.Nil(t, c.response(call).Error)
 	require.Equal(t, []string{"y"}, c.texts(id, "say y"))
 	told := strings.Join(r.noted(), "\n")

@@ -533,17 +533,17 @@ func TestJoinThatDoesNotRead(t *testing.T) {
 // Clause N7.
 func TestSleepingWindow(t *testing.T) {
 	dir := folder(t)
-	r := &stepper{next: make(chan struct{})}
+	next := make(chan struct{})
 	_, connect := lasting(t, dir, acp.ServerOptions{},
-		acp.Options{Backend: using(r)}.With(acp.Tuning{SlowViewer: time.Millisecond}))
+		acp.Options{Backend: using(stepper(next))}.With(acp.Tuning{SlowViewer: time.Millisecond}))
 	a := connect()
 	id := a.open(dir)
 	goOn := a.stall()
-	turn := a.post("session/prompt", promptParams(id, "steps x"))
+	turn := a.post("session/prompt", promptParams(id, "steps"))
 	for range 1_000 {
-		r.next <- struct{}{}
+		next <- struct{}{}
 	}
-	close(r.next)
+	close(next)
 	goOn()
 	says(a, "took too long to read")
 	require.Equal(t, "end_turn", a.response(turn).stopReason(t))
