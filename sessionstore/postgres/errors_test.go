@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
@@ -33,7 +34,7 @@ func disconnect(t *testing.T, address string) {
 func TestLostConnections(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	lease := create(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	for range 3 {
 		var all sync.WaitGroup
 		for range 8 { // fills the pool
@@ -58,7 +59,7 @@ func TestCloseWhileDatabaseHangs(t *testing.T) {
 	})
 	s, err := postgres.New(postgres.Options{Address: address, Retention: time.Hour})
 	require.NoError(t, err)
-	create(t, s, "one")
+	storetest.Create(t, s, "one")
 	hangs.Store(true)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
@@ -140,7 +141,7 @@ func TestLostCommit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			direct := server.Address(t)
-			create(t, open(t, direct), "one")
+			storetest.Create(t, open(t, direct), "one")
 			var cuts atomic.Bool
 			s := open(t, through(t, direct, func(from, to net.Conn, content []byte, answer bool) error {
 				if answer == c.answer && bytes.Contains(content, []byte(c.sign)) && cuts.CompareAndSwap(true, false) {
@@ -168,7 +169,7 @@ func TestLostCommit(t *testing.T) {
 // once.
 func TestEndedAfterCommit(t *testing.T) {
 	direct := server.Address(t)
-	lease := create(t, open(t, direct), "one")
+	lease := storetest.Create(t, open(t, direct), "one")
 	var ends atomic.Bool
 	s := open(t, through(t, direct, func(_, to net.Conn, content []byte, answer bool) error {
 		before, _, ok := bytes.Cut(content, []byte("COMMIT\x00"))
@@ -180,23 +181,24 @@ func TestEndedAfterCommit(t *testing.T) {
 		_, err := fmt.Fprintf(to, "%sCOMMIT\x00E\x00\x00\x00%c%s", before, 4+len(why), why)
 		return cmp.Or(err, net.ErrClosed)
 	}))
-	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("first")}))
+	require.NoError(t, s.Append(t.Context(), lease, storetest.Said("first")))
 	ends.Store(true)
-	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("second")}))
+	require.NoError(t, s.Append(t.Context(), lease, storetest.Said("second")))
 	require.False(t, ends.Load())
 	var all []string
 	for u, err := range s.History(t.Context(), "one") {
 		require.NoError(t, err)
 		all = append(all, u.String())
 	}
-	require.Equal(t, []string{say("first").String(), say("second").String()}, all)
+	said := storetest.Said("first", "second")
+	require.Equal(t, []string{said[0].String(), said[1].String()}, all)
 }
 
 // A database that says why it ends a connection has not committed what came after that.
 func TestEndedBeforeCommit(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	create(t, s, "one")
+	storetest.Create(t, s, "one")
 	draft, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	other := connect(t, address)
@@ -214,7 +216,7 @@ func TestEndedBeforeCommit(t *testing.T) {
 func TestLostTransaction(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	create(t, s, "one")
+	storetest.Create(t, s, "one")
 	other := connect(t, address)
 	execute(t, other, "BEGIN; SELECT set_config('acp_agent.owner', 'owner ', true); "+
 		"SELECT FROM sessions FOR UPDATE")
@@ -262,7 +264,7 @@ func TestUnusableDatabases(t *testing.T) {
 func TestSchemaOfAnotherVersion(t *testing.T) {
 	for _, version := range []int{3, 99} {
 		address := server.Address(t)
-		create(t, open(t, address), "one")
+		storetest.Create(t, open(t, address), "one")
 		execute(t, connect(t, address), "UPDATE meta SET version = $1", version)
 		_, err := open(t, address).List(t.Context(), sessionstore.Query{})
 		require.ErrorContains(t, err, fmt.Sprintf("it has schema version %d, ", version))

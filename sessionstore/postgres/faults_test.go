@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/pgtest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -43,7 +44,7 @@ func TestTurnsThroughFaults(t *testing.T) {
 	var running sync.WaitGroup
 	for i := range all {
 		w := &turnWriter{store: stores[i%len(stores)]}
-		w.lease = create(t, stores[0], fmt.Sprint(i))
+		w.lease = storetest.Create(t, stores[0], fmt.Sprint(i))
 		all[i] = w
 		running.Go(func() { w.err = w.run(t, each) })
 	}
@@ -106,12 +107,12 @@ func (w *turnWriter) run(t *testing.T, number int) error {
 
 func (w *turnWriter) runTurn(t *testing.T, turn string) error {
 	number, err := w.store.BeginTurn(t.Context(), w.lease,
-		sessionstore.Turn{Prompt: []sessionstore.Update{say(turn + "prompt")}})
+		sessionstore.Turn{Prompt: storetest.Said(turn + "prompt")})
 	if err == nil {
-		err = w.store.Append(t.Context(), w.lease, []sessionstore.Update{say(turn + "answer")})
+		err = w.store.Append(t.Context(), w.lease, storetest.Said(turn+"answer"))
 	}
 	if err == nil {
-		err = w.store.EndTurn(t.Context(), w.lease, number, say(turn+"end"))
+		err = w.store.EndTurn(t.Context(), w.lease, number, storetest.Said(turn+"end")...)
 	}
 	return err
 }

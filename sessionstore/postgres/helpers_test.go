@@ -2,7 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,9 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 func open(t *testing.T, address string) *postgres.Store {
@@ -22,26 +19,6 @@ func open(t *testing.T, address string) *postgres.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-func create(t *testing.T, s sessionstore.Store, id string) sessionstore.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(id),
-		Agent: sessionstore.Agent{Kind: "x"}, Keys: appKeys(t)})
-	require.NoError(t, err)
-	return lease
-}
-
-func appKeys(t *testing.T) sessionstore.Keys {
-	t.Helper()
-	cwd, err := workspace.ParseDir("/src/app")
-	require.NoError(t, err)
-	return sessionstore.Keys{Roots: workspace.RootsFrom(cwd, workspace.Dirs{}), Real: []workspace.Dir{cwd}}
-}
-
-func say(words string) sessionstore.Update {
-	return sessionstore.StoredUpdate(fmt.Appendf(nil,
-		`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
 }
 
 // waitsForLock waits until a connection of a store waits for a lock.

@@ -7,12 +7,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 func TestSearchLongPhrase(t *testing.T) {
 	s := open(t, server.Address(t))
-	create(t, s, "one")
+	storetest.Create(t, s, "one")
 	found, err := s.Search(t.Context(), sessionstore.SearchQuery{Text: `"` + strings.Repeat("a ", 50_000) + `"`})
 	require.NoError(t, err)
 	require.Empty(t, found)
@@ -26,7 +27,7 @@ func TestSearchUsesIndex(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
 	for _, owner := range []string{"", "ann"} {
-		lease := create(t, s.For(owner), "one")
+		lease := storetest.Create(t, s.For(owner), "one")
 		prompt, err := sessionstore.ParseUpdate([]byte(
 			`{"update":{"sessionUpdate":"user_message_chunk","content":{"text":"shared words"}}}`))
 		require.NoError(t, err)

@@ -26,7 +26,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/postgres"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 var server pgtest.Server
@@ -47,20 +46,6 @@ func TestContract(t *testing.T) {
 		func(t *testing.T) sessionstore.Shared { return open(t, address) }))
 }
 
-// Clause S6.
-func TestConcurrentCreation(t *testing.T) {
-	address := server.Address(t)
-	var all sync.WaitGroup
-	for i := range 8 {
-		s := open(t, address)
-		all.Go(func() { create(t, s, fmt.Sprint(i)) })
-	}
-	all.Wait()
-	page, err := open(t, address).List(t.Context(), sessionstore.Query{})
-	require.NoError(t, err)
-	require.Len(t, page.Sessions, 8)
-}
-
 // A program waits for another one that creates the tables as long as that takes, whatever is set
 // for the user.
 //
@@ -74,7 +59,7 @@ func TestSlowCreation(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		create(t, waiting, "one")
+		storetest.Create(t, waiting, "one")
 	}()
 	waitsForLock(t, address)
 	time.Sleep(50 * time.Millisecond)
@@ -90,14 +75,15 @@ func TestOwnedSchema(t *testing.T) {
 	address := server.Address(t)
 	admin := connectAs(t, address, "admin")
 	execute(t, admin, "CREATE SCHEMA "+schemaOf(t, address)+" AUTHORIZATION guest")
-	create(t, open(t, strings.Replace(address, "acp@", "guest@", 1)), "one")
+	storetest.Create(t, open(t, strings.Replace(address, "acp@", "guest@", 1)), "one")
 }
 
 // A title that the user chooses while the agent's list is imported stays.
 func TestRenameDuringImport(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	n := sessionstore.Session{ID: "one", StateKey: "key", Keys: appKeys(t), Title: "first"}
+	n := sessionstore.Session{ID: "one", StateKey: "key", Keys: storetest.Keys(t, "app"),
+		Title: "first"}
 	list := func() error {
 		_, err := s.Import(t.Context(), sessionstore.Agent{Kind: "x"}, []sessionstore.Session{n}, false)
 		return err
@@ -127,7 +113,7 @@ func TestFewConnections(t *testing.T) {
 	s := open(t, strings.Replace(address, "acp@", user+"@", 1))
 	var all sync.WaitGroup
 	for i := range 8 {
-		all.Go(func() { create(t, s, fmt.Sprint(i)) })
+		all.Go(func() { storetest.Create(t, s, fmt.Sprint(i)) })
 	}
 	all.Wait()
 }
@@ -135,7 +121,7 @@ func TestFewConnections(t *testing.T) {
 // Text is UTF-8, whatever is set for the user or the database.
 func TestClientEncoding(t *testing.T) {
 	address := server.Address(t)
-	create(t, open(t, address+"&client_encoding=LATIN1"), "größe")
+	storetest.Create(t, open(t, address+"&client_encoding=LATIN1"), "größe")
 	page, err := open(t, address).List(t.Context(), sessionstore.Query{})
 	require.NoError(t, err)
 	require.EqualValues(t, "größe", page.Sessions[0].ID)
@@ -147,8 +133,8 @@ func TestClientEncoding(t *testing.T) {
 func TestRowsOfOtherOwners(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	create(t, s, "one")
-	lease := create(t, s.For("ann"), "two")
+	storetest.Create(t, s, "one")
+	lease := storetest.Create(t, s.For("ann"), "two")
 	_, err := s.For("ann").BeginTurn(t.Context(), lease, sessionstore.Turn{})
 	require.NoError(t, err)
 	conn := connect(t, address)
@@ -180,8 +166,8 @@ func TestRowsOfOtherOwners(t *testing.T) {
 func TestBackupRole(t *testing.T) {
 	address := server.Address(t)
 	s := open(t, address)
-	create(t, s, "one")
-	create(t, s.For("ana"), "two")
+	storetest.Create(t, s, "one")
+	storetest.Create(t, s.For("ana"), "two")
 
 	schema := schemaOf(t, address)
 	admin := connectAs(t, address, "admin")
@@ -249,9 +235,12 @@ func TestShared(t *testing.T) {
 func TestFewRowsAreRead(t *testing.T) {
 	address := server.Address(t)
 	first := open(t, address)
+	keys := func(i int) sessionstore.Keys {
+		return storetest.Keys(t, fmt.Sprint("app", i), fmt.Sprint("lib", i))
+	}
 	for i := range 50 {
 		_, err := first.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(strconv.Itoa(i)),
-			Agent: sessionstore.Agent{Kind: "x"}, Keys: folderKeys(t, i)})
+			Agent: sessionstore.Agent{Kind: "x"}, Keys: keys(i)})
 		require.NoError(t, err)
 	}
 	admin := connectAs(t, address, "admin")
@@ -261,7 +250,7 @@ func TestFewRowsAreRead(t *testing.T) {
 		SELECT '', n, agent, cwd, dirs, cwd, dirs, cwd_hash, dirs_hash, cwd_hash, dirs_hash, '', n, n, n, n, n, 1, 0, '',
 			sha256(n::text::bytea), n::text::bytea
 		FROM generate_series(100, 20000) AS n JOIN sessions ON id = (n % 50)::text`)
-	k := folderKeys(t, 7)
+	k := keys(7)
 	cwd := &sessionstore.DirFilter{Spelling: k.Roots.Cwd(), Real: k.Real[0]}
 	additional := &sessionstore.DirsFilter{Spelling: k.Roots.Additional(), Real: k.Real[1:]}
 	// read returns the number of rows and of pages of indexes that were read.
@@ -300,12 +289,4 @@ func TestFewRowsAreRead(t *testing.T) {
 		t.Log(prepare, read()-before)
 		require.Less(t, read()-before, 5_000, prepare)
 	}
-}
-
-// folderKeys returns the keys of a session in one of many folders.
-func folderKeys(t *testing.T, i int) sessionstore.Keys {
-	t.Helper()
-	roots, err := workspace.NewRoots(fmt.Sprint("/src/", i), []string{fmt.Sprint("/lib/", i)})
-	require.NoError(t, err)
-	return sessionstore.Keys{Roots: roots, Real: []workspace.Dir{roots.Cwd(), roots.Additional().At(0)}}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -28,7 +29,7 @@ func updates(n int) []sessionstore.Update {
 func BenchmarkWriteWhileErasing(b *testing.B) {
 	fill := func(b *testing.B, s *Store, sessions, segments, updatesEach int) {
 		for i := range sessions {
-			lease := made(b, s, fmt.Sprint(i))
+			lease := storetest.Create(b, s, fmt.Sprint(i))
 			for range segments {
 				require.NoError(b, s.Append(b.Context(), lease, updates(updatesEach)))
 			}
@@ -57,7 +58,7 @@ func writeMeanwhile(b *testing.B, fill func(*Store), remove func(*Store) error) 
 		time.Sleep(time.Millisecond)
 		s := New(Options{Dir: other.Dir(), purgeDelay: time.Hour,
 			Now: func() time.Time { return time.Now().Add(time.Hour) }})
-		lease := made(b, s, "kept")
+		lease := storetest.Create(b, s, "kept")
 		b.StartTimer()
 		done := make(chan error)
 		go func() {

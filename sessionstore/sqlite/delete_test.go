@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -31,7 +32,7 @@ func TestOldestDeletedSessionsAreForgotten(t *testing.T) {
 	require.NoError(t, s.RestoreDeleted(t.Context(), agent, names[:5]))
 	now = now.Add(time.Second)
 	require.NoError(t, s.RestoreDeleted(t.Context(), agent, names[5:]))
-	lease := create(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), "a"))
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	all, err := s.Deleted(t.Context())
@@ -50,18 +51,19 @@ func createWithSecrets(t *testing.T, s *sqlite.Store, sessions int) []sessionsto
 	for i := range leases {
 		lease, err := s.Create(t.Context(), sessionstore.Session{
 			ID: sessionstore.ID("id " + secret(i)), Title: "title " + secret(i), State: []byte("state " + secret(i)),
-			Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app", "root "+secret(i)),
+			Agent: sessionstore.Agent{Kind: "explore"},
+			Keys:  storetest.Keys(t, "app", "root "+secret(i)),
 		})
 		require.NoError(t, err)
 		leases[i] = lease
 	}
 	for range 3 * sessions {
 		i := random.IntN(sessions)
-		words := say(secret(i) + strings.Repeat("x", random.IntN(3000)) + secret(i))
-		begin(t, s, leases[i], words)
-		require.NoError(t, s.Append(t.Context(), leases[i], []sessionstore.Update{
-			words, parse(`{"update":{"sessionUpdate":"current_mode_update","currentModeId":"` + secret(i) + `"}}`),
-		}))
+		words := storetest.Said(secret(i) + strings.Repeat("x", random.IntN(3000)) + secret(i))
+		storetest.Begin(t, s, leases[i], sessionstore.Turn{Prompt: words})
+		words = append(words, sessionstore.StoredUpdate(fmt.Appendf(nil,
+			`{"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}`, secret(i))))
+		require.NoError(t, s.Append(t.Context(), leases[i], words))
 		require.NoError(t, s.SetTitle(t.Context(), leases[i], strings.Repeat("t", random.IntN(90))+secret(i)))
 	}
 	return leases
@@ -127,16 +129,17 @@ func TestEraseAfterKill(t *testing.T) {
 // Clause S10.
 func TestPurgingLetsOthersWrite(t *testing.T) {
 	s := open(t, sqlite.Options{}.WithPurgeDelay(time.Millisecond))
-	large := create(t, s, "large")
+	large := storetest.Create(t, s, "large")
 	for range 400 {
-		require.NoError(t, s.Append(t.Context(), large, []sessionstore.Update{say(strings.Repeat("x", 60_000))}))
+		require.NoError(t,
+			s.Append(t.Context(), large, storetest.Said(strings.Repeat("x", 60_000))))
 	}
 	other := open(t, sqlite.Options{Dir: s.Dir()})
-	lease := create(t, other, "other")
+	lease := storetest.Create(t, other, "other")
 	require.NoError(t, s.Delete(t.Context(), "large"))
 	writes := 0
 	for ; !s.Purged(); writes++ {
-		require.NoError(t, other.Append(t.Context(), lease, []sessionstore.Update{say("x")}))
+		require.NoError(t, other.Append(t.Context(), lease, storetest.Said("x")))
 	}
 	require.Greater(t, writes, 5)
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/acp-agent/acp-agent/internal/test/containmenttest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -46,12 +47,13 @@ func useSmallDisk(t *testing.T, options string) (full bool) {
 	defer func() { require.NoError(t, unix.Unmount(disk, unix.MNT_DETACH)) }()
 	dir := filepath.Join(disk, "state")
 	s := sqlite.New(sqlite.Options{Dir: dir})
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Keys: rooted(t, "app")})
+	lease, err := s.Create(t.Context(),
+		sessionstore.Session{ID: "one", Keys: storetest.Keys(t, "app")})
 	for range 20 {
 		if err != nil {
 			break
 		}
-		err = s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 9_000))})
+		err = s.Append(t.Context(), lease, storetest.Said(strings.Repeat("x", 9_000)))
 	}
 	if err != nil {
 		require.ErrorContains(t, err, "full", options)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -53,7 +54,7 @@ func (m *marked) create() {
 	m.marks[id] = []string{string(id)}
 	lease, err := m.store().Create(m.t.Context(), sessionstore.Session{
 		ID: id, Agent: sessionstore.Agent{Kind: "explore"}, Title: m.mark(id),
-		Keys:  rooted(m.t, "app", "root "+m.mark(id)),
+		Keys:  storetest.Keys(m.t, "app", "root "+m.mark(id)),
 		State: []byte(m.mark(id)), StateKey: m.mark(id),
 	})
 	require.NoError(m.t, err)
@@ -62,9 +63,9 @@ func (m *marked) create() {
 
 func (m *marked) updates(id sessionstore.ID) (all []sessionstore.Update) {
 	for range 1 + m.random.IntN(6) {
-		all = append(all, say(m.mark(id)))
+		all = append(all, storetest.Said(m.mark(id))...)
 	}
-	return append(all, parse(fmt.Sprintf(
+	return append(all, sessionstore.StoredUpdate(fmt.Appendf(nil,
 		`{"update":{"sessionUpdate":"current_mode_update","currentModeId":%q}}`, m.mark(id))))
 }
 
@@ -74,7 +75,7 @@ func (m *marked) use(id sessionstore.ID) {
 	var err error
 	switch m.random.IntN(7) {
 	case 0, 1:
-		n := begin(m.t, s, lease, say(m.mark(id)))
+		n := storetest.Begin(m.t, s, lease, sessionstore.Turn{Prompt: storetest.Said(m.mark(id))})
 		require.NoError(m.t, s.Append(ctx, lease, m.updates(id)))
 		err = s.EndTurn(ctx, lease, n)
 	case 2:
@@ -82,7 +83,7 @@ func (m *marked) use(id sessionstore.ID) {
 	case 3:
 		err = s.SaveState(ctx, lease, []byte(m.mark(id)), m.mark(id))
 	case 4:
-		m.leases[id], err = s.Move(ctx, lease, rooted(m.t, "app", "moved "+m.mark(id)))
+		m.leases[id], err = s.Move(ctx, lease, storetest.Keys(m.t, "app", "moved "+m.mark(id)))
 	case 5:
 		var d sessionstore.Draft
 		d, err = s.NewDraft(ctx, id)
@@ -90,7 +91,7 @@ func (m *marked) use(id sessionstore.ID) {
 		require.NoError(m.t, d.Append(ctx, m.updates(id)))
 		if m.random.IntN(2) == 0 {
 			m.leases[id], err = s.Activate(ctx, id, sessionstore.Activation{
-				Keys: rooted(m.t, "app"), History: d})
+				Keys: storetest.Keys(m.t, "app"), History: d})
 		}
 	case 6:
 		err = s.Append(ctx, lease, m.updates(id))
@@ -104,7 +105,8 @@ func (m *marked) fork(id sessionstore.ID) {
 	fork := sessionstore.ID(fmt.Sprintf("MARK<%06d>", m.n))
 	m.marks[fork] = []string{string(fork)}
 	lease, err := m.store().Fork(m.t.Context(), id, sessionstore.Session{
-		ID: fork, Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(m.t, "app"), Title: m.mark(fork)})
+		ID: fork, Agent: sessionstore.Agent{Kind: "explore"}, Keys: storetest.Keys(m.t, "app"),
+		Title: m.mark(fork)})
 	require.NoError(m.t, err)
 	m.leases[fork] = lease
 	for _, mark := range m.marks[id] {

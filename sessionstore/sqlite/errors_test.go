@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -29,7 +30,7 @@ func TestFilePermissions(t *testing.T) {
 	s := open(t, sqlite.Options{Dir: dir})
 	_, err := os.Stat(dir)
 	require.ErrorIs(t, err, os.ErrNotExist, "an unused store creates nothing")
-	create(t, s, "one")
+	storetest.Create(t, s, "one")
 	for _, d := range []string{dir, filepath.Dir(dir)} {
 		info, err := os.Stat(d)
 		require.NoError(t, err)
@@ -140,7 +141,7 @@ func TestUnusableFile(t *testing.T) {
 			require.Equal(t, before, dirtest.Read(t, path))
 
 			require.NoError(t, os.Remove(path))
-			create(t, s, "one") // the same store works once the cause is gone
+			storetest.Create(t, s, "one") // the same store works once the cause is gone
 		})
 	}
 }
@@ -194,16 +195,18 @@ func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	defer stop()
 	r.room.Store(room)
 	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Keys: rooted(t, "app")})
+	lease, err := s.Create(t.Context(),
+		sessionstore.Session{ID: "one", Keys: storetest.Keys(t, "app")})
 	full = isFull(t, err, dir)
 	if full {
 		r.room.Store(-1)
-		lease = create(t, s, "one")
+		lease = storetest.Create(t, s, "one")
 		r.room.Store(0)
 	}
 	words := 0
 	for n := range 20 {
-		err := s.Append(t.Context(), lease, []sessionstore.Update{say(fmt.Sprint(n) + strings.Repeat("x", 9_000))})
+		err := s.Append(t.Context(), lease,
+			storetest.Said(fmt.Sprint(n)+strings.Repeat("x", 9_000)))
 		if isFull(t, err, dir) {
 			full = true
 			break
@@ -215,7 +218,7 @@ func useFullDisk(t *testing.T, journal sqlite.Journal, room int64) (full bool) {
 	}
 	r.room.Store(-1)
 	require.NoError(t, s.Ping(t.Context()))
-	require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say("there is room again")}))
+	require.NoError(t, s.Append(t.Context(), lease, storetest.Said("there is room again")))
 	require.NoError(t, s.Close())
 
 	s = sqlite.New(sqlite.Options{Dir: dir})

@@ -2,7 +2,6 @@ package sqlite_test
 
 import (
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,51 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
-	"github.com/acp-agent/acp-agent/workspace"
 )
-
-// plainKeys returns keys whose real paths are their spellings.
-func plainKeys(cwd string, additional ...string) (sessionstore.Keys, error) {
-	base := filepath.VolumeName(os.TempDir()) + string(filepath.Separator)
-	paths := []string{}
-	for _, name := range additional {
-		paths = append(paths, base+name)
-	}
-	roots, err := workspace.NewRoots(base+cwd, paths)
-	k := sessionstore.Keys{Roots: roots}
-	for _, dir := range roots.All() {
-		k.Real = append(k.Real, dir)
-	}
-	return k, err
-}
-
-func rooted(t testing.TB, cwd string, additional ...string) sessionstore.Keys {
-	t.Helper()
-	k, err := plainKeys(cwd, additional...)
-	require.NoError(t, err)
-	return k
-}
-
-func create(t testing.TB, s *sqlite.Store, id string) sessionstore.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.Session{
-		ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "explore"}, Keys: rooted(t, "app"),
-	})
-	require.NoError(t, err)
-	return lease
-}
-
-func say(words string) sessionstore.Update {
-	return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
-}
-
-func parse(raw string) sessionstore.Update {
-	u, err := sessionstore.ParseUpdate([]byte(raw))
-	if err != nil {
-		panic(err)
-	}
-	return u
-}
 
 // contents returns the bytes of all files in dir. The store must be closed: reading the file
 // otherwise would release SQLite's locks.
@@ -102,14 +57,4 @@ func open(t testing.TB, o sqlite.Options) *sqlite.Store {
 	s := sqlite.New(o)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
-}
-
-// begin begins a turn and returns its number.
-func begin(
-	t testing.TB, s *sqlite.Store, l sessionstore.Lease, prompt ...sessionstore.Update,
-) int64 {
-	t.Helper()
-	number, err := s.BeginTurn(t.Context(), l, sessionstore.Turn{Prompt: prompt})
-	require.NoError(t, err)
-	return number
 }

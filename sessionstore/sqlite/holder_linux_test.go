@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -38,7 +39,7 @@ func holder(_ context.Context, s *sqlite.Store, _ string) error {
 func TestLockHolderIsNamed(t *testing.T) {
 	s := open(t, sqlite.Options{Dir: t.TempDir()}.WithLockTimeout())
 	bystander := open(t, sqlite.Options{Dir: s.Dir()})
-	lease := create(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	require.NoError(t, list(t, bystander), "it has locks that do no harm")
 
 	cmd := process(t, "holder", s.Dir(), "")
@@ -50,7 +51,7 @@ func TestLockHolderIsNamed(t *testing.T) {
 	_, err = bufio.NewReader(stdout).ReadString('\n')
 	require.NoError(t, err)
 
-	err = s.Append(t.Context(), lease, []sessionstore.Update{say("late")})
+	err = s.Append(t.Context(), lease, storetest.Said("late"))
 	var unavailable *sessionstore.UnavailableError
 	require.ErrorAs(t, err, &unavailable)
 	require.Contains(t, unavailable.Hint, fmt.Sprintf("(process %d) keeps it locked", cmd.Process.Pid))

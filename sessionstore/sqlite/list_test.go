@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -104,7 +105,7 @@ func TestQueryPlans(t *testing.T) {
 // Clause S10.
 func TestPurgePlans(t *testing.T) {
 	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	number, err := s.BeginTurn(t.Context(), lease, sessionstore.Turn{Prompt: []sessionstore.Update{
 		sessionstore.StoredUpdate([]byte(`{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"word"}}}`))}})
 	require.NoError(t, err)
@@ -219,7 +220,7 @@ func TestInvalidRowIsSkipped(t *testing.T) {
 	s := New(Options{Dir: t.TempDir(), Logger: log.Logger(slog.LevelWarn)})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	for i := range 5 {
-		made(t, s, fmt.Sprint(i))
+		storetest.Create(t, s, fmt.Sprint(i))
 	}
 	execute(t, s, "UPDATE sessions SET cwd = 'not absolute' WHERE id = '2'")
 	for _, limit := range []int{1, 2} {

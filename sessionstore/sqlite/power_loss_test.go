@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
@@ -56,15 +57,16 @@ func useStore(t *testing.T, journal sqlite.Journal, random *rand.Rand) []fileOp 
 	r, stop := record(t, dir)
 	defer stop()
 	s := sqlite.New(sqlite.Options{Dir: dir}.WithJournal(journal))
-	lease := create(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	r.answered()
 	for n := range answers - 1 {
-		words := []sessionstore.Update{say(fmt.Sprint(n)), say(strings.Repeat("x", random.IntN(100_000)))}
+		words := storetest.Said(fmt.Sprint(n), strings.Repeat("x", random.IntN(100_000)))
 		require.NoError(t, s.Append(t.Context(), lease, words))
 		r.answered()
 		if n%7 == 0 {
-			other := create(t, s, fmt.Sprint("other ", n))
-			begin(t, s, other, say(strings.Repeat("y", 60_000)))
+			other := storetest.Create(t, s, fmt.Sprint("other ", n))
+			storetest.Begin(t, s, other,
+				sessionstore.Turn{Prompt: storetest.Said(strings.Repeat("y", 60_000))})
 		}
 		if n == 20 || n == 40 {
 			require.NoError(t, s.Delete(t.Context(), sessionstore.ID(fmt.Sprint("other ", n-n%7))))
@@ -90,7 +92,7 @@ func requireIntact(t *testing.T, dir string, least, given int, when string) {
 	kept := keptAnswers(t, s, when)
 	require.GreaterOrEqual(t, kept, least, when)
 	require.LessOrEqual(t, kept, given+1, when)
-	create(t, s, "after")
+	storetest.Create(t, s, "after")
 	require.NoError(t, s.Close(), when)
 	require.Equal(t, "ok", integrity(t, dir), when)
 }
@@ -105,7 +107,7 @@ func keptAnswers(t *testing.T, s *sqlite.Store, when string) int {
 		}
 		require.NoError(t, err, when)
 		if updates%2 == 0 {
-			require.JSONEq(t, say(fmt.Sprint(updates/2)).String(), u.String(), when)
+			require.JSONEq(t, storetest.Said(fmt.Sprint(updates / 2))[0].String(), u.String(), when)
 		}
 		updates++
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -18,14 +19,16 @@ func filled(t *testing.T, sessions int) (dir string) {
 	t.Helper()
 	s := sqlite.New(sqlite.Options{Dir: t.TempDir()})
 	for i := range sessions {
-		lease := create(t, s, fmt.Sprint("session ", i))
+		lease := storetest.Create(t, s, fmt.Sprint("session ", i))
 		for range 5 {
-			number := begin(t, s, lease, say("ask"))
-			require.NoError(t, s.Append(t.Context(), lease, []sessionstore.Update{say(strings.Repeat("x", 3000))}))
+			number := storetest.Begin(t, s, lease, sessionstore.Turn{Prompt: storetest.Said("ask")})
+			words := storetest.Said(strings.Repeat("x", 3000))
+			require.NoError(t, s.Append(t.Context(), lease, words))
 			require.NoError(t, s.EndTurn(t.Context(), lease, number))
 		}
 	}
-	_, err := s.Fork(t.Context(), "session 0", sessionstore.Session{ID: "fork", Keys: rooted(t, "app")})
+	_, err := s.Fork(t.Context(), "session 0",
+		sessionstore.Session{ID: "fork", Keys: storetest.Keys(t, "app")})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 	return s.Dir()
@@ -55,7 +58,7 @@ func TestRepair(t *testing.T) {
 	fill := func(damaged, fresh *sqlite.Store) error {
 		_, err := damaged.Get(t.Context(), "session 1")
 		require.NoError(t, err, "some of it can be read")
-		create(t, fresh, "readable")
+		storetest.Create(t, fresh, "readable")
 		return nil
 	}
 	dir := filled(t, 20)

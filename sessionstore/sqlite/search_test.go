@@ -8,14 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
-
-// says returns a chunk of the agent's message.
-func says(words string) sessionstore.Update {
-	return sessionstore.StoredUpdate(fmt.Appendf(nil,
-		`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":%q}}}`, words))
-}
 
 // finds returns how many messages a search finds.
 func finds(t testing.TB, s *Store, text string) int {
@@ -30,11 +25,12 @@ func finds(t testing.TB, s *Store, text string) int {
 func TestSearchLongHistory(t *testing.T) {
 	s := New(Options{Dir: t.TempDir()})
 	defer s.Close()
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	for i := range 100 {
 		segment := append(updates(990), sessionstore.StoredUpdate(
 			[]byte(`{"update":{"sessionUpdate":"tool_call","toolCallId":"1"}}`)))
-		segment = append(segment, says(fmt.Sprintf("message%d ", i)), says("continued"), says(" here"))
+		segment = append(segment,
+			storetest.Said(fmt.Sprintf("message%d ", i), "continued", " here")...)
 		require.NoError(t, s.Append(t.Context(), lease, segment))
 	}
 	require.Equal(t, 1, finds(t, s, `"message99 continued here"`))
@@ -52,11 +48,13 @@ func BenchmarkSearch(b *testing.B) {
 	s := New(Options{Dir: b.TempDir()})
 	defer s.Close()
 	for i := range 10_000 {
-		lease := made(b, s, fmt.Sprint(i))
+		lease := storetest.Create(b, s, fmt.Sprint(i))
 		var segment []sessionstore.Update
 		for j := range 10 {
-			segment = append(segment, says(fmt.Sprintf("The answer %d of session%d mentions word%d and word%d, and a few others that "+
-				"many answers have in common.", j, i, (i*7+j)%3000, (i+j*13)%500)), sessionstore.StoredUpdate(fmt.Appendf(nil,
+			segment = append(segment, storetest.Said(fmt.Sprintf("The answer %d of session%d "+
+				"mentions word%d and word%d, and a few others that many answers have in common.",
+				j, i, (i*7+j)%3000, (i+j*13)%500))...)
+			segment = append(segment, sessionstore.StoredUpdate(fmt.Appendf(nil,
 				`{"update":{"sessionUpdate":"tool_call","toolCallId":"%d","title":"Read file%d.go"}}`, j, (i+j)%200)))
 		}
 		require.NoError(b, s.Append(b.Context(), lease, segment))

@@ -10,12 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/internal/test/storetest"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
@@ -35,31 +35,10 @@ func execute(t testing.TB, s *Store, text string, args ...any) {
 	require.NoError(t, err)
 }
 
-func made(t testing.TB, s *Store, id string) sessionstore.Lease {
-	t.Helper()
-	lease, err := s.Create(t.Context(), sessionstore.Session{ID: sessionstore.ID(id), Agent: sessionstore.Agent{Kind: "x"}, Keys: manyKeys(t, 1)})
-	require.NoError(t, err)
-	return lease
-}
-
-// Clause S2.
-func TestConcurrentOpen(t *testing.T) {
-	dir := t.TempDir()
-	var all sync.WaitGroup
-	for i := range 16 {
-		s := opened(t, dir)
-		all.Go(func() { made(t, s, fmt.Sprint(i)) })
-	}
-	all.Wait()
-	page, err := opened(t, dir).List(t.Context(), sessionstore.Query{})
-	require.NoError(t, err)
-	require.Len(t, page.Sessions, 16)
-}
-
 // A call that waits for others returns why its context ended.
 func TestWaitEndsWithCause(t *testing.T) {
 	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	cause := errors.New("it took too long")
 	only, err := s.file.writer.Conn(t.Context())
 	require.NoError(t, err)
@@ -87,7 +66,7 @@ func locked(t *testing.T, dir string) (unlock func()) {
 // Clause S2.
 func TestWaitingCallCanBeCancelled(t *testing.T) {
 	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	unlock := locked(t, s.Dir())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -110,7 +89,7 @@ func TestWaitingCallCanBeCancelled(t *testing.T) {
 func TestLockTimeout(t *testing.T) {
 	s := New(Options{Dir: t.TempDir(), lockTimeout: time.Millisecond})
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	defer locked(t, s.Dir())()
 	var unavailable *sessionstore.UnavailableError
 	require.ErrorAs(t, s.Append(t.Context(), lease, updates(1)), &unavailable)
@@ -119,7 +98,7 @@ func TestLockTimeout(t *testing.T) {
 
 func TestCloseEndsWaitingCalls(t *testing.T) {
 	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	defer locked(t, s.Dir())()
 	waiting := make(chan error)
 	go func() { waiting <- s.Append(t.Context(), lease, updates(1)) }()
@@ -131,14 +110,14 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 // Clause S9.
 func TestStoppedReaderDoesNotGrowLog(t *testing.T) {
 	s := opened(t, t.TempDir())
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	require.NoError(t, s.Append(t.Context(), lease, updates(20_000)))
 	next, stop := iter.Pull2(s.History(t.Context(), "one"))
 	defer stop()
 	_, err, ok := next()
 	require.True(t, ok)
 	require.NoError(t, err)
-	other := made(t, s, "two")
+	other := storetest.Create(t, s, "two")
 	for range 30 {
 		require.NoError(t, s.Append(t.Context(), other, updates(4_000)))
 	}
@@ -173,7 +152,7 @@ func TestFileIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			s := New(Options{Dir: dir})
-			lease := made(t, s, "one")
+			lease := storetest.Create(t, s, "one")
 			meanwhile := func(core.Tx) error { return move(dir) }
 			require.ErrorIs(t, s.file.Transact(t.Context(), "", core.Write, meanwhile), errReplaced)
 			_, began := s.BeginTurn(t.Context(), lease, sessionstore.Turn{})
@@ -197,7 +176,7 @@ func TestFileIsGone(t *testing.T) {
 // The connections are as the package's documentation says.
 func TestPragmas(t *testing.T) {
 	s := opened(t, t.TempDir())
-	made(t, s, "one")
+	storetest.Create(t, s, "one")
 	for pragma, want := range map[string]string{
 		"application_id": fmt.Sprint(applicationID), "user_version": fmt.Sprint(core.Version),
 		"journal_mode": "wal", "secure_delete": "1", "foreign_keys": "1",
@@ -217,7 +196,7 @@ func TestFileOfAnotherVersion(t *testing.T) {
 	for version, hint := range map[int]string{core.Version - 1: "move it away", core.Version + 1: "update acp-agent"} {
 		dir := t.TempDir()
 		s := New(Options{Dir: dir})
-		made(t, s, "one")
+		storetest.Create(t, s, "one")
 		execute(t, s, fmt.Sprintf("PRAGMA user_version = %d", version))
 		require.NoError(t, s.Close())
 		other := opened(t, dir)
@@ -239,7 +218,8 @@ func TestOldDraftsArePurged(t *testing.T) {
 		require.NoError(t, s.file.reader.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
 		return n
 	}
-	require.NoError(t, s.Charge(t.Context(), made(t, s, "one"), []sessionstore.Charge{{Meter: sessionstore.TurnMeter}}))
+	lease := storetest.Create(t, s, "one")
+	require.NoError(t, s.Charge(t.Context(), lease, []sessionstore.Charge{{Meter: sessionstore.TurnMeter}}))
 	left, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)
 	require.NoError(t, left.Append(t.Context(), updates(3)))
@@ -261,7 +241,7 @@ func TestMemoryDoesNotTouchTheDisk(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("TMPDIR", dir)
 	s := New(Options{journal: journalMemory, purgeDelay: time.Millisecond, Retention: time.Hour})
-	lease := made(t, s, "one")
+	lease := storetest.Create(t, s, "one")
 	require.NoError(t, s.Append(t.Context(), lease, updates(3)))
 	draft, err := s.NewDraft(t.Context(), "one")
 	require.NoError(t, err)

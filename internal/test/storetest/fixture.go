@@ -48,8 +48,8 @@ func paths(names []string) []string {
 	return out
 }
 
-// keys returns keys whose real paths are their spellings.
-func keys(t require.TestingT, cwd string, additional ...string) sessionstore.Keys {
+// Keys returns keys whose real paths are their spellings.
+func Keys(t require.TestingT, cwd string, additional ...string) sessionstore.Keys {
 	return linked(t, cwd, additional, append([]string{cwd}, additional...))
 }
 
@@ -64,23 +64,24 @@ func linked(t require.TestingT, cwd string, additional, real []string) sessionst
 	return k
 }
 
-func create(t *testing.T, s store, id string) sessionstore.Lease {
+// Create creates a session with the agent and the folder that most have.
+func Create(t testing.TB, s store, id string) sessionstore.Lease {
 	t.Helper()
 	return createAs(t, s, sessionstore.Session{ID: sessionstore.ID(id)})
 }
 
 // usual completes a session with the agent and the folder that most have.
-func usual(t *testing.T, n sessionstore.Session) sessionstore.Session {
+func usual(t testing.TB, n sessionstore.Session) sessionstore.Session {
 	if n.Agent.Kind == "" {
 		n.Agent = explore()
 	}
 	if n.Keys.Roots.IsZero() {
-		n.Keys = keys(t, "app")
+		n.Keys = Keys(t, "app")
 	}
 	return n
 }
 
-func createAs(t *testing.T, s store, n sessionstore.Session) sessionstore.Lease {
+func createAs(t testing.TB, s store, n sessionstore.Session) sessionstore.Lease {
 	t.Helper()
 	lease, err := s.Create(t.Context(), usual(t, n))
 	require.NoError(t, err)
@@ -99,7 +100,7 @@ func activate(
 ) sessionstore.Lease {
 	t.Helper()
 	if a.Keys.Roots.IsZero() {
-		a.Keys = keys(t, "app")
+		a.Keys = Keys(t, "app")
 	}
 	lease, err := s.Activate(t.Context(), id, a)
 	require.NoError(t, err)
@@ -109,13 +110,13 @@ func activate(
 // record records a complete turn.
 func record(t *testing.T, s store, l sessionstore.Lease, prompt string, answer ...update) {
 	t.Helper()
-	number := begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}})
+	number := Begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", prompt)}})
 	require.NoError(t, s.Append(t.Context(), l, answer))
 	require.NoError(t, s.EndTurn(t.Context(), l, number))
 }
 
-// begin begins a turn and returns its number.
-func begin(t *testing.T, s store, l sessionstore.Lease, turn sessionstore.Turn) int64 {
+// Begin begins a turn and returns its number.
+func Begin(t *testing.T, s store, l sessionstore.Lease, turn sessionstore.Turn) int64 {
 	t.Helper()
 	number, err := s.BeginTurn(t.Context(), l, turn)
 	require.NoError(t, err)
@@ -133,6 +134,14 @@ func parse(raw string) update {
 		panic(err)
 	}
 	return u
+}
+
+// Said returns parts of a message of the agent.
+func Said(words ...string) (parts []update) {
+	for _, w := range words {
+		parts = append(parts, say(w))
+	}
+	return parts
 }
 
 func say(words string) update { return text("agent_message_chunk", words) }

@@ -32,7 +32,7 @@ func forkOwn(t *testing.T, s store) {
 
 func forkForAnotherAgent(t *testing.T, s store) {
 	lease := createAs(t, s, sessionstore.Session{
-		ID: "one", Keys: keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
+		ID: "one", Keys: Keys(t, "app", "lib"), Title: "title", State: []byte("state"), StateKey: "key",
 	})
 	record(t, s, lease, "ask", say("answer"), mode("plan"))
 	before := get(t, s, "one")
@@ -53,19 +53,19 @@ func forkForAnotherAgent(t *testing.T, s store) {
 }
 
 func forkBefore(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("welcome")}))
 	ask := func(words string) update { return text("user_message_chunk", words) }
 	record(t, s, lease, "1", say("answer 1"))
-	number := begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("2"), ask("and a file")}})
+	number := Begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("2"), ask("and a file")}})
 	require.NoError(t, s.EndTurn(t.Context(), lease, number, say("answer 2"), mode("plan"), say("between")))
 	// A turn of a history that was imported begins within a segment.
 	imported := newDraft(t, s, "one", ask("3"), say("answer 3"), ask("4"), say("answer 4"))
 	lease = activate(t, s, "one", sessionstore.Activation{History: imported})
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("5")}})
+	Begin(t, s, lease, sessionstore.Turn{Prompt: []update{ask("5")}})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("half")}))
 	before, all := get(t, s, "one"), history(t, s, "one")
-	n := sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "other", "lib"), Title: "title",
+	n := sessionstore.Session{ID: "two", Agent: explore(), Keys: Keys(t, "other", "lib"), Title: "title",
 		State: []byte("state")}
 	for turn, updates := range map[int64]int{1: 1, 2: 3, 3: 7, 4: 9} {
 		require.NoError(t, sessionstore.ForkBefore(t.Context(), s, "one", turn, n))

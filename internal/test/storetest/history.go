@@ -39,8 +39,8 @@ func fill(t *testing.T, s store, l sessionstore.Lease, segments int) []update {
 }
 
 func longHistory(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	create(t, s, "two")
+	lease := Create(t, s, "one")
+	Create(t, s, "two")
 	want := fill(t, s, lease, 30)
 	huge := []update{say("a"), say(strings.Repeat("h", 3<<20)), say("z")}
 	require.NoError(t, s.Append(t.Context(), lease, huge))
@@ -49,14 +49,14 @@ func longHistory(t *testing.T, s store) {
 }
 
 func writtenWhileRead(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	want := fill(t, s, lease, 20)
 	var got []string
 	for u, err := range s.History(t.Context(), "one") {
 		require.NoError(t, err)
 		if got = append(got, u.String()); len(got)%100 == 0 {
 			require.NoError(t, s.Append(t.Context(), lease, []update{say("later")}))
-			record(t, s, create(t, s, fmt.Sprint(len(got))), "written", say("while another is read"))
+			record(t, s, Create(t, s, fmt.Sprint(len(got))), "written", say("while another is read"))
 		}
 	}
 	require.Equal(t, texts(want...), got)
@@ -64,7 +64,7 @@ func writtenWhileRead(t *testing.T, s store) {
 }
 
 func readAgain(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	seq := s.History(t.Context(), "one")
 	want := fill(t, s, lease, 2)
 	for range 2 {
@@ -82,7 +82,7 @@ func readAgain(t *testing.T, s store) {
 }
 
 func readFromSegment(t *testing.T, s store) {
-	lease := create(t, s, "source")
+	lease := Create(t, s, "source")
 	record(t, s, lease, "prompt", say("a"), say("b"))
 	lease = fork(t, s, "source", sessionstore.Session{ID: "one"})
 	record(t, s, lease, "more", say("c"))
@@ -122,7 +122,7 @@ func readFromSegment(t *testing.T, s store) {
 // ended it.
 func interrupted(t *testing.T, s store, disturb func()) error {
 	t.Helper()
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	want := len(fill(t, s, lease, 20))
 	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	read := 0
@@ -152,7 +152,7 @@ func deletedEndsReaders(t *testing.T, s store) {
 }
 
 func contextEndsReader(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	fill(t, s, lease, 20)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

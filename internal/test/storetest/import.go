@@ -25,7 +25,7 @@ func importTests() []testCase {
 func listedByAgent(t require.TestingT, name string) sessionstore.Session {
 	return sessionstore.Session{
 		ID: sessionstore.ID("id of " + name), Agent: explore(), StateKey: name, State: []byte("state of " + name),
-		Keys: keys(t, "app"), Title: "title of " + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
+		Keys: Keys(t, "app"), Title: "title of " + name, Updated: time.Date(2026, 1, 2, 3, 4, 5, 678_900_000, time.UTC),
 	}
 }
 
@@ -50,7 +50,7 @@ func importAgain(t *testing.T, s store) {
 	require.Zero(t, importSessions(t, s, a))
 	before := get(t, s, "id of a")
 	again := a
-	again.ID, again.State, again.Keys, again.Title = "another", []byte("another"), keys(t, "lib"), ""
+	again.ID, again.State, again.Keys, again.Title = "another", []byte("another"), Keys(t, "lib"), ""
 	again.Updated = a.Updated.Add(-time.Hour)
 	require.Zero(t, importSessions(t, s, again))
 	before.Listed = time.Time{} // it is in another folder there
@@ -85,7 +85,7 @@ func importFuture(t *testing.T, s store) {
 		copied.ID, copied.StateKey, copied.Updated = id, "", updated
 		require.True(t, restore(t, s, copied))
 		lease := activate(t, s, id, sessionstore.Activation{Keys: copied.Keys})
-		begin(t, s, lease, sessionstore.Turn{})
+		Begin(t, s, lease, sessionstore.Turn{})
 		return get(t, s, string(id)).Updated
 	}
 	require.True(t, prompted("d", copied.Updated).Before(future.AddDate(-1, 0, 0)), "a turn heals it")
@@ -102,7 +102,7 @@ func importTitles(t *testing.T, s store) {
 		return get(t, s, "one").Title
 	}
 	require.Empty(t, titled("anything"), "it is unused")
-	begin(t, s, lease, sessionstore.Turn{Title: "Fix the parser", Prompt: []update{
+	Begin(t, s, lease, sessionstore.Turn{Title: "Fix the parser", Prompt: []update{
 		text("user_message_chunk", "Sharing:\n- notes"), text("user_message_chunk", "Fix the\tparser\nand its tests"),
 	}})
 	for _, derived := range []string{
@@ -125,7 +125,7 @@ func importTitles(t *testing.T, s store) {
 
 func importWhole(t *testing.T, s store) {
 	for name, bad := range map[string]sessionstore.Session{
-		"no name":  {ID: "x", Keys: keys(t, "app")},
+		"no name":  {ID: "x", Keys: Keys(t, "app")},
 		"no roots": {ID: "x", StateKey: "x"},
 	} {
 		_, err := s.Import(t.Context(), explore(), []sessionstore.Session{listedByAgent(t, "a"), bad}, false)

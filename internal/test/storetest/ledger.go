@@ -68,7 +68,7 @@ func sums(t *testing.T, s store, q sessionstore.ChargeQuery) []charge {
 }
 
 func keepCharges(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	before := get(t, s, "one")
 	require.Empty(t, charges(t, s, "one"))
 	first := []charge{usd(at(9, 0), 1.25, 1.25, ""), tokens(at(9, 0), 1<<49)}
@@ -87,7 +87,7 @@ func keepCharges(t *testing.T, s store) {
 }
 
 func sumCharges(t *testing.T, s store) {
-	one, two := create(t, s, "one"), create(t, s, "two")
+	one, two := Create(t, s, "one"), Create(t, s, "two")
 	eur := usd(at(10, 0), 4, 4, "")
 	eur.Unit = "EUR"
 	spend(t, s, one, usd(at(9, 0), 1, 1, ""), usd(at(9, 14), 0.5, 1.5, ""), usd(at(9, 15), 2, 3.5, ""),
@@ -122,7 +122,7 @@ func accountOf(t *testing.T, s store, id string) sessionstore.Account {
 }
 
 func account(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	require.Empty(t, accountOf(t, s, "one").Latest)
 	require.False(t, accountOf(t, s, "one").Before)
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""), tokens(at(9, 0), 7))
@@ -140,7 +140,7 @@ func account(t *testing.T, s store) {
 }
 
 func forkReadings(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""), usd(at(9, 1), 2, 3, sessionstore.ResetMark))
 	fork(t, s, "one", sessionstore.Session{ID: "fork"})
 	readings := charges(t, s, "fork")
@@ -153,14 +153,14 @@ func forkReadings(t *testing.T, s store) {
 }
 
 func deleteCharges(t *testing.T, s store) {
-	spend(t, s, create(t, s, "one"), usd(at(9, 0), 1, 1, ""))
+	spend(t, s, Create(t, s, "one"), usd(at(9, 0), 1, 1, ""))
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	require.Empty(t, sums(t, s, sessionstore.ChargeQuery{}))
-	create(t, s, "one")
+	Create(t, s, "one")
 	require.Empty(t, charges(t, s, "one"))
 	lease := activate(t, s, "one", sessionstore.Activation{})
 	spend(t, s, lease, usd(at(9, 0), 1, 1, ""))
-	_, err := s.Move(t.Context(), lease, keys(t, "shop"))
+	_, err := s.Move(t.Context(), lease, Keys(t, "shop"))
 	require.NoError(t, err)
 	require.Len(t, charges(t, s, "one"), 1, "they move with the session")
 }
@@ -180,7 +180,7 @@ func restoreCharges(t *testing.T, s store) {
 }
 
 func invalidCharges(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	good := usd(at(9, 0), 1, 1, "")
 	for _, change := range []func(*charge){
 		func(c *charge) { c.Amount = math.NaN() },

@@ -26,7 +26,7 @@ func lifecycleTests() []testCase {
 
 func createdIsFound(t *testing.T, s store) {
 	createAs(t, s, sessionstore.Session{
-		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"}, Keys: keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
+		ID: "one", Agent: sessionstore.Agent{Kind: "proxy", Profile: "opencode"}, Keys: Keys(t, "app", "lib"), Title: "a title", State: []byte("child-1"),
 	})
 	got := get(t, s, "one")
 	require.Equal(t, sessionstore.Agent{Kind: "proxy", Profile: "opencode"}, got.Agent)
@@ -53,7 +53,7 @@ func rootsComeBack(t *testing.T, s store) {
 }
 
 func grantsComeBack(t *testing.T, s store) {
-	want := keys(t, "app", "lib", "dep")
+	want := Keys(t, "app", "lib", "dep")
 	want.Roots = want.Roots.Granting(func(d workspace.Dir) workspace.Grant {
 		if d == want.Roots.At(0) || d == want.Roots.At(2) {
 			return workspace.ReadOnly
@@ -66,24 +66,24 @@ func grantsComeBack(t *testing.T, s store) {
 	requireKeys(t, want, page.Sessions[0].Keys)
 	fork(t, s, "one", sessionstore.Session{ID: "two", Keys: want})
 	requireKeys(t, want, get(t, s, "two").Keys)
-	next := keys(t, "app", "dep")
+	next := Keys(t, "app", "dep")
 	activate(t, s, lease.ID, sessionstore.Activation{Keys: next})
 	requireKeys(t, next, get(t, s, "one").Keys)
 }
 
 func invalidKeys(t *testing.T, s store) {
-	short := keys(t, "app", "lib")
+	short := Keys(t, "app", "lib")
 	short.Real = short.Real[:1]
 	for name, k := range map[string]sessionstore.Keys{"no roots": {}, "too few real paths": short} {
 		_, err := s.Create(t.Context(), sessionstore.Session{ID: "one", Agent: explore(), Keys: k})
 		require.Error(t, err, name)
 	}
-	lease := create(t, s, "two")
+	lease := Create(t, s, "two")
 	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: short})
 	require.Error(t, err)
 	_, err = s.Move(t.Context(), lease, short)
 	require.Error(t, err)
-	requireKeys(t, keys(t, "app"), get(t, s, "two").Keys)
+	requireKeys(t, Keys(t, "app"), get(t, s, "two").Keys)
 }
 
 func activationKeepsCwd(t *testing.T, s store) {
@@ -95,9 +95,9 @@ func activationKeepsCwd(t *testing.T, s store) {
 }
 
 func noActivity(t *testing.T, s store) {
-	create(t, s, "one")
+	Create(t, s, "one")
 	before := get(t, s, "one")
-	lease := activate(t, s, "one", sessionstore.Activation{Keys: keys(t, "app", "lib")})
+	lease := activate(t, s, "one", sessionstore.Activation{Keys: Keys(t, "app", "lib")})
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("x"), mode("ask")}))
 	require.NoError(t, s.SetTitle(t.Context(), lease, "x"))
 	require.NoError(t, s.SaveState(t.Context(), lease, []byte("x"), ""))
@@ -108,10 +108,10 @@ func noActivity(t *testing.T, s store) {
 }
 
 func endedContext(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := s.Create(ctx, sessionstore.Session{ID: "two", Agent: explore(), Keys: keys(t, "app")})
+	_, err := s.Create(ctx, sessionstore.Session{ID: "two", Agent: explore(), Keys: Keys(t, "app")})
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, s.Append(ctx, lease, []update{say("x")}), context.Canceled)
 	require.ErrorIs(t, s.Delete(ctx, "one"), context.Canceled)
@@ -127,7 +127,7 @@ func endedContext(t *testing.T, s store) {
 }
 
 func closed(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close(), "again")
 	_, err := s.Get(t.Context(), "one")
@@ -155,7 +155,7 @@ func newDraft(t require.TestingT, s store, id string, updates ...update) session
 }
 
 func draftIsHidden(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	record(t, s, lease, "ours", mode("ask"))
 	before := get(t, s, "one")
 	d := newDraft(t, s, "one", say("theirs"), mode("code"))
@@ -166,14 +166,14 @@ func draftIsHidden(t *testing.T, s store) {
 	require.NoError(t, d.Discard(t.Context()))
 	require.NoError(t, d.Discard(t.Context()), "again")
 	require.ErrorIs(t, d.Append(t.Context(), []update{say("late")}), sessionstore.ErrDraft)
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: Keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.Equal(t, before, get(t, s, "one"))
 	require.NoError(t, s.Append(t.Context(), lease, nil))
 }
 
 func longDraft(t *testing.T, s store) {
-	create(t, s, "one")
+	Create(t, s, "one")
 	d := newDraft(t, s, "one")
 	var want []string
 	for i := range 50 {
@@ -192,13 +192,13 @@ func longDraft(t *testing.T, s store) {
 }
 
 func draftOnce(t *testing.T, s store) {
-	create(t, s, "one")
-	create(t, s, "two")
+	Create(t, s, "one")
+	Create(t, s, "two")
 	d := newDraft(t, s, "one", say("a"))
-	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	_, err := s.Activate(t.Context(), "two", sessionstore.Activation{Keys: Keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft, "of another session")
 	activate(t, s, "one", sessionstore.Activation{History: d})
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: Keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 	require.NoError(t, d.Discard(t.Context()), "the draft was used")
 	require.Equal(t, texts(say("a")), history(t, s, "one"))
@@ -206,20 +206,20 @@ func draftOnce(t *testing.T, s store) {
 }
 
 func draftOfOtherStore(t *testing.T, s, other store) {
-	create(t, s, "one")
-	create(t, other, "one")
+	Create(t, s, "one")
+	Create(t, other, "one")
 	d := newDraft(t, other, "one")
-	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	_, err := s.Activate(t.Context(), "one", sessionstore.Activation{Keys: Keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }
 
 func draftOfDeleted(t *testing.T, s store) {
 	_, err := s.NewDraft(t.Context(), "none")
 	require.ErrorAs(t, err, new(*sessionstore.NotFoundError))
-	create(t, s, "one")
+	Create(t, s, "one")
 	d := newDraft(t, s, "one", say("a"))
 	require.NoError(t, s.Delete(t.Context(), "one"))
-	create(t, s, "one")
-	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: d})
+	Create(t, s, "one")
+	_, err = s.Activate(t.Context(), "one", sessionstore.Activation{Keys: Keys(t, "app"), History: d})
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }

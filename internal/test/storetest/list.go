@@ -53,7 +53,7 @@ func ids(sessions []sessionstore.Session) []string {
 
 func pagesWhileAdding(t *testing.T, s store) {
 	for i := range 30 {
-		create(t, s, fmt.Sprintf("%02d", i))
+		Create(t, s, fmt.Sprintf("%02d", i))
 	}
 	q := sessionstore.Query{Limit: 4}
 	seen := map[string]int{}
@@ -67,7 +67,7 @@ func pagesWhileAdding(t *testing.T, s store) {
 			break
 		}
 		q.Cursor = page.Next
-		create(t, s, fmt.Sprintf("new %d", round))
+		Create(t, s, fmt.Sprintf("new %d", round))
 	}
 	for i := range 30 {
 		require.Equal(t, 1, seen[fmt.Sprintf("%02d", i)], i)
@@ -76,7 +76,7 @@ func pagesWhileAdding(t *testing.T, s store) {
 
 func cursorBinding(t *testing.T, s store) {
 	for i := range 5 {
-		create(t, s, fmt.Sprint(i))
+		Create(t, s, fmt.Sprint(i))
 	}
 	cwd := sessionstore.DirFilter{Spelling: dir(t, "app"), Real: dir(t, "app")}
 	none := sessionstore.DirsFilter{}
@@ -114,7 +114,7 @@ func cursorBinding(t *testing.T, s store) {
 
 func malformedCursor(t *testing.T, s store) {
 	for i := range 3 {
-		create(t, s, fmt.Sprint(i))
+		Create(t, s, fmt.Sprint(i))
 	}
 	good := list(t, s, sessionstore.Query{Limit: 1}).Next
 	raw, err := base64.RawURLEncoding.DecodeString(string(good))
@@ -131,7 +131,7 @@ func malformedCursor(t *testing.T, s store) {
 
 func pageSize(t *testing.T, s store) {
 	for i := range sessionstore.PageSize + 1 {
-		create(t, s, fmt.Sprintf("%03d", i))
+		Create(t, s, fmt.Sprintf("%03d", i))
 	}
 	for limit, want := range map[int]int{0: sessionstore.PageSize, -1: sessionstore.PageSize, 7: 7, 1 << 40: sessionstore.PageSize + 1} {
 		require.Len(t, list(t, s, sessionstore.Query{Limit: limit}).Sessions, want, limit)

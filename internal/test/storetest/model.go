@@ -486,7 +486,7 @@ func writes() map[string]func(context.Context, store, sessionstore.Lease) error 
 		},
 		"Charge nothing": func(ctx context.Context, s store, l sessionstore.Lease) error { return s.Charge(ctx, l, nil) },
 		"Move": func(ctx context.Context, s store, l sessionstore.Lease) error {
-			_, err := s.Move(ctx, l, keys(panicking{}, "lib"))
+			_, err := s.Move(ctx, l, Keys(panicking{}, "lib"))
 			return err
 		},
 	}

@@ -39,10 +39,10 @@ func newNeighbour(t *testing.T, s sessionstore.Shared) neighbour {
 	t.Helper()
 	n := neighbour{store: s.For("neighbour")}
 	lease, err := n.store.Create(t.Context(), sessionstore.Session{
-		ID: "one", Agent: explore(), Keys: keys(t, "app"), State: []byte("x"), StateKey: "b",
+		ID: "one", Agent: explore(), Keys: Keys(t, "app"), State: []byte("x"), StateKey: "b",
 	})
 	require.NoError(t, err)
-	begin(t, n.store, lease, sessionstore.Turn{Prompt: []update{say("neighbour")}})
+	Begin(t, n.store, lease, sessionstore.Turn{Prompt: []update{say("neighbour")}})
 	importSessions(t, n.store, listedByAgent(t, "a"))
 	n.before = n.sessions(t)
 	return n
@@ -66,7 +66,7 @@ func namesOfOwners(t *testing.T, s sessionstore.Shared) {
 	require.NoError(t, err)
 	require.Empty(t, owners)
 	for _, owner := range []string{"bob", "", "ann", "ann b", "bob"} {
-		create(t, s.For(owner), "of "+owner+strings.Repeat("'", len(owners)))
+		Create(t, s.For(owner), "of "+owner+strings.Repeat("'", len(owners)))
 		owners = append(owners, owner)
 	}
 	owners, err = s.Owners(t.Context())
@@ -83,7 +83,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 	before := get(t, ann, "one")
 	for _, other := range []store{s, s.For("bob"), s.For("an"), s.For("ann ")} {
 		ctx := t.Context()
-		k := keys(t, "lib")
+		k := Keys(t, "lib")
 		_, getErr := other.Get(ctx, "one")
 		_, activateErr := other.Activate(ctx, "one", sessionstore.Activation{Keys: k})
 		fork := sessionstore.Session{ID: "fork", Agent: explore(), Keys: k}
@@ -108,7 +108,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 		for name, err := range all {
 			require.ErrorAs(t, err, new(*sessionstore.NotFoundError), name)
 		}
-		create(t, other, "one")
+		Create(t, other, "one")
 		_, err := other.Activate(ctx, "one", sessionstore.Activation{Keys: k, History: draft})
 		require.ErrorIs(t, err, sessionstore.ErrDraft)
 		require.NoError(t, other.Delete(ctx, "one"))
@@ -117,7 +117,7 @@ func foreignSession(t *testing.T, s sessionstore.Shared) {
 	}
 	require.Equal(t, before, get(t, ann, "one"))
 	require.NoError(t, s.For("ann").Append(t.Context(), lease, nil), "in another store of the owner")
-	_, err := s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: keys(t, "app"), History: draft})
+	_, err := s.For("ann").Activate(t.Context(), "one", sessionstore.Activation{Keys: Keys(t, "app"), History: draft})
 	require.NoError(t, err)
 	require.Equal(t, texts(text("user_message_chunk", "secret"), say("draft")), history(t, ann, "one"))
 }
@@ -127,7 +127,7 @@ func listsOfOwners(t *testing.T, s sessionstore.Shared) {
 	names := []string{"b", "ab", "a", "a\x01", "a~", "ä", "a b"}
 	for i, own := range owners {
 		for _, name := range names[i:] {
-			create(t, own, name)
+			Create(t, own, name)
 		}
 	}
 	cwd := sessionstore.FilterDir(dir(t, "app"))
@@ -181,7 +181,7 @@ func importsOfOwners(t *testing.T, s sessionstore.Shared) {
 
 // strangeNames looks for sessions by ids that are not text, and as owners whose names are alike.
 func strangeNames(t *testing.T, s sessionstore.Shared) {
-	create(t, s.For("ann"), "one")
+	Create(t, s.For("ann"), "one")
 	for _, separator := range []string{"\xff", "\x00", "\x1f", "/", "\xff\xff"} {
 		for _, other := range []struct{ owner, id string }{
 			{"", "ann" + separator + "one"}, {"", "one" + separator + "ann"},
@@ -198,7 +198,7 @@ func strangeNames(t *testing.T, s sessionstore.Shared) {
 
 func closeOwner(t *testing.T, s sessionstore.Shared) {
 	ann := s.For("ann")
-	create(t, ann, "one")
+	Create(t, ann, "one")
 	require.NoError(t, ann.Close())
 	require.NotZero(t, get(t, s.For("ann"), "one"))
 	require.NoError(t, s.Close())
@@ -208,7 +208,7 @@ func closeOwner(t *testing.T, s sessionstore.Shared) {
 
 func chargesOfOwners(t *testing.T, s sessionstore.Shared) {
 	for i, owner := range []string{"", "ann", "anna"} {
-		spend(t, s.For(owner), create(t, s.For(owner), "one"), usd(at(9, i), float64(i+1), 1, ""))
+		spend(t, s.For(owner), Create(t, s.For(owner), "one"), usd(at(9, i), float64(i+1), 1, ""))
 	}
 	for i, owner := range []string{"", "ann", "anna"} {
 		all := sums(t, s.For(owner), sessionstore.ChargeQuery{})

@@ -24,9 +24,9 @@ func pruneTests() []testCase {
 // some creates three sessions: an unused one, one with a turn, and one with a history of its agent.
 func some(t *testing.T, s store) (unused sessionstore.Lease) {
 	t.Helper()
-	unused = create(t, s, "unused")
-	record(t, s, create(t, s, "used"), "hello", say("there"))
-	create(t, s, "imported")
+	unused = Create(t, s, "unused")
+	record(t, s, Create(t, s, "used"), "hello", say("there"))
+	Create(t, s, "imported")
 	activate(t, s, "imported", sessionstore.Activation{
 		History: newDraft(t, s, "imported", say("from elsewhere")),
 	})
@@ -66,7 +66,7 @@ func pruneUnused(t *testing.T, s store) {
 func pruneWhileUsing(t *testing.T, s store) {
 	var unused []sessionstore.Lease
 	for i := range 20 {
-		unused = append(unused, create(t, s, fmt.Sprint("session ", i)))
+		unused = append(unused, Create(t, s, fmt.Sprint("session ", i)))
 	}
 	pruned := make(chan error)
 	q := sessionstore.PruneQuery{UnusedBefore: latest(t, s)}
@@ -99,7 +99,7 @@ func sizeOfSessions(t *testing.T, s store) {
 		return n
 	}
 	require.Zero(t, size(s))
-	l := create(t, s, "one")
+	l := Create(t, s, "one")
 	require.Equal(t, sessionstore.SessionBytes, size(s))
 	const long = 1 << 20
 	record(t, s, l, strings.Repeat("x", long), say(strings.Repeat("y", long)))

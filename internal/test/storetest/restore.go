@@ -52,7 +52,7 @@ func requireRestored(t *testing.T, want sessionstore.Session, s store) {
 
 func restoreWhole(t *testing.T, s store) {
 	whole := foreign(t, "whole")
-	plain := sessionstore.Session{ID: "plain", Agent: explore(), Keys: keys(t, "app"), Created: whole.Created, Updated: whole.Updated}
+	plain := sessionstore.Session{ID: "plain", Agent: explore(), Keys: Keys(t, "app"), Created: whole.Created, Updated: whole.Updated}
 	listed := foreign(t, "listed")
 	listed.Gone, listed.Archived, listed.Turns = false, false, 0
 	require.True(t, restore(t, s, whole, say("a"), mode("m"), say("b")))
@@ -122,7 +122,7 @@ func restoreInvalid(t *testing.T, s store) {
 	n := foreign(t, "a\x00")
 	_, err := s.Restore(t.Context(), n, nil, nil)
 	require.ErrorContains(t, err, "must be UTF-8 without NUL")
-	create(t, s, "one")
+	Create(t, s, "one")
 	_, err = s.Restore(t.Context(), foreign(t, "two"), newDraft(t, s, "one", say("a")), nil)
 	require.ErrorIs(t, err, sessionstore.ErrDraft)
 }

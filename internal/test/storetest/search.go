@@ -70,10 +70,10 @@ func toolCall(id, title string) update {
 }
 
 func searchFindsMessages(t *testing.T, s store) {
-	one := create(t, s, "one")
+	one := Create(t, s, "one")
 	record(t, s, one, "Where is the Parser?\nI cannot find it.", text("agent_thought_chunk", "look into src"),
 		toolCall("1", "Read parser.go"), say("The café is in parser.go, and\n  the parser has a parser test."))
-	two := create(t, s, "two")
+	two := Create(t, s, "two")
 	record(t, s, two, "retry", say("done"))
 
 	require.Equal(t, []string{
@@ -91,8 +91,8 @@ func searchFindsMessages(t *testing.T, s store) {
 }
 
 func searchStreamed(t *testing.T, s store) {
-	l := create(t, s, "one")
-	number := begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "x")}})
+	l := Create(t, s, "one")
+	number := Begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "x")}})
 	for _, piece := range []string{"con", "cur", "rent ", "writers"} {
 		require.NoError(t, s.Append(t.Context(), l, []update{say(piece)}))
 	}
@@ -106,7 +106,7 @@ func searchTitles(t *testing.T, s store) {
 	title := func(id, title string) update {
 		return parse(fmt.Sprintf(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":%q,"title":%q}}`, id, title))
 	}
-	l := create(t, s, "one")
+	l := Create(t, s, "one")
 	record(t, s, l, "x", toolCall("1", "Edit"), title("1", "Edit pay"), title("1", "Edit payment.go"),
 		toolCall("2", "Edit"), toolCall("3", ""), title("2", "Edit order.go"), title("1", "Edit payment.go"),
 		parse(`{"update":{"sessionUpdate":"tool_call_update","toolCallId":"1","rawOutput":{"title":"payment of 7"}}}`),
@@ -117,7 +117,7 @@ func searchTitles(t *testing.T, s store) {
 }
 
 func searchAnyText(t *testing.T, s store) {
-	l := create(t, s, "one")
+	l := Create(t, s, "one")
 	record(t, s, l, "-", parse(`{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text",
 		"text":"NEAR a OR b, NOT body:x \"quoted\" 50% of a_b\u0000c🎉party\u0001\u0002"}}}`))
 	for _, text := range []string{"", `"`, `""`, "*", "(", "^", ":", "+ -", "' --", "\x00", " \n", "\xff", `" * "`} {
@@ -139,7 +139,7 @@ func searchAnyText(t *testing.T, s store) {
 }
 
 func searchWithoutSpaces(t *testing.T, s store) {
-	l := create(t, s, "one")
+	l := Create(t, s, "one")
 	record(t, s, l, "会话存储在SQLite文件中。", say("セッションのデータベースを検索します"), say(" สวัสดีครับ 한국어로"))
 	require.Equal(t, []string{"one user: 会话[存储]在SQLite文件中。"}, search(t, s, "存储"))
 	require.Equal(t, []string{"one user: 会话存储在[SQLite文件]中。"}, search(t, s, "sqlite文件"))
@@ -152,7 +152,7 @@ func searchWithoutSpaces(t *testing.T, s store) {
 }
 
 func searchFolds(t *testing.T, s store) {
-	l := create(t, s, "one")
+	l := Create(t, s, "one")
 	record(t, s, l, "ÉTÉ e\u0301tendu Ὀδυσσεύς Łódź straße İstanbul ЁЛКА x2y3 ½ 42% naïve_café がか 한국어 हिन्दी ﬁn €5 a\u0308")
 	for text, found := range map[string]string{
 		"été": "ÉTÉ", "ete": "ÉTÉ", "ETE": "ÉTÉ", "etendu": "e\u0301tendu", "étend": "e\u0301tendu",
@@ -173,8 +173,8 @@ func searchFolds(t *testing.T, s store) {
 }
 
 func searchRunning(t *testing.T, s store) {
-	l := create(t, s, "one")
-	number := begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "the prompt")}})
+	l := Create(t, s, "one")
+	number := Begin(t, s, l, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "the prompt")}})
 	require.NoError(t, s.Append(t.Context(), l, []update{say("the begin")}))
 	require.Equal(t, []string{"one agent: [the] begin", "one user: [the] prompt"}, search(t, s, "the"))
 	require.NoError(t, s.Append(t.Context(), l, []update{say("ning, and")}))
@@ -187,7 +187,7 @@ func searchRunning(t *testing.T, s store) {
 }
 
 func searchForks(t *testing.T, s store) {
-	one := create(t, s, "one")
+	one := Create(t, s, "one")
 	record(t, s, one, "common question")
 	lease := fork(t, s, "one", sessionstore.Session{ID: "two"})
 	record(t, s, one, "first way")
@@ -209,7 +209,7 @@ func searchForks(t *testing.T, s store) {
 
 func searchLimits(t *testing.T, s store) {
 	for _, id := range []string{"one", "two", "three"} {
-		l := create(t, s, id)
+		l := Create(t, s, id)
 		for range 5 {
 			record(t, s, l, "again "+id, say("again"))
 		}
@@ -223,17 +223,17 @@ func searchLimits(t *testing.T, s store) {
 }
 
 func searchDeleted(t *testing.T, s store) {
-	record(t, s, create(t, s, "one"), "a secret")
-	record(t, s, create(t, s, "two"), "a secret")
+	record(t, s, Create(t, s, "one"), "a secret")
+	record(t, s, Create(t, s, "two"), "a secret")
 	require.NoError(t, s.Delete(t.Context(), "one"))
 	require.Equal(t, []string{"two user: a [secret]"}, search(t, s, "secret"))
 }
 
 func searchesOfOwners(t *testing.T, s sessionstore.Shared) {
 	ann, bob := s.For("ann"), s.For("bob")
-	record(t, s, create(t, s, "one"), "shared word")
-	record(t, ann, create(t, ann, "one"), "shared word of Ann")
-	record(t, bob, create(t, bob, "two"), "shared word of Bob")
+	record(t, s, Create(t, s, "one"), "shared word")
+	record(t, ann, Create(t, ann, "one"), "shared word of Ann")
+	record(t, bob, Create(t, bob, "two"), "shared word of Bob")
 	require.Equal(t, []string{"one user: [shared] word"}, search(t, s, "shared"))
 	require.Equal(t, []string{"one user: [shared] word of Ann"}, search(t, ann, "shared"))
 	require.Equal(t, []string{"two user: [shared] word of Bob"}, search(t, bob, "shared"))

@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// TestShared tests several stores on one database, which random writers use at the same time. open
-// returns a further store on it, and closes it in the test's cleanup. killed, if not nil, runs
+// TestShared tests several stores on one new database, which random writers use at the same time.
+// open returns a further store on it, and closes it in the test's cleanup. killed, if not nil, runs
 // a program that calls [Work] with such a store and its standard output, kills it after some lines
 // of it, and returns the output. 8 of them run at once, 16 in all, or 504 if ACP_AGENT_VOLUME is
 // set, which also doubles what the writers do.
@@ -34,6 +34,17 @@ func TestShared(
 	if os.Getenv("ACP_AGENT_VOLUME") != "" {
 		operations, kills = 50, 63*processes
 	}
+	t.Run("S2, S6/stores that are opened at once", func(t *testing.T) {
+		const openers = 16
+		var all sync.WaitGroup
+		for i := range openers {
+			s := open(t).For("opener")
+			all.Go(func() { Create(t, s, strconv.Itoa(i)) })
+		}
+		all.Wait()
+		found := listAll(t, open(t).For("opener"), sessionstore.Query{})
+		require.Len(t, found, openers)
+	})
 	var journals [stores * workers]bytes.Buffer
 	t.Run("S2, S3, N3/random writers in several stores", func(t *testing.T) {
 		var all sync.WaitGroup
@@ -163,7 +174,7 @@ func (w *worker) newSession() sessionstore.Session {
 	key := strconv.Itoa(w.random.IntN(4))
 	return sessionstore.Session{
 		ID:    sessionstore.ID(fmt.Sprintf("%s.%d", w.name, w.count)),
-		Agent: explore(), Keys: keys(panicking{}, "app"), State: []byte("state of " + key), StateKey: key,
+		Agent: explore(), Keys: Keys(panicking{}, "app"), State: []byte("state of " + key), StateKey: key,
 	}
 }
 
@@ -196,7 +207,7 @@ func (w *worker) extend(ctx context.Context, id sessionstore.ID) error {
 	if err := draft.Append(ctx, []update{say("more")}); err != nil {
 		return err
 	}
-	lease, err := w.store.Activate(ctx, id, sessionstore.Activation{Keys: keys(panicking{}, "app"), History: draft})
+	lease, err := w.store.Activate(ctx, id, sessionstore.Activation{Keys: Keys(panicking{}, "app"), History: draft})
 	return cmp.Or(err, w.use(ctx, lease))
 }
 

@@ -1,4 +1,5 @@
-// Package storetest tests that stores keep what [sessionstore.Store] promises.
+// Package storetest tests that stores keep what [sessionstore.Store] promises. Further tests of a
+// store can fill it with [Create], [Begin] and [Said].
 //
 // It must only be imported by tests.
 //

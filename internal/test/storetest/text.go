@@ -21,7 +21,7 @@ func textTests() []testCase {
 const strange, cleaned = "a\x00b\xffc\ud7ff", "a\uFFFDb\uFFFDc\ud7ff"
 
 func cleanTitles(t *testing.T, s store) {
-	n := sessionstore.Session{ID: "one", Agent: explore(), Keys: keys(t, "app"), Title: strange}
+	n := sessionstore.Session{ID: "one", Agent: explore(), Keys: Keys(t, "app"), Title: strange}
 	lease, err := s.Create(t.Context(), n)
 	require.NoError(t, err)
 	require.Equal(t, cleaned, get(t, s, "one").Title)
@@ -31,7 +31,7 @@ func cleanTitles(t *testing.T, s store) {
 	_, err = s.Fork(t.Context(), "one", n)
 	require.NoError(t, err)
 	require.Equal(t, "3"+cleaned, get(t, s, "fork").Title)
-	begin(t, s, create(t, s, "two"), sessionstore.Turn{Title: strange})
+	Begin(t, s, Create(t, s, "two"), sessionstore.Turn{Title: strange})
 	require.Equal(t, cleaned, get(t, s, "two").Title)
 	require.NoError(t, s.Rename(t.Context(), "two", "4"+strange))
 	require.Equal(t, "4"+cleaned, get(t, s, "two").Title)
@@ -46,13 +46,13 @@ func cleanTitles(t *testing.T, s store) {
 }
 
 func rejectedNames(t *testing.T, s store) {
-	create(t, s, "one")
+	Create(t, s, "one")
 	for _, bad := range []string{"a\x00", "\xff", "a\xc3"} {
 		id, agent := sessionstore.ID(bad), sessionstore.Agent{Kind: "explore", Profile: bad}
 		for _, n := range []sessionstore.Session{
-			{ID: id, Agent: explore(), Keys: keys(t, "app")},
-			{ID: "two", Agent: agent, Keys: keys(t, "app")},
-			{ID: "two", Agent: sessionstore.Agent{Kind: bad}, Keys: keys(t, "app")},
+			{ID: id, Agent: explore(), Keys: Keys(t, "app")},
+			{ID: "two", Agent: agent, Keys: Keys(t, "app")},
+			{ID: "two", Agent: sessionstore.Agent{Kind: bad}, Keys: Keys(t, "app")},
 		} {
 			_, err := s.Create(t.Context(), n)
 			require.ErrorContains(t, err, "must be UTF-8 without NUL")

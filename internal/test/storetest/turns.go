@@ -23,8 +23,8 @@ func turnTests() []testCase {
 }
 
 func recordedEnd(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	number := begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "go")}})
+	lease := Create(t, s, "one")
+	number := Begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "go")}})
 	end := sessionstore.TurnEnded("", "429: slow down")
 	for range 2 {
 		require.NoError(t, s.EndTurn(t.Context(), lease, number, end), "the second one, after an error, adds nothing")
@@ -48,9 +48,9 @@ func takenBack(t *testing.T, s store) {
 	long := strings.Repeat("word ", 5000) + "secret"
 	refused := sessionstore.Turn{Title: "refused", Prompt: []update{
 		text("user_message_chunk", "refused secret"), text("user_message_chunk", long)}}
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	for _, searched := range []bool{false, true} {
-		number := begin(t, s, lease, refused)
+		number := Begin(t, s, lease, refused)
 		require.EqualValues(t, 1, number)
 		if searched {
 			require.NotEmpty(t, search(t, s, "secret"))
@@ -64,9 +64,9 @@ func takenBack(t *testing.T, s store) {
 		require.Empty(t, search(t, s, "secret"))
 	}
 	// An interrupted turn has no end, so that the next prompt goes on in its last message.
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "kept")}, Title: "kept"})
+	Begin(t, s, lease, sessionstore.Turn{Prompt: []update{text("user_message_chunk", "kept")}, Title: "kept"})
 	for _, searched := range []bool{false, true} {
-		number := begin(t, s, lease, refused)
+		number := Begin(t, s, lease, refused)
 		if searched {
 			require.NotEmpty(t, search(t, s, "secret"))
 		}
@@ -76,7 +76,7 @@ func takenBack(t *testing.T, s store) {
 		require.Equal(t, texts(text("user_message_chunk", "kept")), history(t, s, "one"))
 		require.Equal(t, "kept", get(t, s, "one").Title)
 	}
-	named := begin(t, s, lease, refused)
+	named := Begin(t, s, lease, refused)
 	require.NoError(t, s.Rename(t.Context(), "one", "refused"))
 	require.True(t, takeBack(t, s, lease, named, refused))
 	require.Equal(t, "refused", get(t, s, "one").Title, "somebody has given it")
@@ -85,14 +85,14 @@ func takenBack(t *testing.T, s store) {
 }
 
 func takenBackWhileRead(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	var want []string
 	for i := range 200 { // more than a page
 		record(t, s, lease, fmt.Sprint(i))
 		want = append(want, text("user_message_chunk", fmt.Sprint(i)).String())
 	}
 	turn := sessionstore.Turn{Prompt: []update{text("user_message_chunk", "refused")}}
-	number := begin(t, s, lease, turn)
+	number := Begin(t, s, lease, turn)
 	var got []string
 	for u, err := range s.History(t.Context(), "one") {
 		require.NoError(t, err)
@@ -137,7 +137,7 @@ func keptUpdates(t *testing.T, s store) {
 			given: append([]update{sessionstore.InChild("sub_a", notice)}, ofChildren...), kept: ofChildren,
 		},
 	} {
-		lease := create(t, s, name)
+		lease := Create(t, s, name)
 		for _, given := range [][]update{c.given[:3], c.given[3:]} {
 			require.NoError(t, s.Append(t.Context(), lease, given))
 		}
@@ -149,7 +149,7 @@ func keptUpdates(t *testing.T, s store) {
 }
 
 func severalLines(t *testing.T, s store) {
-	lease := create(t, s, "one")
+	lease := Create(t, s, "one")
 	pretty := parse("{\n  \"update\": {\n    \"sessionUpdate\": \"plan\",\n \"entries\": [\"a\\nb\"]\n  }\n}\n")
 	require.NoError(t, s.Append(t.Context(), lease, []update{say("a"), pretty, say("b")}))
 	got := history(t, s, "one")
@@ -159,8 +159,8 @@ func severalLines(t *testing.T, s store) {
 }
 
 func endByActivation(t *testing.T, s store) {
-	lease := create(t, s, "one")
-	begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("asked")}})
+	lease := Create(t, s, "one")
+	Begin(t, s, lease, sessionstore.Turn{Prompt: []update{say("asked")}})
 	requireNow := advanceClock(t, s, "one")
 	activate(t, s, "one", sessionstore.Activation{})
 	ended := get(t, s, "one").Updated
@@ -180,7 +180,7 @@ func advanceClock(t *testing.T, s store, id string) (isNew func(time.Time)) {
 	started := time.Now()
 	for stopped := false; !stopped; {
 		stopped = time.Since(started) > 100*time.Millisecond
-		create(t, s, "clock of "+id)
+		Create(t, s, "clock of "+id)
 		shown := get(t, s, "clock of "+id).Updated
 		require.NoError(t, s.Delete(t.Context(), sessionstore.ID("clock of "+id)))
 		if shown.After(before) {
