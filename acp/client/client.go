@@ -215,14 +215,12 @@ func (c *Client) Authenticate(ctx context.Context, methodID string) error {
 	return err
 }
 
-var errNotInitialized = errors.New("the agent is not initialized: call Initialize first")
-
 // initialized returns the agent, or an error before Initialize.
 func (c *Client) initialized() (Agent, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.agent == nil {
-		return Agent{}, errNotInitialized
+		return Agent{}, errors.New("the agent is not initialized: call Initialize first")
 	}
 	return *c.agent, nil
 }

@@ -26,7 +26,12 @@ type Update struct {
 // accept handles what the agent sends. It runs on the read loop.
 func (c *Client) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	if r.IsNotification() {
-		c.handleNotification(ctx, r)
+		switch {
+		case r.Method == protocol.SessionUpdate && c.options.Updates != nil:
+			c.options.Updates(ctx, parseUpdate(r.Params))
+		case r.Method != protocol.SessionUpdate && c.options.Notifications != nil:
+			c.options.Notifications(ctx, r.Method, r.Params)
+		}
 		return nil
 	}
 	handle := c.handler(r.Method)
@@ -34,15 +39,6 @@ func (c *Client) accept(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		return nil
 	}
 	return func() (json.RawMessage, error) { return handle(ctx, r.Params) }
-}
-
-func (c *Client) handleNotification(ctx context.Context, r *jsonrpc.Request) {
-	switch {
-	case r.Method == protocol.SessionUpdate && c.options.Updates != nil:
-		c.options.Updates(ctx, parseUpdate(r.Params))
-	case r.Method != protocol.SessionUpdate && c.options.Notifications != nil:
-		c.options.Notifications(ctx, r.Method, r.Params)
-	}
 }
 
 // parseUpdate parses what it can of an update.

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -74,26 +75,19 @@ type sessionParams struct {
 	SessionID string `json:"sessionId"`
 }
 
-// setupParams are the params of all lifecycle requests. The SDK's types cannot express an empty
-// additionalDirectories.
-type setupParams struct {
-	SessionID  string          `json:"sessionId,omitempty"`
-	Cwd        workspace.Dir   `json:"cwd"`
-	Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
-	MCPServers []sdk.McpServer `json:"mcpServers"`
-}
-
 // open sends a lifecycle request. id is empty for a new session.
 func (c *Client) open(ctx context.Context, method, id string, s Setup) (Session, error) {
 	agent, err := c.require(method)
 	if err != nil {
 		return Session{}, err
 	}
-	params := setupParams{
-		SessionID:  id,
-		Cwd:        s.Roots.Cwd(),
-		MCPServers: append([]sdk.McpServer{}, s.MCPServers...),
-	}
+	// The SDK's types cannot express an empty additionalDirectories.
+	params := struct {
+		SessionID  string          `json:"sessionId,omitempty"`
+		Cwd        workspace.Dir   `json:"cwd"`
+		Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
+		MCPServers []sdk.McpServer `json:"mcpServers"`
+	}{SessionID: id, Cwd: s.Roots.Cwd(), MCPServers: append([]sdk.McpServer{}, s.MCPServers...)}
 	switch additional := s.Roots.Additional(); {
 	case s.OmitAdditional:
 	case agent.AdditionalDirectories:
@@ -141,13 +135,10 @@ func (c *Client) Prompt(
 // "cancelled". Prompt returns when the agent has ended the turn. Cancel blocks only while the agent
 // does not read.
 func (c *Client) Cancel(ctx context.Context, id string) error {
-	params, err := json.Marshal(sessionParams{SessionID: id})
-	if err != nil {
-		return fmt.Errorf("session/cancel: %w", err)
-	}
 	if t := c.running.oldest(id); t != nil {
 		t.cancel()
 	}
+	params := strictjson.Encode(sessionParams{SessionID: id})
 	return c.conn.Notify(ctx, protocol.SessionCancel, params)
 }
 
