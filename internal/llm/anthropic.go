@@ -272,16 +272,6 @@ func (b *anthropicBlock) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// anthropicEvent is an event of a stream.
-type anthropicEvent struct {
-	Type    string
-	Message struct{ Usage tokens }
-	Index   int
-	Block   anthropicBlock `json:"content_block"`
-	Delta   anthropicDelta
-	Usage   tokens
-}
-
 type anthropicDelta struct {
 	Text, Thinking, Signature string
 
@@ -291,7 +281,14 @@ type anthropicDelta struct {
 }
 
 func (d *anthropicDecoder) decode(e sse.Event) error {
-	var event anthropicEvent
+	var event struct {
+		Type    string
+		Message struct{ Usage tokens }
+		Index   int
+		Block   anthropicBlock `json:"content_block"`
+		Delta   anthropicDelta
+		Usage   tokens
+	}
 	if err := decodeEvent(e, &event); err != nil {
 		return err
 	}

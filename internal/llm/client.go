@@ -207,9 +207,9 @@ func (c *Client) authorized(
 ) *failure {
 	e, missing := exchange{address: address, body: body, use: use}, "there is no key for"
 	var err error
-	if e.key, err = c.key(ctx, ""); err == nil {
+	if e.key, err = c.key(ctx, ""); err == nil && c.model.Headers != nil {
 		missing = "a header is missing for"
-		e.headers, err = c.headers()
+		e.headers, err = c.model.Headers()
 	}
 	if err != nil {
 		message := missing + " the model " + c.model.Name + ": " + err.Error()
@@ -236,14 +236,6 @@ func (c *Client) key(ctx context.Context, rejected string) (string, error) {
 	}
 	key, err := c.model.Key(ctx, rejected)
 	return strings.TrimSpace(key), err
-}
-
-// headers returns the headers that are configured.
-func (c *Client) headers() (map[string]string, error) {
-	if c.model.Headers == nil {
-		return nil, nil
-	}
-	return c.model.Headers()
 }
 
 // unreachable returns the error for a request that was not answered.

@@ -71,8 +71,11 @@ func reason(err error) string {
 		return op.Error() + "; check the model's baseURL"
 	}
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
-		return "its certificate is from an authority that is not known here; " +
-			trustAdvice(runtime.GOOS)
+		advice := "set SSL_CERT_FILE to a file with the certificate of that authority"
+		if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+			advice = "add the authority to those that the system trusts"
+		}
+		return "its certificate is from an authority that is not known here; " + advice
 	}
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
@@ -94,14 +97,6 @@ func reason(err error) string {
 			"beginning (http:// or https://) of the model's baseURL"
 	}
 	return said
-}
-
-// trustAdvice says how to make an operating system trust an authority for certificates.
-func trustAdvice(system string) string {
-	if system == "darwin" || system == "windows" {
-		return "add the authority to those that the system trusts"
-	}
-	return "set SSL_CERT_FILE to a file with the certificate of that authority"
 }
 
 // isTemporary reports whether a request that was not answered may succeed when it is sent again.

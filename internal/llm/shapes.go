@@ -150,8 +150,10 @@ func (l *learned) learn(response []byte, rejected Request, sentLimit int) {
 	if !containsAny(said, missingWords...) {
 		l.variant.refuse(rejected.Messages, said)
 	}
-	if most := acceptedLimit(said); most > 0 && most < sentLimit {
-		l.variant.longest = most
+	if found := aboutLimit().FindStringSubmatch(said); found != nil {
+		if most, _ := strconv.Atoi(found[1]); most > 0 && most < sentLimit {
+			l.variant.longest = most
+		}
 	}
 }
 
@@ -180,16 +182,6 @@ func (v *variant) refuse(messages []Message, said string) {
 	}
 }
 
+// aboutLimit matches an error, in small letters, that says how many tokens an answer may have.
 var aboutLimit = text.Pattern(`max_(?:completion_|output_)?tokens\D{0,60}?\d*\D{0,40}?` +
 	`(?:>|at most|maximum|up to|less than or equal to|\[1,|<=|limit)[^\d(]{0,12}?(\d{3,7})\b`)
-
-// acceptedLimit returns how many tokens an answer may have, as an error about the limit says in
-// small letters, or 0.
-func acceptedLimit(said string) int {
-	found := aboutLimit().FindStringSubmatch(said)
-	if found == nil {
-		return 0
-	}
-	most, _ := strconv.Atoi(found[1])
-	return most
-}
