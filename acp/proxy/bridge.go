@@ -41,7 +41,9 @@ func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
 // child decides what becomes of both. A child that has ended is restarted first.
 func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updates) backend.Work {
-	p := b.newPrompt(ctx, params, u)
+	lasting, end := extend(ctx, b.proxy.options.limits.CancelGrace)
+	p := &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{}),
+		lasting: lasting, end: end}
 	earlier := b.current.enqueue(p)
 	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {

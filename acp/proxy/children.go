@@ -135,7 +135,10 @@ func (p *proxy) childFor(
 		return p.options.Profile.Roots.Choose(advertised && takes, b.roots.Additional())
 	}
 	_, flags := choose(p.agentInfo().AdditionalDirectories)
-	at := childPlace{args: flags, roots: p.sandboxRoots(b)}
+	at := childPlace{args: flags}
+	if p.isRestricted() {
+		at.roots = b.host.Workspace().Opened()
+	}
 	if replaced := previous.running(); replaced != nil {
 		at.apart = replaced.child.place.apart
 	}

@@ -32,15 +32,6 @@ type prompt struct {
 	abandoned bool // nobody waits for the child's answer; guarded by the childSession
 }
 
-// newPrompt returns a prompt that was not sent yet. Its end must be called.
-func (b *bridge) newPrompt(
-	ctx context.Context, params backend.Raw, u backend.Updates,
-) *prompt {
-	lasting, end := extend(ctx, b.proxy.options.limits.CancelGrace)
-	return &prompt{ctx: ctx, params: params, updates: u, sent: make(chan struct{}),
-		lasting: lasting, end: end}
-}
-
 // expandedPrompt is a prompt with the text of the command of the roots that it calls. A call of the
 // child's own command is sent alone, as it was typed, unless the child is known to recognize a
 // command that is followed by other text, and to give that text to its model.

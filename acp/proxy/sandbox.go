@@ -11,22 +11,12 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // isRestricted reports whether the agent's processes run in the sandbox.
 func (p *proxy) isRestricted() bool {
 	sandbox := p.options.Profile.Sandbox
 	return sandbox.Mode != backend.SandboxOff && sandbox.Unprotected() == nil
-}
-
-// sandboxRoots returns the roots of b that its child is restricted to, or nil if the child is not
-// restricted.
-func (p *proxy) sandboxRoots(b *bridge) []workspace.Root {
-	if !p.isRestricted() {
-		return nil
-	}
-	return b.host.Workspace().Opened()
 }
 
 // sandboxNotice tells the user that the agent runs without the sandbox, or what to know about it.

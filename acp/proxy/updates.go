@@ -29,17 +29,12 @@ type updateFilter struct {
 	states   []backend.Update
 }
 
-// isState reports whether only the latest update of a kind counts.
-func isState(kind sessionstore.Kind) bool {
-	return kind.IsState() || kind == sessionstore.SessionInfoUpdate
-}
-
 // take returns what to do with an update: a state that the filter keeps is not passed on. It counts
 // other updates that are part of a history.
 func (f *updateFilter) take(u backend.Update) updateMode {
 	switch {
 	case f.mode == live:
-	case !isState(u.Kind):
+	case !u.Kind.IsState() && u.Kind != sessionstore.SessionInfoUpdate:
 		f.replayed++
 	default:
 		f.states = slices.DeleteFunc(f.states, func(before backend.Update) bool {
