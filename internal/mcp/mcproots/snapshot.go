@@ -57,16 +57,14 @@ func Take(w *workspace.Workspace) (Snapshot, error) {
 // Existing returns the list without the roots whose real path no longer leads to the directory that
 // was granted. Order and names stay the same.
 func (s Snapshot) Existing() Snapshot {
-	gone := func(r Root) bool { return !r.exists() }
+	gone := func(r Root) bool {
+		there, err := os.Stat(r.Real.String())
+		return err != nil || !os.SameFile(there, r.granted)
+	}
 	if !slices.ContainsFunc(s.roots, gone) {
 		return s
 	}
 	return Snapshot{slices.DeleteFunc(slices.Clone(s.roots), gone)}
-}
-
-func (r Root) exists() bool {
-	there, err := os.Stat(r.Real.String())
-	return err == nil && os.SameFile(there, r.granted)
 }
 
 // Len returns the number of roots.

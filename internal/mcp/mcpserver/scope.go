@@ -164,7 +164,11 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 			}
 		} else if len(leftOut) < maxLeftOut {
 			s.log.Warn("a root of the client is left out", "uri", uri, "reason", e.Err)
-			leftOut = append(leftOut, leftOutRoot{uri, name, reasonOf(e.Err)})
+			reason := e.Err.Error()
+			if invalid, ok := errors.AsType[*mcproots.URIError](e.Err); ok {
+				reason = invalid.Reason // without repeating the URI
+			}
+			leftOut = append(leftOut, leftOutRoot{uri, name, reason})
 		}
 	}
 	if len(dirs) == 0 {
@@ -183,14 +187,6 @@ func (s *Server) openList(ctx context.Context, list *mcp.ListRootsResult) (*scop
 	sc := s.openScope(ctx, sourceClient, ws)
 	sc.names, sc.leftOut = names, leftOut
 	return sc, nil
-}
-
-// reasonOf returns why an entry of a list is left out, without repeating it.
-func reasonOf(err error) string {
-	if uri, ok := errors.AsType[*mcproots.URIError](err); ok {
-		return uri.Reason
-	}
-	return err.Error()
 }
 
 // checkRoot returns why dir cannot be added as another root, or nil.

@@ -115,7 +115,10 @@ func (c *client) withModernScope(
 	if !ok || r.state == "" {
 		return errInputRequired
 	}
-	s.warnDeprecated(r.ProtocolVersion())
+	if !s.warned.Swap(true) {
+		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+
+			"directories with --dir instead", "revision", r.ProtocolVersion())
+	}
 	list, ok := response.(*mcp.ListRootsResult)
 	if !ok {
 		return use(closedScope(sourceClient, "the client's answer is not a list of roots"))

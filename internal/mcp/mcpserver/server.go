@@ -168,12 +168,3 @@ func (s *Server) recovered(method string, err *error) {
 			Message: fmt.Sprintf("%s failed inside the server", method)}
 	}
 }
-
-// warnDeprecated logs, once, that roots were used with a revision that deprecates them.
-func (s *Server) warnDeprecated(revision string) {
-	if !s.warned.Swap(true) {
-		s.log.Warn("using a client's roots, which this MCP revision deprecates; consider naming "+
-			"directories with --dir instead",
-			"revision", revision)
-	}
-}

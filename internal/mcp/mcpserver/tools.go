@@ -159,12 +159,8 @@ func (c *client) listRoots(
 ) (*mcp.CallToolResult, error) {
 	return c.callTool(ctx, r, false, func(sc *scope) (*mcp.CallToolResult, error) {
 		list := sc.list()
-		structured, err := json.Marshal(list)
-		if err != nil {
-			return nil, err
-		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: list.String()}},
-			StructuredContent: json.RawMessage(structured)}, nil
+			StructuredContent: strictjson.Encode(list)}, nil
 	})
 }
 
