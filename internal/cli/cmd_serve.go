@@ -277,8 +277,8 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 	return withTLS, nil
 }
 
-// openAudit opens the audit log of the server. failed returns why the last line is missing, and is
-// nil if the server need not know.
+// openAudit opens the audit log of the server, which has lines of JSON. failed returns why the last
+// line is missing, and is nil if the server need not know.
 func (f serveFlags) openAudit(stderr io.Writer) (
 	log *slog.Logger, failed func() error, end func(), err error,
 ) {
@@ -293,7 +293,7 @@ func (f serveFlags) openAudit(stderr io.Writer) (
 	if f.mustAudit {
 		failed, excess = file.err, loglimit.Delay
 	}
-	log, endLog := serve.NewAudit(file, excess)
+	log, endLog := loglimit.New(slog.New(slog.NewJSONHandler(file, nil)), excess)
 	return log, failed, func() {
 		endLog()
 		file.close()

@@ -1,22 +1,15 @@
 package serve
 
 import (
-	"io"
 	"log/slog"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // maxAudited is the length of the longest title or error in the audit log, in bytes.
 const maxAudited = 500
-
-// NewAudit returns a log of who connected and did what, as JSON lines, and a function that ends it.
-func NewAudit(w io.Writer, excess loglimit.Excess) (log *slog.Logger, end func()) {
-	return loglimit.New(slog.New(slog.NewJSONHandler(w, nil)), excess)
-}
 
 // audit writes what a user has done to the audit log: opened folders or tried to, sent prompts,
 // answered permission requests, changed sessions, sent the agent something that the operator does

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/serve/loglimit"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 )
 
@@ -35,9 +35,7 @@ func TestAuditSaysWhatUsersDid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out logtest.Text
-			log, end := NewAudit(&out, loglimit.Omit)
-			audit(log, test.event)
-			end()
+			audit(slog.New(slog.NewJSONHandler(&out, nil)), test.event)
 			require.Contains(t, out.String(), test.want)
 			require.Equal(t, test.want == "", out.String() == "", out.String())
 			require.Less(t, len(out.String()), 2*maxAudited)

@@ -70,7 +70,7 @@ type Options struct {
 	HurryUp []os.Signal
 	// Version is that of the program, for the metrics.
 	Version string
-	// Log is for the operator. Audit notes who connected and did what (see [NewAudit]).
+	// Log is for the operator. Audit notes who connected and did what.
 	Log, Audit *slog.Logger
 	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there
 	// is such a reason, the server serves nobody. Default none.

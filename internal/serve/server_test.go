@@ -47,7 +47,7 @@ func start(t *testing.T, change ...func(*Options)) *host {
 	t.Helper()
 	h := &host{t: t, log: &logtest.Text{}, audit: &logtest.Text{}, dir: t.TempDir()}
 	store := sqlite.NewMemory()
-	audit, endAudit := NewAudit(h.audit, loglimit.Omit)
+	audit, endAudit := loglimit.New(slog.New(slog.NewJSONHandler(h.audit, nil)), loglimit.Omit)
 	o := Options{
 		Accounts: NewAccounts(h.dir),
 		Serving:  func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },
