@@ -156,7 +156,7 @@ func errNoFolders(name string) error {
 
 func newTokensPair(set *settings) *cobra.Command {
 	var (
-		role   = string(serve.Answer)
+		role   = string(acp.RoleAnswer)
 		label  string
 		server = "http://localhost:8765"
 	)

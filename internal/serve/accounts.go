@@ -80,8 +80,8 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires,omitzero"`
 	// Kind says what the token is for, and Role what a device may do.
-	Kind Kind `json:"kind,omitzero"`
-	Role Role `json:"role,omitzero"`
+	Kind Kind     `json:"kind,omitzero"`
+	Role acp.Role `json:"role,omitzero"`
 	// Hash is that of the token, in hexadecimal digits. [Accounts.AddToken] sets it.
 	Hash string `json:"sha256"`
 }

@@ -42,7 +42,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	if resumed == "" {
 		s.makeRoom(r.Context(), account)
 	}
-	restricted, max := token.Kind == Device && token.Role != Full, s.options.MaxLine
+	restricted, max := token.Kind == Device && token.Role != acp.RoleFull, s.options.MaxLine
 	if restricted {
 		max = budget.Small // it sends nothing larger, and must not be in the way of what does
 	}

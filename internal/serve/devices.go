@@ -24,20 +24,11 @@ const (
 	Device Kind = "device"
 )
 
-// Role says what a device may do with the sessions of its user. One that answers questions can
-// only allow or refuse an action once.
-type Role = acp.Role
-
-const (
-	Watch  = acp.RoleWatch
-	Answer = acp.RoleAnswer
-	Full   = acp.RoleFull
-)
-
 // ParseRole returns the role with this name.
-func ParseRole(name string) (Role, error) {
-	if roles := []Role{Watch, Answer, Full}; slices.Contains(roles, Role(name)) {
-		return Role(name), nil
+func ParseRole(name string) (acp.Role, error) {
+	role := acp.Role(name)
+	if slices.Contains([]acp.Role{acp.RoleWatch, acp.RoleAnswer, acp.RoleFull}, role) {
+		return role, nil
 	}
 	return "", fmt.Errorf("%q is not a role: use watch, answer or full", name)
 }
@@ -51,7 +42,7 @@ const (
 
 // AddCode creates a code with which one device of the account with this name can be paired. The
 // device gets the role and the label. The error is fs.ErrNotExist if the account does not exist.
-func (s *Accounts) AddCode(name string, role Role, label string) (string, error) {
+func (s *Accounts) AddCode(name string, role acp.Role, label string) (string, error) {
 	now := time.Now().UTC()
 	own, err := s.Tokens(name)
 	if err != nil {

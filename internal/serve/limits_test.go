@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/time/rate"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/conform/rawrpc"
 	acpwebsocket "github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -63,7 +64,7 @@ func TestRequestsArePaced(t *testing.T) {
 func TestRequestsOfThePageArePaced(t *testing.T) {
 	h := start(t, func(o *Options) { o.Page = true })
 	h.add("ana")
-	phone := h.pair("ana", Watch)
+	phone := h.pair("ana", acp.RoleWatch)
 	before := h.requests("ana")
 	h.paced("ana", int(before))
 	for _, path := range []string{"/me", "/api/sessions", "/api/facets"} {
@@ -80,7 +81,7 @@ func TestRequestsOfThePageArePaced(t *testing.T) {
 func TestRequestsThatWaitEndWithTheDevice(t *testing.T) {
 	h := start(t, withPage)
 	h.add("ana")
-	phone := h.pair("ana", Watch)
+	phone := h.pair("ana", acp.RoleWatch)
 	h.paced("ana", 1)
 	require.True(t, h.knows(phone))
 	h.share("ana").pace.SetLimit(requestUnits / 3.0) // the next one waits for three seconds
@@ -95,7 +96,7 @@ func TestRequestsThatWaitEndWithTheDevice(t *testing.T) {
 func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
 	h := start(t, withPage)
 	h.add("ana")
-	for role, takes := range map[Role]bool{Watch: false, Answer: false, Full: true} {
+	for role, takes := range map[acp.Role]bool{acp.RoleWatch: false, acp.RoleAnswer: false, acp.RoleFull: true} {
 		socket, _ := h.browser(h.pair("ana", role), "http://"+h.address)
 		err := socket.Write(t.Context(), websocket.MessageText,
 			[]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}`+

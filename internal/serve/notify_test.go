@@ -125,7 +125,7 @@ func TestTheNotifyCommandIsTold(t *testing.T) {
 	require.Equal(t, map[string]any{"event": "turn_ended", "user": "ana", "session": made,
 		"title": "Find the file", "folders": []any{"shop"}}, told("turn_ended"))
 
-	h.pair("ana", Watch)
+	h.pair("ana", acp.RoleWatch)
 	list := h.tokens("ana")
 	require.Equal(t, map[string]any{"event": "device_paired", "user": "ana", "title": "phone",
 		"device": list[len(list)-1].ID, "role": "watch"}, told("device_paired"))

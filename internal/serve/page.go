@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
@@ -177,7 +178,7 @@ func (s *Server) describeDevice(
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
-		"user": account.Name, "role": cmp.Or(token.Role, Full), "label": token.Label,
+		"user": account.Name, "role": cmp.Or(token.Role, acp.RoleFull), "label": token.Label,
 		"devices": others,
 		"within":  account.Within.Strings(),
 	})

@@ -35,7 +35,7 @@ func TestPageOnAPhone(t *testing.T) {
 
 	script := filepath.Join(filepath.Dir(npmtest.File(t, "testdata/node-browser", "")), "page.mjs")
 	link := func(h *host, user string) string {
-		return PairingLink("http://"+h.address, h.code(user, Answer))
+		return PairingLink("http://"+h.address, h.code(user, acp.RoleAnswer))
 	}
 	w.add("bob")
 	elsewhere := start(t, withPage)
@@ -222,7 +222,7 @@ func (w *walk) step(what string) {
 	case "restart":
 		w.restart()
 	case "pair another":
-		_, err := w.options.Accounts.AddToken("ana", Token{Kind: Device, Role: Watch, Label: "tablet", Created: time.Now()})
+		_, err := w.options.Accounts.AddToken("ana", Token{Kind: Device, Role: acp.RoleWatch, Label: "tablet", Created: time.Now()})
 		require.NoError(t, err)
 	case "revoke":
 		list, err := w.options.Accounts.Tokens("ana")

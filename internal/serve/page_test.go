@@ -24,6 +24,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	acpwebsocket "github.com/acp-agent/acp-agent/internal/serve/websocket"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
@@ -34,7 +35,7 @@ import (
 func withPage(o *Options) { o.Page = true }
 
 // code makes a code for a user.
-func (h *host) code(name string, role Role) string {
+func (h *host) code(name string, role acp.Role) string {
 	h.t.Helper()
 	code, err := h.options.Accounts.AddCode(name, role, "phone")
 	require.NoError(h.t, err)
@@ -71,13 +72,13 @@ func (h *host) post(path, origin, body string, d device) *http.Response {
 }
 
 // pair pairs a new device.
-func (h *host) pair(name string, role Role) device {
+func (h *host) pair(name string, role acp.Role) device {
 	h.t.Helper()
 	return h.pairAgain(newDevice(), name, role)
 }
 
 // pairAgain pairs a device that may be paired already.
-func (h *host) pairAgain(d device, name string, role Role) device {
+func (h *host) pairAgain(d device, name string, role acp.Role) device {
 	h.t.Helper()
 	response := h.post("/pair", "http://"+h.address, `{"code":"`+h.code(name, role)+`"}`, d)
 	require.Equal(h.t, http.StatusNoContent, response.StatusCode)
@@ -95,9 +96,9 @@ func (h *host) knows(d device) bool {
 func TestPairing(t *testing.T) {
 	h := start(t, withPage)
 	secret, own := h.add("ana"), "http://"+h.address
-	expired, err := h.options.Accounts.AddToken("ana", Token{Kind: Code, Role: Full, Expires: time.Now().Add(-time.Second)})
+	expired, err := h.options.Accounts.AddToken("ana", Token{Kind: Code, Role: acp.RoleFull, Expires: time.Now().Add(-time.Second)})
 	require.NoError(t, err)
-	code := h.code("ana", Answer)
+	code := h.code("ana", acp.RoleAnswer)
 	list := h.tokens("ana")
 	require.Len(t, list, 2, "what has expired is removed")
 
@@ -133,7 +134,7 @@ func TestPairing(t *testing.T) {
 	all.Wait()
 	require.Equal(t, int64(1), paired.Load())
 
-	phone := h.pair("ana", Answer)
+	phone := h.pair("ana", acp.RoleAnswer)
 	cookie := phone.cookies[0]
 	require.True(t, cookie.HttpOnly && cookie.Secure && cookie.SameSite == http.SameSiteStrictMode, cookie)
 	require.Equal(t, "/", cookie.Path)
@@ -149,8 +150,8 @@ func TestPairing(t *testing.T) {
 	}
 
 	h.add("bob")
-	other := h.pair("bob", Full)
-	again := h.pairAgain(other, "ana", Watch)
+	other := h.pair("bob", acp.RoleFull)
+	again := h.pairAgain(other, "ana", acp.RoleWatch)
 	require.Equal(t, cookie.Path, again.cookies[0].Path)
 	require.Equal(t, other.cookies[0].Name, again.cookies[0].Name, "a browser has one cookie")
 	require.False(t, h.knows(other), "a browser is one device")
@@ -172,7 +173,7 @@ func TestDevicesReadTheirUsersSessions(t *testing.T) {
 		e := connect(t, "ws://"+h.address, h.add(name, dir)).initialize()
 		made[name] = e.open(dir).id(t)
 	}
-	phone := h.pair("ana", Watch)
+	phone := h.pair("ana", acp.RoleWatch)
 	status := func(name, origin string, d device) int { return h.post("/api/"+name, origin, "", d).StatusCode }
 	require.Equal(t, http.StatusOK, status("sessions", own, phone))
 	require.Equal(t, http.StatusOK, status("session?id="+made["ana"], own, phone))
@@ -202,7 +203,7 @@ func TestOtherPortsGetNoSession(t *testing.T) {
 	pages := map[*host]string{first: newDevice().proof, second: newDevice().proof}
 	for h, proof := range pages {
 		h.add("ana")
-		jar.SetCookies(at(h.address), h.pairAgain(visit(h, proof), "ana", Full).cookies)
+		jar.SetCookies(at(h.address), h.pairAgain(visit(h, proof), "ana", acp.RoleFull).cookies)
 	}
 	for h, proof := range pages {
 		require.True(t, h.knows(visit(h, proof)), "a second server signs nobody out")
@@ -228,7 +229,7 @@ func TestOtherPortsGetNoSession(t *testing.T) {
 		require.True(t, h.knows(visit(h, proof)), "others cannot sign a device out")
 	}
 
-	code := first.code("ana", Full)
+	code := first.code("ana", acp.RoleFull)
 	for _, weak := range []string{"", "short"} {
 		response := first.post("/pair", "http://"+first.address, `{"code":"`+code+`"}`, device{proof: weak})
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
@@ -263,7 +264,7 @@ func TestDevicesResumeNothing(t *testing.T) {
 	ids := slices.Collect(maps.Keys(h.conns))
 	h.mu.Unlock()
 	require.Len(t, ids, 1)
-	paired := h.pair("ana", Watch)
+	paired := h.pair("ana", acp.RoleWatch)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.address+Path, nil)
 	require.NoError(t, err)
 	r.AddCookie(paired.cookies[0])
@@ -291,7 +292,7 @@ func TestWrongCodesAreLeftOutOfLogs(t *testing.T) {
 	logged := strings.Count(h.audit.String(), "rejected a code")
 	require.NotZero(t, logged)
 	require.Less(t, logged, 10)
-	h.pair("ana", Answer)
+	h.pair("ana", acp.RoleAnswer)
 	require.Equal(t, logged, strings.Count(h.audit.String(), "rejected a code"))
 }
 
@@ -364,7 +365,7 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 	editor := connect(t, "ws://"+h.address, h.add("ana", cwd)).initialize()
 	made := editor.open(cwd).id(t)
 	own := "http://" + h.address
-	for role, prompts := range map[Role]bool{Watch: false, Answer: false, Full: true} {
+	for role, prompts := range map[acp.Role]bool{acp.RoleWatch: false, acp.RoleAnswer: false, acp.RoleFull: true} {
 		paired := h.pair("ana", role)
 		for origin, status := range map[string]int{"": 401, "https://evil.example": 403, "null": 403} {
 			_, got := h.browser(paired, origin)
@@ -394,7 +395,7 @@ func TestDevicesMayDoWhatTheirRoleSays(t *testing.T) {
 		}
 	}
 	h.add("bob", cwd)
-	socket, _ := h.browser(h.pair("bob", Full), own)
+	socket, _ := h.browser(h.pair("bob", acp.RoleFull), own)
 	require.Empty(t, ask(t, socket, 1, "initialize", `{"protocolVersion":1}`).Error)
 	require.NotContains(t, string(ask(t, socket, 2, "session/list", `{}`).Result), made)
 	for _, method := range []string{"session/load", "session/resume", "session/status", "session/prompt"} {
@@ -427,8 +428,8 @@ func TestPageInABrowser(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // the browser may hang
 	defer cancel()
 	browser := exec.CommandContext(ctx, npmtest.Node(t), script,
-		PairingLink("http://"+w.address, w.code("ana", Full)), PairingLink("http://"+w.address, w.code("eve", Full)), asks,
-		PairingLink("http://"+w.address, w.code("ana", Full)))
+		PairingLink("http://"+w.address, w.code("ana", acp.RoleFull)), PairingLink("http://"+w.address, w.code("eve", acp.RoleFull)), asks,
+		PairingLink("http://"+w.address, w.code("ana", acp.RoleFull)))
 	browser.Env = append(browser.Environ(), "HOME="+t.TempDir())
 	browser.WaitDelay = time.Second
 	out, err := browser.CombinedOutput()
