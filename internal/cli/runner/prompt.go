@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is
@@ -45,15 +45,15 @@ func (p Prompt) Blocks(dirs []string) []sdk.ContentBlock {
 		}
 		name := searched[from:to]
 		path := find(name, dirs)
-		if path == "" && at[6] >= 0 {
+		if path.IsZero() && at[6] >= 0 {
 			name = strings.TrimRight(name, ".,;:!?)]}'\"")
 			path = find(name, dirs)
 		}
-		if path == "" {
+		if path.IsZero() {
 			continue
 		}
 		add(p.Text[end:at[3]])
-		blocks = append(blocks, sdk.ResourceLinkBlock(filepath.Base(path), fileURI(path)))
+		blocks = append(blocks, sdk.ResourceLinkBlock(filepath.Base(path.String()), path.URI()))
 		end = at[1] - (to - from - len(name))
 	}
 	rest := p.Text[end:]
@@ -64,14 +64,14 @@ func (p Prompt) Blocks(dirs []string) []sdk.ContentBlock {
 	return blocks
 }
 
-// find returns the absolute path of an existing file or directory, or "".
-func find(name string, dirs []string) string {
+// find returns the path of an existing file or directory, or the zero Dir.
+func find(name string, dirs []string) (found workspace.Dir) {
 	if name == "" {
-		return ""
+		return found
 	}
 	name, err := namedfile.ExpandHome(name)
 	if err != nil {
-		return ""
+		return found
 	}
 	if filepath.IsAbs(name) {
 		dirs = []string{""}
@@ -82,16 +82,9 @@ func find(name string, dirs []string) string {
 			continue
 		}
 		if _, err := os.Stat(path); err == nil {
-			return path
+			found, _ = workspace.ParseDir(path) // or it is not UTF-8
+			return found
 		}
 	}
-	return ""
-}
-
-func fileURI(path string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") { // C:/dir
-		path = "/" + path
-	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	return found
 }
