@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // runFlags are the flags of the run command.
@@ -237,7 +238,12 @@ func (r runFlags) options(
 		}
 	}
 	if r.json {
-		o.Trace = messages(show)
+		o.Trace = func(sent bool, line []byte) {
+			if sent {
+				line = masked(line) // it may have secrets of MCP servers
+			}
+			show.Line(sent, line)
+		}
 	}
 	return o
 }
@@ -247,12 +253,7 @@ func turnError(end client.TurnEnd) error {
 	if end.StopReason != sdk.StopReasonEndTurn {
 		return fmt.Errorf("the agent stopped before the end of the turn: %s", end.StopReason)
 	}
-	var response struct {
-		Meta struct {
-			Ours struct{ Failed bool } `json:"acp-agent"`
-		} `json:"_meta"`
-	}
-	if json.Unmarshal(end.Result, &response) == nil && response.Meta.Ours.Failed {
+	if string(strictjson.Find(end.Result, "_meta", "acp-agent", "failed")) == "true" {
 		return errors.New("the turn failed; the answer says why")
 	}
 	return nil
@@ -270,14 +271,4 @@ func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permiss
 		return runner.Refuse(show)
 	}
 	return runner.Ask(s.in, s.out, s.err, show)
-}
-
-// messages returns a trace that prints the messages of both sides, without secrets of MCP servers.
-func messages(p *terminal.Printer) func(sent bool, line []byte) {
-	return func(sent bool, line []byte) {
-		if sent {
-			line = masked(line)
-		}
-		p.Line(sent, line)
-	}
 }

@@ -36,7 +36,7 @@ func newSessionsTransfer(set *settings) *cobra.Command {
 	return cmd
 }
 
-// targetOf is the agent that a session is transferred to.
+// target is the agent that a session is transferred to.
 type target struct {
 	agent   sessionstore.Agent
 	command string // what an editor runs

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,29 +17,21 @@ func ownVersion() version.Version {
 	return version.Of(info)
 }
 
-// versionReport describes this program.
-type versionReport struct {
-	Version string `json:"version"`
-	System  string `json:"system"`
-	Go      string `json:"go"`
-	Commit  string `json:"commit,omitempty"`
-}
-
 // printVersion prints the version of the program, its platform and Go, and the commit if known.
 func printVersion(s streams) error {
 	v := ownVersion()
-	var commit strings.Builder
+	commit := ""
 	if v.Commit != "" {
-		fmt.Fprintf(&commit, " commit %s", v.Commit)
+		commit = " commit " + v.Commit
 		if !v.Date.IsZero() {
-			fmt.Fprintf(&commit, " of %s", v.Date.UTC().Format(time.DateOnly))
+			commit += " of " + v.Date.UTC().Format(time.DateOnly)
 		}
 		if v.Changed {
-			commit.WriteString(" with changes")
+			commit += " with changes"
 		}
 	}
 	_, err := fmt.Fprintf(s.out, "acp-agent %s %s/%s %s%s\n",
-		v.Number, runtime.GOOS, runtime.GOARCH, runtime.Version(), &commit)
+		v.Number, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit)
 	return err
 }
 
@@ -50,8 +41,13 @@ func newVersion(set *settings) *cobra.Command {
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := ownVersion()
-			return set.print(versionReport{v.Number, runtime.GOOS + "/" + runtime.GOARCH,
-				runtime.Version(), v.Commit}, func() error { return printVersion(set.streams) })
+			return set.print(struct {
+				Version string `json:"version"`
+				System  string `json:"system"`
+				Go      string `json:"go"`
+				Commit  string `json:"commit,omitempty"`
+			}{v.Number, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(), v.Commit},
+				func() error { return printVersion(set.streams) })
 		},
 	}, needsNothing, flags{"json": &set.json})
 }

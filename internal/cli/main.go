@@ -109,11 +109,9 @@ func answerInitialize(ctx context.Context, s streams, failure error) {
 }
 
 // servingError is returned for an error that occurred after the program began to serve the editor.
-type servingError struct{ err error }
+type servingError struct{ error }
 
-func (e *servingError) Error() string { return e.err.Error() }
-
-func (e *servingError) Unwrap() error { return e.err }
+func (e *servingError) Unwrap() error { return e.error }
 
 // statusError ends the program with a status. The reason was already reported, by the child process
 // that ended with this status or by the function that returns the error.
