@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
@@ -78,7 +77,7 @@ func (c Config) Profiles() []profiles.Profile {
 		}
 		a.apply(&list[i])
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	slices.SortFunc(list, func(a, b profiles.Profile) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 

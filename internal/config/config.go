@@ -10,9 +10,7 @@
 // No error quotes a value that may be secret.
 package config
 
-import (
-	"github.com/acp-agent/acp-agent/internal/permission"
-)
+import "github.com/acp-agent/acp-agent/internal/permission"
 
 // Config is the content of the configuration file. The zero value stands for a missing file.
 type Config struct {

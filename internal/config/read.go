@@ -159,9 +159,7 @@ func configOptions() json.Options {
 			parsed(hosts.ParseHost),
 			parsed(parseCallTimeout),
 			parsed(choice(map[string]sandboxWarn{"fail": false, "warn": true})),
-			parsed(choice(map[string]whenOmitted{
-				"configured": "false", "stored": "true",
-			})),
+			parsed(choice(map[string]whenOmitted{"configured": "false", "stored": "true"})),
 			parsed(choice(map[string]onOff{"off": false, "on": true})),
 			parsed(choice(map[string]keepOnShrink{"restart": false, "notify": true})),
 			parsed(choice(map[string]model.API{
@@ -246,10 +244,8 @@ func describeConfigError(path string, content []byte, err error) string {
 		}
 		keys := KeysOf(invalid.GoType)
 		names := text.Same(keys)
-		for _, guess := range []string{"dirs", "folders"} {
-			if names["directories"] != "" {
-				names[guess] = "directories"
-			}
+		if names["directories"] != "" {
+			names["dirs"], names["folders"] = "directories", "directories"
 		}
 		return fmt.Sprintf("%s: unknown key %s%s", path, key(invalid.JSONPointer),
 			cmp.Or(text.Meant(word, names), belongs(invalid.GoType, word),
