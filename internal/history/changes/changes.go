@@ -241,7 +241,11 @@ func Edits(entries []conversation.Entry) (all []Edit) {
 			continue
 		}
 		for _, d := range e.Call.Diffs {
-			all = append(all, editBy(d))
+			edit := Edit{Path: d.Path, Kind: 'M'}
+			if len(d.Old)+len(d.New) <= maxDiff {
+				edit.Added, edit.Removed = conversation.Changed(d.Lines())
+			}
+			all = append(all, edit)
 		}
 		kind, ok := map[string]byte{"edit": 'M', "delete": 'D', "move": 'R'}[e.Call.Kind]
 		if !ok || len(e.Call.Diffs) > 0 {
@@ -252,14 +256,4 @@ func Edits(entries []conversation.Entry) (all []Edit) {
 		}
 	}
 	return all
-}
-
-// editBy returns what a diff changed. Of a long one it does not compare the text.
-func editBy(d conversation.Diff) Edit {
-	e := Edit{Path: d.Path, Kind: 'M'}
-	if len(d.Old)+len(d.New) > maxDiff {
-		return e
-	}
-	e.Added, e.Removed = conversation.Changed(d.Lines())
-	return e
 }
