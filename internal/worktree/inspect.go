@@ -29,9 +29,12 @@ func (r *Repository) checkRemoval(ctx context.Context, at string) error {
 	if err != nil {
 		return err
 	}
+	if name := underWay(own); name != "" {
+		return fmt.Errorf("git is in the middle of something there (%s): end it", name)
+	}
 	for _, check := range []func(context.Context, git, string) error{
-		r.checkOperation, r.checkHead, r.checkReflog, r.checkSubmodules, r.checkHidden,
-		r.checkChanges, r.checkIgnored,
+		r.checkHead, r.checkReflog, r.checkSubmodules, r.checkHidden, r.checkChanges,
+		r.checkIgnored,
 	} {
 		if err := check(ctx, g, own); err != nil {
 			return err
@@ -101,14 +104,6 @@ func (r *Repository) identify(ctx context.Context, at string) (g git, own string
 		return g, "", errors.New("it is no longer the worktree that acp-agent made")
 	}
 	return g, said[2], nil
-}
-
-// checkOperation checks that git is not in the middle of something.
-func (r *Repository) checkOperation(_ context.Context, _ git, own string) error {
-	if name := underWay(own); name != "" {
-		return fmt.Errorf("git is in the middle of something there (%s): end it", name)
-	}
-	return nil
 }
 
 // underWay returns the file that tells that git is in the middle of something in the checkout with

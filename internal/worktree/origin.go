@@ -58,8 +58,8 @@ func (o Origins) Of(dir workspace.Dir) (originals []workspace.Dir) {
 // worktree, if cwd is in one that was made together with it, else folder.
 func (o Origins) Beside(cwd, folder workspace.Dir) workspace.Dir {
 	for _, s := range o.tasks {
-		roots, err := s.Roots()
-		if err != nil || !isIn(cwd, roots) {
+		has := func(f Folder) bool { return !movedTo(cwd, f.Path, f.Path).IsZero() }
+		if !slices.ContainsFunc(s.Folders, has) {
 			continue
 		}
 		for _, f := range s.Folders {
@@ -69,15 +69,6 @@ func (o Origins) Beside(cwd, folder workspace.Dir) workspace.Dir {
 		}
 	}
 	return folder
-}
-
-func isIn(dir workspace.Dir, roots workspace.Roots) bool {
-	for _, root := range roots.All() {
-		if root.Contains(dir) {
-			return true
-		}
-	}
-	return false
 }
 
 // movedTo returns dir with its beginning from replaced by to, the zero Dir if it is not below from.
