@@ -15,11 +15,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// format is the version of the JSON of a [Report].
-const format = 1
-
 // Report says what all checks of a run came to.
 type Report struct {
+	// Format is the version of the JSON.
 	Format int `json:"format"`
 	// Date is the day of the run, AcpAgent the version of acp-agent, Schema that of the schema.
 	Date     string `json:"date"`
@@ -54,7 +52,7 @@ type info struct {
 
 func newReport(version string) Report {
 	return Report{
-		Format: format, Date: time.Now().UTC().Format(time.DateOnly), AcpAgent: version,
+		Format: 1, Date: time.Now().UTC().Format(time.DateOnly), AcpAgent: version,
 		Schema: schema.Version,
 	}
 }
