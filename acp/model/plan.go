@@ -48,12 +48,10 @@ func planStatus(said string) string {
 }
 
 func (c *modelCall) updatePlan(ctx context.Context, in planInput) (string, error) {
-	for i := range in.Entries {
-		in.Entries[i].Status = planStatus(in.Entries[i].Status)
-	}
 	plan := sdk.SessionUpdatePlan{Entries: []sdk.PlanEntry{}}
 	done := 0
 	for i, e := range in.Entries {
+		e.Status = planStatus(e.Status)
 		e.Content, e.Priority = text.Line(e.Content, 500), cmp.Or(e.Priority, "medium")
 		switch {
 		case !slices.Contains([]string{"high", "medium", "low"}, e.Priority):

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"math"
 	"sync"
@@ -44,9 +45,11 @@ func (b *modelBackend) Open(
 		return nil, backend.Opened{}, err
 	}
 	set.Foreign = min(set.Foreign, length)
+	var p struct{ SystemPrompt instructions }
+	_ = json.Unmarshal(a.Params, &p) // the adapter has checked them
 	s := &modelSession{
 		backend: b, host: h, opened: time.Now(), settings: set,
-		client:       readInstructions(a.Params),
+		client:       p.SystemPrompt,
 		conversation: lockedConversation{known: known},
 		notes:        toolNotes{broken: map[string]bool{}, noted: map[string]bool{}},
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	sdk "github.com/coder/acp-go-sdk"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
@@ -35,18 +33,10 @@ var (
 const maxWords = 16 << 10
 
 // instructions are those of the client for a session: the member systemPrompt of the request that
-// opened it. They are not stored, because each such request has them.
+// opened it, zero if there is none. They are not stored, because each such request has them.
 type instructions struct {
 	Mode    string // "append" or "override"
 	Content []struct{ Text string }
-}
-
-// readInstructions returns the instructions in the params of a request, which the adapter has
-// checked. The zero value stands for none.
-func readInstructions(params backend.Raw) instructions {
-	var p struct{ SystemPrompt instructions }
-	_ = json.Unmarshal(params, &p)
-	return p.SystemPrompt
 }
 
 // write writes our own text, and the client's after it or in its place.
@@ -180,20 +170,15 @@ func describeServers(servers []mcp.Status, share int) string {
 	return b.String()
 }
 
-// rootText returns the path of a root, and whether it may only be read.
-func rootText(roots workspace.Roots, dir workspace.Dir) string {
-	if roots.Grant(dir) == workspace.ReadOnly {
-		return dir.String() + " (read-only: change nothing in it, not even by a command)"
-	}
-	return dir.String()
-}
-
-// describeRoots lists the roots in order.
+// describeRoots lists the roots in order, and says which of them may only be read.
 func describeRoots(roots workspace.Roots) string {
 	var b strings.Builder
 	b.WriteString("The folders are:\n\n")
 	for i, dir := range roots.All() {
-		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(rootText(roots, dir)))
+		fmt.Fprintf(&b, "- %d: %s", i, text.Printable(dir.String()))
+		if roots.Grant(dir) == workspace.ReadOnly {
+			b.WriteString(" (read-only: change nothing in it, not even by a command)")
+		}
 		if i == 0 {
 			b.WriteString(" (working directory)")
 		}
