@@ -81,7 +81,14 @@ func (c *Text) Append(value any, path ...string) {
 		c.Set([]any{value}, path...)
 		return
 	}
-	c.addElement(at.Value.(*hujson.Array), value, len(path)+1)
+	array, depth := at.Value.(*hujson.Array), len(path)+1
+	var first *hujson.Value
+	if len(array.Elements) > 0 {
+		first = &array.Elements[0]
+	}
+	before, spread := c.room(first, &array.AfterExtra, depth)
+	array.Elements = append(array.Elements, hujson.Value{
+		BeforeExtra: before, Value: c.encode(value, depth, spread)})
 }
 
 // pointer returns a path as a JSON pointer.
@@ -90,17 +97,6 @@ func pointer(path ...string) (pointer string) {
 		pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 	}
 	return pointer
-}
-
-// addElement adds a value to the end of an array.
-func (c *Text) addElement(array *hujson.Array, value any, depth int) {
-	var first *hujson.Value
-	if len(array.Elements) > 0 {
-		first = &array.Elements[0]
-	}
-	before, spread := c.room(first, &array.AfterExtra, depth)
-	array.Elements = append(array.Elements, hujson.Value{
-		BeforeExtra: before, Value: c.encode(value, depth, spread)})
 }
 
 // addMember adds a member to the end of an object.
