@@ -99,10 +99,10 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		case "initialize":
 			c.initialize(r)
 		case "notifications/initialized":
-			c.markReady()
 			if f := c.follower.Load(); f != nil && !c.onlyDuringCalls {
 				f.askNow(ctx)
 			}
+			c.markReady() // last, or a call that waits for it could ask first, and the client twice
 		case mcproots.ChangedMethod:
 			if f := c.follower.Load(); f != nil && !c.onlyDuringCalls {
 				f.askNow(ctx)
