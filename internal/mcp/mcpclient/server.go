@@ -217,7 +217,10 @@ func (s *server) start() (*connection, error) {
 	}
 	in := s.set.currentFolders()
 	if s.config.Check != nil {
-		if err := s.config.Check(in.ws); err != nil {
+		switch err := s.config.Check(in.ws); {
+		case err != nil && in.ws != s.set.currentFolders().ws:
+			return nil, errReconnect // in.ws may be closed
+		case err != nil:
 			return nil, fmt.Errorf("%w: %w", errNotAllowed, err)
 		}
 	}
