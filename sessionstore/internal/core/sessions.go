@@ -173,6 +173,7 @@ func (s *Store) Create(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
+	defer s.purgeSoon() // another session may have been deleted
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		r := tx.insert(tx.addAgent(n.Agent, n.StateKey != ""), n, tx.now())
 		tx.saveState(r, n.State, n.StateKey)
@@ -393,6 +394,7 @@ func (s *Store) Fork(
 	if err := n.Validate(); err != nil {
 		return lease, err
 	}
+	defer s.purgeSoon() // another session may have been deleted
 	return transact(ctx, s, Write, func(tx *transaction) sessionstore.Lease {
 		agent := tx.addAgent(n.Agent, n.StateKey != "")
 		from := mustExist(source, tx.lock(source))
