@@ -98,11 +98,13 @@ func (h *host) history(
 	ctx context.Context, before readHistory, source sessionstore.ID,
 ) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
-		if h.gate.Phase() > gate.Opening {
-			ctx, before, source = h.adapter.base, sessionstore.Store.History, h.storeID
-		}
-		if before != nil {
-			sessionstore.WithoutEnds(before(h.adapter.options.Store, ctx, source))(yield)
+		store := h.adapter.options.Store
+		switch {
+		case h.gate.Phase() > gate.Opening:
+			stored := store.History(h.adapter.base, h.storeID)
+			sessionstore.WithoutEnds(stored)(yield)
+		case before != nil:
+			sessionstore.WithoutEnds(before(store, ctx, source))(yield)
 		}
 	}
 }

@@ -155,6 +155,8 @@ func (p *Poll[C]) Wait() Answer[C] {
 		select {
 		case r := <-p.replies:
 			switch {
+			case p.ctx.Err() != nil:
+				p.answeredLate(r)
 			case !r.By.Answers():
 			case p.decides(r):
 				return r.Answer

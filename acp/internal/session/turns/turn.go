@@ -167,10 +167,11 @@ func (t *Turn) IsOver() bool { return t.at() >= over }
 
 // Finish notes what came of the turn in the backend, and returns how it has ended.
 func (t *Turn) Finish(o Outcome) Outcome {
+	o = o.endedBy(t.Cause())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outcome = o.endedBy(t.Cause())
-	return t.outcome
+	t.outcome = o
+	return o
 }
 
 // Fail notes that a turn has failed after Finish, if it has not failed before, and returns how it
@@ -186,11 +187,12 @@ func (t *Turn) Fail(err error) Outcome {
 // still be cancelled.
 func (t *Turn) Outcome() Outcome {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	o := t.outcome
+	t.mu.Unlock()
 	if errors.Is(t.Cause(), backend.ErrCancelled) {
-		return t.outcome.cancelled()
+		return o.cancelled()
 	}
-	return t.outcome
+	return o
 }
 
 // Decide decides the response, just before it is written: a turn that was cancelled until then is
