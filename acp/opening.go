@@ -315,8 +315,9 @@ func (o opening) takeOver(
 }
 
 // succeed lets s follow the previous session: the seat and the MCP servers are its own, and what it
-// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the one to be
-// shown after the response, about what the user has just done. The next prompt shows the rest.
+// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
+// one to be shown after the response, about what the user has just done. The next prompt shows the
+// rest.
 func (o opening) succeed(s *session, said string) (notice string) {
 	if o.previous != nil {
 		s.seat.holder.CompareAndSwap(o.previous.host, s.host)

@@ -218,8 +218,8 @@ func (s *session) end(ctx, closing context.Context, params backend.Raw) (json.Ra
 	return s.close(closing, params), nil
 }
 
-// close closes s if it is the active session of its queue. No turn runs in it. params are those of a
-// session/close, or nil; the result is the backend's part of the response.
+// close closes s if it is the active session of its queue. No turn runs in it. params are those of
+// a session/close, or nil; the result is the backend's part of the response.
 func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
 	if !s.queue.Deactivate(s) {
 		return nil

@@ -195,7 +195,7 @@ type walkNode struct {
 	begun bool         // only run of the walk uses it
 }
 
-// visited is what was found in a node.
+// visited is the result of visiting a node.
 type visited struct {
 	deliver func() error // may be nil
 	below   []*walkNode  // to be delivered after it

@@ -119,8 +119,8 @@ func (t *modelTurn) compact(ctx context.Context, focus string) (backend.Raw, err
 	return stopped, err
 }
 
-// summarise lets the model summarise the conversation, and replaces the conversation, except for the
-// user's last message if keep is set. focus names what the user wants to keep, or is "". If the
+// summarise lets the model summarise the conversation, and replaces that, except for the user's
+// last message if keep is set. focus names what the user wants to keep, or is "". If the
 // model fails, it tells the user, and leaves the conversation as it is.
 func (t *modelTurn) summarise(ctx context.Context, focus string, keep bool) (done bool, err error) {
 	err = t.think(ctx, "Summarising the conversation, to make room for more.\n\n")
@@ -249,8 +249,8 @@ func shortenResult(place *llm.Part, most int) {
 	*place = r
 }
 
-// shortenNewest shortens the results in messages, which the model has not seen, to a quarter if they
-// are large. It reports whether they were.
+// shortenNewest shortens the results in messages, which the model has not seen, to a quarter if
+// they are large. It reports whether they were.
 func shortenNewest(messages []llm.Message) bool {
 	places := resultsOf(messages)
 	tokens := 0

@@ -124,9 +124,8 @@ func (p *proxy) claim(ctx context.Context, at childPlace) (c *child, isNew bool)
 }
 
 // childFor begins a use of a child by b, which is to open a session with a saved state in place of
-// previous. The child is pinned. Because programs are updated while they
-// run, a new child may have other capabilities than the last one. The capabilities of the child
-// itself decide.
+// previous. The child is pinned. Because programs are updated while they run, a new child may have
+// other capabilities than the last one. The capabilities of the child itself decide.
 func (p *proxy) childFor(
 	ctx context.Context, b, previous *bridge, cause backend.Cause, saved state,
 ) (u *childUse, unpin func(), err error) {

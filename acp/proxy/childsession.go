@@ -196,7 +196,7 @@ func (cs *childSession) handleUpdate(b *bridge, p *prompt, m message, from *suba
 	}
 }
 
-// passUpdate does that, and returns the subagent that the update is about, or nil.
+// passUpdate passes an update on, and returns the subagent that it is about, or nil.
 func (cs *childSession) passUpdate(
 	b *bridge, p *prompt, m message, from *subagent,
 ) (about *subagent, err error) {

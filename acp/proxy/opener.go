@@ -255,8 +255,8 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 	return opened, nil
 }
 
-// notice tells the user what the child has rejected before the session was opened, "" if there is
-// nothing to say. history is the conversation that the child is told in its next prompt.
+// notice returns what the user is told of what the child has rejected before the session was
+// opened, "" for nothing. history is the conversation that the child is told in its next prompt.
 func (o opener) notice(made trial, failed []trial, history string) (notice string) {
 	agent := cmp.Or(o.use.child.proxy.options.Profile.Title, o.use.child.info.Name, "the agent")
 	var rejected error // of the last load or resume

@@ -28,7 +28,8 @@ import (
 // earlier server.
 
 const (
-	// A link gives up when maxUnsteady connections in a row have each ended within steady.
+	// After maxUnsteady connections in a row that have each ended within steady, a link gives up
+	// with the next attempt that fails.
 	steady, maxUnsteady = 10 * time.Second, 5
 	cancelRequest       = `"$/cancel_request"`
 	// maxWaiting limits the lines of the editor that wait for a server, as during a hand-over.

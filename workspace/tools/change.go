@@ -21,7 +21,8 @@ type Change struct {
 	// end of the path; the other kinds affect the link itself.
 	Asked string
 	Ref   workspace.Ref
-	// Old is the text of the file to be written or deleted, nil without one that is text.
+	// Old is the text of the file to be written or deleted. It is nil for a new file, and for one
+	// that has no text.
 	Old *string
 	// New is the text to be written.
 	New string

@@ -92,8 +92,8 @@ func answerOf(name string) (answer func(*turn, prompts.Command) error, failed st
 	panic("not a command of the adapter: " + name)
 }
 
-// Answer answers a command for which Parse reports true, in the session s, which has the given id in
-// the store. An error that the user can correct is part of the answer.
+// Answer answers a command for which Parse reports true, in the session s, which has the given id
+// in the store. An error that the user can correct is part of the answer.
 func Answer(
 	ctx context.Context, c prompts.Command, s Session, id sessionstore.ID, u backend.Updates,
 	o Options,
