@@ -67,7 +67,7 @@ func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out 
 		return err
 	}
 	defer closeLog()
-	h, closeTrace, err := set.openHost(logger)
+	m, closeTrace, err := set.openMachine(logger)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out 
 	if err != nil {
 		return err
 	}
-	o := h.serving(d)
+	o := m.serving(d)
 	o.Store = store
 	err = acp.Serve(ctx, in, out, o)
 	logger.Info("ending")
@@ -96,8 +96,8 @@ func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out 
 	return nil
 }
 
-// host has the machine's services for connections.
-type host struct {
+// machine has what connections use of this machine.
+type machine struct {
 	set   *settings
 	log   *slog.Logger
 	trace traceFunc
@@ -105,30 +105,32 @@ type host struct {
 	proxy func(process.Command, proxy.Options) backend.Backend
 }
 
-// openHost returns a host, and a function that closes its trace.
-func (set *settings) openHost(log *slog.Logger) (h host, closeTrace func(), err error) {
-	h = host{set: set, log: log, proxy: proxy.New}
-	if h.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
-		return h, nil, err
+// openMachine returns the machine, and a function that closes its trace.
+func (set *settings) openMachine(
+	log *slog.Logger,
+) (m machine, closeTrace func(), err error) {
+	m = machine{set: set, log: log, proxy: proxy.New}
+	if m.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
+		return m, nil, err
 	}
-	if h.roots, err = set.workspace(); err != nil {
+	if m.roots, err = set.workspace(); err != nil {
 		closeTrace()
-		return h, nil, err
+		return m, nil, err
 	}
-	return h, closeTrace, nil
+	return m, closeTrace, nil
 }
 
 // serving returns the options of a connection whose prompts d answers, without a store.
-func (h host) serving(d downstream) acp.Options {
-	set, folders, agents := h.set, h.set.folders(), h.set.agents()
+func (m machine) serving(d downstream) acp.Options {
+	set, folders, agents := m.set, m.set.folders(), m.set.agents()
 	return acp.Options{
-		Backend:      func() backend.Backend { return h.backend(d) },
-		Workspace:    h.roots,
+		Backend:      func() backend.Backend { return m.backend(d) },
+		Workspace:    m.roots,
 		Folders:      folders.declared,
 		Budgets:      folders.budgets,
 		KeepFolders:  set.keepDirs,
 		MaxLine:      set.maxLine,
-		Trace:        h.trace.of("editor"),
+		Trace:        m.trace.of("editor"),
 		MCPPolicy:    agents.mcpPolicy,
 		Withheld:     set.withheld(),
 		ConsentDir:   set.dir(consentName),
@@ -139,13 +141,13 @@ func (h host) serving(d downstream) acp.Options {
 		AgentCommand: agents.commandOf,
 		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
-		Logger:       h.log,
+		Logger:       m.log,
 	}
 }
 
 // backend returns the backend that answers: a model, a proxy for the downstream agent, or package
 // explore.
-func (h host) backend(d downstream) backend.Backend {
+func (m machine) backend(d downstream) backend.Backend {
 	switch {
 	case len(d.model.Models) > 0:
 		return model.New(d.model)
@@ -153,7 +155,7 @@ func (h host) backend(d downstream) backend.Backend {
 		return explore.New()
 	}
 	o := d.agent
-	o.RelayDir = h.set.dir("relay")
-	o.Workspace, o.Trace, o.Logger = h.roots, h.trace, h.log
-	return h.proxy(d.command, o)
+	o.RelayDir = m.set.dir("relay")
+	o.Workspace, o.Trace, o.Logger = m.roots, m.trace, m.log
+	return m.proxy(d.command, o)
 }

@@ -104,7 +104,7 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 	defer closeLog()
 	logger, endLog := loglimit.New(logger, loglimit.Omit)
 	defer endLog()
-	h, closeTrace, err := set.openHost(logger)
+	m, closeTrace, err := set.openMachine(logger)
 	if err != nil {
 		return err
 	}
@@ -138,9 +138,9 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 		return err
 	}
 	defer closeAudit()
-	answers := answerers{host: h, downstream: d.forOthers(), pool: proxy.NewPool(f.processes)}
+	answers := answerers{machine: m, downstream: d.forOthers(), pool: proxy.NewPool(f.processes)}
 	err = f.listenAndServe(ctx, set.streams, serve.Options{
-		Accounts: set.accounts(), Serving: answers.serving, Workspace: h.roots, Store: store,
+		Accounts: set.accounts(), Serving: answers.serving, Workspace: m.roots, Store: store,
 		MaxLine: set.maxLine, Limits: f.limits, StoredBytes: f.storedBytes,
 		DeleteAfter: time.Duration(f.deleteAfter), Memory: f.memory, Origins: origins,
 		Page: f.page, Notify: notify, UserHeader: header, BehindProxy: f.behindProxy,
@@ -192,16 +192,16 @@ func (f serveFlags) listenAndServe(ctx context.Context, s streams, o serve.Optio
 
 // answerers chooses what answers the users of a server.
 type answerers struct {
-	host
+	machine    machine
 	downstream downstream
 	pool       *proxy.Pool
 }
 
 // serving returns the options of a connection.
 func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
-	d, h := a.downstream, a.host
+	d, m := a.downstream, a.machine
 	if name := u.Account.Agent; name != "" {
-		if d, err = a.set.downstream(choice{agent: name, file: "tokens"}); err != nil {
+		if d, err = m.set.downstream(choice{agent: name, file: "tokens"}); err != nil {
 			return acp.Options{}, err
 		}
 		d = d.forOthers()
@@ -209,19 +209,19 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	// Connections of a user share processes if they have the same rights: a token that is replaced
 	// may give others.
 	rights := fmt.Sprintf("%q", []any{u.Account.Agent, u.Account.Within.Strings()})
-	h.proxy = func(c process.Command, o proxy.Options) backend.Backend {
+	m.proxy = func(c process.Command, o proxy.Options) backend.Backend {
 		return a.pool.New(u.Account.Name, rights, c, o)
 	}
-	h.roots, h.log = u.Workspace, u.Log
-	o := h.serving(d)
-	o.ConsentDir = a.set.dir("users", u.Account.Name, consentName)
+	m.roots, m.log = u.Workspace, u.Log
+	o := m.serving(d)
+	o.ConsentDir = m.set.dir("users", u.Account.Name, consentName)
 	o.Permissions = u.Account.Narrow(o.Permissions)
 	if b, budgets := u.Account.Budget, o.Budgets; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(budgets(cwd), b) }
 	}
 	o.Worktrees = acp.Worktrees{} // they would lie outside of what the user may open
-	o.Trace = a.trace.of("editor[" + u.Connection + "]")
-	o.RemoteRights, err = a.set.config.Agents[d.agent.Profile.Name].RemoteRights()
+	o.Trace = m.trace.of("editor[" + u.Connection + "]")
+	o.RemoteRights, err = m.set.config.Agents[d.agent.Profile.Name].RemoteRights()
 	return o, err
 }
 
