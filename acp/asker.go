@@ -150,10 +150,10 @@ func (a asker) addressed(method string, params backend.Raw) backend.Raw {
 // session are open only meanwhile, because the child may replace them.
 func (a asker) inRoots(ctx context.Context, do func(w *workspace.Workspace) error) error {
 	h := a.host
-	if a.Child == "" || a.Roots.IsZero() || a.Roots.Equal(h.opened.unguarded.Roots()) {
-		return do(h.opened.unguarded)
+	if a.Child == "" || a.Roots.IsZero() || a.Roots.Equal(h.unguarded.Roots()) {
+		return do(h.unguarded)
 	}
-	known := h.opened.unguarded.Opened()
+	known := h.unguarded.Opened()
 	roots := a.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
 		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
 		return grant

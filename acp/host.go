@@ -23,14 +23,15 @@ import (
 // session, because the backend gets it to open its part; gate leads to the session once there is
 // one. Its fields do not change.
 type host struct {
-	opened  openedRoots
-	adapter *adapter
-	id      sessionstore.ID // the client's
-	storeID sessionstore.ID // another one if that is the backend's own
-	queue   *queue
-	viewers *viewers
-	gate    *gate.Gate[*session] // holds back what the backend shows until the response was sent
-	replay  *agentReplay
+	params    sessionParams        // in effect
+	unguarded *workspace.Workspace // without the rules about files; backends get Workspace
+	adapter   *adapter
+	id        sessionstore.ID // the client's
+	storeID   sessionstore.ID // another one if that is the backend's own
+	queue     *queue
+	viewers   *viewers
+	gate      *gate.Gate[*session] // holds back what the backend shows until the response was sent
+	replay    *agentReplay
 
 	access  *access.Access
 	catalog *catalog
@@ -61,7 +62,7 @@ func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
 	if holds {
 		err = errors.Join(err, h.seat.servers.Close(ctx))
 	}
-	err = errors.Join(err, h.opened.unguarded.Close())
+	err = errors.Join(err, h.unguarded.Close())
 	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
 		a.log.Warn("cannot close the session", "session", h.id, "error", err)
 	}

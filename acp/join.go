@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/folders"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // entry is how a load lets its client into a session.
@@ -43,19 +43,19 @@ func (l load) choose(ctx context.Context, s *session) (entry, error) {
 	switch {
 	case !others && !isTurnOfNobody, record.Gone(s.record.Check(ctx)):
 		return alone, nil
-	case !l.params.listed, l.rootsIn(s).Equal(s.opened.params.roots):
+	case !l.params.folders.Listed(), l.foldersIn(s).Roots().Equal(s.params.folders.Roots()):
 		return entryJoin, nil
 	case !others:
 		return entryOpen, nil
 	case running, !mayOpen:
-		return entryOpen, errOpenElsewhere(s.id, &s.opened.params.roots)
+		return entryOpen, errOpenElsewhere(s.id, new(s.params.folders.Roots()))
 	}
 	return entryJoinAnew, nil
 }
 
-// rootsIn returns the roots that the load asks for, with the cwd as s has it.
-func (l load) rootsIn(s *session) workspace.Roots {
-	return workspace.RootsFrom(s.opened.params.roots.Cwd(), l.params.roots.Additional())
+// foldersIn returns the folders that the load asks for, with the cwd as s has it.
+func (l load) foldersIn(s *session) folders.Set {
+	return l.params.folders.In(s.params.folders.Cwd())
 }
 
 // join makes the client a viewer of s, and shows it the history up to now. Others need not wait for
@@ -157,9 +157,8 @@ func (l load) reopenForAll(
 	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
-	p := s.opened.params.withRoots(l.rootsIn(s))
-	p.listed = true
-	p, err := s.adapter.chooseFolders(ctx, p, backend.Resume, source.Session)
+	p, err := s.adapter.chooseFolders(ctx, s.params.withFolders(l.foldersIn(s)), backend.Resume,
+		source.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -167,8 +166,8 @@ func (l load) reopenForAll(
 	if err != nil {
 		return nil, err
 	}
-	paths := make([]string, 0, p.roots.Len())
-	for _, dir := range p.roots.All() {
+	var paths []string
+	for _, dir := range p.folders.Roots().All() {
 		paths = append(paths, text.Code(dir.String()))
 	}
 	news = append(news, backend.Warning(backend.Text(

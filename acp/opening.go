@@ -26,7 +26,7 @@ type opening struct {
 	adapter  *adapter // runs the session
 	kind     openingKind
 	cause    backend.Cause
-	asked    sessionParams    // host.opened.params are those in effect
+	asked    sessionParams    // host.params are those in effect
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	storeID  sessionstore.ID
 	previous *session // the active one, which it replaces, or nil
@@ -134,14 +134,14 @@ func (o opening) openRootsIn(ctx context.Context, at *seat) (*host, error) {
 // the previous session holds in the new one.
 func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error) {
 	a, id := o.adapter, o.at.Queue.ID
-	opened, err := o.asked.openRoots(ctx, a.options.Workspace)
+	w, opened, err := o.asked.folders.Open(ctx, a.options.Workspace)
 	if err != nil {
 		if !o.kind.isFirst {
-			o.asked.hintMoves(err, a)
+			listing.HintMoves(strictjson.ViolationsOf(err), o.asked.folders.Movable(),
+				a.options.Worktrees.registry())
 		}
 		return nil, err
 	}
-	w := opened.unguarded
 	defer func() {
 		if h == nil { // also after a panic
 			_ = w.Close()
@@ -153,10 +153,8 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 		permits.Inherit(o.previous.Permits())
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
-	if err := opened.checkShown(); err != nil {
-		return nil, err
-	}
-	change, err := a.prepareServers(held.servers, w, opened.params.servers)
+	params := o.asked.withFolders(opened)
+	change, err := a.prepareServers(held.servers, w, params.servers)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +163,7 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 	if err := found.scan(ctx); err != nil {
 		return nil, err
 	}
-	return &host{opened: opened, adapter: a, id: id, storeID: o.storeID, queue: o.at.Queue,
+	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID, queue: o.at.Queue,
 		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
 		access: files, catalog: found, seat: held, change: change}, nil
 }
@@ -184,7 +182,7 @@ func (o opening) openSession(
 	b, opened, err := h.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
-			err = errUnknownSession(h.opened.params.id)
+			err = errUnknownSession(h.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
 	if err != nil {
@@ -207,7 +205,7 @@ func (o opening) openSession(
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
-	told := backend.Activation{Cause: o.cause, Params: h.opened.params.rest, State: o.source.State,
+	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
 		Stop:    func(context.Context) error { return h.replay.endTurns() },
 		History: h.history(ctx, o.kind.history, o.source.ID)}
@@ -244,7 +242,7 @@ func (o opening) copyForeign(ctx context.Context, h *host) (sessionstore.Lease, 
 func (o opening) created(h *host) sessionstore.Session {
 	state := h.gate.TakeState()
 	return sessionstore.Session{ID: h.id, Agent: o.adapter.identity(),
-		Keys: keysOf(h.opened.unguarded, h.opened.params.roots.Cwd()), State: state,
+		Keys: keysOf(h.unguarded, h.params.folders.Cwd()), State: state,
 		StateKey: o.adapter.sessions.StateKey(state), Title: o.source.Title}
 }
 
@@ -288,7 +286,7 @@ func (o opening) adopt(ctx context.Context, h *host) (sessionstore.Lease, error)
 	}
 	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
 	if err == nil {
-		err = o.adapter.sessions.MatchCwd(ctx, o.asked.roots.Cwd(), found.Keys)
+		err = o.adapter.sessions.MatchCwd(ctx, o.asked.folders.Cwd(), found.Keys)
 	}
 	if err != nil {
 		return lease, err
@@ -299,7 +297,7 @@ func (o opening) adopt(ctx context.Context, h *host) (sessionstore.Lease, error)
 // change returns what opening the source again changes in the store.
 func (o opening) change(h *host) sessionstore.Activation {
 	state := h.gate.TakeState()
-	return sessionstore.Activation{Keys: keysOf(h.opened.unguarded, o.source.Keys.Roots.Cwd()),
+	return sessionstore.Activation{Keys: keysOf(h.unguarded, o.source.Keys.Roots.Cwd()),
 		State: state, StateKey: o.adapter.sessions.StateKey(state)}
 }
 
@@ -331,7 +329,7 @@ func (o opening) succeed(s *session, said string) (notice string) {
 		}
 		return nil
 	})
-	roots := s.opened.unguarded.Opened()
+	roots := s.unguarded.Opened()
 	moved := s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots)
 	next, told := pendingNotice{prompted: true}, o.source.Keys.Roots // that are known to the user
 	switch {
@@ -343,7 +341,7 @@ func (o opening) succeed(s *session, said string) (notice string) {
 		next.prompted, told = o.source.Title != "", workspace.Roots{}
 	}
 	if !o.again { // otherwise the user was asked
-		next.text += s.opened.droppedFolders(o.cause, o.source.Keys) +
+		next.text += s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork) +
 			broadRoots(roots, told, s.adapter.log.With("session", s.id))
 	}
 	s.notice.Store(&next)

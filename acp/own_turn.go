@@ -1,14 +1,16 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/folders"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -62,40 +64,28 @@ func (o *ownTurn) Sandbox() (said string) {
 
 // Source implements [commands.Session].
 func (o *ownTurn) Source(root workspace.Dir) string {
-	f, _ := findFolder(o.opened.params.folders, root)
-	if f.Setting == "" || f.source == clientFolder {
-		return o.adapter.connection.clientCapabilities().name
-	}
-	return f.Setting
+	return cmp.Or(o.params.folders.Setting(root), o.adapter.connection.clientCapabilities().name)
 }
 
 // ClientNamesRoots implements [commands.Session].
-func (o *ownTurn) ClientNamesRoots() bool { return o.opened.params.listed }
+func (o *ownTurn) ClientNamesRoots() bool { return o.params.folders.Listed() }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 	if o.adapter.options.KeepFolders {
 		return ""
 	}
-	folders, _ := o.adapter.declaredFolders(ctx, o.opened.params.roots.Cwd(), o.storeID)
-	f, _ := findFolder(folders, dir)
-	return f.Setting
+	declared, _ := tasks.FromDisk(ctx, o.adapter.tasks, func() ([]folders.Declared, error) {
+		return o.adapter.declaredFolders(o.params.folders.Cwd(), o.storeID)
+	})
+	return folders.SettingOf(declared, dir)
 }
 
 // ChangeFolders implements [commands.Session].
 func (o *ownTurn) ChangeFolders(
 	ctx context.Context, removed workspace.Dir, added ...consent.Consent,
 ) error {
-	folders := slices.DeleteFunc(o.opened.params.additional(),
-		func(f Folder) bool { return f.Path == removed.String() })
-	for _, c := range added {
-		folders = append(folders, addedFolder(c))
-	}
-	p, err := o.opened.params.withFolders(folders)
-	if err != nil {
-		return err
-	}
-	return o.reopen(ctx, p)
+	return o.reopen(ctx, o.params.withFolders(o.params.folders.Changed(removed, added...)))
 }
 
 // StartServer implements [commands.Session]. The user is not asked if they have allowed the server
@@ -122,7 +112,7 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
-	return o.reopen(ctx, o.opened.params.withFound(isOld, start))
+	return o.reopen(ctx, o.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in

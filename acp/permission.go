@@ -60,9 +60,9 @@ func (a asker) verdict(ctx context.Context, s *session, q question) (v permissio
 func (a asker) decide(action permission.Action) permission.Verdict {
 	h := a.host
 	if action.Where.Root == "" {
-		action.Where.Root = h.opened.unguarded.Root(0).Real.String()
+		action.Where.Root = h.unguarded.Root(0).Real.String()
 	}
-	v, err := h.Permits().Decide(h.opened.unguarded, action)
+	v, err := h.Permits().Decide(h.unguarded, action)
 	if err != nil {
 		h.adapter.log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", h.id, "error", err)
@@ -95,11 +95,11 @@ func (a asker) readAction(
 		place := permission.At(w)
 		place.Catalog, place.Outside = s.Catalog(), s.access.Outside
 		place.Server = func(name string) string {
-			return serverConfig(s.opened.params.servers, name)
+			return serverConfig(s.params.servers, name)
 		}
-		if w != s.opened.unguarded {
+		if w != s.unguarded {
 			place.Inside = func(path string) error {
-				if err := s.opened.unguarded.HandOver(path); err != nil {
+				if err := s.unguarded.HandOver(path); err != nil {
 					return err
 				}
 				return w.HandOver(path)

@@ -48,7 +48,7 @@ type session struct {
 func newSession(h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease) *session {
 	a := h.adapter
 	s := &session{host: h, backend: b, result: result,
-		budgets: &budgets{adapter: a, session: h.storeID, cwd: h.opened.params.roots.Cwd()}}
+		budgets: &budgets{adapter: a, session: h.storeID, cwd: h.params.folders.Cwd()}}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: a.newChildLimit(), Tasks: a.tasks})
@@ -70,7 +70,7 @@ func (s *session) start() {
 		a.log.Warn("cannot save the agent's state", "session", s.id, "error", err)
 	}
 	opened := OpenEvent{Session: s.id}
-	for _, root := range s.opened.unguarded.Opened() {
+	for _, root := range s.unguarded.Opened() {
 		opened.Roots = append(opened.Roots, root.Real)
 	}
 	a.connection.observe(opened)

@@ -23,7 +23,7 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 		wrong := strictjson.NewViolation("cursorId", at, strictjson.Unsupported)
 		return nil, strictjson.Refuse(wrong.Expecting("no position: a copy has all finished turns"))
 	}
-	source, err := c.adapter.sessions.Find(ctx, p.id, p.roots.Cwd())
+	source, err := c.adapter.sessions.Find(ctx, p.id, p.folders.Cwd())
 	if err != nil {
 		return nil, err
 	}

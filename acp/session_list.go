@@ -115,14 +115,13 @@ func decodeList(raw json.RawMessage) (listParams, error) {
 		p listParams
 		v strictjson.Violations
 	)
-	if path, given := v.OptionalText(params.Field("cwd")); given {
-		var err error
-		p.cwd, err = workspace.ParseDir(path)
-		v.Add(rootViolations(err)...)
+	if field := params.Field("cwd"); field.Present() && !field.IsNull() {
+		dir, wrong := decodeDir(field)
+		v.Add(wrong...)
+		p.cwd = dir
 	}
-	if field := params.Field(protocol.AdditionalDirectories); field.Present() {
-		p.additional, p.filtered = decodeDirectories(&v, field).Without(p.cwd), true
-	}
+	named := decodeAdditional(&v, p.cwd, params.Field(protocol.AdditionalDirectories))
+	p.additional, p.filtered = named.Additional(), named.Listed()
 	p.archive = decodeArchiveFilter(&v, params.Field(protocol.Archived))
 	cursor, given := v.OptionalText(params.Field("cursor"))
 	p.cursor = sessionstore.Cursor(cursor)

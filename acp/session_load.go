@@ -122,9 +122,9 @@ func (l load) open(
 
 // find returns the session that a request names, with its working directory.
 func (a *adapter) find(ctx context.Context, p sessionParams) (listing.Openable, error) {
-	found, err := a.sessions.Find(ctx, p.id, p.roots.Cwd())
+	found, err := a.sessions.Find(ctx, p.id, p.folders.Cwd())
 	if err == nil {
-		err = a.sessions.MatchCwd(ctx, p.roots.Cwd(), found.Keys)
+		err = a.sessions.MatchCwd(ctx, p.folders.Cwd(), found.Keys)
 	}
 	return found, err
 }

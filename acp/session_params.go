@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/content"
+	"github.com/acp-agent/acp-agent/acp/internal/folders"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -20,11 +20,9 @@ import (
 // returns others.
 type sessionParams struct {
 	id      sessionstore.ID // of load, resume and fork, and perhaps of options
-	roots   workspace.Roots
-	listed  bool     // the client sent additionalDirectories
-	folders []Folder // the additional roots if it did not
+	folders folders.Set
 	servers []mcpclient.Config
-	rest    backend.Raw // the params without sessionId, with the additional roots
+	rest    backend.Raw // the params without sessionId, with the folders and servers
 }
 
 // presence is whether a member must be present.
@@ -51,8 +49,7 @@ func (c *connection) decodeSession(
 	}
 	a := c.adapter
 	var v strictjson.Violations
-	p := sessionParams{rest: params.Without(protocol.SessionID),
-		listed: params.Field(protocol.AdditionalDirectories).Present()}
+	p := sessionParams{rest: params.Without(protocol.SessionID)}
 	switch given := params.Field(protocol.SessionID); id {
 	case required:
 		p.id = sessionstore.ID(v.Text(given))
@@ -60,80 +57,50 @@ func (c *connection) decodeSession(
 		given, _ := v.OptionalText(given)
 		p.id = sessionstore.ID(given)
 	}
-	p.roots = decodeRoots(&v, params)
+	p.folders = decodeFolders(&v, params)
 	p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), servers)
 	content.CheckSystemPrompt(&v, params.Field(protocol.SystemPrompt), a.info().SystemPrompts)
 	return p, v.Err()
 }
 
-// decodeRoots reads cwd and additionalDirectories.
-func decodeRoots(v *strictjson.Violations, params strictjson.Object) workspace.Roots {
-	var cwd workspace.Dir
-	path, wrong := params.Field("cwd").Text()
+// decodeFolders reads cwd and additionalDirectories.
+func decodeFolders(v *strictjson.Violations, params strictjson.Object) folders.Set {
+	cwd, wrong := decodeDir(params.Field("cwd"))
 	for i, w := range wrong {
 		if w.Reason == strictjson.Required || w.Reason == strictjson.Null {
 			wrong[i] = w.Expecting("an absolute path")
 		}
 	}
 	v.Add(wrong...)
-	if wrong == nil {
-		var err error
-		cwd, err = workspace.ParseDir(path)
-		v.Add(rootViolations(err)...)
-	}
-	return workspace.RootsFrom(cwd,
-		decodeDirectories(v, params.Field(protocol.AdditionalDirectories)))
+	return decodeAdditional(v, cwd, params.Field(protocol.AdditionalDirectories))
 }
 
-// decodeDirectories reads additionalDirectories if it is present. Every entry is checked.
-func decodeDirectories(v *strictjson.Violations, f strictjson.Field) workspace.Dirs {
+// decodeAdditional reads additionalDirectories if it is present. Every entry is checked.
+func decodeAdditional(
+	v *strictjson.Violations, cwd workspace.Dir, f strictjson.Field,
+) folders.Set {
 	if !f.Present() {
-		return workspace.Dirs{}
+		return folders.Requested(cwd, nil, false)
 	}
-	var (
-		paths     []string
-		positions []int // of paths in the list
-		found     []strictjson.Violation
-	)
-	for i, item := range v.Items(f) {
-		if len(found) >= strictjson.MaxViolations {
-			break
-		}
-		path, wrong := item.Text()
-		if found = append(found, wrong...); wrong == nil {
-			paths, positions = append(paths, path), append(positions, i)
-		}
+	var dirs []workspace.Dir
+	for _, item := range v.Items(f) {
+		dir, wrong := decodeDir(item)
+		v.Add(wrong...)
+		dirs = append(dirs, dir)
 	}
-	dirs, err := workspace.ParseDirs(paths)
-	for _, w := range rootViolations(err) {
-		found = append(found, w.At(positions[*w.Index]))
-	}
-	slices.SortStableFunc(found, func(a, b strictjson.Violation) int { return *a.Index - *b.Index })
-	v.Add(found...)
-	return dirs
+	return folders.Requested(cwd, dirs, true)
 }
 
-// rootViolations returns the violations in an error of package workspace about a root set.
-func rootViolations(err error) []strictjson.Violation {
-	var roots workspace.RootErrors
-	if !errors.As(err, &roots) {
-		return nil
+// decodeDir reads the path of a directory, or returns what is wrong with it.
+func decodeDir(f strictjson.Field) (workspace.Dir, []strictjson.Violation) {
+	path, wrong := f.Text()
+	if wrong != nil {
+		return workspace.Dir{}, wrong
 	}
-	wrong := make([]strictjson.Violation, len(roots))
-	for i, e := range roots {
-		reason := strictjson.Reason(e.Reason) // workspace's reasons are among the protocol's
-		switch {
-		case e.Root < 0:
-			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, nil, reason)
-		case e.Root == 0:
-			wrong[i] = strictjson.NewViolation("cwd", e.Path, reason)
-		default:
-			wrong[i] = strictjson.NewViolation(protocol.AdditionalDirectories, e.Path,
-				reason).At(e.Root - 1)
-		}
-		if wrong[i].Expected = e.Detail; e.Reason == workspace.ReasonDenied {
-			_, wrong[i].Expected = e.ProblemParts()
-		}
+	dir, err := workspace.ParseDir(path)
+	problems, _ := errors.AsType[workspace.RootErrors](err)
+	for _, p := range problems { // their reasons are among the protocol's
+		wrong = append(wrong, f.Refuse(strictjson.Reason(p.Reason)))
 	}
-	return wrong
+	return dir, wrong
 }

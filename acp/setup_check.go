@@ -46,7 +46,7 @@ func (a *adapter) setupCheck(r *jsonrpc.Request) (check func(context.Context) er
 		p.servers = a.decodeServers(&v, params.Field(protocol.MCPServers), optional)
 		for _, name := range setupMembers[:2] {
 			if params.Field(name).Present() {
-				p.roots = decodeRoots(&v, params)
+				p.folders = decodeFolders(&v, params)
 				break
 			}
 		}
@@ -64,15 +64,14 @@ func (a *adapter) checkSetup(ctx context.Context, p sessionParams) error {
 			return err
 		}
 	}
-	if p.roots.Cwd().IsZero() {
+	if p.folders.Cwd().IsZero() {
 		return nil
 	}
 	return a.tasks.OnDisk(ctx, func() error {
-		opened, err := p.openRoots(ctx, a.options.Workspace)
+		w, _, err := p.folders.Open(ctx, a.options.Workspace)
 		if err != nil {
 			return err
 		}
-		defer opened.unguarded.Close()
-		return opened.checkShown()
+		return w.Close()
 	})
 }

@@ -80,7 +80,7 @@ func (t *begunTurn) start() backend.Work {
 // prompt gives the backend the prompt.
 func (t *begunTurn) prompt() backend.Work {
 	ctx, s := t.Context(), t.session
-	s.adapter.takeSnapshots(ctx, s.storeID, s.opened.unguarded)
+	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
 	return t.Start(s, func(b backend.Session) backend.Work {
 		s.spending.BeginTurn()
 		return b.Prompt(ctx, t.params.rest, t.updates)

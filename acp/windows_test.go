@@ -738,3 +738,22 @@ func TestTurnEndsAfterPanic(t *testing.T) {
 		says(b, `"turn":{"error":`)
 	}
 }
+
+// The list of a window that opens the session again for all is its own, whoever declared the folders
+// that the session had.
+//
+// Clauses A6, A33, N7.
+func TestWindowListsFolders(t *testing.T) {
+	w, a := openWindows(t, acp.Options{KeepFolders: true})
+	kept, gone := filepath.Join(w.dir, "kept"), filepath.Join(w.dir, "gone")
+	require.NoError(t, os.Mkdir(kept, 0o700))
+	a.call("session/load", rootsParams(w.id, w.dir, kept))
+	a.call("session/load", rootsParams(w.id, w.dir))
+	b := w.connect()
+	require.Equal(t, []string{"additionalDirectories[1] missing"},
+		b.try("session/load", rootsParams(w.id, w.dir, kept, gone)).findings(t))
+	require.NoError(t, os.Remove(kept))
+	require.Equal(t, []string{"additionalDirectories[0] missing", "additionalDirectories[1] missing"},
+		b.try("session/load", rootsParams(w.id, w.dir, kept, gone)).findings(t))
+	require.Equal(t, []string{"still"}, a.texts(w.id, "say still"))
+}

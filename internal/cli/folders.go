@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -71,7 +72,7 @@ func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
 		w := f.config.Workspaces[i]
 		setting := fmt.Sprintf("workspaces[%d] in %s", i, f.config.Path)
 		if !original.IsZero() && !w.Dir.Contains(cwd) {
-			setting += acp.OfWorktree(original)
+			setting += worktree.OriginNote(original)
 		}
 		for _, d := range w.Directories {
 			add(setting, w.Dir, d.Path, d.ReadOnly)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -109,6 +110,12 @@ var bare = regexp.MustCompile(`(?im)^\s*bare\s*=\s*(true|yes|on|1)\s*$`)
 func isBare(repository string) bool {
 	config, err := os.ReadFile(filepath.Join(repository, "config"))
 	return err == nil && bare.Match(config)
+}
+
+// OriginNote returns what the setting of a folder says besides if it was declared for original, of
+// which the working directory is a worktree.
+func OriginNote(original workspace.Dir) string {
+	return ", folders of " + text.Printable(original.String()) + ", of which this is a worktree"
 }
 
 // Listed returns the folder that dir is a copy of according to the repository of the folder of
