@@ -2,11 +2,8 @@ package acp_test
 
 import (
 	"encoding/json"
-	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,157 +12,39 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// folderCase is a lifecycle request, and what the folders of its session can come from.
-type folderCase struct {
-	method     string
-	client     []string // nil if the client sends no list
-	configured []string
-	stored     []string // of the session that the request names
-	added      []string // to that session with /roots add
-	always     bool     // for all sessions in its cwd
-	keep       bool
-}
-
-func (f folderCase) String() string {
-	return fmt.Sprintf("%s: client %q, configured %q, stored %q, added %q, always %v, keep %v",
-		f.method, f.client, f.configured, f.stored, f.added, f.always, f.keep)
-}
-
-// had is the model of the folders that the session had before.
-func (f folderCase) had() []string { return union(f.stored, f.added) }
-
-// want is the model of those that it has after the request.
-func (f folderCase) want() []string {
-	reopens := f.method == "session/load" || f.method == "session/resume"
-	switch {
-	case f.client != nil:
-		return f.client
-	case f.keep && f.method != "session/new":
-		return f.had()
-	case reopens || f.always:
-		return union(f.configured, f.added)
-	default:
-		return f.configured
-	}
-}
-
-// dropped returns the folders that the user is told about.
-func (f folderCase) dropped() []string {
-	if f.client != nil || f.method == "session/new" {
-		return nil
-	}
-	return slices.DeleteFunc(f.had(), func(path string) bool {
-		return slices.Contains(f.want(), path)
-	})
-}
-
-func union(a, b []string) []string {
-	all := append([]string{}, a...)
-	for _, path := range b {
-		if !slices.Contains(all, path) {
-			all = append(all, path)
-		}
-	}
-	return all
-}
-
-// folderCases yields a third of all combinations, with the folders a, b, d and e: every combination
-// of all but one of configured, stored and added, with each method and client, is among them. With
-// few, it yields a third of these, which has every combination of any two values.
-func folderCases(keep bool, a, b, d, e string) iter.Seq[folderCase] {
-	few, k := volume.Of(1, 0) == 1, 0
-	if keep {
-		k = 1
-	}
-	adds := []folderCase{{}, {added: []string{e}}, {added: []string{e}, always: true}}
-	return func(yield func(folderCase) bool) {
-		for m, method := range []string{"session/new", "session/load", "session/resume",
-			"session/fork"} {
-			for n, client := range [][]string{nil, {}, {a}, {b, a}} {
-				for i, configured := range [][]string{{}, {b}, {e, a}} {
-					for j, stored := range [][]string{{}, {a}, {b, d}} {
-						if few && (n+i+2*j+k)%3 != 0 {
-							continue
-						}
-						added := adds[(m+n+i+j)%len(adds)]
-						if !yield(folderCase{method, client, configured, stored, added.added,
-							added.always, keep}) {
-							return
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
+// What a request that opens a session names, and what is declared if it names none, is listed,
+// opened, and sent to the agent.
+//
 // Clause A33.
 func TestEffectiveFolders(t *testing.T) {
-	a, b, d, e := folder(t), folder(t), folder(t), folder(t)
-	var cases [2][]folderCase
-	for i, keep := range []bool{false, true} {
-		cases[i] = slices.Collect(folderCases(keep, a, b, d, e))
-	}
-	for some := range slices.Chunk(slices.Concat(cases[0], cases[1]), len(cases[0])/8) {
-		testFolders(t, some)
-	}
-}
-
-// testFolders tests cases that are alike in keep.
-func testFolders(t *testing.T, cases []folderCase) {
-	t.Helper()
-	var configured atomic.Pointer[[]string]
+	declared, named := folder(t), folder(t)
 	var params atomic.Pointer[string]
-	r := &scripted{opened: func(a backend.Activation, _ backend.Host) {
-		p := string(a.Params)
-		params.Store(&p)
-	}}
 	c := start(t, acp.Options{
-		Backend:     using(r),
-		KeepFolders: cases[0].keep,
-		ConsentDir:  t.TempDir(),
-		Folders: func(workspace.Dir) (folders []acp.Folder) {
-			for _, path := range *configured.Load() {
-				folders = append(folders, acp.Folder{Path: path, Setting: "a setting"})
-			}
-			return folders
+		Backend: using(&scripted{opened: func(a backend.Activation, _ backend.Host) {
+			params.Store(new(string(a.Params)))
+		}}),
+		Folders: func(workspace.Dir) []acp.Folder {
+			return []acp.Folder{{Path: declared, Setting: "a setting"}}
 		},
 	})
-	for _, f := range cases {
-		configured.Store(&f.configured)
-		cwd := folder(t)
-		id := c.open(cwd, append([]string{}, f.stored...)...)
-		if f.added != nil {
-			c.permit("allow-once")
-			if f.always {
-				c.permit("allow-always")
+	for _, method := range []string{"session/new", "session/load", "session/resume", "session/fork"} {
+		for _, client := range [][]string{nil, {}, {named}} {
+			want := client
+			if client == nil {
+				want = []string{declared}
 			}
-			require.Contains(t, c.say(id, "/roots add "+f.added[0]), "Added")
-			require.Equal(t, f.had(), c.find(id).AdditionalDirectories, f)
-		}
-		before := len(c.messages())
-		id = c.after(f.method, id, cwd, f.client)
-		require.Equal(t, f.want(), c.find(id).AdditionalDirectories, f)
-		require.Equal(t, bracketed(append([]string{cwd}, f.want()...)...), c.roots(id), f)
-		var sent struct{ AdditionalDirectories []string }
-		require.NoError(t, json.Unmarshal([]byte(*params.Load()), &sent))
-		require.ElementsMatch(t, f.want(), sent.AdditionalDirectories,
-			"what the backend is given: %v", f)
-		told := strings.Join(texts(c.messages()[before:], id), "")
-		phrase := "no longer has"
-		if f.method == "session/fork" {
-			phrase = "This copy does not have"
-		}
-		require.Equal(t, len(f.dropped()) > 0, strings.Contains(told, phrase), "%v: %s", f, told)
-		for _, path := range f.dropped() {
-			require.Contains(t, told, path, f)
+			cwd := folder(t)
+			id := c.after(method, c.open(cwd, named), cwd, client)
+			require.Equal(t, want, c.find(id).AdditionalDirectories, method)
+			require.Equal(t, bracketed(append([]string{cwd}, want...)...), c.roots(id), method)
+			var sent struct{ AdditionalDirectories []string }
+			require.NoError(t, json.Unmarshal([]byte(*params.Load()), &sent))
+			require.Equal(t, want, sent.AdditionalDirectories, method)
 		}
 	}
-	c.leave()
 }
 
 // after sends a lifecycle request about a session in cwd and returns the session that it opens.

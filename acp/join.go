@@ -55,7 +55,7 @@ func (l load) choose(ctx context.Context, s *session) (entry, error) {
 
 // foldersIn returns the folders that the load asks for, with the cwd as s has it.
 func (l load) foldersIn(s *session) folders.Set {
-	return l.params.folders.In(s.params.folders.Cwd())
+	return l.params.folders.In(s.params.folders)
 }
 
 // join makes the client a viewer of s, and shows it the history up to now. Others need not wait for

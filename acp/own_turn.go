@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -44,7 +42,8 @@ func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, erro
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
 		Copy: a.options.Worktrees.Copy, Workspace: a.options.Workspace,
-		PassesOn: info.ConnectsServers, Remote: a.connection.peer.Remote, Tasks: a.tasks}
+		Client: a.connection.clientCapabilities().name, PassesOn: info.ConnectsServers,
+		Remote: a.connection.peer.Remote, Tasks: a.tasks}
 	if info.NeverAsks {
 		options.Unruled = whyUnruled(info.Info)
 	}
@@ -62,13 +61,8 @@ func (o *ownTurn) Sandbox() (said string) {
 	return said
 }
 
-// Source implements [commands.Session].
-func (o *ownTurn) Source(root workspace.Dir) string {
-	return cmp.Or(o.params.folders.Setting(root), o.adapter.connection.clientCapabilities().name)
-}
-
-// ClientNamesRoots implements [commands.Session].
-func (o *ownTurn) ClientNamesRoots() bool { return o.params.folders.Listed() }
+// Folders implements [commands.Session].
+func (o *ownTurn) Folders() folders.Set { return o.params.folders }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
@@ -82,10 +76,8 @@ func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
 }
 
 // ChangeFolders implements [commands.Session].
-func (o *ownTurn) ChangeFolders(
-	ctx context.Context, removed workspace.Dir, added ...consent.Consent,
-) error {
-	return o.reopen(ctx, o.params.withFolders(o.params.folders.Changed(removed, added...)))
+func (o *ownTurn) ChangeFolders(ctx context.Context, set folders.Set) error {
+	return o.reopen(ctx, o.params.withFolders(set))
 }
 
 // StartServer implements [commands.Session]. The user is not asked if they have allowed the server

@@ -79,16 +79,15 @@ func decodeFolders(v *strictjson.Violations, params strictjson.Object) folders.S
 func decodeAdditional(
 	v *strictjson.Violations, cwd workspace.Dir, f strictjson.Field,
 ) folders.Set {
-	if !f.Present() {
-		return folders.Requested(cwd, nil, false)
-	}
 	var dirs []workspace.Dir
-	for _, item := range v.Items(f) {
-		dir, wrong := decodeDir(item)
-		v.Add(wrong...)
-		dirs = append(dirs, dir)
+	if f.Present() {
+		for _, item := range v.Items(f) {
+			dir, wrong := decodeDir(item)
+			v.Add(wrong...)
+			dirs = append(dirs, dir)
+		}
 	}
-	return folders.Requested(cwd, dirs, true)
+	return folders.Requested(cwd, dirs, f.Present())
 }
 
 // decodeDir reads the path of a directory, or returns what is wrong with it.

@@ -63,7 +63,8 @@ func (t *turn) showRoots() error {
 		fmt.Fprintf(&b, "Folder %d: **%s**%s\n\n", i, text.Code(root.Label), role)
 		fmt.Fprintf(&b, "- path: %s\n- real path: %s\n- URI: %s\n- from: %s\n- state: %s\n\n",
 			text.Code(root.Dir.String()), text.Code(root.Real.String()), text.Code(root.Real.URI()),
-			text.Printable(t.session.Source(root.Dir)), cmp.Or(describedStates[state], string(state)))
+			text.Printable(cmp.Or(t.session.Folders().Setting(root.Dir), t.Client)),
+			cmp.Or(describedStates[state], string(state)))
 	}
 	return t.Write(b.String() + t.session.Sandbox())
 }

@@ -66,7 +66,8 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 		c.ReadOnly = readOnly
 		allowed = append(allowed, c)
 	}
-	if err := t.session.ChangeFolders(t.ctx, workspace.Dir{}, allowed...); err != nil {
+	if err := t.session.ChangeFolders(t.ctx,
+		t.session.Folders().Changed(workspace.Dir{}, allowed...)); err != nil {
 		return err
 	}
 	for _, c := range allowed {
@@ -235,7 +236,7 @@ func (t *turn) removeFolder(argument string) error {
 	if err != nil {
 		return err
 	}
-	if err := t.session.ChangeFolders(t.ctx, dir); err != nil {
+	if err := t.session.ChangeFolders(t.ctx, t.session.Folders().Changed(dir)); err != nil {
 		return err
 	}
 	err = t.Consents.Forget(t.consentTo(dir, string(t.id)).ID)
@@ -279,7 +280,7 @@ func (t *turn) consentTo(dir workspace.Dir, session string) consent.Consent {
 // clientNote returns a note for the answer after the folders have changed, if the client names
 // them, or "".
 func (t *turn) clientNote() string {
-	if !t.session.ClientNamesRoots() {
+	if !t.session.Folders().Listed() {
 		return ""
 	}
 	return " Your editor names the folders of this session itself: " +

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/folders"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -28,16 +29,13 @@ type Session interface {
 	backend.Host
 	// Sandbox says in Markdown how the session's agent is restricted, "" if it never is.
 	Sandbox() string
-	// Source says where a root of the session comes from: from the client, or from a setting.
-	Source(root workspace.Dir) string
-	// ClientNamesRoots reports whether the client has named the additional roots.
-	ClientNamesRoots() bool
+	// Folders returns the folders of the session.
+	Folders() folders.Set
 	// Declared returns the setting that gives a folder to the session when a client that names no
 	// roots opens it, or "".
 	Declared(ctx context.Context, dir workspace.Dir) string
-	// ChangeFolders removes an additional root, unless it is the zero Dir, and adds the folders of
-	// consents.
-	ChangeFolders(ctx context.Context, removed workspace.Dir, added ...consent.Consent) error
+	// ChangeFolders gives the session other folders.
+	ChangeFolders(ctx context.Context, set folders.Set) error
 	// StartServer adds an MCP server that was found in a root, if the user allows that.
 	StartServer(ctx context.Context, found discovery.Artifact) error
 }
@@ -53,8 +51,9 @@ type Options struct {
 	Workspace workspace.Options
 	// Unruled says what rules are worth for an agent that never asks, "" for any other.
 	Unruled  string
-	PassesOn bool // the agent connects the MCP servers
-	Remote   bool // the user is on another machine
+	Client   string // the name of the client, for users
+	PassesOn bool   // the agent connects the MCP servers
+	Remote   bool   // the user is on another machine
 	Tasks    *tasks.Group
 }
 

@@ -1,6 +1,7 @@
 package folders
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
@@ -9,84 +10,87 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Folder is a folder that the user, rather than the client, wants sessions to have.
+// Folder is a folder that the user, rather than the client, wants sessions to have. The fields are
+// described where acp has it.
 type Folder struct {
-	// Path is its absolute path. It is checked like the client's.
-	Path string
-	// Setting says where the user declared it, for messages: "--dir", "workspaces[0] in
-	// ~/.config/acp-agent/config.json".
-	Setting string
-	// ReadOnly means that nothing in it may be changed, also if the client names it.
+	Path     string
+	Setting  string
 	ReadOnly bool
-	// Of is the folder of the main checkout for which it was declared, if the working directory is
-	// in a worktree of that.
-	Of workspace.Dir
+	Of       workspace.Dir
 }
 
 // Declared is a folder that the user wants one session to have.
 type Declared struct {
 	Folder
-	confirmed bool // the user was asked about it, and it is in no setting
+	dir    workspace.Dir        // its path
+	wrong  workspace.RootErrors // why the path is none
+	source source
 }
 
 // Declare returns the folders that the user wants a session in cwd to have: those of settings, then
 // those that they added to the session, if it has an id, or to all in cwd. In a worktree of git they
 // are those of the same folder in the main checkout, or the worktrees that were made together with
-// it. Declare reads disks. worktrees may be nil.
+// it. It reads disks. worktrees may be nil.
 func Declare(
 	cwd workspace.Dir, session sessionstore.ID, settings []Folder, consents *consent.Store,
 	worktrees *worktree.Registry,
 ) ([]Declared, error) {
 	var all []Declared
 	for _, f := range settings {
-		all = append(all, Declared{Folder: f})
+		dir, err := workspace.ParseDir(f.Path)
+		wrong, _ := errors.AsType[workspace.RootErrors](err)
+		all = append(all, Declared{Folder: f, dir: dir, wrong: wrong, source: declared})
 	}
 	origins, _ := worktrees.Origins() // whoever opens the session warns if some cannot be read
 	real := workspace.Real(cwd)
 	added, err := consents.Folders(string(session), append(origins.Of(real), real)...)
 	for _, c := range added {
-		f := Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly}
+		d := confirmedBy(c)
 		if c.Root != real {
-			f.Of, f.Setting = c.Root, f.Setting+worktree.OriginNote(c.Root)
+			d.Of, d.Setting = c.Root, d.Setting+worktree.OriginNote(c.Root)
 		}
-		all = append(all, Declared{Folder: f, confirmed: true})
+		all = append(all, d)
 	}
-	for i, f := range all {
-		dir, wrong := workspace.ParseDir(f.Path)
+	for i, d := range all {
 		switch {
-		case f.Of.IsZero(), wrong != nil: // opening the session says what is wrong
-		case workspace.Real(dir) == f.Of:
-			all[i].Path = cwd.String()
+		case d.Of.IsZero(), d.wrong != nil: // opening the session says what is wrong
+			continue
+		case workspace.Real(d.dir) == d.Of:
+			d.dir = cwd
 		default:
-			all[i].Path = origins.Beside(real, dir).String()
+			d.dir = origins.Beside(real, d.dir)
 		}
+		d.Path = d.dir.String()
+		all[i] = d
 	}
 	return all, err
+}
+
+// confirmedBy returns the folder that the user added with a consent.
+func confirmedBy(c consent.Consent) Declared {
+	f := Folder{Path: c.Folder.String(), Setting: c.Setting(), ReadOnly: c.ReadOnly}
+	return Declared{Folder: f, dir: c.Folder, source: confirmed}
 }
 
 // SettingOf returns the setting of the first of the folders that is dir, or "".
 func SettingOf(all []Declared, dir workspace.Dir) string {
 	e, _ := entryOf(all, dir)
-	return e.setting
+	return e.member
 }
 
 // entryOf returns the first of the folders that is dir, and whether there is one.
 func entryOf(all []Declared, dir workspace.Dir) (found entry, ok bool) {
-	i := slices.IndexFunc(all, func(d Declared) bool {
-		parsed, err := workspace.ParseDir(d.Path) // if that fails, opening the session does
-		return err == nil && parsed == dir
-	})
+	i := slices.IndexFunc(all, func(d Declared) bool { return d.dir == dir })
 	if i < 0 {
 		return found, false
 	}
-	return all[i].entry(dir), true
+	return all[i].entry(), true
 }
 
-// entry returns the entry of the folder, whose path is dir.
-func (d Declared) entry(dir workspace.Dir) entry {
-	e := entry{dir: dir, grant: grant(d.ReadOnly), source: declared, setting: d.Setting}
-	if d.confirmed {
-		e.source = confirmed
+func (d Declared) entry() entry {
+	e := entry{dir: d.dir, source: d.source, member: d.Setting}
+	if d.ReadOnly {
+		e.grant = workspace.ReadOnly
 	}
 	return e
 }
