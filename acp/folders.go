@@ -16,16 +16,12 @@ import (
 
 // Folder is a folder that the user, rather than the client, wants sessions to have. Its fields:
 //
-//	// Path is its absolute path. It is checked like the client's.
-//	Path string
-//	// Setting says where the user declared it, for messages: "--dir", "workspaces[0] in
-//	// ~/.config/acp-agent/config.json".
-//	Setting string
-//	// ReadOnly means that nothing in it may be changed, also if the client names it.
-//	ReadOnly bool
-//	// Of is the folder of the main checkout for which it was declared, if the working directory is
-//	// in a worktree of that.
-//	Of workspace.Dir
+//	Path     string        // absolute; it is checked like the client's
+//	Setting  string        // where the user declared it, for messages: "--dir", "workspaces[0] in
+//	                       // ~/.config/acp-agent/config.json"
+//	ReadOnly bool          // nothing in it may be changed, even if the client names it
+//	Of       workspace.Dir // the folder of the main checkout for which it was declared, if the
+//	                       // working directory is in a worktree of that
 type Folder = folders.Folder
 
 // DeclaredFolders returns the folders of a session in cwd whose client names no folders: the

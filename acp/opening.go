@@ -163,8 +163,8 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 	if err := found.scan(ctx); err != nil {
 		return nil, err
 	}
-	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID, queue: o.at.Queue,
-		viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
+	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
+		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
 		access: files, catalog: found, seat: held, change: change}, nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Folder is a folder that the user, rather than the client, wants sessions to have. The fields are
-// described where acp has it.
+// Folder is a folder that the user, rather than the client, wants sessions to have. Package acp
+// describes its fields.
 type Folder struct {
 	Path     string
 	Setting  string
@@ -23,14 +23,13 @@ type Folder struct {
 type Declared struct {
 	Folder
 	dir    workspace.Dir        // its path
-	wrong  workspace.RootErrors // why the path is none
+	wrong  workspace.RootErrors // if it has none
 	source source
 }
 
 // Declare returns the folders that the user wants a session in cwd to have: those of settings, then
-// those that they added to the session, if it has an id, or to all in cwd. In a worktree of git they
-// are those of the same folder in the main checkout, or the worktrees that were made together with
-// it. It reads disks. worktrees may be nil.
+// those that they added to the session, if it has an id, or to all in cwd. In a worktree of git it
+// takes those of the main checkout. It reads disks. worktrees may be nil.
 func Declare(
 	cwd workspace.Dir, session sessionstore.ID, settings []Folder, consents *consent.Store,
 	worktrees *worktree.Registry,
@@ -41,7 +40,7 @@ func Declare(
 		wrong, _ := errors.AsType[workspace.RootErrors](err)
 		all = append(all, Declared{Folder: f, dir: dir, wrong: wrong, source: declared})
 	}
-	origins, _ := worktrees.Origins() // whoever opens the session warns if some cannot be read
+	origins, _ := worktrees.Origins() // opening the session warns if some cannot be read
 	real := workspace.Real(cwd)
 	added, err := consents.Folders(string(session), append(origins.Of(real), real)...)
 	for _, c := range added {

@@ -1,9 +1,9 @@
 // Package folders decides which folders a session gets, and opens them.
 //
-// A [Set] is the one list of them. What a request names becomes a set with [Requested]. [Set.Choose]
-// has the rules about what the session gets instead, [Declare] finds what the user has declared for
-// that, and [Set.Open] opens it. [Set.Changed] is for a session that is open. Roots, params and
-// messages are derived from the set when they are needed.
+// A [Set] is the one list of them. [Requested] makes the set of a request, [Declare] finds the
+// folders that the user has declared, and [Set.Choose] has the rules that make of both the set of
+// the session, which [Set.Open] opens. [Set.Changed] is for a session that is open. Roots, params
+// and messages are derived from the set when they are needed.
 package folders
 
 import (
@@ -23,13 +23,13 @@ import (
 )
 
 // Set lists the folders of a session as they were named: the working directory, then the additional
-// ones. It has what may be done in each, and who wants the session to have it. If one is named
-// twice, the first counts. A Set does not change. The zero Set has no folders.
+// ones. Each has a grant, and a source that wants the session to have it. If one is named twice,
+// the first counts. A Set does not change. The zero Set has no folders.
 type Set struct {
 	list    []entry               // at the positions that errors of package workspace have
 	listed  bool                  // a client has named the additional folders, even if there are none
 	keeps   bool                  // Open leaves out those of the session that cannot be opened
-	missing []workspace.RootError // what Open has left out
+	missing []workspace.RootError // of those that Open has left out
 }
 
 // entry is a folder of a set.
@@ -40,13 +40,13 @@ type entry struct {
 	member string // of the request that names the folder, or the setting
 }
 
-// source says who wants a session to have a folder.
+// source wants a session to have a folder.
 type source int
 
 const (
 	client    source = iota
 	declared         // the user, in a setting
-	confirmed        // the user, who was asked about the real path, which must not lead elsewhere
+	confirmed        // the user, when asked about the real path, which must not lead elsewhere
 	stored           // nobody now: the session had it
 )
 
@@ -122,14 +122,14 @@ func (s Set) In(other Set) Set {
 
 // Choose returns the folders that the session of a request gets. all are those that the user has
 // declared, and had are the roots of the session that is loaded, resumed or copied, the zero value
-// for a new one.
+// for a new one. Choose reads disks.
 //
 //   - A list of the client stays as it is, even if it is empty.
 //   - With keep, a session that is opened again has the roots that are stored, and a copy those of
 //     its source. Those that are also declared have the setting that declares them.
 //   - Otherwise it has those that the user declared.
 //
-// Whoever names the folders, the user says in which of them nothing may be changed; see granted.
+// Folders of any source are read-only if the user has declared them so; see granted.
 //
 // Every lifecycle request passes through here, so a rule that gives a session other additional
 // folders than the request names belongs here.
@@ -162,8 +162,7 @@ func (s Set) Choose(all []Declared, had sessionstore.Keys, keep bool) (Set, erro
 // granted returns the set with those folders read-only that the user has declared so, or that were
 // when the stored session, or the source of a copy, was last opened, and what is below them. Only a
 // declaration of the user makes such a folder writable again, nothing that a client names or leaves
-// out. The working directory of a new session may be in a folder that is declared so. granted reads
-// disks.
+// out. The working directory of a new session may be in a folder that is declared so.
 func (s Set) granted(all []Declared, had sessionstore.Keys) Set {
 	var given []workspace.Root
 	for _, d := range all {
@@ -184,8 +183,8 @@ func (s Set) granted(all []Declared, had sessionstore.Keys) Set {
 	return s
 }
 
-// Changed returns the set without an additional folder, if removed is one, and with the folders that
-// the user has confirmed. The user has seen all of them, so Open leaves out none.
+// Changed returns the set without an additional folder, if removed is one, and with those that the
+// user has confirmed. The user has seen all of them, so Open leaves out none.
 func (s Set) Changed(removed workspace.Dir, added ...consent.Consent) Set {
 	list := s.list[:1:1]
 	for _, e := range s.additional() {
@@ -202,11 +201,11 @@ func (s Set) Changed(removed workspace.Dir, added ...consent.Consent) Set {
 	return Set{list: list, listed: s.listed}
 }
 
-// Open opens the folders: it resolves links and applies the limits of o.Policy, such as what a user
-// of a server may open. If the set keeps what the session had, Open leaves out folders of the
-// session that cannot be opened: whoever names a folder can correct the request, but a client that
-// names none could never open the session again. Open returns the set without them. The error is for
-// the client, and names the settings of declared folders. The caller closes the workspace.
+// Open opens the folders: it resolves links and applies the limits of o.Policy. In a set that keeps
+// the stored folders, it leaves out those of the session that cannot be opened, and returns the set
+// without them: a client that names a folder can correct its request, but one that names none could
+// never open the session again. The error is for the client, and names the settings of declared
+// folders. The caller closes the workspace.
 func (s Set) Open(ctx context.Context, o workspace.Options) (*workspace.Workspace, Set, error) {
 	for { // after a folder was left out, others may be gone
 		w, err := workspace.Open(ctx, s.Roots(), o)
@@ -266,7 +265,7 @@ func (s Set) refusal(wrong workspace.RootErrors) error {
 	return strictjson.Refuse(violations...)
 }
 
-// members returns what names the additional folders.
+// members returns the member of the request, or the settings, that name the additional folders.
 func (s Set) members() string {
 	var names []string
 	for _, e := range s.additional() {
@@ -275,7 +274,7 @@ func (s Set) members() string {
 	return cmp.Or(strings.Join(slices.Compact(names), ", "), protocol.AdditionalDirectories)
 }
 
-// violation returns what the client is told about an error of the folder.
+// violation returns the violation for an error of the folder.
 func (e entry) violation(wrong workspace.RootError) strictjson.Violation {
 	v := strictjson.NewViolation(e.member, wrong.Path, strictjson.Reason(wrong.Reason))
 	if wrong.Root < 0 {
@@ -290,7 +289,7 @@ func (e entry) violation(wrong workspace.RootError) strictjson.Violation {
 	return v
 }
 
-// Movable returns what names the folders that the session had, in errors of Open: their directories
+// Movable returns the fields of violations about folders that the session had: their directories
 // may have been renamed. A folder that only a client names may not be the session's.
 func (s Set) Movable() []string {
 	members := []string{"cwd"}
@@ -302,9 +301,9 @@ func (s Set) Movable() []string {
 	return members
 }
 
-// Lost returns a message to the user about folders that the session has lost although the client did
-// not ask for that, "" if there are none. had are its roots when it was last opened, or those of the
-// session that it is a copy of, and opened are those that it has now.
+// Lost returns a message to the user about folders that the session has lost although the client
+// did not ask for that, "" if there are none. had are its roots when it was last opened, or those
+// of the session that it is a copy of, and opened are its roots now.
 func (s Set) Lost(had sessionstore.Keys, opened []workspace.Root, isCopy bool) string {
 	if s.listed {
 		return ""
@@ -331,7 +330,7 @@ func (s Set) Lost(had sessionstore.Keys, opened []workspace.Root, isCopy bool) s
 		"sessions.\n\n", strings.Join(dropped, ", "))
 }
 
-// leftOut returns a message to the user about what Open has left out, or "".
+// leftOut returns a message to the user about the folders that Open has left out, or "".
 func (s Set) leftOut() string {
 	var b strings.Builder
 	for _, e := range s.missing {

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Folders are written by their names below the directory of a test; "!" stands before those that are
-// read-only.
+// Folders are written by their names below the directory of a test; "!" stands before those that
+// are read-only.
 //
 // Clauses A7, A33.
 func TestChoose(t *testing.T) {
@@ -34,23 +34,27 @@ func TestChoose(t *testing.T) {
 	for what, c := range map[string]struct {
 		client, settings, added, stored string
 		keep                            bool
-		want                            []string // what names each, behind its name
+		want                            []string // with the setting
 	}{
 		"what is declared": {client: none, settings: "b c b", added: "d c",
 			want: []string{"b" + setting, "c" + setting, "d" + added}},
-		"not cwd":                 {client: none, settings: "cwd b", want: []string{"b" + setting}},
-		"no longer what was":      {client: none, stored: "a"},
-		"the list of the client":  {client: "b a b cwd", settings: "c", added: "d", stored: "e", keep: true, want: []string{"b", "a"}},
-		"its empty list":          {settings: "c", added: "d", stored: "e", keep: true},
-		"what was":                {client: none, settings: "c", added: "d", stored: "a c d", keep: true, want: []string{"a" + left, "c" + setting, "d" + added}},
-		"nothing was":             {client: none, settings: "c", keep: true},
-		"declared read-only":      {client: none, settings: "!b c", want: []string{"!b" + setting, "c" + setting}},
-		"and listed":              {client: "b/x c", settings: "!b", want: []string{"!b/x", "c"}},
-		"twice":                   {client: none, settings: "b !b", want: []string{"!b" + setting}},
-		"read-only before":        {client: "b b/x", stored: "!b", want: []string{"!b", "!b/x"}},
-		"and kept":                {client: none, stored: "!b", keep: true, want: []string{"!b" + left}},
-		"and declared writable":   {client: "b", settings: "b", stored: "!b", want: []string{"b"}},
-		"writable in a read-only": {client: none, settings: "!b b/x", want: []string{"!b" + setting, "b/x" + setting}},
+		"not cwd":            {client: none, settings: "cwd b", want: []string{"b" + setting}},
+		"no longer what was": {client: none, stored: "a"},
+		"the list of the client": {client: "b a b cwd", settings: "c", added: "d", stored: "e",
+			keep: true, want: []string{"b", "a"}},
+		"its empty list": {settings: "c", added: "d", stored: "e", keep: true},
+		"what was": {client: none, settings: "c", added: "d", stored: "a c d", keep: true,
+			want: []string{"a" + left, "c" + setting, "d" + added}},
+		"nothing was": {client: none, settings: "c", keep: true},
+		"declared read-only": {client: none, settings: "!b c",
+			want: []string{"!b" + setting, "c" + setting}},
+		"and listed":            {client: "b/x c", settings: "!b", want: []string{"!b/x", "c"}},
+		"twice":                 {client: none, settings: "b !b", want: []string{"!b" + setting}},
+		"read-only before":      {client: "b b/x", stored: "!b", want: []string{"!b", "!b/x"}},
+		"and kept":              {client: none, stored: "!b", keep: true, want: []string{"!b" + left}},
+		"and declared writable": {client: "b", settings: "b", stored: "!b", want: []string{"b"}},
+		"writable in a read-only": {client: none, settings: "!b b/x",
+			want: []string{"!b" + setting, "b/x" + setting}},
 	} {
 		t.Run("A33/"+what, func(t *testing.T) {
 			var all []Declared
@@ -59,7 +63,8 @@ func TestChoose(t *testing.T) {
 					Folder: Folder{Setting: "--dir", ReadOnly: name[0] == '!'}})
 			}
 			for _, d := range dirs(c.added) {
-				all = append(all, Declared{Folder: Folder{Setting: "/roots add"}, dir: d, source: confirmed})
+				f := Folder{Setting: "/roots add"}
+				all = append(all, Declared{Folder: f, dir: d, source: confirmed})
 			}
 			var paths, readOnly []string
 			for i, d := range dirs(c.stored) {
@@ -69,7 +74,8 @@ func TestChoose(t *testing.T) {
 			}
 			roots, err := workspace.NewRoots(dir("cwd").String(), paths)
 			require.NoError(t, err)
-			had := sessionstore.Keys{Roots: roots.ReadOnlyAt(readOnly), Real: append(dirs("cwd"), dirs(c.stored)...)}
+			had := sessionstore.Keys{Roots: roots.ReadOnlyAt(readOnly),
+				Real: append(dirs("cwd"), dirs(c.stored)...)}
 			asked := Requested(dir("cwd"), dirs(c.client), true)
 			if c.client == none {
 				asked = Requested(dir("cwd"), nil, false)
