@@ -164,8 +164,8 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 		return nil, err
 	}
 	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
-		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState), replay: o.newReplay(ctx),
-		access: files, catalog: found, seat: held, change: change}, nil
+		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState),
+		replay: o.newReplay(ctx), access: files, catalog: found, seat: held, change: change}, nil
 }
 
 // openSession opens the backend's side of the session in h, and stores the session. If that fails,
