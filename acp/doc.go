@@ -68,10 +68,10 @@
 //
 // What a request says about a session to open is a sessionParams, what is to be opened is an
 // opening, what its backend gets is a host, and what is active is a session. A client asks for an
-// open or stored session with a load, which opens or joins it. A prompt is in session_prompt.go
-// until its turn runs, and in turn.go from then on. docs/internals/architecture.md follows both
-// through the files. internal/folders decides which folders a session gets. The parts of a session
-// that need nothing of it are packages below internal/session.
+// open or stored session with a load, which opens or joins it. The request of a prompt is in
+// session_prompt.go, and its turn in turn.go. docs/internals/architecture.md follows both through
+// the files. internal/folders decides which folders a session gets. The parts of a session that
+// need nothing of it are packages below internal/session.
 //
 // Whatever a backend sends to the client passes through an asker of its session. asker.go checks
 // it: asker.admit compares the method with the client's capabilities and the paths with the

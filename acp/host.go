@@ -2,15 +2,11 @@ package acp
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -39,35 +35,6 @@ type host struct {
 	change  *mcpclient.Change // of the servers, once this session is the active one
 }
 
-// seat holds what a session has while it counts as active: a slot of its principal, and its MCP
-// servers. The session that replaces it takes the seat over.
-type seat struct {
-	servers *servers.Set
-	holder  atomic.Pointer[host] // the one that frees it; nil once that is done
-}
-
-// free calls the functions in later, which end what was opened after h, and then frees h.
-func (h *host) free(ctx context.Context, later ...func(context.Context) error) {
-	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-	defer cancel()
-	a, holds := h.adapter, h.seat.holder.CompareAndSwap(h, nil)
-	if holds {
-		defer a.home.owner.release(sessionSlot, a) // last: the adapter may end then
-	}
-	h.gate.Advance(gate.Closed)
-	var err error
-	for _, end := range later {
-		err = errors.Join(err, a.tasks.Guard("close", func() error { return end(ctx) }))
-	}
-	if holds {
-		err = errors.Join(err, h.seat.servers.Close(ctx))
-	}
-	err = errors.Join(err, h.unguarded.Close())
-	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
-		a.log.Warn("cannot close the session", "session", h.id, "error", err)
-	}
-}
-
 // For implements [backend.Host].
 func (h *host) For(from backend.Sender) backend.Client { return asker{h, from} }
 
@@ -93,19 +60,18 @@ func (h *host) Tools() backend.Tools { return h.seat.servers }
 // Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog { return h.catalog.found.Load() }
 
-// history returns the stored history of the session. Before the session is stored, it returns what
-// before reads of the source, if that is not nil.
+// history returns the stored history of the session. Before the session is stored, it returns
+// before, if that is not nil.
 func (h *host) history(
-	ctx context.Context, before readHistory, source sessionstore.ID,
+	before iter.Seq2[backend.Update, error],
 ) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
-		store := h.adapter.options.Store
 		switch {
 		case h.gate.Phase() > gate.Opening:
-			stored := store.History(h.adapter.base, h.storeID)
+			stored := h.adapter.options.Store.History(h.adapter.base, h.storeID)
 			sessionstore.WithoutEnds(stored)(yield)
 		case before != nil:
-			sessionstore.WithoutEnds(before(store, ctx, source))(yield)
+			sessionstore.WithoutEnds(before)(yield)
 		}
 	}
 }

@@ -18,12 +18,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // The requests that the backend answers have the keys of the schema as well.
@@ -258,6 +260,37 @@ func TestMethods(t *testing.T) {
 		require.Equal(t, need == toSee, RoleWatch.has(need))
 		require.False(t, Role("other").has(need))
 	}
+}
+
+// What the user is told when a session is opened, and what with the next prompt.
+//
+// Clause A34.
+func TestNoticesOfOpening(t *testing.T) {
+	cwd, err := workspace.ParseDir(t.TempDir())
+	require.NoError(t, err)
+	source := func(turns int64, title string) (o listing.Openable) {
+		o.Turns, o.Title, o.Keys.Roots = turns, title, workspace.RootsFrom(cwd, workspace.Dirs{})
+		return o
+	}
+	broad := func(known workspace.Roots) string {
+		return map[bool]string{true: "all", false: "new"}[known.IsZero()]
+	}
+	all := findings{moved: "moved ", said: "said ", dropped: "lost ", broad: broad}
+	tells := func(o opening, before *pendingNotice, now string, next pendingNotice) {
+		told, later := o.notices(before, all)
+		require.Equal(t, now, told)
+		require.Equal(t, next, later)
+	}
+	used, unsaid := source(2, "title"), &pendingNotice{"unsaid ", true}
+	load := func(of listing.Openable) opening { return opening{cause: backend.Load, source: of} }
+	first := pendingNotice{"said lost all", false}
+	tells(opening{cause: backend.New}, nil, "moved ", first)
+	tells(opening{cause: backend.Fork, source: used}, nil, "moved ", first)
+	tells(load(used), unsaid, "moved said ", pendingNotice{"unsaid lost new", true})
+	tells(load(used), nil, "moved said ", pendingNotice{"lost new", true})
+	tells(load(source(0, "")), nil, "moved said ", pendingNotice{"lost all", false})
+	tells(load(source(0, "title")), nil, "moved said ", pendingNotice{"lost all", true})
+	tells(opening{cause: backend.Resume, forAll: true}, unsaid, "moved said ", *unsaid)
 }
 
 // The title of a notice is never empty, and can stand alone.

@@ -149,9 +149,9 @@ func (l load) cut(
 	return c, err
 }
 
-// reopenForAll opens s again with the roots that the client lists, which becomes one of its viewers
+// changeRoots opens s again with the roots that the client lists, which becomes one of its viewers
 // only then. No turn runs, but the last one may not be answered yet.
-func (l load) reopenForAll(
+func (l load) changeRoots(
 	ctx context.Context, s *session, source listing.Openable,
 ) (*session, error) {
 	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
@@ -162,7 +162,7 @@ func (l load) reopenForAll(
 	if err != nil {
 		return nil, err
 	}
-	next, news, err := s.openAgain(ctx, l.at, source, p)
+	next, news, err := s.reopenForAll(ctx, l.at, source, p)
 	if err != nil {
 		return nil, err
 	}

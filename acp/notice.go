@@ -41,6 +41,35 @@ type pendingNotice struct {
 	prompted bool // there was one: the user knows what does not change with the folders
 }
 
+// findings are what the user may be told about a session that was opened.
+type findings struct {
+	moved   string // roots that lead elsewhere than before
+	said    string // the backend's notice
+	dropped string // roots that the session has lost
+	// broad says which roots have far more in them than a project, besides those that are known.
+	broad func(known workspace.Roots) string
+}
+
+// notices returns what the user is told about a session that was opened: now, about what they have
+// just done, and with the next prompt. before is what the session that it replaces has not told
+// yet, or nil.
+func (o opening) notices(before *pendingNotice, f findings) (now string, next pendingNotice) {
+	now, next = f.moved+f.said, pendingNotice{prompted: true}
+	known := o.source.Keys.Roots
+	switch {
+	case o.isFirst():
+		now, next, known = f.moved, pendingNotice{text: f.said}, workspace.Roots{}
+	case before != nil:
+		next = *before
+	case o.source.Turns == 0:
+		next.prompted, known = o.source.Title != "", workspace.Roots{}
+	}
+	if !o.forAll { // otherwise the user was asked
+		next.text += f.dropped + f.broad(known)
+	}
+	return now, next
+}
+
 // showNotice shows the session's notice, once and without recording it. It waits for the first
 // prompt, because some editors drop what they receive between prompts.
 func (s *session) showNotice(ctx context.Context) {

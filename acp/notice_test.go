@@ -2,7 +2,6 @@ package acp_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // Before a folder with far more than a project in it is added, the question says what that grants.
@@ -53,22 +51,6 @@ func TestQuestionAboutLargeFolder(t *testing.T) {
 	require.NotContains(t, string(questions[len(questions)-1].Params), "passwords")
 }
 
-// Clause A33.
-func TestLargeDeclaredFolderIsToldOnce(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("HOME does not set the home directory on Windows")
-	}
-	home, project := folder(t), folder(t)
-	t.Setenv("HOME", home)
-	c := start(t, acp.Options{Folders: func(workspace.Dir) []acp.Folder {
-		return []acp.Folder{{Path: home, Setting: "--dir"}}
-	}})
-	id := c.open(project)
-	require.Contains(t, c.texts(id, "say one")[0], "is your home directory")
-	c.call("session/load", rootsParams(id, project))
-	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
-}
-
 func TestLargeRootsAreToldOnce(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("HOME does not set the home directory on Windows")
@@ -88,8 +70,7 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 		}
 		return folders
 	}
-	store := memstore.New(t)
-	c := start(t, acp.Options{Store: store})
+	c := start(t, acp.Options{})
 
 	id := c.open(project)
 	require.Empty(t, warned(c.texts(id, "say one")))
@@ -101,20 +82,6 @@ func TestLargeRootsAreToldOnce(t *testing.T) {
 	c.call("session/load", rootsParams(id, home, project, above))
 	require.Equal(t, []string{above}, warned(c.texts(id, "say three")),
 		"it is not recorded, and only the new root is told")
-
-	unprompted := c.open(home)
-	c.call("session/resume", rootsParams(unprompted, home))
-	c.leave()
-	c = start(t, acp.Options{Store: store})
-	c.call("session/resume", rootsParams(unprompted, home))
-	c.call("session/resume", rootsParams(unprompted, home))
-	require.Equal(t, []string{home}, warned(c.texts(unprompted, "say one")))
-	c.call("session/resume", rootsParams(id, home, project, above))
-	require.Empty(t, warned(c.texts(id, "say four")))
-	var fork struct{ SessionID string }
-	require.NoError(t, json.Unmarshal(c.call("session/fork", rootsParams(id, home)), &fork))
-	require.Equal(t, []string{home}, warned(c.texts(fork.SessionID, "say five")),
-		"a fork is another session")
 }
 
 // warner is a scripted backend that warns of something while a session opens.

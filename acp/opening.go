@@ -5,9 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"slices"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -24,7 +27,6 @@ import (
 // session of it.
 type opening struct {
 	adapter  *adapter // runs the session
-	kind     openingKind
 	cause    backend.Cause
 	asked    sessionParams    // host.params are those in effect
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
@@ -32,38 +34,15 @@ type opening struct {
 	previous *session // the active one, which it replaces, or nil
 	at       *ticket  // in the session's queue
 	viewers  *viewers // of the session
-	again    bool     // for all viewers: in a turn of the previous one, or while none runs
+	// forAll opens the session again for all of its viewers, in a turn or while none runs: they,
+	// and the turn, go on with the new one.
+	forAll bool
 	// show shows the client of a load what the backend replays.
 	show func(context.Context, backend.Update) error
 }
 
-// openingKind has what differs from one kind of openings to another.
-type openingKind struct {
-	// history yields what was said in the source, as far as the session continues it. It is nil if
-	// nothing of that is stored.
-	history readHistory
-	// store stores the session that was opened in a host, and returns its lease.
-	store   func(opening, context.Context, *host) (sessionstore.Lease, error)
-	isFirst bool // the session was never open before
-}
-
-// readHistory reads the history of a stored session, or a part of it.
-type readHistory func(
-	sessionstore.Store, context.Context, sessionstore.ID,
-) iter.Seq2[backend.Update, error]
-
-var (
-	// creation makes a new session.
-	creation = openingKind{isFirst: true, store: opening.create}
-	// copying makes a copy of a stored session, and copyingForeign one of a session that only the
-	// backend knows.
-	copying = openingKind{isFirst: true, history: sessionstore.Store.Finished,
-		store: opening.copy}
-	copyingForeign = openingKind{isFirst: true, store: opening.copyForeign}
-	// reopening opens a stored session again, and adoption one that only the backend knows.
-	reopening = openingKind{history: sessionstore.Store.History, store: opening.reopen}
-	adoption  = openingKind{store: opening.adopt}
-)
+// isFirst reports whether the session was never open before.
+func (o opening) isFirst() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
 // in the roots, in the backend or in the store comes first. If that fails, everything stays as it
@@ -71,82 +50,112 @@ var (
 // connection has ended: that is closed then, but remains stored. run also returns a notice for the
 // user, to be shown after the response.
 func (o opening) run(ctx context.Context) (*session, string, error) {
-	h, err := o.openHost(ctx)
+	h, undo, err := o.openHost(ctx)
 	if err != nil {
 		return nil, "", err
 	}
 	defer h.replay.drop()
-	s, opened, err := o.openSession(ctx, h)
+	defer undo.run(context.WithoutCancel(o.adapter.base)) // also after a panic
+	s, opened, err := o.openSession(ctx, h, undo)
 	if err != nil {
 		return nil, "", err
 	}
-	isActive := false
-	defer func() {
-		if !isActive { // also after a panic
-			s.retire()
-		}
-	}()
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
 	defer o.discard(ctx, s, opened.Superseded)
 	if err := o.endTurns(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
 	notice := o.succeed(s, opened.Notice)
-	if isActive = s.queue.Activate(s); !isActive {
+	if !s.queue.Activate(s) {
 		return nil, "", backend.ErrClosed
 	}
+	undo.keep()
 	s.start()
 	return s, notice, nil
 }
 
-// openHost does the part of opening that reads disks. The session counts as an active one from now
-// on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then.
-func (o opening) openHost(ctx context.Context) (*host, error) {
-	a := o.adapter
-	if o.previous != nil {
-		return o.openRootsIn(ctx, o.previous.seat)
-	}
-	if err := a.home.owner.take(sessionSlot, a); err != nil {
-		return nil, err
-	}
-	return o.openRootsIn(ctx, &seat{servers: a.newServers(o.at.Queue.ID)})
+// undo undoes the steps in which a session was opened, the last one first.
+type undo struct {
+	adapter *adapter
+	session sessionstore.ID // for messages
+	steps   []func(context.Context) error
 }
 
-// openRootsIn is openRoots, and frees a seat that is not of the previous session if that fails.
-func (o opening) openRootsIn(ctx context.Context, at *seat) (*host, error) {
-	a := o.adapter
-	return tasks.FromDiskOrUndo(ctx, a.tasks, func() (h *host, err error) {
-		defer func() {
-			switch {
-			case o.previous != nil:
-			case h != nil:
-				at.holder.Store(h)
-			default: // also after a panic
-				_ = at.servers.Close(a.base)
-				a.home.owner.release(sessionSlot, a)
-			}
-		}()
-		return o.openRoots(ctx, at)
-	}, func(late *host) { late.free(context.WithoutCancel(a.base)) })
+// add adds what undoes a step that was done.
+func (u *undo) add(step func(context.Context) error) { u.steps = append(u.steps, step) }
+
+// keep leaves what was done so far as it is.
+func (u *undo) keep() { u.steps = nil }
+
+// run undoes what was done, even if that fails or panics in between.
+func (u *undo) run(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
+	defer cancel()
+	var err error
+	for _, step := range slices.Backward(u.steps) {
+		err = errors.Join(err, u.adapter.tasks.Guard("close", func() error { return step(ctx) }))
+	}
+	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
+		u.adapter.log.Warn("cannot close the session", "session", u.session, "error", err)
+	}
+}
+
+// seat is what a session has while it counts as active: a slot of its principal, and its MCP
+// servers. The session that replaces it takes the seat over. Whoever closes the active session, or
+// opens one in vain, frees the seat.
+type seat struct {
+	servers *servers.Set
+	leave   func() // frees the slot, once
+}
+
+func (s *seat) free(ctx context.Context) error {
+	defer s.leave()
+	return s.servers.Close(ctx)
+}
+
+// takeSeat returns the seat of the previous session, or takes one.
+func (o opening) takeSeat(undo *undo) (*seat, error) {
+	if o.previous != nil {
+		return o.previous.seat, nil
+	}
+	a, owner := o.adapter, o.adapter.home.owner
+	if err := owner.take(sessionSlot, a); err != nil {
+		return nil, err
+	}
+	s := &seat{servers: a.newServers(o.at.Queue.ID),
+		leave: sync.OnceFunc(func() { owner.release(sessionSlot, a) })}
+	undo.add(s.free)
+	return s, nil
+}
+
+// openHost does the part of opening that reads disks. The session counts as an active one from now
+// on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then. If
+// there is a host, undo undoes all of this.
+func (o opening) openHost(ctx context.Context) (*host, *undo, error) {
+	undo := &undo{adapter: o.adapter, session: o.at.Queue.ID}
+	at, err := o.takeSeat(undo)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
+		func() (*host, error) { return o.openRoots(ctx, at, undo) },
+		func(*host) { undo.run(context.WithoutCancel(o.adapter.base)) })
+	return h, undo, err
 }
 
 // openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
 // the previous session holds in the new one.
-func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error) {
+func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, error) {
 	a, id := o.adapter, o.at.Queue.ID
 	w, opened, err := o.asked.folders.Open(ctx, a.options.Workspace)
 	if err != nil {
-		if !o.kind.isFirst {
+		if !o.isFirst() {
 			listing.HintMoves(strictjson.ViolationsOf(err), o.asked.folders.Movable(),
 				a.options.Worktrees.registry())
 		}
 		return nil, err
 	}
-	defer func() {
-		if h == nil { // also after a panic
-			_ = w.Close()
-		}
-	}()
+	undo.add(func(context.Context) error { return w.Close() })
 	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
 		a.options.Permissions)
 	if o.previous != nil {
@@ -154,7 +163,7 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 	}
 	files := access.New(w, permits, a.options.Workspace, a.tasks)
 	params := o.asked.withFolders(opened)
-	change, err := a.prepareServers(held.servers, w, params.servers)
+	change, err := a.prepareServers(at.servers, w, params.servers)
 	if err != nil {
 		return nil, err
 	}
@@ -165,20 +174,19 @@ func (o opening) openRoots(ctx context.Context, held *seat) (h *host, err error)
 	}
 	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
 		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState),
-		replay: o.newReplay(ctx), access: files, catalog: found, seat: held, change: change}, nil
+		replay: o.newReplay(ctx), access: files, catalog: found, seat: at, change: change}, nil
 }
 
-// openSession opens the backend's side of the session in h, and stores the session. If that fails,
-// it frees h. The turns of the previous session go on, unless the backend needs them to end.
+// openSession opens the backend's side of the session in h, and stores the session. The turns of
+// the previous session go on, unless the backend needs them to end.
 func (o opening) openSession(
-	ctx context.Context, h *host,
-) (s *session, opened backend.Opened, err error) {
-	var later []func(context.Context) error
-	defer func() {
-		if s == nil { // also after a panic
-			h.free(context.WithoutCancel(h.adapter.base), later...)
-		}
-	}()
+	ctx context.Context, h *host, undo *undo,
+) (*session, backend.Opened, error) {
+	shut := func(context.Context) error {
+		h.gate.Advance(gate.Closed)
+		return nil
+	}
+	undo.add(shut)
 	b, opened, err := h.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
@@ -188,7 +196,8 @@ func (o opening) openSession(
 	if err != nil {
 		return nil, opened, err
 	}
-	later = append(later, b.Close)
+	undo.add(b.Close)
+	undo.add(shut) // before that
 	result, err := lifecycleResult(opened.Result)
 	if err != nil {
 		return nil, opened, err
@@ -196,11 +205,17 @@ func (o opening) openSession(
 	if h.adapter.home.queues.IsClosed() { // the connection has ended
 		return nil, opened, backend.ErrClosed
 	}
-	lease, err := o.kind.store(o, ctx, h)
+	lease, err := o.store(ctx, h)
 	if err != nil {
 		return nil, opened, err
 	}
-	return newSession(h, b, result, lease), opened, nil
+	s := newSession(h, b, result, lease)
+	undo.keep() // the session frees all of it
+	undo.add(func(ctx context.Context) error {
+		s.free(ctx, nil, s.seat)
+		return nil
+	})
+	return s, opened, nil
 }
 
 // activation returns what the backend is told.
@@ -208,7 +223,7 @@ func (o opening) activation(ctx context.Context, h *host) backend.Activation {
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
 		Stop:    func(context.Context) error { return h.replay.endTurns() },
-		History: h.history(ctx, o.kind.history, o.source.ID)}
+		History: h.history(o.history(ctx))}
 	if o.previous != nil {
 		told.Previous = o.previous.backend
 	}
@@ -217,25 +232,44 @@ func (o opening) activation(ctx context.Context, h *host) backend.Activation {
 
 // endTurns ends the turns of the previous session, unless one of them opens the session.
 func (o opening) endTurns(ctx context.Context) error {
-	if o.again {
+	if o.forAll {
 		return nil
 	}
 	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
-// create stores a new session.
-func (o opening) create(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	return o.adapter.options.Store.Create(ctx, o.created(h))
+// history returns what was said in the source, as far as the session continues it. It is nil if
+// nothing of that is stored.
+func (o opening) history(ctx context.Context) iter.Seq2[backend.Update, error] {
+	switch {
+	case o.cause == backend.New, o.source.Unstored:
+		return nil
+	case o.cause == backend.Fork:
+		return o.adapter.options.Store.Finished(ctx, o.source.ID)
+	}
+	return o.adapter.options.Store.History(ctx, o.source.ID)
 }
 
-// copy stores a copy, with the finished turns of the source.
-func (o opening) copy(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	return o.adapter.options.Store.Fork(ctx, o.source.ID, o.created(h))
-}
-
-// copyForeign stores a copy whose history only the backend has.
-func (o opening) copyForeign(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	return o.adapter.options.Store.Adopt(ctx, o.created(h), nil)
+// store stores the session that was opened in h, and returns its lease.
+func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error) {
+	store := o.adapter.options.Store
+	switch {
+	case o.cause == backend.New:
+		return store.Create(ctx, o.created(h))
+	case o.cause == backend.Fork && o.source.Unstored: // only the backend has the history
+		return store.Adopt(ctx, o.created(h), nil)
+	case o.cause == backend.Fork:
+		return store.Fork(ctx, o.source.ID, o.created(h))
+	}
+	ctx = context.WithoutCancel(ctx)
+	past, err := h.replay.take(ctx)
+	switch {
+	case err != nil:
+		return sessionstore.Lease{}, err
+	case o.source.Unstored:
+		return o.adopt(ctx, h, past)
+	}
+	return o.reopen(ctx, h, past)
 }
 
 // created returns the record of a new session, or of a copy.
@@ -248,39 +282,29 @@ func (o opening) created(h *host) sessionstore.Session {
 
 // reopen stores the new activation of a stored session, with what the backend has replayed of it
 // and the store lacks.
-func (o opening) reopen(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	ctx = context.WithoutCancel(ctx)
-	replayed, err := h.replay.take(ctx)
-	if err != nil {
-		return sessionstore.Lease{}, err
-	}
+func (o opening) reopen(ctx context.Context, h *host, past replayed) (sessionstore.Lease, error) {
 	change := o.change(h)
 	lease, err := o.takeOver(ctx, change)
-	if err != nil || replayed.draft == nil {
+	if err != nil || past.draft == nil {
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
 	stored, err := h.replay.readStored(ctx)
-	if err != nil || !stored.IsSameAs(replayed.stored) {
+	if err != nil || !stored.IsSameAs(past.stored) {
 		return lease, err
 	}
 	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
-		History: replayed.draft})
+		History: past.draft})
 }
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
-func (o opening) adopt(ctx context.Context, h *host) (sessionstore.Lease, error) {
-	ctx = context.WithoutCancel(ctx)
-	replayed, err := h.replay.take(ctx)
-	if err != nil {
-		return sessionstore.Lease{}, err
-	}
+func (o opening) adopt(ctx context.Context, h *host, past replayed) (sessionstore.Lease, error) {
 	own, change := o.source.Session, o.change(h)
 	own.Keys = change.Keys
 	if change.State != nil {
 		own.State, own.StateKey = change.State, change.StateKey
 	}
-	lease, err := o.adapter.options.Store.Adopt(ctx, own, replayed.draft)
+	lease, err := o.adapter.options.Store.Adopt(ctx, own, past.draft)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
@@ -312,52 +336,44 @@ func (o opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// succeed lets s follow the previous session: the seat and the MCP servers are its own, and what it
-// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
-// one to be shown after the response, about what the user has just done. The next prompt shows the
-// rest.
+// succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
+// after what the viewers were shown. said is the backend's notice. succeed returns the one to be
+// shown after the response.
 func (o opening) succeed(s *session, said string) (notice string) {
-	if o.previous != nil {
-		s.seat.holder.CompareAndSwap(o.previous.host, s.host)
-	}
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
-		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed && !o.kind.isFirst}
+		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed && !o.isFirst()}
 		for _, u := range statesIn(s.result) { // the agent may not have kept what it was
 			now.noteMode(u)
 		}
 		return nil
 	})
-	roots := s.unguarded.Opened()
-	moved := s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots)
-	next, told := pendingNotice{prompted: true}, o.source.Keys.Roots // that are known to the user
-	switch {
-	case o.kind.isFirst:
-		next, told, said = pendingNotice{text: said}, workspace.Roots{}, ""
-	case o.previous != nil:
-		next = *o.previous.notice.Load() // what it has not shown
-	case o.source.Turns == 0:
-		next.prompted, told = o.source.Title != "", workspace.Roots{}
+	var before *pendingNotice
+	if o.previous != nil {
+		before = o.previous.notice.Load()
 	}
-	if !o.again { // otherwise the user was asked
-		next.text += s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork) +
-			broadRoots(roots, told, s.adapter.log.With("session", s.id))
-	}
+	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
+	notice, next := o.notices(before, findings{
+		moved:   s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots),
+		said:    said,
+		dropped: s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork),
+		broad:   func(known workspace.Roots) string { return broadRoots(roots, known, log) },
+	})
 	s.notice.Store(&next)
-	return moved + said
+	return notice
 }
 
-// discard removes what s has made superfluous: the previous session, and the backend's session that
-// the new one replaces.
+// discard removes what s has made superfluous: the previous session, whose seat s has, and the
+// backend's session that the new one replaces.
 func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
 	if o.previous != nil {
-		if !o.again { // otherwise s has its viewers
+		if !o.forAll { // otherwise s has its viewers
 			o.previous.viewers.Close()
 		}
-		o.previous.retire()
+		o.previous.free(context.WithoutCancel(o.adapter.base), nil, nil)
 	}
-	if !o.kind.isFirst {
+	if !o.isFirst() {
 		o.adapter.sessions.Discard(ctx, s.storeID, superseded)
 	}
 }

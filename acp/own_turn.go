@@ -32,13 +32,15 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
 // It implements [commands.Session].
 type ownTurn struct {
-	*session // the active one
-	updates  *turnUpdates
+	backend.Host // of the active session
+	active       *session
+	updates      *turnUpdates
 }
 
 // run answers a command of the adapter.
 func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, error) {
-	a, info := o.adapter, o.adapter.info()
+	a := o.active.adapter
+	info := a.info()
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
 		Copy: a.options.Worktrees.Copy, Workspace: a.options.Workspace,
@@ -47,37 +49,38 @@ func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, erro
 	if info.NeverAsks {
 		options.Unruled = whyUnruled(info.Info)
 	}
-	return commands.Answer(ctx, c, o, o.storeID, o.updates, options)
+	return commands.Answer(ctx, c, o, o.active.storeID, o.updates, options)
 }
 
 // Sandbox implements [commands.Session].
 func (o *ownTurn) Sandbox() (said string) {
-	if mode := o.adapter.info().Sandbox; mode != "" {
+	if mode := o.active.adapter.info().Sandbox; mode != "" {
 		said = fmt.Sprintf("Sandbox of the agent: %s\n\n", mode)
 	}
-	if confined, ok := o.backend.(backend.Confined); ok {
+	if confined, ok := o.active.backend.(backend.Confined); ok {
 		said += confined.SandboxText()
 	}
 	return said
 }
 
 // Folders implements [commands.Session].
-func (o *ownTurn) Folders() folders.Set { return o.params.folders }
+func (o *ownTurn) Folders() folders.Set { return o.active.params.folders }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
-	if o.adapter.options.KeepFolders {
+	if o.active.adapter.options.KeepFolders {
 		return ""
 	}
-	declared, _ := tasks.FromDisk(ctx, o.adapter.tasks, func() ([]folders.Declared, error) {
-		return o.adapter.declaredFolders(o.params.folders.Cwd(), o.storeID)
+	s := o.active
+	declared, _ := tasks.FromDisk(ctx, s.adapter.tasks, func() ([]folders.Declared, error) {
+		return s.adapter.declaredFolders(s.params.folders.Cwd(), s.storeID)
 	})
 	return folders.SettingOf(declared, dir)
 }
 
 // ChangeFolders implements [commands.Session].
 func (o *ownTurn) ChangeFolders(ctx context.Context, set folders.Set) error {
-	return o.reopen(ctx, o.params.withFolders(set))
+	return o.reopen(ctx, o.active.params.withFolders(set))
 }
 
 // StartServer implements [commands.Session]. The user is not asked if they have allowed the server
@@ -89,14 +92,14 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	c := server.Config
-	if why := o.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
+	if why := o.active.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
-	if err := o.adapter.applyPolicy(&server.Start); err != nil {
+	if err := o.active.adapter.applyPolicy(&server.Start); err != nil {
 		return err
 	}
 	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	start, err := server.Ask(ctx, user, o.adapter.consents(), w)
+	start, err := server.Ask(ctx, user, o.active.adapter.consents(), w)
 	if err != nil {
 		return err
 	}
@@ -104,27 +107,27 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
-	return o.reopen(ctx, o.params.withFound(isOld, start))
+	return o.reopen(ctx, o.active.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
-	a := o.adapter
-	at := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
+	a := o.active.adapter
+	at := a.home.queues.Ticket(o.active.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return err
 	}
-	stored, err := a.sessions.Stored(ctx, o.id)
+	stored, err := a.sessions.Stored(ctx, o.active.id)
 	if err != nil {
 		return err
 	}
-	s, news, err := o.session.openAgain(ctx, at, listing.Openable{Session: stored}, p)
+	s, news, err := o.active.reopenForAll(ctx, at, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
-	o.session = s
+	o.Host, o.active = s, s
 	o.updates.moveTo(s)
 	ctx = context.WithoutCancel(ctx) // even if the turn has been cancelled
 	for _, u := range news {
@@ -135,14 +138,14 @@ func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 	return nil
 }
 
-// openAgain opens the session with other params, for the viewers that it has. It returns what
+// reopenForAll opens the session with other params, for the viewers that it has. It returns what
 // they should be told.
-func (s *session) openAgain(
+func (s *session) reopenForAll(
 	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
-	o := opening{adapter: s.adapter, kind: reopening, cause: backend.Resume, asked: p,
-		source: stored, storeID: stored.ID, previous: s, at: at, viewers: s.viewers, again: true}
+	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
+		storeID: stored.ID, previous: s, at: at, viewers: s.viewers, forAll: true}
 	next, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, nil, err

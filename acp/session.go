@@ -25,8 +25,8 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. While
-// it is active, end or close ends it, otherwise retire.
+// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. end or
+// close ends it.
 type session struct {
 	*host
 	backend    backend.Session
@@ -225,7 +225,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage
 		return nil
 	}
 	defer s.viewers.Close()
-	return s.free(ctx, params)
+	return s.free(ctx, params, s.seat)
 }
 
 // evict ends a session that another process took over or deleted, once its turn was answered, and
@@ -250,20 +250,29 @@ func (s *session) evict(cause error) {
 	})
 }
 
-// retire ends a session that is not the active one of its queue.
-func (s *session) retire() { s.free(context.WithoutCancel(s.adapter.base), nil) }
-
-// free frees what the session holds, once. params are those of a session/close, or nil; the result
-// is the backend's part of the response.
-func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
+// free frees what the session holds, once. with is its seat, nil if another session has taken that
+// over. params are those of a session/close, or nil; the result is the backend's part of the
+// response.
+func (s *session) free(
+	ctx context.Context, params backend.Raw, with *seat,
+) (result json.RawMessage) {
 	s.freed.Do(func() {
-		s.host.free(ctx, func(ctx context.Context) error {
-			defer s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx)) // it may panic
-			return s.record.Close(ctx)
-		}, func(ctx context.Context) (err error) {
+		s.gate.Advance(gate.Closed)
+		undo := undo{adapter: s.adapter, session: s.id}
+		undo.add(func(context.Context) error { return s.unguarded.Close() })
+		if with != nil {
+			defer with.leave() // last: the adapter may end then
+			undo.add(with.servers.Close)
+		}
+		undo.add(func(ctx context.Context) (err error) {
 			result, err = closeBackend(ctx, s.backend, params)
 			return err
 		})
+		undo.add(func(ctx context.Context) error {
+			defer s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx)) // it may panic
+			return s.record.Close(ctx)
+		})
+		undo.run(ctx)
 	})
 	return result
 }

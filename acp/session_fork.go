@@ -27,9 +27,5 @@ func (c *connection) fork(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 	if err != nil {
 		return nil, err
 	}
-	kind := copying
-	if source.Unstored {
-		kind = copyingForeign
-	}
-	return c.create(ctx, r, p, kind, backend.Fork, source)
+	return c.create(ctx, r, p, backend.Fork, source)
 }

@@ -73,7 +73,7 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	case entryView:
 		return json.RawMessage(`{}`), l.view(ctx, a, source)
 	case entryJoinAnew:
-		if active, err = l.reopenForAll(ctx, active, source); err != nil {
+		if active, err = l.changeRoots(ctx, active, source); err != nil {
 			return nil, err
 		}
 		return l.join(ctx, r, active)
@@ -97,12 +97,8 @@ func (l load) open(
 	if err != nil {
 		return nil, "", err
 	}
-	kind := reopening
-	if source.Unstored {
-		kind = adoption
-	}
-	o := opening{adapter: a, kind: kind, cause: l.cause, asked: p, source: source,
-		storeID: source.ID, previous: active, at: l.at, viewers: newViewers(a, l.from, l.to),
+	o := opening{adapter: a, cause: l.cause, asked: p, source: source, storeID: source.ID,
+		previous: active, at: l.at, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, l.from.occasionFrom(a), u)
 		}}

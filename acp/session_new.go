@@ -19,14 +19,14 @@ func (c *connection) new(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return c.create(ctx, r, p, creation, backend.New, listing.Openable{})
+	return c.create(ctx, r, p, backend.New, listing.Openable{})
 }
 
 // create opens a session and returns the response. source is the session that it is a fork of, the
 // zero value for a new one.
 func (c *connection) create(
-	ctx context.Context, r *jsonrpc.Request, p sessionParams, kind openingKind,
-	cause backend.Cause, source listing.Openable,
+	ctx context.Context, r *jsonrpc.Request, p sessionParams, cause backend.Cause,
+	source listing.Openable,
 ) (json.RawMessage, error) {
 	p, err := c.adapter.chooseFolders(ctx, p, cause, source.Session)
 	if err != nil {
@@ -35,8 +35,8 @@ func (c *connection) create(
 	id := sessionstore.NewID()
 	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
 	defer r.AfterResponse(at.Release) // what goOn does comes first
-	o := opening{adapter: c.adapter, kind: kind, cause: cause, asked: p, source: source,
-		storeID: id, at: at, viewers: newViewers(c.adapter, c, newAddress(id))}
+	o := opening{adapter: c.adapter, cause: cause, asked: p, source: source, storeID: id,
+		at: at, viewers: newViewers(c.adapter, c, newAddress(id))}
 	s, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -18,104 +19,193 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// How a turn ends:
-//
-//   - The backend is done, or the turn is ended early, with a cause (turns.End): by session/cancel
-//     and requests that close or replace the session as [backend.ErrCancelled], by session.failed
-//     when nothing can be stored, or by turnUpdates with [turns.ErrFull]. A backend that does not
-//     end the turn then is waited for only for a while (Turn.Run).
-//   - begunTurn.finish stores what was said and how the turn ended (Turn.Finish).
-//   - prompted.serve waits until the client has room for the response, unless others wait for the
-//     turn.
-//   - While the response waits, a session/cancel still changes it (Turn.Decide).
-//   - prompted.conclude tells the other viewers, and lets the next turn begin.
+// A turn that is ended early has a cause (turns.End): [backend.ErrCancelled] of session/cancel and of
+// requests that close or replace the session, [turns.ErrFull] of turnUpdates, or an error of the
+// store, of session.failed. While the response waits until the client has room for it, a
+// session/cancel still changes it (Turn.Decide).
+
+// lifecycle is the turn, from its prompt's place in the queue until its end is stored. Only the
+// outcome that it returns decides what is answered and shown. From awaitTurn until the backend has
+// the prompt, the ticket holds the queue, unless the turn had to wait for others
+// (Ticket.AwaitTurn).
+func (p *prompted) lifecycle() (e ending) {
+	err := p.from.adapter.tasks.Guard("session/prompt", func() error {
+		s, overlaps, err := p.awaitTurn()
+		if err != nil {
+			return err
+		}
+		begun, err := p.storeStart(s, overlaps)
+		if err != nil {
+			return err
+		}
+		e.saw = s.viewers
+		p.from.observe(TurnEvent{Session: s.id, Running: true})
+		said := &turnUpdates{turn: p.turn, said: tasks.NewMutex(saidInTurn{session: s})}
+		start := func() backend.Work {
+			defer p.at.Release() // even after a panic
+			return p.start(s, said)
+		}
+		came := p.turn.Run(s.adapter.tasks, s.adapter.options.tuning.CancelGrace,
+			func() (backend.Raw, error) { return start()() })
+
+		s = said.end() // a command may have opened the session again
+		e.outcome = p.storeEnd(s, begun, came)
+		p.from.observe(
+			TurnEvent{s.id, false, e.outcome.StopReason(), protocolError(e.outcome.Err)})
+		return nil
+	})
+	if err != nil {
+		e.outcome = p.turn.Ended(turns.Outcome{Err: err})
+	}
+	return e
+}
+
+// awaitTurn waits until the turn may run, and returns its session: the one that the client has
+// open, or had when it sent the prompt. A backend without overlapping turns gets a prompt once all
+// earlier prompts were answered, and so does an agent whose session a command may open again.
+// overlaps says that other turns may be running.
+func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
+	q, ctx := p.at.Queue, p.turn.Context()
+	if err := p.from.initialized(ctx); err != nil {
+		return nil, false, err
+	}
+	if err := p.at.Acquire(ctx); err != nil {
+		return nil, false, err
+	}
+	s = q.Active()
+	if s == nil || s != p.viewed && !s.viewers.Has(p.from) {
+		return nil, false, p.from.adapter.whyInactive(ctx, q.ID)
+	}
+	_, mayReopen := commands.Parse(p.params.rest)
+	exclusive := mayReopen || !s.adapter.info().OverlappingTurns
+	overlaps, err = p.at.AwaitTurn(exclusive, s.adapter.turnLimit())
+	if err != nil {
+		return nil, false, err
+	}
+	if p.from.endsTurns() { // the turn before may have been the first to learn it
+		p.turn.End(backend.ErrCancelled)
+		return nil, false, p.turn.Cause()
+	}
+	if s = q.Active(); s == nil { // it was closed meanwhile
+		return nil, false, p.from.adapter.whyInactive(ctx, q.ID)
+	}
+	return s, overlaps, nil
+}
 
 // begunTurn is a turn whose start is stored.
 type begunTurn struct {
-	*prompted
-	session *session // in which it began; a command may open that again
-	number  int64    // in the store
-	title   string   // that the prompt has given the session, or ""
-	updates *turnUpdates
+	number int64
+	stored sessionstore.Turn
 }
 
-// run runs the turn, and stores how it ended. From begin until the turn has started, its ticket
-// holds the queue, unless the turn had to wait for others (Ticket.AwaitTurn).
-func (t *begunTurn) run() {
-	a := t.session.adapter
-	t.from.observe(TurnEvent{Session: t.session.id, Running: true})
-	t.finish(t.Run(a.tasks, a.options.tuning.CancelGrace, func() (backend.Raw, error) {
-		return t.startAndRelease()()
-	}))
+// storeStart stores the start of the turn before the backend acts, and shows it to the clients.
+func (p *prompted) storeStart(s *session, overlaps bool) (begun begunTurn, err error) {
+	ctx := p.turn.Context()
+	begun.stored = sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
+	s.record.Restart(ctx)
+	err = s.viewers.shown.With(ctx, func(now *shown) error {
+		// An update that the client has seen may not be recorded yet. It comes before the prompt in
+		// the history too.
+		if err := s.record.Flush(ctx); err != nil {
+			return err
+		}
+		if !now.titled {
+			begun.stored.Title = p.params.title()
+		}
+		err := s.record.Write(func(l sessionstore.Lease) (err error) {
+			// The turn must not end while it is open whether the prompt is stored: it is shown if
+			// it is.
+			ctx, cancel := tasks.Commit(ctx)
+			defer cancel()
+			begun.number, err = s.adapter.options.Store.BeginTurn(ctx, l, begun.stored)
+			return err
+		})
+		if err != nil {
+			s.failed(err)
+			return err
+		}
+		p.showStartLocked(s, now, begun.stored)
+		return nil
+	})
+	return begun, err
 }
 
-// startAndRelease is start, and lets others have the queue then.
-func (t *begunTurn) startAndRelease() backend.Work {
-	defer t.at.Release() // also after a panic
-	return t.start()
+// showStartLocked shows the other viewers the prompt, and all of them the title that it gives s.
+func (p *prompted) showStartLocked(s *session, now *shown, begun sessionstore.Turn) {
+	ctx := p.turn.Context()
+	if s.viewers.Others(p.from) > 0 {
+		s.viewers.mark(ctx, p.from, "turn", map[string]bool{"running": true})
+		for _, u := range begun.Prompt {
+			s.viewers.show(ctx, p.from, u)
+		}
+	}
+	if begun.Title != "" {
+		s.transcript.showTitleLocked(ctx, now, begun.Title)
+	}
 }
 
 // start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
 // command of the adapter is answered in the rest, and so is a question before the prompt.
-func (t *begunTurn) start() backend.Work {
-	ctx, s := t.Context(), t.session
+func (p *prompted) start(s *session, said *turnUpdates) backend.Work {
+	ctx := p.turn.Context()
 	s.watchLease(ctx)
 	s.Permits().ForgetAsked()
 	s.catalog.refresh(ctx)
 	s.showNotice(ctx)
-	if command, ok := s.ownCommand(t.params.rest); ok {
-		return func() (backend.Raw, error) { return (&ownTurn{s, t.updates}).run(ctx, command) }
+	if command, ok := s.ownCommand(p.params.rest); ok {
+		own := &ownTurn{Host: s, active: s, updates: said}
+		return func() (backend.Raw, error) { return own.run(ctx, command) }
 	}
 	if len(s.budgets.all()) == 0 {
-		return t.prompt()
+		return p.prompt(s, said)
 	}
 	return func() (backend.Raw, error) {
 		if !s.budgets.confirm(ctx, s.askBeforeTurn) {
-			return overBudget(ctx, t.updates)
+			return overBudget(ctx, said)
 		}
-		return t.prompt()()
+		return p.prompt(s, said)()
 	}
 }
 
 // prompt gives the backend the prompt.
-func (t *begunTurn) prompt() backend.Work {
-	ctx, s := t.Context(), t.session
+func (p *prompted) prompt(s *session, said *turnUpdates) backend.Work {
+	ctx := p.turn.Context()
 	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
-	return t.Start(s, func(b backend.Session) backend.Work {
+	return p.turn.Start(s, func(b backend.Session) backend.Work {
 		s.spending.BeginTurn()
-		return b.Prompt(ctx, t.params.rest, t.updates)
+		return b.Prompt(ctx, p.params.rest, said)
 	})
 }
 
-// finish stores what was said in the turn, and how it has ended. o has what came of it in the
-// backend. What is not stored is an error, even if the agent completed the turn: a client may rely
-// on every turn that ended well. Only a cancelled turn stays one, which promises nothing. If
-// another process has opened or deleted the session, the user is also told so.
-func (t *begunTurn) finish(o turns.Outcome) {
-	s := t.updates.end() // a command may have opened it again
-	if t.StartedIn(s) {
-		o.Result = t.endSpending(s, o.Result)
+// storeEnd stores what was said in the turn, and how it has ended, which it returns. came has what
+// the backend returned. What is not stored is an error, even if the agent completed the turn:
+// a client may rely on every turn that ended well. Only a cancelled turn stays one, which promises
+// nothing. If another process has opened or deleted the session, the user is also told so.
+func (p *prompted) storeEnd(s *session, begun begunTurn, came turns.Outcome) turns.Outcome {
+	ctx := p.turn.Context()
+	if p.turn.StartedIn(s) {
+		came.Result = p.endSpending(s, came.Result)
 	}
-	o = t.Finish(o)
-	if o.StopReason() == sdk.StopReasonMaxTurnRequests && errors.Is(t.Cause(), turns.ErrFull) {
-		s.showFull(t.Context())
+	o := p.turn.Ended(came)
+	if o.StopReason() == sdk.StopReasonMaxTurnRequests && errors.Is(p.turn.Cause(), turns.ErrFull) {
+		s.showFull(ctx)
 	}
-	if err := t.storeEnd(s, o); err != nil {
-		o = t.Fail(err)
+	if err := s.storeTurnEnd(ctx, begun, o); err != nil {
+		o = p.turn.Fail(o, err)
 		if record.Gone(err) {
-			s.viewers.tellGone(t.Context(), err, "The rest of this turn was not saved.")
+			s.viewers.tellGone(ctx, err, "The rest of this turn was not saved.")
 		}
 	}
-	t.from.observe(TurnEvent{s.id, false, o.StopReason(), protocolError(o.Err)})
+	return o
 }
 
 // endSpending stores what was used in the turn, which ran in s, and tells the user which budgets it
 // has used up. It returns the response with what the turn and the session have cost.
-func (t *begunTurn) endSpending(s *session, result backend.Raw) backend.Raw {
-	ctx, cancel := tasks.Commit(t.Context())
+func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
+	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
 	charges, session := s.spending.EndTurn(ctx, result)
-	t.from.observeUsage(s.id, charges)
+	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
 		for _, note := range s.budgets.usedUp(ctx, turn) {
@@ -143,10 +233,10 @@ func (s *session) showFull(ctx context.Context) {
 	}
 }
 
-// storeEnd stores the end of the turn, after its last updates. Of a prompt that was refused nothing
-// remains, unless more was stored since the turn began.
-func (t *begunTurn) storeEnd(s *session, o turns.Outcome) error {
-	ctx, cancel := tasks.Commit(t.Context())
+// storeTurnEnd stores the end of a turn, after its last updates. Of a prompt that was refused
+// nothing remains, unless more was stored since the turn began.
+func (s *session) storeTurnEnd(ctx context.Context, begun begunTurn, o turns.Outcome) error {
+	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	store, taken := s.adapter.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.Err)
@@ -154,19 +244,18 @@ func (t *begunTurn) storeEnd(s *session, o turns.Outcome) error {
 	if err == nil {
 		err = s.record.Write(func(l sessionstore.Lease) (err error) {
 			if ok && refusal.Code == jsonrpc.CodeInvalidParams {
-				taken, err = store.TakeBackTurn(ctx, l, t.number,
-					sessionstore.Turn{Prompt: t.params.updates(), Title: t.title})
+				taken, err = store.TakeBackTurn(ctx, l, begun.number, begun.stored)
 			}
 			if taken || err != nil {
 				return err
 			}
-			return store.EndTurn(ctx, l, t.number, endOf(o))
+			return store.EndTurn(ctx, l, begun.number, endOf(o))
 		})
 	}
 	if err != nil {
 		s.failed(err)
 	}
-	if taken && t.title != "" {
+	if taken && begun.stored.Title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
 			s.transcript.rename("")

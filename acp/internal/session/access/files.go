@@ -45,7 +45,11 @@ func (a *Access) ReadOutside(
 	}
 	file, err := tasks.FromDiskOrUndo(ctx, a.tasks, func() (*workspace.File, error) {
 		return a.openOutside(ctx, path)
-	}, func(late *workspace.File) { _ = late.Close() })
+	}, func(late *workspace.File) {
+		if late != nil {
+			_ = late.Close()
+		}
+	})
 	if err != nil {
 		return nil, errors.Join(refusal, context.Cause(ctx))
 	}

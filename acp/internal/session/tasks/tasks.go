@@ -100,7 +100,8 @@ func FromDisk[T any](ctx context.Context, g *Group, do func() (T, error)) (T, er
 	return FromDiskOrUndo(ctx, g, do, func(T) {})
 }
 
-// FromDiskOrUndo is [FromDisk] for a value that must be closed: undo gets one that comes too late.
+// FromDiskOrUndo is [FromDisk] for steps that must be undone if do fails or panics, or if its value
+// comes too late. undo gets what do has returned.
 func FromDiskOrUndo[T any](
 	ctx context.Context, g *Group, do func() (T, error), undo func(T),
 ) (none T, _ error) {
@@ -115,6 +116,9 @@ func FromDiskOrUndo[T any](
 			r.value, err = do()
 			return err
 		})
+		if r.err != nil {
+			undo(r.value)
+		}
 		select {
 		case taken <- r:
 		case <-ctx.Done():

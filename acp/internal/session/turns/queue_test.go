@@ -47,7 +47,7 @@ func TestTurnsThatGoOn(t *testing.T) {
 	require.ErrorAs(t, err, new(*turns.TooManyError))
 
 	running.Over()
-	running.Decide()
+	running.Decide(turns.Outcome{})
 	running.End(backend.ErrCancelled)
 	require.NoError(t, running.Cause())
 	require.True(t, running.IsDecided())
@@ -132,8 +132,8 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	_, err = waiting.Start(s, s.prompt)()
 	require.Error(t, err)
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
-	running.Finish(turns.Outcome{Result: backend.Raw(`{"stopReason":"end_turn"}`)})
-	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide().Result))
+	completed := turns.Outcome{Result: backend.Raw(`{"stopReason":"end_turn"}`)}
+	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide(completed).Result))
 }
 
 // Prompts that wait for a client that joins do not count for others, but for that client.

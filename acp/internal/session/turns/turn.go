@@ -14,7 +14,7 @@ import (
 )
 
 // Turn represents a prompt from its arrival to its response, and owns how it ends: End ends it
-// early, Finish notes what came of it, and from Decide on nothing changes that any more.
+// early, and from Decide on nothing changes its outcome any more.
 type Turn struct {
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early, and once the prompt was answered
@@ -26,7 +26,6 @@ type Turn struct {
 	stage   stage
 	session Session     // whose backend was given the prompt
 	params  backend.Raw // of the session/cancel that ended it
-	outcome Outcome     // since Finish
 }
 
 type stage int
@@ -103,27 +102,19 @@ func (t *Turn) markEnded(cause error, params backend.Raw) bool {
 // was called. If the turn had already ended, the work fails.
 func (t *Turn) Start(s Session, give func(backend.Session) backend.Work) (work backend.Work) {
 	s.WithBackend(func(b backend.Session) {
-		if !t.startIn(s) {
+		if t.ctx.Err() != nil {
 			work = jsonrpc.Fail(errors.New("the turn did not run"))
 			return
 		}
+		t.mu.Lock()
+		t.session = s
+		t.mu.Unlock()
 		work = give(b)
 		if ended := t.advance(running); ended {
 			s.Cancel(t.params)
 		}
 	})
 	return work
-}
-
-// startIn notes that the turn runs in s. It reports false if the turn has ended.
-func (t *Turn) startIn(s Session) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return false
-	}
-	t.session = s
-	return true
 }
 
 // advance begins a stage, unless a later one has begun. It reports whether the turn has ended.
@@ -165,41 +156,29 @@ func (t *Turn) Over() {
 // IsOver reports whether Over was called.
 func (t *Turn) IsOver() bool { return t.at() >= over }
 
-// Finish notes what came of the turn in the backend, and returns how it has ended.
-func (t *Turn) Finish(o Outcome) Outcome {
-	o = o.endedBy(t.Cause())
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.outcome = o
-	return o
+// Ended returns how the turn has ended if it came to this in the backend, or before the backend had
+// the prompt.
+func (t *Turn) Ended(came Outcome) Outcome { return came.endedBy(t.Cause()) }
+
+// Fail returns how a turn that Ended with o has ended after another error. Only the first error
+// counts, and none in a cancelled turn.
+func (t *Turn) Fail(o Outcome, err error) Outcome {
+	o.Err = cmp.Or(o.Err, err)
+	return t.unlessCancelled(o)
 }
 
-// Fail notes that a turn has failed after Finish, if it has not failed before, and returns how it
-// has ended.
-func (t *Turn) Fail(err error) Outcome {
-	t.mu.Lock()
-	t.outcome.Err = cmp.Or(t.outcome.Err, err)
-	t.mu.Unlock()
-	return t.Outcome()
+// Decide decides the response, just before it is written, for a turn that Ended with o: one that
+// was cancelled until then is answered as cancelled.
+func (t *Turn) Decide(o Outcome) Outcome {
+	t.advance(decided)
+	return t.unlessCancelled(o)
 }
 
-// Outcome returns how the turn has ended, after Finish. Until the response is decided, the turn may
-// still be cancelled.
-func (t *Turn) Outcome() Outcome {
-	t.mu.Lock()
-	o := t.outcome
-	t.mu.Unlock()
+func (t *Turn) unlessCancelled(o Outcome) Outcome {
 	if errors.Is(t.Cause(), backend.ErrCancelled) {
 		return o.cancelled()
 	}
 	return o
-}
-
-// Decide decides the response, just before it is written: a turn that was cancelled until then is
-// answered as cancelled.
-func (t *Turn) Decide() Outcome {
-	t.advance(decided)
-	return t.Outcome()
 }
 
 // IsDecided reports whether nothing changes the response any more. The other viewers were shown how
