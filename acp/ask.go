@@ -51,17 +51,11 @@ func (a asker) ask(
 func (a asker) askViewers(
 	ctx context.Context, s *session, q question, v permission.Verdict,
 ) func() answer {
-	id, begun, isNew := a.callOf(q), time.Now(), false
+	id, begun := a.callOf(q), time.Now()
 	sent, offered := a.offer(q, v)
 	var wait func() answer
-	err := s.viewers.shown.With(ctx, func(*shown) error {
-		wait = a.poll(ctx, sent)
-		_, known := s.viewers.calls.Get(id)
-		if isNew = !known && id.ID != ""; isNew {
-			s.transcript.recordCallLocked(ctx, q.announce(id, ""))
-		}
-		return nil
-	})
+	isNew, err := s.transcript.Ask(ctx, id, q.announce(id, ""),
+		func() { wait = a.poll(ctx, sent) })
 	if err != nil {
 		return func() answer { return answer{Err: err} }
 	}
@@ -72,7 +66,7 @@ func (a asker) askViewers(
 			Title: q.Call.Title, Choice: option.Kind, Duration: time.Since(begun)})
 		allows := got.Err == nil && chosen && !strings.HasPrefix(option.Kind, "reject")
 		if isNew && !allows {
-			s.transcript.recordRejected(ctx, id, got.By)
+			s.transcript.RecordRejected(ctx, id, got.By)
 		}
 		if allows && q.own == nil && v.Rule.String() != "" {
 			s.Permits().NoteAsked(v.Action)
@@ -99,7 +93,9 @@ func (a asker) answerByRule(
 ) answer {
 	if !v.Rule.Preset {
 		a.observeRule(q.Call.Title, v)
-		if err := s.transcript.showMarked(ctx, a.callOf(q), q, v.Mark()); err != nil {
+		id := a.callOf(q)
+		if err := s.transcript.ShowMarked(ctx, id, q.Call, v.Mark(),
+			func(title string) backend.Update { return q.announce(id, title) }); err != nil {
 			return answer{Err: err}
 		}
 	}
@@ -126,7 +122,7 @@ func (a asker) offer(q question, v permission.Verdict) (sent question, offered p
 	}
 	rule, isRule := a.host.Permits().Offer(v.Action)
 	if options, ok := q.Offering(rule, v.Action); isRule && ok {
-		known, _ := a.host.viewers.calls.Get(a.callOf(q))
+		known, _ := a.host.viewers.Calls.Get(a.callOf(q))
 		return q.with(options).saying(rule.Explain(), known.Shown), rule
 	}
 	return q, offered
@@ -147,9 +143,9 @@ func (a asker) remember(r permission.Rule, q question) {
 func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 	v, id := a.host.viewers, rand.Text()
 	q.params = withMeta(a.addressed(q.method, q.params), "question", strictjson.Text(id))
-	v.adapter.connection.observe(QuestionEvent{v.address.id, true})
+	v.adapter.connection.observe(QuestionEvent{v.Address.ID, true})
 	watching, done := context.WithCancel(ctx)
-	if s := v.adapter.home.session(v.address.id); s != nil {
+	if s := v.adapter.home.session(v.Address.ID); s != nil {
 		s.watchLease(watching)
 	}
 	poll := v.Poll(ctx, turns.Ballot[*connection]{
@@ -172,11 +168,11 @@ func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 	return func() answer {
 		got := poll.Wait()
 		done()
-		v.adapter.connection.observe(QuestionEvent{v.address.id, false})
+		v.adapter.connection.observe(QuestionEvent{v.Address.ID, false})
 		if v.Others(got.By) > 0 {
 			ctx, cancel := tasks.Commit(ctx)
 			defer cancel()
-			v.mark(ctx, got.By, "question", summary(id, got))
+			v.Mark(ctx, got.By, "question", summary(id, got))
 		}
 		return got
 	}
@@ -190,7 +186,7 @@ func (a asker) paramsFor(to *connection, q question) backend.Raw {
 	}
 	v := a.host.viewers
 	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.adapter)
-	if known, _ := v.calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
+	if known, _ := v.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
 			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
 	}
@@ -201,11 +197,11 @@ func (a asker) paramsFor(to *connection, q question) backend.Raw {
 func (a asker) tellLate(c *connection, q question, result backend.Raw) {
 	h := a.host
 	h.adapter.tasks.Go(func() {
-		c.tell(h.viewers.address, "\n\nYour answer came too late: the question had already been "+
+		c.tell(h.viewers.Address, "\n\nYour answer came too late: the question had already been "+
 			"answered or had ended.\n")
 		if q.method == protocol.RequestPermission {
 			choice, _ := q.Chosen(result)
-			c.observe(AnswerEvent{Session: h.viewers.address.id, Title: q.Call.Title,
+			c.observe(AnswerEvent{Session: h.viewers.Address.ID, Title: q.Call.Title,
 				Choice: choice.Kind, Late: true})
 		}
 	})

@@ -133,17 +133,16 @@ func (a asker) servesFiles(method string) bool {
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
-	session := a.host.viewers.address
+	to := a.host.viewers.Address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
 	case a.Child == "":
-		return putSessionMember(params, session.member)
+		return to.On(params)
 	case method == protocol.RequestPermission:
-		params = protocol.MapToolCallReferences(params, "toolCall",
-			func(text string) string { return external(session.id, text) })
+		params = protocol.MapToolCallReferences(params, "toolCall", to.External)
 	}
-	return putSessionMember(params, sessionMember(childID(session.id, a.Child)))
+	return to.Child(a.Child).On(params)
 }
 
 // inRoots calls do with the asker's roots. Those of a child that works in other roots than the

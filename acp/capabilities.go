@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/address"
+	"github.com/acp-agent/acp-agent/acp/internal/session/pace"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -23,7 +25,7 @@ type clientCapabilities struct {
 	name     string          // for users
 	declared map[string]bool // known capabilities, by path
 	unknown  bool            // it declared others
-	// unlimited means that the client is among unlimitedClients.
+	// unlimited means that the client queues any number of updates.
 	unlimited bool
 	// relabels means that it shows its own labels for options, so that a person would not see what
 	// is remembered.
@@ -64,7 +66,7 @@ func readClientCapabilities(params json.RawMessage) clientCapabilities {
 	name := strictjson.FindText(params, "clientInfo", "name")
 	title := strictjson.FindText(params, "clientInfo", "title")
 	c.name = text.Name(cmp.Or(title, name, unnamedClient))
-	c.unlimited, c.relabels = isUnlimited(name), name == "CodeCompanion.nvim"
+	c.unlimited, c.relabels = pace.IsUnlimited(name), name == "CodeCompanion.nvim"
 	c.terminalOutput = isTrue(strictjson.Find(raw, "_meta", "terminal_output"))
 	c.terminalSignIn = c.declares(protocol.TerminalSignIn) ||
 		isTrue(strictjson.Find(raw, "_meta", "terminal-auth")) // before it was standard
@@ -97,7 +99,7 @@ func (c *connection) clientCapabilities() *clientCapabilities { return &c.adapte
 func (to *connection) checkMethod(method string, params backend.Raw) error {
 	c := to.clientCapabilities()
 	switch {
-	case namesChild(params) && !c.declares(protocol.Subagents):
+	case address.NamesChild(params) && !c.declares(protocol.Subagents):
 		return jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
 			"the client does not offer %s for subagents", method)
 	case method == protocol.SessionUpdate:

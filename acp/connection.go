@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/address"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -136,7 +137,7 @@ func (c *connection) acceptNotification(ctx context.Context, r *jsonrpc.Request)
 // is opening it, ends all turns. Any other client ends only its own turns.
 func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	given, rest, err := protocol.TakeSessionID(r.Params)
-	id, child, isChild := splitChild(sessionstore.ID(given))
+	id, child, isChild := address.Split(sessionstore.ID(given))
 	q := c.home.queues.Find(id)
 	if err != nil || q == nil {
 		return nil
@@ -219,7 +220,7 @@ func (c *connection) acceptPassed(ctx context.Context, r *jsonrpc.Request) jsonr
 // mayBeBackends reports whether the session that a request names may be one that only the backend
 // knows, and that the client may use. Methods that set something need an open one.
 func (c *connection) mayBeBackends(id sessionstore.ID, method string) bool {
-	_, _, isChild := splitChild(id)
+	_, _, isChild := address.Split(id)
 	return c.adapter.grants.Sessions && !isChild && c.home.queues.Find(id) == nil &&
 		!strings.HasPrefix(method, "session/set_")
 }

@@ -6,7 +6,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
+	"github.com/acp-agent/acp-agent/acp/internal/session/catalog"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/acp/internal/session/replay"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -27,10 +30,11 @@ type host struct {
 	queue     *queue
 	viewers   *viewers
 	gate      *gate.Gate[*session] // holds back what the backend shows until the response was sent
-	replay    *agentReplay
+	replay    *replay.Replay
+	stop      func() error // ends the turns of the session that this one replaces, once
 
 	access  *access.Access
-	catalog *catalog
+	catalog *catalog.Catalog
 	seat    *seat
 	change  *mcpclient.Change // of the servers, once this session is the active one
 }
@@ -58,7 +62,7 @@ func (h *host) Workspace() *workspace.Workspace { return h.access.Guarded }
 func (h *host) Tools() backend.Tools { return h.seat.servers }
 
 // Catalog implements [backend.Host].
-func (h *host) Catalog() *discovery.Catalog { return h.catalog.found.Load() }
+func (h *host) Catalog() *discovery.Catalog { return h.catalog.Found() }
 
 // history returns the stored history of the session. Before the session is stored, it returns
 // before, if that is not nil.
@@ -78,17 +82,31 @@ func (h *host) history(
 
 // Update implements [backend.Updates].
 func (h *host) Update(ctx context.Context, u backend.Update) error {
-	return h.sendOutside(ctx, u, showFirst)
+	return h.sendOutside(ctx, u, transcript.ShowFirst)
 }
 
 // Commit implements [backend.Updates].
 func (h *host) Commit(ctx context.Context, u backend.Update) error {
-	return h.sendOutside(ctx, u, storeFirst)
+	return h.sendOutside(ctx, u, transcript.StoreFirst)
+}
+
+// Replay implements [backend.Host].
+func (h *host) Replay(ctx context.Context, u backend.Update) error {
+	if h.gate.Phase() != gate.Opening { // otherwise it would end turns of the session itself
+		return backend.ErrClosed
+	}
+	if err := transcript.Check(u); err != nil {
+		return err
+	}
+	if err := h.stop(); err != nil {
+		return err
+	}
+	return h.replay.Add(ctx, u)
 }
 
 // sendOutside buffers an update that belongs to no turn, or sends it once those that were buffered
 // are sent.
-func (h *host) sendOutside(ctx context.Context, u backend.Update, in order) error {
+func (h *host) sendOutside(ctx context.Context, u backend.Update, in transcript.Order) error {
 	if buffered, err := h.gate.Buffer(u); buffered || err != nil {
 		return err
 	}
@@ -96,7 +114,7 @@ func (h *host) sendOutside(ctx context.Context, u backend.Update, in order) erro
 	if err != nil {
 		return err
 	}
-	return s.transcript.send(ctx, u, in)
+	return s.transcript.Send(ctx, u, in)
 }
 
 // SaveState implements [backend.Host].

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/folders"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -121,7 +122,7 @@ func (l load) cut(
 		return c, errNotActive(joined.id) // it was closed meanwhile
 	}
 	c.session = s
-	err = s.viewers.shown.With(ctx, func(now *shown) error {
+	err = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
@@ -135,8 +136,8 @@ func (l load) cut(
 		if err != nil {
 			return err
 		}
-		for _, u := range now.states(stored) {
-			c.states = append(c.states, s.transcript.announce(u))
+		for _, u := range now.States(stored) {
+			c.states = append(c.states, s.transcript.Announce(u))
 		}
 		c.result = withMeta(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
 		decided := (*turns.Turn).IsDecided
@@ -174,7 +175,7 @@ func (l load) changeRoots(
 		"Another window opened this session with other folders. They are now: "+
 			strings.Join(paths, ", ")+".")))
 	for _, u := range news {
-		next.viewers.show(ctx, nil, u)
+		next.viewers.ShowAll(ctx, u)
 	}
 	return next, nil
 }

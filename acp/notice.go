@@ -75,7 +75,7 @@ func (o opening) notices(before *pendingNotice, f findings) (now string, next pe
 func (s *session) showNotice(ctx context.Context) {
 	n := *s.notice.Load()
 	if !n.prompted {
-		listed, err := s.catalog.listedFolders(ctx)
+		listed, err := s.catalog.ListedFolders(ctx)
 		if err != nil {
 			return // the turn or the session has ended
 		}
@@ -85,7 +85,7 @@ func (s *session) showNotice(ctx context.Context) {
 		}
 	}
 	if n.text != "" {
-		s.viewers.show(ctx, nil, backend.Warning(backend.Text(n.text)))
+		s.viewers.ShowAll(ctx, backend.Warning(backend.Text(n.text)))
 	}
 	s.notice.Store(&pendingNotice{prompted: true})
 }

@@ -12,8 +12,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
+	"github.com/acp-agent/acp-agent/acp/internal/session/catalog"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/acp/internal/session/record"
+	"github.com/acp-agent/acp-agent/acp/internal/session/replay"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -54,7 +58,7 @@ func (o opening) run(ctx context.Context) (*session, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	defer h.replay.drop()
+	defer h.replay.Drop(ctx)
 	defer undo.run(context.WithoutCancel(o.adapter.base)) // also after a panic
 	s, opened, err := o.openSession(ctx, h, undo)
 	if err != nil {
@@ -167,14 +171,16 @@ func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, er
 	if err != nil {
 		return nil, err
 	}
-	found := &catalog{adapter: a, session: id, roots: files.Guarded,
-		scanning: tasks.NewMutex(struct{}{})}
-	if err := found.scan(ctx); err != nil {
+	found, err := catalog.Scan(ctx, catalog.Options{Roots: files.Guarded,
+		Wait: a.options.tuning.RescanWait, Base: a.base, Tasks: a.tasks,
+		Log: a.log.With("session", id)})
+	if err != nil {
 		return nil, err
 	}
 	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
 		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState),
-		replay: o.newReplay(ctx), access: files, catalog: found, seat: at, change: change}, nil
+		replay: o.newReplay(), stop: o.stopOnce(ctx), access: files, catalog: found, seat: at,
+		change: change}, nil
 }
 
 // openSession opens the backend's side of the session in h, and stores the session. The turns of
@@ -222,12 +228,31 @@ func (o opening) openSession(
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
-		Stop:    func(context.Context) error { return h.replay.endTurns() },
+		Stop:    func(context.Context) error { return h.stop() },
 		History: h.history(o.history(ctx))}
 	if o.previous != nil {
 		told.Previous = o.previous.backend
 	}
 	return told
+}
+
+// newReplay returns what the backend may replay of the source.
+func (o opening) newReplay() *replay.Replay {
+	a := o.adapter
+	var stored sessionstore.ID
+	if !o.source.Unstored {
+		stored = o.source.ID
+	}
+	return replay.New(replay.Options{Cause: o.cause, Stored: stored, Show: o.show,
+		Store: a.options.Store, Recorder: a.options.tuning.Recorder,
+		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks,
+		Log: a.log.With("session", o.source.ID)})
+}
+
+// stopOnce returns endTurns, which is done once. ctx is that of the request.
+func (o opening) stopOnce(ctx context.Context) func() error {
+	o.previous = nil // otherwise the new session would keep it in memory
+	return sync.OnceValue(func() error { return o.endTurns(ctx) })
 }
 
 // endTurns ends the turns of the previous session, unless one of them opens the session.
@@ -262,7 +287,7 @@ func (o opening) store(ctx context.Context, h *host) (sessionstore.Lease, error)
 		return store.Fork(ctx, o.source.ID, o.created(h))
 	}
 	ctx = context.WithoutCancel(ctx)
-	past, err := h.replay.take(ctx)
+	past, err := h.replay.Take(ctx)
 	switch {
 	case err != nil:
 		return sessionstore.Lease{}, err
@@ -282,29 +307,32 @@ func (o opening) created(h *host) sessionstore.Session {
 
 // reopen stores the new activation of a stored session, with what the backend has replayed of it
 // and the store lacks.
-func (o opening) reopen(ctx context.Context, h *host, past replayed) (sessionstore.Lease, error) {
+func (o opening) reopen(
+	ctx context.Context, h *host, past sessionstore.Draft,
+) (sessionstore.Lease, error) {
 	change := o.change(h)
 	lease, err := o.takeOver(ctx, change)
-	if err != nil || past.draft == nil {
+	if err != nil || past == nil {
 		return lease, err
 	}
 	// Another process may have added the same meanwhile. Under the lease it cannot.
-	stored, err := h.replay.readStored(ctx)
-	if err != nil || !stored.IsSameAs(past.stored) {
+	if follows, err := h.replay.Follows(ctx); err != nil || !follows {
 		return lease, err
 	}
 	return o.takeOver(ctx, sessionstore.Activation{Keys: change.Keys, Held: lease.Generation,
-		History: past.draft})
+		History: past})
 }
 
 // adopt stores a session that only the backend knew, unless another process has just done so.
-func (o opening) adopt(ctx context.Context, h *host, past replayed) (sessionstore.Lease, error) {
+func (o opening) adopt(
+	ctx context.Context, h *host, past sessionstore.Draft,
+) (sessionstore.Lease, error) {
 	own, change := o.source.Session, o.change(h)
 	own.Keys = change.Keys
 	if change.State != nil {
 		own.State, own.StateKey = change.State, change.StateKey
 	}
-	lease, err := o.adapter.options.Store.Adopt(ctx, own, past.draft)
+	lease, err := o.adapter.options.Store.Adopt(ctx, own, past)
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
@@ -342,10 +370,11 @@ func (o opening) takeOver(
 func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
-	_ = s.viewers.shown.With(context.Background(), func(now *shown) error {
-		*now = shown{titled: o.source.Title != "", renamed: o.source.Renamed && !o.isFirst()}
-		for _, u := range statesIn(s.result) { // the agent may not have kept what it was
-			now.noteMode(u)
+	_ = s.viewers.Shown.With(context.Background(), func(now *transcript.Shown) error {
+		*now = transcript.Shown{Titled: o.source.Title != "",
+			Renamed: o.source.Renamed && !o.isFirst()}
+		for _, u := range transcript.StatesIn(s.result) { // the agent may not have kept what it was
+			now.NoteMode(u)
 		}
 		return nil
 	})
@@ -383,7 +412,7 @@ func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
 func (c *connection) goOn(r *jsonrpc.Request, s *session, notice string) {
 	r.AfterResponse(func() {
 		if notice != "" {
-			s.viewers.show(s.adapter.base, nil, backend.Warning(backend.Text(notice)))
+			s.viewers.ShowAll(s.adapter.base, backend.Warning(backend.Text(notice)))
 		}
 		s.release(s.adapter.base)
 		if c.HasLeft() { // while it was opening s

@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -26,7 +27,7 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 	if command.Name == backend.WorktreeCommand {
 		ok = ok && (s.adapter.options.Worktrees.Dir != "" || s.adapter.connection.peer.Remote)
 	}
-	return command, ok && !s.transcript.agentHasCommand(command.Name)
+	return command, ok && !s.transcript.AgentHasCommand(command.Name)
 }
 
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
@@ -155,7 +156,7 @@ func (s *session) reopenForAll(
 	if notice != "" {
 		news = append(news, backend.Warning(backend.Text(notice)))
 	}
-	for _, u := range statesIn(next.result) {
+	for _, u := range transcript.StatesIn(next.result) {
 		if !shown[u.Kind] {
 			news = append(news, u)
 		}

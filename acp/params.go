@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // The members of ACP v1 requests whose spelling is checked. Any member is allowed in _meta. The
@@ -86,23 +84,6 @@ func parseParams(raw json.RawMessage, shape *strictjson.Shape) (strictjson.Objec
 		wrong = []strictjson.Violation{wrongType.Expecting(expected)}
 	}
 	return object, strictjson.Refuse(wrong...)
-}
-
-// sessionMember returns the member sessionId as it is written in params.
-func sessionMember(id sessionstore.ID) string {
-	return `"sessionId":` + string(strictjson.Text(string(id)))
-}
-
-// putSessionMember returns params with a sessionMember. Most params have no session id, and are
-// copied without parsing them.
-func putSessionMember(params backend.Raw, member string) json.RawMessage {
-	if len(params) > 2 && params[0] == '{' && params[1] == '"' && !protocol.MayNameSession(params) {
-		with := make(json.RawMessage, 0, len(params)+len(member)+1)
-		with = append(append(with, '{'), member...)
-		return append(append(with, ','), params[1:]...)
-	}
-	id := strings.TrimPrefix(member, `"sessionId":`)
-	return strictjson.Set(params, protocol.SessionID, json.RawMessage(id))
 }
 
 // members returns the members of an object, nil if raw is not one.

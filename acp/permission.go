@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -81,11 +82,11 @@ func (a asker) readAction(
 		mode  string
 		known calls.Call
 	)
-	err = s.viewers.shown.With(ctx, func(now *shown) error {
+	err = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		id := calls.Key{Child: a.Child, ID: r.Call.ID}
-		known, _ = s.viewers.calls.Get(id)
-		s.viewers.calls.Change(id, func(c *calls.Call) { c.Asked = true })
-		mode = now.mode
+		known, _ = s.viewers.Calls.Get(id)
+		s.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
+		mode = now.Mode
 		return nil
 	})
 	if err != nil {

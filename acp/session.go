@@ -12,10 +12,12 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/budget"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -33,8 +35,8 @@ type session struct {
 	result     json.RawMessage // the backend's part of the response that opened it
 	record     *record.Record
 	spending   *metering.Spending
-	transcript *transcript
-	budgets    *budgets
+	transcript *transcript.Transcript[*connection]
+	budgets    *budget.Budgets
 
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
 	// for a client.
@@ -47,15 +49,24 @@ type session struct {
 // part of the response.
 func newSession(h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease) *session {
 	a := h.adapter
-	s := &session{host: h, backend: b, result: result,
-		budgets: &budgets{adapter: a, session: h.storeID, cwd: h.params.folders.Cwd()}}
+	cwd := h.params.folders.Cwd()
+	s := &session{host: h, backend: b, result: result, budgets: &budget.Budgets{
+		Session: h.storeID, All: func() []Budget { return a.options.Budgets(cwd) },
+		Store: a.options.Store, Origins: a.origins, Log: a.log}}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
-		Append: a.appendSegment, Failed: s.failed, Recorder: a.options.tuning.Recorder,
-		Children: a.newChildLimit(), Tasks: a.tasks})
+		Failed: s.failed, Recorder: a.options.tuning.Recorder,
+		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks})
 	s.spending = metering.NewSpending(metering.Options{ID: h.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
-	s.transcript = &transcript{id: h.id, adapter: a, viewers: h.viewers, permits: h.Permits(),
-		record: s.record, spending: s.spending}
+	var unruled string
+	if info := a.info().Info; info.AsksLittle != "" {
+		unruled = whyUnruled(info)
+	}
+	s.transcript = &transcript.Transcript[*connection]{
+		Viewers: h.viewers.Viewers, Permits: h.Permits(), Record: s.record, Spending: s.spending,
+		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(h.id, charges) },
+		Worktrees: a.options.Worktrees.Dir != "", Lasts: a.home.isShared(), Unruled: unruled,
+		Log: a.log.With("session", h.id)}
 	s.notice.Store(&pendingNotice{}) // until it succeeds the previous one
 	return s
 }
@@ -80,7 +91,7 @@ func (s *session) start() {
 // release sends the buffered updates. The lifecycle response is on the wire.
 func (s *session) release(ctx context.Context) {
 	for _, u := range s.gate.Advance(gate.Releasing) {
-		if err := s.transcript.send(ctx, u, showFirst); err != nil {
+		if err := s.transcript.Send(ctx, u, transcript.ShowFirst); err != nil {
 			s.adapter.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}
@@ -114,7 +125,7 @@ func (s *session) announceCommands() {
 	}
 	for _, u := range states {
 		if u.Kind == sessionstore.AvailableCommandsUpdate {
-			s.transcript.announce(u) // it is in effect
+			s.transcript.Announce(u) // it is in effect
 			return
 		}
 	}
@@ -156,6 +167,24 @@ func (s *session) Cancel(params backend.Raw) {
 	}
 }
 
+// cancelChild passes the client's session/cancel for a child on to the backend.
+func (s *session) cancelChild(key string, params backend.Raw) {
+	parent, ok := s.backend.(backend.Parent)
+	if !ok {
+		return
+	}
+	_ = s.adapter.tasks.Guard("cancel", func() error {
+		s.WithBackend(func(backend.Session) { parent.CancelChild(key, params) })
+		return nil
+	})
+}
+
+// hasChild reports whether the backend has a child now.
+func (s *session) hasChild(key string) bool {
+	parent, ok := s.backend.(backend.Parent)
+	return ok && parent.HasChild(key)
+}
+
 // inTurn reports whether a turn is running that was not told to end.
 func (s *session) inTurn() bool {
 	return slices.ContainsFunc(s.queue.Unanswered(), func(t *turns.Turn) bool {
@@ -174,13 +203,13 @@ func (s *session) withSettingTold(
 	}
 	return func() (json.RawMessage, error) {
 		result, err := work()
-		set := settingUpdate(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
+		set := transcript.Setting(sessionstore.CurrentModeUpdate, strictjson.Find(params, "modeId"))
 		if method == protocol.SessionSetConfigOption {
-			set = settingUpdate(sessionstore.ConfigOptionUpdate,
+			set = transcript.Setting(sessionstore.ConfigOptionUpdate,
 				strictjson.Find(result, "configOptions"))
 		}
 		if err == nil {
-			s.transcript.tellSetting(from, set)
+			s.transcript.ShowSetting(s.adapter.base, from, set)
 		}
 		return result, err
 	}
@@ -189,7 +218,7 @@ func (s *session) withSettingTold(
 // failed handles a failed write to the store. It ends the running turns, and also the session if
 // another process took it over or deleted it.
 func (s *session) failed(err error) {
-	cause := asFenced(err)
+	cause := record.AsFenced(err)
 	if !errors.Is(err, context.Canceled) {
 		running := slices.DeleteFunc(s.queue.Unanswered(),
 			func(t *turns.Turn) bool { return !t.StartedIn(s) })
@@ -198,15 +227,6 @@ func (s *session) failed(err error) {
 	if record.Gone(err) {
 		s.evict(cause)
 	}
-}
-
-// asFenced returns err as a backend.ErrFenced if it is an error of the store after which nothing
-// more of a session is stored, because backends do not know the store.
-func asFenced(err error) error {
-	if record.Gone(err) {
-		return alsoError{err, backend.ErrFenced}
-	}
-	return err
 }
 
 // end ends the turns of s, and closes it. The caller's ticket holds the queue. params are those of a
@@ -244,7 +264,7 @@ func (s *session) evict(cause error) {
 			return
 		}
 		if s.viewers.Stop(nil) {
-			s.viewers.tellGone(a.base, cause, "The question is withdrawn here.")
+			s.viewers.ShowGone(a.base, cause, "The question is withdrawn here.")
 		}
 		s.close(a.base, nil)
 	})

@@ -7,7 +7,10 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/session/address"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/pace"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -19,14 +22,15 @@ type load struct {
 	cause  backend.Cause
 	params sessionParams         // as the client sent them
 	at     *ticket               // in the session's queue
-	to     address               // of the session, for the client
+	to     address.Address       // of the session, for the client
 	pace   func(context.Context) // waits until the next update may be sent
 }
 
 // acceptLoad serves session/load and session/resume.
 func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 	at := c.home.queues.Ticket(sessionOf(r), turns.Lifecycle, c) // decodeSession checks the id
-	cause, servers, pace := backend.Cause(r.Method), required, c.pace(ctx)
+	cause, servers := backend.Cause(r.Method), required
+	paced := pace.New(ctx, c.adapter.options.ReplayRate, c.clientCapabilities().unlimited)
 	if cause == backend.Resume {
 		servers = optional
 	}
@@ -45,7 +49,7 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 			return nil, err
 		}
 		hurried()
-		l := load{from: c, cause: cause, params: p, at: at, to: newAddress(p.id), pace: pace}
+		l := load{from: c, cause: cause, params: p, at: at, to: address.New(p.id), pace: paced}
 		return l.serve(ctx, r)
 	})
 }
@@ -57,7 +61,7 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	a, active := l.from.adapter, l.at.Queue.Active()
 	if active != nil {
 		if active.adapter.identity() != a.identity() {
-			return nil, errOpenElsewhere(l.to.id, nil)
+			return nil, errOpenElsewhere(l.to.ID, nil)
 		}
 		a = active.adapter
 	}
@@ -129,7 +133,7 @@ func (a *adapter) find(ctx context.Context, p sessionParams) (listing.Openable, 
 // here, and perhaps in another process, which keeps it.
 func (l load) view(ctx context.Context, a *adapter, source listing.Openable) error {
 	if source.Unstored {
-		return errUnknownSession(l.to.id)
+		return errUnknownSession(l.to.ID)
 	}
 	history, hasChild := l.history(ctx, a, source.ID, new(int64)), func(string) bool { return true }
 	if err := l.showHistory(ctx, calls.WithEnds(history, hasChild)); err != nil {
@@ -145,7 +149,7 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (l load) replay(ctx context.Context, s *session) error {
-	if !s.replay.shown.Load() {
+	if !s.replay.Shown() {
 		history := l.history(ctx, s.adapter, s.storeID, new(int64))
 		if err := l.showHistory(ctx, calls.WithEnds(history, s.hasChild)); err != nil {
 			return err
@@ -156,13 +160,13 @@ func (l load) replay(ctx context.Context, s *session) error {
 		return err
 	}
 	learns := s.gate.Kinds()
-	for _, u := range statesIn(s.result) {
+	for _, u := range transcript.StatesIn(s.result) {
 		learns[u.Kind] = true
 	}
 	var news []backend.Update
 	for _, u := range states {
 		if !learns[u.Kind] {
-			news = append(news, s.transcript.announce(u))
+			news = append(news, s.transcript.Announce(u))
 		}
 	}
 	return l.show(ctx, forAnother, news...)
@@ -209,7 +213,7 @@ func (l load) show(ctx context.Context, when occasion, updates ...backend.Update
 	}
 	for _, u := range updates {
 		l.pace(ctx)
-		if err := l.from.deliver(l.to, u, l.to.params(u), when, send); err != nil {
+		if err := l.from.deliver(l.to, u, l.to.Update(u), when, send); err != nil {
 			return err
 		}
 	}

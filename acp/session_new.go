@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
+	"github.com/acp-agent/acp-agent/acp/internal/session/address"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -36,7 +37,7 @@ func (c *connection) create(
 	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
 	defer r.AfterResponse(at.Release) // what goOn does comes first
 	o := opening{adapter: c.adapter, cause: cause, asked: p, source: source, storeID: id,
-		at: at, viewers: newViewers(c.adapter, c, newAddress(id))}
+		at: at, viewers: newViewers(c.adapter, c, address.New(id))}
 	s, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -178,8 +179,8 @@ func (p *prompted) conclude(e ending) {
 	}
 	ctx, cancel := tasks.Commit(e.saw.adapter.base)
 	defer cancel()
-	_ = e.saw.shown.With(ctx, func(*shown) error {
-		e.saw.mark(ctx, p.from, "turn", ended)
+	_ = e.saw.Shown.With(ctx, func(*transcript.Shown) error {
+		e.saw.Mark(ctx, p.from, "turn", ended)
 		return nil
 	})
 }

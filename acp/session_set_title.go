@@ -27,7 +27,7 @@ func (c *connection) setTitle(
 	}
 	result := a.sessions.Pass(ctx, protocol.SessionSetTitle, stored, params)
 	if s := at.Queue.Active(); s != nil {
-		s.transcript.rename(title)
+		s.transcript.Rename(ctx, title)
 	}
 	return strictjson.Set(result, "title", strictjson.Text(title)), nil
 }

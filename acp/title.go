@@ -1,17 +1,12 @@
 package acp
 
 import (
-	"context"
-	"slices"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // A session without a title gets the first line of its next prompt. An update of the agent replaces
@@ -57,38 +52,3 @@ func firstLine(s string) string {
 // beforeWords matches elements that a program put in front of a text, and the mark of a code block.
 var beforeWords = text.Pattern("^(?s:\\s*<([a-z]+[-_][a-z_-]+)>.*?</[a-z]+[-_][a-z_-]+>)*" +
 	"(?:\\s*(?:```|~~~)[^\n]*\n)?")
-
-// latestTitle returns the title that the last of the updates sets that changes it, "" if it removes
-// the title, and nil if none does.
-func latestTitle(updates []sessionstore.Update) *string {
-	for _, u := range slices.Backward(updates) {
-		if u.Kind != sessionstore.SessionInfoUpdate {
-			continue
-		}
-		if strictjson.Find(u.Raw, "update", "title") != nil {
-			// Anything but a text removes it.
-			return new(listing.TitleLine(strictjson.FindText(u.Raw, "update", "title")))
-		}
-	}
-	return nil
-}
-
-// appendSegment stores a segment of a session, and the latest title in it.
-func (a *adapter) appendSegment(
-	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
-) error {
-	title, store := latestTitle(segment), a.options.Store
-	err := store.Append(ctx, l, segment)
-	if err != nil || title == nil {
-		return err
-	}
-	return store.SetTitle(ctx, l, *title)
-}
-
-// withoutTitle returns u without its title. It reports false if u says nothing else.
-func withoutTitle(u backend.Update) (backend.Update, bool) {
-	without := strictjson.Remove(u.Raw, "update", "title")
-	hadTitle := len(without) < len(u.Raw)
-	u.Raw = without
-	return u, !hadTitle || len(members(strictjson.Find(without, "update"))) > 1 // sessionUpdate
-}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
+	"github.com/acp-agent/acp-agent/acp/internal/session/budget"
 	"github.com/acp-agent/acp-agent/acp/internal/session/metering"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
@@ -103,13 +105,13 @@ func (p *prompted) storeStart(s *session, overlaps bool) (begun begunTurn, err e
 	ctx := p.turn.Context()
 	begun.stored = sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
 	s.record.Restart(ctx)
-	err = s.viewers.shown.With(ctx, func(now *shown) error {
+	err = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		// An update that the client has seen may not be recorded yet. It comes before the prompt in
 		// the history too.
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
-		if !now.titled {
+		if !now.Titled {
 			begun.stored.Title = p.params.title()
 		}
 		err := s.record.Write(func(l sessionstore.Lease) (err error) {
@@ -124,23 +126,23 @@ func (p *prompted) storeStart(s *session, overlaps bool) (begun begunTurn, err e
 			s.failed(err)
 			return err
 		}
-		p.showStartLocked(s, now, begun.stored)
+		p.showStart(s, now, begun.stored)
 		return nil
 	})
 	return begun, err
 }
 
-// showStartLocked shows the other viewers the prompt, and all of them the title that it gives s.
-func (p *prompted) showStartLocked(s *session, now *shown, begun sessionstore.Turn) {
+// showStart shows the other viewers the prompt, and all of them the title that it gives s.
+func (p *prompted) showStart(s *session, now *transcript.Shown, begun sessionstore.Turn) {
 	ctx := p.turn.Context()
 	if s.viewers.Others(p.from) > 0 {
-		s.viewers.mark(ctx, p.from, "turn", map[string]bool{"running": true})
+		s.viewers.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
 		for _, u := range begun.Prompt {
-			s.viewers.show(ctx, p.from, u)
+			s.viewers.Show(ctx, p.from, u)
 		}
 	}
 	if begun.Title != "" {
-		s.transcript.showTitleLocked(ctx, now, begun.Title)
+		s.viewers.ShowTitle(ctx, now, begun.Title)
 	}
 }
 
@@ -150,18 +152,18 @@ func (p *prompted) start(s *session, said *turnUpdates) backend.Work {
 	ctx := p.turn.Context()
 	s.watchLease(ctx)
 	s.Permits().ForgetAsked()
-	s.catalog.refresh(ctx)
+	s.catalog.Refresh(ctx)
 	s.showNotice(ctx)
 	if command, ok := s.ownCommand(p.params.rest); ok {
 		own := &ownTurn{Host: s, active: s, updates: said}
 		return func() (backend.Raw, error) { return own.run(ctx, command) }
 	}
-	if len(s.budgets.all()) == 0 {
+	if len(s.budgets.All()) == 0 {
 		return p.prompt(s, said)
 	}
 	return func() (backend.Raw, error) {
-		if !s.budgets.confirm(ctx, s.askBeforeTurn) {
-			return overBudget(ctx, said)
+		if !s.budgets.Confirm(ctx, s.askBeforeTurn) {
+			return budget.Refuse(ctx, said)
 		}
 		return p.prompt(s, said)()
 	}
@@ -193,7 +195,7 @@ func (p *prompted) storeEnd(s *session, begun begunTurn, came turns.Outcome) tur
 	if err := s.storeTurnEnd(ctx, begun, o); err != nil {
 		o = p.turn.Fail(o, err)
 		if record.Gone(err) {
-			s.viewers.tellGone(ctx, err, "The rest of this turn was not saved.")
+			s.viewers.ShowGone(ctx, err, "The rest of this turn was not saved.")
 		}
 	}
 	return o
@@ -208,8 +210,8 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
-		for _, note := range s.budgets.usedUp(ctx, turn) {
-			if err := s.transcript.send(ctx, note, showFirst); err != nil {
+		for _, note := range s.budgets.UsedUp(ctx, turn) {
+			if err := s.transcript.Send(ctx, note, transcript.ShowFirst); err != nil {
 				s.adapter.log.Debug("notice not sent", "session", s.id, "error", err)
 			}
 		}
@@ -228,7 +230,7 @@ func (s *session) showFull(ctx context.Context) {
 	limit := text.Size(s.adapter.options.tuning.TurnBytes)
 	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
 		" for one turn. Send another message to continue.")
-	if err := s.transcript.send(ctx, full, showFirst); err != nil {
+	if err := s.transcript.Send(ctx, full, transcript.ShowFirst); err != nil {
 		s.adapter.log.Warn("cannot say why a turn was stopped", "session", s.id, "error", err)
 	}
 }
@@ -258,7 +260,7 @@ func (s *session) storeTurnEnd(ctx context.Context, begun begunTurn, o turns.Out
 	if taken && begun.stored.Title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
-			s.transcript.rename("")
+			s.transcript.Rename(ctx, "")
 		}
 	}
 	return err

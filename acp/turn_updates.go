@@ -5,6 +5,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 )
 
@@ -25,15 +26,15 @@ const afterFull = 1 << 20
 
 // Update implements [backend.Updates].
 func (u *turnUpdates) Update(ctx context.Context, update backend.Update) error {
-	return u.send(ctx, update, showFirst)
+	return u.send(ctx, update, transcript.ShowFirst)
 }
 
 // Commit implements [backend.Updates].
 func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
-	return u.send(ctx, update, storeFirst)
+	return u.send(ctx, update, transcript.StoreFirst)
 }
 
-func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order) error {
+func (u *turnUpdates) send(ctx context.Context, update backend.Update, in transcript.Order) error {
 	return u.said.With(ctx, func(said *saidInTurn) error {
 		if u.turn.IsOver() {
 			return backend.ErrTurnOver
@@ -47,7 +48,7 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in order)
 		if said.size > limit+afterFull {
 			return turns.ErrFull
 		}
-		return s.transcript.send(ctx, update, in)
+		return s.transcript.Send(ctx, update, in)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/address"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -60,7 +61,7 @@ func (c *clientCapabilities) withoutContent(
 // deliver sends the client an update of a session with send, if the client takes it. params are
 // those of the update for a client that takes everything.
 func (c *connection) deliver(
-	to address, u backend.Update, params json.RawMessage, when occasion,
+	to address.Address, u backend.Update, params json.RawMessage, when occasion,
 	send func(method string, params json.RawMessage) error,
 ) error {
 	if u.Kind == sessionstore.Notice {
@@ -68,7 +69,7 @@ func (c *connection) deliver(
 			if !c.clientCapabilities().takes(form, when) {
 				continue
 			}
-			if err := send(protocol.SessionUpdate, to.params(form)); err != nil {
+			if err := send(protocol.SessionUpdate, to.Update(form)); err != nil {
 				return err
 			}
 		}
@@ -77,7 +78,8 @@ func (c *connection) deliver(
 	if !c.clientCapabilities().takes(u, when) {
 		return nil
 	}
-	if kind := kindOf(u); kind == sessionstore.ToolCall || kind == sessionstore.ToolCallUpdate {
+	_, of, _ := u.Child()
+	if of.Kind == sessionstore.ToolCall || of.Kind == sessionstore.ToolCallUpdate {
 		params = c.clientCapabilities().withoutContent(params, "update", when)
 	}
 	return send(protocol.SessionUpdate, params)

@@ -1,5 +1,4 @@
-// Package record stores what is said in a session, and finds the end of what is stored in a history
-// that an agent replays.
+// Package record stores what is said in a session.
 package record
 
 import (
@@ -7,10 +6,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -18,8 +21,6 @@ import (
 type Options struct {
 	Store sessionstore.Store
 	Lease sessionstore.Lease // under which the session was stored
-	// Append stores a segment.
-	Append func(ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update) error
 	// Failed is called with the error of a segment that could not be stored, and returns before
 	// another recorder is started.
 	Failed   func(error)
@@ -56,7 +57,7 @@ func (r *Record) startLocked() {
 	o := r.options
 	recorder := sessionstore.NewRecorder(
 		func(ctx context.Context, segment []sessionstore.Update) error {
-			return r.Write(func(l sessionstore.Lease) error { return o.Append(ctx, l, segment) })
+			return r.Write(func(l sessionstore.Lease) error { return r.store(ctx, l, segment) })
 		}, o.Recorder)
 	reported := make(chan struct{})
 	r.recorder, r.reported = recorder, reported
@@ -68,6 +69,32 @@ func (r *Record) startLocked() {
 		case <-r.open.Done():
 		}
 	})
+}
+
+// store stores a segment, and the latest title in it.
+func (r *Record) store(
+	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	err := r.options.Store.Append(ctx, l, segment)
+	if title := LatestTitle(segment); err == nil && title != nil {
+		err = r.options.Store.SetTitle(ctx, l, *title)
+	}
+	return err
+}
+
+// LatestTitle returns the title that the last of the updates sets that changes it, "" if it removes
+// the title, and nil if none does.
+func LatestTitle(updates []sessionstore.Update) *string {
+	for _, u := range slices.Backward(updates) {
+		if u.Kind != sessionstore.SessionInfoUpdate {
+			continue
+		}
+		if strictjson.Find(u.Raw, "update", "title") != nil {
+			// Anything but a text removes it.
+			return new(listing.TitleLine(strictjson.FindText(u.Raw, "update", "title")))
+		}
+	}
+	return nil
 }
 
 // current returns the current recorder.
@@ -122,6 +149,20 @@ func Gone(err error) bool {
 	return errors.As(err, new(*sessionstore.FencedError)) ||
 		errors.As(err, new(*sessionstore.NotFoundError))
 }
+
+// AsFenced returns err as a [backend.ErrFenced], too, if the session is gone, because backends do
+// not know the store.
+func AsFenced(err error) error {
+	if Gone(err) {
+		return fencedError{err}
+	}
+	return err
+}
+
+// fencedError is an error that is also a [backend.ErrFenced].
+type fencedError struct{ error }
+
+func (e fencedError) Unwrap() []error { return []error{e.error, backend.ErrFenced} }
 
 // Write writes to the store with the current lease. Because backends and the recorder call it on
 // their own goroutines, it turns a panic of the store into an error.

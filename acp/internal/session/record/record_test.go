@@ -16,6 +16,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
+// store is a store that only appends.
+type store struct {
+	sessionstore.Store
+	append func([]sessionstore.Update) error
+}
+
+func (s store) Append(
+	_ context.Context, _ sessionstore.Lease, segment []sessionstore.Update,
+) error {
+	return s.append(segment)
+}
+
 // Once the store works again, what is added is stored again.
 //
 // Clause S4.
@@ -26,14 +38,14 @@ func TestRestart(t *testing.T) {
 	var warnings strings.Builder
 	log := slog.New(slog.NewTextHandler(&warnings, nil))
 	r := record.New(record.Options{
-		Append: func(_ context.Context, _ sessionstore.Lease, segment []sessionstore.Update) error {
+		Store: store{append: func(segment []sessionstore.Update) error {
 			for _, u := range segment {
 				if failing == nil {
 					stored = append(stored, backend.ChunkText(u))
 				}
 			}
 			return failing
-		},
+		}},
 		Failed: func(err error) {
 			time.Sleep(10 * time.Millisecond)
 			failed = err

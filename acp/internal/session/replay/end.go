@@ -1,4 +1,4 @@
-package record
+package replay
 
 import (
 	"crypto/sha256"
@@ -11,11 +11,11 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// End finds the end of the stored history in one that the backend replays: its last prompt,
+// end finds the end of the stored history in one that the backend replays: its last prompt,
 // as often as the stored history has it. A backend may replay prompts in other pieces, leave some
 // out, or replay another history. Then the end is not found, and nothing counts as new. The zero
 // value is the end of an empty history, after which everything comes.
-type End struct {
+type end struct {
 	turnReader        // of what is replayed
 	size       int    // of the stored history, in bytes
 	last       string // the hash of the last prompt
@@ -23,38 +23,34 @@ type End struct {
 	over       bool   // what is replayed comes after the end
 }
 
-// ReadEnd returns the end of a stored history.
-func ReadEnd(history iter.Seq2[sessionstore.Update, error]) (end End, err error) {
+// readEnd returns the end of a stored history.
+func readEnd(history iter.Seq2[sessionstore.Update, error]) (e end, err error) {
 	var reader turnReader
 	times := make(map[string]int)
 	note := func(prompt string) {
 		if prompt != "" {
-			end.last = prompt
+			e.last = prompt
 			times[prompt]++
 		}
 	}
 	for u, err := range history {
 		if err != nil {
-			return End{}, err
+			return end{}, err
 		}
-		end.size += len(u.Raw)
+		e.size += len(u.Raw)
 		note(reader.read(u))
 	}
 	note(reader.end())
-	end.times = times[end.last]
-	return end, nil
+	e.times = times[e.last]
+	return e, nil
 }
 
-// IsEmpty reports whether the history is empty.
-func (e *End) IsEmpty() bool { return e.size == 0 }
+// isEmpty reports whether the history is empty.
+func (e *end) isEmpty() bool { return e.size == 0 }
 
-// IsSameAs reports whether other was read from the same history. Nothing is ever taken from a
-// history, so one of the same size is the same.
-func (e *End) IsSameAs(other End) bool { return e.size == other.size }
-
-// Passed reports whether u, the next update that the backend replays, comes after the end.
-func (e *End) Passed(u sessionstore.Update) bool {
-	if e.IsEmpty() {
+// passed reports whether u, the next update that the backend replays, comes after the end.
+func (e *end) passed(u sessionstore.Update) bool {
+	if e.isEmpty() {
 		return true
 	}
 	begins := u.Kind == sessionstore.UserMessageChunk && !e.open
