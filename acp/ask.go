@@ -5,144 +5,139 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
+	"github.com/acp-agent/acp-agent/acp/internal/session/question"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
+// answer is the response to a question, and which client gave it. A rule, or what a rule makes of a
+// client's response, may take its place.
+type answer = turns.Answer[*connection]
+
 // ask asks the user a question, unless a rule answers it, and returns a function that waits for the
 // answer. All questions come here, from
 //
-//   - asker.pass: those of the agent, and forms of MCP servers;
-//   - host.Ask: those of acp-agent itself, such as whether a tool of an MCP server may be called;
-//   - asker.askOnce: whether a message may be passed on that a rule or the roots refuse;
-//   - session.askBeforeTurn: whether to go on when a budget is used up.
+//   - asker.Call: those of the agent, and forms of MCP servers;
+//   - host.Ask: those of acp-agent itself, such as whether a tool of an MCP server may be called,
+//     and by asker.askOnce whether a message may be passed on.
 //
-// verdict has what the rules say. It is zero for questions that are only put to the viewers: forms,
-// and those that come before the session is live or that the asker has Decided.
-func (a asker) ask(
-	ctx context.Context, q question,
-) (verdict permission.Verdict, wait func() answer) {
-	s, live := a.host.gate.Live()
-	if !live || a.Decided || q.method != protocol.RequestPermission {
-		return verdict, a.poll(ctx, q)
+// Only that of session.askBeforeTurn does not: whether to go on when a budget is used up.
+func (a asker) ask(ctx context.Context, q question.Question) (access.Decision, func() answer) {
+	s, live := a.gate.Live()
+	r := access.Request{From: a.Sender, Question: &q, CanAsk: live}
+	if live && !a.Decided && q.Own == nil && !q.IsForm() {
+		if err := a.addKnown(ctx, s, &r); err != nil {
+			return access.Decision{}, func() answer { return answer{Err: err} }
+		}
 	}
-	verdict = a.verdict(ctx, s, q)
-	if verdict.Effect == permission.Allow || verdict.Effect == permission.Deny {
-		got := a.answerByRule(ctx, s, q, verdict)
-		return verdict, func() answer { return got }
+	d := a.access.Decide(ctx, r)
+	switch {
+	case d.Why == access.BadPath: // that of a subagent
+		return d, func() answer { return answer{Err: d.Err} }
+	case d.Outcome != access.Ask:
+		got := a.answerByRule(ctx, s, q, d)
+		return d, func() answer { return got }
+	case d.Why == access.Form, d.Why == access.Opening, d.Why == access.Decided:
+		return d, a.poll(ctx, q)
 	}
-	return verdict, a.askViewers(ctx, s, q, verdict)
+	return d, a.askViewers(ctx, s, q, d)
+}
+
+// addKnown adds to a request of the agent in s what is known of its tool call and of the session,
+// and notes that the agent asks.
+func (a asker) addKnown(ctx context.Context, s *session, r *access.Request) error {
+	id := a.callOf(*r.Question)
+	r.InTurn = s.inTurn()
+	return a.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
+		known, _ := a.viewers.Calls.Get(id)
+		a.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
+		r.Known, r.Mode = known.Announced(), now.Mode
+		return nil
+	})
 }
 
 // askViewers asks the viewers a question about which rules do not decide. Some agents mention a
 // tool call only in the question, and say nothing more about one that was rejected. Such a call is
 // recorded from the question, with what came of it.
 func (a asker) askViewers(
-	ctx context.Context, s *session, q question, v permission.Verdict,
+	ctx context.Context, s *session, q question.Question, d access.Decision,
 ) func() answer {
 	id, begun := a.callOf(q), time.Now()
-	sent, offered := a.offer(q, v)
+	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
+	known, _ := a.viewers.Calls.Get(id)
+	offer := a.access.Offer(q, d, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
-	isNew, err := s.transcript.Ask(ctx, id, q.announce(id, ""),
-		func() { wait = a.poll(ctx, sent) })
+	isNew, err := s.transcript.Ask(ctx, id, q.Announce(id, ""),
+		func() { wait = a.poll(ctx, offer.Question) })
 	if err != nil {
 		return func() answer { return answer{Err: err} }
 	}
 	return func() answer {
 		got := wait()
-		option, chosen := sent.Chosen(got.Result)
+		option, chosen := offer.Chosen(got.Result)
 		cmp.Or(got.By, s.adapter.connection).observe(AnswerEvent{Session: s.id,
 			Title: q.Call.Title, Choice: option.Kind, Duration: time.Since(begun)})
-		allows := got.Err == nil && chosen && !strings.HasPrefix(option.Kind, "reject")
-		if isNew && !allows {
+		if isNew && (!chosen || option.Refuses()) {
 			s.transcript.RecordRejected(ctx, id, got.By)
 		}
-		if allows && q.own == nil && v.Rule.String() != "" {
-			s.Permits().NoteAsked(v.Action)
-		}
-		_, isOption := q.Chosen(got.Result)
-		switch {
-		case option.Kind == permission.AllowAlways && offered.String() != "":
-			a.remember(offered, q)
-			got.Result = q.choosing(q.Once()) // so that the asker remembers nothing itself
-		case isOption && !chosen: // it was not offered to the client
-			got.Result = q.cancelled()
-		}
+		got.Result = a.access.Answer(offer, got.Result)
 		return got
 	}
 }
 
 // callOf identifies the tool call that a question is about.
-func (a asker) callOf(q question) calls.Key { return calls.Key{Child: a.Child, ID: q.Call.ID} }
+func (a asker) callOf(q question.Question) calls.Key {
+	return calls.Key{Child: a.Child, ID: q.Call.ID}
+}
 
 // answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the
 // viewers are shown the tool call with a mark.
 func (a asker) answerByRule(
-	ctx context.Context, s *session, q question, v permission.Verdict,
+	ctx context.Context, s *session, q question.Question, d access.Decision,
 ) answer {
-	if !v.Rule.Preset {
+	if v := d.Verdict; !v.Rule.Preset {
 		a.observeRule(q.Call.Title, v)
 		id := a.callOf(q)
 		if err := s.transcript.ShowMarked(ctx, id, q.Call, v.Mark(),
-			func(title string) backend.Update { return q.announce(id, title) }); err != nil {
+			func(title string) backend.Update { return q.Announce(id, title) }); err != nil {
 			return answer{Err: err}
 		}
 	}
-	if v.Effect == permission.Allow {
-		return answer{Result: q.choosing(q.Once())}
+	if d.Outcome == access.Pass {
+		return answer{Result: q.Choosing(q.Once())}
 	}
-	return answer{Result: q.choosing(q.Refusal())}
+	return answer{Result: q.Choosing(q.Refusal())}
 }
 
-// offer returns the question for the viewers. If a rule can be made, it offers that in place of the
-// asker's own "always". It offers neither where a rule would not stop the question.
-func (a asker) offer(q question, v permission.Verdict) (sent question, offered permission.Rule) {
-	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
-	switch {
-	case v.Effect == "":
-		return q, offered
-	case v.Maybe:
-		if options, ok := q.OnlyOnce(); ok {
-			q = q.with(options)
-		}
-		return q, offered
-	case v.Rule.String() != "" || slices.ContainsFunc(a.host.viewers.Clients(), relabels):
-		return q, offered
+// observeRule logs, and tells the observer, that a rule decided about something that an agent does.
+func (a asker) observeRule(title string, v permission.Verdict) {
+	id, of := a.viewers.Address.ID, a.viewers.adapter
+	of.log.Info("a rule decided about a request of the agent", "session", id, "title",
+		text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
+	choice := permission.AllowOnce
+	if v.Effect == permission.Deny {
+		choice = permission.RejectOnce
 	}
-	rule, isRule := a.host.Permits().Offer(v.Action)
-	if options, ok := q.Offering(rule, v.Action); isRule && ok {
-		known, _ := a.host.viewers.Calls.Get(a.callOf(q))
-		return q.with(options).saying(rule.Explain(), known.Shown), rule
-	}
-	return q, offered
-}
-
-// remember lets a rule hold from now on that the user has chosen as the answer to a question.
-func (a asker) remember(r permission.Rule, q question) {
-	h := a.host
-	err := h.Permits().Remember(r, consent.Consent{Agent: h.adapter.info().Profile,
-		By: string(h.id), Title: text.Truncate(q.Call.Title, calls.MaxTitle)})
-	if err != nil {
-		h.adapter.log.Warn("cannot remember what the user allows", "session", h.id, "error", err)
-	}
+	of.connection.observe(AnswerEvent{Session: id, Title: title, Choice: choice,
+		Rule: v.Rule.String()})
 }
 
 // poll puts a question to all viewers. The returned function waits for the answer. The question
 // ends in all clients with the answer or ctx, and with the turn.
-func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
-	v, id := a.host.viewers, rand.Text()
-	q.params = withMeta(a.addressed(q.method, q.params), "question", strictjson.Text(id))
+func (a asker) poll(ctx context.Context, q question.Question) (wait func() answer) {
+	v, id := a.viewers, rand.Text()
+	q.Params = withMeta(a.addressed(q.Method, q.Params), "question", strictjson.Text(id))
 	v.adapter.connection.observe(QuestionEvent{v.Address.ID, true})
 	watching, done := context.WithCancel(ctx)
 	if s := v.adapter.home.session(v.Address.ID); s != nil {
@@ -153,17 +148,17 @@ func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {
 			// It may not be the client for which the request was checked.
-			if err := to.checkMethod(q.method, q.params); err != nil {
+			if err := to.checkMethod(q.Method, q.Params); err != nil {
 				return jsonrpc.Fail(err)
 			}
-			return to.CallFunc(ctx, q.method, a.paramsFor(to, q), onResponse)
+			return to.CallFunc(ctx, q.Method, a.paramsFor(to, q), onResponse)
 		},
 		Decides: func(c *connection, result backend.Raw) bool {
-			return q.as(c.peer.Role).decides(result)
+			return c.peer.Role.asked(q).Decides(result)
 		},
-		OfTurn:    q.ofTurn,
+		OfTurn:    q.OfTurn,
 		Late:      func(c *connection, result backend.Raw) { a.tellLate(c, q, result) },
-		Cancelled: q.cancelled(),
+		Cancelled: q.Cancelled(),
 	})
 	return func() answer {
 		got := poll.Wait()
@@ -180,12 +175,12 @@ func (a asker) poll(ctx context.Context, q question) (wait func() answer) {
 
 // paramsFor returns the params of a question to one of the viewers. A viewer that may have come
 // later than the tool call also gets what the others were shown of the call.
-func (a asker) paramsFor(to *connection, q question) backend.Raw {
-	if q.method != protocol.RequestPermission {
-		return q.params
+func (a asker) paramsFor(to *connection, q question.Question) backend.Raw {
+	if q.Method != protocol.RequestPermission {
+		return q.Params
 	}
-	v := a.host.viewers
-	params, when := q.as(to.peer.Role).params, to.occasionFrom(v.adapter)
+	v := a.viewers
+	params, when := to.peer.Role.asked(q).Params, to.occasionFrom(v.adapter)
 	if known, _ := v.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
 			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
@@ -194,29 +189,43 @@ func (a asker) paramsFor(to *connection, q question) backend.Raw {
 }
 
 // tellLate tells a client that its answer to a question came too late.
-func (a asker) tellLate(c *connection, q question, result backend.Raw) {
-	h := a.host
-	h.adapter.tasks.Go(func() {
-		c.tell(h.viewers.Address, "\n\nYour answer came too late: the question had already been "+
+func (a asker) tellLate(c *connection, q question.Question, result backend.Raw) {
+	session := a.viewers.Address
+	a.viewers.adapter.tasks.Go(func() {
+		c.tell(session, "\n\nYour answer came too late: the question had already been "+
 			"answered or had ended.\n")
-		if q.method == protocol.RequestPermission {
+		if q.Method == protocol.RequestPermission {
 			choice, _ := q.Chosen(result)
-			c.observe(AnswerEvent{Session: h.viewers.Address.ID, Title: q.Call.Title,
+			c.observe(AnswerEvent{Session: session.ID, Title: q.Call.Title,
 				Choice: choice.Kind, Late: true})
 		}
 	})
 }
 
+// summary returns what the other viewers are told of an answer to the question with this id.
+func summary(id string, got answer) map[string]any {
+	said := map[string]any{"id": id, "outcome": "none"}
+	for _, path := range [][]string{{"outcome", "outcome"}, {"action"}} {
+		if how := strictjson.Find(got.Result, path...); got.Err == nil && len(how) > 0 {
+			said["outcome"] = how
+		}
+	}
+	if option := strictjson.Find(got.Result, "outcome", "optionId"); len(option) > 0 {
+		said["optionId"] = option
+	}
+	return said
+}
+
 // Ask implements [backend.Asker].
 func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
-	a, q := asker{host: h}, newQuestion(protocol.RequestPermission, asked.Params())
-	q.own = &asked.Action
-	if err := a.admit(ctx, q.method, q.params); err != nil {
+	a, q := h.asker(backend.Sender{}), question.New(protocol.RequestPermission, asked.Params())
+	q.Own = &asked.Action
+	if err := a.admit(q.Method, q.Params); err != nil {
 		return asked.Answer(ctx, nil, err)
 	}
-	verdict, wait := a.ask(ctx, q)
-	if verdict.Effect == permission.Deny {
-		return backend.Answer{}, &permission.RuleError{Verdict: verdict}
+	d, wait := a.ask(ctx, q)
+	if d.Outcome == access.Refuse {
+		return backend.Answer{}, d.Err
 	}
 	got := wait()
 	return asked.Answer(ctx, got.Result, got.Err)
@@ -227,9 +236,8 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 func (s *session) askBeforeTurn(
 	ctx context.Context, asked backend.Question,
 ) (backend.Answer, error) {
-	q := newQuestion(protocol.RequestPermission, asked.Params())
-	q.ofTurn = true
-	_, wait := asker{s.host, backend.Sender{Decided: true}}.ask(ctx, q)
-	got := wait()
+	q := question.New(protocol.RequestPermission, asked.Params())
+	q.OfTurn = true
+	got := s.asker(backend.Sender{}).poll(ctx, q)()
 	return asked.Answer(ctx, got.Result, got.Err)
 }

@@ -110,22 +110,6 @@ func TestRulesHoldForTheClientsFiles(t *testing.T) {
 	}
 }
 
-// A rule without words is about all commands, and about nothing else.
-//
-// Clause R5.
-func TestRulesOfAllCommands(t *testing.T) {
-	root := ruledFolder(t)
-	c := start(t, acp.Options{Backend: using(&scripted{}),
-		Permissions: ruling(acp.Permissions{Deny: []string{"run"}})})
-	c.permit("yes")
-	id := c.open(root)
-	require.Contains(t, c.texts(id, `call terminal/create {"command":"ls"}`)[0], `rule "run" denies it`)
-	require.Contains(t, c.texts(id, `call terminal/create {"command":"","args":["ls"]}`)[0], "denies it")
-	require.Contains(t, c.texts(id, `call terminal/create {"command":"x","Command":"ls"}`)[0], "in this spelling")
-	c.texts(id, `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"edit"},"options":`+once+`}`)
-	require.Len(t, c.questions(), 1)
-}
-
 // A command that searches a folder may print a file in there that a rule is about.
 //
 // Clause R5.
@@ -192,25 +176,6 @@ func TestAskedOnce(t *testing.T) {
 		c.texts(id, each.ask+"\nthen "+each.do+"\nthen "+each.do)
 		require.Len(t, c.questions(), before+5)
 	}
-}
-
-// A child session is part of the session.
-//
-// Clause R5.
-func TestRulesHoldForChildren(t *testing.T) {
-	root := ruledFolder(t)
-	c := connect(t, acp.Options{Backend: using(&family{}),
-		Permissions: ruling(acp.Permissions{Deny: []string{"read **/.env"}})})
-	c.declaring(`{"subagents":{},"fs":{"readTextFile":true}}`)
-	c.answer(func(message) string { return `{"content":"passed on"}` })
-	id := c.open(root)
-	c.texts(id, "announce")
-	read := func(name string) string {
-		return strings.Join(c.texts(id, "ask "+root+" fs/read_text_file "+
-			encode(map[string]string{"path": filepath.Join(root, name)})), "")
-	}
-	require.Contains(t, read("open"), "passed on")
-	require.Contains(t, read(".env"), "denies it")
 }
 
 // Clause R5.
@@ -347,31 +312,5 @@ func TestRulesHoldForPathsFromOutside(t *testing.T) {
 			require.NotContains(t, said, "terminalId", request)
 			require.Empty(t, c.questions(), request)
 		}
-	}
-}
-
-// A method for files that we do not know may read or write.
-//
-// Clause R5.
-func TestRulesHoldForOtherMethodsOfFiles(t *testing.T) {
-	root := ruledFolder(t)
-	for _, rule := range []string{"read **/.env", "edit **/.env"} {
-		c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
-			Deny: []string{rule}, Ask: []string{"edit **/.env", "read key"}})})
-		c.answer(func(m message) string {
-			if m.Method == "session/request_permission" {
-				return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-			}
-			return `{"content":"passed on"}`
-		})
-		id := c.open(root)
-		request := func(name string) string {
-			return c.texts(id, "call fs/do_something "+encode(map[string]string{"path": filepath.Join(root, name)}))[0]
-		}
-		require.Contains(t, request(".env"), "denies it", rule)
-		require.Contains(t, request("open"), "passed on", rule)
-		require.Empty(t, c.questions())
-		require.Contains(t, request("key"), "passed on", rule)
-		require.Len(t, c.questions(), 1)
 	}
 }

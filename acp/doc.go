@@ -73,13 +73,10 @@
 // the files. internal/folders decides which folders a session gets. The parts of a session that
 // need nothing of it are packages below internal/session.
 //
-// Whatever a backend sends to the client passes through an asker of its session. asker.go checks
-// it: asker.admit compares the method with the client's capabilities and the paths with the
-// session's roots, and asker.check applies the deny and ask rules about files and commands, also if
-// nobody asks about them. All questions to the user come to asker.ask (ask.go). A rule of the user
-// may answer one (permission.go), otherwise all viewers are asked. question.go has what depends on
-// the question alone. What needs no client, such as which file a request is about, and files that
-// are served here, is in internal/session/access.
+// Whatever a backend sends to the client passes through an asker of its session (asker.go), and all
+// questions to the user through asker.ask (ask.go). Both have internal/session/access decide: a
+// message passes, is refused, or is asked about; a question is answered by a rule of the user, or
+// put to all viewers. internal/session/question has the parts that depend on a question alone.
 //
 // # What shows an update
 //

@@ -105,11 +105,3 @@ func (c *connection) withoutStorePath(err error) error {
 	}
 	return err
 }
-
-// alsoError is an error that is also another one, whose text it does not have.
-type alsoError struct {
-	error
-	other error
-}
-
-func (e alsoError) Unwrap() []error { return []error{e.error, e.other} }

@@ -40,16 +40,16 @@ type host struct {
 }
 
 // For implements [backend.Host].
-func (h *host) For(from backend.Sender) backend.Client { return asker{h, from} }
+func (h *host) For(from backend.Sender) backend.Client { return h.asker(from) }
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return asker{host: h}.Call(ctx, method, params)
+	return h.asker(backend.Sender{}).Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
-	return asker{host: h}.Notify(ctx, method, params)
+	return h.asker(backend.Sender{}).Notify(ctx, method, params)
 }
 
 // Permits implements [backend.Host].

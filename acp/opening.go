@@ -165,13 +165,12 @@ func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, er
 	if o.previous != nil {
 		permits.Inherit(o.previous.Permits())
 	}
-	files := access.New(w, permits, a.options.Workspace, a.tasks)
-	params := o.asked.withFolders(opened)
+	guarded, params := permits.Guard(w), o.asked.withFolders(opened)
 	change, err := a.prepareServers(at.servers, w, params.servers)
 	if err != nil {
 		return nil, err
 	}
-	found, err := catalog.Scan(ctx, catalog.Options{Roots: files.Guarded,
+	found, err := catalog.Scan(ctx, catalog.Options{Roots: guarded,
 		Wait: a.options.tuning.RescanWait, Base: a.base, Tasks: a.tasks,
 		Log: a.log.With("session", id)})
 	if err != nil {
@@ -179,8 +178,11 @@ func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, er
 	}
 	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
 		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState),
-		replay: o.newReplay(), stop: o.stopOnce(ctx), access: files, catalog: found, seat: at,
-		change: change}, nil
+		replay: o.newReplay(), stop: o.stopOnce(ctx), access: access.New(access.Options{
+			Session: string(id), Agent: a.info().Profile, Restricted: a.info().Restricted, Roots: w,
+			Guarded: guarded, Open: a.options.Workspace, Permits: permits, Servers: params.servers,
+			Catalog: found.Found, Tasks: a.tasks, Log: a.log}),
+		catalog: found, seat: at, change: change}, nil
 }
 
 // openSession opens the backend's side of the session in h, and stores the session. The turns of

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -42,155 +41,6 @@ func allowingRules(rules ...string) func(workspace.Dir) *acp.Permissions {
 
 const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever",` +
 	`"kind":"allow_always","name":"Ever"},{"optionId":"no","kind":"reject_once","name":"No"}]`
-
-// Clause A30.
-func TestAllowReads(t *testing.T) {
-	a, b, outside := folder(t), folder(t), folder(t)
-	write := func(path ...string) string {
-		file := filepath.Join(path...)
-		require.NoError(t, os.WriteFile(file, []byte("text"), 0o600))
-		return file
-	}
-	inA, inB, secret := write(a, "a.txt"), write(b, "b.txt"), write(outside, "secret")
-	private := filepath.Join(b, "private")
-	require.NoError(t, os.Mkdir(private, 0o700))
-	denied, err := workspace.ParseDir(private)
-	require.NoError(t, err)
-	link, linked := filepath.Join(a, "link"), filepath.Join(a, "linked")
-	linkTo(t, link, secret)
-	require.NoError(t, os.Link(secret, linked))
-	linkTo(t, filepath.Join(a, "toB"), inB)
-
-	call := func(members map[string]any) string {
-		request := map[string]any{"toolCallId": "t", "kind": "read", "title": "Read it",
-			"locations": []any{map[string]any{"path": inA}}}
-		for name, value := range members {
-			if request[name] = value; value == nil {
-				delete(request, name)
-			}
-		}
-		return `{"toolCall":` + encode(request) + `,"options":` + once + `}`
-	}
-	at := func(paths ...string) map[string]any {
-		locations := []any{}
-		for _, path := range paths {
-			locations = append(locations, map[string]any{"path": path, "line": 3})
-		}
-		return map[string]any{"locations": locations}
-	}
-	input := func(name string, value any) map[string]any {
-		return map[string]any{"rawInput": map[string]any{"limit": 3, name: value}}
-	}
-	many := make([]string, 101)
-	for i := range many {
-		many[i] = inA
-	}
-	allowed := map[string]string{
-		"a file in cwd":        call(nil),
-		"files in other roots": call(at(inA, inB)),
-		"a search in a directory": call(
-			map[string]any{"kind": "search", "locations": at(a, b)["locations"]}),
-		"a link to another root":     call(at(filepath.Join(a, "toB"))),
-		"a file that does not exist": call(at(filepath.Join(b, "none"))),
-		"a path among the input":     call(input("file_path", inB)),
-		"a path only among the input": call(map[string]any{"locations": nil,
-			"rawInput": map[string]any{"filePath": inB, "limit": 3}}),
-		"a pattern":       call(input("pattern", `func \.\w+`)),
-		"a relative path": call(input("path", "src/x..y")),
-		"content": call(
-			map[string]any{
-				"content": []any{map[string]any{"type": "content",
-					"content": map[string]any{"type": "text", "text": "x"}}}}),
-		"no title": call(map[string]any{"title": nil}),
-		"nothing else to choose but no": strings.Replace(call(nil),
-			`,{"optionId":"ever","kind":"allow_always","name":"Ever"}`, "", 1),
-	}
-	asked := map[string]string{
-		"an edit":         call(map[string]any{"kind": "edit"}),
-		"a command":       call(map[string]any{"kind": "execute"}),
-		"a deletion":      call(map[string]any{"kind": "delete"}),
-		"another kind":    call(map[string]any{"kind": "other"}),
-		"an unknown kind": call(map[string]any{"kind": "Read"}),
-		"no kind":         call(map[string]any{"kind": nil}),
-		"no id":           call(map[string]any{"toolCallId": nil}),
-		"no locations":    call(map[string]any{"locations": nil}),
-		"empty locations": call(at()),
-		"no absolute path anywhere": call(map[string]any{"locations": nil,
-			"rawInput": map[string]any{"path": "src"}}),
-		"only the input, outside": call(map[string]any{"locations": nil,
-			"rawInput": map[string]any{"filePath": secret}}),
-		"too many locations":           call(at(many...)),
-		"outside":                      call(at(secret)),
-		"one of them outside":          call(at(inA, secret)),
-		"a relative location":          call(at("a.txt")),
-		"an empty location":            call(at("")),
-		"a denied directory":           call(at(private)),
-		"a file in a denied directory": call(at(write(private, "x"))),
-		"a link to the outside":        call(at(link)),
-		"a file with another name":     call(at(linked)),
-		"up and out":                   call(at(a + "/../" + filepath.Base(outside) + "/secret")),
-		"a command as a read":          call(input("command", "rm -rf .")),
-		"a nested command": call(
-			input("call", map[string]any{"Command-Line": []string{"sh"}})),
-		"input that is not an object":  call(map[string]any{"rawInput": "cat a.txt; rm -rf ."}),
-		"another path among the input": call(input("file_path", secret)),
-		"another path in a list":       call(input("paths", []string{inA, secret})),
-		"a path in the home directory": call(input("path", "~/.ssh/id_rsa")),
-		"a path that goes up":          call(input("path", `..\..\x`)),
-		"an address":                   call(input("uri", "file://"+inA)),
-		"a diff": call(
-			map[string]any{
-				"content": []any{map[string]any{"type": "diff", "path": inA, "newText": "x"}}}),
-		"a terminal": call(
-			map[string]any{
-				"content": []any{map[string]any{"type": "terminal", "terminalId": "1"}}}),
-		"two kinds": strings.Replace(call(nil), `"kind":"read"`,
-			`"kind":"edit","kind":"read"`, 1),
-		"a kind in another case": strings.Replace(call(nil), `"kind":"read"`,
-			`"kind":"edit","Kind":"read"`, 1),
-		"no way to allow once":   strings.Replace(call(nil), "allow_once", "allow_always", 1),
-		"two ways to allow once": strings.Replace(call(nil), "allow_always", "allow_once", 1),
-		"no options":             strings.Replace(call(nil), once, "[]", 1),
-		"not the right types": strings.Replace(call(nil), `"title":"Read it"`,
-			`"title":[]`, 1),
-	}
-	var log bytes.Buffer
-	for _, on := range []bool{true, false} {
-		rules := allowingRules("read")
-		if !on {
-			rules = nil
-		}
-		c := start(t, acp.Options{
-			Permissions: rules, Backend: using(&scripted{}), Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Workspace: workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}},
-		})
-		c.permit("no")
-		id := c.open(a, b)
-		check := func(name, request, option string) {
-			t.Helper()
-			questions := len(c.questions())
-			request = strings.Replace(request, `"toolCallId":"t"`, `"toolCallId":`+encode(name), 1)
-			answer := strings.Join(c.texts(id, "call session/request_permission "+request), "")
-			require.Contains(t, answer, `"optionId":"`+option+`"`, name)
-			if option == "no" {
-				questions++
-			}
-			require.Len(t, c.questions(), questions, name)
-		}
-		for name, request := range allowed {
-			if on {
-				check(name, request, "yes")
-			} else {
-				check(name, request, "no")
-			}
-		}
-		for name, request := range asked {
-			check(name, request, "no")
-		}
-	}
-	require.Contains(t, log.String(), "a rule decided about a request of the agent")
-	require.Contains(t, log.String(), "verdict=allow rule=read")
-}
 
 // A person sees which tool calls were allowed without a question, whatever the agent says about
 // them later, and in a load too.
@@ -346,8 +196,9 @@ func TestDeniedRequest(t *testing.T) {
 	rules := func(workspace.Dir) *acp.Permissions {
 		return &acp.Permissions{Allow: []string{"read", "run go vet ..."}, Ask: []string{"run go vet -json ..."}, Deny: []string{"run touch"}}
 	}
+	var log bytes.Buffer
 	var events []acp.AnswerEvent
-	c := start(t, acp.Options{Permissions: rules, Backend: using(&scripted{}), Observe: func(e acp.Event) {
+	c := start(t, acp.Options{Permissions: rules, Logger: slog.New(slog.NewTextHandler(&log, nil)), Backend: using(&scripted{}), Observe: func(e acp.Event) {
 		if answer, ok := e.(acp.AnswerEvent); ok {
 			events = append(events, answer)
 		}
@@ -358,6 +209,7 @@ func TestDeniedRequest(t *testing.T) {
 	require.Empty(t, c.questions())
 	require.Contains(t, toolCalls(t, c.messages())[0], "Run (refused by the rule `run touch`)")
 	require.Equal(t, []string{"reject_once", "run touch"}, []string{events[0].Choice, events[0].Rule})
+	require.Contains(t, log.String(), `verdict=deny rule="run touch"`)
 	unable := strings.Replace(runRequest("t2", "touch x"), `"kind":"reject_once"`, `"kind":"other"`, 1)
 	require.Contains(t, strings.Join(c.texts(id, unable), ""), `"outcome":"cancelled"`)
 
@@ -378,19 +230,11 @@ func TestRequestsWithoutRules(t *testing.T) {
 	a, state := folder(t), t.TempDir()
 	root := workspace.Real(parseDir(t, a))
 	require.NoError(t, consent.NewStore(state).Allow(consent.ForRule(root, "run go vet ...", "")))
-	for name, o := range map[string]acp.Options{
-		"none":  {},
-		"wrong": {Permissions: allowingRules("write everything")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			o.ConsentDir, o.Backend = state, using(&scripted{})
-			c := start(t, o)
-			c.permit("ever")
-			id := c.open(a)
-			require.Contains(t, strings.Join(c.texts(id, runRequest("t", "go vet")), ""), `"optionId":"ever"`)
-			require.Contains(t, string(c.questions()[0].Params), once)
-		})
-	}
+	c := start(t, acp.Options{ConsentDir: state, Backend: using(&scripted{})})
+	c.permit("ever")
+	id := c.open(a)
+	require.Contains(t, strings.Join(c.texts(id, runRequest("t", "go vet")), ""), `"optionId":"ever"`)
+	require.Contains(t, string(c.questions()[0].Params), once)
 }
 
 // What an agent announced and what it asks must agree.

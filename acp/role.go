@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/acp-agent/acp-agent/acp/internal/session/question"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -71,4 +72,12 @@ func (r Role) narrow(q *jsonrpc.Request) {
 		q.Params = strictjson.Set(only(protocol.SessionID, "cwd"), protocol.MCPServers,
 			json.RawMessage("[]"))
 	}
+}
+
+// asked returns a question as a peer with the role gets it.
+func (r Role) asked(q question.Question) question.Question {
+	if r.has(toAct) {
+		return q
+	}
+	return q.Narrow(r.has(toAnswer))
 }

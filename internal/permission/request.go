@@ -65,6 +65,9 @@ const (
 	RejectAlways = "reject_always"
 )
 
+// Refuses reports whether the option is one that refuses the call.
+func (o Option) Refuses() bool { return strings.HasPrefix(o.Kind, "reject") }
+
 // AlwaysID is the id of acp-agent's own "always".
 const AlwaysID = "allow-always"
 
@@ -173,7 +176,7 @@ func (r Request) unclearOptions(verb Verb) string {
 	switch {
 	case !once:
 		return "the agent offers not exactly one way to allow it once"
-	case strings.HasPrefix(r.Options[0].Kind, "reject"):
+	case r.Options[0].Refuses():
 		return "the agent suggests refusing it"
 	case verb != Read && !slices.ContainsFunc(r.Options, func(o Option) bool {
 		return o.Kind == AllowAlways

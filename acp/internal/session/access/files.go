@@ -1,10 +1,3 @@
-// Package access decides which files and commands of the client a backend may use, and serves files
-// that the client must not open.
-//
-//   - paths.go: the paths in a request must be in the roots.
-//   - rules.go: what a request does, and which rule of the user is about that.
-//   - files.go: files outside the roots that the user allows to read, and those of a restricted
-//     backend.
 package access
 
 import (
@@ -13,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
@@ -22,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// ReadOutside answers a request to read a file outside the roots, if ask allows it, which gets the
-// path in the request and the real one. Such a request is never passed on: the file is read from
-// the handle that was open when the user was asked. refusal is the error if the user cannot be
-// asked: because the file does not exist, is not a regular file, or policy denies it.
+// ReadOutside answers a request to read a file outside the roots about which d was decided, if the
+// user allows it. Such a request is never passed on: the file is read from the handle that was open
+// when the user was asked. It is refused without a question if the file does not exist, is not a
+// regular file, or policy denies it.
 func (a *Access) ReadOutside(
-	ctx context.Context, params backend.Raw, refusal error, ask func(path, real string) error,
+	ctx context.Context, r Request, d Decision, ask Asker,
 ) (backend.Raw, error) {
-	lines, err := backend.ParseLines(params)
+	lines, err := backend.ParseLines(r.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -39,11 +33,11 @@ func (a *Access) ReadOutside(
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-a.outside }()
-	path, _, err := pathMember(params, "path")
+	path, _, err := pathMember(r.Params, "path")
 	if err != nil {
-		return nil, refusal
+		return nil, d.Err
 	}
-	file, err := tasks.FromDiskOrUndo(ctx, a.tasks, func() (*workspace.File, error) {
+	file, err := tasks.FromDiskOrUndo(ctx, a.Tasks, func() (*workspace.File, error) {
 		return a.openOutside(ctx, path)
 	}, func(late *workspace.File) {
 		if late != nil {
@@ -51,13 +45,13 @@ func (a *Access) ReadOutside(
 		}
 	})
 	if err != nil {
-		return nil, errors.Join(refusal, context.Cause(ctx))
+		return nil, errors.Join(d.Err, context.Cause(ctx))
 	}
 	defer file.Close()
-	if err := ask(path, file.Ref().Real()); err != nil {
+	if err := a.askToRead(ctx, path, file.Ref().Real(), d, ask); err != nil {
 		return nil, err
 	}
-	return tasks.FromDisk(ctx, a.tasks, func() (backend.Raw, error) {
+	return tasks.FromDisk(ctx, a.Tasks, func() (backend.Raw, error) {
 		if !a.isStill(ctx, path, file) {
 			return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 				"acp-agent refused this: %s was replaced while you were asked", path)
@@ -83,8 +77,8 @@ func (a *Access) isStill(ctx context.Context, path string, file *workspace.File)
 		again.Ref().Real() == file.Ref().Real()
 }
 
-// Outside returns the real path of a file outside the roots that may be asked about.
-func (a *Access) Outside(ctx context.Context, path string) (string, error) {
+// realOutside returns the real path of a file outside the roots that may be asked about.
+func (a *Access) realOutside(ctx context.Context, path string) (string, error) {
 	file, err := a.openOutside(ctx, path)
 	if err != nil {
 		return "", err
@@ -103,7 +97,7 @@ func (a *Access) openOutside(ctx context.Context, path string) (*workspace.File,
 	if err != nil {
 		return nil, err
 	}
-	o := a.options
+	o := a.Open
 	// Files there reveal data of this process, such as its environment.
 	if proc, err := workspace.ParseDir("/proc"); err == nil {
 		o.Policy.Deny = append(slices.Clone(o.Policy.Deny), proc)
@@ -127,13 +121,18 @@ func (a *Access) openOutside(ctx context.Context, path string) (*workspace.File,
 	return file, nil
 }
 
+// Serves reports whether a message with this method is about files that are served here.
+func (a *Access) Serves(method string) bool {
+	return a.Restricted && strings.HasPrefix(method, protocol.FilePrefix)
+}
+
 // Serve answers a request for a file of a restricted backend in place of the client. A client opens
 // a path by its name after it was checked, and in this moment a restricted process can let the path
-// lead elsewhere. Here the file is read or written by handle, and the rules hold for the one that is
-// opened: a rule that asks was answered for the files of action only. A child session's request is
+// lead elsewhere. Here the file is read or written by handle, and the rules hold for the one that
+// is opened: a rule that asks was answered for the files in d only. A child session's request is
 // answered from the session's roots too: the child's own would have to be opened by their paths.
 func (a *Access) Serve(
-	ctx context.Context, method string, params backend.Raw, action permission.Action,
+	ctx context.Context, method string, params backend.Raw, d Decision,
 ) (backend.Raw, error) {
 	if method != protocol.ReadTextFile && method != protocol.WriteTextFile {
 		return nil, ErrNotServed(method)
@@ -143,12 +142,12 @@ func (a *Access) Serve(
 		return nil, err
 	}
 	files := a.Guarded.Checked(func(_ workspace.Access, before error) error {
-		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(action) {
+		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(d.Verdict.Action) {
 			return nil
 		}
 		return before
 	})
-	return tasks.FromDisk(ctx, a.tasks, func() (backend.Raw, error) {
+	return tasks.FromDisk(ctx, a.Tasks, func() (backend.Raw, error) {
 		result, err := backend.ServeFile(ctx, files, method, path, params)
 		outside, _ := errors.AsType[*workspace.OutsideError](err)
 		switch {

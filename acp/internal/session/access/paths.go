@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +15,38 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
+
+// checkPaths rejects a request whose paths are not in the session's roots, or the child's.
+func (a *Access) checkPaths(ctx context.Context, r Request) error {
+	err := CheckPaths(a.Guarded, r.Method, r.Params)
+	if err != nil || r.From.Child == "" {
+		return err
+	}
+	return a.inRoots(ctx, r.From, func(w *workspace.Workspace) error {
+		return CheckPaths(w, r.Method, r.Params)
+	})
+}
+
+// inRoots calls do with the sender's roots. Those of a child that works in other roots than the
+// session are open only meanwhile, because the child may replace them.
+func (a *Access) inRoots(
+	ctx context.Context, from backend.Sender, do func(w *workspace.Workspace) error,
+) error {
+	if from.Child == "" || from.Roots.IsZero() || from.Roots.Equal(a.Roots.Roots()) {
+		return do(a.Roots)
+	}
+	known := a.Roots.Opened()
+	roots := from.Roots.Granting(func(dir workspace.Dir) workspace.Grant {
+		grant, _ := workspace.GrantOf(workspace.Real(dir), known)
+		return grant
+	})
+	w, err := workspace.Open(ctx, roots, a.Open)
+	if err != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the folders of the subagent: %v", err)
+	}
+	defer w.Close()
+	return do(w)
+}
 
 // CheckPaths rejects a request to the client whose path does not lead to a file or directory that
 // the session may use, or now points somewhere else. This holds at the time of the check: what the
