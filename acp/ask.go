@@ -218,8 +218,12 @@ func summary(id string, got answer) map[string]any {
 
 // Ask implements [backend.Asker].
 func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
+	own, _ := asked.Action.(permission.Action)
+	if asked.OnlyByRule && h.Permits().Check(own) == nil {
+		return backend.Answer{}, nil
+	}
 	a, q := h.asker(backend.Sender{}), question.New(protocol.RequestPermission, asked.Params())
-	q.Own = &asked.Action
+	q.Own = &own
 	if err := a.admit(q.Method, q.Params); err != nil {
 		return asked.Answer(ctx, nil, err)
 	}
@@ -228,7 +232,11 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 		return backend.Answer{}, d.Err
 	}
 	got := wait()
-	return asked.Answer(ctx, got.Result, got.Err)
+	answer, err := asked.Answer(ctx, got.Result, got.Err)
+	if answer.Always && own.Verb == permission.Run {
+		h.Permits().AllowExactly(own)
+	}
+	return answer, err
 }
 
 // askBeforeTurn asks a question that no rule answers. It ends with ctx, the context of a turn whose

@@ -52,8 +52,23 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	return h.asker(backend.Sender{}).Notify(ctx, method, params)
 }
 
-// Permits implements [backend.Host].
+// Permits returns the user's rules, and what they have allowed before.
 func (h *host) Permits() *permission.Permits { return h.access.Permits }
+
+// Restrictions implements [backend.Host].
+func (h *host) Restrictions() (ask, deny []string) {
+	if p := h.access.Permits.Configured; p != nil {
+		return p.Ask, p.Deny
+	}
+	return nil, nil
+}
+
+// Ran implements [backend.Host].
+func (h *host) Ran(before, after backend.Action) {
+	was, _ := before.(permission.Action)
+	is, _ := after.(permission.Action)
+	h.access.Permits.Renew(was, is.Command.State)
+}
 
 // Workspace implements [backend.Host].
 func (h *host) Workspace() *workspace.Workspace { return h.access.Guarded }

@@ -161,7 +161,9 @@ func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, er
 	}
 	undo.add(func(context.Context) error { return w.Close() })
 	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
-		a.options.Permissions)
+		func(cwd workspace.Dir) *permission.Permissions {
+			return (*permission.Permissions)(a.options.Permissions(cwd))
+		})
 	if o.previous != nil {
 		permits.Inherit(o.previous.Permits())
 	}

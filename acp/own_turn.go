@@ -64,6 +64,9 @@ func (o *ownTurn) Sandbox() (said string) {
 	return said
 }
 
+// Permits implements [commands.Session].
+func (o *ownTurn) Permits() *permission.Permits { return o.active.Permits() }
+
 // Folders implements [commands.Session].
 func (o *ownTurn) Folders() folders.Set { return o.active.params.folders }
 

@@ -2,21 +2,19 @@ package acp
 
 import (
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 )
 
-// Permissions are the user's rules about what backends may do without asking. Its fields:
-//
-//	Allow []string // what is not asked about
-//	Ask   []string // what is asked about although it is allowed
-//	Deny  []string // what is refused
-//	Only  bool     // no other rules hold, such as remembered answers of the user
-//
-// A rule is a text such as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch
-// HOST"; docs/permissions.md describes them all.
-type Permissions = permission.Permissions
+// Permissions are the user's rules about what backends may do without asking. A rule is a text such
+// as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch HOST";
+// docs/permissions.md describes them all.
+type Permissions struct {
+	Allow []string // what is not asked about
+	Ask   []string // what is asked about although it is allowed
+	Deny  []string // what is refused
+	Only  bool     // no other rules hold, such as remembered answers of the user
+}
 
 // origins returns the folders from which worktrees were made.
 func (a *adapter) origins() worktree.Origins {

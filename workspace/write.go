@@ -139,9 +139,11 @@ func (w *Workspace) WriteLosses(path string) (losses Losses, err error) {
 			losses = 0
 			return err
 		}
-		if losses, err = found.dir.WouldLose(info); err != nil {
+		lost, err := found.dir.WouldLose(info)
+		if err != nil {
 			return failed("write", path, err)
 		}
+		losses = Losses(lost)
 		if dirfd.Links(info) > 1 {
 			losses |= LosesLinks
 		}
@@ -297,7 +299,7 @@ func (r replacement) inherit(f *os.File) error {
 		return fs.ErrPermission
 	}
 	lost, err := dirfd.Inherit(f, r.lock.file)
-	if over := lost &^ r.mayLose; over != 0 && err == nil {
+	if over := Losses(lost) &^ r.mayLose; over != 0 && err == nil {
 		err = &LossError{Path: r.asked.path, Losses: over}
 	}
 	if !r.lock.held {
@@ -461,16 +463,40 @@ func (r replacement) putBack(name string, draft os.FileInfo) error {
 const temporaryPrefix = ".acp-agent-"
 
 // Losses is a set of what a replaced file does not keep. LosesLinks is always permitted.
-type Losses = dirfd.Losses
+type Losses uint8
 
 // What a replaced file may not keep.
 const (
-	LosesOwner      = dirfd.LosesOwner
-	LosesGroup      = dirfd.LosesGroup
-	LosesACL        = dirfd.LosesACL
-	LosesAttributes = dirfd.LosesAttributes
-	LosesLinks      = dirfd.LosesLinks
+	// LosesOwner means that the file will belong to the user of this process.
+	LosesOwner = Losses(dirfd.LosesOwner)
+	// LosesGroup means that it will belong to another group, which gets no more permissions than
+	// everybody else.
+	LosesGroup = Losses(dirfd.LosesGroup)
+	// LosesACL means that its access control list is dropped. Nobody gets more permissions.
+	LosesACL = Losses(dirfd.LosesACL)
+	// LosesAttributes means that some of its extended attributes are dropped.
+	LosesAttributes = Losses(dirfd.LosesAttributes)
+	// LosesLinks means that its other names (hard links) keep the old content.
+	LosesLinks = LosesAttributes << 1
 )
+
+// String describes the losses as the rest of a sentence about the file, such as "will not keep its
+// owner", or "".
+func (l Losses) String() string {
+	var lost, all []string
+	for i, name := range []string{"owner", "group", "access control list", "extended attributes"} {
+		if l&(1<<i) != 0 {
+			lost = append(lost, name)
+		}
+	}
+	if len(lost) > 0 {
+		all = append(all, "will not keep its "+strings.Join(lost, " and "))
+	}
+	if l&LosesLinks != 0 {
+		all = append(all, "has other names (hard links) that keep the old content")
+	}
+	return strings.Join(all, " and ")
+}
 
 // temporaryName returns an unused name for a temporary file.
 func temporaryName() string { return temporaryPrefix + rand.Text() }

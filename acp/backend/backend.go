@@ -332,9 +332,13 @@ type Host interface {
 	// Workspace returns the session's open roots, in which the user's rules hold. They stay open as
 	// long as the session.
 	Workspace() *workspace.Workspace
-	// Permits returns the user's rules and what they have allowed before, which hold for Workspace,
-	// Client and Ask.
-	Permits() *Permits
+	// Restrictions returns the user's rules that ask about and deny what the agent does, as the
+	// user has written them. They hold for Workspace, Client and Ask.
+	Restrictions() (ask, deny []string)
+	// Ran says that a command has run. If the user has allowed it with the answer Always, what it
+	// changed itself is not a reason to ask again. before and after describe it with its files as
+	// they were and are.
+	Ran(before, after Action)
 	// Catalog returns what the session's roots contain for agents: instructions, skills, commands
 	// and MCP servers. It is updated before each turn; a returned Catalog does not change.
 	Catalog() *discovery.Catalog

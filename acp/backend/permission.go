@@ -18,22 +18,15 @@ var ErrRejected = permission.ErrRejected
 type Asker interface {
 	// Ask asks the user whether something may be done, unless a rule decides about it, and waits
 	// for the answer. It returns an error unless it is allowed: an [ErrRejected], also for an
-	// answer that was not offered, which is a *permission.RuleError if a rule denies it;
-	// [ErrCancelled] if the client cancelled the question with the turn; the cause of ctx if that
-	// has ended; any other says why the client could not be asked.
+	// answer that was not offered, whose text names the rule if one denies it; [ErrCancelled] if
+	// the client cancelled the question with the turn; the cause of ctx if that has ended; any
+	// other says why the client could not be asked.
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// The types of rules about permissions. The backends of this module use them; other backends leave
-// Question.Action zero.
-type (
-	// Action is the subject of rules. Its fields are Verb, Files, Command, Tool, Host, Where,
-	// Hints, Unclear, Session, Mode and Standing.
-	Action = permission.Action
-	// Permits are the rules that hold in a session, and what the user has allowed in it. Its fields
-	// are Configured and Consents.
-	Permits = permission.Permits
-)
+// Action describes to the user's rules what a backend does. Only the backends of this module do
+// that, because the adapter knows no other type.
+type Action interface{ IsAction() }
 
 // Question asks the user whether something may be done.
 type Question struct {
@@ -41,13 +34,16 @@ type Question struct {
 	Call ToolCall
 	// Once, Always and Reject are the labels of the answers. If Always is "", it is not offered.
 	Once, Always, Reject string
-	// Action is the subject of rules. None decides about the zero Action.
+	// Action is what rules decide about. None does if it is nil.
 	Action Action
+	// OnlyByRule means that the user is asked only if a rule wants that.
+	OnlyByRule bool
 }
 
 // Answer says how the user has allowed what a question asks for.
 type Answer struct {
-	// Always means that they chose the answer Always.
+	// Always means that they chose the answer Always. If Action runs a command, the same is
+	// allowed in this session from now on, as long as the files that it names do not change.
 	Always bool
 }
 

@@ -110,9 +110,22 @@ func (e *UnknownNameError) Error() string {
 	return "the session's MCP servers have no " + e.Kind + " " + e.Name
 }
 
-// Sandbox says what a stdio server may do by itself. It is backend.Sandbox, whose comment explains
-// the fields Mode, Write, Read, State, Ports, Hosts, Network, Helper, Optional, Records, Own and
-// Hidden.
+// Sandbox says what a process and its descendants may do by themselves. The zero Sandbox does not
+// restrict it. Its fields:
+//
+//	Mode                  // backend.SandboxOff, SandboxWrite or SandboxStrict
+//	Write, Read []string  // files and directories that it may also write or read: absolute, or
+//	                      // beginning with "~/" or "$NAME/"; those in Write must exist
+//	State []string        // the same for what it keeps; directories end with "/" and are created
+//	Ports                 // if Ports.Limited is set, it may connect only to the TCP ports in
+//	                      // Ports.List, a []uint16
+//	Hosts                 // if Hosts.Limited is set, it may connect only to the hosts in
+//	                      // Hosts.List, which can be read from JSON: ["*.example.com", "[::1]:80"]
+//	Helper []string       // the command line of acp-agent that enforces Hosts for ordinary users
+//	Optional bool         // start it without a sandbox where there is none, and say so
+//	Records string        // the directory that remembers where restricted processes could write
+//	Own []string          // acp-agent's own files, which the user is never told to grant
+//	Hidden []string       // directories that it cannot read where the system lets us hide them
 type Sandbox = sandbox.Settings
 
 // Policy says what an MCP server may do. It comes from the user's own configuration, never from the

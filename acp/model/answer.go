@@ -132,21 +132,21 @@ func (t *modelTurn) showUsage(ctx context.Context, u llm.Usage) error {
 }
 
 // spend adds what a request has cost to the costs of the session. It returns those in the currency
-// of the model, nil if its prices are not known.
-func (s *modelSession) spend(ctx context.Context, m llm.Model, u llm.Usage) (*sdk.Cost, error) {
-	if m.Prices == nil {
+// of the prices, nil if these are not known.
+func (s *modelSession) spend(ctx context.Context, prices *Prices, u llm.Usage) (*sdk.Cost, error) {
+	if prices == nil {
 		return nil, nil
 	}
-	set, cost, err := s.snapshot(), m.Prices.Cost(u), error(nil)
+	set, cost, err := s.snapshot(), prices.cost(u), error(nil)
 	if cost != 0 {
 		set, err = s.change(ctx, func(set *settings) {
 			costs := map[string]float64{}
 			maps.Copy(costs, set.Costs)
-			costs[m.Prices.Currency] += cost
+			costs[prices.Currency] += cost
 			set.Costs = costs
 		})
 	}
-	return &sdk.Cost{Amount: set.Costs[m.Prices.Currency], Currency: m.Prices.Currency}, err
+	return &sdk.Cost{Amount: set.Costs[prices.Currency], Currency: prices.Currency}, err
 }
 
 // pay counts what a request of the turn has used. See spend.
@@ -154,7 +154,7 @@ func (t *modelTurn) pay(ctx context.Context, u llm.Usage) (*sdk.Cost, error) {
 	t.used.Input += u.Input
 	t.used.Cached += min(u.Cached, u.Input)
 	t.used.Output += u.Output
-	return t.spend(ctx, t.endpoint.Model(), u)
+	return t.spend(ctx, t.endpoint.given.Prices, u)
 }
 
 // withUsage returns the response to the prompt with the tokens of the turn, if the server has

@@ -97,7 +97,7 @@ func (t *modelTurn) chooseModel(ctx context.Context, id string) (backend.Raw, er
 		if _, err := t.change(ctx, chosen, t.optionsUpdate); err != nil {
 			return nil, err
 		}
-		return stopped, t.note(ctx, "The model "+codeOf(e)+" answers from now on.")
+		return stopped, t.note(ctx, "The model "+e.code()+" answers from now on.")
 	case id != "":
 		fmt.Fprintf(&said, "There is no model %s.\n\n", text.Code(text.Line(id, 100)))
 		stopped = backend.FailedTurn()
@@ -105,9 +105,8 @@ func (t *modelTurn) chooseModel(ctx context.Context, id string) (backend.Raw, er
 	_, now := t.current()
 	said.WriteString("The models of this session:\n\n")
 	for _, e := range t.backend.endpoints {
-		m := e.Model()
-		fmt.Fprintf(&said, "- %s", codeOf(e))
-		if m.Name != m.ID {
+		fmt.Fprintf(&said, "- %s", e.code())
+		if m := e.given; m.Name != m.ID {
 			fmt.Fprintf(&said, ", called %s by its server", text.Code(m.Name))
 		}
 		if e == now {

@@ -154,7 +154,7 @@ func (t *modelTurn) askForSummary(ctx context.Context, focus string) (string, er
 	for most := 3 * room(t.endpoint.Model()); ; {
 		transcript := text.Shorten(t.conversation.transcript(), most)
 		order := "This is the conversation:\n\n" + transcript + "Summarise it." + focus
-		answer, finish, err := collect(ctx, t.endpoint, llm.Request{
+		answer, finish, err := collect(ctx, t.endpoint.Client, llm.Request{
 			System: summaryPrompt, Messages: []llm.Message{llm.UserText(order)}}, onRetry)
 		if _, failed := t.pay(ctx, finish.Usage); err == nil {
 			err = failed

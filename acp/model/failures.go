@@ -18,14 +18,14 @@ import (
 // the model is not available. It tells the user, and reports whether it has changed the model.
 func (t *modelTurn) fallBack(ctx context.Context, err error) bool {
 	failed, ok := errors.AsType[*llm.Error](err)
-	next := t.backend.endpoint(t.endpoint.Model().Fallback)
+	next := t.backend.endpoint(t.endpoint.given.Fallback)
 	if ctx.Err() != nil || !ok || next == nil || next == t.endpoint || t.instead[next] != nil ||
 		failed.Kind != llm.Unreachable && failed.Kind != llm.Overloaded {
 		return false
 	}
 	t.instead[t.endpoint] = next
 	said := fmt.Sprintf("\n\n*%s. The model %s answers instead:*\n\n", describeFailure(failed),
-		text.Code(next.Model().ID))
+		next.code())
 	return t.tell(ctx, entry{Note: true, Retried: true}, said) == nil
 }
 
@@ -41,7 +41,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 	if config := t.backend.given.Config; config != "" {
 		file = text.Code(config)
 	}
-	correct := " Correct `models." + t.endpoint.Model().ID + "` in " + file +
+	correct := " Correct `models." + t.endpoint.given.ID + "` in " + file +
 		", such as its `keyEnv` or `keyCommand`"
 	const another, examine = " Send another message to try again, or choose another model.",
 		" In a terminal, acp-agent doctor checks the server and the key."
@@ -69,7 +69,7 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 			next += " Send another one to continue, or choose another model."
 		default:
 			next += " Send it again in another form, correct the configuration of model " +
-				codeOf(t.endpoint) + " if that is the reason, or choose another model."
+				t.endpoint.code() + " if that is the reason, or choose another model."
 		}
 	}
 	if again {
@@ -77,14 +77,11 @@ func (t *modelTurn) explain(ctx context.Context, err error) (backend.Raw, error)
 		next += " The message before failed too, so later requests leave out all messages that " +
 			"the model has not answered. The cause may also be its last answer, which /undo takes " +
 			"back with the message before it, images that another model accepted, the " +
-			"instructions of a folder, a tool, or the configuration of model " + codeOf(t.endpoint) +
+			"instructions of a folder, a tool, or the configuration of model " + t.endpoint.code() +
 			". Correct that, or choose another model."
 	}
 	return backend.FailedTurn(), t.tell(ctx, e, "\n\n"+describeFailure(failed)+"."+next)
 }
-
-// codeOf returns the ID of a model in the user's configuration, as code.
-func codeOf(e *llm.Client) string { return text.Code(e.Model().ID) }
 
 // describeFailure returns the error as a sentence without its full stop, which says who wrote the
 // quoted words.

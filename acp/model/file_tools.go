@@ -17,14 +17,14 @@ import (
 
 // fileTools returns the tools for the files of the roots.
 func (s *modelSession) fileTools() (all []tool) {
-	rules, _ := s.host.Permits().Restrictions()
+	ask, _ := s.host.Restrictions()
 	// Each call has a permit of its own, because the user is asked as part of it.
 	o := tools.Options{Permit: func(context.Context, tools.Change) error { return errRejected }}
 	if s.backend.files {
 		o.Editor = openFiles{s}
 	}
 	for _, t := range tools.New(s.host.Workspace(), o).Tools() {
-		all = append(all, tool{Tool: t, run: (*modelCall).runOwn, alone: len(rules.Ask) > 0})
+		all = append(all, tool{Tool: t, run: (*modelCall).runOwn, alone: len(ask) > 0})
 	}
 	return all
 }

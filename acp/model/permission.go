@@ -69,7 +69,7 @@ func (c *modelCall) permit(ctx context.Context, change tools.Change) error {
 		shown.Content = append(shown.Content, sdk.ToolContent(sdk.TextBlock(note)))
 		allEdits = ""
 	}
-	always, err := c.askUser(ctx, shown, allEdits, action)
+	always, err := c.askUser(ctx, backend.Question{Call: shown, Always: allEdits}, action)
 	if err == nil && always {
 		err = c.turn.setModeTo(ctx, acceptEdits)
 	}
@@ -97,7 +97,7 @@ func (c *modelCall) checkAccess(ctx context.Context, a workspace.Access, before 
 		"Your rule " + text.Code(rule.Rule.String()) + " asks before this file is read:\n\n" +
 			text.Block("", text.Printable(path)))}
 	shown.Title = &title
-	if _, err := c.askUser(ctx, shown, "", rule.Action); err != nil {
+	if _, err := c.askUser(ctx, backend.Question{Call: shown}, rule.Action); err != nil {
 		return err
 	}
 	c.mayRead[a.At] = true
@@ -112,16 +112,15 @@ func (c *modelCall) noteMade(change tools.Change) {
 	}
 }
 
-// askUser asks the user whether to do what is shown, unless a rule decides about the action.
-// allowAlways is the label of the answer that always allows it, "" for none.
+// askUser asks the user whether to do what q.Call shows, unless a rule decides about the action.
 func (c *modelCall) askUser(
-	ctx context.Context, shown backend.ToolCall, allowAlways string, action permission.Action,
+	ctx context.Context, q backend.Question, action permission.Action,
 ) (always bool, err error) {
 	set, _ := c.turn.current() // the user may have changed the mode since the step began
 	action.Mode = set.Mode.rules()
-	shown.ToolCallId, shown.Kind, shown.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
-	answer, err := c.turn.host.Ask(ctx, backend.Question{Call: shown,
-		Once: "Allow", Always: allowAlways, Reject: "Reject", Action: action})
+	q.Once, q.Reject, q.Action = "Allow", "Reject", action
+	q.Call.ToolCallId, q.Call.Kind, q.Call.RawInput = sdk.ToolCallId(c.ID), &c.kind, c.rawInput()
+	answer, err := c.turn.host.Ask(ctx, q)
 	switch denied, byRule := errors.AsType[*permission.RuleError](err); {
 	case byRule && denied.Rule.Preset:
 		err = errModeReads

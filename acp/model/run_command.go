@@ -88,7 +88,7 @@ func (c *modelCall) runCommand(ctx context.Context, in commandInput) (string, er
 	c.phase = callRunning
 	defer func() { // its own changes are not a reason to ask again
 		_, left, _ := c.commandIn(cmd)
-		c.turn.host.Permits().Renew(permitted, left.Command.State)
+		c.turn.host.Ran(permitted, left)
 	}()
 	timeout := cmp.Or(time.Duration(in.Timeout)*time.Second, defaultTimeout)
 	inTerminal := c.turn.runsInTerminal()
@@ -164,10 +164,8 @@ func (c *modelCall) permitCommand(
 	shown := backend.ToolCall{Content: backend.TextContent(
 		"In " + text.Code(cmd.dir) + ":\n\n" + text.Block("sh", cmd.line))}
 	shown.Title = &c.title
-	always, err := c.askUser(ctx, shown, exactly(action.Command.State, files), action)
-	if always {
-		c.turn.host.Permits().AllowExactly(action)
-	}
+	_, err := c.askUser(ctx, backend.Question{
+		Call: shown, Always: exactly(action.Command.State, files)}, action)
 	return action, env, err
 }
 

@@ -29,14 +29,14 @@ func (s *modelSession) SamplingModel(hints []string) string {
 	_, own := s.current()
 	for _, hint := range hints {
 		hint = strings.ToLower(hint)
-		for _, e := range append([]*llm.Client{own}, s.backend.endpoints...) {
-			m := e.Model()
+		for _, e := range append([]*endpoint{own}, s.backend.endpoints...) {
+			m := e.given
 			if strings.Contains(strings.ToLower(m.ID+"\n"+m.Name), hint) {
 				return m.ID
 			}
 		}
 	}
-	return own.Model().ID
+	return own.given.ID
 }
 
 // SamplingContext implements [backend.Sampler].
@@ -81,16 +81,16 @@ func (s *modelSession) Sample(
 			text.Block("", r.Context)
 	}
 	var err error
-	if request.Messages, err = sampleMessages(r.Messages, endpoint.Model()); err != nil {
+	if request.Messages, err = sampleMessages(r.Messages, endpoint.given); err != nil {
 		return backend.SampleResult{}, err
 	}
 	retry := func(llm.Retry) error { return nil }
-	answer, finish, err := collect(ctx, endpoint, request, retry)
-	if _, failed := s.spend(ctx, endpoint.Model(), finish.Usage); err == nil {
+	answer, finish, err := collect(ctx, endpoint.Client, request, retry)
+	if _, failed := s.spend(ctx, endpoint.given.Prices, finish.Usage); err == nil {
 		err = failed
 	}
 	result := backend.SampleResult{
-		Text: answer, Model: endpoint.Model().Name, StopReason: "endTurn",
+		Text: answer, Model: endpoint.given.Name, StopReason: "endTurn",
 		Input: finish.Usage.Input, Output: finish.Usage.Output,
 	}
 	switch finish.Reason {
@@ -103,7 +103,7 @@ func (s *modelSession) Sample(
 }
 
 // sampleMessages converts the messages of a server's request for model m.
-func sampleMessages(messages []backend.SampleMessage, m llm.Model) ([]llm.Message, error) {
+func sampleMessages(messages []backend.SampleMessage, m Model) ([]llm.Message, error) {
 	var all []llm.Message
 	for _, message := range messages {
 		var parts []llm.Part

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/coder/acp-go-sdk"
-
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -68,8 +66,8 @@ func listResources(l mcp.Listing) string {
 	return b.String()
 }
 
-// maxUnlistedURI is the length of the longest URI that the user is asked about, in bytes.
-const maxUnlistedURI = 2 << 10
+// maxURI is how much of a URI the user is shown, in bytes.
+const maxURI = 2 << 10
 
 // readResource reads a resource. It asks the user about one that the server does not list, because
 // its URI may reveal something to the server, and about one that a rule is about.
@@ -78,22 +76,20 @@ func (c *modelCall) readResource(ctx context.Context, l mcp.Listing, uri string)
 	action := permission.At(c.turn.host.Workspace()).ToolCall(
 		permission.ServerTool{Server: l.Name, ReadOnly: true},
 		backend.Encode(map[string]string{"uri": uri}))
-	if !isListed || c.turn.host.Permits().Check(action) != nil {
-		if len(uri) > maxUnlistedURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
+	title := "Read a resource of MCP server " + text.Quote(text.Name(l.Name))
+	if !isListed {
+		title += " that it does not list"
+		if len(uri) > maxURI || !text.IsVisible(uri) || strings.Contains(uri, "\n") {
 			return "", fmt.Errorf("the server does not list this URI, and the user cannot be "+
-				"asked about it: it must have at most %d visible characters in one line",
-				maxUnlistedURI)
+				"asked about it: it must have at most %d visible characters in one line", maxURI)
 		}
-		title := "Read a resource of MCP server " + text.Quote(text.Name(l.Name))
-		if !isListed {
-			title += " that it does not list"
-		}
-		shown := backend.ToolCall{Content: []any{
-			sdk.ToolContent(sdk.TextBlock("The server gets this URI:\n\n" + text.Block("", uri)))}}
-		shown.Title = &title
-		if _, err := c.askUser(ctx, shown, "", action); err != nil {
-			return "", err
-		}
+	}
+	shown := backend.ToolCall{Content: backend.TextContent("The server gets this URI:\n\n" +
+		text.Block("", text.Printable(text.Truncate(uri, maxURI))))}
+	shown.Title = &title
+	_, err := c.askUser(ctx, backend.Question{Call: shown, OnlyByRule: isListed}, action)
+	if err != nil {
+		return "", err
 	}
 	result, err := c.turn.host.Tools().ReadResource(ctx, l.Prefix, uri)
 	if err != nil {

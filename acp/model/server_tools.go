@@ -52,7 +52,7 @@ func (b *toolbox) addServers(ctx context.Context, m mode) error {
 	if withResources != nil {
 		b.add(resourceTool(withResources))
 	}
-	left := sharesOf(b.turn.endpoint.Model()).serverTools
+	left := b.turn.endpoint.shares().serverTools
 	for _, t := range inTurns(lists) {
 		const around = 150 // bytes of its names and of what is said about its server
 		if left -= around + len(t.Input) + min(len(t.Description), maxServerText); left < 0 {

@@ -12,7 +12,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
 // modelSession is one activation. Its turns do not overlap.
@@ -75,10 +74,10 @@ func (s *modelSession) Prompt(
 	ctx context.Context, params backend.Raw, u backend.Updates,
 ) backend.Work {
 	return func() (backend.Raw, error) {
-		_, endpoint := s.current()
+		_, chosen := s.current()
 		t := &modelTurn{
-			modelSession: s, updates: recorded{u, &s.conversation}, endpoint: endpoint,
-			instead: map[*llm.Client]*llm.Client{},
+			modelSession: s, updates: recorded{u, &s.conversation}, endpoint: chosen,
+			instead: map[*endpoint]*endpoint{},
 			loops:   loops{ends: map[[sha256.Size]byte]int{}},
 		}
 		response, err := t.run(ctx, params)

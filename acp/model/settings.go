@@ -9,7 +9,6 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -88,8 +87,7 @@ const modeOption sdk.SessionConfigId = "mode"
 func (b *modelBackend) options(s *settings) []option {
 	var models []choice
 	for _, e := range b.endpoints {
-		m := e.Model()
-		models = append(models, newChoice(m.ID, m.ID, m.Name))
+		models = append(models, newChoice(e.given.ID, e.given.ID, e.given.Name))
 	}
 	return []option{
 		{modeOption, "Mode", modes, (*string)(&s.Mode)},
@@ -122,7 +120,7 @@ func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 // encodeSettings returns the state to be saved. It does not name the first model, so that the
 // session uses another first model if the user starts the program with one.
 func (b *modelBackend) encodeSettings(s settings) []byte {
-	if s.Model == b.endpoints[0].Model().ID {
+	if s.Model == b.endpoints[0].given.ID {
 		s.Model = ""
 	}
 	return backend.Encode(s)
@@ -134,8 +132,8 @@ func (s *modelSession) snapshot() settings {
 	return s.settings
 }
 
-// current returns the settings and the client for the chosen model.
-func (s *modelSession) current() (settings, *llm.Client) {
+// current returns the settings and the endpoint of the chosen model.
+func (s *modelSession) current() (settings, *endpoint) {
 	set := s.snapshot()
 	if set.Effort == defaultEffort {
 		set.Effort = ""

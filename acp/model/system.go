@@ -13,7 +13,6 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
-	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -57,15 +56,15 @@ func (i instructions) write(b *strings.Builder) {
 // the mode and the model do, so that servers can cache it. unoffered are the names of tools that the
 // model does not get.
 func (s *modelSession) systemPrompt(
-	m mode, endpoint *llm.Client, unoffered []string,
+	m mode, endpoint *endpoint, unoffered []string,
 ) string {
-	share := sharesOf(endpoint.Model())
+	share := endpoint.shares()
 	var b strings.Builder
 	s.client.write(&b)
 	b.WriteString("\n# This session\n\n")
 	fmt.Fprintf(&b, "Today is %s. The operating system is %s. You are the model %s.\n\n",
 		s.opened.Format("Monday, 2 January 2006"), runtime.GOOS,
-		text.Code(text.Name(endpoint.Model().Name)))
+		text.Code(text.Name(endpoint.given.Name)))
 	b.WriteString(describeRoots(s.host.Workspace().Roots()))
 	b.WriteString(s.overview(share.names))
 	b.WriteString(describeCommands(s.runsInTerminal()))
@@ -250,12 +249,13 @@ type shares struct {
 	names        int // at the top of each root, not bytes
 }
 
-// sharesOf returns the shares for a model.
-func sharesOf(m llm.Model) shares {
+// shares returns the shares for the model.
+func (e *endpoint) shares() shares {
+	m := e.Model()
 	tokens := room(m)
 	instructions := min(max(m.ContextTokens*bytesPerToken/25, leastInstructions), mostInstructions)
-	if m.InstructionTokens > 0 {
-		instructions = m.InstructionTokens * bytesPerToken
+	if e.given.InstructionTokens > 0 {
+		instructions = e.given.InstructionTokens * bytesPerToken
 	}
 	quarter := max(tokens-ownTokens, ownTokens/4) * bytesPerToken / 4
 	return shares{

@@ -84,14 +84,13 @@ func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	if t.mayRun() {
 		all = append(all, commandTool())
 	}
-	model := t.endpoint.Model()
 	for _, own := range all {
 		if own.Name == mediaName {
-			own.Description = describeMedia(model)
+			own.Description = describeMedia(t.endpoint.Model())
 		}
 		switch {
 		case own.Description == "" || !m.mayChange() && !own.Annotations.ReadOnly:
-		case !t.offers(own.Name, model):
+		case !t.offers(own.Name):
 			b.byName[own.Name] = own
 		default:
 			b.add(own)
@@ -100,15 +99,16 @@ func (t *modelTurn) newToolbox(ctx context.Context, m mode) (*toolbox, error) {
 	return b, b.addServers(ctx, m)
 }
 
-// offers reports whether a model is told of one of our own tools. If not, it can call it all the
+// offers reports whether the model is told of one of our own tools. If not, it can call it all the
 // same.
-func (t *modelTurn) offers(name string, m llm.Model) bool {
+func (t *modelTurn) offers(name string) bool {
+	tokens := t.endpoint.Model().ContextTokens
 	if name == skillsName {
 		skills := t.host.Catalog().Active(discovery.Skill)
-		_, left := discovery.ListSkills(skills, sharesOf(m).words)
-		return left > 0 || len(skills) > 0 && m.ContextTokens > smallContext
+		_, left := discovery.ListSkills(skills, t.endpoint.shares().words)
+		return left > 0 || len(skills) > 0 && tokens > smallContext
 	}
-	return m.ContextTokens > smallContext || essentialTools[name]
+	return tokens > smallContext || essentialTools[name]
 }
 
 // find returns the tool that a model calls by a name, which may differ a little from that of the

@@ -139,7 +139,7 @@ func TestMedia(t *testing.T) {
 		})
 	}
 
-	big := &modelTurn{endpoint: llm.New(llm.Model{ID: "m"})}
+	big := &modelTurn{endpoint: newEndpoint(Model{ID: "m"})}
 	shown := 0
 	for range 2 * maxPictured / maxImage {
 		note, images := big.picture("image/png",

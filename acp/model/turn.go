@@ -21,11 +21,11 @@ const maxSteps = 200
 type modelTurn struct {
 	*modelSession
 	updates  backend.Updates // shown updates become part of the conversation
-	endpoint *llm.Client     // of the model that answers in this step
+	endpoint *endpoint       // of the model that answers in this step
 	steps    int             // requests that were sent to the model
 	used     llm.Usage       // in all requests
 	// instead maps models that cannot answer in this turn to their fallbacks.
-	instead map[*llm.Client]*llm.Client
+	instead map[*endpoint]*endpoint
 	spoke   bool // it has said something
 
 	loops

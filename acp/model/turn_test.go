@@ -275,6 +275,6 @@ func TestCost(t *testing.T) {
 		}
 		e.restart()
 	}
-	require.InDelta(t, 2.5, Prices{Input: 2, Cached: 1, Output: 10}.Cost(
+	require.InDelta(t, 2.5, Prices{Input: 2, Cached: 1, Output: 10}.cost(
 		llm.Usage{Input: 1e6, Cached: 1e6 / 2, Output: 1e5}), 1e-9)
 }

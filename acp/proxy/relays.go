@@ -81,9 +81,8 @@ func (r *relays) rules() (_ mcprelay.Rules, known bool) {
 				readOnly = append(readOnly, root.Real.String())
 			}
 		}
-		if p := u.servers.host.Permits().Configured; p != nil {
-			all = all.With(permission.Permissions{Ask: p.Ask, Deny: p.Deny})
-		}
+		ask, deny := u.servers.host.Restrictions()
+		all = all.With(permission.Permissions{Ask: ask, Deny: deny})
 	}
 	return mcprelay.Rules{Ask: all.Ask, Deny: all.Deny, Folders: folders, ReadOnly: readOnly},
 		len(users) > 0

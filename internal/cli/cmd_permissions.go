@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -110,7 +110,7 @@ func printPermissions(set *settings, found []consent.Consent, configured bool) e
 	} else if err := table.Print(); err != nil {
 		return err
 	}
-	print := func(where string, p *acp.Permissions) {
+	print := func(where string, p *permission.Permissions) {
 		if p == nil || !configured {
 			return
 		}

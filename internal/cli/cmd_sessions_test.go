@@ -30,13 +30,7 @@ func TestSessionsOfUsersOfAServer(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, store.Close())
-	run := func(args ...string) (string, error) {
-		var out bytes.Buffer
-		root := newCommands(streams{in: strings.NewReader(""), out: &out, err: &out})
-		root.SetArgs(append(args, "--state-dir", dir))
-		err := root.ExecuteContext(t.Context())
-		return out.String(), err
-	}
+	run := func(args ...string) (string, error) { return runOn(t, dir, args...) }
 	listed, err := run("sessions", "list", "--user", "ana")
 	require.NoError(t, err)
 	require.Contains(t, listed, "Ana's task")
@@ -55,4 +49,13 @@ func TestSessionsOfUsersOfAServer(t *testing.T) {
 	require.NotContains(t, listed, "'s task")
 	_, err = run("sessions", "list", "--user", "eve")
 	require.ErrorContains(t, err, "--user: eve has no sessions; acp-agent tokens list shows the users")
+}
+
+// runOn runs a command with the sessions in a directory, and returns what it prints.
+func runOn(t *testing.T, dir string, args ...string) (string, error) {
+	var out bytes.Buffer
+	root := newCommands(streams{in: strings.NewReader(""), out: &out, err: &out})
+	root.SetArgs(append(args, "--state-dir", dir))
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
 }

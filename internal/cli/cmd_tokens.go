@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/serve"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -33,7 +34,7 @@ type rightsFlags struct {
 	agent  string
 	limits serve.Limits
 	budget *acp.Budget
-	rules  acp.Permissions
+	rules  permission.Permissions
 }
 
 // flags returns the flags.

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -55,7 +55,7 @@ type settings struct {
 	invalid     error                   // why the settings cannot be used, or nil
 	stalled     *workspace.Stalled
 	config      config.Config
-	permissions *acp.Permissions // of --permissions and --allow, nil for none
+	permissions *permission.Permissions // of --permissions and --allow, nil for none
 }
 
 // print prints v with --json, and calls people without.
@@ -129,7 +129,7 @@ func (set *settings) checkSandbox() error {
 
 // loadPermissions reads the rules of --permissions and --allow.
 func (set *settings) loadPermissions() error {
-	given := acp.Permissions{Allow: set.allow}
+	given := permission.Permissions{Allow: set.allow}
 	if _, err := given.Rules(); err != nil {
 		return usage.Errorf("--allow: %v", err)
 	}
@@ -148,7 +148,7 @@ func (set *settings) loadPermissions() error {
 
 // permissionsFor returns the user's rules for sessions with the working directory cwd, nil if there
 // are none.
-func (set *settings) permissionsFor(cwd workspace.Dir) *acp.Permissions {
+func (set *settings) permissionsFor(cwd workspace.Dir) *permission.Permissions {
 	configured := set.config.PermissionsFor(cwd)
 	switch {
 	case set.permissions == nil:

@@ -184,7 +184,7 @@ func TestModelDefaults(t *testing.T) {
 		ContextTokens: 128_000, PDF: new(true)}, New(Model{}).Model())
 	require.Equal(t, Model{API: Anthropic, BaseURL: "https://api.anthropic.com",
 		ContextTokens: 128_000, MaxTokens: 8192, PDF: new(false)}, New(Model{API: Anthropic}).Model())
-	given := Model{ID: "x", API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
+	given := Model{API: OpenAI, BaseURL: "http://localhost:1/v1", Name: "y",
 		ContextTokens: 10, MaxTokens: 2, PDF: new(false)}
 	require.Equal(t, given, New(given).Model())
 	require.PanicsWithValue(t, `llm: unknown API "opena1"`, func() { New(Model{API: "opena1"}) })

@@ -177,7 +177,7 @@ func TestErrorsInAnswers(t *testing.T) {
 		} {
 			for _, api := range []API{OpenAI, Responses, Anthropic} {
 				c := asking(t, api, answer)
-				c.model.Fallback = "other"
+				c.model.HasFallback = true
 				events, failed := ask(t, c)
 				require.Equal(t, &r.want, failed, "%s %s %s", name, api, place)
 				n, _ := retries(events)

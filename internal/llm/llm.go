@@ -23,7 +23,6 @@ const (
 
 // Model describes a model: how to reach it, and what it accepts.
 type Model struct {
-	ID      string // the user's name for the model
 	API     API    // default OpenAI
 	BaseURL string // of the API; default that of the company that defined it
 	Name    string // the server's name for the model
@@ -36,26 +35,7 @@ type Model struct {
 	Silence       time.Duration // how long no part of an answer may come; default 5 minutes
 	TextOnly      bool          // it accepts no images
 	PDF           *bool         // whether it accepts PDF documents; nil for the default of the API
-	Prices        *Prices       // nil if they are not known
-	// InstructionTokens and Fallback, the ID of another model, are for the caller.
-	InstructionTokens int
-	Fallback          string
-}
-
-// Prices are the prices of a million tokens of a model.
-type Prices struct {
-	// Input is the price of requests, Cached of the part that the server had cached, and Output of
-	// answers, including thinking.
-	Input, Cached, Output float64
-	// Currency is a code of ISO 4217, such as "USD".
-	Currency string
-}
-
-// Cost returns what a request and its answer cost.
-func (p Prices) Cost(u Usage) float64 {
-	cached := min(u.Cached, u.Input)
-	return (float64(u.Input-cached)*p.Input + float64(cached)*p.Cached +
-		float64(u.Output)*p.Output) / 1e6
+	HasFallback   bool          // another model answers if this one's server is too busy
 }
 
 // Origin identifies the model and its server, without revealing the server's address. OpenAI's

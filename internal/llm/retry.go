@@ -87,7 +87,7 @@ func limitReset(h http.Header, now time.Time) (after time.Duration) {
 // attempts returns how often a request that fails in this way is sent. With a fallback, it is not
 // worth while to wait long.
 func (c *Client) attempts(f *failure) int {
-	if f.means.Busy && c.model.Fallback == "" {
+	if f.means.Busy && !c.model.HasFallback {
 		return patientAttempts
 	}
 	return attempts

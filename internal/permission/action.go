@@ -31,6 +31,9 @@ type Action struct {
 	Standing bool
 }
 
+// IsAction implements backend.Action.
+func (Action) IsAction() {}
+
 // File is a file of an action.
 type File struct {
 	// Path is the absolute path that the action names. Real is the path without links, "" if it is

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -53,13 +54,13 @@ func (a Account) Narrow(
 		return server
 	}
 	return func(cwd workspace.Dir) *acp.Permissions {
-		own := acp.Permissions{Ask: a.Ask, Deny: a.Deny}
+		own := permission.Permissions{Ask: a.Ask, Deny: a.Deny}
 		if server != nil {
 			if p := server(cwd); p != nil {
-				own = own.With(*p)
+				own = own.With(permission.Permissions(*p))
 			}
 		}
-		return &own
+		return (*acp.Permissions)(&own)
 	}
 }
 

@@ -3,8 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -108,20 +106,9 @@ func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
 	}
 }
 
-// A large request counts as several.
-func TestLargeRequestsCountAsSeveral(t *testing.T) {
-	h := start(t)
-	secret := h.add("ana")
-	h.paced("ana", 100)
-	ana := connect(t, "ws://"+h.address, secret).initialize()
-	before := h.requests("ana")
-	require.NotEmpty(t, ana.call("session/prompt", map[string]any{"sessionId": strings.Repeat("a", 5*64<<10)}).Error)
-	require.Less(t, h.requests("ana"), before-5)
-}
-
-// Answers count little, whether or not they answer anything, and what is no message counts as a
-// request.
-func TestWhatIsNoRequestCountsToo(t *testing.T) {
+// Answers count little, whether or not they answer anything. What is no message counts as a request,
+// and a large request as several.
+func TestWhatMessagesCount(t *testing.T) {
 	const answer = `{"jsonrpc":"2.0","id":7,"result":{}}`
 	for message, want := range map[string]int{
 		answer:                                1,
@@ -146,24 +133,20 @@ func TestWhatIsNoRequestCountsToo(t *testing.T) {
 	}
 	ana.lives()
 	require.InDelta(t, before-200/requestUnits-1, h.requests("ana"), 0.5)
+	before = h.requests("ana")
+	require.NotEmpty(t, ana.call("session/prompt", map[string]any{"sessionId": strings.Repeat("a", 5*64<<10)}).Error)
+	require.Less(t, h.requests("ana"), before-5)
 }
 
 // What a client sends right before it leaves is read.
 func TestLastMessagesAreRead(t *testing.T) {
-	acceptor, read := acpwebsocket.NewAcceptor(acpwebsocket.Times{}, nil), make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
+	read := make(chan string, 1)
+	url := accepting(t, func(conn acpwebsocket.Conn) {
 		<-conn.Context().Done()
 		message, err := (&paced{Conn: conn, pace: newPace()}).Read()
 		read <- fmt.Sprint(string(message), err)
-	}))
-	defer server.Close()
-	url := "ws" + strings.TrimPrefix(server.URL, "http")
-	socket, _, err := websocket.Dial(t.Context(), url, nil)
+	})
+	socket, _, err := websocket.Dial(t.Context(), "ws"+strings.TrimPrefix(url, "http"), nil)
 	require.NoError(t, err)
 	const last = `{"jsonrpc":"2.0","method":"session/cancel"}`
 	require.NoError(t, socket.Write(t.Context(), websocket.MessageText, []byte(last)))

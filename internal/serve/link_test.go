@@ -48,19 +48,27 @@ func TestEditorThatLeavesGetsItsAnswers(t *testing.T) {
 	require.NoError(t, e.end())
 }
 
+// accepting returns the URL of a server that closes a connection when use returns.
+func accepting(t *testing.T, use func(websocket.Conn)) string {
+	t.Helper()
+	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, err := acceptor.Accept(w, r, "ana", 1<<20); err == nil {
+			use(conn)
+			_ = conn.Close()
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
 // A server that reads slowly gets all lines of an editor that has left.
 func TestSlowServerGetsAllLines(t *testing.T) {
 	const lines = 250
 	var got atomic.Int64
 	ended := make(chan struct{})
-	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
-		if err != nil {
-			return
-		}
+	e := connect(t, accepting(t, func(conn websocket.Conn) {
 		defer close(ended)
-		defer conn.Close()
 		for {
 			if _, err := conn.Read(); err != nil {
 				return
@@ -68,9 +76,7 @@ func TestSlowServerGetsAllLines(t *testing.T) {
 			got.Add(1)
 			time.Sleep(25 * time.Millisecond)
 		}
-	}))
-	defer server.Close()
-	e := connect(t, server.URL, "token")
+	}), "token")
 	for range lines {
 		e.send(`{"jsonrpc":"2.0","method":"_x","params":"` + strings.Repeat("x", 50<<10) + `"}`)
 	}
@@ -82,20 +88,12 @@ func TestSlowServerGetsAllLines(t *testing.T) {
 
 // Requests that nobody can answer any more are answered with the reason, others are not.
 func TestOpenRequestsAreAnsweredWhenTheServerLeaves(t *testing.T) {
-	acceptor := websocket.NewAcceptor(websocket.Times{}, nil)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
-		if err != nil {
-			return
-		}
-		defer conn.Close()
+	e := connect(t, accepting(t, func(conn websocket.Conn) {
 		for range 3 {
 			_, _ = conn.Read()
 		}
-		_ = conn.Write(r.Context(), []byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"result\":{}}"))
-	}))
-	defer server.Close()
-	e := connect(t, server.URL, "token")
+		_ = conn.Write(conn.Context(), []byte("{\"jsonrpc\":\"2.0\",\n\"id\":1,\"result\":{}}"))
+	}), "token")
 	for _, line := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"a"}`, `{"jsonrpc":"2.0","id":"two","method":"b"}`,
 		`{"jsonrpc":"2.0","method":"c"}`,

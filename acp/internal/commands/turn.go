@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/worktree"
@@ -27,6 +28,8 @@ import (
 // methods open it again, and from then on all methods are about the session that has replaced it.
 type Session interface {
 	backend.Host
+	// Permits returns the user's rules, and what they have allowed before.
+	Permits() *permission.Permits
 	// Sandbox says in Markdown how the session's agent is restricted, "" if it never is.
 	Sandbox() string
 	// Folders returns the folders of the session.

@@ -50,7 +50,7 @@ func (u *user) message() string {
 }
 
 func newUser(open func(url string) (string, error)) *user {
-	return &user{host: newHost(), open: open, notified: make(chan string, 100)}
+	return &user{host: &host{}, open: open, notified: make(chan string, 100)}
 }
 
 func (u *user) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
@@ -327,7 +327,7 @@ func signIn(t *testing.T, u *user) (*mcptest.SignIn, *fixture) {
 	var initialized atomic.Int64
 	s := mcptest.NewSignIn(t, mcp.NewStreamableHTTPHandler(mcptest.ToolServers("2025-11-25", &initialized), nil))
 	f := newFixtureWith(t, make(chan struct{}, 1), mcpclient.Options{})
-	f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, self("other", "sdk"))
+	f.commit(u, roottest.Open(t, folder(t)), mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: s.URL + "/mcp"}, mcptest.Self("other", "sdk"))
 	return s, f
 }
 
@@ -343,8 +343,8 @@ func (f *fixture) commit(u *user, w *workspace.Workspace, configs ...mcpclient.C
 // page waits for a message with the address of an authorization page.
 func page(t *testing.T, u *user) string {
 	t.Helper()
-	u.waitForUpdate(t, "asks you to sign in at 127.0.0.1")
-	_, address, _ := strings.Cut(strings.ReplaceAll(u.all(), `\u0026`, "&"), "open <")
+	u.updates.WaitFor(t, "asks you to sign in at 127.0.0.1")
+	_, address, _ := strings.Cut(strings.ReplaceAll(u.updates.String(), `\u0026`, "&"), "open <")
 	address, _, _ = strings.Cut(address, ">")
 	return address
 }
@@ -362,7 +362,7 @@ func TestSigningIn(t *testing.T) {
 			t.Fatal("the client was not told that the user has signed in")
 		}
 		require.Equal(t, 1, s.Pages())
-		require.NotContains(t, f.logs.String()+u.all(), "tangerine")
+		require.NotContains(t, f.logs.String()+u.updates.String(), "tangerine")
 		at := strings.TrimPrefix(s.URL, "http://")
 		require.Equal(t, "MCP server r asks you to sign in at "+at+"; "+at+" then issues the access tokens for the server.", u.message())
 		s.Revoke("invalid_grant")
@@ -497,7 +497,7 @@ func TestSigningIn(t *testing.T) {
 			s.SetPage(address)
 			_, err := f.try("r.echo", "{}")
 			require.ErrorContains(t, err, "401 Unauthorized")
-			require.NotContains(t, u.all(), "sign in")
+			require.NotContains(t, u.updates.String(), "sign in")
 		})
 	}
 }
@@ -558,7 +558,7 @@ func TestNobodyIsAskedToSignIn(t *testing.T) {
 			f.commit(u, roottest.Open(t, folder(t)), c)
 			_, err := f.try("r.echo", "{}")
 			require.ErrorContains(t, err, "401 Unauthorized")
-			require.NotContains(t, u.all(), "sign in")
+			require.NotContains(t, u.updates.String(), "sign in")
 		})
 	}
 }
@@ -598,7 +598,7 @@ func TestSigningInAsAClient(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.NotContains(t, f.logs.String()+u.all(), "tangerine")
+			require.NotContains(t, f.logs.String()+u.updates.String(), "tangerine")
 		})
 	}
 }

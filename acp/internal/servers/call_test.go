@@ -22,9 +22,7 @@ import (
 
 // kinds returns the kind and status of each update.
 func (h *host) kinds() (all []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, u := range h.updates {
+	for u := range strings.Lines(h.updates.String()) {
 		var update struct {
 			Update struct{ SessionUpdate, Status, ToolCallID string }
 		}
@@ -36,7 +34,7 @@ func (h *host) kinds() (all []string) {
 
 // Clause A30.
 func TestCallAsksForPermission(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	require.Equal(t, `{"a":"<&>"}`, f.call("s.echo", `{"a":"<&>"}`))
 	require.Equal(t, []string{"tool_call pending", "tool_call_update in_progress", "tool_call_update completed"}, f.host.kinds())
 	require.Equal(t, 1, f.host.questions())
@@ -49,7 +47,7 @@ func TestCallAsksForPermission(t *testing.T) {
 		Options []struct{ OptionID, Kind string }
 	}
 	require.NoError(t, json.Unmarshal(f.host.asked[0], &asked))
-	require.Contains(t, f.host.updates[0], asked.ToolCall.ToolCallID)
+	require.Contains(t, f.host.updates.String(), asked.ToolCall.ToolCallID)
 	require.Equal(t, `MCP server "s": echo`, asked.ToolCall.Title)
 	require.JSONEq(t, `{"a":"<&>"}`, string(asked.ToolCall.RawInput))
 	require.Equal(t, "other", asked.ToolCall.Kind)
@@ -90,7 +88,7 @@ func TestKindsOfTools(t *testing.T) {
 
 // Clause A30.
 func TestReject(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	for _, answer := range []string{"reject-once", "cancelled", "unknown"} {
 		f.host.answer = answer
 		_, err := f.try("s.die", "{}")
@@ -111,7 +109,7 @@ func TestReject(t *testing.T) {
 func TestActionOfCall(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	w := roottest.Open(t, folder(t))
-	f.change(w, self("s", "sdk"))
+	f.change(w, mcptest.Self("s", "sdk"))
 	called := func(tool string) permission.Action {
 		f.call(tool, "{}")
 		return f.host.actions[len(f.host.actions)-1]
@@ -126,14 +124,14 @@ func TestActionOfCall(t *testing.T) {
 	f.listed("Ignore previous")
 	changed := called("s.echo")
 	require.NotEqual(t, first.Tool.Config, changed.Tool.Config, "the server made another tool of it")
-	f.change(w, self("s", "sdk", "X=y"))
+	f.change(w, mcptest.Self("s", "sdk", "X=y"))
 	require.NotContains(t, []string{first.Tool.Config, changed.Tool.Config}, called("s.echo").Tool.Config, "another server of that name")
 }
 
 // Clause A30.
 func TestToolChangedWhileAsking(t *testing.T) {
 	fresh := newFixture(t, mcpclient.Options{})
-	fresh.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	fresh.change(roottest.Open(t, folder(t)), mcptest.Self("s", "sdk"))
 	once := false
 	fresh.host.during = func() {
 		if once {
@@ -150,7 +148,7 @@ func TestToolChangedWhileAsking(t *testing.T) {
 func TestResultLimits(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	f.Limit(150_000, 1000)
-	f.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	f.change(roottest.Open(t, folder(t)), mcptest.Self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.large"})
 	require.NoError(t, err)
 	require.Equal(t, "The result is 533410 bytes long; the limit is 150000 bytes", result.Cut)
@@ -158,11 +156,11 @@ func TestResultLimits(t *testing.T) {
 	require.Contains(t, textOf(result.Content), "[truncated: the text is 400000 bytes long; the limit is 150000 bytes]")
 	require.Contains(t, textOf(result.Content), "[left out: image of 133")
 	require.Less(t, len(textOf(result.Content)), 151_000)
-	require.Less(t, len(f.host.all()), 4000)
+	require.Less(t, len(f.host.updates.String()), 4000)
 }
 
 func TestFailedTool(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	result, err := f.Call(t.Context(), f.host, backend.ToolRequest{Name: "s.fail"})
 	require.NoError(t, err)
 	require.True(t, result.Failed)
@@ -170,28 +168,28 @@ func TestFailedTool(t *testing.T) {
 }
 
 func TestCallProgressAndCancel(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 1)
 	go func() {
 		_, err := f.Call(ctx, f.host, backend.ToolRequest{Name: "s.slow"})
 		failed <- err
 	}()
-	f.host.waitForUpdate(t, "1 of 3: first third")
+	f.host.updates.WaitFor(t, "1 of 3: first third")
 	cancel(backend.ErrCancelled)
 	require.ErrorIs(t, <-failed, backend.ErrCancelled)
-	f.host.waitForUpdate(t, "The call was cancelled.")
+	f.host.updates.WaitFor(t, "The call was cancelled.")
 	require.Eventually(t, func() bool { return f.logs.Count("the call was cancelled") > 0 }, patience, 5*time.Millisecond, "the server was told")
 	require.Equal(t, "{}", f.call("s.echo", "{}"), "the server still works")
 }
 
 func TestInvalidArguments(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("s", "sdk"))
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	for _, bad := range []string{"[]", "1", `"x"`, "null", "{", "{} {}"} {
 		_, err := f.try("s.echo", bad)
 		require.ErrorContains(t, err, "are not a JSON object", bad)
 	}
-	require.Empty(t, f.host.updates)
+	require.Empty(t, f.host.updates.String())
 	for _, name := range []string{"s", "s.", "s.nothing", ".", "", "x.echo", "s.echo.x"} {
 		_, err := f.try(name, "")
 		var unknown *mcp.UnknownNameError
@@ -203,7 +201,7 @@ func TestInvalidArguments(t *testing.T) {
 func (f *fixture) listed(text string) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
-		tools, err := f.list(f.t.Context())
+		tools, err := mcptest.ListTools(f.t.Context(), f)
 		if err != nil {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
@@ -65,7 +66,7 @@ func TestElicitationIsDeclaredAsOffered(t *testing.T) {
 		{[]string{"url"}, "e.trigger-elicitation-request e.trigger-url-elicitation"},
 	} {
 		f := newFixture(t, mcpclient.Options{Elicitation: c.modes}, server)
-		tools, err := f.list(t.Context())
+		tools, err := mcptest.ListTools(t.Context(), f)
 		require.NoError(t, err)
 		var names []string
 		for _, tool := range tools {
@@ -84,19 +85,19 @@ func TestElicitationIsDeclaredAsOffered(t *testing.T) {
 func TestElicitationInResults(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
 	f.host.elicited = `{"action":"accept","content":{"name":"Ada"}}`
-	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f.change(roottest.Open(t, folder(t)), mcptest.Self("m", "sdk", "REVISION="+eras[1]))
 	require.JSONEq(t, `{"action":"accept","content":{"name":"Ada"}}`, f.call("m.survey", "{}"))
 	require.Contains(t, f.host.lastAsked(), "Who are you?")
 
 	without := newFixture(t, mcpclient.Options{})
-	without.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	without.change(roottest.Open(t, folder(t)), mcptest.Self("m", "sdk", "REVISION="+eras[1]))
 	_, err := without.try("m.survey", "{}")
 	require.ErrorContains(t, err, "elicitation/create, which this client does not offer")
 }
 
 // Whatever an editor sends, a server gets no answer that its form does not allow.
 func TestElicitationAnswersFitTheForm(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}}, self("m", "sdk", "REVISION="+eras[1]))
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}}, mcptest.Self("m", "sdk", "REVISION="+eras[1]))
 	const question = `{"mode":"form","message":"Which?","requestedSchema":{"type":"object","required":["name"],` +
 		`"properties":{"name":{"type":"string","enum":["red","green"]}}}}`
 	for _, answer := range []string{`{"action":"accept","content":{"name":"x"}}`, `{"action":"accept"}`} {
@@ -112,7 +113,7 @@ func TestElicitationAnswersFitTheForm(t *testing.T) {
 func TestElicitationIsQuoted(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{Elicitation: []string{"form"}})
 	f.host.elicited = `{"action":"decline"}`
-	f.change(roottest.Open(t, folder(t)), self("m", "sdk", "REVISION="+eras[1]))
+	f.change(roottest.Open(t, folder(t)), mcptest.Self("m", "sdk", "REVISION="+eras[1]))
 	asked, err := f.try("m.survey", `{"mode":"form","message":"Hi.\n`+"```"+`\nacp-agent: type your key","requestedSchema":{`+
 		`"type":"object","title":"acp-agent","description":"By us","properties":{"key":{"type":"string","title":"Key"}}}}`)
 	require.NoError(t, err, asked)
@@ -127,7 +128,7 @@ func TestElicitationIsQuoted(t *testing.T) {
 }
 
 func TestElicitationComplete(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}}, self("s", "finished"))
+	f := newFixture(t, mcpclient.Options{Elicitation: []string{"url"}}, mcptest.Self("s", "finished"))
 	f.call("s.count", "{}")
 	require.Eventually(t, func() bool {
 		return slices.Contains(f.host.notifications(), `elicitation/complete {"elicitationId":"s.9"}`)

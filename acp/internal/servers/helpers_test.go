@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,16 +34,6 @@ func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 // patience bounds waits for what must happen.
 const patience = volume.Patience
 
-// self returns a stdio server that this test binary runs as, in a role.
-func self(name, r string, env ...string) mcpclient.Config {
-	c := mcpclient.Config{Name: name, Transport: mcp.Stdio, Command: proctest.Executable()}
-	for _, e := range proctest.Env(r, env...) {
-		key, value, _ := strings.Cut(e, "=")
-		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
-	}
-	return c
-}
-
 // host is a session that answers permission requests and collects updates.
 type host struct {
 	backend.Host
@@ -52,8 +41,7 @@ type host struct {
 	answer  string // an option's id, "cancelled", or "" for allow-once
 	asked   []json.RawMessage
 	actions []permission.Action // of the questions
-	updates []string
-	changed chan struct{}
+	updates logtest.Text
 	during  func() // runs while the user is asked
 
 	workspace *workspace.Workspace
@@ -62,11 +50,9 @@ type host struct {
 	told     []string // notifications
 }
 
-func newHost() *host { return &host{changed: make(chan struct{})} }
-
 func (h *host) Ask(ctx context.Context, q backend.Question) (backend.Answer, error) {
 	h.mu.Lock()
-	h.actions = append(h.actions, q.Action)
+	h.actions = append(h.actions, q.Action.(permission.Action))
 	h.mu.Unlock()
 	return q.Ask(ctx, h)
 }
@@ -116,12 +102,8 @@ func (h *host) lastAsked() string {
 }
 
 func (h *host) Update(_ context.Context, u backend.Update) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.updates = append(h.updates, u.String())
-	close(h.changed)
-	h.changed = make(chan struct{})
-	return nil
+	_, err := fmt.Fprintln(&h.updates, u)
+	return err
 }
 
 func (h *host) Commit(ctx context.Context, u backend.Update) error { return h.Update(ctx, u) }
@@ -130,31 +112,6 @@ func (h *host) questions() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.asked)
-}
-
-func (h *host) all() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return strings.Join(h.updates, "\n")
-}
-
-// waitForUpdate waits for an update that contains text.
-func (h *host) waitForUpdate(t testing.TB, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		h.mu.Lock()
-		seen, changed := strings.Contains(strings.Join(h.updates, "\n"), text), h.changed
-		h.mu.Unlock()
-		if seen {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("never shown: %q in\n%s", text, h.all())
-		}
-	}
 }
 
 // fixture is a set and its host.
@@ -178,7 +135,7 @@ func newFixture(t testing.TB, o mcpclient.Options, configs ...mcpclient.Config) 
 
 func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
+	f := &fixture{t: t, host: &host{}, logs: &logtest.Text{}}
 	o.Logger, o.Wait = f.logs.Logger(slog.LevelDebug), cmp.Or(o.Wait, patience)
 	f.Set = servers.NewSet(starting, o)
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
@@ -214,22 +171,6 @@ func (f *fixture) try(name, arguments string) (string, error) {
 	return text, err
 }
 
-// list waits for all servers and returns their tools, in the order of the servers.
-func (f *fixture) list(ctx context.Context) (tools []mcp.Tool, err error) {
-	listings, err := f.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	offered := map[string][]mcp.Tool{}
-	for l := range listings {
-		offered[l.Prefix] = l.Tools
-	}
-	for _, s := range f.Servers() {
-		tools = append(tools, offered[s.Prefix]...)
-	}
-	return tools, context.Cause(ctx)
-}
-
 func textOf(blocks []backend.Raw) string {
 	var texts []string
 	for _, raw := range blocks {
@@ -242,10 +183,7 @@ func textOf(blocks []backend.Raw) string {
 
 // folder creates a directory with files, given as name and content in turn, and returns its real
 // path.
-func folder(t testing.TB, files ...string) string {
-	t.Helper()
-	return dirtest.New(t, files...)
-}
+var folder = dirtest.New
 
 // runRole runs this binary as a server.
 func runRole(role string) int {

@@ -88,7 +88,7 @@ func TestPermissionRequestNamesServerFirst(t *testing.T) {
 		c.Name = name
 		f := newFixture(t, mcpclient.Options{}, c)
 		h.Respond("tools/list", `"result":{"tools":[{"name":"`+strings.Repeat("y", 5000)+`","title":"`+strings.Repeat("x", 5000)+`","inputSchema":{"type":"object"}}]}`)
-		tools, err := f.list(t.Context())
+		tools, err := mcptest.ListTools(t.Context(), f)
 		require.NoError(t, err)
 		_, err = f.Call(t.Context(), f.host, backend.ToolRequest{Name: tools[0].Name})
 		require.NoError(t, err)

@@ -28,7 +28,7 @@ func TestErrorLength(t *testing.T) {
 	_, err := f.try("h.x", "{}")
 	require.ErrorContains(t, err, "MCP server h: ")
 	require.Less(t, len(err.Error()), 64<<10)
-	require.Less(t, len(f.host.all()), 64<<10)
+	require.Less(t, len(f.host.updates.String()), 64<<10)
 	require.Less(t, len(f.logs.String()), 64<<10)
 }
 
@@ -44,7 +44,7 @@ func TestManySmallBlocks(t *testing.T) {
 		require.NoError(t, err)
 		require.Regexp(t, "^The result is [0-9]+ bytes long; the limit is 10000 bytes$", result.Cut)
 		require.Less(t, size(result.Content), limit+1000, block)
-		require.Less(t, len(f.host.all()), limit, block)
+		require.Less(t, len(f.host.updates.String()), limit, block)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUnknownContentBlocks(t *testing.T) {
 		require.Len(t, result.Content, 2)
 		require.Contains(t, string(result.Content[0]), "first")
 		require.Contains(t, string(result.Content[1]), why)
-		require.Contains(t, f.host.all(), why)
+		require.Contains(t, f.host.updates.String(), why)
 	}
 }
 
@@ -100,9 +100,9 @@ func TestBlocksForTheUser(t *testing.T) {
 				require.Len(t, result.Content, 1)
 			}
 			if name == "an image" {
-				require.Contains(t, f.host.all(), "AAAA")
+				require.Contains(t, f.host.updates.String(), "AAAA")
 			} else if name != "the text says the data" {
-				require.Contains(t, f.host.all(), "tangerine")
+				require.Contains(t, f.host.updates.String(), "tangerine")
 			}
 		})
 	}

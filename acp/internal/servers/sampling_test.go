@@ -19,7 +19,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -153,7 +152,7 @@ type sampling struct {
 
 func newSampling(t *testing.T, server mcpclient.Config) *sampling {
 	t.Helper()
-	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{newHost(), make(chan review, 100)}, &model{}}
+	s := &sampling{newFixture(t, mcpclient.Options{}), &reviewer{&host{}, make(chan review, 100)}, &model{}}
 	s.user.workspace = roottest.Open(t, folder(t))
 	change, err := s.Prepare(s.user.workspace, []mcpclient.Config{server})
 	require.NoError(t, err)
@@ -195,7 +194,7 @@ const question = `{"messages":[{"role":"user","content":{"type":"text","text":"H
 func TestUserReviewsRequestAndAnswer(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
-			s := newSampling(t, self("m", "sdk", "REVISION="+era))
+			s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+era))
 			got, shown := s.ask([]string{allow, allow}, `{"messages":[{"role":"user","content":[{"type":"text","text":"How many?\n`+"```"+`\nSent by us."},`+
 				`{"type":"image","mimeType":"image/png","data":"`+pixel(t)+`"}]},{"role":"assistant","content":{"type":"text","text":"Of what?"}}],`+
 				`"maxTokens":7,"systemPrompt":"Be short.","temperature":0.5,"stopSequences":["END"],"modelPreferences":{"hints":[{"name":"small"}],"costPriority":1}}`)
@@ -226,7 +225,7 @@ func TestUserReviewsRequestAndAnswer(t *testing.T) {
 			require.Regexp(t, `msg="MCP server asked the model" server=m model=small outcome=answered inputTokens=5 outputTokens=3 duration=`, s.logs.String())
 			require.NotContains(t, s.logs.String(), "How many?")
 			require.NotContains(t, s.logs.String(), "It is")
-			require.Contains(t, s.user.all(), `"status":"completed"`)
+			require.Contains(t, s.user.updates.String(), `"status":"completed"`)
 		})
 	}
 }
@@ -235,7 +234,7 @@ func TestUserReviewsRequestAndAnswer(t *testing.T) {
 //
 // Clause M13.
 func TestSamplingSendsWhatIsShown(t *testing.T) {
-	s := newSampling(t, self("m", "sdk", "REVISION="+eras[0]))
+	s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+eras[0]))
 	s.model.answer, s.model.context = "4\u200b2\r\nor\u202e24", "its\u2060 answers"
 	request := `{"messages":[{"role":"user","content":{"type":"text","text":"one\r\ntwo"}}],"maxTokens":7,"temperature":1.25,` +
 		`"metadata":{"user":"tangerine"},"stopSequences":["\n\u200b"],"modelPreferences":{"speedPriority":1},"includeContext":"thisServer"}`
@@ -284,7 +283,7 @@ func TestRemoteServers(t *testing.T) {
 func TestUserRejects(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
-			s := newSampling(t, self("m", "sdk", "REVISION="+era))
+			s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+era))
 			got, _ := s.ask([]string{reject}, question)
 			require.Contains(t, got, "User rejected sampling request")
 			require.Empty(t, s.model.asked(), "nothing is sent")
@@ -296,7 +295,7 @@ func TestUserRejects(t *testing.T) {
 				require.True(t, strings.HasPrefix(got, "-1 "), got)
 			}
 			require.Equal(t, 2, strings.Count(s.logs.String(), "outcome=rejected"))
-			require.Equal(t, 2, strings.Count(s.user.all(), `"status":"failed"`))
+			require.Equal(t, 2, strings.Count(s.user.updates.String(), `"status":"failed"`))
 		})
 	}
 }
@@ -305,7 +304,7 @@ func TestUserRejects(t *testing.T) {
 func TestContextNeedsConsent(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era, func(t *testing.T) {
-			s := newSampling(t, self("m", "sdk", "REVISION="+era))
+			s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+era))
 			with := func(include string) string {
 				return strings.Replace(question, "{", `{"includeContext":"`+include+`",`, 1)
 			}
@@ -330,7 +329,7 @@ func TestContextNeedsConsent(t *testing.T) {
 
 // Clause M13.
 func TestInvalidRequests(t *testing.T) {
-	s := newSampling(t, self("m", "sdk", "REVISION="+eras[0]))
+	s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+eras[0]))
 	message := func(content string) string {
 		return `{"maxTokens":1,"messages":[{"role":"user","content":` + content + `}]}`
 	}
@@ -368,14 +367,14 @@ func TestInvalidRequests(t *testing.T) {
 
 // Clause M13.
 func TestRequestsAreLimited(t *testing.T) {
-	s := newSampling(t, self("m", "sdk", "REVISION="+eras[0]))
+	s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+eras[0]))
 	done := make(chan string, 1)
 	go func() {
 		got, _ := s.try("m.sample", `{"requests":[`+question+`,`+question+`]}`)
 		done <- got
 	}()
 	first := s.user.next(t)
-	require.Eventually(t, func() bool { return strings.Contains(s.logs.String(), "has not answered another request") }, patience, time.Millisecond)
+	s.logs.WaitFor(t, "has not answered another request")
 	first.answer <- reject
 	got := <-done
 	require.Contains(t, got, "-1 User rejected")
@@ -389,11 +388,11 @@ func TestRequestsAreLimited(t *testing.T) {
 
 // Clause M13.
 func TestModelFails(t *testing.T) {
-	s := newSampling(t, self("m", "sdk", "REVISION="+eras[0]))
+	s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+eras[0]))
 	s.model.fail = errors.New("the key of http://10.0.0.1 was rejected")
 	got, _ := s.ask([]string{allow}, question)
 	require.Equal(t, "-32603 the model could not answer", got)
-	require.Contains(t, s.user.all(), "the key of http://10.0.0.1 was rejected", "the user is told")
+	require.Contains(t, s.user.updates.String(), "the key of http://10.0.0.1 was rejected", "the user is told")
 	require.Contains(t, s.logs.String(), "outcome=failed")
 }
 
@@ -401,7 +400,7 @@ func TestModelFails(t *testing.T) {
 func TestEndsWithCall(t *testing.T) {
 	for _, era := range eras {
 		t.Run(era+" question", func(t *testing.T) {
-			s := newSampling(t, self("m", "sdk", "REVISION="+era))
+			s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+era))
 			ctx, cancel := context.WithCancelCause(t.Context())
 			done := make(chan error, 1)
 			go func() {
@@ -412,10 +411,10 @@ func TestEndsWithCall(t *testing.T) {
 			cancel(backend.ErrCancelled)
 			<-asked.ended
 			require.ErrorIs(t, <-done, backend.ErrCancelled)
-			require.Eventually(t, func() bool { return strings.Contains(s.logs.String(), "outcome=cancelled") }, patience, time.Millisecond)
+			s.logs.WaitFor(t, "outcome=cancelled")
 		})
 		t.Run(era+" model", func(t *testing.T) {
-			s := newSampling(t, self("m", "sdk", "REVISION="+era))
+			s := newSampling(t, mcptest.Self("m", "sdk", "REVISION="+era))
 			s.model.wait = make(chan struct{})
 			done := make(chan error, 1)
 			go func() {
@@ -435,23 +434,19 @@ func TestEndsWithCall(t *testing.T) {
 //
 // Clause M13.
 func TestRejectedOutsideOfCalls(t *testing.T) {
-	s := newSampling(t, self("m", "samples"))
-	_, err := s.list(t.Context())
+	s := newSampling(t, mcptest.Self("m", "samples"))
+	_, err := mcptest.ListTools(t.Context(), s)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		return strings.Contains(s.logs.String(), "answered -32600")
-	}, patience, time.Millisecond)
+	s.logs.WaitFor(t, "answered -32600")
 	require.Empty(t, s.user.reviews)
 }
 
 // Clause M13.
 func TestWithoutModel(t *testing.T) {
-	f := newFixture(t, mcpclient.Options{}, self("m", "samples"))
-	_, err := f.list(t.Context())
+	f := newFixture(t, mcpclient.Options{}, mcptest.Self("m", "samples"))
+	_, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool {
-		return strings.Contains(f.logs.String(), "answered -32601")
-	}, patience, time.Millisecond, "%s", f.logs)
+	f.logs.WaitFor(t, "answered -32601")
 	require.NotContains(t, f.logs.String(), "declared sampling")
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/model"
 	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/terminal"
@@ -70,7 +71,7 @@ func Models(ctx context.Context, c config.Config, names []string) ([]Model, erro
 	}
 	reports := make([]Model, len(ids))
 	for i, id := range ids {
-		client := llm.New(c.ModelNamed(id))
+		client := newClient(c.ModelNamed(id))
 		m := client.Model()
 		reports[i] = Model{ID: id, API: m.API, BaseURL: m.BaseURL, Name: m.Name,
 			Key: c.Models[id].DescribeKey()}
@@ -87,6 +88,12 @@ func Models(ctx context.Context, c config.Config, names []string) ([]Model, erro
 		}
 	}
 	return reports, ctx.Err()
+}
+
+// newClient returns a client that asks the server of a model about it.
+func newClient(m model.Model) *llm.Client {
+	return llm.New(llm.Model{API: llm.API(m.API), BaseURL: m.BaseURL, Name: m.Name, Key: m.Key,
+		Headers: m.Headers, ContextTokens: m.ContextTokens})
 }
 
 // Ask asks the server for its models, and for the context size of this one.

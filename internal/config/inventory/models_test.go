@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/config"
-	"github.com/acp-agent/acp-agent/internal/llm"
 )
 
 // What a server offers is printed on one line of limited length.
@@ -38,7 +37,7 @@ func TestModelExamples(t *testing.T) {
 		c, err := config.Parse("config.json", []byte(example))
 		require.NoError(t, err)
 		for _, id := range c.ModelIDs() {
-			require.NotEmpty(t, llm.New(c.ModelNamed(id)).Model().BaseURL, id)
+			require.NotEmpty(t, newClient(c.ModelNamed(id)).Model().BaseURL, id)
 			count++
 		}
 	}
@@ -56,34 +55,33 @@ func TestFallbackIsKnown(t *testing.T) {
 // A server need not list its models.
 func TestServersWithoutLists(t *testing.T) {
 	for _, status := range []int{http.StatusNotFound, http.StatusMethodNotAllowed} {
-		server := httptest.NewServer(http.HandlerFunc(
-			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		defer server.Close()
-		c, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":"`+server.URL+`/v1"}}}`))
-		require.NoError(t, err)
-		reports, err := Models(t.Context(), c, []string{"m"})
-		require.NoError(t, err)
+		reports, printed := asked(t, func(w http.ResponseWriter) { w.WriteHeader(status) })
 		require.NoError(t, Unusable(reports))
 		require.True(t, reports[0].Unlisted)
-		var out bytes.Buffer
-		require.NoError(t, PrintModels(&out, reports))
-		require.Regexp(t, `(?m)^m +openai +\S+ +m +unknown +none$`, out.String())
-		require.Contains(t, out.String(), "/v1 does not list its models\n")
-		require.NotContains(t, out.String(), "does not offer")
+		require.Regexp(t, `(?m)^m +openai +\S+ +m +unknown +none$`, printed)
+		require.Contains(t, printed, "/v1 does not list its models\n")
+		require.NotContains(t, printed, "does not offer")
 	}
 }
 
 // A server can be without models.
 func TestServersWithoutModels(t *testing.T) {
+	reports, printed := asked(t, func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"data":null}`)) })
+	require.ErrorContains(t, Unusable(reports), "the server does not offer: m")
+	require.Contains(t, printed, "/v1 offers no models\n")
+}
+
+// asked describes model m of a server that answers all requests alike.
+func asked(t *testing.T, answer func(http.ResponseWriter)) (reports []Model, printed string) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(
-		func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"data":null}`)) }))
+		func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
 	defer server.Close()
 	c, err := config.Parse("config.json", []byte(`{"models":{"m":{"baseURL":"`+server.URL+`/v1"}}}`))
 	require.NoError(t, err)
-	reports, err := Models(t.Context(), c, []string{"m"})
+	reports, err = Models(t.Context(), c, []string{"m"})
 	require.NoError(t, err)
-	require.ErrorContains(t, Unusable(reports), "the server does not offer: m")
 	var out bytes.Buffer
 	require.NoError(t, PrintModels(&out, reports))
-	require.Contains(t, out.String(), "/v1 offers no models\n")
+	return reports, out.String()
 }

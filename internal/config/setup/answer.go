@@ -296,7 +296,7 @@ func (o *run) findModels(ctx context.Context, servers []localServer) ([]answerer
 	var asking sync.WaitGroup
 	for i, s := range servers {
 		asking.Go(func() {
-			client := llm.New(llm.Model{ID: s.name, BaseURL: s.url})
+			client := llm.New(llm.Model{BaseURL: s.url})
 			defer client.Close()
 			found[i].Ask(ctx, client)
 		})

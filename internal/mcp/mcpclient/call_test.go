@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
 func TestToolNames(t *testing.T) {
-	f := serving(t, mcpclient.Options{}, self("a b", "raw"), self("a_b", "raw"), self("a.b", "raw"), self("a b", "raw", "X=y"), self(strings.Repeat("long", 40), "raw"), self("", "raw"))
-	tools, err := f.list(t.Context())
+	f := serving(t, mcpclient.Options{}, mcptest.Self("a b", "raw"), mcptest.Self("a_b", "raw"), mcptest.Self("a.b", "raw"), mcptest.Self("a b", "raw", "X=y"), mcptest.Self(strings.Repeat("long", 40), "raw"), mcptest.Self("", "raw"))
+	tools, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	var names []string
 	for _, tool := range tools {
@@ -29,10 +30,10 @@ func TestToolNames(t *testing.T) {
 }
 
 func TestCallTimeout(t *testing.T) {
-	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}), self("s", "hang"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{CallTimeout: 50 * time.Millisecond}), mcptest.Self("s", "hang"))
 	_, err := f.try("s.count", "")
 	require.ErrorContains(t, err, "has not answered the call or reported progress within 50ms")
-	c := self("p", "hang")
+	c := mcptest.Self("p", "hang")
 	c.Policy.CallTimeout = 30 * time.Millisecond
 	f.change(roottest.Open(t, folder(t)), c)
 	_, err = f.try("p.count", "")
@@ -43,7 +44,7 @@ func TestCallTimeout(t *testing.T) {
 func TestLogMessages(t *testing.T) {
 	for _, revision := range eras {
 		t.Run(revision, func(t *testing.T) {
-			f := serving(t, mcpclient.Options{}, self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
+			f := serving(t, mcpclient.Options{}, mcptest.Self("noted", "sdk", "TOKEN=hunter2-secret", "REVISION="+revision))
 			f.call("noted.note", "{}")
 			f.call("noted.roots", "{}")
 			f.call("noted.roots", "{}")

@@ -13,6 +13,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
 
@@ -43,7 +44,7 @@ func TestChangedConfigReplacesServer(t *testing.T) {
 	w, other := roottest.Open(t, root), filepath.Join(root, "other")
 	require.NoError(t, os.Mkdir(other, 0o700))
 	stdio := func() mcpclient.Config {
-		c := self("s", "sdk")
+		c := mcptest.Self("s", "sdk")
 		c.Args = []string{"one", "two"}
 		c.Env = append(c.Env, mcpclient.Pair{Name: "A", Value: "a"})
 		return c

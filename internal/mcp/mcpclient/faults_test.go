@@ -34,22 +34,21 @@ func TestBadManners(t *testing.T) {
 		"no discover": {"0", ""},
 	} {
 		t.Run(role, func(t *testing.T) {
-			f := serving(t, mcpclient.Options{}, self("s", role))
+			f := serving(t, mcpclient.Options{}, mcptest.Self("s", role))
 			require.Contains(t, f.call("s.count", ""), c.answer)
-			require.Eventually(t, func() bool { return strings.Contains(f.logs.String(), c.logs) }, patience,
-				5*time.Millisecond)
+			f.logs.WaitFor(t, c.logs)
 			require.Equal(t, "2025-11-25", f.Servers()[0].Revision)
 		})
 	}
 }
 
 func TestSilentServer(t *testing.T) {
-	f := serving(t, mcpclient.Options{Wait: 300 * time.Millisecond}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, MaxRestarts: 1}), self("s", "silent"))
+	f := serving(t, mcpclient.Options{Wait: 300 * time.Millisecond}.With(mcpclient.Limits{StartTimeout: 300 * time.Millisecond, MaxRestarts: 1}), mcptest.Self("s", "silent"))
 	require.ErrorContains(t, f.failed().Err, "has not answered initialize within 300ms")
 }
 
 func TestRestartAfterCrash(t *testing.T) {
-	f := serving(t, mcpclient.Options{}, self("s", "sdk"))
+	f := serving(t, mcpclient.Options{}, mcptest.Self("s", "sdk"))
 	_, err := f.try("s.die", "")
 	require.ErrorContains(t, err, "MCP server s: it ended during the call")
 	require.NotZero(t, f.where("s").PID, "started again")
@@ -61,7 +60,7 @@ func TestRestartAfterCrash(t *testing.T) {
 // Clause A25.
 func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	server, ws := self("s", "sdk"), roottest.Open(t, folder(t))
+	server, ws := mcptest.Self("s", "sdk"), roottest.Open(t, folder(t))
 	var changed atomic.Bool
 	server.Consent, server.Check = "first", func(w *workspace.Workspace) error {
 		require.Same(t, ws, w)
@@ -87,14 +86,14 @@ func TestRestartOfWhatIsNoLongerAllowed(t *testing.T) {
 }
 
 func TestGiveUpAfterRestarts(t *testing.T) {
-	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}), self("s", "exit"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxRestarts: 2, Backoff: time.Millisecond}), mcptest.Self("s", "exit"))
 	_, err := f.try("s.x", "")
 	require.ErrorContains(t, err, "exit status 3")
 	require.Equal(t, 2, f.state(acpmcp.Failed).Restarts)
 }
 
 func TestLineTooLong(t *testing.T) {
-	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}), self("s", "long line"))
+	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{MaxMessage: 1 << 20}), mcptest.Self("s", "long line"))
 	_, err := f.try("s.count", "")
 	require.EqualError(t, err, "MCP server s: it sent a message of more than 1 MiB, which is the limit")
 	require.Eventually(t, func() bool { return f.logs.Count("more than 1 MiB") > 0 }, patience, 5*time.Millisecond)
@@ -107,10 +106,10 @@ func TestLineTooLong(t *testing.T) {
 }
 
 func TestUnreadableAnswer(t *testing.T) {
-	f := serving(t, mcpclient.Options{}, self("s", "null answers"))
+	f := serving(t, mcpclient.Options{}, mcptest.Self("s", "null answers"))
 	_, err := f.try("s.count", "")
 	require.Error(t, err)
-	tools, err := f.list(t.Context())
+	tools, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	require.Len(t, tools, 3, "the connection still works")
 }
@@ -118,11 +117,11 @@ func TestUnreadableAnswer(t *testing.T) {
 // Clause W9.
 func TestStubbornServer(t *testing.T) {
 	h := proctest.Watch(t)
-	f := serving(t, mcpclient.Options{}, self("s", "stubborn", h.Env()))
+	f := serving(t, mcpclient.Options{}, mcptest.Self("s", "stubborn", h.Env()))
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		_, _ = f.list(context.Background())
+		_, _ = mcptest.ListTools(context.Background(), f)
 	}()
 	stubborn := h.Next()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -169,7 +168,7 @@ func TestHTTPServerTakesNoAnswers(t *testing.T) {
 		s.Close()
 	})
 	f := serving(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 100 * time.Millisecond}), mcpclient.Config{Name: "h", Transport: acpmcp.HTTP, URL: s.URL})
-	_, err := f.list(t.Context())
+	_, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	<-h.asked
 	status := f.state(acpmcp.Waiting)

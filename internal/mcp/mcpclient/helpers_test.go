@@ -14,7 +14,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,26 +37,10 @@ func TestMain(m *testing.M) { proctest.Main(m, runRole) }
 // patience bounds waits for what must happen.
 const patience = volume.Patience
 
-// self returns a stdio server that this test binary runs as, in a role.
-func self(name, r string, env ...string) mcpclient.Config {
-	c := mcpclient.Config{Name: name, Transport: acpmcp.Stdio, Command: proctest.Executable()}
-	for _, e := range proctest.Env(r, env...) {
-		key, value, _ := strings.Cut(e, "=")
-		c.Env = append(c.Env, mcpclient.Pair{Name: key, Value: value})
-	}
-	return c
-}
-
 // host declines what servers ask, and collects what they show.
-type host struct {
-	mu      sync.Mutex
-	shown   []string
-	changed chan struct{}
-}
+type host struct{ shown logtest.Text }
 
 var _ mcpclient.Host = (*host)(nil)
-
-func newHost() *host { return &host{changed: make(chan struct{})} }
 
 func (h *host) Elicit(context.Context, mcpclient.ServerID, *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	return &mcp.ElicitResult{Action: "decline"}, nil
@@ -76,31 +59,8 @@ func (h *host) Sample(context.Context, mcpclient.ServerID, *mcp.CreateMessageWit
 }
 
 func (h *host) Show(_ context.Context, message string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.shown = append(h.shown, message)
-	close(h.changed)
-	h.changed = make(chan struct{})
-	return nil
-}
-
-// waitFor waits for a message that contains text.
-func (h *host) waitFor(t testing.TB, text string) {
-	t.Helper()
-	deadline := time.After(patience)
-	for {
-		h.mu.Lock()
-		all, changed := strings.Join(h.shown, "\n"), h.changed
-		h.mu.Unlock()
-		if strings.Contains(all, text) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-deadline:
-			t.Fatalf("never shown: %q in\n%s", text, all)
-		}
-	}
+	_, err := fmt.Fprintln(&h.shown, message)
+	return err
 }
 
 // oneTry are the options of a set that starts a server once.
@@ -122,7 +82,7 @@ func newFixture(t testing.TB, o mcpclient.Options) *fixture {
 
 func newFixtureWith(t testing.TB, starting chan struct{}, o mcpclient.Options) *fixture {
 	t.Helper()
-	f := &fixture{t: t, host: newHost(), logs: &logtest.Text{}}
+	f := &fixture{t: t, host: &host{}, logs: &logtest.Text{}}
 	o.Logger = f.logs.Logger(slog.LevelDebug)
 	f.Set = mcpclient.NewSet(starting, o.WithBackoff(10*time.Millisecond).WithPatience(patience))
 	t.Cleanup(func() { require.NoError(t, f.Close(context.Background())) })
@@ -177,22 +137,6 @@ func (f *fixture) send(ctx context.Context, name, arguments string) (string, err
 	return text, err
 }
 
-// list waits for all servers and returns their tools, in the order of the servers.
-func (f *fixture) list(ctx context.Context) (tools []acpmcp.Tool, err error) {
-	listings, err := f.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	offered := map[string][]acpmcp.Tool{}
-	for l := range listings {
-		offered[l.Prefix] = l.Tools
-	}
-	for _, s := range f.Servers() {
-		tools = append(tools, offered[s.Prefix]...)
-	}
-	return tools, context.Cause(ctx)
-}
-
 // listing returns what the first server lists that is ready.
 func (f *fixture) listing() acpmcp.Listing {
 	f.t.Helper()
@@ -206,7 +150,7 @@ func (f *fixture) listing() acpmcp.Listing {
 // failed starts the servers, of which the first fails, and returns its status.
 func (f *fixture) failed() acpmcp.Status {
 	f.t.Helper()
-	_, err := f.list(f.t.Context())
+	_, err := mcptest.ListTools(f.t.Context(), f)
 	require.NoError(f.t, err)
 	return f.state(acpmcp.Failed)
 }
@@ -223,10 +167,7 @@ func textOf(blocks []mcp.Content) string {
 
 // folder creates a directory with files, given as name and content in turn, and returns its real
 // path.
-func folder(t testing.TB, files ...string) string {
-	t.Helper()
-	return dirtest.New(t, files...)
-}
+var folder = dirtest.New
 
 // uris returns the root URIs of directories, one per line.
 func uris(t testing.TB, dirs ...string) string {

@@ -52,7 +52,7 @@ func TestToolsThatModelsCannotCall(t *testing.T) {
 	}
 	h.Respond("tools/list", `"result":{"tools":[`+strings.Join(tools, ",")+`]}`)
 	f := serving(t, mcpclient.Options{}, c)
-	all, err := f.list(t.Context())
+	all, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	var names []string
 	for _, tool := range all {
@@ -141,7 +141,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"rubbish before":  "[info] {\n" + `{"jsonrpc":"2.0","id":%s,"result":%s}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := serving(t, mcpclient.Options{}, self("s", "odd", "ANSWER="+answer))
+			f := serving(t, mcpclient.Options{}, mcptest.Self("s", "odd", "ANSWER="+answer))
 			require.Equal(t, "0", f.call("s.count", ""))
 		})
 	}
@@ -156,7 +156,7 @@ func TestOddAnswersOnStdout(t *testing.T) {
 		"an event":         {`data: {"jsonrpc":"2.0","id":%s,"result":{}}` + "\n", "its answer cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := serving(t, mcpclient.Options{}, self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
+			f := serving(t, mcpclient.Options{}, mcptest.Self("s", "odd", "CALL_ONLY=1", "ANSWER="+test.answer))
 			_, err := f.try("s.count", "")
 			require.ErrorContains(t, err, test.says)
 			require.Equal(t, acpmcp.Ready, f.Servers()[0].State, fmt.Sprint(f.Servers()[0].Err))

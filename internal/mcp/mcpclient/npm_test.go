@@ -17,6 +17,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
@@ -117,7 +118,7 @@ func TestPlaywright(t *testing.T) {
 // Clause M7.
 func TestTypeScriptModernServer(t *testing.T) {
 	record := proctest.NewRecord(t)
-	server := self("m", "tee", record.Env())
+	server := mcptest.Self("m", "tee", record.Env())
 	server.Args = npmtest.Modern(t)
 	z, a := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})

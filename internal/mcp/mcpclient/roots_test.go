@@ -15,13 +15,14 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // asking returns a server that fetches the roots at its start and on each change.
 func asking(name string) mcpclient.Config {
-	return self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
+	return mcptest.Self(name, "sdk", "ASK=1", "REVISION=2025-11-25")
 }
 
 // Clause M3.
@@ -44,7 +45,7 @@ func TestRestartOnLostRoot(t *testing.T) {
 	a, b := folder(t), folder(t)
 	notified := asking("notified")
 	notified.Policy.KeepOnShrink = true
-	never, early := self("never", "sdk"), self("early", "early")
+	never, early := mcptest.Self("never", "sdk"), mcptest.Self("early", "early")
 	f := newFixture(t, mcpclient.Options{})
 	f.change(roottest.Open(t, a, b), asking("s"), notified, never, early)
 	f.call("early.count", "")
@@ -56,7 +57,7 @@ func TestRestartOnLostRoot(t *testing.T) {
 	require.True(t, ended(s))
 	require.Equal(t, n, f.where("notified").PID, "its policy says so")
 	require.Equal(t, v, f.where("never").PID, "it had not asked")
-	f.host.waitFor(t, "Restarting MCP server s: it still has "+b)
+	f.host.shown.WaitFor(t, "Restarting MCP server s: it still has "+b)
 	require.Equal(t, uris(t, a), f.call("notified.roots", ""))
 	require.Equal(t, "1", f.call("early.count", ""))
 	require.Equal(t, 1, f.logs.Count("roots announced before the end"))
@@ -67,19 +68,19 @@ func TestVanishedRoot(t *testing.T) {
 	top := folder(t, "a/f", "", "b/f", "")
 	a, b := filepath.Join(top, "a"), filepath.Join(top, "b")
 	f := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{CheckRoots: 20 * time.Millisecond}))
-	templated := self("templated", "sdk")
+	templated := mcptest.Self("templated", "sdk")
 	templated.Args, templated.Policy.Templates = []string{"${roots}"}, true
 	f.change(roottest.Open(t, a, b), asking("s"), templated)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Equal(t, []string{a, b}, f.where("templated").Args)
 
 	require.NoError(t, os.Rename(b, b+".away"))
-	f.host.waitFor(t, "No longer there: "+b)
+	f.host.shown.WaitFor(t, "No longer there: "+b)
 	require.Equal(t, uris(t, a), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 1 }, patience, 5*time.Millisecond)
 
 	require.NoError(t, os.Rename(b+".away", b))
-	f.host.waitFor(t, "There again: "+b)
+	f.host.shown.WaitFor(t, "There again: "+b)
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	require.Eventually(t, func() bool { return f.logs.Count("roots changed") == 2 }, patience, 5*time.Millisecond)
 
@@ -105,7 +106,7 @@ func TestToolsCannotChangeRoots(t *testing.T) {
 
 // withRoots returns a process that is started with the roots as arguments.
 func withRoots(role string) mcpclient.Config {
-	c := self("s", role)
+	c := mcptest.Self("s", role)
 	c.Args, c.Policy.Templates = []string{"${roots}"}, true
 	return c
 }
@@ -167,16 +168,16 @@ func TestStartedInFoldersThatWereChecked(t *testing.T) {
 func TestCommitDoesNotWait(t *testing.T) {
 	a, b := folder(t), folder(t)
 	f := newFixture(t, mcpclient.Options{})
-	f.change(roottest.Open(t, a), self("silent", "silent"), asking("s"))
+	f.change(roottest.Open(t, a), mcptest.Self("silent", "silent"), asking("s"))
 	require.NotZero(t, f.where("s").PID)
 	ctx, cancel := context.WithCancel(t.Context())
 	listed := make(chan struct{})
 	go func() {
 		defer close(listed)
-		_, _ = f.list(ctx)
+		_, _ = mcptest.ListTools(ctx, f)
 	}()
 	f.state(acpmcp.Starting)
-	f.change(roottest.Open(t, a, b), self("silent", "silent"), asking("s"))
+	f.change(roottest.Open(t, a, b), mcptest.Self("silent", "silent"), asking("s"))
 	require.Equal(t, uris(t, a, b), f.call("s.roots", ""))
 	cancel()
 	<-listed
@@ -186,7 +187,7 @@ func TestCommitDoesNotWait(t *testing.T) {
 func TestKeptServerKeepsToolNames(t *testing.T) {
 	w := roottest.Open(t, folder(t))
 	f := newFixture(t, mcpclient.Options{})
-	ours, theirs, second := self("my fs", "sdk"), self("my_fs", "sdk"), self("my fs", "sdk", "A=b")
+	ours, theirs, second := mcptest.Self("my fs", "sdk"), mcptest.Self("my_fs", "sdk"), mcptest.Self("my fs", "sdk", "A=b")
 	prefixes := func() (all []string) {
 		for _, s := range f.Servers() {
 			all = append(all, s.Prefix)
@@ -255,7 +256,7 @@ func TestCallAfterChangeWaits(t *testing.T) {
 // Clause M5.
 func TestSettlesOnce(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	c := self("s", "sdk", "REVISION=2025-11-25")
+	c := mcptest.Self("s", "sdk", "REVISION=2025-11-25")
 	f.change(roottest.Open(t, folder(t)), c)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
 	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -20,7 +21,7 @@ import (
 // writing returns a sandboxed server that, each time it is started, tries to append a line to the
 // file "starts" in each of dirs.
 func writing(t *testing.T, s sandbox.Settings, dirs ...string) mcpclient.Config {
-	c := self("s", "sdk", "TMPDIR="+t.TempDir())
+	c := mcptest.Self("s", "sdk", "TMPDIR="+t.TempDir())
 	c.Args = append([]string{"-c", `for dir do echo >>"$dir/starts"; done 2>/dev/null; exec "$0"`,
 		c.Command}, dirs...)
 	c.Command, c.Policy.Sandbox = "/bin/sh", s
@@ -95,7 +96,7 @@ func TestServerWithoutLandlock(t *testing.T) {
 	f.change(roottest.Open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write, Optional: true}, a, out))
 	f.where("s")
 	require.Equal(t, []int{1, 1}, starts(a, out))
-	f.host.waitFor(t, "MCP server s runs without a sandbox and can write wherever you can")
+	f.host.shown.WaitFor(t, "MCP server s runs without a sandbox and can write wherever you can")
 
 	f.change(roottest.Open(t, a), writing(t, sandbox.Settings{Mode: sandbox.Write}, a, out))
 	_, err := f.try("s.where", "")
@@ -115,6 +116,6 @@ func TestDeniedPathIsExplained(t *testing.T) {
 	f.change(roottest.Open(t, a), c)
 	_, err := f.try("s.where", "")
 	require.Error(t, err)
-	f.host.waitFor(t, "does not let MCP server s change `"+out+"/f`")
-	f.host.waitFor(t, "add `"+out+"` to `sandboxWrite` of `mcpServers.s`")
+	f.host.shown.WaitFor(t, "does not let MCP server s change `"+out+"/f`")
+	f.host.shown.WaitFor(t, "add `"+out+"` to `sandboxWrite` of `mcpServers.s`")
 }

@@ -16,6 +16,7 @@ import (
 
 	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
+	"github.com/acp-agent/acp-agent/internal/test/mcptest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 )
@@ -44,7 +45,7 @@ func TestRootsInOrder(t *testing.T) {
 			top := folder(t, "z 100%/f", "", "a#1/f", "", "m/f", "")
 			z, a, m := filepath.Join(top, "z 100%"), filepath.Join(top, "a#1"), filepath.Join(top, "m")
 			one, two := newFixture(t, mcpclient.Options{}), newFixture(t, mcpclient.Options{})
-			server := self("s", "sdk", "REVISION="+revision)
+			server := mcptest.Self("s", "sdk", "REVISION="+revision)
 			one.change(roottest.Open(t, z, a, m), server)
 			two.change(roottest.Open(t, m, z), server)
 			require.Equal(t, uris(t, z, a, m), one.call("s.roots", ""))
@@ -61,9 +62,9 @@ func TestFailedServer(t *testing.T) {
 	f := newFixture(t, oneTry)
 	f.change(roottest.Open(t, folder(t)),
 		mcpclient.Config{Name: "missing", Transport: acpmcp.Stdio, Command: "no-such-command-anywhere"},
-		self("exit", "exit", "TOKEN=hunter2-secret"), self("good", "sdk"),
+		mcptest.Self("exit", "exit", "TOKEN=hunter2-secret"), mcptest.Self("good", "sdk"),
 		mcpclient.Config{Name: "refused", Transport: acpmcp.HTTP, URL: "http://127.0.0.1:1/mcp"})
-	tools, err := f.list(t.Context())
+	tools, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	require.NotEmpty(t, tools)
 	for _, tool := range tools {
@@ -82,8 +83,8 @@ func TestFailedServer(t *testing.T) {
 
 // Clause M4.
 func TestSlowServer(t *testing.T) {
-	f := serving(t, mcpclient.Options{Wait: 50 * time.Millisecond}, self("silent", "silent"))
-	tools, err := f.list(t.Context())
+	f := serving(t, mcpclient.Options{Wait: 50 * time.Millisecond}, mcptest.Self("silent", "silent"))
+	tools, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	require.Empty(t, tools)
 	require.Equal(t, acpmcp.Starting, f.Servers()[0].State)
@@ -94,14 +95,14 @@ func TestSlowServer(t *testing.T) {
 // Clause M5.
 func TestFirstCallWaits(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
-	c := self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
+	c := mcptest.Self("s", "sdk", "ASK=1", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = patience // only an answered roots/list makes it ready
 	f.change(roottest.Open(t, folder(t)), c)
 	f.call("s.echo", "{}")
 	require.NotNil(t, f.Servers()[0].SentRoots)
 
 	never := newFixture(t, mcpclient.Options{}.With(mcpclient.Limits{SettleMax: 10 * time.Millisecond}))
-	c = self("s", "sdk", "REVISION=2025-11-25")
+	c = mcptest.Self("s", "sdk", "REVISION=2025-11-25")
 	c.Policy.SettleWithoutRoots = 10 * time.Millisecond
 	never.change(roottest.Open(t, folder(t)), c)
 	never.call("s.echo", "{}")
@@ -112,7 +113,7 @@ func TestFirstCallWaits(t *testing.T) {
 func TestRootsOff(t *testing.T) {
 	for revision, says := range map[string]string{eras[0]: "method not found",
 		eras[1]: "asked for roots/list, which this client does not offer"} {
-		off := self("off", "sdk", "REVISION="+revision)
+		off := mcptest.Self("off", "sdk", "REVISION="+revision)
 		off.Policy.Roots = new(false)
 		f := serving(t, mcpclient.Options{}, off)
 		_, err := f.try("off.roots", "")
@@ -125,7 +126,7 @@ func TestRootsOff(t *testing.T) {
 // Clause M14.
 func TestTemplates(t *testing.T) {
 	cwd, second := folder(t), folder(t)
-	c := self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
+	c := mcptest.Self("s", "sdk", "ROOTS=${roots}|${roots:uris}|${HOME}")
 	c.Args = []string{"--at=${cwd}", "${roots}", "${root:1}", "${roots:json}", "${root:x}"}
 	f := newFixture(t, mcpclient.Options{})
 	f.change(roottest.Open(t, cwd, second), c)
@@ -158,7 +159,7 @@ func TestTemplates(t *testing.T) {
 func TestCompleteList(t *testing.T) {
 	w := roottest.Open(t, folder(t))
 	f := newFixture(t, mcpclient.Options{})
-	f.change(w, self("stays", "sdk"), self("goes", "sdk"), self("changes", "sdk"))
+	f.change(w, mcptest.Self("stays", "sdk"), mcptest.Self("goes", "sdk"), mcptest.Self("changes", "sdk"))
 	stays, goes, changes := f.where("stays"), f.where("goes"), f.where("changes")
 
 	_, err := f.Prepare(w, make([]mcpclient.Config, 65))
@@ -169,7 +170,7 @@ func TestCompleteList(t *testing.T) {
 	require.NotNil(t, dropped)
 	require.Equal(t, goes.PID, f.where("goes").PID, "a change that is not committed changes nothing")
 
-	f.change(w, self("new", "sdk"), self("changes", "sdk", "A=b"), self("stays", "sdk"))
+	f.change(w, mcptest.Self("new", "sdk"), mcptest.Self("changes", "sdk", "A=b"), mcptest.Self("stays", "sdk"))
 	require.Equal(t, stays.PID, f.where("stays").PID)
 	require.NotEqual(t, changes.PID, f.where("changes").PID)
 	require.NotZero(t, f.where("new").PID)
@@ -186,7 +187,7 @@ func TestCompleteList(t *testing.T) {
 func TestClosedSet(t *testing.T) {
 	f := newFixture(t, mcpclient.Options{})
 	w := roottest.Open(t, folder(t))
-	f.change(w, self("s", "sdk"))
+	f.change(w, mcptest.Self("s", "sdk"))
 	pid := f.where("s").PID
 	change, err := f.Prepare(w, nil)
 	require.NoError(t, err)
@@ -194,7 +195,7 @@ func TestClosedSet(t *testing.T) {
 	require.True(t, ended(pid))
 	change.Commit(f.host)
 	require.Equal(t, acpmcp.Stopped, f.Servers()[0].State)
-	_, err = f.list(t.Context())
+	_, err = mcptest.ListTools(t.Context(), f)
 	require.ErrorIs(t, err, acpmcp.ErrClosed)
 	_, err = f.try("s.where", "")
 	require.ErrorIs(t, err, acpmcp.ErrClosed)
@@ -204,7 +205,7 @@ func TestClosedSet(t *testing.T) {
 }
 
 func TestResources(t *testing.T) {
-	f := serving(t, mcpclient.Options{}, self("one", "sdk"))
+	f := serving(t, mcpclient.Options{}, mcptest.Self("one", "sdk"))
 	listings, err := f.List(t.Context())
 	require.NoError(t, err)
 	listing := <-listings
@@ -221,7 +222,7 @@ func TestResources(t *testing.T) {
 }
 
 func TestPrompts(t *testing.T) {
-	f := serving(t, mcpclient.Options{}, self("my server", "sdk"))
+	f := serving(t, mcpclient.Options{}, mcptest.Self("my server", "sdk"))
 	require.Nil(t, f.Servers()[0].Prompts, "nothing is started to know them")
 	for _, name := range []string{"my_server:greet", "my server:greet"} {
 		r, err := f.GetPrompt(t.Context(), name, "Ada")
@@ -241,7 +242,7 @@ func TestPrompts(t *testing.T) {
 
 // Clause M4.
 func TestListSendsWhatIsKnown(t *testing.T) {
-	f := serving(t, mcpclient.Options{Wait: patience}.With(mcpclient.Limits{MaxRestarts: 1, Backoff: time.Hour}), self("silent", "silent"), self("good", "sdk"), self("broken", "exit"))
+	f := serving(t, mcpclient.Options{Wait: patience}.With(mcpclient.Limits{MaxRestarts: 1, Backoff: time.Hour}), mcptest.Self("silent", "silent"), mcptest.Self("good", "sdk"), mcptest.Self("broken", "exit"))
 	ctx, cancel := context.WithCancel(t.Context())
 	listings, err := f.List(ctx)
 	require.NoError(t, err)
@@ -263,14 +264,14 @@ func TestFewServersStartAtOnce(t *testing.T) {
 	var listing sync.WaitGroup
 	for range 3 {
 		f := newFixtureWith(t, starting, mcpclient.Options{Wait: patience})
-		f.change(roottest.Open(t, folder(t)), self("a", "silent", h.Env()), self("b", "silent", h.Env()))
-		listing.Go(func() { _, _ = f.list(ctx) })
+		f.change(roottest.Open(t, folder(t)), mcptest.Self("a", "silent", h.Env()), mcptest.Self("b", "silent", h.Env()))
+		listing.Go(func() { _, _ = mcptest.ListTools(ctx, f) })
 	}
 	h.Next()
 	h.Next()
 	// Whoever else was started would be seen by the time another process has been.
 	bystander := newFixture(t, mcpclient.Options{})
-	bystander.change(roottest.Open(t, folder(t)), self("s", "sdk"))
+	bystander.change(roottest.Open(t, folder(t)), mcptest.Self("s", "sdk"))
 	bystander.where("s")
 	h.None()
 	cancel()
@@ -279,8 +280,8 @@ func TestFewServersStartAtOnce(t *testing.T) {
 
 // Clause M4.
 func TestCrashingServerIsNotWaitedFor(t *testing.T) {
-	f := serving(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}), self("broken", "exit"))
-	_, err := f.list(t.Context())
+	f := serving(t, mcpclient.Options{Wait: time.Hour}.With(mcpclient.Limits{Backoff: time.Millisecond, MaxRestarts: 100}), mcptest.Self("broken", "exit"))
+	_, err := mcptest.ListTools(t.Context(), f)
 	require.NoError(t, err)
 	require.NotZero(t, f.Servers()[0].Restarts)
 }

@@ -250,11 +250,8 @@ func stopReason(t *testing.T, m rawrpc.Message) string {
 	return result.StopReason
 }
 
-// folder creates a directory with files (name, content, name, ...) and returns its real path.
-func folder(t *testing.T, files ...string) string {
-	t.Helper()
-	return dirtest.New(t, files...)
-}
+// folder creates a directory with files, given as name and content in turn, and returns its path.
+var folder = dirtest.New
 
 // file creates a private file in a directory of its own, and returns its path.
 func file(t *testing.T, name, content string) string {

@@ -12,6 +12,12 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/acp-agent/acp-agent/internal/test/volume"
 )
 
 // Text collects what is written to it. The zero value is empty and ready for use. It is safe for
@@ -37,6 +43,13 @@ func (t *Text) String() string {
 
 // Count returns how often words occur in the text so far.
 func (t *Text) Count(words string) int { return strings.Count(t.String(), words) }
+
+// WaitFor waits until the text contains words.
+func (t *Text) WaitFor(tb testing.TB, words string) {
+	tb.Helper()
+	require.Eventually(tb, func() bool { return strings.Contains(t.String(), words) },
+		volume.Patience, 5*time.Millisecond, "%q is not in\n%s", words, t)
+}
 
 // Logger returns a logger that writes records of at least the level from to the text.
 func (t *Text) Logger(from slog.Level) *slog.Logger {

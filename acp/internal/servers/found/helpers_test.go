@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"testing"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
@@ -27,7 +26,5 @@ func (c *client) Call(_ context.Context, _ string, params backend.Raw) backend.W
 
 func (*client) Notify(context.Context, string, backend.Raw) error { return nil }
 
-func folder(t testing.TB, files ...string) string {
-	t.Helper()
-	return dirtest.New(t, files...)
-}
+// folder creates a directory with files, given as name and content in turn, and returns its path.
+var folder = dirtest.New
