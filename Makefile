@@ -37,7 +37,7 @@ RACING      := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 RACED       := $(addprefix ./,internal/serve/websocket internal/wire/jsonrpc internal/mcp/mcprelay discovery \
 	sessionstore/postgres internal/llm internal/serve internal/serve/loglimit sessionstore \
 	sessionstore/internal/core acp/client acp/internal/listing acp/internal/session/record acp/internal/session/tasks \
-	acp/internal/session/turns \
+	acp/internal/session/turns acp/proxy/internal/child \
 	internal/cli/registry internal/cli/runner internal/serve/budget internal/sandbox/hosts \
 	internal/config/setup internal/terminal internal/sandbox internal/conform internal/conform/rawrpc)
 RACEDLONG   := $(addprefix ./,acp acp/model acp/proxy workspace sessionstore/sqlite \

@@ -3,38 +3,38 @@ package proxy
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/acp/prompts"
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/commands"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// bridge connects an activation to a session of a child. It implements [backend.Session], and lives
-// from Open to Close. It has no lock: what changes is in parts that have their own.
+// bridge connects an open session of the client to a session of a child. It implements
+// [backend.Session], and lives from Open to Close. It has no lock: what changes is in parts that
+// have their own.
 type bridge struct {
-	*activation
+	*setup
 	servers  *servers
-	commands *commands
+	commands *commands.Commands
 	current  current
 	hints    hints
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 }
 
-// newBridge returns the bridge of an activation, which has the relays and commands of the one that
-// it replaces, if there is one. saved is the state to continue or, for a fork, to copy.
-func newBridge(a *activation, previous *bridge, saved state, cause backend.Cause) *bridge {
-	commands := newCommands(a.proxy, saved.Offered && cause != backend.Fork)
+// newBridge returns a bridge with the relays and commands of the one that it replaces, if there is
+// one. saved is the state to continue or, for a fork, to copy.
+func newBridge(s *setup, previous *bridge, saved state, cause backend.Cause) *bridge {
+	offered := commands.New(s.proxy.options.Profile, s.proxy.log,
+		saved.Offered && cause != backend.Fork)
 	if previous != nil {
-		commands = previous.commands
+		offered = previous.commands
 	}
-	return &bridge{activation: a, servers: newServers(a, previous, saved), commands: commands,
+	return &bridge{setup: s, servers: newServers(s, previous, saved), commands: offered,
 		reviving: make(chan struct{}, 1)}
 }
 
@@ -49,12 +49,12 @@ func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updat
 	if len(earlier) == 0 {
 		if cs, unpin := b.current.pin(); cs != nil {
 			defer b.current.dequeue(p)
-			work = unpinAfter(b.send(cs, p), unpin)
+			work = unpin.After(b.send(cs, p))
 		}
 	}
 	return func() (backend.Raw, error) {
 		defer p.end(nil)
-		b.commands.announceRoots(ctx, b.host.Catalog(), u)
+		b.commands.AnnounceRoots(ctx, b.host.Catalog(), u)
 		return work()
 	}
 }
@@ -76,27 +76,28 @@ func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return unpinAfter(b.send(cs, p), unpin)
+	return unpin.After(b.send(cs, p))
 }
 
 // send sends the prompt to the child, with the context that it needs.
 func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
-	expanded, err := b.expandPrompt(p.ctx, p.params)
+	_, saved := b.current.get()
+	expanded, err := b.commands.Expand(p.ctx, b.host.Catalog(), saved.RootsMode, p.params)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
 	var told promptContext
-	if !expanded.alone {
+	if !expanded.Alone {
 		told = b.nextContext(cs)
 	}
-	work := cs.sendPrompt(p, appendText(expanded.params, told.text))
+	work := cs.sendPrompt(p, briefing.AppendText(expanded.Params, told.text))
 	if work == nil { // cancelled while the child was started
 		b.settleContext(p.lasting, told, false)
 		return cancelled
 	}
 	return func() (backend.Raw, error) {
-		if expanded.note != "" {
-			if err := p.updates.Update(p.ctx, backend.Text(expanded.note+"\n\n")); err != nil {
+		if expanded.Note != "" {
+			if err := p.updates.Update(p.ctx, backend.Text(expanded.Note+"\n\n")); err != nil {
 				b.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
@@ -106,10 +107,10 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 		b.settleContext(p.lasting, told, err == nil)
 		switch {
 		case err == nil:
-			b.proxy.children.failures.Store(0)
+			b.proxy.program.NoteAnswer()
 		case errors.Is(err, jsonrpc.ErrQueueFull):
 			cs.removePrompt(p) // it was not sent
-		case errors.Is(err, errNoAnswer):
+		case errors.Is(err, child.ErrNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
 			cs.abandonPrompt(p)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
@@ -123,7 +124,7 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 func (b *bridge) nextContext(cs *childSession) promptContext {
 	_, saved := b.current.get()
 	told := b.servers.relays.toldParts()
-	return b.current.nextContext(cs, b.contextParts(saved, b.servers.tool(saved)), told)
+	return b.current.nextContext(cs, b.parts(saved, b.servers.tool(saved)), told)
 }
 
 // settleContext records whether the child has answered the prompt with told. It logs errors.
@@ -137,34 +138,6 @@ func (b *bridge) settleContext(ctx context.Context, told promptContext, answered
 	}
 }
 
-// expandPrompt adds the text of a command of the roots to a prompt that calls it.
-func (b *bridge) expandPrompt(ctx context.Context, params backend.Raw) (expandedPrompt, error) {
-	c := prompts.ParseCommand(params)
-	if c.Name == "" {
-		return expandedPrompt{params: params}, nil
-	}
-	catalog := b.host.Catalog()
-	_, saved := b.current.get()
-	offered, taken := b.commands.ofRoots(catalog)
-	at := slices.IndexFunc(offered, func(command discovery.SlashCommand) bool {
-		return command.Name == c.Name
-	})
-	var used *discovery.Artifact // nil for a command of the child, or a path
-	note := ""
-	if at >= 0 {
-		used = &offered[at].Artifact
-		var err error
-		if params, note, err = expand(ctx, catalog, params, c, *used); err != nil {
-			return expandedPrompt{}, err
-		}
-	}
-	conflicts := b.commands.conflicts(catalog, saved.RootsMode, c.Name, used, taken)
-	recognized := b.proxy.options.Profile.Context.AfterCommands &&
-		!slices.Contains(profiles.CommonCommands(), c.Name)
-	return expandedPrompt{params: params, note: strings.TrimSpace(note + "\n\n" + conflicts),
-		alone: used == nil && !strings.Contains(c.Name, "/") && !recognized}, nil
-}
-
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
@@ -176,7 +149,7 @@ func (b *bridge) Cancel(params backend.Raw) {
 // Call implements [backend.Session]: it passes the request on.
 func (b *bridge) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	if cs, unpin := b.current.pin(); cs != nil {
-		return unpinAfter(cs.forward(ctx, method, params), unpin)
+		return unpin.After(cs.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
 		cs, unpin, err := b.revive(ctx)
@@ -196,11 +169,10 @@ func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
 		return
 	}
 	defer unpin()
-	cs.child.notify(method, withSessionID(params, cs.id))
+	cs.child.Notify(method, withSessionID(params, cs.id))
 }
 
-// Close implements [backend.Session]: it closes the child's session, unless another activation uses
-// it.
+// Close implements [backend.Session]: it closes the child's session, unless another bridge uses it.
 func (b *bridge) Close(ctx context.Context) error {
 	_, err := b.CloseFor(ctx, backend.Raw(`{}`))
 	return err
@@ -229,12 +201,12 @@ func (b *bridge) SandboxText() string {
 	if cs == nil {
 		return ""
 	}
-	return cs.child.sandbox.Describe()
+	return cs.child.SandboxText()
 }
 
 // revive opens the child's session again, mostly because the child has ended. It returns the
 // session in the new child, which is pinned until unpin.
-func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), err error) {
+func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin child.Unpin, err error) {
 	select {
 	case b.reviving <- struct{}{}:
 		defer func() { <-b.reviving }()
@@ -248,14 +220,14 @@ func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), er
 	if before == nil {
 		return nil, nil, errSessionClosed
 	}
-	if err := before.child.awaitEnd(ctx); err != nil {
+	if err := before.child.AwaitEnd(ctx); err != nil {
 		return nil, nil, err
 	}
 	cs, unpin, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, saved)
 	if err != nil {
 		return nil, nil, err
 	}
-	b.proxy.log.Info("a session was opened again in the agent", "child", cs.child.process.Name())
+	cs.child.Log.Info("a session was opened again in the agent")
 	b.loseSubagents(ctx, before)
 	cs.repeatSettings(ctx, before)
 	return cs, unpin, nil
@@ -266,7 +238,7 @@ func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin func(), er
 func (b *bridge) handleUpdate(
 	ctx context.Context, cs *childSession, p *prompt, u backend.Update,
 ) error {
-	u, ok := withoutContext(u)
+	u, ok := briefing.WithoutBlocks(u)
 	profile := b.proxy.profile()
 	if !ok || p == nil && isBanner(profile, u) {
 		return nil
@@ -294,7 +266,7 @@ func (b *bridge) handleUpdate(
 // showUpdate shows the client an update. The commands of the roots are added to those of the child.
 func (b *bridge) showUpdate(ctx context.Context, to backend.Updates, u backend.Update) error {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
-		return b.commands.announceChild(ctx, b.host.Catalog(), to, u.Raw)
+		return b.commands.AnnounceChild(ctx, b.host.Catalog(), to, u.Raw)
 	}
 	return to.Update(ctx, u)
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -18,10 +19,10 @@ import (
 // leaves. While one of our sessions replaces another, both use it: the child's messages go to the
 // latest.
 type childSession struct {
-	child   *child
-	id      backend.Raw // as the child sent it
-	key     string      // the id as a string
-	barrier barrier     // for the child's messages
+	child   *child.Process
+	id      backend.Raw   // as the child sent it
+	key     string        // the id as a string
+	barrier child.Barrier // for the child's messages
 
 	mu        sync.Mutex
 	users     []*childUse     // the latest last
@@ -39,7 +40,7 @@ func newChildSession(
 ) (cs *childSession, attached bool) {
 	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u},
 		updates: updateFilter{mode: mode}}
-	return cs, cs.child.router.add(cs.key, recipient{session: cs})
+	return cs, cs.child.Router.Add(cs.key, cs)
 }
 
 // join adds a user, which gets the child's messages from now on. Updates are handled by mode until
@@ -91,7 +92,15 @@ func (cs *childSession) latest() (*bridge, *prompt) {
 
 // isAttached reports whether the session gets the child's messages. Otherwise it must be opened
 // again before it is used.
-func (cs *childSession) isAttached() bool { return cs.child.router.find(cs.key).session == cs }
+func (cs *childSession) isAttached() bool { return cs.child.Router.Find(cs.key) == cs }
+
+// detach lets the session and its subagents get no more messages of the child.
+func (cs *childSession) detach() {
+	cs.child.Router.Remove(func(to child.Recipient) bool {
+		sub, ok := to.(*subagent)
+		return to == cs || ok && sub.session == cs
+	})
+}
 
 // remove removes the user b. It returns its use of the child, and how many users are left. If b was
 // the latest and has, or may have, changed the child's session, that is detached: the user before
@@ -104,7 +113,7 @@ func (cs *childSession) remove(b *bridge, changed bool) (u *childUse, left int) 
 	cs.users = slices.Delete(cs.users, at, at+1)
 	left = len(cs.users)
 	if changed && left > 0 && at == left {
-		cs.child.router.remove(cs)
+		cs.detach()
 	}
 	return u, left
 }
@@ -117,14 +126,15 @@ func (cs *childSession) leave(
 ) (result backend.Raw, err error) {
 	u, left := cs.remove(b, true)
 	if left > 0 {
-		return nil, u.release(ctx)
+		return nil, b.proxy.uses.end(ctx, u)
 	}
-	defer cs.child.router.remove(cs)
-	now := cs.child.router.find(cs.key).session
-	if (now == nil || now == cs) && cs.child.info.Close && cs.child.running() {
-		result, err = cs.child.requestStored(ctx, protocol.SessionClose, cs.id, params)
+	defer cs.detach()
+	now := cs.child.Router.Find(cs.key)
+	if (now == nil || now == cs) && cs.child.Info.Close && cs.child.Running() {
+		result, err = cs.child.RequestStored(ctx, protocol.SessionClose,
+			withSessionID(params, cs.id))
 	}
-	return result, errors.Join(err, u.release(ctx))
+	return result, errors.Join(err, b.proxy.uses.end(ctx, u))
 }
 
 // drop is leave for a user that does not need the child's session. It logs errors.
@@ -138,71 +148,70 @@ func (cs *childSession) drop(ctx context.Context, b *bridge) {
 // open another one in the child.
 func (cs *childSession) abandon(b *bridge) {
 	if _, left := cs.remove(b, false); left == 0 {
-		cs.child.router.remove(cs)
+		cs.detach()
 	}
 }
+
+// Deliver implements [child.Recipient].
+func (cs *childSession) Deliver(m child.Message) (backend.Work, error) { return cs.deliver(m, nil) }
+
+// IsRunning implements [child.Recipient]: what a session does, a request waits for.
+func (cs *childSession) IsRunning() bool { return false }
 
 // deliver passes on a message of the child about the session, or about its subagent from. It runs
 // on the read loop.
-func (cs *childSession) deliver(m message, from *subagent) {
-	cs.barrier.wait(m.ctx)
+func (cs *childSession) deliver(m child.Message, from *subagent) (backend.Work, error) {
+	cs.barrier.Wait(m.Ctx)
 	b, p := cs.latest()
 	switch {
 	case b == nil:
-		cs.child.router.reject(m, errUnknownSession)
-	case m.method == protocol.SessionUpdate:
-		cs.handleUpdate(b, p, m, from)
-	case m.answer != nil:
-		m.answer <- cs.callClient(b, m, from)
-	default:
-		params, err := cs.child.confine(m.method, m.params)
-		if err == nil {
-			err = from.client(b.activation, m.params).Notify(m.ctx, m.method, params)
-		}
-		if err != nil {
-			cs.child.router.logDropped(m.method, err)
-		}
+		return nil, child.ErrUnknownSession
+	case m.Method == protocol.SessionUpdate:
+		return nil, cs.handleUpdate(b, p, m, from)
+	case m.IsRequest():
+		return cs.callClient(b, m, from), nil
 	}
+	params, err := cs.child.Confine(m.Method, m.Params)
+	if err != nil {
+		return nil, err
+	}
+	return nil, from.client(b.setup, m.Params).Notify(m.Ctx, m.Method, params)
 }
 
 // callClient returns the work for a request of the child to the client of b.
-func (cs *childSession) callClient(b *bridge, m message, from *subagent) backend.Work {
-	if work, own := cs.child.ownFile(m.ctx, b.roots, m.method, m.params); own {
+func (cs *childSession) callClient(b *bridge, m child.Message, from *subagent) backend.Work {
+	if work, own := cs.child.OwnFile(m.Ctx, b.roots, m.Method, m.Params); own {
 		return work
 	}
-	made := m.params
-	if m.method == protocol.RequestPermission {
+	made := m.Params
+	if m.Method == protocol.RequestPermission {
 		made = protocol.MapToolCallReferences(made, "toolCall", cs.keyOf)
 	}
-	params, err := cs.child.confine(m.method, made)
+	params, err := cs.child.Confine(m.Method, made)
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	return from.client(b.activation, made).Call(m.ctx, m.method, params)
+	return from.client(b.setup, made).Call(m.Ctx, m.Method, params)
 }
 
 // handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
 // whose turn it came, or nil. If it is about a subagent, the messages that are held for that
 // follow.
-func (cs *childSession) handleUpdate(b *bridge, p *prompt, m message, from *subagent) {
+func (cs *childSession) handleUpdate(b *bridge, p *prompt, m child.Message, from *subagent) error {
 	about, err := cs.passUpdate(b, p, m, from)
-	if m.answer != nil {
-		m.answer <- jsonrpc.Fail(err)
-	} else if err != nil {
-		cs.child.router.logDropped(m.method, err)
-	}
 	if about != nil {
-		cs.child.router.release(about.id)
+		cs.child.Router.Release(about.id)
 	}
+	return err
 }
 
 // passUpdate passes an update on, and returns the subagent that it is about, or nil.
 func (cs *childSession) passUpdate(
-	b *bridge, p *prompt, m message, from *subagent,
+	b *bridge, p *prompt, m child.Message, from *subagent,
 ) (about *subagent, err error) {
-	u := sessionstore.StoredUpdate(m.params)
+	u := sessionstore.StoredUpdate(m.Params)
 	if u.Kind == "" {
-		if u, err = backend.ParseUpdate(m.params); err != nil {
+		if u, err = backend.ParseUpdate(m.Params); err != nil {
 			return nil, err
 		}
 	}
@@ -213,9 +222,9 @@ func (cs *childSession) passUpdate(
 	}
 	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
 	if from != nil {
-		return about, b.handleSubagentUpdate(m.ctx, cs, from, u)
+		return about, b.handleSubagentUpdate(m.Ctx, cs, from, u)
 	}
-	return about, b.handleUpdate(m.ctx, cs, p, u)
+	return about, b.handleUpdate(m.Ctx, cs, p, u)
 }
 
 // forward sends a request of the client. Messages that the child sends after its response reach the
@@ -224,11 +233,11 @@ func (cs *childSession) forward(
 	ctx context.Context, method string, params backend.Raw,
 ) backend.Work {
 	childParams := withSessionID(params, cs.id)
-	return cs.child.requestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
+	return cs.child.RequestFunc(ctx, method, childParams, func(result backend.Raw, err error) {
 		if err == nil {
 			cs.keepSetting(method, params)
 		}
-		cs.barrier.add(jsonrpc.Answered(ctx))
+		cs.barrier.Add(jsonrpc.Answered(ctx))
 	})
 }
 
@@ -241,10 +250,10 @@ func (cs *childSession) sendPrompt(p *prompt, params backend.Raw) backend.Work {
 		return nil
 	}
 	cs.addPromptLocked(p)
-	return cs.child.requestFunc(p.lasting, protocol.SessionPrompt, withSessionID(params, cs.id),
+	return cs.child.RequestFunc(p.lasting, protocol.SessionPrompt, withSessionID(params, cs.id),
 		func(backend.Raw, error) {
 			cs.removePrompt(p)
-			cs.barrier.add(jsonrpc.Answered(p.ctx))
+			cs.barrier.Add(jsonrpc.Answered(p.ctx))
 		})
 }
 
@@ -297,10 +306,10 @@ func (cs *childSession) cancelPrompts(params backend.Raw) {
 	}
 	if len(ended) < len(cs.prompts) {
 		for _, p := range ended {
-			p.end(fmt.Errorf("%w before another prompt of the session", errNoAnswer))
+			p.end(fmt.Errorf("%w before another prompt of the session", child.ErrNoAnswer))
 		}
 	} else if len(ended) > 0 {
-		cs.child.cancel(withSessionID(params, cs.id))
+		cs.child.Cancel(withSessionID(params, cs.id))
 	}
 }
 
@@ -334,8 +343,8 @@ func (cs *childSession) repeatSettings(ctx context.Context, earlier *childSessio
 	for _, c := range changes {
 		// Unlike in forward, ctx belongs to another request of the client.
 		params := withSessionID(c.params, cs.id)
-		if _, err := cs.child.request(ctx, c.method, params)(); err != nil {
-			cs.child.log.Warn("the restarted agent rejected a setting", "method", c.method,
+		if _, err := cs.child.Request(ctx, c.method, params)(); err != nil {
+			cs.child.Log.Warn("the restarted agent rejected a setting", "method", c.method,
 				"error", err)
 			continue
 		}

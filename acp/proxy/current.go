@@ -2,8 +2,12 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
+
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 )
 
 // current is the child session that a bridge uses, with what is saved about it and what it must be
@@ -32,7 +36,7 @@ func (c *current) get() (*childSession, state) {
 // running returns the child session, or nil if the child is not running or must open it again.
 func (c *current) running() *childSession {
 	cs, _ := c.get()
-	if cs == nil || !cs.isAttached() || !cs.child.running() {
+	if cs == nil || !cs.isAttached() || !cs.child.Running() {
 		return nil
 	}
 	return cs
@@ -40,15 +44,17 @@ func (c *current) running() *childSession {
 
 // pin returns the child session, whose child is pinned until unpin. It returns nil if the session
 // must be opened again first, or is closed.
-func (c *current) pin() (cs *childSession, unpin func()) {
+func (c *current) pin() (cs *childSession, unpin child.Unpin) {
 	if cs = c.running(); cs == nil {
 		return nil, nil
 	}
-	if unpin = cs.child.uses.pin(); unpin == nil {
+	if unpin = cs.child.Pin(); unpin == nil {
 		return nil, nil
 	}
 	return cs, unpin
 }
+
+var errSessionClosed = errors.New("the session was closed")
 
 // replace makes cs the child session, unless the bridge was closed. It returns the one before, nil
 // for none.
@@ -113,15 +119,16 @@ type promptContext struct {
 // nextContext returns the context for the next prompt in cs, which consists of the parts that have
 // changed since the child was last told and of the history. told are the parts that our tool server
 // tells it. Until settleContext, further prompts get none.
-func (c *current) nextContext(cs *childSession, parts, told []contextPart) promptContext {
+func (c *current) nextContext(cs *childSession, parts, told []briefing.Part) promptContext {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session != cs || c.telling {
 		return promptContext{}
 	}
-	texts, after := changes(c.state, parts, told)
-	after.HistoryDue = false
-	text := contextBlock(append(texts, c.history)...)
+	after := c.state
+	texts, sent := after.Changes(parts, told)
+	after.Sent, after.HistoryDue = sent, false
+	text := briefing.Block(append(texts, c.history)...)
 	c.telling = text != ""
 	return promptContext{to: cs, text: text, after: after}
 }

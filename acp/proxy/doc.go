@@ -46,7 +46,7 @@
 // If the child has rejected its own session but does not say that it does not know it, the next
 // opening tries that one first, and the child is told in it what was said meanwhile.
 // The child is told the history in its next prompt: the end of the conversation, as text of limited
-// size. A child session is closed when no activation uses it. If changing it fails halfway, it is
+// size. A child session is closed when no bridge uses it. If changing it fails halfway, it is
 // opened again as it was before.
 //
 // The profile may say that a session keeps additional directories which a load or resume no longer
@@ -82,20 +82,21 @@
 //	client -> bridge -> childSession -> child       requests and notifications
 //	client <- bridge <- childSession <- router      what the child sends
 //
-//	proxy             the backend: what the client declared, and the children
-//	child             a process at a childPlace, which says what sessions it serves; its parts:
-//	  router            gives its messages to the childSessions that they name
-//	  childUses         the bridges and requests for which it runs
+//	proxy             the backend: the program, and the childUses of all sessions
+//	child.Program     the agent's program; its children are processes, each for a child.Place
 //	childSession      a session in a child until its last user leaves, with its unanswered prompts
-//	bridge            one activation of a session of the client, from Open to Close; its parts:
-//	  activation        what the client asked for, which does not change
+//	bridge            an open session of the client, from Open to Close; its parts:
+//	  setup             what the client asked for, which does not change
 //	  current           the childSession in use, and what it must be told and sent next
 //	  commands          the slash commands that the client is offered
 //	  servers           the MCP servers; relays tell them the roots
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
 //	opener            opens a session in the child that was chosen
-//	attempt, trial    one request to open it, and how that has ended
+//	plan              which attempts it makes; a trial says how one has ended
+//
+// Packages below have what needs no session: child the processes and the way of their messages,
+// briefing the texts about the roots and what is in them, and commands the slash commands.
 //
 // A session is opened by bridge.open: a child is chosen, and an opener makes the planned attempts
 // until one succeeds.
@@ -105,17 +106,18 @@
 // parts of the context that have changed since the child was told. Once the child has answered, it
 // counts as told.
 //
-// A message of the child goes from its router to the childSession, and from there to the latest
-// user. An update belongs to the oldest prompt that the child has not answered; while a session is
-// opened, an updateFilter may keep or drop it. A request, such as one for a permission, goes to the
-// client's host, which checks it; but some files are served here. Package profiles has what is
-// known about each agent.
+// A message of the child goes from its child.Router to the childSession, and from there to the
+// latest user. An update belongs to the oldest prompt that the child has not answered; while a
+// session is opened, an updateFilter may keep or drop it. A request, such as one for a permission,
+// goes to the client's host, which checks it; but some files are served here. Package profiles has
+// what is known about each agent.
 //
 // # Locks
 //
 // A goroutine that holds a lock takes only locks further down:
 //
-//  1. commands.mu or hints.mu, while the client is shown an announcement or an explanation
+//  1. Commands.mu or hints.mu, while the client is shown an announcement or an explanation
 //  2. childSession.mu, while a prompt or session/cancel is sent
-//  3. all others, for a few statements
+//  3. childUses.mu, while a use begins
+//  4. all others, for a few statements
 package proxy

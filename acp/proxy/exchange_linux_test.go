@@ -18,6 +18,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -83,7 +84,7 @@ func TestExchangedFoldersInTheSandbox(t *testing.T) {
 			}
 
 			h := sandboxed(t, backend.Sandbox{Mode: mode})
-			agent, record := command(t, script+answered)
+			agent, record := scripted.Command(t, script+answered)
 			h.record = record
 			h.options.Profile.Sandbox.Write = append(h.options.Profile.Sandbox.Write,
 				filepath.Dir(string(record)))

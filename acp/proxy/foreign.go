@@ -10,6 +10,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -45,7 +47,7 @@ func (p *proxy) Sessions(
 		cursors, limit := make(map[string]bool), p.options.limits.MaxPages
 		partial, left := cwd == nil, p.profile().Replay.ListLimit
 		for cursor := ""; ; {
-			page, err := c.listSessions(ctx, cwd, cursor)
+			page, err := listSessions(ctx, c, cwd, cursor)
 			if err != nil {
 				fail(err)
 				return
@@ -55,10 +57,10 @@ func (p *proxy) Sessions(
 				left--
 				if err != nil {
 					partial = true
-					c.log.Debug("skipped a session in the agent's list", "error", err)
+					c.Log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
-				if c.router.find(p.Key(f.State)).subagent != nil {
+				if _, ok := c.Router.Find(p.Key(f.State)).(*subagent); ok {
 					continue // it is part of a session
 				}
 				if !yield(f, nil) {
@@ -83,12 +85,12 @@ func (p *proxy) Sessions(
 }
 
 // listingChild returns a child that lists sessions and can open them, or [errors.ErrUnsupported].
-func (p *proxy) listingChild(ctx context.Context) (*child, error) {
-	if !opensListed(p.agentInfo()) {
+func (p *proxy) listingChild(ctx context.Context) (*child.Process, error) {
+	if !opensListed(p.program.Info()) {
 		return nil, errors.ErrUnsupported
 	}
-	c, err := p.mainChild(ctx)
-	if err == nil && !opensListed(c.info) {
+	c, err := p.program.Main(ctx)
+	if err == nil && !opensListed(c.Info) {
 		err = errors.ErrUnsupported
 	}
 	return c, err
@@ -102,9 +104,9 @@ type sessionPage struct {
 	NextCursor string            `json:"nextCursor"`
 }
 
-// listSessions calls session/list.
-func (c *child) listSessions(
-	ctx context.Context, cwd *workspace.Dir, cursor string,
+// listSessions calls session/list of a child.
+func listSessions(
+	ctx context.Context, c *child.Process, cwd *workspace.Dir, cursor string,
 ) (sessionPage, error) {
 	var request struct {
 		Cwd      *workspace.Dir `json:"cwd,omitempty"`
@@ -112,10 +114,10 @@ func (c *child) listSessions(
 		Archived string         `json:"archived,omitempty"`
 	}
 	request.Cwd, request.Cursor = cwd, cursor
-	if c.info.Archive {
+	if c.Info.Archive {
 		request.Archived = "include"
 	}
-	result, err := c.request(ctx, protocol.SessionList, backend.Encode(request))()
+	result, err := c.Request(ctx, protocol.SessionList, backend.Encode(request))()
 	if err != nil {
 		return sessionPage{}, fmt.Errorf("session/list of the agent: %w", err)
 	}
@@ -150,7 +152,7 @@ func parseListed(raw json.RawMessage) (backend.ForeignSession, error) {
 	// What is invalid counts as missing.
 	cwd, _ := workspace.ParseDir(entry.Cwd)
 	updated, _ := time.Parse(time.RFC3339, entry.Updated)
-	title := text.Line(withoutBlocksInTitle(entry.Title), maxTitle)
+	title := text.Line(briefing.WithoutBlocksInTitle(entry.Title), maxTitle)
 	return backend.ForeignSession{
 		State: saved.encode(), Cwd: cwd, Title: title, Updated: updated,
 		Archived: string(entry.Archived) == "true", Meta: entry.Meta,
@@ -163,15 +165,15 @@ func (p *proxy) CallStored(
 	ctx context.Context, method string, saved []byte, params backend.Raw,
 ) (backend.Raw, error) {
 	s := decodeState(saved)
-	if s.key() == "" || !p.agentInfo().Serves(method) {
+	if s.key() == "" || !p.program.Info().Serves(method) {
 		return nil, nil
 	}
-	c, err := p.mainChild(ctx)
-	if err != nil || !c.info.Serves(method) {
+	c, err := p.program.Main(ctx)
+	if err != nil || !c.Info.Serves(method) {
 		return nil, err
 	}
 	if s.Earlier != nil { // whether the child has it or not
-		_, _ = c.requestStored(ctx, method, s.Earlier.ID, params)
+		_, _ = c.RequestStored(ctx, method, withSessionID(params, s.Earlier.ID))
 	}
-	return c.requestStored(ctx, method, s.ID, params)
+	return c.RequestStored(ctx, method, withSessionID(params, s.ID))
 }

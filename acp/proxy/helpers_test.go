@@ -23,10 +23,12 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -35,17 +37,17 @@ import (
 
 func TestMain(m *testing.M) {
 	proctest.Main(m, func(role string) int {
+		switch role {
+		case scripted.Role:
+			return scripted.Play()
+		case exchangeRole:
+			return exchange(os.Getenv(exchangeVariable))
+		}
 		in, err := proctest.OpenInput()
 		if err != nil {
 			return 99
 		}
-		switch role {
-		case simulatedRole:
-			return simulate(in)
-		case exchangeRole:
-			return exchange(os.Getenv(exchangeVariable))
-		}
-		return followScript(in)
+		return simulate(in)
 	})
 }
 
@@ -80,25 +82,10 @@ type proxyTest struct {
 // A process in the role exchange exchanges the names d and l in a directory until it is ended.
 const exchangeRole, exchangeVariable = "exchange", "ACP_PROXY_TEST_EXCHANGE"
 
-// helperCommand returns a command that runs this binary in a role, and the record of the lines that
-// it receives.
-func helperCommand(t testing.TB, role string, env ...string) (process.Command, proctest.Record) {
-	t.Helper()
-	record := proctest.NewRecord(t)
-	return process.Command{Path: proctest.Executable(), Name: role,
-		Env: proctest.Env(role, append(env, record.Env())...)}, record
-}
-
-// command returns a command that runs this binary with a script.
-func command(t testing.TB, script string) (process.Command, proctest.Record) {
-	t.Helper()
-	return helperCommand(t, scriptedRole, scriptVariable+"="+script)
-}
-
 // start returns a proxy that is not initialized. At most one set of options is used.
 func start(t *testing.T, script string, options ...proxy.Options) *proxyTest {
 	o := append(options, proxy.Options{})[0]
-	c, record := command(t, script)
+	c, record := scripted.Command(t, script)
 	b := &proxyTest{t: t, command: c, backend: proxy.New(c, o.WithProcessGrace(patience)),
 		client: newFakeClient(t), record: record}
 	t.Cleanup(b.close)
@@ -296,20 +283,20 @@ func (h host) For(from backend.Sender) backend.Client {
 	if from.Child == "" {
 		return h
 	}
-	return child{h, from.Child + " in " + from.Roots.String()}
+	return subagent{h, from.Child + " in " + from.Roots.String()}
 }
 
-// child is a host as the client of a child session.
-type child struct {
+// subagent is a host as the client of a subagent.
+type subagent struct {
 	host
 	name string
 }
 
-func (c child) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
+func (c subagent) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
 	return c.call(ctx, c.name, method, params)
 }
 
-func (c child) Notify(ctx context.Context, method string, params backend.Raw) error {
+func (c subagent) Notify(ctx context.Context, method string, params backend.Raw) error {
 	return c.note(ctx, c.name+" notify "+method+" "+string(params))
 }
 
@@ -759,7 +746,7 @@ func spelled(r workspace.Roots) []string {
 func requireEnded(t *testing.T, err error, status int) {
 	t.Helper()
 	var (
-		ended *proxy.EndedError
+		ended *child.EndedError
 		exit  *process.ExitError
 	)
 	require.ErrorAs(t, err, &ended)

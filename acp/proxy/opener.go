@@ -7,12 +7,13 @@ import (
 	"fmt"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/history/handoff"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
-	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // opener opens a session in the child that was chosen, for the bridge that uses it: one that the
@@ -20,21 +21,19 @@ import (
 type opener struct {
 	asked    backend.Activation // only its cause for a session that is opened again
 	previous *bridge            // that is to be replaced, nil if none
-	saved    state              // for a fork, that of its source
 	use      *childUse          // of the child by the bridge
-	given    workspace.Dirs     // the additional directories that the child is given in use.mode
-	tools    bool               // the child is given our tool server, unless it refuses that
+	plan     plan
 }
 
 // open makes attempts until one succeeds.
 func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error) {
 	others := o.use.bridge.roots.Additional()
-	if o.use.mode == profiles.RootsByContext && others.Len() > 0 {
-		o.use.child.log.Info("the agent does not support additional folders: "+
-			"describing them in the prompt instead", "agent", o.use.child.info.Name, "folders",
+	if o.plan.mode == profiles.RootsByContext && others.Len() > 0 {
+		o.use.child.Log.Info("the agent does not support additional folders: "+
+			"describing them in the prompt instead", "agent", o.use.child.Info.Name, "folders",
 			others.Strings())
 	}
-	trials := o.try(func(a attempt) trial { return o.send(ctx, a) })
+	trials := o.plan.try(func(a attempt) trial { return o.send(ctx, a) })
 	if len(trials) == 0 {
 		return nil, backend.Opened{}, backend.ErrUnknownSession
 	}
@@ -56,7 +55,7 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 	b := o.use.bridge
 	b.servers.relays.forget()
 	tool := b.servers.tool(a.target)
-	parts := b.systemParts(o.use.child, a.target, tool)
+	parts := b.systemParts(o.use.child.Info, a.target, tool)
 	params, err := o.lifecycleParams(a, tool)
 	if stop := o.asked.Stop; err == nil && stop != nil {
 		err = stop(ctx)
@@ -65,19 +64,17 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 		return trial{attempt: a, err: err}
 	}
 	if a.method == backend.New {
-		for _, part := range parts {
-			*part.sent(&a.target) = part.digest
-		}
+		_, a.target.Sent = a.target.Changes(parts, nil)
 	}
 	request := o.create
 	if a.reopens() {
 		request = o.reopen
 	}
-	t := request(ctx, a, withSystemPrompt(params, parts))
+	t := request(ctx, a, briefing.WithSystemPrompt(params, parts))
 	if t.isRejected() {
 		// The message is not logged: it may quote the request with the secrets of MCP servers.
-		o.use.child.log.Warn("the agent rejected a request for a session", "request", a.method,
-			"code", responseError(t.err).Code)
+		o.use.child.Log.Warn("the agent rejected a request for a session", "request", a.method,
+			"code", child.Rejection(t.err).Code)
 	}
 	return t
 }
@@ -86,9 +83,9 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (o opener) lifecycleParams(a attempt, tool toolServer) (params backend.Raw, err error) {
+func (o opener) lifecycleParams(a attempt, tool briefing.Server) (params backend.Raw, err error) {
 	b := o.use.bridge
-	if o.use.mode == profiles.RootsByProtocol {
+	if o.plan.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
 			backend.Encode(b.roots.Additional()))
 	} else {
@@ -112,10 +109,9 @@ func (o opener) lifecycleParams(a attempt, tool toolServer) (params backend.Raw,
 // comes after the request was abandoned, the session is closed again.
 func (o opener) create(ctx context.Context, a attempt, params backend.Raw) trial {
 	c := o.use.child
-	c.router.begin()
-	defer c.router.end()
+	defer c.Router.Begin()()
 	created := make(chan trial, 1)
-	_, err := c.requestFunc(ctx, string(a.method), params,
+	_, err := c.RequestFunc(ctx, string(a.method), params,
 		func(response backend.Raw, err error) {
 			defer close(created)
 			if err == nil {
@@ -130,12 +126,23 @@ func (o opener) create(ctx context.Context, a attempt, params backend.Raw) trial
 		case late := <-created:
 			if late.session != nil {
 				late.session.abandon(o.use.bridge)
-				c.discard(late.session.id)
+				discard(c, late.session.id)
 			}
-		case <-c.done:
+		case <-c.Done():
 		}
 	}()
 	return trial{attempt: a, err: err}
+}
+
+// discard closes and deletes a session that is not needed. It does not wait for the answers.
+func discard(c *child.Process, id backend.Raw) {
+	c.Log.Info("closing a session that the agent created too late")
+	params := withSessionID(backend.Raw(`{}`), id)
+	for _, method := range []string{protocol.SessionClose, protocol.SessionDelete} {
+		if c.Info.Serves(method) {
+			_ = c.Request(context.Background(), method, params)
+		}
+	}
 }
 
 // created returns how a is met by a response of the child, which has created a session.
@@ -153,7 +160,7 @@ func (o opener) created(ctx context.Context, a attempt, response backend.Raw) tr
 	if !attached {
 		return trial{attempt: a, err: errDuplicateID}
 	}
-	o.use.child.router.release(cs.key)
+	o.use.child.Router.Release(cs.key)
 	o.use.bridge.finishReplay(ctx, cs)
 	return trial{attempt: a, session: cs, result: result}
 }
@@ -162,7 +169,7 @@ func (o opener) created(ctx context.Context, a attempt, response backend.Raw) tr
 func (o opener) reopen(ctx context.Context, a attempt, params backend.Raw) trial {
 	b := o.use.bridge
 	mode := discarding
-	if a.method == backend.Load && o.usesReplay() {
+	if a.method == backend.Load && o.plan.usesReplay() {
 		mode = replaying
 	}
 	cs, joined := o.joinSaved(a, mode)
@@ -171,7 +178,7 @@ func (o opener) reopen(ctx context.Context, a attempt, params backend.Raw) trial
 	}
 	late := a.method == backend.Load && b.proxy.options.Profile.Replay.Late
 	finished := make(chan int, 1)
-	result, err := o.use.child.requestFunc(ctx, string(a.method), params,
+	result, err := o.use.child.RequestFunc(ctx, string(a.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				finished <- b.finishReplay(ctx, cs)
@@ -186,7 +193,7 @@ func (o opener) reopen(ctx context.Context, a attempt, params backend.Raw) trial
 		passedOn = <-finished
 	default:
 		passedOn, _ = cs.endReplay()
-		if responseError(err) != nil {
+		if child.Rejection(err) != nil {
 			cs.abandon(b)
 		} else { // the child may have opened the session anyway
 			cs.drop(context.WithoutCancel(ctx), b)
@@ -206,8 +213,11 @@ func (o opener) joinSaved(a attempt, mode updateMode) (cs *childSession, joined 
 	return newChildSession(o.use, a.target.ID, mode)
 }
 
-var errAlreadyOpen = errors.New(
-	"the agent's session is already open here under another id: close that one first")
+var (
+	errAlreadyOpen = errors.New(
+		"the agent's session is already open here under another id: close that one first")
+	errDuplicateID = errors.New("the agent gave a new session the id of an existing one")
+)
 
 // pingMethod is a request that the child rejects. Its answer comes after everything that the child
 // has already written.
@@ -218,7 +228,8 @@ const pingMethod = "_acp-agent/ping"
 // replayed more.
 func (o opener) awaitReplay(ctx context.Context, cs *childSession) {
 	c := o.use.child
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limits.EndTimeout, errNoAnswer)
+	limit := o.use.bridge.proxy.options.limits.EndTimeout
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, child.ErrNoAnswer)
 	defer cancel()
 	for before := -1; ; {
 		now := cs.replayed()
@@ -226,9 +237,9 @@ func (o opener) awaitReplay(ctx context.Context, cs *childSession) {
 			return
 		}
 		before = now
-		_, err := c.request(ctx, pingMethod, backend.Raw(`{}`))()
-		if err != nil && responseError(err) == nil {
-			c.log.Debug("the agent may still replay a conversation", "error", err)
+		_, err := c.Request(ctx, pingMethod, backend.Raw(`{}`))()
+		if err != nil && child.Rejection(err) == nil {
+			c.Log.Debug("the agent may still replay a conversation", "error", err)
 			return
 		}
 	}
@@ -244,11 +255,11 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 		return backend.Opened{}, err
 	}
 	b.servers.relays.publish(b.servers)
-	b.commands.announceRoots(ctx, b.host.Catalog(), b.host)
+	b.commands.AnnounceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result, Notice: o.notice(made, failed, history)}
-	superseded := o.saved
+	superseded := o.plan.saved
 	replaces := !made.reopens() && o.asked.Cause != backend.Fork
-	if replaces && superseded.keepsOther(o.given) { // which it must lose
+	if replaces && superseded.keepsOther(o.plan.given) { // which it must lose
 		superseded.Earlier = nil
 		opened.Superseded = superseded.encode()
 	}
@@ -258,7 +269,7 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 // notice returns what the user is told of what the child has rejected before the session was
 // opened, "" for nothing. history is the conversation that the child is told in its next prompt.
 func (o opener) notice(made trial, failed []trial, history string) (notice string) {
-	agent := cmp.Or(o.use.child.proxy.options.Profile.Title, o.use.child.info.Name, "the agent")
+	agent := cmp.Or(o.use.bridge.proxy.options.Profile.Title, o.use.child.Info.Name, "the agent")
 	var rejected error // of the last load or resume
 	for _, f := range failed {
 		if f.reopens() {
@@ -311,13 +322,12 @@ func (o opener) stateAfter(
 	b := o.use.bridge
 	saved = made.target
 	saved.ID = made.session.id
-	earlier := o.earlierAfter(failed)
+	earlier := o.plan.earlierAfter(failed)
 	if earlier != nil && earlier.key() != saved.key() {
 		saved.Earlier = earlier
 	}
-	saved.SentTools = b.servers.tool(saved).files
-	commands, _ := b.commands.ofRoots(b.host.Catalog())
-	saved.Offered = len(commands) > 0
+	saved.SentTools = b.servers.tool(saved).Files
+	saved.Offered = b.commands.Offers(b.host.Catalog())
 	lacksHistory := made.method == backend.New && o.asked.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {
 		history, err = handoff.Digest(b.history, handoff.Options{
@@ -330,7 +340,7 @@ func (o opener) stateAfter(
 		saved.HistoryDue = history != ""
 	}
 	if b.proxy.options.Profile.Roots.Keeps {
-		saved.Granted = dirDigests(o.given)
+		saved.Granted = dirDigests(o.plan.given)
 	}
 	return saved, history, nil
 }

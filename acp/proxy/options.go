@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/history/handoff"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -53,41 +54,24 @@ type Options struct {
 
 // limits are bounds and times, which tests change. A zero field means the default given with it.
 type limits struct {
-	StartTimeout time.Duration // for the answer to initialize: 5 min, as npx installs some first
-	StartNotice  time.Duration // until the log says that this takes long: 10 s
-	CancelGrace  time.Duration // for the answer to a prompt after session/cancel: 5 s
-	EndTimeout   time.Duration // for the answer to session/close, session/delete, a ping: 2 s
-	Idle         time.Duration // until an unused process for certain roots stops: 10 to 20 min
-	Linger       time.Duration // until the processes of a Pool's last connection end: 1 min
-	Backoff      time.Duration // before a start after two failures, doubled up to 5 times: 250 ms
-	ProcessGrace time.Duration // see process.Options.Grace
-	MaxQueue     int           // see jsonrpc.Options.MaxQueue, for output to the agent
-	MaxLine      int           // length of a message of the agent: 64 MiB
+	child.Limits
 
-	MaxHeld      int // messages for unknown sessions: 1,000
-	MaxHeldBytes int // the same in bytes of params, and of notifications beyond MaxQueue: 4 MiB
-
-	MaxContext      int // bytes of a conversation that an agent is told: 32 KiB
-	MaxInstructions int // bytes of instructions: 64 KiB
-	MaxSkills       int // bytes of the list of skills: 16 KiB
-	MaxPages        int // of the agent's list of sessions: 10,000
-	MaxSubagents    int // of a session: 10,000
+	CancelGrace     time.Duration // for the answer to a prompt after session/cancel: 5 s
+	Linger          time.Duration // until the processes of a Pool's last connection end: 1 min
+	MaxContext      int           // bytes of a conversation that an agent is told: 32 KiB
+	MaxInstructions int           // bytes of instructions: 64 KiB
+	MaxSkills       int           // bytes of the list of skills: 16 KiB
+	MaxPages        int           // of the agent's list of sessions: 10,000
+	MaxSubagents    int           // of a session: 10,000
 }
 
 // withDefaults returns o with defaults for the logger and the limits.
 func (o Options) withDefaults() Options {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	l := &o.limits
-	l.StartTimeout = cmp.Or(l.StartTimeout, 5*time.Minute)
-	l.StartNotice = cmp.Or(l.StartNotice, 10*time.Second)
+	l.Limits = l.Limits.WithDefaults()
 	l.CancelGrace = cmp.Or(l.CancelGrace, 5*time.Second)
-	l.EndTimeout = cmp.Or(l.EndTimeout, 2*time.Second)
-	l.Idle = cmp.Or(l.Idle, 10*time.Minute)
 	l.Linger = cmp.Or(l.Linger, time.Minute)
-	l.MaxLine = cmp.Or(l.MaxLine, 64<<20)
-	l.Backoff = cmp.Or(l.Backoff, 250*time.Millisecond)
-	l.MaxHeld = cmp.Or(l.MaxHeld, 1000)
-	l.MaxHeldBytes = cmp.Or(l.MaxHeldBytes, 4<<20)
 	l.MaxContext = cmp.Or(l.MaxContext, handoff.DefaultLimit)
 	l.MaxInstructions = cmp.Or(l.MaxInstructions, 64<<10)
 	l.MaxSkills = cmp.Or(l.MaxSkills, 16<<10)

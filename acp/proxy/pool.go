@@ -51,8 +51,9 @@ func NewPool(l PoolLimits) *Pool {
 // name stands for the command and the options. The processes end a minute after the last of these
 // connections, or earlier if there is no room for those of another one.
 func (p *Pool) New(user, name string, command Command, o Options) backend.Backend {
-	own := newProxy(command, o)
-	own.admit = func(ctx context.Context) (func(), error) { return p.admit(ctx, user) }
+	own := newProxy(command, o, func(ctx context.Context) (func(), error) {
+		return p.admit(ctx, user)
+	})
 	return &member{proxy: own, shared: &sharedProxy{proxy: own, pool: p}, user: user, name: name}
 }
 
@@ -241,7 +242,7 @@ func (m *member) Initialize(
 	}
 	m.mu.Unlock()
 	info, err := m.proxy.Initialize(ctx, params, m.shared)
-	if err == nil && m.agentInfo().Close {
+	if err == nil && m.program.Info().Close {
 		m.shared.pool.offer(key, m.shared)
 	}
 	return info, err

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 )
 
 // newPooled returns a system whose connections have a pool.
@@ -78,7 +79,7 @@ func TestSharedProcessEndsAfterLastConnection(t *testing.T) {
 // Clause N6.
 func TestProcessesOfAUserAreLimited(t *testing.T) {
 	t.Parallel()
-	c, record := command(t, capable)
+	c, record := scripted.Command(t, capable)
 	pool := newPool(t, proxy.PoolLimits{PerUser: 3, Total: 5})
 	n := 0
 	connect := func(user string) (leave func(), err error) {
@@ -133,7 +134,7 @@ func TestProcessesOfAUserAreLimited(t *testing.T) {
 // What the agent sends about a session goes to the connection that has it.
 func TestSharedProcessAsksOwnersOfSessions(t *testing.T) {
 	t.Parallel()
-	c, record := command(t, capable+opened+`await session/new
+	c, record := scripted.Command(t, capable+opened+`await session/new
 answer session/new {"sessionId":"child-2"}
 await go
 send {"jsonrpc":"2.0","id":1,"method":"session/request_permission","params":{"sessionId":"child-1","n":1}}

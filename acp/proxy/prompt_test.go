@@ -16,7 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -155,7 +157,7 @@ func overlap(
 		second context.CancelFunc),
 ) (ends []string, shown, history, received []string) {
 	t.Helper()
-	command, record := command(t, plain+opened+script)
+	command, record := scripted.Command(t, plain+opened+script)
 	store := memstore.New(t)
 	var mu sync.Mutex
 	began := make(chan struct{})
@@ -324,7 +326,7 @@ func TestPromptsForARestartedAgent(t *testing.T) {
 // Clause P7.
 func TestWaitingPromptsAreNotTold(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n",
-		proxy.Options{}.With(proxy.Limits{Backoff: time.Millisecond}))
+		proxy.Options{}.WithChild(child.Limits{Backoff: time.Millisecond}))
 	history := func(yield func(backend.Update, error) bool) {
 		for _, word := range []string{"zero", "one", "two"} {
 			update := backend.NewUpdate(sdk.UpdateUserMessageText(word))

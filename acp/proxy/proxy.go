@@ -1,20 +1,17 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -32,30 +29,33 @@ func Owner(c Command, p profiles.Profile) sessionstore.Agent {
 
 // New returns a backend that answers from the agent that command starts. Initialize starts it. The
 // backend implements [backend.Foreign].
-func New(command Command, o Options) backend.Backend { return newProxy(command, o) }
-
-func newProxy(command Command, o Options) *proxy {
-	o = o.withDefaults()
-	unlimited := func(context.Context) (func(), error) { return func() {}, nil }
-	return &proxy{command: command, options: o, log: o.Logger, admit: unlimited,
-		secrets: secret.OfCommand(command.Args, command.Env)}
+func New(command Command, o Options) backend.Backend {
+	return newProxy(command, o, unlimited)
 }
 
+func newProxy(
+	command Command, o Options, admit func(context.Context) (release func(), err error),
+) *proxy {
+	o = o.withDefaults()
+	p := &proxy{command: command, options: o, log: o.Logger,
+		secrets: secret.OfCommand(command.Args, command.Env)}
+	p.program = child.New(child.Config{Command: command, Env: p.askEnv(), Profile: o.Profile,
+		Sandboxer: o.Sandboxer, Workspace: o.Workspace, Trace: o.Trace, Logger: o.Logger,
+		Secrets: p.secrets, Admit: admit, Refused: p.tellRefusal, Limits: o.limits.Limits})
+	return p
+}
+
+// unlimited lets any number of processes start.
+func unlimited(context.Context) (release func(), err error) { return func() {}, nil }
+
 type proxy struct {
-	command  Command
-	options  Options
-	log      *slog.Logger
-	children children
-	// admit is called before a process starts, and what it returns when the process has ended.
-	admit func(context.Context) (release func(), err error)
+	command Command
+	options Options
+	log     *slog.Logger
+	program *child.Program
+	uses    childUses
 	// secrets are the secrets in the agent's environment and of MCP servers.
 	secrets *secret.Scrubber
-
-	mu         sync.Mutex
-	client     backend.Client
-	initialize backend.Raw  // the params of initialize for every child
-	info       client.Agent // what the child that was initialized last said about itself
-	login      backend.Raw  // the params of the authenticate that succeeded, nil if none did
 }
 
 // Initialize implements [backend.Backend]: it starts the agent.
@@ -65,17 +65,12 @@ func (p *proxy) Initialize(
 	// The version between the client and us does not matter to the agent.
 	params = strictjson.Set(params, "protocolVersion", backend.Encode(client.ProtocolVersion))
 	params, terminals := p.withholdTerminals(withoutUndeclared(params))
-	p.mu.Lock()
-	if p.client == nil {
-		p.client = c
-	}
-	p.initialize = params
-	p.mu.Unlock()
-	if _, err := p.mainChild(ctx); err != nil {
+	if err := p.program.Initialize(ctx, params, c); err != nil {
 		return backend.Info{}, err
 	}
+	agent := p.program.Info()
 	profile := profiles.Identify(profiles.Known(), p.options.Profile, p.command)
-	doubt := profiles.Doubt(p.agentInfo().Raw, profile)
+	doubt := profiles.Doubt(agent.Raw, profile)
 	if doubt != "" {
 		doubt = "The agent " + doubt + "."
 	}
@@ -83,108 +78,35 @@ func (p *proxy) Initialize(
 		Kind:            Kind,
 		Doubt:           doubt,
 		Profile:         profile.Identity,
-		Initialize:      p.confineLogins(p.agentInfo().Raw),
+		Initialize:      p.confineLogins(agent.Raw),
 		ConnectsServers: true,
 		Sandbox:         process.InEffect(p.options.Profile.Sandbox) + terminals,
 
 		Restricted:    p.isRestricted(),
 		ServerSandbox: p.options.Profile.Restriction(),
 
-		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(p.agentInfo().Release),
+		OverlappingTurns: true, Usage: p.options.Profile.Usage.Counted(agent.Release),
 		NeverAsks: p.options.Profile.NeverAsks, AsksLittle: p.options.Profile.AsksLittle,
 	}, nil
 }
 
-// agentInfo returns what the agent said about itself when it was last started.
-func (p *proxy) agentInfo() client.Agent {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.info
-}
-
-// setAgentInfo records a child's answer to initialize. The client cannot be told about changed
-// capabilities, but messages to the agent follow them from now on.
-func (p *proxy) setAgentInfo(info client.Agent) {
-	p.mu.Lock()
-	before := p.info
-	p.info = info
-	p.mu.Unlock()
-	if profile := p.options.Profile; before.Raw == nil && !profile.IsChecked(info.Release) {
-		p.log.Info("the agent has another major version than the one that acp-agent was tested with",
-			"agent", info.Name, "version", info.Release, "tested", profile.Checked)
-	}
-	if before.Raw != nil && !bytes.Equal(before.Raw, info.Raw) {
-		p.log.Warn("the agent's capabilities have changed since the editor connected: "+
-			"restart the connection to use all of them", "agent", info.Name)
-	}
-}
-
 // profile returns the profile of the agent that was last started.
 func (p *proxy) profile() profiles.Profile {
-	return p.options.Profile.ForRelease(p.agentInfo().Release)
+	return p.options.Profile.ForRelease(p.program.Info().Release)
 }
 
 // Call implements [backend.Backend]: it passes the request on.
 func (p *proxy) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if c := p.children.main(); c != nil {
-		return p.forward(ctx, c, method, params)
-	}
-	return func() (backend.Raw, error) {
-		c, err := p.mainChild(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return p.forward(ctx, c, method, params)()
-	}
-}
-
-// forward passes a request on to c. Messages that c sends after its response reach the client after
-// our response. A successful authenticate or logout is repeated for the other children, and
-// authenticate for children that start later.
-func (p *proxy) forward(
-	ctx context.Context, c *child, method string, params backend.Raw,
-) backend.Work {
-	work := c.requestFunc(ctx, method, params, func(backend.Raw, error) {
-		c.router.barrier.add(jsonrpc.Answered(ctx))
-	})
-	if method != protocol.Authenticate && method != protocol.Logout {
-		return work
-	}
-	return func() (backend.Raw, error) {
-		result, err := work()
-		if err != nil {
-			return result, err
-		}
-		p.mu.Lock()
-		p.login = nil
-		if method == protocol.Authenticate {
-			p.login = params
-		}
-		p.mu.Unlock()
-		ctx, cancel := context.WithTimeout(ctx, p.options.limits.StartTimeout)
-		defer cancel()
-		for _, other := range p.children.list() {
-			if other == c || !other.awaitStart(ctx) {
-				continue
-			}
-			if _, err := other.request(ctx, method, params)(); err != nil {
-				other.log.Warn("another process of the agent rejected a request", "method", method,
-					"error", err)
-			}
-		}
-		return result, nil
-	}
+	return p.program.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Backend]: it passes the notification on.
 func (p *proxy) Notify(_ context.Context, method string, params backend.Raw) {
-	if c := p.children.main(); c != nil {
-		c.notify(method, params)
-	}
+	p.program.Notify(method, params)
 }
 
 // Close implements [backend.Backend]: it ends the children with their process groups.
-func (p *proxy) Close(ctx context.Context) error { return p.children.close(ctx) }
+func (p *proxy) Close(ctx context.Context) error { return p.program.Close(ctx) }
 
 // addSecrets adds the secrets of the MCP servers in the params of a lifecycle request to those that
 // are replaced in the agent's stderr and errors.

@@ -17,7 +17,9 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -53,28 +55,6 @@ func TestMessagesBeforeSession(t *testing.T) {
 		`{"jsonrpc":"2.0","id":8,"error":{"code":-32602,` +
 			`"message":"sessionId: no session has this id"}}`,
 	}, got)
-}
-
-func TestHeldMessagesLimit(t *testing.T) {
-	for name, limits := range map[string]proxy.Limits{
-		"by number": {MaxHeld: 2},
-		"by size":   {MaxHeldBytes: 2 * len(`{"update":{"n":0}}`)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := initialized(t, plain+"await session/new\n"+
-				`repeat 4 {"jsonrpc":"2.0","method":"session/update",`+
-				`"params":{"sessionId":"child-1","update":{"n":$i}}}`+"\n"+
-				`send {"jsonrpc":"2.0","id":7,"method":"_x/ask","params":{"sessionId":"child-1"}}`+
-				"\nawait reply 7\n"+
-				`answer session/new {"sessionId":"child-1"}`+"\n",
-				proxy.Options{}.With(limits))
-			b.open()
-			require.Equal(t, `host update {"update":{"n":0}}`, b.client.next())
-			require.Equal(t, `host update {"update":{"n":1}}`, b.client.next())
-			b.client.silent()
-			require.Contains(t, b.received("")[0], "too many messages")
-		})
-	}
 }
 
 // lines are the lines that a client received, in order.
@@ -152,7 +132,7 @@ func testOrderAfterResponse(t *testing.T) {
 		`both {"jsonrpc":"2.0","id":$authenticate$,"result":{"_meta":{"login":"done"}}} ` +
 		`{"jsonrpc":"2.0","method":"_x/behind login"}` + "\n" +
 		"await _x/end\n" + `answer _x/end {}` + "\n")
-	c, _ := command(t, script.String())
+	c, _ := scripted.Command(t, script.String())
 	var got lines
 	cl := through(t, c, memstore.New(t), client.Options{Trace: got.tap})
 	s := cl.open(roots(t, 0))
@@ -194,7 +174,7 @@ func TestUpdateOverTheLimit(t *testing.T) {
 		`send {"jsonrpc":"2.0","method":"_x/long","params":{"sessionId":"child-1","x":"`+
 		strings.Repeat("x", 5000)+"\"}}\n"+
 		"send "+fmt.Sprintf(update, `{"sessionUpdate":"_behind"}`),
-		proxy.Options{}.With(proxy.Limits{MaxLine: 4096}))
+		proxy.Options{}.WithChild(child.Limits{MaxLine: 4096}))
 	b.open()
 	require.Contains(t, b.client.next(), "_before")
 	note := b.client.next()
@@ -216,7 +196,7 @@ func TestRequestsOutsideRoots(t *testing.T) {
 			"\nawait reply %[1]d\n",
 			id, method, member, strconv.Quote(path))
 	}
-	c, record := command(t, capable+opened+"await session/prompt\n"+
+	c, record := scripted.Command(t, capable+opened+"await session/prompt\n"+
 		ask(11, "fs/read_text_file", "path", inside)+
 		ask(12, "fs/read_text_file", "path", filepath.Join(outside, "secret"))+
 		ask(13, "fs/read_text_file", "path", filepath.Join(inside, "..", "..", "x"))+
@@ -263,7 +243,7 @@ func TestRequestsOutsideRoots(t *testing.T) {
 
 // Clause P6.
 func TestOnlySessionIdsChange(t *testing.T) {
-	c, _ := command(t, capable+opened+"await session/prompt\n"+
+	c, _ := scripted.Command(t, capable+opened+"await session/prompt\n"+
 		`send {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"child-1",`+
 		`"update":{"sessionUpdate":"_unknown",`+odd+`}}}`+"\n"+
 		`send {"jsonrpc":"2.0","id":"a","method":"_x/ask","params":{"sessionId":"child-1",`+odd+
@@ -361,7 +341,7 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 	announced := shown("tool_call", `{"toolCallId":"announced","title":"Run"}`)
 	untitled := `{"toolCallId":"untitled","title":null}`
 
-	c, _ := command(t, plain+opened+"await session/prompt\n"+
+	c, _ := scripted.Command(t, plain+opened+"await session/prompt\n"+
 		ask(11, edit("allowed"))+send(done)+ask(12, edit("rejected"))+
 		send(announced)+ask(13, `{"toolCallId":"announced"}`)+send(failed("announced"))+
 		ask(14, edit("cancelled"))+ask(15, untitled)+ask(16, `{}`)+answered+openedAgain)
@@ -403,11 +383,11 @@ func TestToolCallsOfPermissionRequests(t *testing.T) {
 // Clause S11.
 func TestTakeoverWhileTheAgentAsks(t *testing.T) {
 	overBoth(t, func(t *testing.T) {
-		asking, _ := command(t, plain+opened+"await session/prompt\n"+
+		asking, _ := scripted.Command(t, plain+opened+"await session/prompt\n"+
 			`send {"jsonrpc":"2.0","id":11,"method":"session/request_permission","params":{`+
 			`"sessionId":"child-1","toolCall":{"toolCallId":"t","title":"Edit"},"options":[`+
 			`{"optionId":"go","kind":"allow_once","name":"Yes"}]}}`+"\nawait reply 11\n"+answered)
-		other, _ := command(t, plain+opened)
+		other, _ := scripted.Command(t, plain+opened)
 		store, roots := memstore.New(t), roots(t, 0)
 		asked := make(chan bool, 1)
 		var got lines

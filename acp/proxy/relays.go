@@ -9,6 +9,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/permission"
@@ -18,7 +19,7 @@ import (
 
 // relays tells the MCP servers of a session its roots. If the agent does not do that, each stdio
 // server is started behind a relay that answers roots/list; HTTP servers cannot have one. Our own
-// tool server always gets the roots from here. Activations that replace each other share the
+// tool server always gets the roots from here. Bridges that replace each other share the
 // relays, so that a server that keeps running is told about changes, and so may sessions with the
 // same roots.
 type relays struct {
@@ -28,7 +29,7 @@ type relays struct {
 	users []relayUser // the latest last; without users the relays are closed
 	// told are the parts that the instructions of our tool server tell the model, if the server was
 	// started since the child session was opened.
-	told []contextPart
+	told []briefing.Part
 }
 
 // relayUser is the user of relays, with the roots that it has published.
@@ -101,15 +102,15 @@ func (r *relays) tell() string {
 		return ""
 	}
 	likely := state{RootsMode: m.likelyMode()}
-	told := m.contextParts(likely, m.tool(likely))
+	told := m.parts(likely, m.tool(likely))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told = told
-	return systemText(told)
+	return briefing.SystemText(told)
 }
 
 // toldParts returns what tell has returned about each topic, nil for nothing. r may be nil.
-func (r *relays) toldParts() []contextPart {
+func (r *relays) toldParts() []briefing.Part {
 	if r == nil {
 		return nil
 	}
@@ -153,24 +154,22 @@ func (r *relays) follow(previous, m *servers) bool {
 	shared := slices.ContainsFunc(r.users,
 		func(u relayUser) bool { return u.servers != previous })
 	r.mu.Unlock()
-	return (!shared || m.sameRoots(previous.activation)) && r.join(m)
+	return (!shared || m.sameRoots(previous.setup)) && r.join(m)
 }
 
 // joinRelays makes m a user of the relays of another session, if it can. Some agents share MCP
 // servers between the sessions of a working directory. There the relays of a session with the same
 // roots and servers serve m too, so that both can be in one process.
-func (all *children) joinRelays(m *servers) bool {
+func (us *childUses) joinRelays(m *servers) bool {
 	if m.roots.Additional().Len() == 0 {
 		return false
 	}
-	for _, c := range all.list() {
-		for _, u := range c.uses.list() {
-			other := u.bridge.servers
-			if u.shares && other.relays != nil &&
-				bytes.Equal(mcpServers(m.params), mcpServers(other.params)) &&
-				m.sameRoots(other.activation) && other.relays.join(m) {
-				return true
-			}
+	for _, u := range us.all() {
+		other := u.bridge.servers
+		if u.shares && other.relays != nil &&
+			bytes.Equal(mcpServers(m.params), mcpServers(other.params)) &&
+			m.sameRoots(other.setup) && other.relays.join(m) {
+			return true
 		}
 	}
 	return false

@@ -3,13 +3,8 @@ package proxy
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
-
-	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
-	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
-	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -32,9 +27,6 @@ func (p *proxy) sandboxNotice() string {
 	return profile.State.SandboxHint + "\n\n"
 }
 
-// The client's terminals are not restricted, so a child in the sandbox gets them only for commands
-// that restrict themselves as the child is restricted.
-
 // withholdTerminals returns the params of initialize for an agent whose commands cannot be
 // restricted in the client's terminals, and what to tell the user about these terminals.
 func (p *proxy) withholdTerminals(params backend.Raw) (_ backend.Raw, note string) {
@@ -47,62 +39,6 @@ func (p *proxy) withholdTerminals(params backend.Raw) (_ backend.Raw, note strin
 	}
 	return strictjson.SetAt(params, backend.Raw("false"), path...),
 		"; it does not get the editor's terminals, which may be on another machine"
-}
-
-// confine returns the params with which a request or notification of the child is passed on to the
-// client, so that a terminal runs its command in the child's sandbox.
-func (c *child) confine(method string, params backend.Raw) (backend.Raw, error) {
-	if c.sandbox.Mode == backend.SandboxOff || !strings.HasPrefix(method, protocol.TerminalPrefix) {
-		return params, nil
-	}
-	switch method {
-	case sdk.ClientMethodTerminalOutput, sdk.ClientMethodTerminalWaitForExit,
-		sdk.ClientMethodTerminalKill, sdk.ClientMethodTerminalRelease:
-		return params, nil
-	case protocol.TerminalCreate:
-		if len(c.proxy.options.Sandboxer) > 0 {
-			return c.confineTerminal(params)
-		}
-	}
-	return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound,
-		"%s is not offered to an agent in acp-agent's sandbox: the client would run it without one",
-		method)
-}
-
-// confineTerminal does that for terminal/create. Members that are not known to it are left out.
-func (c *child) confineTerminal(params backend.Raw) (backend.Raw, error) {
-	object, err := strictjson.ParseObject(params)
-	if err != nil {
-		return nil, err
-	}
-	var v strictjson.Violations
-	command := Command{Path: v.Text(object.Field("command")), Sandbox: c.sandbox}
-	if args := object.Field("args"); args.Present() && !args.IsNull() {
-		command.Args = v.Texts(args)
-	}
-	if env := object.Field("env"); env.Present() && !env.IsNull() {
-		for _, entry := range v.Items(env) {
-			if pair, ok := v.Object(entry); ok {
-				command.Env = append(command.Env,
-					v.Text(pair.Field("name"))+"="+v.Text(pair.Field("value")))
-			}
-		}
-	}
-	if err := v.Err(); err != nil {
-		return nil, err
-	}
-	command, err = command.Defer(c.proxy.options.Sandboxer)
-	if err != nil {
-		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"the command cannot run in the agent's sandbox: %v", err)
-	}
-	result := backend.TerminalParams(command.Path, command.Args, command.Env)
-	for _, name := range []string{"cwd", "outputByteLimit", "_meta"} {
-		if value, present := object.Get(name); present {
-			result[name] = value
-		}
-	}
-	return backend.Encode(result), nil
 }
 
 // confineLogins returns an agent's answer to initialize for the client. To sign in, the client runs

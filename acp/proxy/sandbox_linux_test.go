@@ -20,7 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
 	"github.com/acp-agent/acp-agent/internal/test/needs"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
-	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -36,28 +35,6 @@ func sandboxed(t *testing.T, s backend.Sandbox, dirs ...string) *system {
 	s.Read = append(s.Read, filepath.Dir(proctest.Executable()))
 	h.options.Profile.Sandbox = s
 	return h
-}
-
-// What acp-agent reads and writes for an agent in the sandbox lies where the agent may write.
-//
-// Clauses X5, X6.
-func TestOwnDirsInTheSandbox(t *testing.T) {
-	base, out := dirtest.New(t, "home/own/f", "", "root/f", ""), dirtest.New(t, "own/f", "")
-	home := filepath.Join(base, "home")
-	o := proxy.Options{Profile: profiles.Profile{State: profiles.State{OwnDirs: []string{"$AGENT_HOME/own"}, Writes: []string{"$AGENT_HOME/"}}}}
-	o.Profile.Sandbox = backend.Sandbox{Mode: backend.SandboxWrite, Records: filepath.Join(base, "records")}
-	c := proxy.Command{Path: "/bin/true", Env: []string{"AGENT_HOME=" + home, "TMPDIR=" + t.TempDir()}}
-	opened := roottest.Open(t, base).Opened()
-	restricted, err := o.Profile.Restrict(c, opened)
-	require.NoError(t, err)
-	require.Equal(t, []string{filepath.Join(home, "own")}, proxy.OwnDirs(restricted, o))
-
-	require.NoError(t, os.RemoveAll(home))
-	require.NoError(t, os.Symlink(out, home))
-	restricted, err = o.Profile.Restrict(c, opened)
-	require.NoError(t, err)
-	require.Empty(t, proxy.OwnDirs(restricted, o))
-	require.Equal(t, []string{filepath.Join(out, "own")}, proxy.OwnDirs(c, o), "without a sandbox it could go there itself")
 }
 
 // starts returns how many processes of the agent could write in a directory.

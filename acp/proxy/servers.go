@@ -10,6 +10,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -17,17 +18,6 @@ import (
 
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
-
-// toolServer is our own MCP server. It has file tools for all roots if the child learns of its
-// roots from a prompt. It asks us for the session's roots in each call, so it can use none once the
-// session is closed. If the profile says that instructions of servers reach the model, its
-// instructions tell the child what is in the roots; a server that is only needed for that has no
-// file tools.
-type toolServer struct {
-	name     string // "" for none
-	files    bool   // it has tools for files
-	readOnly bool   // that do not change them
-}
 
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
 func (p *proxy) offersTools() bool {
@@ -51,22 +41,22 @@ func (p *proxy) askEnv() []string {
 // servers are the MCP servers that a child gets for a session: those of the client, perhaps behind
 // relays, and our tool server. It does not change.
 type servers struct {
-	*activation
+	*setup
 	tells  bool    // our tool server tells the child what is in the roots
 	relays *relays // nil if none of the servers has one; set before they have this user
 }
 
-// newServers returns the servers of an activation, which has the relays of the one that it replaces
+// newServers returns the servers of a session, which has the relays of the bridge that it replaces
 // if there is one, or new ones if it has servers for them or gets our tool server.
-func newServers(a *activation, previous *bridge, saved state) *servers {
-	m := &servers{activation: a, tells: a.tellsByServer()}
+func newServers(s *setup, previous *bridge, saved state) *servers {
+	m := &servers{setup: s, tells: s.tellsByServer()}
 	if previous != nil && previous.servers.relays.follow(previous.servers, m) ||
-		a.proxy.children.joinRelays(m) {
+		s.proxy.uses.joinRelays(m) {
 		return m
 	}
-	wraps := a.proxy.wrapsServers() && slices.ContainsFunc(listServers(a.params),
+	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	saved.RootsMode = a.likelyMode()
+	saved.RootsMode = s.likelyMode()
 	if m.wantsTools(saved) || m.tells || wraps {
 		startRelays(m)
 	}
@@ -81,12 +71,16 @@ func (m *servers) wantsTools(saved state) bool {
 		(saved.SentTools || m.roots.Additional().Len() > 0)
 }
 
-// tool returns our tool server, if a child session has one. It can write only if the child is known
-// to ask the user first, or if the user has allowed it.
-func (m *servers) tool(saved state) toolServer {
+// tool returns our tool server, if a child session has one. It has file tools for all roots if the
+// child learns of its roots from a prompt. It asks us for the session's roots in each call, so it
+// can use none once the session is closed. It can write only if the child is known to ask the user
+// first, or if the user has allowed it. If the profile says that instructions of servers reach the
+// model, its instructions tell the child what is in the roots; a server that is only needed for
+// that has no file tools.
+func (m *servers) tool(saved state) briefing.Server {
 	files := m.wantsTools(saved)
 	if m.relays == nil || saved.RefusesTools || !files && !m.tells {
-		return toolServer{}
+		return briefing.Server{}
 	}
 	name, clients := toolServerName, listServers(m.params)
 	isNamed := func(server mcpServer) bool { return server.Name == name }
@@ -94,26 +88,26 @@ func (m *servers) tool(saved state) toolServer {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
 	profile := m.proxy.options.Profile
-	return toolServer{name: name, files: files,
-		readOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
+	return briefing.Server{Name: name, Files: files,
+		ReadOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 
 // withTool appends our tool server to the MCP servers in the params of a lifecycle request.
-func (m *servers) withTool(params backend.Raw, tool toolServer) backend.Raw {
-	if tool.name == "" {
+func (m *servers) withTool(params backend.Raw, tool briefing.Server) backend.Raw {
+	if tool.Name == "" {
 		return params
 	}
 	command := m.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
 	switch {
-	case !tool.files:
+	case !tool.Files:
 		args = append(args, "--tell-only")
-	case tool.readOnly:
+	case tool.ReadOnly:
 		args = append(args, "--read-only")
 	}
 	args = append(args, "--roots-from", m.relays.publisher.Address())
 	server := sdk.McpServerStdio{
-		Name: tool.name, Command: command.Path, Args: args,
+		Name: tool.Name, Command: command.Path, Args: args,
 		Env: []sdk.EnvVariable{m.relays.secret()},
 	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 )
 
 // Open implements [backend.Backend]: it opens a session of the child.
@@ -21,7 +22,7 @@ func (p *proxy) Open(
 	p.addSecrets(asked.Params)
 	saved := decodeState(asked.State)
 	previous, _ := asked.Previous.(*bridge)
-	b := newBridge(newActivation(p, asked, h, roots), previous, saved, asked.Cause)
+	b := newBridge(newSetup(p, asked, h, roots), previous, saved, asked.Cause)
 	_, unpin, opened, err := b.open(ctx, asked, saved)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b.servers))
@@ -35,21 +36,23 @@ func (p *proxy) Open(
 // for a fork that of its source.
 func (b *bridge) open(
 	ctx context.Context, asked backend.Activation, saved state,
-) (cs *childSession, unpin func(), opened backend.Opened, err error) {
+) (cs *childSession, unpin child.Unpin, opened backend.Opened, err error) {
 	previous, _ := asked.Previous.(*bridge)
 	use, unpin, err := b.proxy.childFor(ctx, b, previous, asked.Cause, saved)
 	if err != nil {
 		return nil, nil, opened, err
 	}
-	cs, opened, err = opener{asked: asked, previous: previous, saved: saved, use: use,
-		given: b.given(use.mode),
-		tools: b.servers.tool(state{RootsMode: use.mode}).name != ""}.open(ctx)
+	cs, opened, err = opener{asked: asked, previous: previous, use: use, plan: plan{
+		cause: asked.Cause, mustExist: asked.MustExist, saved: saved, agent: use.child.Info,
+		mode: use.mode, given: b.given(use.mode),
+		tools: b.servers.tool(state{RootsMode: use.mode}).Name != "",
+	}}.open(ctx)
 	if err == nil {
 		return cs, unpin, opened, nil
 	}
 	unpin()
-	if releaseErr := use.release(context.WithoutCancel(ctx)); releaseErr != nil {
-		use.child.log.Warn("cannot end an agent", "error", releaseErr)
+	if releaseErr := b.proxy.uses.end(context.WithoutCancel(ctx), use); releaseErr != nil {
+		use.child.Log.Warn("cannot end an agent", "error", releaseErr)
 	}
 	return nil, nil, opened, err
 }

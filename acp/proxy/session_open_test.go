@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/test/volume"
@@ -447,7 +448,7 @@ func TestLateSession(t *testing.T) {
 
 func TestCloseWithoutAnswer(t *testing.T) {
 	b := initialized(t, capable+opened+"await session/close\n",
-		proxy.Options{}.With(proxy.Limits{EndTimeout: 100 * time.Millisecond}))
+		proxy.Options{}.WithChild(child.Limits{EndTimeout: 100 * time.Millisecond}))
 	s, _ := b.open()
 	require.NoError(t, s.Close(t.Context()))
 	require.Len(t, b.received("session/close"), 1)

@@ -67,7 +67,9 @@ func simulatedCommand(t testing.TB, a abilities) (process.Command, proctest.Reco
 	t.Helper()
 	raw, err := json.Marshal(a)
 	require.NoError(t, err)
-	return helperCommand(t, simulatedRole, simulatedVariable+"="+string(raw))
+	record := proctest.NewRecord(t)
+	return process.Command{Path: proctest.Executable(), Name: simulatedRole,
+		Env: proctest.Env(simulatedRole, simulatedVariable+"="+string(raw), record.Env())}, record
 }
 
 // simulated is the agent's state.

@@ -1,12 +1,11 @@
 package proxy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -23,12 +22,8 @@ type state struct {
 	ID backend.Raw `json:"id,omitempty"`
 	// RootsMode is how the child was given the roots.
 	RootsMode profiles.RootsMode `json:"rootsMode,omitempty"`
-	// SentRoots is the digest of the text about the roots that was sent to the child in a prompt.
-	SentRoots string `json:"sentRoots,omitempty"`
-	// SentInstructions is the digest of the instructions that it was sent, "" if none.
-	SentInstructions string `json:"sentInstructions,omitempty"`
-	// SentSkills is the digest of the list of skills that it was sent, "" if none.
-	SentSkills string `json:"sentSkills,omitempty"`
+	// Sent says which texts about the roots the child was sent.
+	briefing.Sent
 	// SentTools says that the child's session was given our MCP server with tools for the roots.
 	SentTools bool `json:"sentTools,omitempty"`
 	// RefusesTools says that the child has refused a session with that server.
@@ -91,7 +86,7 @@ func (s state) keepsOther(given workspace.Dirs) bool {
 func dirDigests(dirs workspace.Dirs) []string {
 	var digests []string
 	for _, dir := range dirs.All() {
-		digests = append(digests, digest(dir.String()))
+		digests = append(digests, briefing.Digest(dir.String()))
 	}
 	return digests
 }
@@ -109,9 +104,4 @@ func decodeID(id backend.Raw) string {
 	var s string
 	_ = json.Unmarshal(id, &s) // which leaves s alone if it fails
 	return s
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text + "\x00"))
-	return hex.EncodeToString(sum[:8])
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -20,11 +21,12 @@ import (
 )
 
 // subagent is a session that the agent has started itself, below a session of ours or below another
-// subagent. It lives as long as the childSession.
+// subagent. It lives as long as that session.
 type subagent struct {
-	parent *subagent // nil if the childSession is its parent
-	id     string    // the agent's
-	key    string    // ours; see sessionstore.InChild
+	session *childSession
+	parent  *subagent // nil if the session is its parent
+	id      string    // the agent's
+	key     string    // ours; see sessionstore.InChild
 
 	// cwd and dirs are where it works, as far as the agent has said so and the session's folders
 	// allow it. Nil ones are those of the parent. They are used only on the read loop.
@@ -34,6 +36,14 @@ type subagent struct {
 	cancellable atomic.Bool // the client may cancel it
 	running     atomic.Bool
 }
+
+// Deliver implements [child.Recipient].
+func (sub *subagent) Deliver(m child.Message) (backend.Work, error) {
+	return sub.session.deliver(m, sub)
+}
+
+// IsRunning implements [child.Recipient]: a subagent may go on after the turn.
+func (sub *subagent) IsRunning() bool { return sub.running.Load() }
 
 // maxSubagentID limits the length of the ids of subagents, in bytes.
 const maxSubagentID = 1 << 10
@@ -83,8 +93,8 @@ func (cs *childSession) keyOf(id string) string {
 	if id == cs.key {
 		return sessionstore.ParentKey
 	}
-	if to := cs.child.router.find(id); to.subagent != nil && to.session == cs {
-		return to.subagent.key
+	if sub, ok := cs.child.Router.Find(id).(*subagent); ok && sub.session == cs {
+		return sub.key
 	}
 	return id
 }
@@ -99,7 +109,8 @@ func (cs *childSession) noteSubagent(
 	if err := strictjson.Decode(raw, &said); err != nil {
 		return u, nil, err
 	}
-	if sub, err = cs.announced(parent, said.ID); err != nil {
+	limit := b.proxy.options.limits.MaxSubagents
+	if sub, err = cs.announced(parent, said.ID, limit); err != nil {
 		return u, nil, err
 	}
 	if said.Capabilities != nil {
@@ -109,9 +120,9 @@ func (cs *childSession) noteSubagent(
 		state := strictjson.FindText(said.State, "state")
 		sub.running.Store(state == "running" || state == "requires_action")
 	}
-	allowed := sub.moveTo(b.activation, said, raw)
+	allowed := sub.moveTo(b.setup, said, raw)
 	if len(allowed) != len(raw) || string(allowed) != string(raw) {
-		cs.child.log.Warn("the agent runs a subagent outside of the session's folders",
+		cs.child.Log.Warn("the agent runs a subagent outside of the session's folders",
 			"cwd", text.Truncate(string(said.Cwd), maxLogged),
 			"folders", text.Truncate(string(said.Dirs), maxLogged))
 		u.Raw = strictjson.Set(u.Raw, "update", allowed)
@@ -120,25 +131,26 @@ func (cs *childSession) noteSubagent(
 }
 
 // announced returns the subagent with the agent's id, which is new if the agent has not announced
-// it before.
-func (cs *childSession) announced(parent *subagent, id string) (*subagent, error) {
-	router := cs.child.router
-	to := router.find(id)
+// it before. A session has at most limit subagents.
+func (cs *childSession) announced(
+	parent *subagent, id string, limit int,
+) (*subagent, error) {
+	known, _ := cs.child.Router.Find(id).(*subagent)
 	switch {
-	case to.subagent != nil && (to.session != cs || to.subagent.parent != parent):
+	case known != nil && (known.session != cs || known.parent != parent):
 		return nil, errForeignSubagent
-	case to.subagent != nil:
-		return to.subagent, nil
+	case known != nil:
+		return known, nil
 	case id == "" || len(id) > maxSubagentID:
 		return nil, errSubagentID
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	if len(cs.subagents) == cs.child.limits.MaxSubagents {
+	if len(cs.subagents) == limit {
 		return nil, errManySubagents
 	}
-	sub := &subagent{parent: parent, id: id, key: subagentKey(cs.key, id)}
-	if !router.add(id, recipient{cs, sub}) {
+	sub := &subagent{session: cs, parent: parent, id: id, key: subagentKey(cs.key, id)}
+	if !cs.child.Router.Add(id, sub) {
 		return nil, errSubagentID
 	}
 	cs.subagents = append(cs.subagents, sub)
@@ -162,12 +174,12 @@ func (cs *childSession) subagent(key string) *subagent {
 
 // moveTo notes where the subagent works. It returns the update without folders that the parent does
 // not have.
-func (sub *subagent) moveTo(a *activation, said subagentUpdate, update backend.Raw) backend.Raw {
+func (sub *subagent) moveTo(s *setup, said subagentUpdate, update backend.Raw) backend.Raw {
 	if said.Cwd != nil {
 		var path string
 		sub.cwd = nil
 		if json.Unmarshal(said.Cwd, &path) == nil && path != "" {
-			if dir, ok := sub.parent.within(a, path); ok {
+			if dir, ok := sub.parent.within(s, path); ok {
 				sub.cwd = &dir
 			} else {
 				update = strictjson.Set(update, "cwd", json.RawMessage("null"))
@@ -182,9 +194,9 @@ func (sub *subagent) moveTo(a *activation, said subagentUpdate, update backend.R
 	if json.Unmarshal(said.Dirs, &paths) != nil || paths == nil {
 		return update
 	}
-	most := cmp.Or(a.proxy.options.Workspace.MaxRoots, workspace.DefaultMaxRoots)
+	most := cmp.Or(s.proxy.options.Workspace.MaxRoots, workspace.DefaultMaxRoots)
 	for _, path := range paths[:min(most, len(paths))] { // each is looked up on the disk
-		if _, ok := sub.parent.within(a, path); ok {
+		if _, ok := sub.parent.within(s, path); ok {
 			kept = append(kept, path)
 		}
 	}
@@ -200,16 +212,16 @@ func (sub *subagent) moveTo(a *activation, said subagentUpdate, update backend.R
 
 // within returns the directory at a path if the session may use it and it lies in a folder of the
 // subagent, which is nil for the session itself.
-func (sub *subagent) within(a *activation, path string) (workspace.Dir, bool) {
+func (sub *subagent) within(s *setup, path string) (workspace.Dir, bool) {
 	dir, err := workspace.ParseDir(path)
-	if err != nil || a.host.Workspace().HandOverDir(path) != nil {
+	if err != nil || s.host.Workspace().HandOverDir(path) != nil {
 		return dir, false
 	}
 	if sub == nil {
 		return dir, true
 	}
 	real := workspace.Real(dir)
-	for _, root := range sub.roots(a).All() {
+	for _, root := range sub.roots(s).All() {
 		if workspace.Real(root).Contains(real) {
 			return dir, true
 		}
@@ -218,11 +230,11 @@ func (sub *subagent) within(a *activation, path string) (workspace.Dir, bool) {
 }
 
 // roots returns the folders of the subagent, or of the session if sub is nil.
-func (sub *subagent) roots(a *activation) workspace.Roots {
+func (sub *subagent) roots(s *setup) workspace.Roots {
 	if sub == nil {
-		return a.roots
+		return s.roots
 	}
-	roots := sub.parent.roots(a)
+	roots := sub.parent.roots(s)
 	cwd, dirs := roots.Cwd(), roots.Additional()
 	if sub.cwd != nil {
 		cwd = *sub.cwd
@@ -235,12 +247,12 @@ func (sub *subagent) roots(a *activation) workspace.Roots {
 
 // client returns the client for a message of the subagent, or of the session if sub is nil. made
 // are its params as the agent made them.
-func (sub *subagent) client(a *activation, made backend.Raw) backend.Client {
+func (sub *subagent) client(s *setup, made backend.Raw) backend.Client {
 	from := backend.Sender{Made: made}
 	if sub != nil {
-		from.Child, from.Roots = sub.key, sub.roots(a)
+		from.Child, from.Roots = sub.key, sub.roots(s)
 	}
-	return a.host.For(from)
+	return s.host.For(from)
 }
 
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
@@ -252,7 +264,7 @@ func (b *bridge) CancelChild(key string, params backend.Raw) {
 		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	cs.child.cancel(withSessionID(params, backend.Encode(sub.id)))
+	cs.child.Cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].

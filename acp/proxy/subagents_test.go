@@ -17,6 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
+	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -37,7 +38,7 @@ func subagents(
 	t *testing.T, store sessionstore.Store, script, capabilities string,
 ) *subagentClient {
 	v := &subagentClient{t: t, names: make(map[string]string), seen: make(chan string, 1000)}
-	c, _ := command(t, script)
+	c, _ := scripted.Command(t, script)
 	ask := func(name string) func(context.Context, json.RawMessage) (json.RawMessage, error) {
 		return func(_ context.Context, params json.RawMessage) (json.RawMessage, error) {
 			v.seen <- name + " " + v.named(params)
@@ -238,7 +239,7 @@ func TestSubagentsStayInTheSessionsFolders(t *testing.T) {
 		announce("child-1", "many", `,"additionalDirectories":[`+
 			strings.Repeat(fmt.Sprintf("%q,", extra), 999)+fmt.Sprintf("%q]", extra)) +
 		answered
-	c, record := command(t, script)
+	c, record := scripted.Command(t, script)
 	seen := make(chan string, 100)
 	cl := through(t, c, memstore.New(t), client.Options{
 		Capabilities: json.RawMessage(declared),

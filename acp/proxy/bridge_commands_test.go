@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 )
 
 // ownEntries are what the adapter adds to every announcement.
@@ -97,33 +96,6 @@ func TestCommandsWithoutChildCommands(t *testing.T) {
 	got := v.announcedSoFar()
 	require.JSONEq(t, `{"sessionUpdate":"available_commands_update","availableCommands":[`+
 		strings.TrimPrefix(ownEntries, ",")+`}`, got[len(got)-1])
-}
-
-// A folder cannot replace a command of the agent, which may obey commands that it has not
-// announced.
-//
-// Clause A25.
-func TestCommandsOfTheAgent(t *testing.T) {
-	options := proxy.Options{Profile: profiles.Profile{Finds: profiles.Finds{Commands: []string{"status"}}}}
-	h, v := connected(t, abilities{Mute: true}, options)
-	all := roots(t, 1)
-	for _, name := range []string{"status", "login", "compact", "deploy"} {
-		put(t, all.At(1), ".claude/commands/"+name+".md", "From the folder.")
-	}
-	s := v.open(all)
-	got := strings.Join(v.announcements(), "")
-	require.Contains(t, got, `"deploy"`)
-	for _, own := range []string{"/status", "/login now", "/compact", "/unknown to both"} {
-		v.prompt(s.ID, own)
-		require.NotContains(t, got, `"`+strings.Fields(own)[0][1:]+`"`)
-		require.Equal(t, []string{own}, h.lastPrompt(), "without context")
-	}
-	v.prompt(s.ID, "/etc/hosts is a path")
-	prompt := h.lastPrompt()
-	require.Equal(t, "/etc/hosts is a path", prompt[0])
-	require.Contains(t, prompt[1], all.At(1).String())
-	v.prompt(s.ID, "/deploy")
-	require.Contains(t, h.lastPrompt()[0], "From the folder.")
 }
 
 // Clause A30.

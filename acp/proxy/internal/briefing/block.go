@@ -1,4 +1,4 @@
-package proxy
+package briefing
 
 import (
 	"bytes"
@@ -13,34 +13,32 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// The context for a child goes into its system prompt if the child accepts that when a session is
-// created. Otherwise, and when the context changes later, it is a block of text between these marks
-// after the content of a prompt. The block is only for the child: it is removed from replays and
-// titles that the child sends.
+// A block of text between these marks is only for the child: it is removed from replays and titles
+// that the child sends.
 const (
-	contextTag   = "acp-agent-context"
-	contextBegin = "<" + contextTag + ">"
-	contextEnd   = "</" + contextTag + ">"
+	blockTag   = "acp-agent-context"
+	blockBegin = "<" + blockTag + ">"
+	blockEnd   = "</" + blockTag + ">"
 )
 
-// contextBlock returns the parts that are not empty as a marked block, or "". End marks in them are
+// Block returns the parts that are not empty as a marked block, or "". End marks in them are
 // escaped.
-func contextBlock(parts ...string) string {
+func Block(parts ...string) string {
 	var kept []string
 	for _, part := range parts {
 		if part != "" {
-			kept = append(kept, strings.ReplaceAll(part, "</"+contextTag, `<\/`+contextTag))
+			kept = append(kept, strings.ReplaceAll(part, "</"+blockTag, `<\/`+blockTag))
 		}
 	}
 	if len(kept) == 0 {
 		return ""
 	}
-	return contextBegin + "\n" + strings.Join(kept, "\n") + contextEnd
+	return blockBegin + "\n" + strings.Join(kept, "\n") + blockEnd
 }
 
-// appendText returns the params of a prompt with a text block after its own content, which may
+// AppendText returns the params of a prompt with a text block after its own content, which may
 // begin with a command of the child. A prompt that is not an array is left for the child to reject.
-func appendText(params backend.Raw, text string) backend.Raw {
+func AppendText(params backend.Raw, text string) backend.Raw {
 	prompt := strictjson.Find(params, "prompt")
 	block := sdk.TextBlock("\n\n" + text) // some agents join the texts of blocks
 	longer, ok := strictjson.Append(prompt, backend.Encode(block))
@@ -50,14 +48,14 @@ func appendText(params backend.Raw, text string) backend.Raw {
 	return strictjson.Set(params, "prompt", longer)
 }
 
-// withoutContext removes marked blocks from an update. It returns false if the update contained
+// WithoutBlocks removes marked blocks from an update. It returns false if the update contained
 // nothing else.
-func withoutContext(u backend.Update) (backend.Update, bool) {
+func WithoutBlocks(u backend.Update) (backend.Update, bool) {
 	path, edit := []string{"update", "content", "text"}, withoutBlocks
 	switch {
 	case u.Kind == sessionstore.SessionInfoUpdate:
-		path, edit = []string{"update", "title"}, withoutBlocksInTitle
-	case u.Kind != sessionstore.UserMessageChunk, !bytes.Contains(u.Raw, []byte(contextTag)):
+		path, edit = []string{"update", "title"}, WithoutBlocksInTitle
+	case u.Kind != sessionstore.UserMessageChunk, !bytes.Contains(u.Raw, []byte(blockTag)):
 		return u, true
 	}
 	var before string
@@ -73,7 +71,7 @@ func withoutContext(u backend.Update) (backend.Update, bool) {
 }
 
 // markedBlock matches a block with its marks.
-var markedBlock = text.Pattern("(?s)" + contextBegin + ".*?" + contextEnd + "\n?")
+var markedBlock = text.Pattern("(?s)" + blockBegin + ".*?" + blockEnd + "\n?")
 
 // withoutBlocks removes marked blocks from s. A mark without its counterpart stays, because it was
 // not written here.
@@ -85,16 +83,16 @@ func withoutBlocks(s string) string {
 	return strings.TrimSpace(left)
 }
 
-// withoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so
+// WithoutBlocksInTitle removes marked blocks from a title. A title is the beginning of a prompt, so
 // the last block, or its mark, may have been cut off.
-func withoutBlocksInTitle(title string) string {
+func WithoutBlocksInTitle(title string) string {
 	const recognizable = len("<acp-agent")
 	title = withoutBlocks(title)
-	before, _, begun := strings.Cut(title, contextBegin)
+	before, _, begun := strings.Cut(title, blockBegin)
 	if !begun {
-		at := max(0, strings.LastIndexByte(title, contextBegin[0]))
+		at := max(0, strings.LastIndexByte(title, blockBegin[0]))
 		mark := strings.TrimRight(title[at:], ". …")
-		if len(mark) < recognizable || !strings.HasPrefix(contextBegin, mark) {
+		if len(mark) < recognizable || !strings.HasPrefix(blockBegin, mark) {
 			return title
 		}
 		before = title[:at]

@@ -1,4 +1,4 @@
-package proxy
+package child
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// endedError is returned for the requests of a child that has ended or closed its output.
-type endedError struct {
+// EndedError is returned for the requests of a child that has ended or closed its output.
+type EndedError struct {
 	Name      string   // as in the log
 	Exit      error    // a *process.ExitError, nil for status 0
 	Stderr    []string // its last lines, nil if unknown
@@ -23,7 +23,7 @@ type endedError struct {
 }
 
 // Error says how the child ended and what to do.
-func (e *endedError) Error() string {
+func (e *EndedError) Error() string {
 	how := e.Name + " ended: exit status 0"
 	if e.Exit != nil {
 		how = e.Exit.Error()
@@ -56,47 +56,24 @@ func (e *endedError) Error() string {
 }
 
 // Unwrap returns how the process ended.
-func (e *endedError) Unwrap() error { return e.Exit }
+func (e *EndedError) Unwrap() error { return e.Exit }
 
-var (
-	// errNotReading is the reason for killing a child that leaves too much input unread.
-	errNotReading = errors.New("it does not read its input")
-	// errNoAnswer is the cause of a context that ended because the child did not answer in time.
-	errNoAnswer      = errors.New("the agent did not answer")
-	errSessionClosed = errors.New("the session was closed")
-)
+// ErrNoAnswer is the cause of a context that ended because the child did not answer in time.
+var ErrNoAnswer = errors.New("the agent did not answer")
 
-// responseError returns the error with which the child answered, or nil if err is another error.
-func responseError(err error) *jsonrpc.Error {
+// errNotReading is the reason for killing a child that leaves too much input unread.
+var errNotReading = errors.New("it does not read its input")
+
+// Rejection returns the error with which the child answered a request, or nil if err is another
+// error.
+func Rejection(err error) *jsonrpc.Error {
 	e, _ := errors.AsType[*jsonrpc.Error](err)
 	return e
 }
 
-// worthAnotherTry reports whether to try another attempt after an error. Agents use many codes for
-// sessions that they do not know.
-func worthAnotherTry(err error) bool {
-	e := responseError(err)
-	return e != nil && e.Code != protocol.CodeAuthRequired && e.Code != jsonrpc.CodeCancelled
-}
-
-// unknownSession matches how agents say that they do not know a session, and not what else they may
-// not find.
-var unknownSession = text.Pattern(`(?i)\b(unknown|no such) ` + anySession +
-	`|\binvalid session ?id|\bno (\w+ )?` + anySession + ` (found|with id)|\b` + anySession +
-	`\W*(id\W+)?([\w-]*\d[\w-]*\W+)?` +
-	`((was )?not found|(is )?unknown|does not exist|doesn't exist|(was )?deleted)`)
-
-const anySession = `(session|conversation|thread|rollout)s?`
-
-// saysUnknown reports whether the child has answered that it does not know a session.
-func saysUnknown(e *jsonrpc.Error) bool {
-	return e.Code == protocol.CodeNotFound ||
-		unknownSession().MatchString(e.Message+"\n"+string(e.Data))
-}
-
 // explain returns the error for the client of a request with the given params: without secrets, and
 // with what the user can do. If the connection has ended, it waits for the end of the process.
-func (c *child) explain(ctx context.Context, params backend.Raw, err error) error {
+func (c *Process) explain(ctx context.Context, params backend.Raw, err error) error {
 	if errors.Is(err, jsonrpc.ErrClosed) {
 		select {
 		case <-c.done:
@@ -105,16 +82,16 @@ func (c *child) explain(ctx context.Context, params backend.Raw, err error) erro
 			return err
 		}
 	}
-	if e := responseError(err); e != nil {
-		clean := &jsonrpc.Error{Code: e.Code, Message: c.proxy.secrets.Text(e.Message),
-			Data: c.proxy.secrets.JSON(e.Data)}
-		login := c.proxy.options.Profile.Start.Login
+	if e := Rejection(err); e != nil {
+		clean := &jsonrpc.Error{Code: e.Code, Message: c.program.config.Secrets.Text(e.Message),
+			Data: c.program.config.Secrets.JSON(e.Data)}
+		login := c.program.config.Profile.Start.Login
 		if e.Code == protocol.CodeAuthRequired && login != "" {
 			const advice = " (if your editor does not offer to log in, run in a terminal: %s)"
 			clean.Message += fmt.Sprintf(advice, login)
 		}
 		err = clean
-	} else if e, ok := errors.AsType[*endedError](err); ok {
+	} else if e, ok := errors.AsType[*EndedError](err); ok {
 		explained := *e
 		id, _, _ := protocol.TakeSessionID(params)
 		explained.InSession = id != ""

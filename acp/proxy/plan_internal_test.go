@@ -66,12 +66,12 @@ func TestTry(t *testing.T) {
 	} {
 		cause, must := strings.CutSuffix(c.request, " must")
 		can := func(what string) bool { return strings.Contains(c.child, what) }
-		o := opener{saved: c.saved, tools: can("tools"), use: &childUse{child: &child{info: client.Agent{
-			Load: can("load"), Resume: can("resume"), Fork: can("fork")}}},
-			asked: backend.Activation{Cause: backend.Cause("session/" + cause), MustExist: must}}
+		p := plan{cause: backend.Cause("session/" + cause), mustExist: must, saved: c.saved,
+			agent: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")},
+			tools: can("tools")}
 		var made []string
 		answers := strings.Fields(c.answers)
-		trials := o.try(func(a attempt) trial {
+		trials := p.try(func(a attempt) trial {
 			asked := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
 			if asked = strings.TrimSpace(asked); a.target.RefusesTools {
 				asked += " without tools"
@@ -86,7 +86,7 @@ func TestTry(t *testing.T) {
 		})
 		require.Equal(t, c.want, strings.Join(made, ", "), name)
 		earlier := ""
-		if e := o.earlierAfter(trials[:max(0, len(trials)-1)]); e != nil {
+		if e := p.earlierAfter(trials[:max(0, len(trials)-1)]); e != nil {
 			earlier = e.key()
 		}
 		require.Equal(t, c.earlier, earlier, name)

@@ -1,7 +1,13 @@
-package proxy
+// Package briefing writes the texts that a child gets besides the conversation: about the session's
+// roots, and the instructions and skills in them that it does not find itself. They go into its
+// system prompt if it accepts one when a session is created. Otherwise, and when they change later,
+// they are a marked block after the content of a prompt.
+package briefing
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,58 +24,78 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// topic is a subject that a child is told about in its system prompt or in a prompt.
-type topic struct {
-	// write returns the current text for a child session that has a tool server of ours, "" if
-	// there is nothing to say.
-	write func(a *activation, saved state, tool toolServer) string
-	// sent returns the field of a state with the digest of the text that was last sent, "" for
-	// none.
-	sent func(saved *state) *string
+// Facts say what a child can be told.
+type Facts struct {
+	Roots   workspace.Roots
+	Catalog *discovery.Catalog // of the roots; nil if nothing was looked for
+	// Nested returns the instructions of directories below the roots, and whether the list is
+	// complete; see [FindNested].
+	Nested func() (list []discovery.Artifact, complete bool)
+	Finds  profiles.Finds     // what the child finds itself
+	Mode   profiles.RootsMode // how it is given the roots
+	Server Server             // what it gets as an MCP server
+
+	MaxInstructions, MaxSkills int // limits of their texts, in bytes
+}
+
+// Server is our own MCP server.
+type Server struct {
+	Name     string // "" for none
+	Files    bool   // it has tools for files
+	ReadOnly bool   // that do not change them
+}
+
+// Part is the text about one subject. It changes when the roots are scanned again.
+type Part struct {
+	text, digest string // both "" if there is nothing to say
 	// changed introduces a text that replaces an earlier one. gone is said if there is no longer a
 	// text.
 	changed, gone string
 }
 
-// topics returns all topics, in the order in which a child is told about them.
-func topics() []topic {
-	return []topic{
-		{
-			write: (*activation).rootsText,
-			sent:  func(saved *state) *string { return &saved.SentRoots },
-			gone:  "What you were told about the folders of this session no longer applies.\n",
-		},
-		{
-			write: (*activation).instructionsText,
-			sent:  func(saved *state) *string { return &saved.SentInstructions },
-			changed: "These instructions replace those that you were given before in this " +
-				"session.\n",
-			gone: "The instructions from files that you were given before in this session no " +
-				"longer apply.\n",
-		},
-		{
-			write: (*activation).skillsText,
-			sent:  func(saved *state) *string { return &saved.SentSkills },
-			changed: "This list of skills replaces the one that you were given before in this " +
-				"session.\n",
-			gone: "The skills that were listed before in this session are no longer available.\n",
-		},
+// Parts returns the parts about all subjects, in the order in which a child is told about them.
+func (f Facts) Parts() []Part {
+	return []Part{
+		newPart(f.rootsText(), "",
+			"What you were told about the folders of this session no longer applies.\n"),
+		newPart(f.instructionsText(),
+			"These instructions replace those that you were given before in this session.\n",
+			"The instructions from files that you were given before in this session no "+
+				"longer apply.\n"),
+		newPart(f.skillsText(),
+			"This list of skills replaces the one that you were given before in this session.\n",
+			"The skills that were listed before in this session are no longer available.\n"),
 	}
 }
 
-// contextPart is the text about one topic in the context for a child, and its digest. Both are ""
-// if there is nothing to say.
-type contextPart struct {
-	topic
-	text, digest string
+func newPart(text, changed, gone string) Part {
+	p := Part{text: text, changed: changed, gone: gone}
+	if text != "" {
+		p.digest = Digest(text)
+	}
+	return p
 }
 
-// changes returns the texts about the parts that a child session with a saved state must be told,
-// and its state once the child was told. told are the parts that our tool server tells it, or nil.
-func changes(saved state, parts, told []contextPart) (texts []string, after state) {
-	after = saved
+// Digest returns a short digest of a text.
+func Digest(text string) string {
+	sum := sha256.Sum256([]byte(text + "\x00"))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Sent are the digests of the parts that a child was sent, "" for none, as they are saved.
+type Sent struct {
+	Roots        string `json:"sentRoots,omitempty"`
+	Instructions string `json:"sentInstructions,omitempty"`
+	Skills       string `json:"sentSkills,omitempty"`
+}
+
+// Changes returns the texts about the parts that a child must be told, and what it was sent then.
+// told are the parts that our MCP server tells it, or nil.
+func (s Sent) Changes(parts, told []Part) (texts []string, after Sent) {
+	after = s
+	digests := []*string{&after.Roots, &after.Instructions, &after.Skills}
 	for i, part := range parts {
-		known := *part.sent(&saved)
+		known := *digests[i]
 		if known == "" && told != nil { // what a prompt said is newer
 			known = told[i].digest
 		}
@@ -82,13 +108,13 @@ func changes(saved state, parts, told []contextPart) (texts []string, after stat
 			part.text = part.changed + part.text
 		}
 		texts = append(texts, part.text)
-		*part.sent(&after) = part.digest
+		*digests[i] = part.digest
 	}
 	return texts, after
 }
 
-// systemText returns the text to tell a child before the conversation, "" for none.
-func systemText(parts []contextPart) string {
+// SystemText returns the text to tell a child before the conversation, "" for none.
+func SystemText(parts []Part) string {
 	var texts []string
 	for _, part := range parts {
 		if part.text != "" {
@@ -103,16 +129,16 @@ func systemText(parts []contextPart) string {
 
 // systemIntro begins the text for a child's system prompt.
 const systemIntro = "acp-agent, which connects you with the user's editor, adds the following. " +
-	"What " + contextBegin + " blocks in the conversation say is newer.\n\n"
+	"What " + blockBegin + " blocks in the conversation say is newer.\n\n"
 
-// withSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
+// WithSystemPrompt returns the params of a lifecycle request with parts added to the system prompt,
 // after the client's text. A malformed text is left for the child to reject.
-func withSystemPrompt(params backend.Raw, parts []contextPart) backend.Raw {
+func WithSystemPrompt(params backend.Raw, parts []Part) backend.Raw {
 	prompt := strictjson.Find(params, protocol.SystemPrompt)
 	if prompt == nil || string(prompt) == "null" {
 		prompt = backend.Raw(`{"mode":"append"}`)
 	}
-	added := systemText(parts)
+	added := SystemText(parts)
 	content, ok := strictjson.Append(strictjson.Find(prompt, "content"),
 		backend.Encode(sdk.TextBlock(added)))
 	if added == "" || !ok || !strictjson.IsObject(prompt) {
@@ -121,53 +147,21 @@ func withSystemPrompt(params backend.Raw, parts []contextPart) backend.Raw {
 	return strictjson.Set(params, protocol.SystemPrompt, strictjson.Set(prompt, "content", content))
 }
 
-// contextParts returns the parts about all topics for a child session that has a tool server of
-// ours. They change when the roots are scanned again.
-func (a *activation) contextParts(saved state, tool toolServer) (parts []contextPart) {
-	for _, t := range topics() {
-		part := contextPart{topic: t, text: t.write(a, saved, tool)}
-		if part.text != "" {
-			part.digest = digest(part.text)
-		}
-		parts = append(parts, part)
-	}
-	return parts
-}
-
-// tellsByServer reports whether the instructions of our tool server tell the child what is in the
-// roots.
-func (a *activation) tellsByServer() bool {
-	return a.proxy.options.Profile.Context.ByServer && a.proxy.offersTools() &&
-		systemText(a.contextParts(state{RootsMode: a.likelyMode()}, toolServer{})) != ""
-}
-
-// systemParts returns the parts to add to a child's system prompt when the session is opened. It
-// returns nil if the child takes none, or if the client uses an extension that excludes the
-// standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
-// session began, so changes are also sent in a prompt.
-func (a *activation) systemParts(c *child, target state, tool toolServer) []contextPart {
-	extended := strictjson.Find(a.params, "_meta", protocol.SystemPrompt) != nil
-	if !c.info.SystemPrompt || extended {
-		return nil
-	}
-	return a.contextParts(target, tool)
-}
-
 // maxRootsText is the maximum of bytes of paths that describeRoots returns.
 const maxRootsText = 16 << 10
 
 // rootsText returns the text about the session's roots for a child that learns them from a prompt.
 // Others are told only in which of them they may change nothing.
-func (a *activation) rootsText(saved state, tool toolServer) string {
-	if saved.RootsMode != profiles.RootsByContext || a.roots.Additional().Len() == 0 {
-		return describeReadOnly(a.roots)
+func (f Facts) rootsText() string {
+	if f.Mode != profiles.RootsByContext || f.Roots.Additional().Len() == 0 {
+		return describeReadOnly(f.Roots)
 	}
-	return describeRoots(a.roots, tool)
+	return describeRoots(f.Roots, f.Server)
 }
 
 // describeRoots returns a text for a child about a session's roots, in order, and about its tools
 // for them.
-func describeRoots(roots workspace.Roots, tool toolServer) string {
+func describeRoots(roots workspace.Roots, server Server) string {
 	var b strings.Builder
 	b.WriteString("This session has several folders:\n")
 	for i, dir := range roots.All() {
@@ -183,14 +177,14 @@ func describeRoots(roots workspace.Roots, tool toolServer) string {
 	}
 	b.WriteString("You may read and change files in all of them, by absolute paths.\n")
 	b.WriteString(describeReadOnly(roots))
-	if tool.files {
+	if server.Files {
 		does := "lists, reads, searches, writes and edits"
-		if tool.readOnly {
+		if server.ReadOnly {
 			does = "lists, reads and searches"
 		}
 		// Some agents ignore the servers that they are given.
 		fmt.Fprintf(&b, "For files outside the working directory, use the tools of the MCP "+
-			"server %q, if you have them: it %s files in all of them.\n", tool.name, does)
+			"server %q, if you have them: it %s files in all of them.\n", server.Name, does)
 	}
 	return b.String()
 }
@@ -212,17 +206,16 @@ func describeReadOnly(roots workspace.Roots) string {
 }
 
 // instructionsText returns the instructions that the child does not find itself, up to a limit.
-func (a *activation) instructionsText(saved state, _ toolServer) string {
-	catalog := a.host.Catalog()
-	if catalog == nil {
+func (f Facts) instructionsText() string {
+	if f.Catalog == nil {
 		return ""
 	}
-	finds := a.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
-	instructions := catalog.Instructions(finds).String()
-	if nested := a.listNested(finds); nested != "" {
+	finds := f.Finds.Matcher(f.Catalog, f.Mode)
+	instructions := f.Catalog.Instructions(finds).String()
+	if nested := f.listNested(finds); nested != "" {
 		instructions += "\n" + nested
 	}
-	if limit := a.proxy.options.limits.MaxInstructions; len(instructions) > limit {
+	if limit := f.MaxInstructions; len(instructions) > limit {
 		instructions = text.Prefix(instructions, limit) +
 			"\n(cut: the rest did not fit; look for " +
 			instructionFiles + " in the folders)\n"
@@ -231,17 +224,17 @@ func (a *activation) instructionsText(saved state, _ toolServer) string {
 }
 
 // maxNested limits the instructions of directories that are listed, and nestedTimeout how long
-// findNested looks for them.
+// FindNested looks for them.
 const (
 	maxNested     = 50
 	nestedTimeout = 500 * time.Millisecond
 )
 
-// findNested looks for the instructions of directories below the roots.
-func (p *proxy) findNested(
-	catalog *discovery.Catalog, roots workspace.Roots,
+// FindNested looks for the instructions of directories below the roots.
+func FindNested(
+	catalog *discovery.Catalog, roots workspace.Roots, finds profiles.Finds,
 ) (list []discovery.Artifact, complete bool) {
-	if catalog == nil || p.options.Profile.Finds.InCwd == nil && roots.Additional().Len() == 0 {
+	if catalog == nil || finds.InCwd == nil && roots.Additional().Len() == 0 {
 		return nil, true
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), nestedTimeout)
@@ -253,8 +246,8 @@ func (p *proxy) findNested(
 }
 
 // listNested lists the instructions of directories that the child does not find itself, or "".
-func (a *activation) listNested(finds func(discovery.Artifact) bool) string {
-	list, complete := a.nested()
+func (f Facts) listNested(finds func(discovery.Artifact) bool) string {
+	list, complete := f.Nested()
 	list = slices.DeleteFunc(slices.Clone(list), finds)
 	if len(list) == 0 {
 		return ""
@@ -280,25 +273,24 @@ func (a *activation) listNested(finds func(discovery.Artifact) bool) string {
 const instructionFiles = "AGENTS.md, CLAUDE.md and GEMINI.md"
 
 // skillsText returns a list of the skills that the child does not find itself, up to a limit.
-func (a *activation) skillsText(saved state, tool toolServer) string {
-	catalog := a.host.Catalog()
-	if catalog == nil {
+func (f Facts) skillsText() string {
+	if f.Catalog == nil {
 		return ""
 	}
-	finds := a.proxy.options.Profile.Finds.Matcher(catalog, saved.RootsMode)
-	skills := slices.DeleteFunc(catalog.Active(discovery.Skill),
+	finds := f.Finds.Matcher(f.Catalog, f.Mode)
+	skills := slices.DeleteFunc(f.Catalog.Active(discovery.Skill),
 		func(skill discovery.Artifact) bool { return skill.UserOnly || finds(skill) })
 	if len(skills) == 0 {
 		return ""
 	}
 	list, left := discovery.ListSkills(skills,
-		a.proxy.options.limits.MaxSkills-len(discovery.SkillsIntro))
+		f.MaxSkills-len(discovery.SkillsIntro))
 	list = discovery.SkillsIntro + list
 	if left > 0 {
 		how := "search the folders for words of the task in files named SKILL.md"
-		if tool.name != "" {
+		if f.Server.Name != "" {
 			how = fmt.Sprintf("the tool find_skills of the MCP server %q, if you have it, finds "+
-				"them by words of the task", tool.name)
+				"them by words of the task", f.Server.Name)
 		}
 		list += fmt.Sprintf("\nand %d more: %s\n", left, how)
 	}

@@ -1,4 +1,6 @@
-package proxy_test
+// Package scripted lets a test binary act as an agent that follows a script. The package must only be
+// imported by tests.
+package scripted
 
 import (
 	"encoding/json"
@@ -8,13 +10,15 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/acp-agent/acp-agent/internal/process"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 )
 
-// The test binary acts as an agent that follows a script of one command per line, and records each
-// line that it receives.
+// Command returns a command that runs this binary as an agent that follows a script, and the record
+// of the lines that it receives. The script has one command per line:
 //
 //	await METHOD      reads up to a message with this method
 //	await reply ID    reads up to the answer to our request ID
@@ -34,46 +38,58 @@ import (
 //	exit STATUS
 //
 // At its end it reads until its input ends.
-const (
-	scriptedRole   = "scripted"
-	scriptVariable = "ACP_PROXY_TEST_SCRIPT"
-)
+func Command(t testing.TB, script string) (process.Command, proctest.Record) {
+	t.Helper()
+	record := proctest.NewRecord(t)
+	return process.Command{Path: proctest.Executable(), Name: Role,
+		Env: proctest.Env(Role, scriptVariable+"="+script, record.Env())}, record
+}
+
+// Role is the role of a scripted agent; see [proctest.Main].
+const Role = "scripted"
+
+const scriptVariable = "ACP_TEST_SCRIPT"
 
 var variable = regexp.MustCompile(`\$env:(\w+)\$`)
 
-type scripted struct {
+// agent is the agent that follows a script.
+type agent struct {
 	in  *proctest.Input
 	ids map[string]string
 }
 
-// followScript runs the agent and returns the exit status.
-func followScript(in *proctest.Input) int {
-	s := &scripted{in: in, ids: make(map[string]string)}
+// Play runs the agent and returns the exit status.
+func Play() int {
+	in, err := proctest.OpenInput()
+	if err != nil {
+		return 99
+	}
+	a := &agent{in: in, ids: make(map[string]string)}
 	for line := range strings.Lines(os.Getenv(scriptVariable)) {
 		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch word {
 		case "":
 		case "await":
-			s.await(rest)
+			a.await(rest)
 		case "replies":
 			n, _ := strconv.Atoi(rest)
 			for range n {
-				s.await("")
+				a.await("")
 			}
 		case "send":
-			fmt.Println(s.filled(rest))
+			fmt.Println(a.filled(rest))
 		case "answer", "refuse":
 			method, value, _ := strings.Cut(rest, " ")
 			member := map[string]string{"answer": "result", "refuse": "error"}[word]
-			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,%q:%s}\n", s.ids[method], member,
-				s.filled(value))
+			fmt.Printf("{\"jsonrpc\":\"2.0\",\"id\":%s,%q:%s}\n", a.ids[method], member,
+				a.filled(value))
 		case "both":
-			fmt.Print(strings.Replace(s.filled(rest), "} {", "}\n{", 1) + "\n")
+			fmt.Print(strings.Replace(a.filled(rest), "} {", "}\n{", 1) + "\n")
 		case "repeat":
 			times, line, _ := strings.Cut(rest, " ")
 			n, _ := strconv.Atoi(times)
 			for i := range n {
-				fmt.Println(strings.ReplaceAll(s.filled(line), "$i", strconv.Itoa(i)))
+				fmt.Println(strings.ReplaceAll(a.filled(line), "$i", strconv.Itoa(i)))
 			}
 		case "stderr":
 			if file, ok := strings.CutPrefix(rest, "of "); ok {
@@ -101,13 +117,13 @@ func followScript(in *proctest.Input) int {
 			return 98
 		}
 	}
-	_, _ = io.Copy(io.Discard, s.in)
+	_, _ = io.Copy(io.Discard, a.in)
 	return 0
 }
 
-func (s *scripted) await(what string) {
+func (a *agent) await(what string) {
 	for {
-		line, err := s.in.Line()
+		line, err := a.in.Line()
 		if err != nil {
 			os.Exit(0)
 		}
@@ -118,20 +134,20 @@ func (s *scripted) await(what string) {
 		if json.Unmarshal(line, &m) != nil {
 			os.Exit(96)
 		}
-		s.ids[m.Method] = string(m.ID)
+		a.ids[m.Method] = string(m.ID)
 		if m.Method == what || m.Method == "" && what == "reply "+string(m.ID) {
 			return
 		}
 	}
 }
 
-func (s *scripted) filled(line string) string {
+func (a *agent) filled(line string) string {
 	line = variable.ReplaceAllStringFunc(line,
 		func(v string) string { return os.Getenv(variable.FindStringSubmatch(v)[1]) })
 	if before, after, ok := strings.Cut(line, "$long$"); ok {
 		line = before + strings.Repeat("x", 64<<20) + after
 	}
-	for method, id := range s.ids {
+	for method, id := range a.ids {
 		line = strings.ReplaceAll(line, "$"+method+"$", id)
 	}
 	return line

@@ -1,4 +1,4 @@
-package proxy
+package child
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/files/links"
 	"github.com/acp-agent/acp-agent/internal/files/privatefile"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -48,7 +49,7 @@ func relativeTo(dir, path string) (rel string, ok bool) {
 
 // ownDirs returns the directories of a child that is started by command. What its sandbox does not
 // let it write is not among them.
-func (p *proxy) ownDirs(command Command) []ownDir {
+func (o Config) ownDirs(command profiles.Command) []ownDir {
 	var dirs []ownDir
 	add := func(path string) {
 		if filepath.IsAbs(path) {
@@ -60,10 +61,10 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 			}
 		}
 	}
-	for _, dir := range p.options.Profile.State.OwnDirs {
+	for _, dir := range o.Profile.State.OwnDirs {
 		add(command.Expand(dir))
 	}
-	if temp := p.tempDir(); temp != "" && command.Expand("$"+tempVariable) == temp {
+	if temp := o.tempDir(); temp != "" && command.Expand("$"+tempVariable) == temp {
 		add(temp)
 	}
 	return dirs
@@ -72,26 +73,26 @@ func (p *proxy) ownDirs(command Command) []ownDir {
 // tempDir returns the agent's own temporary directory, or "" if it uses the common one. The
 // directory is kept when the agent ends, because a session that is continued later may refer to
 // files in it.
-func (p *proxy) tempDir() string {
-	if !p.options.Profile.State.OwnTemp || runtime.GOOS == "windows" {
+func (o Config) tempDir() string {
+	if !o.Profile.State.OwnTemp || runtime.GOOS == "windows" {
 		return ""
 	}
 	return filepath.Join(os.TempDir(), fmt.Sprintf("acp-agent-%d", os.Getuid()),
-		p.options.Profile.Name)
+		o.Profile.Name)
 }
 
 // tempEnv returns the environment that makes the agent use tempDir, unless the user has set another
 // directory.
-func (p *proxy) tempEnv() []string {
-	dir := p.tempDir()
-	if dir == "" || slices.ContainsFunc(p.command.Env,
+func (o Config) tempEnv() []string {
+	dir := o.tempDir()
+	if dir == "" || slices.ContainsFunc(o.Command.Env,
 		func(entry string) bool { return strings.HasPrefix(entry, tempVariable+"=") }) {
 		return nil
 	}
 	// the first directory keeps other users from replacing the second
 	for _, dir := range []string{filepath.Dir(dir), dir} {
 		if err := privatefile.MakeDir(dir); err != nil {
-			p.log.Warn("cannot give the agent a temporary directory of its own: "+
+			o.Logger.Warn("cannot give the agent a temporary directory of its own: "+
 				"it may be unable to read long output of its tools", "error", err)
 			return nil
 		}
@@ -99,9 +100,9 @@ func (p *proxy) tempEnv() []string {
 	return []string{tempVariable + "=" + dir}
 }
 
-// ownFile returns the work for a request for a file in one of the child's own directories, and not
+// OwnFile returns the work for a request for a file in one of the child's own directories, and not
 // in a root in there. ok is false for any other request.
-func (c *child) ownFile(
+func (c *Process) OwnFile(
 	ctx context.Context, roots workspace.Roots, method string, params backend.Raw,
 ) (work backend.Work, ok bool) {
 	if len(c.own) == 0 || method != sdk.ClientMethodFsReadTextFile &&
@@ -119,7 +120,7 @@ func (c *child) ownFile(
 			continue
 		}
 		return func() (backend.Raw, error) {
-			result, err := dir.serve(ctx, c.proxy.options.Workspace, method, rel, params)
+			result, err := dir.serve(ctx, c.program.config.Workspace, method, rel, params)
 			if err != nil {
 				return nil, backend.FileError(method, err)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,8 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy"
-	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/process"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/internal/test/logtest"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
@@ -125,7 +123,7 @@ func TestClosedOutput(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nclose\n")
 	s, _ := b.open()
 	_, err := b.prompt(s)
-	var ended *proxy.EndedError
+	var ended *child.EndedError
 	require.ErrorAs(t, err, &ended)
 	require.NoError(t, ended.Exit)
 	require.ErrorContains(t, err, "exit status 0")
@@ -150,75 +148,6 @@ func TestGarbageOnStdout(t *testing.T) {
 		`msg="the agent wrote lines to stdout that are not messages" child=scripted lines=24`)
 }
 
-func TestSlowInitialize(t *testing.T) {
-	var log logtest.Text
-	o := proxy.Options{Logger: log.Logger(slog.LevelWarn)}.With(
-		proxy.Limits{StartNotice: time.Nanosecond, StartTimeout: time.Second})
-	b := start(t, "", o)
-	_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`), b.client)
-	require.ErrorContains(t, err, "did not answer initialize within 1s")
-	require.Contains(t, log.String(), "it may be installing itself")
-}
-
-func TestInitializeErrors(t *testing.T) {
-	for name, c := range map[string]struct {
-		script  string
-		options proxy.Options
-		says    []string
-	}{
-		"hangs": {"", proxy.Options{}.With(proxy.Limits{StartTimeout: time.Millisecond}),
-			[]string{"did not answer initialize within 1ms", "log", "child=scripted"}},
-		"ends": {"stderr not logged in\nexit 4\n", proxy.Options{},
-			[]string{"exit status 4", "not logged in"}},
-		"ends well": {"stderr use --acp\nexit 0\n", proxy.Options{},
-			[]string{"exit status 0: use --acp; run its command in a terminal to see more"}},
-		"ends in silence": {"exit 5\n", proxy.Options{},
-			[]string{"exit status 5; it wrote nothing to its stderr"}},
-		"no ACP": {"await initialize\n" + `refuse initialize {"code":-32601,"message":"no"}` + "\n",
-			proxy.Options{}, []string{"does not speak ACP", "initialize", "check its command"}},
-		"repeats its input": {"await initialize\n" +
-			`send {"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}` + "\nawait reply 7\n" +
-			`refuse initialize {"code":-32601,"message":"no"}` + "\n",
-			proxy.Options{}, []string{"does not speak ACP"}},
-		"other version": {"await initialize\n" + `answer initialize {"protocolVersion":2}` + "\n",
-			proxy.Options{}, []string{"speaks version 2 of ACP"}},
-		"refuses": {"await initialize\n" + `refuse initialize {"code":-32000,"message":"log in"}` +
-			"\n",
-			proxy.Options{}, []string{"log in"}},
-		"no object": {"await initialize\n" + `answer initialize 7` + "\n",
-			proxy.Options{}, []string{"cannot read"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := start(t, c.script, c.options)
-			_, err := b.backend.Initialize(t.Context(), backend.Raw(`{"protocolVersion":1}`),
-				b.client)
-			for _, text := range c.says {
-				require.ErrorContains(t, err, text)
-			}
-		})
-	}
-}
-
-func TestCommandNotFound(t *testing.T) {
-	p := proxy.New(process.Command{Path: "no-such-agent"},
-		proxy.Options{Profile: profiles.Profile{Title: "Mine", Start: profiles.Start{Install: "npm install -g mine"}}})
-	_, err := p.Initialize(t.Context(), backend.Raw(`{}`), newFakeClient(t))
-	require.ErrorIs(t, err, exec.ErrNotFound)
-	require.ErrorContains(t, err, "PATH")
-	require.ErrorContains(t, err, "; to install Mine: npm install -g mine")
-	require.NoError(t, p.Close(t.Context()))
-}
-
-func TestInitializeAgain(t *testing.T) {
-	b := start(t, plain)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := b.backend.Initialize(ended, backend.Raw(`{}`), b.client)
-	require.ErrorIs(t, err, context.Canceled)
-	_, err = b.backend.Initialize(t.Context(), backend.Raw(`{}`), b.client)
-	require.NoError(t, err)
-}
-
 // Clause W9.
 func TestClose(t *testing.T) {
 	var log logtest.Text
@@ -235,7 +164,7 @@ func TestClose(t *testing.T) {
 
 func TestAgentThatDoesNotRead(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nblock\n",
-		proxy.Options{}.With(proxy.Limits{
+		proxy.Options{}.WithChild(child.Limits{
 			MaxQueue: 1 << 10, ProcessGrace: time.Millisecond,
 		}))
 	s, _ := b.open()
@@ -252,7 +181,7 @@ func TestAgentThatDoesNotRead(t *testing.T) {
 func TestPromptNotSent(t *testing.T) {
 	reads := filepath.Join(t.TempDir(), "reads")
 	b := initialized(t, plain+opened+"until "+reads+"\nsend "+fmt.Sprintf(update, `{"n":"later"}`),
-		proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
+		proxy.Options{}.WithChild(child.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	s.Notify(t.Context(), "_x/note", backend.Raw(`{"x":"`+strings.Repeat("x", 1<<20)+`"}`))
 	_, err := b.prompt(s)
@@ -265,7 +194,7 @@ func TestPromptNotSent(t *testing.T) {
 // Clause P6.
 func TestNotificationsToSlowAgent(t *testing.T) {
 	b := initialized(t, plain+opened+"await session/prompt\nnap\nawait _x/last\n"+answered,
-		proxy.Options{}.With(proxy.Limits{MaxQueue: 1 << 10}))
+		proxy.Options{}.WithChild(child.Limits{MaxQueue: 1 << 10}))
 	s, _ := b.open()
 	r := b.running(s)
 	for i := range 100 {
@@ -279,4 +208,98 @@ func TestNotificationsToSlowAgent(t *testing.T) {
 	for i := 1; i < len(got); i++ {
 		require.Greater(t, len(got[i]), len(got[i-1]))
 	}
+}
+
+// The process that answered initialize has the old version; the one that is started with flags has
+// a version that needs none.
+func TestUpdatedAgent(t *testing.T) {
+	h, v := connected(t, abilities{Load: true, Updated: true}, proxy.Options{Profile: flagged()})
+	first := roots(t, 1)
+	s := v.open(first)
+	require.Equal(t, "agent N:one", v.prompt(s.ID, "one"))
+	v.load(s.ID, first)
+	require.Equal(t, "agent N:one+two", v.prompt(s.ID, "two"))
+	alone := v.open(roots(t, 0))
+	require.Equal(t, "agent N:one", v.prompt(alone.ID, "one"))
+	require.Contains(t, h.way(s.ID), "by the protocol")
+	require.Equal(t, []string{"", "--add-dir " + first.At(1).String()}, h.starts()[:2])
+}
+
+func TestRestartByPrompt(t *testing.T) {
+	for name, c := range map[string]struct {
+		agent abilities
+		want  string
+	}{
+		"it resumes":      {abilities{Resume: true}, "one+crash+two"},
+		"it loads":        {abilities{Load: true}, "one+crash+two"},
+		"both, and roots": {abilities{Load: true, Resume: true, Roots: true}, "one+crash+two"},
+		"neither":         {abilities{}, "~one+~crash+two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, v := connected(t, c.agent, proxy.Options{}.WithChild(
+				child.Limits{Backoff: time.Millisecond}))
+			first := roots(t, 2)
+			s := v.open(first)
+			v.prompt(s.ID, "one")
+			v.SetMode(t, s.ID, "plan")
+			v.crash(s.ID)
+			require.Equal(t, []string{"one", "N:one", "crash", "dying"}, h.history(s.ID),
+				"no update is lost")
+			require.Equal(t, "agent N:"+c.want, v.prompt(s.ID, "two"))
+			require.Equal(t, "agent N:"+c.want+"+three", v.prompt(s.ID, "three"), "only once")
+			v.disconnect()
+			modes := 0
+			for _, r := range h.received() {
+				if r.method == "session/set_mode" {
+					modes++
+					require.Contains(t, r.params, `"modeId":"plan"`)
+				}
+			}
+			require.Equal(t, 2, modes, "the agent is in the mode that the user sees")
+		})
+	}
+}
+
+func TestRestartRestoresMode(t *testing.T) {
+	h, v := connected(t, abilities{Resume: true}, proxy.Options{})
+	s := v.open(roots(t, 0))
+	v.SetMode(t, s.ID, "plan")
+	v.prompt(s.ID, "mode build")
+	v.crash(s.ID)
+	v.prompt(s.ID, "two")
+	v.disconnect()
+	var last string
+	for _, r := range h.received() {
+		if r.method == "session/set_mode" {
+			last = r.params
+		}
+	}
+	require.Contains(t, last, `"modeId":"build"`)
+}
+
+func TestRestartByRequest(t *testing.T) {
+	h, v := connected(t, abilities{Resume: true}, proxy.Options{})
+	s := v.open(roots(t, 0))
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	v.crash(s.ID)
+	require.Equal(t, `{}`, v.SetMode(t, s.ID, "plan"))
+	require.NoError(t, v.Authenticate(t.Context(), "key"))
+	v.disconnect()
+	require.Equal(t, 3, strings.Count(strings.Join(methods(h.received()), " "), "authenticate"),
+		"a restarted child is logged in again")
+}
+
+func TestCancelDuringRestart(t *testing.T) {
+	b := initialized(t, plain+opened+"await session/prompt\nexit 3\n")
+	s, _ := b.open()
+	_, err := b.prompt(s)
+	requireEnded(t, err, 3)
+	r := b.running(s)
+	r.cancel("")
+	result, err := await(t, r.work)
+	require.NoError(t, err)
+	require.Equal(t, `{"stopReason":"cancelled"}`, result)
+	require.Len(t, b.received("session/prompt"), 1)
+	require.Empty(t, b.received("session/cancel"))
 }

@@ -288,18 +288,6 @@ func TestRootsInEmptyPrompt(t *testing.T) {
 	}
 }
 
-// The time must be linear, whatever the agent sends.
-//
-// Clause P7.
-func TestWithoutBlocks(t *testing.T) {
-	const blocks = 200_000
-	text := strings.Repeat("<acp-agent-context>x</acp-agent-context>\ny", blocks)
-	require.Equal(t, strings.Repeat("y", blocks), proxy.WithoutBlocks(" "+text+" "))
-	open := strings.Repeat("<acp-agent-context>", blocks)
-	require.Equal(t, open, proxy.WithoutBlocks(open))
-	require.Equal(t, " plain ", proxy.WithoutBlocks(" plain "))
-}
-
 // Clause D1.
 func TestSkillsAndInstructionsThatTheAgentDoesNotFind(t *testing.T) {
 	skill := func(name string, more ...string) string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/proctest"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -34,7 +35,7 @@ func requireProcesses(t *testing.T, n int, mark proctest.Mark) {
 
 func TestSharedProcess(t *testing.T) {
 	h, mark := marked(t, abilities{Load: true, Close: true},
-		proxy.Options{Profile: flagged()}.With(proxy.Limits{Backoff: time.Millisecond}))
+		proxy.Options{Profile: flagged()}.WithChild(child.Limits{Backoff: time.Millisecond}))
 	v := h.connect()
 	first := roots(t, 2)
 	ids := make([]string, 3)
@@ -184,7 +185,7 @@ func TestSessionsWithTheSameFolders(t *testing.T) {
 // while. Its sessions go on.
 func TestIdleProcess(t *testing.T) {
 	const idle = 20 * time.Millisecond
-	options := proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: idle})
+	options := proxy.Options{Profile: flagged()}.WithChild(child.Limits{Idle: idle})
 	t.Run("P7/it is started again for the next prompt", func(t *testing.T) {
 		h, mark := marked(t, abilities{Load: true, Close: true}, options)
 		v := h.connect()
@@ -250,7 +251,7 @@ func TestIdleProcess(t *testing.T) {
 	})
 	t.Run("prompts at any time", func(t *testing.T) {
 		h, mark := marked(t, abilities{Load: true},
-			proxy.Options{Profile: flagged()}.With(proxy.Limits{Idle: time.Millisecond}))
+			proxy.Options{Profile: flagged()}.WithChild(child.Limits{Idle: time.Millisecond}))
 		v := h.connect()
 		s := v.open(roots(t, 1))
 		var words []string
