@@ -114,9 +114,16 @@ func (s Set) Setting(dir workspace.Dir) string {
 	return ""
 }
 
-// In returns the set with the working directory of another.
+// In returns the set with the working directory of another, which may spell it in another way.
 func (s Set) In(other Set) Set {
-	s.list = slices.Concat(other.list[:1], s.additional())
+	list := slices.Clone(other.list[:1])
+	for _, e := range s.additional() {
+		if e.dir == s.Cwd() {
+			e.dir = other.Cwd()
+		}
+		list = append(list, e)
+	}
+	s.list = list
 	return s
 }
 

@@ -102,3 +102,21 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
+
+// A window may spell the working directory in another way than the session. It is no additional
+// folder then either.
+//
+// Clause A33.
+func TestInOtherSpelling(t *testing.T) {
+	top := t.TempDir()
+	dir := func(path string) workspace.Dir {
+		d, err := workspace.ParseDir(filepath.Join(top, path))
+		require.NoError(t, err)
+		return d
+	}
+	cwd, link, b := dir("cwd"), dir("link"), dir("b")
+	open := Requested(cwd, []workspace.Dir{b}, true)
+	again := Requested(link, []workspace.Dir{link, b}, true).In(open)
+	require.Equal(t, open.Roots().String(), again.Roots().String())
+	require.True(t, again.Listed())
+}
