@@ -67,6 +67,14 @@ func (us *childUses) end(ctx context.Context, u *childUse) error {
 	return u.child.Release(ctx)
 }
 
+// shareRelays reports whether another bridge, whose child has not ended, uses the relays of b.
+func (us *childUses) shareRelays(b *bridge) bool {
+	return slices.ContainsFunc(us.all(), func(other *childUse) bool {
+		return other.bridge != b && other.bridge.servers.relays == b.servers.relays &&
+			other.child.Running()
+	})
+}
+
 // all returns the uses of all children.
 func (us *childUses) all() []*childUse {
 	us.mu.Lock()

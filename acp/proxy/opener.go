@@ -53,7 +53,9 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 // session during one or twice, and the turn's updates would be mixed with a replay.
 func (o opener) send(ctx context.Context, a attempt) trial {
 	b := o.use.bridge
-	b.servers.relays.forget()
+	if !b.proxy.uses.shareRelays(b) { // otherwise another session has our tool server running
+		b.servers.relays.forget()
+	}
 	tool := b.servers.tool(a.target)
 	parts := b.systemParts(o.use.child.Info, a.target, tool)
 	params, err := o.lifecycleParams(a, tool)

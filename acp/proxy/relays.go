@@ -127,9 +127,7 @@ func (r *relays) forget() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.users) == 1 { // another session has it running
-		r.told = nil
-	}
+	r.told = nil
 }
 
 // join adds a user. It returns false if the relays are closed.

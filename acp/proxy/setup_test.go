@@ -500,3 +500,20 @@ func TestContextInTheInstructionsOfAServerWithoutFileTools(t *testing.T) {
 		require.Equal(t, []string{"one"}, h.lastPrompt())
 	}
 }
+
+// Sessions whose relays are shared do not count on the tool server of a process that has ended.
+//
+// Clauses A24, P6.
+func TestContextAfterTheProcessWithTheToolServerHasEnded(t *testing.T) {
+	h, v := connected(t, abilities{Load: true}, withTools(t, profiles.Profile{
+		Roots:   profiles.Roots{SharesServers: true},
+		Context: profiles.Context{ByServer: true}}))
+	all := roots(t, 2)
+	one := v.open(all)
+	require.Contains(t, h.servers("session/new")[0].tells(t), "several folders")
+	v.crash(one.ID)
+	two := v.open(all)
+	v.prompt(two.ID, "two")
+	require.Len(t, h.lastPrompt(), 2, "the new process has not started the server")
+	require.Contains(t, h.lastPrompt()[1], "several folders")
+}
