@@ -104,12 +104,17 @@ func (b *Budgets) spent(ctx context.Context, of Budget) (sum float64, err error)
 		q.Since = time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())
 	}
 	sums, err := b.Store.Sums(ctx, q)
+	inside := make(map[sessionstore.ID]bool) // a session has a sum for each agent and mark
 	for _, c := range sums {
 		if c.Unit != of.Currency || err != nil {
 			continue
 		}
-		var in bool
-		if in, err = b.counts(ctx, of, c.Session); in {
+		in, known := inside[c.Session]
+		if !known {
+			in, err = b.counts(ctx, of, c.Session)
+			inside[c.Session] = in
+		}
+		if in {
 			sum += c.Amount
 		}
 	}
