@@ -89,13 +89,12 @@ func (s Set) Additional() workspace.Dirs {
 
 // Roots returns the folders as a root set, with their grants.
 func (s Set) Roots() workspace.Roots {
-	var readOnly []string
+	grants := map[workspace.Dir]workspace.Grant{}
 	for _, e := range s.list {
-		if e.grant == workspace.ReadOnly {
-			readOnly = append(readOnly, e.dir.String())
-		}
+		grants[e.dir] = e.grant
 	}
-	return workspace.RootsFrom(s.Cwd(), s.Additional()).ReadOnlyAt(readOnly)
+	return workspace.RootsFrom(s.Cwd(), s.Additional()).Granting(
+		func(dir workspace.Dir) workspace.Grant { return grants[dir] })
 }
 
 // find returns the entry with a path, the zero value if there is none.
