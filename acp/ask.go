@@ -58,7 +58,7 @@ func (a asker) ask(ctx context.Context, q question.Question) (access.Decision, f
 // and notes that the agent asks.
 func (a asker) addKnown(ctx context.Context, s *session, r *access.Request) error {
 	id := a.callOf(*r.Question)
-	r.InTurn = s.inTurn()
+	r.InTurn = s.inTurn
 	return a.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		known, _ := a.viewers.Calls.Get(id)
 		a.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
@@ -218,8 +218,10 @@ func summary(id string, got answer) map[string]any {
 
 // Ask implements [backend.Asker].
 func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer, error) {
-	own, _ := asked.Action.(permission.Action)
-	if asked.OnlyByRule && h.Permits().Check(own) == nil {
+	own, known := asked.Action.(permission.Action)
+	// Rules cannot be compared with another type, and may be about it.
+	known = known || asked.Action == nil
+	if asked.OnlyByRule && known && h.Permits().Check(own) == nil {
 		return backend.Answer{}, nil
 	}
 	a, q := h.asker(backend.Sender{}), question.New(protocol.RequestPermission, asked.Params())

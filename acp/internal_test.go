@@ -17,11 +17,15 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
+	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
+	"github.com/acp-agent/acp-agent/internal/permission"
+	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/test/npmtest"
 	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -286,4 +290,30 @@ func TestEndedAgentTakesNoSlot(t *testing.T) {
 	owner.release(sessionSlot, a)
 	<-a.unused
 	require.ErrorIs(t, owner.take(sessionSlot, a), backend.ErrClosed)
+}
+
+type foreignAction struct{}
+
+func (foreignAction) IsAction() {}
+
+// No rule can be compared with an action that the adapter does not know, so a question that only
+// rules may raise is put to the user.
+//
+// Clause R5.
+func TestForeignActionIsAsked(t *testing.T) {
+	w := roottest.Open(t, t.TempDir())
+	permits := permission.NewPermits("s", w, consent.NewStore(""), worktree.Origins{},
+		func(workspace.Dir) *permission.Permissions {
+			return &permission.Permissions{Deny: []string{"run touch"}}
+		})
+	h := &host{access: access.New(access.Options{Permits: permits}),
+		gate: gate.New((*session).storeState)}
+	h.gate.Advance(gate.Closed) // so that asking fails
+	denied := permission.Action{Verb: permission.Run, Command: permission.Command{Line: "touch x"}}
+	for _, action := range []backend.Action{foreignAction{}, &denied, denied} {
+		_, err := h.Ask(t.Context(), backend.Question{OnlyByRule: true, Action: action})
+		require.ErrorIs(t, err, backend.ErrClosed, "%T", action)
+	}
+	_, err := h.Ask(t.Context(), backend.Question{OnlyByRule: true})
+	require.NoError(t, err, "no rule decides about nothing")
 }

@@ -92,7 +92,7 @@ func (a *Access) announced(ctx context.Context, r Request) (action permission.Ac
 	})
 	switch { // in a mode for plans agents change nothing
 	case action.Unclear != "":
-	case !r.InTurn:
+	case !r.InTurn(): // it may have ended while the disks were read
 		action.Unclear = "no turn is running"
 	case strings.Contains(strings.ToLower(r.Mode), "plan") && action.Verb != permission.Read &&
 		action.Verb != permission.Fetch:

@@ -63,7 +63,7 @@ type Request struct {
 	Question *question.Question // nil unless the request is one; has its method and params
 	Known    permission.Call    // what the agent has said before of the tool call
 	Mode     string             // the id of the session's, "" if it is not known
-	InTurn   bool               // a turn is running
+	InTurn   func() bool        // a turn is running now; nil unless the agent asks
 }
 
 // Outcome says what becomes of a request.

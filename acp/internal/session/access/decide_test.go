@@ -42,7 +42,7 @@ func newAccess(
 // asks returns a question of the agent in a turn.
 func asks(params string) Request {
 	q := question.New(protocol.RequestPermission, backend.Raw(params))
-	return Request{Question: &q, CanAsk: true, InTurn: true}
+	return Request{Question: &q, CanAsk: true, InTurn: func() bool { return true }}
 }
 
 // does returns a message of the backend with one member.
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 	runs := asks(`{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
 		`"options":` + once + `}`)
 	outOfTurn, inPlan := runs, runs
-	outOfTurn.InTurn, inPlan.Mode = false, "Plan"
+	outOfTurn.InTurn, inPlan.Mode = func() bool { return false }, "Plan"
 	form := question.New(protocol.ElicitationCreate, backend.Raw(`{}`))
 	decided, ofChild := backend.Sender{Decided: true}, backend.Sender{Child: "c"}
 	elsewhere := backend.Sender{Child: "c", Roots: roots(child)}
@@ -141,6 +141,24 @@ func TestDecide(t *testing.T) {
 		require.Equal(t, c.why, d.Why, name)
 		require.Equal(t, c.outcome == Refuse || c.why == Outside, d.Err != nil, name)
 	}
+}
+
+// A rule allows nothing more in a turn that ended while disks were read.
+//
+// Clause R2.
+func TestTurnEndsMeanwhile(t *testing.T) {
+	a := newAccess(t, &permission.Permissions{Allow: []string{"run go vet"}}, workspace.Options{},
+		dirtest.New(t))
+	r := asks(`{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
+		`"options":` + once + `}`)
+	require.Equal(t, Pass, a.Decide(t.Context(), r).Outcome)
+	ended := false
+	r.InTurn = func() bool { return !ended }
+	a.Catalog = func() *discovery.Catalog {
+		ended = true
+		return nil
+	}
+	require.Equal(t, Ask, a.Decide(t.Context(), r).Outcome)
 }
 
 // Rules that allow reads hold for questions that name nothing but files in the roots.
