@@ -122,25 +122,25 @@ func (set *settings) openMachine(
 
 // serving returns the options of a connection whose prompts d answers, without a store.
 func (m machine) serving(d downstream) acp.Options {
-	set, folders, agents := m.set, m.set.folders(), m.set.agents()
+	set := m.set
 	return acp.Options{
 		Backend:     func() backend.Backend { return m.backend(d) },
 		Workspace:   m.roots,
-		Folders:     folders.declared,
-		Budgets:     folders.budgets,
+		Folders:     set.declared,
+		Budgets:     set.budgets,
 		KeepFolders: set.keepDirs,
 		MaxLine:     set.maxLine,
 		Trace:       m.trace.of("editor"),
-		MCPPolicy:   agents.mcpPolicy,
+		MCPPolicy:   set.mcpPolicy,
 		Withheld:    set.withheld(),
 		ConsentDir:  set.dir(consentName),
-		Worktrees:   folders.worktrees(),
+		Worktrees:   set.sessionWorktrees(),
 		SnapshotDir: set.snapshotDir(),
 		Permissions: func(cwd workspace.Dir) *acp.Permissions {
 			return (*acp.Permissions)(set.permissionsFor(cwd))
 		},
 		ReplayRate:   set.replayRate,
-		AgentCommand: agents.commandOf,
+		AgentCommand: set.commandOf,
 		SetupArgs:    []string{"setup"},
 		Version:      ownVersion().Number,
 		Logger:       m.log,

@@ -19,14 +19,13 @@ func newAgents(set *settings) *cobra.Command {
 		Use:  "agents",
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			agents := set.agents()
-			list, err := agents.list()
+			list, err := set.profiles()
 			if err != nil {
 				set.note("%s", text.Plain(err.Error()))
 			}
 			reports := []inventory.Agent{}
 			for _, p := range list {
-				p.Sandbox = agents.complete(p.Sandbox)
+				p.Sandbox = set.completeSandbox(p.Sandbox)
 				reports = append(reports, inventory.ReportAgent(p, set.config))
 			}
 			return set.print(struct {

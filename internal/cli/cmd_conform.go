@@ -85,7 +85,7 @@ func (f *conformFlags) printClient(set *settings) error {
 		"with it. It answers with what the editor does, and what to try next:\n"); err != nil {
 		return err
 	}
-	self := set.agents().self("conform", flags...)
+	self := set.self("conform", flags...)
 	return writeJSON(set.out, map[string]any{"command": self.Path, "args": self.Args})
 }
 
@@ -153,7 +153,7 @@ func (f *conformFlags) choose(set *settings, dash int, args []string) error {
 		return usage.Errorf(
 			"put the command of the agent after --: acp-agent conform -- COMMAND ARGS")
 	}
-	command, profile, err := set.agents().command(name, args)
+	command, profile, err := set.command(name, args)
 	if err != nil {
 		return usage.Errorf("%v", err)
 	}

@@ -34,7 +34,7 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 	if name == "" {
 		subject = "agent " + profiles.ProgramName(args[0])
 	}
-	command, profile, err := e.agents().command(name, args)
+	command, profile, err := e.command(name, args)
 	if err != nil {
 		return []finding{judge(subject, "", err)}
 	}

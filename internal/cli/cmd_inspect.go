@@ -78,7 +78,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 // folderOrigins says for each folder of a session which setting declares it now, or "".
 func folderOrigins(set *settings, session sessionstore.Session) (from []string) {
 	roots := session.Keys.Roots
-	_, declared, _ := set.folders().declaredRoots(roots.Cwd(), session.ID) // or it is shown without
+	_, declared, _ := set.declaredRoots(roots.Cwd(), session.ID) // or it is shown without
 	for _, dir := range roots.All() {
 		from = append(from, text.Printable(declared[dir]))
 	}

@@ -217,7 +217,7 @@ func runPrompt(
 	case failed != nil && (err == nil || errors.Is(err, jsonrpc.ErrClosed)):
 		return failed
 	case err != nil:
-		return set.agents().explainAdapter(runner.Explain(err), d.command.Path)
+		return set.explainAdapter(runner.Explain(err), d.command.Path)
 	}
 	return cmp.Or(show.Err(), permit.Err(), turnError(turn))
 }

@@ -86,7 +86,7 @@ func (f sandboxFlags) restrictions(
 			}
 		}
 	}
-	r = set.agents().sandboxed(sandbox.Settings{Mode: sandbox.Write, Write: f.write, Read: f.read})
+	r = set.sandboxed(sandbox.Settings{Mode: sandbox.Write, Write: f.write, Read: f.read})
 	if cmd.Flags().Changed("ports") {
 		if r.Ports, err = parsePorts(f.ports); err != nil {
 			return r, err

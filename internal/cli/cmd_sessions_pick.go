@@ -88,7 +88,7 @@ func (p pickedSession) Export(ctx context.Context, file string) error {
 
 // Chat implements [terminal.Session]. What is configured to answer does not matter.
 func (p pickedSession) Chat(ctx context.Context, fork bool) error {
-	agent, _ := p.set.agents().of(p.one.Agent)
+	agent, _ := p.set.agentOfSession(p.one.Agent)
 	d, err := p.set.downstream(agent)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ var errNoModel = errors.New("no model is configured; acp-agent models explains h
 // Obstacle implements [terminal.Session].
 func (p pickedSession) Obstacle() string {
 	set, one := p.set, p.one
-	if _, command := set.agents().of(one.Agent); command != "" {
+	if _, command := set.agentOfSession(one.Agent); command != "" {
 		// A stored name may mean another program here, or come from an imported session.
 		return "to start its agent, run: " + set.continueLine(one, string(one.ID), "PROMPT")
 	}
@@ -114,7 +114,7 @@ func (p pickedSession) Obstacle() string {
 	case one.Agent.Kind != model.Kind:
 	case len(set.config.Models) == 0:
 		return errNoModel.Error()
-	case set.agents().soleModel() == "":
+	case set.soleModel() == "":
 		return "several models are configured; name one: " +
 			set.continueLine(one, string(one.ID), "PROMPT")
 	}

@@ -56,7 +56,7 @@ func TestModelOfASession(t *testing.T) {
 		for _, id := range c.models {
 			set.config.Models[id] = config.Model{}
 		}
-		require.Equal(t, c.sole, set.agents().soleModel())
+		require.Equal(t, c.sole, set.soleModel())
 		require.Equal(t, "acp-agent run --model "+cmp.Or(c.sole, "NAME")+" --resume s PROMPT",
 			set.continueLine(one, "s", "PROMPT"))
 	}

@@ -102,7 +102,7 @@ func printFound(set *settings, found []sessionstore.Found) error {
 
 // continueLine returns the command that continues a session, whose id may be abbreviated.
 func (set *settings) continueLine(one sessionstore.Session, id, prompt string) string {
-	agent, command := set.agents().of(one.Agent)
+	agent, command := set.agentOfSession(one.Agent)
 	words := []string{"acp-agent", "run"}
 	if set.configPath != "" {
 		words = append(words, "--config="+set.configPath)

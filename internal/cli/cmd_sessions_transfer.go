@@ -59,7 +59,7 @@ func targetOf(set *settings, name string, command []string) (target, error) {
 		}
 		return to, nil
 	}
-	start, profile, err := set.agents().command(name, command)
+	start, profile, err := set.command(name, command)
 	if err != nil {
 		return target{}, usage.Errorf("--to: %v", err)
 	}

@@ -36,7 +36,7 @@ func newSetup(set *settings) *cobra.Command {
 			if err := set.checkSandbox(); err != nil {
 				return err // although other settings may be invalid
 			}
-			o.Command, o.Agents = args, set.agents().list
+			o.Command, o.Agents = args, set.profiles
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")
 			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
 			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())

@@ -74,7 +74,7 @@ func (f *rightsFlags) change(set *settings, a serve.Account) (serve.Account, err
 		}
 	}
 	if f.agent != "" {
-		if _, _, err := set.agents().command(f.agent, nil); err != nil {
+		if _, _, err := set.command(f.agent, nil); err != nil {
 			return a, usage.Errorf("--agent: %v", err)
 		}
 		a.Agent = f.agent

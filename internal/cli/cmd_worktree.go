@@ -44,12 +44,11 @@ func newWorktreeAdd(set *settings) *cobra.Command {
 func makeWorktrees(
 	ctx context.Context, set *settings, name string, r rootFlags, o worktree.Options,
 ) (worktree.Task, error) {
-	folders := set.folders()
-	roots, _, err := folders.sessionRoots(r)
+	roots, _, err := set.sessionRoots(r)
 	if err != nil {
 		return worktree.Task{}, err
 	}
-	o.Copy = folders.copiedFiles(roots.Cwd())
+	o.Copy = set.copiedFiles(roots.Cwd())
 	plan, err := set.worktrees().Plan(ctx, name, roots, o)
 	if err != nil {
 		return worktree.Task{}, err
@@ -251,7 +250,7 @@ func enterWorktrees(
 // checkWorktrees checks that worktrees were made for the folders that the flags name, and are still
 // there.
 func checkWorktrees(set *settings, made worktree.Task, r rootFlags) error {
-	folders, _, err := set.folders().sessionRoots(r)
+	folders, _, err := set.sessionRoots(r)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (set *settings) completeAgents(
 	*cobra.Command, []string, string,
 ) ([]string, cobra.ShellCompDirective) {
 	var names []string
-	list, _ := set.agents().list() // an invalid registry offers nothing
+	list, _ := set.profiles() // an invalid registry offers nothing
 	for _, p := range list {
 		names = append(names, p.Name)
 	}

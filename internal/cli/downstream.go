@@ -106,25 +106,23 @@ func (set *settings) modelOf(c choice) (downstream, error) {
 	if c.file != "" && !inventory.IsLocal(models[0].BaseURL) {
 		return downstream{}, usage.Errorf("%s: %v", c.file, inventory.ErrElsewhere(c.model))
 	}
-	agents := set.agents()
 	return downstream{model: model.Options{
 		Models: models, Config: set.config.Path,
 		Environment: process.EnvironmentWithout(set.config.KeyVariables()),
 		Sandbox: func(id string) sandbox.Settings {
-			return agents.sandboxed(set.config.Models[id].Settings())
+			return set.sandboxed(set.config.Models[id].Settings())
 		},
 	}}, nil
 }
 
 // agentOf returns the agent of a choice.
 func (set *settings) agentOf(c choice) (downstream, error) {
-	agents := set.agents()
-	command, profile, err := agents.command(c.agent, c.command)
+	command, profile, err := set.command(c.agent, c.command)
 	if err != nil {
 		return downstream{}, c.wrong("agent", err)
 	}
 	command.Env = append(slices.Clone(command.Env), behindVariable+"=1")
-	tools := agents.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir())
+	tools := set.self("mcp", "--mounts", string(set.mounts), "--state-dir", set.dir())
 	// The agent starts these two.
 	profile.Sandbox.Read = append(slices.Clip(profile.Sandbox.Read), tools.Path, set.config.Path)
 	var loginArgs []string
@@ -132,8 +130,8 @@ func (set *settings) agentOf(c choice) (downstream, error) {
 		loginArgs = []string{"--"}
 	}
 	return downstream{command: command, agent: proxy.Options{
-		Profile: profile, RootsTools: tools, LoginArgs: loginArgs, Sandboxer: agents.sandboxer(),
-		Relay: agents.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
+		Profile: profile, RootsTools: tools, LoginArgs: loginArgs, Sandboxer: set.sandboxer(),
+		Relay: set.self("mcp-relay", "--max-line", strconv.Itoa(set.maxLine)),
 	}}, nil
 }
 
@@ -154,32 +152,20 @@ func (d downstream) login() string {
 	return cmp.Or(d.agent.Profile.Start.Login, itself)
 }
 
-// agents are the agents that this program can run, and how it runs them.
-type agents struct {
-	config  config.Config
-	state   storeSettings
-	sandbox string // --sandbox
-}
-
-// agents returns the agents of these settings.
-func (set *settings) agents() agents {
-	return agents{set.config, set.storeSettings, set.sandbox}
-}
-
-// list returns the profiles of all agents that --agent accepts: first those that are known or
+// profiles returns the profiles of all agents that --agent accepts: first those that are known or
 // configured, then those that only the registry has, and an error if the registry cannot be read.
-func (a agents) list() ([]profiles.Profile, error) {
-	list := a.config.Profiles()
-	r, _, err := a.state.registry()
+func (set *settings) profiles() ([]profiles.Profile, error) {
+	list := set.config.Profiles()
+	r, _, err := set.registry()
 	return append(list, r.Profiles(list)...), err
 }
 
 // command returns the command and profile of the known agent with the given name, with args
 // added to its own, or of the agent that the command args starts if name is "".
-func (a agents) command(
+func (set *settings) command(
 	name string, args []string,
 ) (process.Command, profiles.Profile, error) {
-	list, err := a.list()
+	list, err := set.profiles()
 	profile, known := profiles.Find(list, name)
 	command := profile.StartCommand()
 	switch {
@@ -191,14 +177,14 @@ func (a agents) command(
 	default:
 		command.Args = append(command.Args, args...)
 	}
-	command.Base = process.EnvironmentWithout(a.state.storeVariables())
-	profile.Sandbox = a.sandboxed(profile.Sandbox)
+	command.Base = process.EnvironmentWithout(set.storeVariables())
+	profile.Sandbox = set.sandboxed(profile.Sandbox)
 	return command, profiles.Identify(list, profile, command), nil
 }
 
 // commandOf returns a command line that runs the agent of a session.
-func (a agents) commandOf(owner sessionstore.Agent) string {
-	agent, line := a.of(owner)
+func (set *settings) commandOf(owner sessionstore.Agent) string {
+	agent, line := set.agentOfSession(owner)
 	words := append([]string{"acp-agent"}, agent.flags()...)
 	if line != "" {
 		words = append(words, "--", line)
@@ -206,11 +192,11 @@ func (a agents) commandOf(owner sessionstore.Agent) string {
 	return strings.Join(words, " ")
 }
 
-// of returns the agent of a session, or the command line of one without a name.
-func (a agents) of(owner sessionstore.Agent) (c choice, line string) {
+// agentOfSession returns the agent of a session, or the command line of one without a name.
+func (set *settings) agentOfSession(owner sessionstore.Agent) (c choice, line string) {
 	switch owner.Kind {
 	case proxy.Kind:
-		list, _ := a.list() // without a registry, the command line is named
+		list, _ := set.profiles() // without a registry, the command line is named
 		for _, p := range list {
 			if cmp.Or(p.Identity, p.Name) == owner.Profile {
 				return choice{agent: p.Name}, ""
@@ -223,17 +209,17 @@ func (a agents) of(owner sessionstore.Agent) (c choice, line string) {
 		}
 		return choice{}, line
 	case model.Kind:
-		return choice{model: cmp.Or(a.soleModel(), "NAME")}, ""
+		return choice{model: cmp.Or(set.soleModel(), "NAME")}, ""
 	}
 	return choice{}, ""
 }
 
 // soleModel returns the configured model, or the only one that there is, or "".
-func (a agents) soleModel() string {
-	if ids := a.config.ModelIDs(); a.config.Model == "" && len(ids) == 1 {
+func (set *settings) soleModel() string {
+	if ids := set.config.ModelIDs(); set.config.Model == "" && len(ids) == 1 {
 		return ids[0]
 	}
-	return a.config.Model
+	return set.config.Model
 }
 
 // shownCommand returns a stored command line in a form that is safe to copy into a shell. In an
@@ -248,20 +234,20 @@ func shownCommand(line string) string {
 }
 
 // sandboxed returns the sandbox that is configured for what runs, with the mode of --sandbox.
-func (a agents) sandboxed(s sandbox.Settings) sandbox.Settings {
-	if a.sandbox != "" {
-		s.Mode, _ = sandbox.ParseMode(a.sandbox) // load has checked it
+func (set *settings) sandboxed(s sandbox.Settings) sandbox.Settings {
+	if set.sandbox != "" {
+		s.Mode, _ = sandbox.ParseMode(set.sandbox) // load has checked it
 	}
-	return a.complete(s)
+	return set.completeSandbox(s)
 }
 
-// complete returns a sandbox with what is the same for all of this program.
-func (a agents) complete(s sandbox.Settings) sandbox.Settings {
-	s.Helper = a.sandboxer()
-	s.Own = append(ownPaths(a.state, a.config), filepath.Dir(config.DefaultPath()))
-	s.Records = a.state.dir(consentName)
+// completeSandbox returns a sandbox with what is the same for all of this program.
+func (set *settings) completeSandbox(s sandbox.Settings) sandbox.Settings {
+	s.Helper = set.sandboxer()
+	s.Own = append(set.ownPaths(), filepath.Dir(config.DefaultPath()))
+	s.Records = set.dir(consentName)
 	standard, _ := defaultStateDir() // none if it cannot be determined
-	for _, dir := range []string{a.state.dir(), standard} {
+	for _, dir := range []string{set.dir(), standard} {
 		if dir != "" && !slices.Contains(s.Hidden, dir) {
 			s.Hidden = append(s.Hidden, dir)
 		}
@@ -270,16 +256,16 @@ func (a agents) complete(s sandbox.Settings) sandbox.Settings {
 }
 
 // mcpPolicy returns the policy for the MCP server called name.
-func (a agents) mcpPolicy(name string) mcp.Policy {
-	p := a.config.MCPPolicy(name)
-	p.Sandbox = a.complete(p.Sandbox)
+func (set *settings) mcpPolicy(name string) mcp.Policy {
+	p := set.config.MCPPolicy(name)
+	p.Sandbox = set.completeSandbox(p.Sandbox)
 	return p
 }
 
 // sandboxer returns the command line that runs a deferred command in the sandbox, or nil if the
 // program's path is unknown.
-func (a agents) sandboxer() []string {
-	self := a.self("sandbox", "--deferred")
+func (set *settings) sandboxer() []string {
+	self := set.self("sandbox", "--deferred")
 	if self.Path == "" {
 		return nil
 	}
@@ -288,13 +274,13 @@ func (a agents) sandboxer() []string {
 
 // self returns a subcommand of this program with the same configuration file, or the zero Command
 // if the program's path is unknown.
-func (a agents) self(subcommand string, flags ...string) process.Command {
+func (set *settings) self(subcommand string, flags ...string) process.Command {
 	program, err := os.Executable()
 	if err != nil {
 		return process.Command{}
 	}
 	c := process.Command{Path: program, Args: []string{subcommand}}
-	if path, err := filepath.Abs(a.config.Path); err == nil && a.config.Path != "" {
+	if path, err := filepath.Abs(set.config.Path); err == nil && set.config.Path != "" {
 		c.Args = append(c.Args, "--config", path)
 	}
 	c.Args = append(c.Args, flags...)
@@ -303,8 +289,8 @@ func (a agents) self(subcommand string, flags ...string) process.Command {
 
 // explainAdapter returns err, or what to do if the program that failed with it is that of an agent
 // that speaks ACP only with another program.
-func (a agents) explainAdapter(err error, program string) error {
-	list, _ := a.list() // those of a broken registry do not matter
+func (set *settings) explainAdapter(err error, program string) error {
+	list, _ := set.profiles() // those of a broken registry do not matter
 	for _, p := range list {
 		if own := inventory.WithoutAdapter(p); own != "" && own == profiles.ProgramName(program) {
 			return fmt.Errorf("%s does not speak ACP itself: %s, then use --agent %s", program,

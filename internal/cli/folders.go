@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/acp"
-	"github.com/acp-agent/acp-agent/internal/config"
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
@@ -22,29 +21,17 @@ import (
 // dirsVariable is the environment variable that stands for --dir, a list like PATH.
 const dirsVariable = "ACP_AGENT_DIRS"
 
-// sessionFolders are what the user declares about the folders of sessions.
-type sessionFolders struct {
-	config         config.Config
-	state          storeSettings
-	dirs, readDirs []string // --dir and --read-dir
-}
-
-// folders returns what these settings declare.
-func (set *settings) folders() sessionFolders {
-	return sessionFolders{set.config, set.storeSettings, set.dirs, set.readDirs}
-}
-
 // entryFor returns the index of the entry of the configuration for sessions with the working
 // directory cwd, or -1, and the folder in whose place cwd is if it is in a worktree of git.
-func (f sessionFolders) entryFor(cwd workspace.Dir) (i int, original workspace.Dir) {
-	origins, _ := f.state.worktrees().Origins() // a session warns if they cannot be read
-	return f.config.WorkspaceOf(cwd, origins.Of(workspace.Real(cwd))...)
+func (set *settings) entryFor(cwd workspace.Dir) (i int, original workspace.Dir) {
+	origins, _ := set.worktrees().Origins() // a session warns if they cannot be read
+	return set.config.WorkspaceOf(cwd, origins.Of(workspace.Real(cwd))...)
 }
 
 // declared returns the folders that the user declared for sessions with the working directory cwd:
 // those of --dir or the environment, of --read-dir, then those of the configuration file.
-func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
-	i, original := f.entryFor(cwd)
+func (set *settings) declared(cwd workspace.Dir) (declared []acp.Folder) {
+	i, original := set.entryFor(cwd)
 	start := cwd
 	if !original.IsZero() {
 		start = original
@@ -53,7 +40,7 @@ func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
 		declared = append(declared, acp.Folder{Path: from.Locate(path), Setting: setting,
 			ReadOnly: readOnly, Of: original})
 	}
-	for _, path := range f.dirs {
+	for _, path := range set.dirs {
 		add("--dir", start, path, false)
 	}
 	for _, path := range filepath.SplitList(os.Getenv(dirsVariable)) {
@@ -61,16 +48,16 @@ func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
 		if strings.ContainsAny(path, ",;") {
 			setting += fmt.Sprintf(" (with %q between folders)", filepath.ListSeparator)
 		}
-		if len(f.dirs) == 0 && path != "" {
+		if len(set.dirs) == 0 && path != "" {
 			add(setting, start, path, false)
 		}
 	}
-	for _, path := range f.readDirs {
+	for _, path := range set.readDirs {
 		add("--read-dir", start, path, true)
 	}
 	if i >= 0 {
-		w := f.config.Workspaces[i]
-		setting := fmt.Sprintf("workspaces[%d] in %s", i, f.config.Path)
+		w := set.config.Workspaces[i]
+		setting := fmt.Sprintf("workspaces[%d] in %s", i, set.config.Path)
 		if !original.IsZero() && !w.Dir.Contains(cwd) {
 			setting += worktree.OriginNote(original)
 		}
@@ -82,26 +69,26 @@ func (f sessionFolders) declared(cwd workspace.Dir) (declared []acp.Folder) {
 }
 
 // budgets returns what sessions with the working directory cwd may cost.
-func (f sessionFolders) budgets(cwd workspace.Dir) []acp.Budget {
-	i, _ := f.entryFor(cwd)
-	if i < 0 || f.config.Workspaces[i].Budget.IsZero() {
+func (set *settings) budgets(cwd workspace.Dir) []acp.Budget {
+	i, _ := set.entryFor(cwd)
+	if i < 0 || set.config.Workspaces[i].Budget.IsZero() {
 		return nil
 	}
-	return []acp.Budget{f.config.Workspaces[i].Budget}
+	return []acp.Budget{set.config.Workspaces[i].Budget}
 }
 
 // copiedFiles returns the patterns for ignored files that worktrees of a session in cwd get.
-func (f sessionFolders) copiedFiles(cwd workspace.Dir) []string {
-	if i, _ := f.entryFor(cwd); i >= 0 {
-		return f.config.Workspaces[i].Worktree.Copy
+func (set *settings) copiedFiles(cwd workspace.Dir) []string {
+	if i, _ := set.entryFor(cwd); i >= 0 {
+		return set.config.Workspaces[i].Worktree.Copy
 	}
 	return nil
 }
 
-// worktrees returns where sessions make worktrees.
-func (f sessionFolders) worktrees() acp.Worktrees {
-	records, trees := f.state.worktreeDirs()
-	return acp.Worktrees{Records: records, Dir: trees, Copy: f.copiedFiles}
+// sessionWorktrees returns where sessions make worktrees.
+func (set *settings) sessionWorktrees() acp.Worktrees {
+	records, trees := set.worktreeDirs()
+	return acp.Worktrees{Records: records, Dir: trees, Copy: set.copiedFiles}
 }
 
 // rootFlags are the flags that name root folders.
@@ -130,22 +117,22 @@ func foldersWithin(paths []string) (workspace.Dirs, error) {
 
 // sessionRoots returns the root set that the flags name. Without --dir it is that of a session
 // whose editor names no folders, and settings has the setting that declares each root after cwd.
-func (f sessionFolders) sessionRoots(r rootFlags) (
+func (set *settings) sessionRoots(r rootFlags) (
 	roots workspace.Roots, settings map[workspace.Dir]string, err error,
 ) {
 	if roots, err = r.roots(); err != nil || len(r.dirs) > 0 {
 		return roots, nil, err
 	}
-	return f.declaredRoots(roots.Cwd(), "")
+	return set.declaredRoots(roots.Cwd(), "")
 }
 
 // declaredRoots returns the root set of a session in cwd whose editor names no folders, and the
 // setting that declares each root after cwd. The session is "" for a new one.
-func (f sessionFolders) declaredRoots(
+func (set *settings) declaredRoots(
 	cwd workspace.Dir, session sessionstore.ID,
 ) (workspace.Roots, map[workspace.Dir]string, error) {
-	opened, err := acp.DeclaredFolders(cwd, session, f.declared(cwd), f.state.dir(consentName),
-		f.worktrees())
+	opened, err := acp.DeclaredFolders(cwd, session, set.declared(cwd), set.dir(consentName),
+		set.sessionWorktrees())
 	if err != nil {
 		return workspace.Roots{}, nil, err
 	}
@@ -167,12 +154,12 @@ func (f sessionFolders) declaredRoots(
 	return roots.ReadOnlyAt(readOnly), settings, err
 }
 
-// openRoots opens the folders of [sessionFolders.sessionRoots]. Its error names the flag or setting
+// openRoots opens the folders of [settings.sessionRoots]. Its error names the flag or setting
 // of the first folder that cannot be opened.
 func (set *settings) openRoots(ctx context.Context, r rootFlags) (
 	w *workspace.Workspace, settings map[workspace.Dir]string, err error,
 ) {
-	roots, settings, err := set.folders().sessionRoots(r)
+	roots, settings, err := set.sessionRoots(r)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -28,11 +28,11 @@ func TestBudgetsOfWorktrees(t *testing.T) {
 	require.NoError(t, err)
 	sub, err := workspace.ParseDir(filepath.Join(app, "sub"))
 	require.NoError(t, err)
-	folders := sessionFolders{state: storeSettings{stateDir: dirtest.New(t)}, config: config.Config{
+	set := settings{storeSettings: storeSettings{stateDir: dirtest.New(t)}, config: config.Config{
 		Workspaces: []config.Workspace{{Dir: sub, Budget: budget}}}}
 	for path, want := range map[string]int{app + "/sub": 1, tree + "/sub": 1, app: 0, tree: 0} {
 		cwd, err := workspace.ParseDir(path)
 		require.NoError(t, err)
-		require.Len(t, folders.budgets(cwd), want, path)
+		require.Len(t, set.budgets(cwd), want, path)
 	}
 }

@@ -183,7 +183,7 @@ func (set *settings) given(wanted func(name string) bool) (flags []string) {
 // without a question.
 func (set *settings) workspace() (workspace.Options, error) {
 	o := workspace.Options{Mounts: set.mounts, Stalled: set.stalled}
-	for _, path := range ownPaths(set.storeSettings, set.config) {
+	for _, path := range set.ownPaths() {
 		path, err := filepath.Abs(path)
 		if err != nil {
 			return o, err
@@ -210,8 +210,8 @@ func (set *settings) open(
 
 // ownPaths returns the state directories and configuration files: those in use and the default
 // ones.
-func ownPaths(state storeSettings, c config.Config) []string {
-	paths := []string{state.stateDir, c.Path, config.DefaultPath()}
+func (set *settings) ownPaths() []string {
+	paths := []string{set.stateDir, set.config.Path, config.DefaultPath()}
 	if dir, err := defaultStateDir(); err == nil {
 		paths = append(paths, dir)
 	}

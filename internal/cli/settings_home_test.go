@@ -48,10 +48,10 @@ func TestStateDirectoriesAreHidden(t *testing.T) {
 	set := newSettings(streams{})
 	usual, err := defaultStateDir()
 	require.NoError(t, err)
-	require.Equal(t, []string{usual}, set.agents().complete(sandbox.Settings{}).Hidden)
+	require.Equal(t, []string{usual}, set.completeSandbox(sandbox.Settings{}).Hidden)
 	own := t.TempDir()
 	require.NoError(t, set.flags.Set("state-dir", own))
-	require.Equal(t, []string{own, usual}, set.agents().complete(sandbox.Settings{}).Hidden)
+	require.Equal(t, []string{own, usual}, set.completeSandbox(sandbox.Settings{}).Hidden)
 }
 
 // Without a directory for its state the program does not take the current one for it, whose files
