@@ -15,10 +15,8 @@ import (
 
 // newAgents returns the command that lists the known agents.
 func newAgents(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "agents",
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+	return set.newCommand("agents", noArgs, needsConfig, flags{"json": &set.json, "state-dir": nil},
+		func(*cobra.Command, []string) error {
 			list, err := set.profiles()
 			if err != nil {
 				set.note("%s", text.Plain(err.Error()))
@@ -34,8 +32,7 @@ func newAgents(set *settings) *cobra.Command {
 			}{filepath.SplitList(os.Getenv("PATH")), reports}, func() error {
 				return printAgents(set.streams, reports)
 			})
-		},
-	}, needsConfig, flags{"json": &set.json}, "state-dir") // which may have a registry
+		}) // which may have a registry
 }
 
 func printAgents(s streams, reports []inventory.Agent) error {

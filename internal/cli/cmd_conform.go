@@ -30,10 +30,11 @@ type conformFlags struct {
 // newConform returns the command that checks an agent against the protocol.
 func newConform(set *settings) *cobra.Command {
 	f := conformFlags{patience: age(20 * time.Second)}
-	cmd := &cobra.Command{
-		Use:               "conform",
-		ValidArgsFunction: set.completeAgents,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := set.newCommand("conform", cobra.ArbitraryArgs, needsConfig, flags{
+		"junit": &f.junit, "strict": &f.strict, "client": &f.client, "list": &f.list,
+		"prompt": &f.o.Prompt, "draft": &f.o.Draft, "timeout": &f.patience, "json": &set.json,
+		"sandbox": nil},
+		func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.list:
 				return f.printChecks(set)
@@ -60,12 +61,10 @@ func newConform(set *settings) *cobra.Command {
 				return cmd.Context().Err()
 			}
 			return f.print(set, report)
-		},
-	}
+		})
+	cmd.ValidArgsFunction = set.completeAgents
 	cmd.Flags().StringSliceVar(&f.o.Only, "only", nil, "")
-	return set.accept(cmd, needsConfig, flags{"junit": &f.junit, "strict": &f.strict,
-		"client": &f.client, "list": &f.list, "prompt": &f.o.Prompt, "draft": &f.o.Draft,
-		"timeout": &f.patience, "json": &set.json}, "sandbox")
+	return cmd
 }
 
 // printClient prints what an editor is configured with, so that it checks itself.

@@ -13,10 +13,10 @@ import (
 // newConnect returns the command that connects an editor to a server.
 func newConnect(set *settings) *cobra.Command {
 	var tokenFile string
-	return set.accept(&cobra.Command{
-		Use:  "connect",
-		Args: takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	url := takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp")
+	return set.newCommand("connect", url, needsConfig,
+		flags{"token-file": &tokenFile, "max-line": nil},
+		func(cmd *cobra.Command, args []string) error {
 			to, err := serve.ParseURL(args[0])
 			if err != nil {
 				return usage.Errorf("%v", err)
@@ -47,6 +47,5 @@ func newConnect(set *settings) *cobra.Command {
 				return &servingError{err}
 			}
 			return nil
-		},
-	}, needsConfig, flags{"token-file": &tokenFile}, "max-line")
+		})
 }

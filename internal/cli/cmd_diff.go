@@ -22,11 +22,11 @@ import (
 // newDiff returns the command that shows what was changed for a task or in a session.
 func newDiff(set *settings) *cobra.Command {
 	var patch bool
-	return set.accept(&cobra.Command{
-		Use: "diff",
-		Args: takes(1, 1, "one NAME or SESSION",
-			"; acp-agent worktree list and acp-agent sessions list show them"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	name := takes(1, 1, "one NAME or SESSION",
+		"; acp-agent worktree list and acp-agent sessions list show them")
+	return set.newCommand("diff", name, needsState,
+		flags{"patch": &patch, "json": &set.json, "store": nil},
+		func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "patch", "json"); err != nil {
 				return err
 			}
@@ -45,8 +45,7 @@ func newDiff(set *settings) *cobra.Command {
 				}
 				return nil
 			})
-		},
-	}, needsState, flags{"patch": &patch, "json": &set.json}, "store")
+		})
 }
 
 // changesOf returns what was changed for the task or in the session of this name.

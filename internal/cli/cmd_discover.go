@@ -20,27 +20,17 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// discoverFlags are the flags of the discover subcommand.
-type discoverFlags struct {
-	rootFlags
-	file string
-}
-
 // newDiscover returns the command that shows what is found in folders.
 func newDiscover(set *settings) *cobra.Command {
-	d := discoverFlags{rootFlags: rootFlags{cwd: "."}}
-	return set.accept(&cobra.Command{
-		Use:  "discover",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return discover(cmd.Context(), set, d)
-		},
-	}, needsState, flags{"cwd": &d.cwd, "dir": &d.dirs, "for": &d.file, "json": &set.json},
-		"mounts")
+	r, file := rootFlags{cwd: "."}, ""
+	return set.newCommand("discover", noArgs, needsState,
+		flags{"cwd": &r.cwd, "dir": &r.dirs, "for": &file, "json": &set.json, "mounts": nil},
+		func(cmd *cobra.Command, _ []string) error { return discover(cmd.Context(), set, r, file) })
 }
 
-func discover(ctx context.Context, set *settings, d discoverFlags) error {
-	w, declared, err := set.openRoots(ctx, d.rootFlags)
+// discover shows what is found in the folders that the flags name, or what applies to a file.
+func discover(ctx context.Context, set *settings, r rootFlags, file string) error {
+	w, declared, err := set.openRoots(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -49,8 +39,8 @@ func discover(ctx context.Context, set *settings, d discoverFlags) error {
 	if err != nil {
 		return err
 	}
-	if d.file != "" {
-		return d.printFor(ctx, set, catalog)
+	if file != "" {
+		return printFor(ctx, set, catalog, file)
 	}
 	files, err := catalog.WorkspaceFiles(ctx)
 	if err != nil {
@@ -65,10 +55,10 @@ func discover(ctx context.Context, set *settings, d discoverFlags) error {
 }
 
 // printFor prints what applies to one file.
-func (d discoverFlags) printFor(
-	ctx context.Context, set *settings, catalog *discovery.Catalog,
+func printFor(
+	ctx context.Context, set *settings, catalog *discovery.Catalog, file string,
 ) error {
-	paths, err := usage.AbsolutePaths(d.file)
+	paths, err := usage.AbsolutePaths(file)
 	if err != nil {
 		return err
 	}

@@ -26,10 +26,9 @@ import (
 
 // newDoctor returns the command that checks the installation.
 func newDoctor(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:               "doctor",
-		ValidArgsFunction: set.completeAgents,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := set.newCommand("doctor", cobra.ArbitraryArgs, needsNothing,
+		flags{"json": &set.json, "state-dir": nil, "store": nil, "sandbox": nil},
+		func(cmd *cobra.Command, args []string) error {
 			agents, command := args, []string(nil)
 			if at := cmd.ArgsLenAtDash(); at >= 0 {
 				agents, command = args[:at], args[at:]
@@ -57,8 +56,9 @@ func newDoctor(set *settings) *cobra.Command {
 				err = errors.New("some checks failed; see the lines marked ✗")
 			}
 			return err
-		},
-	}, needsNothing, flags{"json": &set.json}, "state-dir", "store", "sandbox")
+		})
+	cmd.ValidArgsFunction = set.completeAgents
+	return cmd
 }
 
 // An examination checks an installation.

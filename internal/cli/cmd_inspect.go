@@ -15,31 +15,23 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// inspectFlags are the flags of the inspect subcommand.
-type inspectFlags struct {
-	listen string
-	traces []string
-}
-
 // newInspect returns the command that shows sessions and traces on a page.
 func newInspect(set *settings) *cobra.Command {
-	f := inspectFlags{listen: "127.0.0.1:0"}
-	return set.accept(&cobra.Command{
-		Use:  "inspect",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.serve(cmd.Context(), set)
-		},
-	}, needsStore, flags{"listen": &f.listen, "trace": &f.traces}, "mounts")
+	listen, traces := "127.0.0.1:0", []string(nil)
+	return set.newCommand("inspect", noArgs, needsStore,
+		flags{"listen": &listen, "trace": &traces, "mounts": nil},
+		func(cmd *cobra.Command, _ []string) error {
+			return inspect(cmd.Context(), set, listen, traces)
+		})
 }
 
-// serve serves the page until ctx ends.
-func (f inspectFlags) serve(ctx context.Context, set *settings) error {
+// inspect serves the page until ctx ends.
+func inspect(ctx context.Context, set *settings, listen string, traces []string) error {
 	roots, err := set.workspace()
 	if err != nil {
 		return err
 	}
-	traces, err := usage.AbsolutePaths(f.traces...)
+	traces, err = usage.AbsolutePaths(traces...)
 	if err != nil {
 		return err
 	}
@@ -54,7 +46,7 @@ func (f inspectFlags) serve(ctx context.Context, set *settings) error {
 		}
 	}
 	return set.withStore(func(store sessionstore.Store) error {
-		listener, err := listenLoopback(ctx, "--listen", f.listen)
+		listener, err := listenLoopback(ctx, "--listen", listen)
 		if err != nil {
 			return err
 		}

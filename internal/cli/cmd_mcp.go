@@ -47,21 +47,17 @@ type mcpFlags struct {
 // newMCP returns the command that serves the file tools over MCP.
 func newMCP(set *settings) *cobra.Command {
 	var m mcpFlags
-	cmd := &cobra.Command{
-		Use:  "mcp",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := set.newCommand("mcp", noArgs, needsState, flags{"dir": &m.roots,
+		"read-dir": &m.readRoots, "roots-from": &m.session, "tell-only": &m.tellOnly,
+		"within": &m.within, "http": &m.http, "token-file": &m.tokenFile, "no-auth": &m.noAuth,
+		"any-dir": &m.anyRoot, "read-only": &m.readOnly,
+		"log-level": nil, "log-file": nil, "max-line": nil, "mounts": nil},
+		func(cmd *cobra.Command, _ []string) error {
 			if err := m.check(cmd); err != nil {
 				return err
 			}
 			return serveMCP(cmd.Context(), set, m)
-		},
-	}
-	set.accept(cmd, needsState, flags{"dir": &m.roots, "read-dir": &m.readRoots,
-		"roots-from": &m.session, "tell-only": &m.tellOnly, "within": &m.within, "http": &m.http,
-		"token-file": &m.tokenFile,
-		"no-auth":    &m.noAuth, "any-dir": &m.anyRoot, "read-only": &m.readOnly},
-		"log-level", "log-file", "max-line", "mounts")
+		})
 	for _, flag := range []string{"roots-from", "tell-only"} {
 		_ = cmd.Flags().MarkHidden(flag) // acp-agent adds it when it gives an agent this server
 	}
@@ -330,20 +326,18 @@ func serveHTTP(ctx context.Context, listener net.Listener, handler http.Handler)
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 16 << 10,
 	}
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-		defer cancel()
-		err := server.Shutdown(grace)
-		if errors.Is(err, context.DeadlineExceeded) {
-			// A client that listens for notifications keeps its connection open.
-			err = server.Close()
-		}
-		stopped <- err
-	})
-	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	select {
+	case err := <-ended:
 		return err
+	case <-ctx.Done():
 	}
-	return <-stopped
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer cancel()
+	err := server.Shutdown(grace)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return server.Close() // a client that listens for notifications keeps its connection open
+	}
+	return err
 }

@@ -20,11 +20,10 @@ import (
 func newMCPRelay(set *settings) *cobra.Command {
 	var socket string
 	var found process.Command
-	return set.accept(&cobra.Command{
-		Hidden: true, // agents start it
-		Use:    "mcp-relay",
-		Args:   cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := set.newCommand("mcp-relay", cobra.ArbitraryArgs, needsConfig, flags{
+		"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir, "env": &found.Env,
+		"log-level": nil, "log-file": nil, "max-line": nil},
+		func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
 				return usage.Errorf("mcp-relay needs the command of an MCP server after --; " +
@@ -41,10 +40,9 @@ func newMCPRelay(set *settings) *cobra.Command {
 				}
 			}
 			return relayMCP(cmd.Context(), set, socket, found)
-		},
-	}, needsConfig, flags{"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir,
-		"env": &found.Env},
-		"log-level", "log-file", "max-line")
+		})
+	cmd.Hidden = true // agents start it
+	return cmd
 }
 
 // relayMCP relays until the server or the client ends.

@@ -18,12 +18,9 @@ var noModels string
 
 // newModels returns the command that lists the configured models.
 func newModels(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "models",
-		Args: takes(0, 1, "one NAME", ""),
-
-		ValidArgsFunction: set.completeModels,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := set.newCommand("models", takes(0, 1, "one NAME", ""), needsConfig,
+		flags{"json": &set.json},
+		func(cmd *cobra.Command, args []string) error {
 			reports, err := inventory.Models(cmd.Context(), set.config, args)
 			switch {
 			case err != nil:
@@ -38,6 +35,7 @@ func newModels(set *settings) *cobra.Command {
 				err = inventory.PrintModels(set.out, reports)
 			}
 			return cmp.Or(err, inventory.Unusable(reports))
-		},
-	}, needsConfig, flags{"json": &set.json})
+		})
+	cmd.ValidArgsFunction = set.completeModels
+	return cmd
 }

@@ -78,10 +78,9 @@ func allows(c consent.Consent) string {
 
 func newPermissionsList(set *settings) *cobra.Command {
 	var roots []string
-	return set.accept(&cobra.Command{
-		Use:  "list",
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+	return set.newCommand("list", noArgs, needsState,
+		flags{"dir": &roots, "json": &set.json, "allow": nil, "permissions": nil},
+		func(*cobra.Command, []string) error {
 			found, err := consentsOf(&set.storeSettings, roots)
 			if err != nil {
 				return err
@@ -92,8 +91,7 @@ func newPermissionsList(set *settings) *cobra.Command {
 			return printLines(set, found, func() error {
 				return printPermissions(set, found, len(roots) == 0)
 			})
-		},
-	}, needsState, flags{"dir": &roots, "json": &set.json}, "allow", "permissions")
+		})
 }
 
 // printPermissions prints a table of what is remembered and, if configured is set, the rules of the
@@ -133,10 +131,8 @@ func printPermissions(set *settings, found []consent.Consent, configured bool) e
 
 // newPermissionsFollow returns the command that accepts links.
 func newPermissionsFollow(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "follow",
-		Args: takes(1, 1, "one PATH", ""),
-		RunE: func(_ *cobra.Command, args []string) error {
+	return set.newCommand("follow", takes(1, 1, "one PATH", ""), needsState, nil,
+		func(_ *cobra.Command, args []string) error {
 			path, err := filepath.Abs(args[0])
 			if err != nil {
 				return err
@@ -146,29 +142,26 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 				fmt.Fprintf(set.out, "accepted %s: %s\n", one.ID.Short(), allows(one))
 			}
 			return namedfile.Explain(err)
-		},
-	}, needsState, nil)
+		})
 }
 
 func newPermissionsRevoke(set *settings) *cobra.Command {
 	var roots []string
 	all := false
-	return set.accept(&cobra.Command{
-		Use: "revoke",
-		Args: func(cmd *cobra.Command, names []string) error {
-			given := min(len(names), 1) + min(len(roots), 1)
-			if all {
-				given++
-			}
-			if given != 1 || slices.Contains(names, "") {
-				return usage.Errorf(
-					"%s needs an ID, --dir DIR or --all, and one kind of them; acp-agent "+
-						"permissions list shows the IDs",
-					words(cmd))
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, names []string) error {
+	return set.newCommand("revoke", func(cmd *cobra.Command, names []string) error {
+		given := min(len(names), 1) + min(len(roots), 1)
+		if all {
+			given++
+		}
+		if given != 1 || slices.Contains(names, "") {
+			return usage.Errorf(
+				"%s needs an ID, --dir DIR or --all, and one kind of them; acp-agent "+
+					"permissions list shows the IDs",
+				words(cmd))
+		}
+		return nil
+	}, needsState, flags{"dir": &roots, "all": &all},
+		func(_ *cobra.Command, names []string) error {
 			var found []consent.Consent
 			var err error
 			if len(names) == 0 {
@@ -192,6 +185,5 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 				set.note("nothing is remembered")
 			}
 			return nil
-		},
-	}, needsState, flags{"dir": &roots, "all": &all})
+		})
 }

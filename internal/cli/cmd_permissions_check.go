@@ -14,11 +14,11 @@ import (
 
 func newPermissionsCheck(set *settings) *cobra.Command {
 	roots := rootFlags{cwd: "."}
-	return set.accept(&cobra.Command{
-		Use: "check",
-		Args: takes(1, math.MaxInt, "a command", ", such as: acp-agent permissions check go test "+
-			"./..."),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	command := takes(1, math.MaxInt, "a command",
+		", such as: acp-agent permissions check go test ./...")
+	return set.newCommand("check", command, needsState, flags{"cwd": &roots.cwd,
+		"dir": &roots.dirs, "json": &set.json, "allow": nil, "permissions": nil},
+		func(cmd *cobra.Command, args []string) error {
 			where, err := roots.roots()
 			if err != nil {
 				return err
@@ -38,9 +38,7 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 				return err
 			}
 			return set.print(checked, func() error { return checked.print(set.streams) })
-		},
-	}, needsState, flags{"cwd": &roots.cwd, "dir": &roots.dirs, "json": &set.json},
-		"allow", "permissions")
+		})
 }
 
 // checkReport is the decision about an action.

@@ -38,9 +38,12 @@ type runFlags struct {
 // newRun returns the command that is a small ACP client, of this program itself.
 func newRun(set *settings) *cobra.Command {
 	r := runFlags{rootFlags: rootFlags{cwd: "."}}
-	return set.accept(&cobra.Command{
-		Use: "run",
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("run", cobra.ArbitraryArgs, needsAll, flags{"cwd": &r.cwd,
+		"dir": &r.dirs, "load": &r.session.Load, "resume": &r.session.Resume,
+		"fork": &r.session.Fork, "continue": &r.session.Last, "worktree": &r.worktree,
+		"mcp": &r.mcp, "mcp-config": &r.mcpConfigs, "mode": &r.session.Mode,
+		"thought-level": &r.session.ThoughtLevel, "yes": &r.yes, "json": &r.json},
+		func(cmd *cobra.Command, args []string) error {
 			words, command := args, []string(nil)
 			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 				words, command = args[:dash], args[dash:]
@@ -64,12 +67,7 @@ func newRun(set *settings) *cobra.Command {
 			return runPrompt(cmd.Context(), set, d, r, prompt, func(id string) {
 				fmt.Fprintln(set.err, "session", id)
 			})
-		},
-	}, needsAll, flags{"cwd": &r.cwd, "dir": &r.dirs, "load": &r.session.Load,
-		"resume": &r.session.Resume, "fork": &r.session.Fork, "continue": &r.session.Last,
-		"worktree": &r.worktree, "mcp": &r.mcp, "mcp-config": &r.mcpConfigs,
-		"mode": &r.session.Mode, "thought-level": &r.session.ThoughtLevel, "yes": &r.yes,
-		"json": &r.json})
+		})
 }
 
 // check reports flags that do not fit together.

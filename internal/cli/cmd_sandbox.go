@@ -29,21 +29,17 @@ type sandboxFlags struct {
 // newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(set *settings) *cobra.Command {
 	var f sandboxFlags
-	cmd := &cobra.Command{
-		Use: "sandbox",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if f.deferred {
-				return nil // args only show what runs
+	cmd := set.newCommand("sandbox", cobra.ArbitraryArgs, needsConfig, flags{
+		"write": &f.write, "read": &f.read, "deferred": &f.deferred, "ports": &f.ports,
+		"hosts": &f.hosts, "sandbox": nil, "dir": nil,
+		"state-dir": nil}, // which it hides if there is one
+		func(cmd *cobra.Command, args []string) error {
+			if f.deferred { // args only show what runs
+				return exitStatus(process.RunDeferred())
 			}
 			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
 				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR " +
 					"-- COMMAND")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.deferred {
-				return exitStatus(process.RunDeferred())
 			}
 			restrictions, err := f.restrictions(cmd, set)
 			if err != nil {
@@ -60,11 +56,7 @@ func newSandbox(set *settings) *cobra.Command {
 			}
 			return exitStatus(process.RunInTerminal(cmd.Context(), command, set.in, set.out,
 				set.err))
-		},
-	}
-	set.accept(cmd, needsConfig, flags{"write": &f.write, "read": &f.read,
-		"deferred": &f.deferred, "ports": &f.ports, "hosts": &f.hosts},
-		"sandbox", "dir", "state-dir") // which it hides if there is one
+		})
 	_ = cmd.Flags().MarkHidden("deferred") // it exists
 	return cmd
 }

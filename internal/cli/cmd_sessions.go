@@ -53,12 +53,12 @@ type named struct {
 	rest  []string
 }
 
-// sessionCommand makes cmd call do with each of the sessions that its first arguments name, at most
-// so many.
+// sessionCommand returns a command that calls do with each of the sessions that its first arguments
+// name, at most so many.
 func sessionCommand(
-	set *settings, cmd *cobra.Command, own flags, most int, do func(context.Context, named) error,
+	set *settings, name string, own flags, most int, do func(context.Context, named) error,
 ) *cobra.Command {
-	cmd.Args = takesSessions(most)
+	cmd := &cobra.Command{Use: name, Args: takesSessions(most)}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -99,8 +99,8 @@ func changeCommand(
 	set *settings, name string,
 	change func(sessionstore.Store, context.Context, sessionstore.ID) error,
 ) *cobra.Command {
-	return sessionCommand(set, &cobra.Command{Use: name}, flags{"user": &set.user},
-		math.MaxInt, func(ctx context.Context, one named) error {
+	return sessionCommand(set, name, flags{"user": &set.user}, math.MaxInt,
+		func(ctx context.Context, one named) error {
 			if err := change(one.store, ctx, one.ID); err != nil {
 				return err
 			}
@@ -116,15 +116,14 @@ func tellDone(out io.Writer, done string, session sessionstore.Session) error {
 }
 
 func newSessionsRename(set *settings) *cobra.Command {
-	cmd := sessionCommand(set, &cobra.Command{
-		Use: "rename",
-	}, flags{"user": &set.user}, 1, func(ctx context.Context, one named) error {
-		one.Title = strings.Join(one.rest, " ")
-		if err := one.store.Rename(ctx, one.ID, one.Title); err != nil {
-			return err
-		}
-		return tellDone(set.out, "renamed", one.Session)
-	})
+	cmd := sessionCommand(set, "rename", flags{"user": &set.user}, 1,
+		func(ctx context.Context, one named) error {
+			one.Title = strings.Join(one.rest, " ")
+			if err := one.store.Rename(ctx, one.ID, one.Title); err != nil {
+				return err
+			}
+			return tellDone(set.out, "renamed", one.Session)
+		})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if len(args) < 2 || strings.TrimSpace(strings.Join(args[1:], "")) == "" {
 			return usage.Errorf("%s needs a SESSION and its TITLE; acp-agent sessions list shows "+
@@ -138,16 +137,7 @@ func newSessionsRename(set *settings) *cobra.Command {
 func newSessionsFork(set *settings) *cobra.Command {
 	var before int
 	own := flags{"user": &set.user, "before": intValue{&before, 0}}
-	return sessionCommand(set, &cobra.Command{
-		Use: "fork",
-		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("before") {
-				return usage.Errorf("name a turn with --before; acp-agent sessions show numbers " +
-					"them")
-			}
-			return nil
-		},
-	}, own, 1, func(ctx context.Context, one named) error {
+	cmd := sessionCommand(set, "fork", own, 1, func(ctx context.Context, one named) error {
 		n := backend.NewCopy(one.Session, fmt.Sprintf("before turn %d", before))
 		if err := sessionstore.ForkBefore(ctx, one.store, one.ID, int64(before), n); err != nil {
 			return fmt.Errorf("%w; acp-agent sessions show %s numbers them", err, one.ID)
@@ -156,36 +146,41 @@ func newSessionsFork(set *settings) *cobra.Command {
 		_, err := fmt.Fprintln(set.out, n.ID)
 		return err
 	})
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if !cmd.Flags().Changed("before") {
+			return usage.Errorf("name a turn with --before; acp-agent sessions show numbers them")
+		}
+		return nil
+	}
+	return cmd
 }
 
 func newSessionsExport(set *settings) *cobra.Command {
 	var name, output string
 	var format sessions.Format
 	own := flags{"user": &set.user, "format": &name, "output,o": &output}
-	return sessionCommand(set, &cobra.Command{
-		Use: "export",
-		PreRunE: func(*cobra.Command, []string) (err error) {
-			format, err = sessions.FormatOf(name, output)
-			return err
-		},
-	}, own, 1, func(ctx context.Context, one named) error {
+	cmd := sessionCommand(set, "export", own, 1, func(ctx context.Context, one named) error {
 		err := format.Export(ctx, set.out, one.store, one.Session, output)
 		if err == nil && output != "" && output != "-" {
 			set.note("wrote %s", text.Printable(output))
 		}
 		return err
 	})
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		format, err = sessions.FormatOf(name, output)
+		return err
+	}
+	return cmd
 }
 
 func newSessionsShow(set *settings) *cobra.Command {
-	return sessionCommand(set, &cobra.Command{
-		Use: "show",
-	}, flags{"user": &set.user, "json": &set.json}, 1, func(ctx context.Context, one named) error {
-		if set.json {
-			return sessions.WriteJSON(ctx, set.out, one.store, one.Session)
-		}
-		return showSession(ctx, set.out, one.store, one.Session)
-	})
+	return sessionCommand(set, "show", flags{"user": &set.user, "json": &set.json}, 1,
+		func(ctx context.Context, one named) error {
+			if set.json {
+				return sessions.WriteJSON(ctx, set.out, one.store, one.Session)
+			}
+			return showSession(ctx, set.out, one.store, one.Session)
+		})
 }
 
 // showSession prints a session's folders and conversation.
@@ -236,10 +231,9 @@ func showSession(
 func newSessionsPrune(set *settings) *cobra.Command {
 	var q sessionstore.PruneQuery
 	olderThan, all := age(sessionstore.Retention), false
-	return set.accept(&cobra.Command{
-		Use:  "prune",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("prune", noArgs, needsStore, flags{
+		"user": &set.user, "older-than": &olderThan, "all": &all, "dry-run": &q.DryRun},
+		func(cmd *cobra.Command, _ []string) error {
 			q.UnusedBefore = time.Now().Add(-time.Duration(olderThan))
 			if all {
 				q.Before = q.UnusedBefore
@@ -261,9 +255,7 @@ func newSessionsPrune(set *settings) *cobra.Command {
 				}
 				return err
 			})
-		},
-	}, needsStore, flags{
-		"user": &set.user, "older-than": &olderThan, "all": &all, "dry-run": &q.DryRun})
+		})
 }
 
 const day = 24 * time.Hour
@@ -298,10 +290,8 @@ func (a *age) Set(text string) error {
 }
 
 func newSessionsRepair(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "repair",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("repair", noArgs, needsStore, flags{"json": &set.json},
+		func(cmd *cobra.Command, _ []string) error {
 			if set.store != "" {
 				return usage.Errorf("only a store in a file can be repaired, not a database; " +
 					"restore that from a backup")
@@ -317,8 +307,7 @@ func newSessionsRepair(set *settings) *cobra.Command {
 				return err
 			}
 			return set.print(r, func() error { return r.show(set.out) })
-		},
-	}, needsStore, flags{"json": &set.json})
+		})
 }
 
 // repairReport is the result of a repair.

@@ -18,17 +18,14 @@ import (
 
 func newSessionsCopy(set *settings) *cobra.Command {
 	var from, to string
-	return set.accept(&cobra.Command{
-		Use:  "copy",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("copy", noArgs, needsStore, flags{"from": &from, "to": &to},
+		func(cmd *cobra.Command, _ []string) error {
 			if from == to {
 				return usage.Errorf("%s needs --from or --to, and two different stores, such as: "+
 					"acp-agent sessions copy --to ~/backup", words(cmd))
 			}
 			return copySessions(cmd.Context(), set, from, to)
-		},
-	}, needsStore, flags{"from": &from, "to": &to})
+		})
 }
 
 // copySessions copies all sessions.

@@ -16,10 +16,8 @@ import (
 )
 
 func newSessionsCost(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "cost",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("cost", noArgs, needsStore, flags{"user": &set.user, "json": &set.json},
+		func(cmd *cobra.Command, _ []string) error {
 			return set.withStore(func(store sessionstore.Store) error {
 				costs, err := sessions.ReadCosts(cmd.Context(), store)
 				if err != nil {
@@ -27,8 +25,7 @@ func newSessionsCost(set *settings) *cobra.Command {
 				}
 				return set.print(costs, func() error { return printCosts(set.out, costs) })
 			})
-		},
-	}, needsStore, flags{"user": &set.user, "json": &set.json})
+		})
 }
 
 // printCosts prints a table with a line for each folder, the total, and what is missing.

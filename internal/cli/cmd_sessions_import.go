@@ -14,10 +14,9 @@ import (
 
 func newSessionsImport(set *settings) *cobra.Command {
 	r := rootFlags{cwd: "."}
-	return set.accept(&cobra.Command{
-		Use:  "import",
-		Args: takes(1, 1, "one FILE", ", or - for stdin"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("import", takes(1, 1, "one FILE", ", or - for stdin"), needsStore,
+		flags{"cwd": &r.cwd, "dir": &r.dirs, "max-line": nil, "mounts": nil},
+		func(cmd *cobra.Command, args []string) error {
 			in, name := set.input(cmd.Context(), "a session"), "stdin"
 			if args[0] != "-" {
 				file, err := namedfile.Open(args[0])
@@ -51,6 +50,5 @@ func newSessionsImport(set *settings) *cobra.Command {
 			set.note("imported %s", text.Count(updates, "update", "updates"))
 			_, err = fmt.Fprintln(set.out, id)
 			return err
-		},
-	}, needsStore, flags{"cwd": &r.cwd, "dir": &r.dirs}, "max-line", "mounts")
+		})
 }

@@ -32,10 +32,10 @@ type listFlags struct {
 
 func newSessionsList(set *settings) *cobra.Command {
 	l := listFlags{limit: 50}
-	return set.accept(&cobra.Command{
-		Use:  "list",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("list", noArgs, needsStore, flags{"cwd": &l.cwd, "dir": &l.dirs,
+		"archived": &l.archived, "limit": intValue{&l.limit, 0},
+		"user": &set.user, "json": &set.json},
+		func(cmd *cobra.Command, _ []string) error {
 			q, err := l.query()
 			if err != nil {
 				return err
@@ -46,9 +46,7 @@ func newSessionsList(set *settings) *cobra.Command {
 			return set.withStore(func(store sessionstore.Store) error {
 				return listSessions(cmd.Context(), set, store, q, l.limit)
 			})
-		},
-	}, needsStore, flags{"cwd": &l.cwd, "dir": &l.dirs, "archived": &l.archived,
-		"limit": intValue{&l.limit, 0}, "user": &set.user, "json": &set.json})
+		})
 }
 
 // query returns the query for the flags.

@@ -17,12 +17,9 @@ import (
 
 func newSessionsMove(set *settings) *cobra.Command {
 	yes := false
-	return set.accept(&cobra.Command{
-		Use:  "move",
-		Args: takes(2, 2, "the OLD and the NEW path of the folder", ""),
-
-		ValidArgsFunction: directories,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	paths := takes(2, 2, "the OLD and the NEW path of the folder", "")
+	cmd := set.newCommand("move", paths, needsStore, flags{"yes": &yes},
+		func(cmd *cobra.Command, args []string) error {
 			m, err := newMove(args[0], args[1])
 			if err != nil {
 				return err
@@ -30,8 +27,9 @@ func newSessionsMove(set *settings) *cobra.Command {
 			return set.withStore(func(store sessionstore.Store) error {
 				return mover{set, m, store, yes}.run(cmd.Context())
 			})
-		},
-	}, needsStore, flags{"yes": &yes})
+		})
+	cmd.ValidArgsFunction = directories
+	return cmd
 }
 
 // mover lets sessions and permissions follow a folder.

@@ -22,10 +22,9 @@ import (
 
 func newSessionsSearch(set *settings) *cobra.Command {
 	limit := 20
-	return set.accept(&cobra.Command{
-		Use:  "search",
-		Args: takes(1, math.MaxInt, "the TEXT to look for", ""),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("search", takes(1, math.MaxInt, "the TEXT to look for", ""), needsStore,
+		flags{"limit": intValue{&limit, 1}, "user": &set.user, "json": &set.json},
+		func(cmd *cobra.Command, args []string) error {
 			q := sessionstore.SearchQuery{Text: strings.Join(args, " "), Limit: limit}
 			if len(q.Terms()) == 0 {
 				return usage.Errorf("there is no word in %q to look for: give one that was said",
@@ -42,8 +41,7 @@ func newSessionsSearch(set *settings) *cobra.Command {
 				}
 				return printFound(set, found)
 			})
-		},
-	}, needsStore, flags{"limit": intValue{&limit, 1}, "user": &set.user, "json": &set.json})
+		})
 }
 
 // search searches a store. If that takes long it says why.

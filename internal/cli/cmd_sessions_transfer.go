@@ -18,15 +18,14 @@ import (
 func newSessionsTransfer(set *settings) *cobra.Command {
 	var name string // --to
 	var to target
-	cmd := sessionCommand(set, &cobra.Command{
-		Use: "transfer",
-		PreRunE: func(_ *cobra.Command, args []string) (err error) {
-			to, err = targetOf(set, name, args[1:])
-			return err
-		},
-	}, flags{"to": &name}, 1, func(ctx context.Context, one named) error {
-		return transferSession(ctx, set, one.store, one.Session, to)
-	})
+	cmd := sessionCommand(set, "transfer", flags{"to": &name}, 1,
+		func(ctx context.Context, one named) error {
+			return transferSession(ctx, set, one.store, one.Session, to)
+		})
+	cmd.PreRunE = func(_ *cobra.Command, args []string) (err error) {
+		to, err = targetOf(set, name, args[1:])
+		return err
+	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if at := cmd.ArgsLenAtDash(); at >= 0 {
 			args = args[:at]

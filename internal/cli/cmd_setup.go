@@ -20,16 +20,14 @@ import (
 func newSetup(set *settings) *cobra.Command {
 	o := setup.Options{In: set.in, Out: set.out, Err: set.err}
 	var dirs []string
-	cmd := &cobra.Command{
-		Use: "setup",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {
-				return nil
+	cmd := set.newCommand("setup", cobra.ArbitraryArgs, needsNothing, flags{"cwd": &o.Cwd,
+		"dir": &dirs, "editor": &o.Editor, "yes": &o.Yes,
+		"agent": nil, "model": nil, "sandbox": nil, "allow": nil},
+		func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+				return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and "+
+					"the command of an agent after -- (got %q)", args[0])
 			}
-			return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and the "+
-				"command of an agent after -- (got %q)", args[0])
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := exclusive(cmd, "agent", "model"); err != nil {
 				return err
 			}
@@ -58,11 +56,7 @@ func newSetup(set *settings) *cobra.Command {
 				return &statusError{statusInterrupted}
 			}
 			return err
-		},
-	}
-	set.accept(cmd, needsNothing,
-		flags{"cwd": &o.Cwd, "dir": &dirs, "editor": &o.Editor, "yes": &o.Yes},
-		"agent", "model", "sandbox", "allow")
+		})
 	tolerate(set, cmd) // editors append setup to the arguments that they are configured with
 	return cmd
 }

@@ -103,10 +103,8 @@ func newTokensAdd(set *settings) *cobra.Command {
 	)
 	own := rights.flags()
 	own["label"], own["expires"] = verbatim(&label), &expires
-	return set.accept(&cobra.Command{
-		Use:  "add",
-		Args: takesUser(0),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("add", takesUser(0), needsState, own,
+		func(cmd *cobra.Command, args []string) error {
 			if err := rights.create(set, args[0]); err != nil {
 				return err
 			}
@@ -122,8 +120,7 @@ func newTokensAdd(set *settings) *cobra.Command {
 				_, err = fmt.Fprintln(set.out, secret)
 			}
 			return err
-		},
-	}, needsState, own)
+		})
 }
 
 // create creates an account if there are flags for it.
@@ -161,10 +158,9 @@ func newTokensPair(set *settings) *cobra.Command {
 		label  string
 		server = "http://localhost:8765"
 	)
-	return set.accept(&cobra.Command{
-		Use:  "pair",
-		Args: takesUser(0),
-		RunE: func(_ *cobra.Command, args []string) error {
+	return set.newCommand("pair", takesUser(0), needsState,
+		flags{"role": &role, "label": verbatim(&label), "server": &server},
+		func(_ *cobra.Command, args []string) error {
 			may, err := serve.ParseRole(role)
 			if err != nil {
 				return usage.Errorf("--role: %v", err)
@@ -184,8 +180,7 @@ func newTokensPair(set *settings) *cobra.Command {
 			_, err = fmt.Fprintf(set.out, "%s\n\n%s\nOpen it within %d minutes. It works once.\n",
 				link, picture, int(serve.CodeLife.Minutes()))
 			return err
-		},
-	}, needsState, flags{"role": &role, "label": verbatim(&label), "server": &server})
+		})
 }
 
 // checkPageAddress checks that a browser can be paired at an address.
@@ -204,10 +199,8 @@ func checkPageAddress(address string) error {
 
 func newTokensSet(set *settings) *cobra.Command {
 	var rights rightsFlags
-	return set.accept(&cobra.Command{
-		Use:  "set",
-		Args: takesUser(0),
-		RunE: func(_ *cobra.Command, args []string) error {
+	return set.newCommand("set", takesUser(0), needsState, rights.flags(),
+		func(_ *cobra.Command, args []string) error {
 			if !rights.areGiven() {
 				return usage.Errorf("say what to change: --within, --agent, --budget, --ask, " +
 					"--deny or one of --max-…")
@@ -221,8 +214,7 @@ func newTokensSet(set *settings) *cobra.Command {
 				return err
 			}
 			return explainUser(args[0], accounts.Change(a))
-		},
-	}, needsState, rights.flags())
+		})
 }
 
 // explainUser returns err, or what it means that there is no user with this name.
@@ -252,15 +244,12 @@ type tokenReport struct {
 }
 
 func newTokensList(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "list",
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+	return set.newCommand("list", noArgs, needsState, flags{"json": &set.json},
+		func(*cobra.Command, []string) error {
 			all, damaged := reportTokens(set.accounts())
 			return errors.Join(set.print(all, func() error { return printTokens(set.streams, all) }),
 				damaged)
-		},
-	}, needsState, flags{"json": &set.json})
+		})
 }
 
 // reportTokens describes all tokens. A user without a token has one without an id.
@@ -317,10 +306,8 @@ func timeOrDash(t time.Time) string {
 }
 
 func newTokensRevoke(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "revoke",
-		Args: takesUser(math.MaxInt - 1),
-		RunE: func(_ *cobra.Command, args []string) error {
+	return set.newCommand("revoke", takesUser(math.MaxInt-1), needsState, nil,
+		func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return revokeTokens(set.streams, set.accounts(), args[0], args[1:])
 			}
@@ -329,8 +316,7 @@ func newTokensRevoke(set *settings) *cobra.Command {
 				_, err = fmt.Fprintln(set.out, "revoked", args[0])
 			}
 			return explainUser(args[0], err)
-		},
-	}, needsState, nil)
+		})
 }
 
 // revokeTokens removes tokens of a user, all or none.

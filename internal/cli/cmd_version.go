@@ -36,10 +36,8 @@ func printVersion(s streams) error {
 }
 
 func newVersion(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "version",
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
+	return set.newCommand("version", noArgs, needsNothing, flags{"json": &set.json},
+		func(*cobra.Command, []string) error {
 			v := ownVersion()
 			return set.print(struct {
 				Version string `json:"version"`
@@ -48,6 +46,5 @@ func newVersion(set *settings) *cobra.Command {
 				Commit  string `json:"commit,omitempty"`
 			}{v.Number, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(), v.Commit},
 				func() error { return printVersion(set.streams) })
-		},
-	}, needsNothing, flags{"json": &set.json})
+		})
 }

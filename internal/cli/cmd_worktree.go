@@ -27,17 +27,15 @@ func newWorktree(set *settings) *cobra.Command {
 func newWorktreeAdd(set *settings) *cobra.Command {
 	r := rootFlags{cwd: "."}
 	var o worktree.Options
-	return set.accept(&cobra.Command{
-		Use:  "add",
-		Args: takes(1, 1, "one NAME", ", such as fix-login"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("add", takes(1, 1, "one NAME", ", such as fix-login"), needsState,
+		flags{"cwd": &r.cwd, "dir": &r.dirs, "existing": &o.Existing},
+		func(cmd *cobra.Command, args []string) error {
 			made, err := makeWorktrees(cmd.Context(), set, args[0], r, o)
 			if err != nil {
 				return err
 			}
 			return printWorktrees(set.streams, made)
-		},
-	}, needsState, flags{"cwd": &r.cwd, "dir": &r.dirs, "existing": &o.Existing})
+		})
 }
 
 // makeWorktrees makes worktrees of the folders that the flags name, and says what they lack.
@@ -119,10 +117,8 @@ func printMerges(out io.Writer, commands []string) error {
 }
 
 func newWorktreeList(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "list",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	return set.newCommand("list", noArgs, needsState, flags{"json": &set.json},
+		func(cmd *cobra.Command, _ []string) error {
 			var failed error
 			all := []taskReport{}
 			for task, err := range set.worktrees().All() {
@@ -137,8 +133,7 @@ func newWorktreeList(set *settings) *cobra.Command {
 			}
 			err := set.print(all, func() error { return printTasks(set, all) })
 			return cmp.Or(err, failed)
-		},
-	}, needsState, flags{"json": &set.json})
+		})
 }
 
 func printTasks(set *settings, all []taskReport) error {
@@ -169,13 +164,17 @@ func printTasks(set *settings, all []taskReport) error {
 	return printMerges(set.out, merges)
 }
 
+// takesWorktree accepts the name of worktrees.
+func takesWorktree() cobra.PositionalArgs {
+	return takes(1, 1, "one NAME", "; acp-agent worktree list shows them")
+}
+
 // newWorktreeCommit returns the command that commits the changes in all worktrees of a task.
 func newWorktreeCommit(set *settings) *cobra.Command {
 	var message string
-	return set.accept(&cobra.Command{
-		Use:  "commit",
-		Args: takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("commit", takesWorktree(), needsState,
+		flags{"message,m": verbatim(&message)},
+		func(cmd *cobra.Command, args []string) error {
 			if message == "" {
 				return usage.Errorf("worktree commit needs a message: -m TEXT")
 			}
@@ -202,15 +201,12 @@ func newWorktreeCommit(set *settings) *cobra.Command {
 			}
 			_, err = io.WriteString(set.out, said)
 			return err
-		},
-	}, needsState, flags{"message,m": verbatim(&message)})
+		})
 }
 
 func newWorktreeRemove(set *settings) *cobra.Command {
-	return set.accept(&cobra.Command{
-		Use:  "remove",
-		Args: takes(1, 1, "one NAME", "; acp-agent worktree list shows them"),
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return set.newCommand("remove", takesWorktree(), needsState, nil,
+		func(cmd *cobra.Command, args []string) error {
 			task, err := set.worktrees().Find(args[0])
 			if err != nil {
 				return err
@@ -226,8 +222,7 @@ func newWorktreeRemove(set *settings) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(set.out, "removed the worktrees %s\n", text.Printable(removed.Name))
 			return cmp.Or(err, printMerges(set.out, merges))
-		},
-	}, needsState, nil)
+		})
 }
 
 // enterWorktrees makes the worktrees of a name, unless they were made before for the same folders,

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -82,7 +83,8 @@ func newSettings(s streams) *settings {
 }
 
 // flags are the flags of a command by their names, behind which a letter may follow, with what they
-// set: see define. The help file of the command describes them.
+// set: see define. It is nil for a setting of the table. The help file of the command describes
+// them.
 type flags map[string]any
 
 // define adds a flag that sets what to points to, which has the default.
@@ -126,19 +128,30 @@ const (
 // settingsFor has the settings of what a command needs.
 var settingsFor = map[need][]string{needsStore: {"state-dir", "store"}, needsState: {"state-dir"}}
 
-// accept registers what cmd needs, adds its own flags and those of settings, and returns it. cmd
-// also accepts the settings of what it needs.
-func (set *settings) accept(
-	cmd *cobra.Command, needs need, own flags, settings ...string,
+// newCommand returns a command with its arguments, what it needs, its flags and what it does.
+func (set *settings) newCommand(
+	name string, args cobra.PositionalArgs, needs need, own flags,
+	run func(cmd *cobra.Command, args []string) error,
 ) *cobra.Command {
+	return set.accept(&cobra.Command{Use: name, Args: args, RunE: run}, needs, own)
+}
+
+// accept registers what cmd needs, adds its own flags and the settings of what it needs, and
+// returns it.
+func (set *settings) accept(cmd *cobra.Command, needs need, own flags) *cobra.Command {
 	set.needs[cmd] = needs
+	accepted := slices.Clip(settingsFor[needs])
 	for name, to := range own {
+		if to == nil {
+			accepted = append(accepted, name)
+			continue
+		}
 		define(cmd.Flags(), name, to)
 	}
 	if needs == needsAll {
 		cmd.Flags().AddFlagSet(set.flags)
 	}
-	for _, name := range append(settings, settingsFor[needs]...) {
+	for _, name := range accepted {
 		flag := *set.flags.Lookup(name) // which cmd may describe in another way
 		cmd.Flags().AddFlag(&flag)
 	}
