@@ -53,10 +53,14 @@ func inspect(ctx context.Context, set *settings, listen string, traces []string)
 		page := web.New(listener.Addr().String(), web.Options{
 			Store: store, Traces: traces, Workspace: roots, Snapshots: set.snapshots(),
 			Details: func(one sessionstore.Session) web.Details {
-				return web.Details{
-					Given: sessions.NewReport(one).Directories, From: folderOrigins(set, one),
-					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`),
+				d := web.Details{Given: sessions.NewReport(one).Directories,
+					Continue: set.continueLine(one, string(one.ID), `"Where were we?"`)}
+				roots := one.Keys.Roots
+				_, declared, _ := set.declaredRoots(roots.Cwd(), one.ID) // or it is shown without
+				for _, dir := range roots.All() {
+					d.From = append(d.From, text.Printable(declared[dir]))
 				}
+				return d
 			},
 		})
 		if _, err := fmt.Fprintf(set.out, "%s\n", page.URL()); err != nil {
@@ -65,14 +69,4 @@ func inspect(ctx context.Context, set *settings, listen string, traces []string)
 		set.note("open this address in a browser; Ctrl-C ends it")
 		return serveHTTP(ctx, listener, page)
 	})
-}
-
-// folderOrigins says for each folder of a session which setting declares it now, or "".
-func folderOrigins(set *settings, session sessionstore.Session) (from []string) {
-	roots := session.Keys.Roots
-	_, declared, _ := set.declaredRoots(roots.Cwd(), session.ID) // or it is shown without
-	for _, dir := range roots.All() {
-		from = append(from, text.Printable(declared[dir]))
-	}
-	return from
 }

@@ -102,8 +102,12 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 	if err != nil {
 		return err
 	}
-	if m.http != "" && !m.noAuth {
-		if options.Token, err = m.token(); err != nil {
+	switch {
+	case m.http == "" || m.noAuth:
+	case m.tokenFile == "":
+		options.Token = rand.Text()
+	default: // HTTP clients must send it
+		if options.Token, err = readToken(m.tokenFile, "openssl rand -hex 32"); err != nil {
 			return err
 		}
 	}
@@ -220,14 +224,6 @@ func rootsOf(dirs []string) (workspace.Roots, error) {
 		return workspace.Roots{}, err
 	}
 	return workspace.NewRoots(paths[0], paths[1:])
-}
-
-// token returns the token that HTTP clients must send.
-func (m mcpFlags) token() (string, error) {
-	if m.tokenFile == "" {
-		return rand.Text(), nil
-	}
-	return readToken(m.tokenFile, "openssl rand -hex 32")
 }
 
 // readToken returns the token in the file of --token-file. source says what prints a token.

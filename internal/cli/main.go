@@ -59,7 +59,8 @@ func run(ctx context.Context, args []string, s streams) int {
 	}
 	forEditor := cmd == root || cmd.Name() == "acp" || cmd.Name() == "connect"
 	interrupted := errors.Is(context.Cause(ctx), errInterrupted)
-	failed, unwritten := outputError(err)
+	failed, ok := errors.AsType[*fs.PathError](err)
+	unwritten := ok && failed.Path == os.Stdout.Name()
 	switch {
 	case err == nil && interrupted && !forEditor:
 		return statusInterrupted
@@ -83,12 +84,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		return 2
 	}
 	return 1
-}
-
-// outputError returns the error of a write to standard output.
-func outputError(err error) (failed *fs.PathError, ok bool) {
-	failed, ok = errors.AsType[*fs.PathError](err)
-	return failed, ok && failed.Path == os.Stdout.Name()
 }
 
 // findHome sets HOME from the user database if it is not set: some editors start agents without it.

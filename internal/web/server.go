@@ -227,20 +227,16 @@ func (o Options) Answer(w http.ResponseWriter, r *http.Request) {
 
 // fail answers with an error.
 func fail(w http.ResponseWriter, err error) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status(err))
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": text.Plain(err.Error())})
-}
-
-// status returns the HTTP status for an error.
-func status(err error) int {
+	status := http.StatusInternalServerError
 	switch {
 	case errors.As(err, new(*sessionstore.NotFoundError)), errors.Is(err, os.ErrNotExist):
-		return http.StatusNotFound
+		status = http.StatusNotFound
 	case errors.As(err, new(*sessionstore.CursorError)), errors.Is(err, errParameter):
-		return http.StatusBadRequest
+		status = http.StatusBadRequest
 	}
-	return http.StatusInternalServerError
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text.Plain(err.Error())})
 }
 
 // errParameter is returned for a request that the page does not make.

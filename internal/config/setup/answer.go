@@ -193,7 +193,7 @@ func (o *run) askAnswer(ctx context.Context) (*answerer, error) {
 			halves = append(halves, o.answererOf(p))
 		}
 	}
-	models, err := o.findModels(ctx, usualServers())
+	models, err := o.findModels(ctx, usualServers)
 	if err != nil {
 		return nil, err
 	}
@@ -274,12 +274,10 @@ func (o *run) agentOfCommand() answerer {
 // A localServer is a server on this machine that may offer models.
 type localServer struct{ name, url string }
 
-// usualServers returns the servers that models usually have.
-func usualServers() []localServer {
-	return []localServer{
-		{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
-		{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
-	}
+// usualServers are the servers that models usually have.
+var usualServers = []localServer{
+	{"Ollama", ollama}, {"LM Studio", "http://127.0.0.1:1234/v1"},
+	{"llama.cpp", "http://127.0.0.1:8080/v1"}, {"vLLM", "http://127.0.0.1:8000/v1"},
 }
 
 // ollama is where Ollama serves models.
@@ -349,7 +347,7 @@ func (o *run) namedModel(ctx context.Context) (*answerer, error) {
 		}
 		return &answerer{model: name}, nil
 	}
-	models, err := o.findModels(ctx, usualServers())
+	models, err := o.findModels(ctx, usualServers)
 	if err != nil {
 		return nil, err
 	}

@@ -82,11 +82,10 @@ type Options struct {
 // Run asks, writes the configuration file and prints what to add to the editor. If it fails,
 // nothing has changed.
 func Run(ctx context.Context, options Options) error {
-	file, err := readFile(options.Path)
-	if err != nil {
+	o := run{Options: options}
+	if err := o.readFile(); err != nil {
 		return err
 	}
-	o := run{Options: options, configFile: file}
 	if err := o.findTerminal(); err != nil {
 		return err
 	}
@@ -111,23 +110,14 @@ func Run(ctx context.Context, options Options) error {
 	return o.printSnippet(chosen, agent)
 }
 
-// roots are folders that belong together.
-type roots struct {
-	cwd  string
-	dirs []string
-}
-
 // run is one run.
 type run struct {
 	Options
-	configFile
 
 	user   *terminal.Asker // nil to ask nothing
 	dialog io.Writer       // where questions are asked
-}
 
-// configFile is the configuration file, which may not exist yet.
-type configFile struct {
+	// The configuration file may not exist yet.
 	path   string
 	file   string        // path without links
 	perm   fs.FileMode   // of the file
@@ -136,35 +126,34 @@ type configFile struct {
 	new    *config.Text  // what it will have
 }
 
-// readFile reads the configuration file at a path, if there is one. It must be valid, and writable.
-func readFile(given string) (f configFile, err error) {
-	if given == "" {
-		return f, usage.Errorf("cannot determine where the configuration file belongs; use " +
+// readFile reads the configuration file, if there is one. It must be valid, and writable.
+func (o *run) readFile() (err error) {
+	if o.Path == "" {
+		return usage.Errorf("cannot determine where the configuration file belongs; use " +
 			"--config FILE")
 	}
-	path, err := filepath.Abs(given)
-	if err != nil {
-		return f, err
+	if o.path, err = filepath.Abs(o.Path); err != nil {
+		return err
 	}
-	f = configFile{path: path, file: path, perm: 0o600, config: config.Config{Path: path}}
-	if _, err := os.Lstat(path); err == nil {
-		if err := f.readOld(); err != nil {
-			return f, err
+	o.file, o.perm, o.config = o.path, 0o600, config.Config{Path: o.path}
+	if _, err := os.Lstat(o.path); err == nil {
+		if err := o.readOld(); err != nil {
+			return err
 		}
 	}
-	f.new, err = config.ParseText(f.old)
-	return f, err
+	o.new, err = config.ParseText(o.old)
+	return err
 }
 
 // readOld reads the file that exists.
-func (f *configFile) readOld() (err error) {
-	if f.file, err = filepath.EvalSymlinks(f.path); err != nil {
-		return usage.Errorf("configuration: %s is a link to a file that does not exist", f.path)
+func (o *run) readOld() (err error) {
+	if o.file, err = filepath.EvalSymlinks(o.path); err != nil {
+		return usage.Errorf("configuration: %s is a link to a file that does not exist", o.path)
 	}
-	if f.old, err = namedfile.Read(f.file); err != nil {
+	if o.old, err = namedfile.Read(o.file); err != nil {
 		return usage.Errorf("configuration: %v", namedfile.Explain(err))
 	}
-	opened, err := os.OpenFile(f.file, os.O_WRONLY, 0)
+	opened, err := os.OpenFile(o.file, os.O_WRONLY, 0)
 	if err != nil {
 		return usage.Errorf("configuration: %v", namedfile.Explain(err))
 	}
@@ -172,9 +161,9 @@ func (f *configFile) readOld() (err error) {
 	if err = errors.Join(err, opened.Close()); err != nil {
 		return err
 	}
-	f.perm = info.Mode().Perm()
-	if len(bytes.TrimSpace(f.old)) > 0 {
-		f.config, err = config.Parse(f.path, bytes.Clone(f.old))
+	o.perm = info.Mode().Perm()
+	if len(bytes.TrimSpace(o.old)) > 0 {
+		o.config, err = config.Parse(o.path, bytes.Clone(o.old))
 	}
 	if err != nil {
 		return usage.Errorf("%v\nNothing was changed: correct the file, or move it away", err)
@@ -355,17 +344,16 @@ func (o *run) addRules() error {
 
 // addFolders adds the folders that belong together to the configuration.
 func (o *run) addFolders(ctx context.Context) error {
-	given := roots{o.Cwd, o.Dirs}
+	given := append([]string{cmp.Or(o.Cwd, ".")}, o.Dirs...)
 	switch {
-	case len(given.dirs) > 0:
-		given.cwd = cmp.Or(given.cwd, ".")
-	case given.cwd != "":
+	case len(o.Dirs) > 0:
+	case o.Cwd != "":
 		return usage.Errorf("--cwd needs at least one --dir: a folder that belongs to it")
 	case o.user == nil:
 		return nil
 	default:
 		var err error
-		if given, err = o.askFolders(ctx); err != nil || len(given.dirs) == 0 {
+		if given, err = o.askFolders(ctx); err != nil || len(given) < 2 {
 			return err
 		}
 	}
@@ -375,9 +363,9 @@ func (o *run) addFolders(ctx context.Context) error {
 	}
 	cwd, others := opened[0], opened[1:]
 	var added []string // of a new entry
-	index, known := -1, map[workspace.Dir]bool{cwd.real: true}
+	index, known := -1, map[workspace.Dir]bool{cwd.Real: true}
 	for i, w := range o.config.Workspaces {
-		if workspace.Real(w.Dir) != cwd.real {
+		if workspace.Real(w.Dir) != cwd.Real {
 			continue
 		}
 		index = i
@@ -390,63 +378,62 @@ func (o *run) addFolders(ctx context.Context) error {
 	}
 	for _, folder := range others {
 		switch {
-		case known[folder.real]:
+		case known[folder.Real]:
 		case index >= 0:
-			o.new.Append(folder.path, "workspaces", strconv.Itoa(index), "directories")
+			o.new.Append(folder.Dir.String(), "workspaces", strconv.Itoa(index), "directories")
 		default:
-			added = append(added, folder.path)
+			added = append(added, folder.Dir.String())
 		}
 	}
 	if len(added) > 0 {
-		o.new.Append(map[string]any{"cwd": cwd.path, "directories": added}, "workspaces")
+		o.new.Append(map[string]any{"cwd": cwd.Dir.String(), "directories": added}, "workspaces")
 	}
 	return nil
 }
 
 // askFolders asks for the working directory and the folders that belong to it, until the user gives
 // no more.
-func (o *run) askFolders(ctx context.Context) (given roots, err error) {
+func (o *run) askFolders(ctx context.Context) (given []string, err error) {
 	fmt.Fprintln(o.dialog)
 	o.tell("Which folders belong together? Agents then see them all. Tab completes a path. (Zed " +
 		"sends the folders of its project itself, and those count instead.)")
-	question := "Folder that you work in (Enter for none):"
+	question, start := "Folder that you work in (Enter for none):", "."
 	if len(o.config.Workspaces) > 0 {
 		question = "One more folder that you work in (Enter for none):"
 	}
 	for {
 		line, err := o.ask(ctx, question, func(typed string) string {
-			return terminal.CompleteFolder(cmp.Or(given.cwd, "."), typed)
+			return terminal.CompleteFolder(start, typed)
 		})
 		if err != nil {
 			return given, err
 		}
 		if line == "" {
-			if given.cwd != "" && len(given.dirs) == 0 {
-				o.tell("No folder belongs to %s, so nothing is added for it.", given.cwd)
+			if len(given) == 1 {
+				o.tell("No folder belongs to %s, so nothing is added for it.", given[0])
 			}
 			return given, nil
 		}
 		if line, err = namedfile.ExpandHome(line); err != nil {
 			return given, err
 		}
-		next := given
-		if next.cwd == "" {
-			next.cwd = line
-		} else {
-			next.dirs = append(slices.Clone(next.dirs), fromCwd(given.cwd, line))
+		if len(given) > 0 {
+			line = fromCwd(given[0], line)
 		}
+		next := append(slices.Clone(given), line)
 		if _, err := o.open(ctx, next); err != nil {
 			if problems, ok := errors.AsType[workspace.RootErrors](err); ok {
 				problems[0].Path = filepath.Clean(problems[0].Path)
 				err = errors.New(usage.DescribeRootError(problems[0], "the folder", "the folder"))
 			}
 			o.tell("%v (Tab completes a path)", err)
-			if given.cwd != "" {
+			if len(given) > 0 {
 				o.tell("Your earlier folders are kept. Enter another one.")
 			}
 			continue
 		}
-		given, question = next, "Another folder for it, such as ../shared (Enter to end):"
+		given, start = next, next[0]
+		question = "Another folder for it, such as ../shared (Enter to end):"
 	}
 }
 
@@ -463,15 +450,10 @@ func fromCwd(cwd, path string) string {
 	return inCwd
 }
 
-// A folder is one that can be opened.
-type folder struct {
-	path string // absolute
-	real workspace.Dir
-}
-
-// open opens the folders that the flags name, and closes them.
-func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
-	paths, err := usage.AbsolutePaths(append([]string{r.cwd}, r.dirs...)...)
+// open opens the folders that the flags name, closes them, and returns them as the configuration
+// names them.
+func (o *run) open(ctx context.Context, folders []string) ([]workspace.Root, error) {
+	paths, err := usage.AbsolutePaths(folders...)
 	if err != nil {
 		return nil, err
 	}
@@ -490,15 +472,14 @@ func (o *run) open(ctx context.Context, r roots) ([]folder, error) {
 		return nil, err
 	}
 	defer w.Close()
-	var folders []folder
-	for _, root := range w.Opened() {
+	opened := w.Opened()
+	for i, root := range opened {
 		path := root.Dir.String()
 		if filepath.Clean(path) != path { // "." or ".." from the command line
-			path = root.Real.String()
+			opened[i].Dir = root.Real
 		}
-		folders = append(folders, folder{path, root.Real})
 	}
-	return folders, nil
+	return opened, nil
 }
 
 // chooseEditor returns the editor that a flag names or the user chooses.
