@@ -42,13 +42,10 @@ func printAgents(s streams, reports []inventory.Agent) error {
 		table.Row(r.Name, r.Title, cmp.Or(r.Found, "-"), strings.Join(r.Command, " "),
 			r.Sandbox, cmp.Or(r.Checked, "-"), r.Folders(), r.Source)
 	}
-	if err := table.Print(); err != nil {
-		return err
-	}
-	return terminal.Say(s.out, "\nSearched in PATH: %s\n\n"+
+	return cmp.Or(table.Print(), terminal.Say(s.out, "\nSearched in PATH: %s\n\n"+
 		"acp-agent doctor NAME says how to install one, and whether it works. Editors started "+
 		"from a desktop often have a shorter PATH than a terminal. If an editor does not find an "+
 		"agent that is found here, put the agent's absolute path into the configuration file: "+
 		"see acp-agent agents --help.",
-		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", "))
+		strings.Join(filepath.SplitList(os.Getenv("PATH")), ", ")))
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,12 +81,11 @@ func (f *conformFlags) printClient(set *settings) error {
 	if set.json {
 		flags = append(flags, "--json")
 	}
-	if err := terminal.Say(set.out, "Configure this agent in your editor and open a conversation "+
-		"with it. It answers with what the editor does, and what to try next:\n"); err != nil {
-		return err
-	}
 	self := set.self("conform", flags...)
-	return writeJSON(set.out, map[string]any{"command": self.Path, "args": self.Args})
+	return cmp.Or(
+		terminal.Say(set.out, "Configure this agent in your editor and open a conversation with "+
+			"it. It answers with what the editor does, and what to try next:\n"),
+		writeJSON(set.out, map[string]any{"command": self.Path, "args": self.Args}))
 }
 
 // serveClient is the agent of an editor, whose prompts it answers with the report.

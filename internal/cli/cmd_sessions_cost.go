@@ -42,15 +42,13 @@ func printCosts(out io.Writer, c sessions.Costs) error {
 			tokens(line, sessionstore.InputMeter), tokens(line, sessionstore.OutputMeter),
 			tokens(line, cached...))
 	}
-	if err := table.Print(); err != nil {
-		return err
-	}
+	err := table.Print()
 	_ = terminal.Say(out, "\nAs reported by the agents. With a subscription "+
 		"it is an estimate, not a bill.")
 	for _, note := range c.Notes {
 		_ = terminal.Item(out, "* ", note+".")
 	}
-	return nil
+	return err
 }
 
 // tokens returns the sum of some meters of a line.

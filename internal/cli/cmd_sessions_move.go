@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/history/sessions"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -114,16 +114,13 @@ func (m mover) moveSessions(ctx context.Context) (n int, err error) {
 }
 
 func showMove(s streams, session sessionstore.Session, to sessionstore.Keys) error {
-	if _, err := fmt.Fprintf(s.out, "%s  %s\n", session.ID,
-		text.Line(text.Plain(session.Title), 80)); err != nil {
-		return err
-	}
 	before, after := folders(session.Keys.Roots.All(), false), folders(to.Roots.All(), false)
+	change := fmt.Sprintf("  from %s\n  to   %s\n", before, after)
 	if before == after {
-		_, err := fmt.Fprintf(s.out, "  %s (only its real path changes)\n", before)
-		return err
+		change = fmt.Sprintf("  %s (only its real path changes)\n", before)
 	}
-	_, err := fmt.Fprintf(s.out, "  from %s\n  to   %s\n", before, after)
+	_, err := fmt.Fprintf(s.out, "%s  %s\n%s", session.ID,
+		text.Line(text.Plain(session.Title), 80), change)
 	return err
 }
 
@@ -136,7 +133,7 @@ func newMove(from, to string) (sessions.Move, error) {
 	if dirs.Len() < 2 {
 		return sessions.Move{}, usage.Errorf("the old and the new path are the same")
 	}
-	if info, err := os.Stat(dirs.At(1).String()); err != nil || !info.IsDir() {
+	if !namedfile.IsDir(dirs.At(1).String()) {
 		return sessions.Move{},
 			usage.Errorf("there is no folder %s: move the folder first, then its sessions",
 				text.Printable(dirs.At(1).String()))

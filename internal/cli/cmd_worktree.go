@@ -158,10 +158,7 @@ func printTasks(set *settings, all []taskReport) error {
 		}
 		merges = append(merges, task.merges()...)
 	}
-	if err := table.Print(); err != nil {
-		return err
-	}
-	return printMerges(set.out, merges)
+	return cmp.Or(table.Print(), printMerges(set.out, merges))
 }
 
 // takesWorktree accepts the name of worktrees.

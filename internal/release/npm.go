@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
@@ -100,8 +101,6 @@ func (r *release) writeRegistryEntry() error {
 		"license_url":  fmt.Sprintf("%s/blob/v%s/LICENSE", repository, r.version.Number),
 		"distribution": object{"binary": binaries, "npx": object{"package": "acp-agent@" + number}},
 	})
-	if err := r.write("registry/acp-agent/agent.json", entry); err != nil {
-		return err
-	}
-	return r.write("registry/acp-agent/icon.svg", icon)
+	return cmp.Or(r.write("registry/acp-agent/agent.json", entry),
+		r.write("registry/acp-agent/icon.svg", icon))
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -165,27 +166,20 @@ func PrintModels(w io.Writer, reports []Model) error {
 		table.Row(text.Plain(r.ID), r.API,
 			text.Plain(r.BaseURL), text.Plain(r.Name), context, r.Key)
 	}
-	if err := table.Print(); err != nil {
-		return err
-	}
+	err := table.Print()
 	var told []string
 	for _, r := range reports {
 		if said := r.String(); said != "" && !slices.Contains(told, r.BaseURL) {
 			told = append(told, r.BaseURL)
-			err := terminal.Say(w, "\n%s %s", text.Plain(r.BaseURL), text.Plain(said))
-			if err != nil {
-				return err
-			}
+			err = cmp.Or(err,
+				terminal.Say(w, "\n%s %s", text.Plain(r.BaseURL), text.Plain(said)))
 		}
 		if r.Lacking() {
-			err := terminal.Say(w, "It does not offer %q, the model of %s.",
-				r.Name, text.Plain(r.ID))
-			if err != nil {
-				return err
-			}
+			err = cmp.Or(err, terminal.Say(w, "It does not offer %q, the model of %s.",
+				r.Name, text.Plain(r.ID)))
 		}
 	}
-	return nil
+	return err
 }
 
 // IsLocal reports whether an address is on this machine.

@@ -606,14 +606,10 @@ func (o *run) printSnippet(e editor, agent string) error {
 	if e.Needs != "" {
 		hint += "It needs " + e.Needs + ".\n"
 	}
-	if err := terminal.Say(o.Out, "\n%s\n", where); err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintln(o.Out, e.render(e.nameOf(agent), program, args)); err != nil {
-		return err
-	}
-	return terminal.Say(o.Out, "%sThen type %s in a new session: it lists the folders. acp-agent "+
-		"doctor tells you what's wrong.", hint, cmp.Or(e.Roots, "/roots"))
+	failed := terminal.Say(o.Out, "\n%s\n", where)
+	_, err = fmt.Fprintln(o.Out, e.render(e.nameOf(agent), program, args))
+	return cmp.Or(failed, err, terminal.Say(o.Out, "%sThen type %s in a new session: it lists the "+
+		"folders. acp-agent doctor tells you what's wrong.", hint, cmp.Or(e.Roots, "/roots")))
 }
 
 // programPath returns the path of this program. It prefers the path in PATH if that is the same
