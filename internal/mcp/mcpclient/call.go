@@ -80,7 +80,11 @@ func (c *connection) callTool(
 	with, cancelled := withCancellation(context.WithValue(ctx, schemaKey{}, t.Input))
 	result, err := c.session.CallTool(with, params)
 	if err != nil && ctx.Err() != nil && c.server.config.isProcess() {
-		awaitCancellation(cancelled, c.ctx.Done())
+		select {
+		case <-cancelled:
+		case <-c.ctx.Done():
+		case <-time.After(cancellationTimeout):
+		}
 	}
 	if err != nil {
 		return nil, callError(ctx, c, c.visitURLs(ctx, err))

@@ -48,6 +48,7 @@ func (s *server) newConnection(in folders) *connection {
 		server: s, folders: in, capabilities: &mcp.ClientCapabilities{},
 		readiness: newReadiness(s.config.Policy, s.set.options.limits.SettleMax),
 	}
+	c.tools.kind, c.resources.kind, c.prompts.kind = "tools", "resources", "prompts"
 	c.ctx, c.end = context.WithCancelCause(s.ctx)
 	o := &mcp.ClientOptions{
 		Logger:       s.log,
@@ -143,11 +144,8 @@ func (c *connection) modern() bool {
 }
 
 // offered returns the capabilities of the server.
-func (c *connection) offered() mcp.ServerCapabilities {
-	if o := c.session.InitializeResult().Capabilities; o != nil {
-		return *o
-	}
-	return mcp.ServerCapabilities{}
+func (c *connection) offered() *mcp.ServerCapabilities {
+	return cmp.Or(c.session.InitializeResult().Capabilities, &mcp.ServerCapabilities{})
 }
 
 // begin is called once the server is connected. It starts waiting until the server has read its

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/acp-agent/acp-agent/internal/sandbox/hosts"
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
@@ -218,41 +219,19 @@ func parsePage(address string) (*url.URL, error) {
 		return nil, errors.New("its scheme is another")
 	case u.User != nil:
 		return nil, errors.New("it has a user name")
-	case !isPlainHost(u.Hostname()):
+	}
+	// Its port does not matter here.
+	if _, err := hosts.ParseTarget(net.JoinHostPort(u.Hostname(), "80"), 0); err != nil {
 		return nil, errors.New("its host is not a plain name or IP address")
 	}
 	return u, nil
 }
 
-// isPlainHost reports whether a host is an IP address in its usual form, or a name of ASCII
-// letters, digits, hyphens and underscores that no browser interprets as an address.
-func isPlainHost(host string) bool {
-	if net.ParseIP(host) != nil {
-		return true
-	}
-	labels := strings.Split(strings.TrimSuffix(host, "."), ".")
-	for _, label := range labels {
-		other := func(r rune) bool {
-			letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-			return !letter && (r < '0' || r > '9') && r != '-' && r != '_'
-		}
-		if label == "" || strings.ContainsFunc(label, other) {
-			return false
-		}
-	}
-	last := strings.ToLower(labels[len(labels)-1])
-	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
-}
-
 // resolveSchema returns a schema, and what to validate with. Both are nil if that is not possible,
 // for example because the schema refers to another document: then nothing can be said of a value.
 func resolveSchema(schema any) (*jsonschema.Schema, *jsonschema.Resolved) {
-	raw, err := json.Marshal(schema)
-	if err != nil || string(raw) == "null" {
-		return nil, nil
-	}
 	var s jsonschema.Schema
-	if json.Unmarshal(raw, &s) != nil {
+	if raw := encode(schema); string(raw) == "null" || json.Unmarshal(raw, &s) != nil {
 		return nil, nil
 	}
 	resolved, err := s.Resolve(nil)
@@ -270,10 +249,8 @@ func checkAnswer(schema any, answer *mcp.ElicitResult) error {
 	if answer.Action != "accept" || form == nil {
 		return nil
 	}
-	content := maps.Clone(answer.Content)
-	if content == nil {
-		content = map[string]any{}
-	}
+	content := map[string]any{}
+	maps.Copy(content, answer.Content)
 	_ = form.ApplyDefaults(&content) // fails only for defaults that are no JSON
 	if form.Validate(content) == nil {
 		answer.Content = content

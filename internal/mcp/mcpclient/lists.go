@@ -18,6 +18,7 @@ import (
 
 // listCache keeps what a server lists of one kind until the server says that it has changed.
 type listCache[T any] struct {
+	kind  string      // in the plural
 	fresh atomic.Bool // the items have not changed since they were fetched
 
 	mu    sync.Mutex // held while the list is fetched
@@ -28,34 +29,30 @@ type listCache[T any] struct {
 // invalidate makes the next fetch ask the server again.
 func (c *listCache[T]) invalidate() { c.fresh.Store(false) }
 
-// lister fetches the list of one kind.
-type lister[T, N any] struct {
-	kind string // in the plural
-	all  func(context.Context) iter.Seq2[*T, error]
-	name func(*T) string // items without a name are left out
-	// named returns an item with its name as it is unique in the list.
-	named func(item *T, unique string) N
-}
-
-// fetch returns the items, from the cache if possible. Several callers share one fetch.
-func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache[N]) ([]N, error) {
+// fetchList returns the items that the server lists of one kind, from the cache if possible.
+// Several callers share one fetch. Items without a name are left out. named returns an item with
+// its name as it is unique in the list.
+func fetchList[T, N any](
+	s *server, cache *listCache[N], listed iter.Seq2[*T, error], name func(*T) string,
+	named func(item *T, unique string) N,
+) ([]N, error) {
 	cache.mu.Lock()
 	defer cache.mu.Unlock()
 	if cache.fresh.Swap(true) { // it may change while it is fetched
 		return cache.items, nil
 	}
-	all, cut, err := l.collect(ctx, c)
+	all, cut, err := collect(s, cache.kind, listed, name)
 	if err != nil {
 		cache.invalidate()
 		return nil, err
 	}
 	names := make([]string, len(all))
 	for i, item := range all {
-		names[i] = l.name(item)
+		names[i] = name(item)
 	}
 	items := make([]N, len(all))
 	for i, unique := range uniqueNames(names, nil) {
-		items[i] = l.named(all[i], unique)
+		items[i] = named(all[i], unique)
 	}
 	cache.items, cache.cut = items, cut
 	return items, nil
@@ -63,21 +60,23 @@ func (l lister[T, N]) fetch(ctx context.Context, c *connection, cache *listCache
 
 // collect returns the items that a server lists, up to the limits. Repeated ones are left out. A
 // list ends when more of its items have been repeated than not: some servers ignore cursors.
-func (l lister[T, N]) collect(ctx context.Context, c *connection) (all []*T, cut bool, err error) {
-	left, repeated := c.server.set.options.limits.MaxListBytes, 0
+func collect[T any](
+	s *server, kind string, listed iter.Seq2[*T, error], name func(*T) string,
+) (all []*T, cut bool, err error) {
+	left, repeated := s.set.options.limits.MaxListBytes, 0
 	known := map[string]bool{}
-	for item, err := range l.all(ctx) {
+	for item, err := range listed {
 		if err != nil {
 			return nil, false, err
 		}
-		if item == nil || l.name(item) == "" {
+		if item == nil || name(item) == "" {
 			continue
 		}
 		encoded := string(encode(item))
 		if known[encoded] {
 			if repeated++; repeated > len(all) {
-				c.server.log.Warn("MCP server lists the same items again and again",
-					"kind", l.kind, "used", len(all))
+				s.log.Warn("MCP server lists the same items again and again",
+					"kind", kind, "used", len(all))
 				break
 			}
 			continue
@@ -85,8 +84,8 @@ func (l lister[T, N]) collect(ctx context.Context, c *connection) (all []*T, cut
 		known[encoded] = true
 		left -= len(encoded)
 		if left < 0 || len(all) == maxItems {
-			c.server.log.Warn("MCP server lists more items than are used",
-				"kind", l.kind, "used", len(all))
+			s.log.Warn("MCP server lists more items than are used",
+				"kind", kind, "used", len(all))
 			return all, true, nil
 		}
 		all = append(all, item)
@@ -104,14 +103,14 @@ func (c *listCache[T]) latest() []T {
 }
 
 // describeCut returns a sentence about what is left out of the list, or none.
-func (c *listCache[T]) describeCut(kind string, l limits) []string {
+func (c *listCache[T]) describeCut(l limits) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.cut {
 		return nil
 	}
 	return []string{fmt.Sprintf("The server lists more %s than the first %d, which are used: a "+
-		"list is limited to %d entries and %s", kind, len(c.items), maxItems,
+		"list is limited to %d entries and %s", c.kind, len(c.items), maxItems,
 		text.Size(l.MaxListBytes))}
 }
 
@@ -150,9 +149,8 @@ func (s *server) list(ctx context.Context) acpmcp.Listing {
 		}
 		listing.Wait()
 		limits := s.set.options.limits
-		l.Cut = slices.Concat(c.tools.describeCut("tools", limits),
-			c.resources.describeCut("resources", limits),
-			c.prompts.describeCut("prompts", limits))
+		l.Cut = slices.Concat(c.tools.describeCut(limits), c.resources.describeCut(limits),
+			c.prompts.describeCut(limits))
 		return l, cmp.Or(err, resourcesErr, promptsErr)
 	}
 	l, err := fromServer(ctx, s, list)
@@ -204,15 +202,11 @@ func (c *connection) listResources(ctx context.Context) ([]acpmcp.Resource, erro
 	if c.offered().Resources == nil {
 		return nil, nil
 	}
-	all := func(ctx context.Context) iter.Seq2[*mcp.Resource, error] {
-		return c.session.Resources(ctx, nil)
-	}
 	uri := func(r *mcp.Resource) string { return r.URI }
 	described := func(r *mcp.Resource, _ string) acpmcp.Resource {
 		return acpmcp.Resource{URI: r.URI, Description: r.Description}
 	}
-	return lister[mcp.Resource, acpmcp.Resource]{"resources", all, uri, described}.
-		fetch(ctx, c, &c.resources)
+	return fetchList(c.server, &c.resources, c.session.Resources(ctx, nil), uri, described)
 }
 
 // ReadResource returns the content of a resource of the server with this prefix, otherwise with

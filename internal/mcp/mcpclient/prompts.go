@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -25,15 +24,12 @@ func (c *connection) listPrompts(ctx context.Context) ([]prompt, error) {
 	if c.offered().Prompts == nil {
 		return nil, nil
 	}
-	all := func(ctx context.Context) iter.Seq2[*mcp.Prompt, error] {
-		return c.session.Prompts(ctx, nil)
-	}
 	name := func(p *mcp.Prompt) string { return p.Name }
 	named := func(p *mcp.Prompt, unique string) prompt {
 		return prompt{acpmcp.Prompt{Name: c.server.prefix + ":" + unique,
 			Description: p.Description, Hint: argumentsHint(p)}, p}
 	}
-	return lister[mcp.Prompt, prompt]{"prompts", all, name, named}.fetch(ctx, c, &c.prompts)
+	return fetchList(c.server, &c.prompts, c.session.Prompts(ctx, nil), name, named)
 }
 
 // GetPrompt gets the prompt called name, starting its server if necessary. arguments are what the

@@ -259,8 +259,9 @@ func (s *server) serve(c *connection) error {
 	c.endIfOutdated()
 	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
 	s.mu.Unlock()
-	if s.hasOldRoots(c) {
-		c.rootsChanged()
+	sent := c.sent.Load()
+	if sent != nil && !sent.Equal(s.set.currentFolders().roots.Existing()) {
+		c.rootsChanged() // since the server fetched them during its start
 	}
 	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
 	<-c.ctx.Done()
@@ -280,13 +281,6 @@ func (s *server) serve(c *connection) error {
 		return why
 	}
 	return c.close(why)
-}
-
-// hasOldRoots reports whether the server has fetched roots during its start that have changed
-// since.
-func (s *server) hasOldRoots(c *connection) bool {
-	sent := c.sent.Load()
-	return sent != nil && !sent.Equal(s.set.currentFolders().roots.Existing())
 }
 
 // explainRestart tells the server and the user why the server is restarted, if the reason is that

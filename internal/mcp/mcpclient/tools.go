@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -31,16 +30,13 @@ func (c *connection) listTools(ctx context.Context) ([]Tool, error) {
 	if c.offered().Tools == nil {
 		return nil, nil
 	}
-	all := func(ctx context.Context) iter.Seq2[*mcp.Tool, error] {
-		return c.session.Tools(ctx, nil)
-	}
 	name := func(t *mcp.Tool) string {
 		if isForApps(t) {
 			return ""
 		}
 		return t.Name
 	}
-	return lister[mcp.Tool, Tool]{"tools", all, name, c.server.tool}.fetch(ctx, c, &c.tools)
+	return fetchList(c.server, &c.tools, c.session.Tools(ctx, nil), name, c.server.tool)
 }
 
 // isForApps reports whether only the server's own page may call a tool (MCP Apps).
@@ -54,25 +50,19 @@ func isForApps(t *mcp.Tool) bool {
 	}
 }
 
-// tool returns the tool with this definition, and this name in the server.
-func (s *server) tool(definition *mcp.Tool, name string) Tool {
+// tool returns the tool with the definition d, and this name in the server.
+func (s *server) tool(d *mcp.Tool, name string) Tool {
 	t := Tool{
-		Tool: describeTool(definition), Annotations: definition.Annotations,
-		Found: s.config.File != "",
+		Tool: acpmcp.Tool{
+			Name: s.prefix + "." + name, Server: s.config.Name,
+			Remote: d.Name, Title: d.Title, Description: d.Description,
+			Input: encode(d.InputSchema),
+			Hints: acpmcp.Hints{Unstated: true, Destructive: true, OpenWorld: true},
+		},
+		Annotations: d.Annotations, Found: s.config.File != "",
 	}
-	t.Name, t.Server = s.prefix+"."+name, s.config.Name
 	t.Identity = string(consent.NewID(
-		[]string{s.config.Identity(), t.Name}, []string{string(encode(definition))}))
-	return t
-}
-
-// describeTool returns a tool as its server describes it.
-func describeTool(d *mcp.Tool) acpmcp.Tool {
-	t := acpmcp.Tool{
-		Remote: d.Name, Title: d.Title, Description: d.Description,
-		Input: encode(d.InputSchema),
-		Hints: acpmcp.Hints{Unstated: true, Destructive: true, OpenWorld: true},
-	}
+		[]string{s.config.Identity(), t.Name}, []string{string(encode(d))}))
 	if a := d.Annotations; a != nil {
 		t.Hints = acpmcp.Hints{
 			ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint,

@@ -70,15 +70,9 @@ func newHTTPTransport(
 	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
-	base := &http.Transport{}
-	if ours, ok := http.DefaultTransport.(*http.Transport); ok {
-		base = ours.Clone()
-	}
-	if base.Proxy == nil {
-		base.Proxy = http.ProxyURL(nil)
-	}
 	t := &httpTransport{
-		inbox: newInbox(l, log, nil), origin: origin, headers: c.Headers, base: base,
+		inbox: newInbox(l, log, nil), origin: origin, headers: c.Headers,
+		base: http.DefaultTransport.(*http.Transport).Clone(),
 		user: user, lost: lost, incoming: make(chan mcpjsonrpc.Message),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())

@@ -124,13 +124,3 @@ func withCancellation(ctx context.Context) (_ context.Context, cancelled <-chan 
 
 // cancellationTimeout is how long a server that reads slowly may delay the end of a cancelled call.
 const cancellationTimeout = 100 * time.Millisecond
-
-// awaitCancellation waits until a call is cancelled, its connection is to be closed, or the timeout
-// has passed.
-func awaitCancellation(cancelled, ended <-chan struct{}) {
-	select {
-	case <-cancelled:
-	case <-ended:
-	case <-time.After(cancellationTimeout):
-	}
-}
