@@ -33,17 +33,6 @@ func isZombie(id int) bool {
 	return err != nil || name < 0 || bytes.HasPrefix(stat[name:], []byte(") Z"))
 }
 
-// processes returns the ids of all processes.
-func processes() (ids []int) {
-	all, _ := os.ReadDir("/proc")
-	for _, entry := range all {
-		if id, err := strconv.Atoi(entry.Name()); err == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 // family recognizes the descendants of a child by an environment variable that only they inherit.
 // It also finds those that left the group, by setsid or as a daemon. The name of the variable is
 // unique, so that processes which another acp-agent below the child has started are found too. The
@@ -59,7 +48,12 @@ func (f family) env() []string { return []string{f.variable} }
 // the family's members outside it.
 func (f family) remaining(pgid int) (inGroup bool, outside []int) {
 	var environ bytes.Buffer
-	for _, id := range processes() {
+	all, _ := os.ReadDir("/proc")
+	for _, entry := range all {
+		id, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // it is not a process
+		}
 		switch group, err := syscall.Getpgid(id); {
 		case err != nil:
 		case group == pgid:

@@ -21,7 +21,7 @@ import (
 // it listens on the loopback of a network that only the child has: a socket belongs to the network
 // in which it was made, and can be used from outside.
 
-// network is the proxy of a child. Nil stands for that of a child without a list of hosts.
+// network is the proxy of a child. It is zero for a child without a list of hosts.
 type network struct {
 	proxy  *hosts.Proxy
 	outlet sandbox.Outlet
@@ -62,7 +62,7 @@ func upstream(r *http.Request) (*url.URL, error) { return http.ProxyFromEnvironm
 // environment.
 func openNetwork(p sandbox.Policy, base []string, refused func(hosts.Refusal)) (*network, error) {
 	if !p.Hosts.Limited {
-		return nil, nil //nolint:nilnil // nil is a network
+		return &network{}, nil
 	}
 	// The child may reach these ports of this machine at its own loopback.
 	locals := p.Ports.Of(p.Hosts.LocalPorts())
@@ -135,7 +135,7 @@ func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port)
 // launchHere starts cmd from our own process as p says.
 func (n *network) launchHere(cmd *exec.Cmd, p sandbox.Policy) error {
 	launch := sandbox.Launch{Path: cmd.Path, Args: cmd.Args}
-	if n != nil {
+	if n.proxy != nil {
 		p.Outlet, launch.Listening = &n.outlet, n.serve
 	}
 	return p.Run(launch, func(l sandbox.Launch) error {
@@ -144,17 +144,9 @@ func (n *network) launchHere(cmd *exec.Cmd, p sandbox.Policy) error {
 	})
 }
 
-// variables returns what is added to the child's environment.
-func (n *network) variables() []string {
-	if n == nil {
-		return nil
-	}
-	return n.env
-}
-
 // close ends the proxy and its connections.
 func (n *network) close() {
-	if n != nil {
+	if n != nil && n.proxy != nil {
 		n.proxy.Close()
 	}
 }

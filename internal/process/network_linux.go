@@ -83,7 +83,7 @@ func probeHelper(helper []string) error {
 
 // launch starts cmd as p says.
 func (n *network) launch(cmd *exec.Cmd, p sandbox.Policy) error {
-	if n == nil || n.outlet.Level != sandbox.OwnNetwork || stateOfNamespaces(p.Helper) == direct {
+	if n.outlet.Level != sandbox.OwnNetwork || stateOfNamespaces(p.Helper) == direct {
 		return n.launchHere(cmd, p)
 	}
 	if _, err := ownProgram(p.Helper[0], p); err != nil {

@@ -93,7 +93,8 @@ func Start(ctx context.Context, c Command, o Options) (*Process, error) {
 
 // await waits for the child, whose stderr it logs, and its group to end.
 func (p *Process) await(cmd *exec.Cmd, stderr *output) {
-	p.stderr.start(stderr)
+	go p.stderr.readLines(stderr)
+	go p.stderr.logLines()
 	awaitEnd(cmd)
 	p.group.end(p.options.termGrace)
 	// The streams are our own pipes, so Wait waits only for the process. How it ended is in

@@ -126,7 +126,7 @@ func start(
 	cmd.SysProcAttr = attributes
 	n, err := openNetwork(c.Sandbox, cmd.Env, s.refused)
 	if err == nil {
-		cmd.Env = append(cmd.Env, n.variables()...)
+		cmd.Env = append(cmd.Env, n.env...)
 		err = n.launch(cmd, c.Sandbox)
 	}
 	if err != nil {

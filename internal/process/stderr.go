@@ -43,12 +43,6 @@ func newStderrLog(o Options, name string, pid int) *stderrLog {
 	}
 }
 
-// start copies r until it ends, and closes it.
-func (s *stderrLog) start(r io.ReadCloser) {
-	go s.readLines(r)
-	go s.logLines()
-}
-
 // wait waits until everything has been read and logged. It waits for a logger that blocks only for
 // grace.
 func (s *stderrLog) wait(grace time.Duration) {
@@ -128,6 +122,7 @@ func explanation(recent []stderrLine) []string {
 	return lines
 }
 
+// readLines reads r until it ends, and closes it.
 func (s *stderrLog) readLines(r io.ReadCloser) {
 	defer close(s.read)
 	defer close(s.lines)

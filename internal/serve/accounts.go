@@ -257,7 +257,7 @@ func (s *Accounts) RevokeToken(name, id string) error {
 	if _, err := s.path(name); err != nil {
 		return err
 	}
-	if !isTokenID(id) {
+	if _, err := hex.DecodeString(id); err != nil || len(id) != idDigits {
 		return fs.ErrNotExist
 	}
 	path := s.tokenPath(name, id)
@@ -306,11 +306,6 @@ const (
 
 // tokenID returns the id of the token with this hash.
 func tokenID(hash string) string { return hash[:idDigits] }
-
-func isTokenID(id string) bool {
-	_, err := hex.DecodeString(id)
-	return err == nil && len(id) == idDigits
-}
 
 var errName = fmt.Errorf("a name has up to %d small letters, digits, and -_.@+, begins "+
 	"with a letter or a digit, and does not end with '.'", maxNameBytes)

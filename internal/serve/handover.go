@@ -135,20 +135,6 @@ func (l *Link) canHandOver(ctx context.Context, reason error) bool {
 	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
 }
 
-// handedOver is a hand-over that has succeeded. The zero value stands for none.
-type handedOver struct {
-	at    time.Time
-	inRow int // hand-overs up to this one, each within steady of the one before
-}
-
-// next returns how many are in a row with a hand-over that begins at a time.
-func (h handedOver) next(begins time.Time) (inRow int) {
-	if begins.Sub(h.at) > steady {
-		return 1
-	}
-	return h.inRow + 1
-}
-
 // errLeft ends a hand-over because the editor has left.
 var errLeft = errors.New("the editor has left")
 
@@ -200,13 +186,16 @@ func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error
 	ctx, cancel := context.WithTimeoutCause(ctx, l.patience, reason)
 	defer cancel()
 	defer context.AfterFunc(l.leaving, cancel)()
-	inRow := l.last.next(time.Now())
+	inRow := l.inRow + 1
+	if time.Since(l.handedOver) > steady {
+		inRow = 1
+	}
 	why := reason
 	for range pause.Attempts(ctx) {
 		server, err := l.dial(ctx)
 		if err == nil {
 			if err = l.introduce(ctx, server); err == nil {
-				l.last = handedOver{time.Now(), inRow}
+				l.handedOver, l.inRow = time.Now(), inRow
 				return server, nil
 			}
 			_ = server.Close()

@@ -256,8 +256,7 @@ func TestServerThatEndsOnceInAWhile(t *testing.T) {
 	})
 	link, err := Dial(t.Context(), url, "ana.x", 1<<20)
 	require.NoError(t, err)
-	link.last = handedOver{time.Now().Add(-3 * steady / 2), maxUnsteady}
-	require.Equal(t, 6, handedOver{time.Now().Add(-steady * 9 / 10), 5}.next(time.Now()))
+	link.handedOver, link.inRow = time.Now().Add(-3*steady/2), maxUnsteady
 	e := follow(t, link).initialize()
 	e.send(`{"jsonrpc":"2.0","id":2,"method":"turn"}`)
 	require.Contains(t, e.line(), "send the message again")

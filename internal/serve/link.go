@@ -77,7 +77,9 @@ type Link struct {
 	maxLine  int
 	out      io.Writer // to the editor
 
-	last handedOver // used by passMessages only
+	// Used by passMessages only.
+	handedOver time.Time // when a hand-over has succeeded last
+	inRow      int       // hand-overs up to that one, each within steady of the one before
 
 	lines   chan []byte     // from the editor, for sendTo; closed when the editor sends no more
 	sent    chan struct{}   // closed when all of them were sent

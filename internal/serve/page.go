@@ -233,6 +233,3 @@ func (s *Server) device(r *http.Request) (Account, Token, error) {
 	}
 	return s.options.Accounts.findToken(sent.Value+proof(r), Device)
 }
-
-// isFromDevice reports whether a request for a connection comes from the page.
-func (s *Server) isFromDevice(r *http.Request) bool { return s.options.Page && proof(r) != "" }

@@ -123,7 +123,7 @@ var errNobody = errors.New("the proxy names no user of this server")
 func (s *Server) who(r *http.Request) (Account, Token, error) {
 	name, ok := s.options.UserHeader.named(r)
 	switch {
-	case !ok && s.isFromDevice(r):
+	case !ok && s.options.Page && proof(r) != "": // the request comes from the page
 		return s.device(r)
 	case !ok:
 		return s.options.Accounts.findToken(websocket.Token(r), Bearer)

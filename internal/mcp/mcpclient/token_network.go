@@ -228,7 +228,10 @@ func (t *tokenTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	t.authorizer.server.redactor.addForm(form)
+	// The authorization server may repeat them in an error.
+	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
+		t.authorizer.server.redactor.Add(form.Get(name))
+	}
 	res, err := transport.RoundTrip(req)
 	if err != nil || res.StatusCode != http.StatusOK || req.Method != http.MethodGet {
 		return res, err
@@ -257,14 +260,6 @@ func formOf(req *http.Request) (url.Values, error) {
 	return form, err
 }
 
-// addForm adds the secrets in a form for an authorization server, which may repeat them in an
-// error.
-func (r redactor) addForm(form url.Values) {
-	for _, name := range []string{"code", "code_verifier", "refresh_token", "client_secret"} {
-		r.Add(form.Get(name))
-	}
-}
-
 // authorizationPage returns the address of an authorization page, to which the SDK has added the
 // parameters of our request. It fails if the server's endpoint has parameters that could replace
 // them, or a fragment, which would hide them: see RFC 6749, section 3.1.
@@ -281,19 +276,15 @@ func authorizationPage(address string) (*url.URL, error) {
 		return nil, errors.New("the address of its authorization page is not valid: it has a " +
 			"fragment or a query that cannot be read")
 	}
+	ours := []string{
+		"client_id", "code_challenge", "code_challenge_method", "redirect_uri", "request",
+		"request_uri", "resource", "response_mode", "response_type", "scope", "state",
+	}
 	for name := range given {
-		if slices.Contains(requestParameters(), strings.ToLower(name)) {
+		if slices.Contains(ours, strings.ToLower(name)) {
 			return nil, fmt.Errorf("the address of its authorization page is not valid: it has "+
 				"the parameter %s, which belongs to the request", name)
 		}
 	}
 	return page, nil
-}
-
-// requestParameters are the parameters of an authorization request that no endpoint may have.
-func requestParameters() []string {
-	return []string{
-		"client_id", "code_challenge", "code_challenge_method", "redirect_uri", "request",
-		"request_uri", "resource", "response_mode", "response_type", "scope", "state",
-	}
 }

@@ -36,18 +36,10 @@ func parse(line []byte) relayedMessage {
 
 // idKey returns a key that is equal for equal ids, however they are escaped.
 func idKey(id json.RawMessage) string {
-	if text, ok := stringValue(id); ok {
-		return `"` + text
+	if bytes.HasPrefix(id, []byte{'"'}) {
+		return `"` + strictjson.FindText(id)
 	}
 	return string(id)
-}
-
-// stringValue returns the value of a JSON string.
-func stringValue(raw json.RawMessage) (value string, ok bool) {
-	if !bytes.HasPrefix(raw, []byte{'"'}) {
-		return "", false
-	}
-	return value, json.Unmarshal(raw, &value) == nil
 }
 
 // response returns a response with a result or an error, as member says, without a newline.

@@ -231,7 +231,7 @@ func (r *relay) editServerLine(line []byte) []byte {
 func (r *relay) editResponse(line []byte, m relayedMessage) []byte {
 	c := r.take(m.id)
 	if c == nil {
-		if id, _ := stringValue(m.id); strings.HasPrefix(id, r.idPrefix()) {
+		if strings.HasPrefix(strictjson.FindText(m.id), r.idPrefix()) {
 			return nil // the client has cancelled the call
 		}
 		return line
@@ -263,7 +263,7 @@ func rootsRequests(all json.RawMessage) (keys []string, others json.RawMessage) 
 	}
 	others = all
 	for key, request := range requests.All() {
-		if method, _ := stringValue(strictjson.Last(request, "method")); method == mcproots.ListMethod {
+		if strictjson.FindText(strictjson.Last(request, "method")) == mcproots.ListMethod {
 			keys = append(keys, key)
 			others = strictjson.Remove(others, key)
 		}
@@ -346,8 +346,7 @@ func (r *relay) seal(s sealedState) json.RawMessage {
 
 // unseal decodes a result of seal. ok is false for any other state.
 func (r *relay) unseal(state json.RawMessage) (s sealedState, ok bool) {
-	text, _ := stringValue(state)
-	sealed, ok := strings.CutPrefix(text, r.nonce)
+	sealed, ok := strings.CutPrefix(strictjson.FindText(state), r.nonce)
 	if !ok {
 		return s, false
 	}

@@ -107,7 +107,7 @@ func (r *relay) action(w *workspace.Workspace, raw json.RawMessage) permission.A
 	if m.method != "tools/call" {
 		return permission.At(w).ToolCall(permission.ServerTool{Server: r.Server, ReadOnly: true}, m.params)
 	}
-	tool, _ := stringValue(strictjson.Last(m.params, "name"))
+	tool := strictjson.FindText(strictjson.Last(m.params, "name"))
 	r.mu.Lock()
 	claims := r.readOnly[tool]
 	r.mu.Unlock()

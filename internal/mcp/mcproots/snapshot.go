@@ -86,13 +86,8 @@ func (s Snapshot) Equal(other Snapshot) bool {
 
 // Missing returns the roots of s that are not in other.
 func (s Snapshot) Missing(other Snapshot) []Root {
-	var missing []Root
-	for _, r := range s.roots {
-		if !other.Has(r.Real) {
-			missing = append(missing, r)
-		}
-	}
-	return missing
+	return slices.DeleteFunc(slices.Clone(s.roots),
+		func(r Root) bool { return other.Has(r.Real) })
 }
 
 // URIs returns the URIs in order. The slice is not nil, and the caller owns it.

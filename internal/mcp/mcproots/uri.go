@@ -56,7 +56,7 @@ func (e *URIError) Error() string {
 // share, because the URI names a host, and on other systems for a path that seems to begin with a
 // drive.
 func parseURI(uri string) (workspace.Dir, error) {
-	path, why := pathOf(uri, native)
+	path, why := pathOf(uri, runtime.GOOS == "windows")
 	if why != "" {
 		return workspace.Dir{}, &URIError{URI: uri, Reason: string(why)}
 	}
@@ -67,19 +67,9 @@ func parseURI(uri string) (workspace.Dir, error) {
 	return dir, nil
 }
 
-// platform is a syntax of paths. Both are compiled everywhere, so that both are tested.
-type platform int
-
-const (
-	posix platform = iota
-	windows
-)
-
-// native is the platform of this program.
-var native = map[bool]platform{true: windows}[runtime.GOOS == "windows"]
-
-// pathOf returns the path in a URI, or why it is rejected.
-func pathOf(uri string, on platform) (string, reason) {
+// pathOf returns the path in a URI, or why it is rejected. The syntax of paths is that of Windows or
+// POSIX: both are compiled everywhere, so that both are tested.
+func pathOf(uri string, windows bool) (string, reason) {
 	const scheme = "file:/"
 	control := func(r rune) bool { return r < ' ' || r == 0x7f }
 	switch { // first what some readers would not treat as part of the path
@@ -109,16 +99,16 @@ func pathOf(uri string, on platform) (string, reason) {
 	case !found:
 		return "", noPath
 	}
-	names, why := decodePath(encoded, on)
+	names, why := decodePath(encoded, windows)
 	if why != "" {
 		return "", why
 	}
-	return join(names, on)
+	return join(names, windows)
 }
 
 // decodePath decodes the segments of a path after its first slash. They have no separators and NUL
 // characters but encoded ones. One slash at the end is allowed.
-func decodePath(encoded string, on platform) (names []string, why reason) {
+func decodePath(encoded string, windows bool) (names []string, why reason) {
 	encoded = strings.TrimSuffix(encoded, "/")
 	if encoded == "" {
 		return nil, ""
@@ -130,7 +120,7 @@ func decodePath(encoded string, on platform) (names []string, why reason) {
 			return nil, badEscape
 		case strings.Contains(name, "\x00"):
 			return nil, encodedNUL
-		case strings.Contains(name, "/"), on == windows && strings.Contains(name, `\`):
+		case strings.Contains(name, "/"), windows && strings.Contains(name, `\`):
 			return nil, encodedSeparator
 		case name == "":
 			return nil, emptySegment
@@ -145,12 +135,12 @@ func decodePath(encoded string, on platform) (names []string, why reason) {
 }
 
 // join returns the absolute path with these names.
-func join(names []string, on platform) (string, reason) {
+func join(names []string, windows bool) (string, reason) {
 	drive := len(names) > 0 && isDrive(names[0])
 	switch {
-	case on == posix && drive:
+	case !windows && drive:
 		return "", hasDrive
-	case on == posix:
+	case !windows:
 		return "/" + strings.Join(names, "/"), ""
 	case !drive || names[0][1] != ':':
 		return "", noDrive

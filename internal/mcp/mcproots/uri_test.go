@@ -71,10 +71,10 @@ func TestParseURI(t *testing.T) {
 		{"file:///C:/", "", `C:\`},
 		{"file:///C:", "", `C:\`},
 	} {
-		for on, expected := range map[platform]string{posix: c.posix, windows: c.windows} {
-			got, reason := pathOf(c.uri, on)
-			require.Equal(t, expected, got, "%s on %d: %s", c.uri, on, reason)
-			require.Equal(t, expected == "", reason != "", "%s on %d: %s", c.uri, on, reason)
+		for windows, expected := range map[bool]string{false: c.posix, true: c.windows} {
+			got, reason := pathOf(c.uri, windows)
+			require.Equal(t, expected, got, "%s, Windows %t: %s", c.uri, windows, reason)
+			require.Equal(t, expected == "", reason != "", "%s, Windows %t: %s", c.uri, windows, reason)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestInvalidURIs(t *testing.T) {
 		"file:///C%3A/x":          hasDrive,
 		"file:///" + strings.Repeat("a", 100_000): tooLong,
 	} {
-		_, got := pathOf(uri, posix)
+		_, got := pathOf(uri, false)
 		require.Equal(t, want, got, "%.80q", uri)
 	}
 	for uri, want := range map[string]reason{
@@ -138,7 +138,7 @@ func TestInvalidURIs(t *testing.T) {
 		"file:///C:/a%5Cb":  encodedSeparator,
 		"file:////server/x": emptySegment,
 	} {
-		_, got := pathOf(uri, windows)
+		_, got := pathOf(uri, true)
 		require.Equal(t, want, got, "%q", uri)
 	}
 }

@@ -7,45 +7,28 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// memory says what a call holds in memory. Searches take long, so other calls do not wait for them.
-type memory int
-
-const (
-	holdsLittle memory = iota
-	holdsFile          // whole files
-	searches           // whole files, one after the other
-	memories           // the number of these
-)
-
-func memoryOf(t tools.Tool) memory {
-	switch {
-	case !t.HoldsFile:
-		return holdsLittle
-	case t.Kind == tools.KindSearch:
-		return searches
-	default:
-		return holdsFile
-	}
-}
-
 // callSlots limit how many tool calls run, by what they hold in memory. Results take memory until
 // they are written, and a client may not read: while an answer is being written, calls that have
 // ended keep their slots.
 type callSlots struct {
-	free    [memories]chan struct{}
-	answers sync.Mutex // held while an answer is written
+	running, files, searches chan struct{}
+	answers                  sync.Mutex // held while an answer is written
 }
 
 func newCallSlots(l limits) *callSlots {
-	return &callSlots{free: [memories]chan struct{}{make(chan struct{}, l.calls),
-		make(chan struct{}, l.files), make(chan struct{}, l.files)}}
+	return &callSlots{running: make(chan struct{}, l.calls), files: make(chan struct{}, l.files),
+		searches: make(chan struct{}, l.files)}
 }
 
-// use runs a call when there are slots for it, unless ctx ends before.
-func (s *callSlots) use(ctx context.Context, held memory, call func() error) error {
-	needed := []chan struct{}{s.free[holdsLittle]}
-	if held != holdsLittle { // a call that waits for a file slot is not running
-		needed = []chan struct{}{s.free[held], s.free[holdsLittle]}
+// use runs a call of a tool when there are slots for it, unless ctx ends before. Searches hold whole
+// files too, but take long, so other calls do not wait for them.
+func (s *callSlots) use(ctx context.Context, t tools.Tool, call func() error) error {
+	needed := []chan struct{}{s.files, s.running} // a call that waits for a file is not running
+	switch {
+	case !t.HoldsFile:
+		needed = needed[1:]
+	case t.Kind == tools.KindSearch:
+		needed[0] = s.searches
 	}
 	for _, slot := range needed {
 		select {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
+	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
 // client is a connection, an HTTP session, or a single request of a modern HTTP client.
@@ -124,15 +125,15 @@ func (c *client) receive(next mcp.MethodHandler) mcp.MethodHandler {
 // takeTurn passes a call of a tool on when there are slots for it.
 func (c *client) takeTurn(ctx context.Context, r mcp.Request, next mcp.MethodHandler) (
 	result mcp.Result, err error) {
-	held := holdsLittle
+	var called tools.Tool
 	if params, ok := r.GetParams().(*mcp.CallToolParamsRaw); ok {
 		for _, t := range c.server.tools {
 			if t.Name == params.Name {
-				held = memoryOf(t)
+				called = t
 			}
 		}
 	}
-	err = c.slots.use(ctx, held, func() (err error) {
+	err = c.slots.use(ctx, called, func() (err error) {
 		result, err = next(ctx, "tools/call", r)
 		return err
 	})

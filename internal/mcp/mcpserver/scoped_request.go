@@ -5,7 +5,6 @@ package mcpserver
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -140,11 +139,6 @@ const noCapability = "the client has no roots capability, and the server was sta
 // signer signs the request that asked for roots, so that the answer is accepted only for the same
 // request. That way unanswered requests need not be remembered.
 type signer struct{ key [32]byte }
-
-func newSigner() (s signer) {
-	_, _ = rand.Read(s.key[:]) // never fails
-	return s
-}
 
 // sign returns the signature of the parts in this order.
 func (s signer) sign(parts ...string) string {

@@ -5,6 +5,7 @@ package mcpserver
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -105,9 +106,9 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
 		options: o, log: o.Logger, tools: o.tools(),
-		sessions: map[*mcp.ServerSession]bool{}, signer: newSigner(),
-		httpSlots: newCallSlots(o.limits),
+		sessions: map[*mcp.ServerSession]bool{}, httpSlots: newCallSlots(o.limits),
 	}
+	_, _ = rand.Read(s.signer.key[:]) // never fails
 	if !o.Roots.IsZero() {
 		var err error
 		if s.configured, err = s.openConfigured(ctx, sourceConfigured, o.Roots); err != nil {

@@ -43,13 +43,12 @@ func (p *Proxy) connect(ctx context.Context, t Target) (net.Conn, error) {
 	return nil, fmt.Errorf("cannot connect to %v: %w", t, errors.Join(failed...))
 }
 
-// dialOne connects to the first of several addresses, and leaves time for the others.
+// dialOne connects to the first of several addresses, and leaves time for the others. ctx has a
+// deadline.
 func (p *Proxy) dialOne(ctx context.Context, to netip.AddrPort, addresses int) (net.Conn, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(addresses))
-		defer cancel()
-	}
+	deadline, _ := ctx.Deadline()
+	ctx, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(addresses))
+	defer cancel()
 	return p.options.dial(ctx, to.String())
 }
 

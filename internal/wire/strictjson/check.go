@@ -99,7 +99,12 @@ func (c *checker) object(shape *Shape) error {
 		}
 		key := name(c.raw[start:end]).text()
 		c.path = append(c.path, step{name: key})
-		c.checkName(&seen, key, shape)
+		if !seen.add(key) {
+			c.report(DuplicateKey, "")
+		}
+		if right := shape.misspelled(key); right != "" {
+			c.report(WrongCase, right)
+		}
 		if err := c.value(shape.field(key)); err != nil {
 			return err
 		}
@@ -120,16 +125,6 @@ func (c *checker) array(shape *Shape) error {
 		c.path = c.path[:len(c.path)-1]
 	}
 	return c.delim()
-}
-
-// checkName reports a key that was seen before or is misspelled according to shape.
-func (c *checker) checkName(seen *nameSet, key []byte, shape *Shape) {
-	if !seen.add(key) {
-		c.report(DuplicateKey, "")
-	}
-	if right := shape.misspelled(key); right != "" {
-		c.report(WrongCase, right)
-	}
 }
 
 // report adds a violation of the name that was read last.

@@ -30,7 +30,7 @@ type Object struct {
 // means that raw is not JSON, and does not quote it. Duplicate names are not an error here: see
 // [Object.Duplicate] and [Check].
 func ParseObject(raw json.RawMessage) (Object, error) {
-	if isAbsent(raw) {
+	if len(raw) == 0 || string(bytes.Trim(raw, " \t\r\n")) == "null" {
 		return Object{}, nil
 	}
 	return parseObject(raw, place{})

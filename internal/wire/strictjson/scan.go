@@ -190,11 +190,6 @@ func members(raw []byte, open jsontext.Kind, yield func(member)) error {
 	return s.end()
 }
 
-// isAbsent reports whether raw is empty or null.
-func isAbsent(raw json.RawMessage) bool {
-	return len(raw) == 0 || string(bytes.Trim(raw, " \t\r\n")) == "null"
-}
-
 // name is a member's name as JSON text, with its quotes.
 type name []byte
 
