@@ -85,7 +85,7 @@ func (c *modelCall) readResource(ctx context.Context, l mcp.Listing, uri string)
 		}
 	}
 	shown := backend.ToolCall{Content: backend.TextContent("The server gets this URI:\n\n" +
-		text.Block("", text.Printable(text.Truncate(uri, maxURI))))}
+		text.Block("", text.Printable(uri)))}
 	shown.Title = &title
 	_, err := c.askUser(ctx, backend.Question{Call: shown, OnlyByRule: isListed}, action)
 	if err != nil {
