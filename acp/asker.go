@@ -47,7 +47,7 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 	case d.Outcome == access.Pass:
 		return a.pass(ctx, r, d)
 	case d.Outcome == access.Refuse:
-		if d.Verdict.Effect == permission.Deny {
+		if live && d.Verdict.Effect == permission.Deny {
 			a.observeRule(method, d.Verdict)
 		}
 		return jsonrpc.Fail(d.Err)

@@ -6,9 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -104,4 +106,22 @@ func TestTurnsAreOfWhoPrompts(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	require.Equal(t, []string{"second runs true", "second uses", "second runs false"}, events)
+}
+
+// A rule that refuses a request before the session is live answers no question.
+func TestRefusedBeforeLiveIsNotObserved(t *testing.T) {
+	r := &scripted{opened: func(_ backend.Activation, h backend.Host) {
+		params := backend.Raw(`{"command":"rm","args":["x"]}`)
+		_, err := h.Call(context.Background(), "terminal/create", params)()
+		assert.ErrorContains(t, err, "denies it")
+	}}
+	c := start(t, acp.Options{Backend: using(r),
+		Permissions: func(workspace.Dir) *acp.Permissions {
+			return &acp.Permissions{Deny: []string{"run rm ..."}}
+		},
+		Observe: func(e acp.Event) {
+			_, answered := e.(acp.AnswerEvent)
+			assert.False(t, answered)
+		}})
+	c.open(folder(t))
 }

@@ -27,9 +27,8 @@ import (
 // session/cancel still changes it (Turn.Decide).
 
 // lifecycle is the turn, from its prompt's place in the queue until its end is stored. Only the
-// outcome that it returns decides what is answered and shown. From awaitTurn until the backend has
-// the prompt, the ticket holds the queue, unless the turn had to wait for others
-// (Ticket.AwaitTurn).
+// outcome that it returns decides what is answered and shown. From awaitTurn until start has
+// returned, the ticket holds the queue, unless the turn had to wait for others (Ticket.AwaitTurn).
 func (p *prompted) lifecycle() (e ending) {
 	err := p.from.adapter.tasks.Guard("session/prompt", func() error {
 		s, overlaps, err := p.awaitTurn()
