@@ -148,7 +148,7 @@ func newPermissionsFollow(set *settings) *cobra.Command {
 func newPermissionsRevoke(set *settings) *cobra.Command {
 	var roots []string
 	all := false
-	return set.newCommand("revoke", func(cmd *cobra.Command, names []string) error {
+	oneKind := func(cmd *cobra.Command, names []string) error {
 		given := min(len(names), 1) + min(len(roots), 1)
 		if all {
 			given++
@@ -160,7 +160,8 @@ func newPermissionsRevoke(set *settings) *cobra.Command {
 				words(cmd))
 		}
 		return nil
-	}, needsState, flags{"dir": &roots, "all": &all},
+	}
+	return set.newCommand("revoke", oneKind, needsState, flags{"dir": &roots, "all": &all},
 		func(_ *cobra.Command, names []string) error {
 			var found []consent.Consent
 			var err error
