@@ -11,12 +11,6 @@ import (
 )
 
 const (
-	// readFlags open for reading without waiting for the other end of a FIFO.
-	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
-	// writeFlags open for writing without waiting or changing anything.
-	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
-	// linkTypes are the types of entries that lead elsewhere.
-	linkTypes = fs.ModeSymlink
 	// maxPath is PATH_MAX, the size that F_GETPATH needs.
 	maxPath = 1024
 	// noWait makes Getfsstat return what the kernel knows, without asking file systems that may
@@ -63,4 +57,12 @@ func MountPoints() []string {
 		points = append(points, unix.ByteSliceToString(m.Mntonname[:]))
 	}
 	return points
+}
+
+// lockable reports whether TryLock may lock the file.
+func lockable(int) bool { return true }
+
+// copyAttributes gives f permissions. It copies no attributes here.
+func copyAttributes(f, _ *os.File, _ Losses, perm fs.FileMode) (Losses, error) {
+	return 0, setMode(f, perm)
 }

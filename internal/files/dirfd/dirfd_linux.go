@@ -13,16 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// readFlags open for reading without waiting for the other end of a FIFO.
-	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
-	// writeFlags open for writing without waiting or changing anything.
-	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
-	// dirFlags open a directory to list it.
-	dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
-	// linkTypes are the types of entries that lead elsewhere.
-	linkTypes = fs.ModeSymlink
-)
+// dirFlags open a directory to list it.
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY
 
 // Dir is an open directory. It is safe for concurrent use. Its descriptor stays open until Close
 // was called and the last operation that uses it has returned.
@@ -353,15 +345,10 @@ func (d *Dir) do(name string, op func(fd int) error) error {
 
 // doEvenIfBlocked is do for operations that are allowed in a blocked directory.
 func (d *Dir) doEvenIfBlocked(name string, op func(fd int) error) error {
-	if !validName(name) {
+	if name == "" || name == ".." || strings.IndexByte(name, '/') >= 0 {
 		return syscall.EINVAL
 	}
 	return onDescriptor(d.file, op)
-}
-
-// validName reports whether name can only mean an entry of a directory, or the directory itself.
-func validName(name string) bool {
-	return name != "" && name != ".." && strings.IndexByte(name, '/') < 0
 }
 
 func pathError(op, name string, err error) error {

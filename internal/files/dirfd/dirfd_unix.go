@@ -3,11 +3,58 @@
 package dirfd
 
 import (
+	"cmp"
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+const (
+	// readFlags open for reading without waiting for the other end of a FIFO.
+	readFlags = os.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	// writeFlags open for writing without waiting or changing anything.
+	writeFlags = os.O_WRONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+	// linkTypes are the types of entries that lead elsewhere.
+	linkTypes = fs.ModeSymlink
+)
+
+// TryLock locks an open file for this process and others, until the file is closed. Only programs
+// that ask for the lock notice it. It does not wait: if somebody else has the lock, the error is
+// [ErrLocked], and if the file system has no such locks [errors.ErrUnsupported].
+func TryLock(f *os.File) error {
+	err := onDescriptor(f, func(fd int) error {
+		if !lockable(fd) {
+			return errors.ErrUnsupported
+		}
+		return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	})
+	switch {
+	case err == nil || errors.Is(err, fs.ErrClosed):
+		return err
+	case errors.Is(err, unix.EWOULDBLOCK):
+		return ErrLocked
+	default: // such as ENOLCK, EBADF on NFS, ENOSYS, EOPNOTSUPP
+		return errors.ErrUnsupported
+	}
+}
+
+// onDescriptor calls op with the descriptor of f.
+func onDescriptor(f *os.File, op func(fd int) error) error {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	controlErr := conn.Control(func(fd uintptr) {
+		for err = unix.EINTR; err == unix.EINTR; { // until no signal interrupts it
+			err = op(int(fd))
+		}
+	})
+	return cmp.Or(controlErr, err)
+}
 
 // Inherit gives f, which will replace old, its owner, group, permissions, access control list and
 // extended attributes, as far as the process may, and returns what f did not get. Whatever that is,
@@ -99,4 +146,12 @@ func Links(info os.FileInfo) uint64 {
 		return 1
 	}
 	return uint64(stat.Nlink)
+}
+
+// Trusted reports whether the owner of a file is that of like, this process's user, or root.
+func Trusted(file, like os.FileInfo) bool {
+	has, ok := file.Sys().(*syscall.Stat_t)
+	want, known := like.Sys().(*syscall.Stat_t)
+	return ok && known &&
+		(has.Uid == want.Uid || has.Uid == 0 || int(has.Uid) == os.Geteuid())
 }
