@@ -92,15 +92,7 @@ func (c *Catalog) body(ctx context.Context, a Artifact) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if a.isTOML() {
-		values, err := readTOML(file.text)
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", a.Path, err)
-		}
-		prompt, _ := values["prompt"].(string)
-		return prompt, nil
-	}
-	front := parseFrontmatter(file.text)
+	front := a.frontmatter(file.text)
 	if front.fault != "" {
 		return "", fmt.Errorf("%s: %s", a.Path, front.fault)
 	}

@@ -23,27 +23,24 @@ func (a *Artifact) nameCommand(base string) {
 // isTOML reports whether a command is that of Gemini CLI.
 func (a *Artifact) isTOML() bool { return path.Ext(a.rel) == ".toml" }
 
-// readGeminiCommand reads a command of Gemini CLI.
-func readGeminiCommand(a *Artifact, content string) {
+// frontmatter returns the frontmatter and the body of a file. In a command of Gemini CLI these are
+// its description and its prompt.
+func (a *Artifact) frontmatter(content string) frontmatter {
+	if !a.isTOML() {
+		return parseFrontmatter(content)
+	}
 	values, err := readTOML(content)
 	if err != nil {
-		a.invalid(err.Error())
-		return
+		return frontmatter{fault: err.Error()}
 	}
 	description, _ := values["description"].(string)
 	prompt, _ := values["prompt"].(string)
-	a.describe(description)
-	if a.Description == "" {
-		a.Description = oneLine(firstLine(prompt), maxDescription)
-	}
-	if strings.TrimSpace(prompt) == "" {
-		a.invalid("it has no prompt")
-	}
+	return frontmatter{values: map[string]value{"description": {text: description}}, body: prompt}
 }
 
 // readCommand reads a command or prompt file.
 func readCommand(a *Artifact, content string) {
-	f := parseFrontmatter(content)
+	f := a.frontmatter(content)
 	if f.fault != "" {
 		a.invalid(f.fault)
 		return
@@ -53,7 +50,11 @@ func readCommand(a *Artifact, content string) {
 	if a.Description == "" {
 		a.Description = oneLine(firstLine(f.body), maxDescription)
 	}
-	if strings.TrimSpace(f.body) == "" {
+	switch {
+	case strings.TrimSpace(f.body) != "":
+	case a.isTOML():
+		a.invalid("it has no prompt")
+	default:
 		a.invalid("it is empty")
 	}
 }

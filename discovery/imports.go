@@ -14,20 +14,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// importer reads what one instruction file imports.
+// importer reads what one instruction file imports by words such as @path, and what these files
+// import. Relative paths start at the importing file.
 type importer struct {
 	*scanner
 	a    *Artifact
 	read map[string]bool // real paths; a file is imported once
 	full bool            // whether a is known to import too many
 	seen int             // number of imports in the text, including those not read
-}
-
-// imports reads the files that a imports by words such as @path, and what they import. Relative
-// paths start at the importing file.
-func (s *scanner) imports(ctx context.Context, a *Artifact) {
-	in := &importer{scanner: s, a: a, read: map[string]bool{a.Ref.Real(): true}}
-	in.follow(ctx, a.Path, a.text, 1)
 }
 
 // follow reads the imports in content, which is the file at path.

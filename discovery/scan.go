@@ -432,11 +432,7 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 		readSkill(&a, file.text)
 	case Command:
 		a.nameCommand(m.base.rel)
-		if a.isTOML() {
-			readGeminiCommand(&a, file.text)
-		} else {
-			readCommand(&a, file.text)
-		}
+		readCommand(&a, file.text)
 	case MCPServer:
 		return readServers(a, file.text, m.limits)
 	case Plugin:
@@ -444,7 +440,8 @@ func (m *matcher) parse(ctx context.Context, a Artifact, content []byte) []Artif
 	default:
 		readInstruction(&a, file.text)
 		if m.row.imports && a.State == Active {
-			m.imports(ctx, &a)
+			in := &importer{scanner: m.scanner, a: &a, read: map[string]bool{a.Ref.Real(): true}}
+			in.follow(ctx, a.Path, a.text, 1)
 		}
 	}
 	if m.plugin != "" {

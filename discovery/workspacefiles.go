@@ -93,18 +93,13 @@ func ReadWorkspaceFile(
 		if err != nil {
 			return WorkspaceFile{}, fmt.Errorf("%s: the folder %q: %w", path, name, err)
 		}
-		if !inRoots(ws, dir) && !seen[dir] {
+		isIn := func(r workspace.Root) bool { return r.Dir.Contains(dir) || r.Real.Contains(dir) }
+		if !seen[dir] && !slices.ContainsFunc(ws.Opened(), isIn) {
 			seen[dir] = true
 			f.Folders = append(f.Folders, dir)
 		}
 	}
 	return f, nil
-}
-
-// inRoots reports whether dir is a root or below one, judged by its text.
-func inRoots(ws *workspace.Workspace, dir workspace.Dir) bool {
-	return slices.ContainsFunc(ws.Opened(),
-		func(r workspace.Root) bool { return r.Dir.Contains(dir) || r.Real.Contains(dir) })
 }
 
 // workspaceFormat returns the function that reads the folders in a workspace file with this name,

@@ -52,7 +52,7 @@ func (u Update) isEvent() bool {
 	if _, of, ok := u.Child(); ok {
 		return knownKinds()[of.Kind].Keep != protocol.Nothing
 	}
-	return u.Kind.isEvent()
+	return knownKinds()[u.Kind].Keep == "" // unknown kinds are events
 }
 
 var childStart = []byte(`{"sessionId":"` + ChildPrefix)

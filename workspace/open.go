@@ -228,8 +228,8 @@ func (o *opening) openError(i int, err error) RootError {
 }
 
 func (o *opening) rootError(i int, reason Reason, detail string) RootError {
-	return RootError{Root: o.roots.sent(i), Path: o.roots.At(i).path, Reason: reason,
-		Detail: detail}
+	root := o.roots.dirs.list[i]
+	return RootError{Root: root.sent, Path: root.dir.path, Reason: reason, Detail: detail}
 }
 
 // notAllowed is the error for root i if the policy allows other directories only.

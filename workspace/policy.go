@@ -22,12 +22,8 @@ type Policy struct {
 
 // allows reports whether at lies in an allowed directory.
 func (p Policy) allows(at location) bool {
-	for _, dir := range p.Allow {
-		if at.below(resolveDir(dir)) {
-			return true
-		}
-	}
-	return len(p.Allow) == 0 && !p.OnlyAllowed
+	return len(p.Allow) == 0 && !p.OnlyAllowed ||
+		slices.ContainsFunc(p.Allow, func(dir Dir) bool { return at.below(resolveDir(dir)) })
 }
 
 // denial is a location of a denied directory.

@@ -198,13 +198,8 @@ func (d Dirs) Equal(other Dirs) bool {
 
 // Without returns the list without dir.
 func (d Dirs) Without(dir Dir) Dirs {
-	kept := make([]entry, 0, len(d.list))
-	for _, e := range d.list {
-		if e.dir != dir {
-			kept = append(kept, e)
-		}
-	}
-	return Dirs{kept}
+	isDir := func(e entry) bool { return e.dir == dir }
+	return Dirs{slices.DeleteFunc(slices.Clone(d.list), isDir)}
 }
 
 // Strings returns the paths, never nil. The caller owns the slice.
@@ -356,9 +351,6 @@ func (r Roots) String() string { return "[" + strings.Join(r.dirs.Strings(), ", 
 // MarshalJSON encodes the set as an array of strings, cwd first.
 func (r Roots) MarshalJSON() ([]byte, error) { return r.dirs.MarshalJSON() }
 
-// sent returns the position of root i in the list that the set was parsed from.
-func (r Roots) sent(i int) int { return r.dirs.list[i].sent }
-
 // Real returns the path of d without links, as [Root].Real has it, or d if the directory cannot be
 // opened or that path is not UTF-8. Each name is as the disk lists it, so all spellings that a disk
 // takes for one directory have the same real path. Use it to compare directories, never to open
@@ -369,13 +361,9 @@ func Real(d Dir) Dir {
 		return d
 	}
 	defer root.Close()
-	path, err := root.RealPath(d.path)
-	if err != nil {
-		return d
+	path, _ := root.RealPath(d.path)
+	if real, err := ParseDir(path); err == nil {
+		return real
 	}
-	real, err := ParseDir(path)
-	if err != nil {
-		return d
-	}
-	return real
+	return d
 }

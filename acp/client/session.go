@@ -166,48 +166,33 @@ type SessionInfo struct {
 
 // Sessions yields all sessions that match q, page by page. It stops at the first error.
 func (c *Client) Sessions(ctx context.Context, q Query) iter.Seq2[SessionInfo, error] {
-	return func(yield func(SessionInfo, error) bool) {
-		for cursor := ""; ; {
-			page, next, err := c.listPage(ctx, q, cursor)
-			if err != nil {
-				yield(SessionInfo{}, err)
-				return
-			}
-			for _, s := range page {
-				if !yield(s, nil) {
-					return
-				}
-			}
-			if cursor = next; cursor == "" {
-				return
-			}
-		}
-	}
-}
-
-// listPage returns the page of a list that begins at cursor, "" for the first one, and the cursor
-// of the next page, "" after the last one.
-func (c *Client) listPage(
-	ctx context.Context, q Query, cursor string,
-) (page []SessionInfo, next string, err error) {
-	agent, err := c.require(protocol.SessionList)
-	if err != nil {
-		return nil, "", err
-	}
-	if q.Additional != nil && !agent.AdditionalDirectories {
-		return nil, "", fmt.Errorf("%s cannot list sessions by additional directories: "+
-			"it does not advertise sessionCapabilities.%s",
-			agent.Name, protocol.AdditionalDirectories)
-	}
 	params := struct {
 		Cwd        string          `json:"cwd,omitempty"`
 		Additional *workspace.Dirs `json:"additionalDirectories,omitempty"`
 		Cursor     string          `json:"cursor,omitempty"`
-	}{q.Cwd.String(), q.Additional, cursor}
-	var result struct {
-		Sessions   []SessionInfo `json:"sessions"`
-		NextCursor string        `json:"nextCursor"`
+	}{Cwd: q.Cwd.String(), Additional: q.Additional}
+	return func(yield func(SessionInfo, error) bool) {
+		agent, err := c.require(protocol.SessionList)
+		if err == nil && q.Additional != nil && !agent.AdditionalDirectories {
+			err = fmt.Errorf("%s cannot list sessions by additional directories: "+
+				"it does not advertise sessionCapabilities.%s",
+				agent.Name, protocol.AdditionalDirectories)
+		}
+		for params := params; err == nil; {
+			var page struct {
+				Sessions   []SessionInfo `json:"sessions"`
+				NextCursor string        `json:"nextCursor"`
+			}
+			_, err = c.call(ctx, protocol.SessionList, params, &page)
+			for _, s := range page.Sessions {
+				if err == nil && !yield(s, nil) {
+					return
+				}
+			}
+			if params.Cursor = page.NextCursor; err == nil && params.Cursor == "" {
+				return
+			}
+		}
+		yield(SessionInfo{}, err)
 	}
-	_, err = c.call(ctx, protocol.SessionList, params, &result)
-	return result.Sessions, result.NextCursor, err
 }

@@ -48,16 +48,13 @@ func malformed(err error) *Error {
 
 // lost returns the error for a response that could not be read to its end.
 func lost(err error) *Error {
-	switch err {
-	case errSilent:
-		return errSilent
-	case errIdle:
-		return errIdle
-	case sse.ErrTooLong:
-		return malformed(err)
-	default:
-		return errCut
+	if why, ok := err.(*Error); ok { // errSilent or errIdle
+		return why
 	}
+	if err == sse.ErrTooLong {
+		return malformed(err)
+	}
+	return errCut
 }
 
 // reason returns why there was no response.

@@ -55,7 +55,7 @@ func hides(before, r rune, after string) bool {
 	case r == '\r':
 		return !strings.HasPrefix(after, "\n")
 	case joins(r):
-		return !isSymbol(before) && before != emojiStyle && !unicode.In(before, joiningScripts()...)
+		return !isSymbol(before) && before != emojiStyle && !unicode.In(before, joiningScripts...)
 	case r == textStyle, r == emojiStyle:
 		return !isSymbol(before) && !strings.HasPrefix(after, keycap)
 	default:
@@ -69,11 +69,9 @@ func isSymbol(r rune) bool {
 }
 
 // joiningScripts are the scripts whose letters change their form with joiners.
-func joiningScripts() []*unicode.RangeTable {
-	return []*unicode.RangeTable{
-		unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari,
-		unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil,
-		unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Myanmar,
-		unicode.Khmer, unicode.Tibetan,
-	}
+var joiningScripts = []*unicode.RangeTable{
+	unicode.Arabic, unicode.Syriac, unicode.Mongolian, unicode.Nko, unicode.Devanagari,
+	unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil,
+	unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Myanmar,
+	unicode.Khmer, unicode.Tibetan,
 }

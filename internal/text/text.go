@@ -258,17 +258,14 @@ func misleads(r rune) bool {
 // joins reports whether r is a joiner, which emoji and some scripts need.
 func joins(r rune) bool { return r == '\u200c' || r == '\u200d' }
 
-// fence returns a Markdown code fence that s cannot close.
-func fence(s string) string { return strings.Repeat("`", max(3, longestRun(s)+1)) }
-
 // Block returns s as a fenced Markdown code block, ending in a line feed. info follows the opening
 // fence.
 func Block(info, s string) string {
-	f := fence(s)
+	fence := strings.Repeat("`", max(3, longestRun(s)+1)) // which s cannot close
 	if !strings.HasSuffix(s, "\n") {
 		s += "\n"
 	}
-	return f + info + "\n" + s + f + "\n"
+	return fence + info + "\n" + s + fence + "\n"
 }
 
 // CutBlock returns the content of the fenced Markdown code block at the beginning of s, without its

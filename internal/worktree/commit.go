@@ -59,7 +59,9 @@ func (s Task) Commit(ctx context.Context, message string) (made []*Repository, e
 		}
 	}
 	for _, c := range all {
-		if err := c.make(ctx); err != nil {
+		// The hooks have run.
+		if _, err := c.git.output(ctx, "commit", "--quiet", "--no-verify", "--file",
+			c.message); err != nil {
 			return made, fmt.Errorf("%s: %w%s", text.Printable(c.Path), err, undoAdvice(made))
 		}
 		made = append(made, c.Repository)
@@ -146,10 +148,4 @@ func (c *commit) restoreIndex() error {
 	}
 	const perm = 0o644
 	return privatefile.Replace(filepath.Join(c.own, "index"), index, perm)
-}
-
-// make makes the commit, without the hooks that have run.
-func (c *commit) make(ctx context.Context) error {
-	_, err := c.git.output(ctx, "commit", "--quiet", "--no-verify", "--file", c.message)
-	return err
 }

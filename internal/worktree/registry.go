@@ -165,15 +165,9 @@ func (s Task) Roots() (workspace.Roots, error) {
 
 // IsFor reports whether the worktrees were made for these folders.
 func (s Task) IsFor(folders workspace.Roots) bool {
-	if folders.Len() != len(s.Folders) {
-		return false
-	}
-	for i, dir := range folders.All() {
-		if s.Folders[i].Original != dir.String() {
-			return false
-		}
-	}
-	return true
+	paths := append([]string{folders.Cwd().String()}, folders.Additional().Strings()...)
+	return slices.EqualFunc(s.Folders, paths,
+		func(f Folder, path string) bool { return f.Original == path })
 }
 
 // place returns the folder of a task, and file its file.

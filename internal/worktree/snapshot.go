@@ -178,10 +178,7 @@ func (s *Snapshot) choose(changed []string) (kept, gone []string, err error) {
 
 func isReadable(root *os.Root, name string) bool {
 	f, err := root.Open(filepath.FromSlash(name))
-	if err != nil {
-		return false
-	}
-	return f.Close() == nil
+	return err == nil && f.Close() == nil
 }
 
 // Find returns the snapshot of a folder of a session. Without one, its Problem says so.

@@ -275,7 +275,9 @@ func (d *database) Transact(
 	case isLost(err) && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	tx.rollback()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	defer cancel()
+	_, _ = conn.Exec(ending, "ROLLBACK") // if it fails the connection is closed
 	return err
 }
 
@@ -358,10 +360,4 @@ func (tx *transaction) commit() error {
 		return nil
 	}
 	return cmp.Or(err, pgx.ErrTxCommitRollback)
-}
-
-func (tx *transaction) rollback() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tx.ctx), closeTimeout)
-	defer cancel()
-	_, _ = tx.conn.Exec(ctx, "ROLLBACK") // if it fails the connection is closed
 }

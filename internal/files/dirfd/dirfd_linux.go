@@ -209,9 +209,15 @@ func (d *Dir) Readlink(name string) (string, error) {
 // LinksMislead reports whether links in the directory may not lead where their targets say,
 // like links in /proc.
 func (d *Dir) LinksMislead() (bool, error) {
-	var system unix.Statfs_t
-	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &system) })
-	return int64(system.Type) == unix.PROC_SUPER_MAGIC, err
+	kind, err := d.system()
+	return kind == unix.PROC_SUPER_MAGIC, err
+}
+
+// system returns the kind of the file system that the directory is in.
+func (d *Dir) system() (kind int64, err error) {
+	var is unix.Statfs_t
+	err = d.do(".", func(fd int) error { return unix.Fstatfs(fd, &is) })
+	return int64(is.Type), err
 }
 
 // Mkdir creates the directory name.

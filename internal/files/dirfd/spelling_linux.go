@@ -66,7 +66,8 @@ func (d *Dir) listed(name string) (string, *Dir) {
 
 // folds reports whether another spelling of name leads to the same directory, which stat describes.
 func (d *Dir) folds(name string, stat FileStat) bool {
-	if d.looksUpElsewhere() {
+	// A name that does not exist may be looked up in a network, to mount something there.
+	if kind, err := d.system(); err == nil && kind == unix.AUTOFS_SUPER_MAGIC {
 		return false
 	}
 	for _, other := range spellings(name) {
@@ -75,14 +76,6 @@ func (d *Dir) folds(name string, stat FileStat) bool {
 		}
 	}
 	return false
-}
-
-// looksUpElsewhere reports whether a name that does not exist is looked up in a network, to mount
-// something there.
-func (d *Dir) looksUpElsewhere() bool {
-	var is unix.Statfs_t
-	err := d.do(".", func(fd int) error { return unix.Fstatfs(fd, &is) })
-	return err == nil && is.Type == unix.AUTOFS_SUPER_MAGIC
 }
 
 // spellings returns other spellings of name: with a letter in the other case, of ASCII if there is

@@ -64,8 +64,10 @@ func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, 
 		if !ok {
 			to, ok = m.RealPath(dir)
 		}
-		if !ok && realMoved && !exists(dir) {
-			to, ok = real, true // it was spelled through a link
+		if !ok && realMoved {
+			if _, err := os.Stat(dir.String()); errors.Is(err, fs.ErrNotExist) {
+				to, ok = real, true // it was spelled through a link
+			}
 		}
 		changed = changed || ok || realMoved
 		if slices.Contains(spellings, to.String()) {
@@ -80,11 +82,6 @@ func (m Move) Keys(k sessionstore.Keys) (moved sessionstore.Keys, changed bool, 
 	moved.Roots, err = workspace.NewRoots(spellings[0], spellings[1:])
 	moved.Roots = moved.Roots.ReadOnlyAt(readOnly)
 	return moved, changed, err
-}
-
-func exists(d workspace.Dir) bool {
-	_, err := os.Stat(d.String())
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // SetKeys gives a session other keys, unless it was opened since it was listed.

@@ -73,7 +73,9 @@ func (s *Scrubber) AddServer(address string, args, values []string) {
 	}
 	s.addURL(address)
 	for _, arg := range args {
-		s.addURLsIn(arg)
+		for _, url := range urls().FindAllString(arg, -1) {
+			s.addURL(url)
+		}
 	}
 }
 
@@ -123,13 +125,6 @@ func (s *Scrubber) addURL(address string) {
 		plain, _ := url.QueryUnescape(value)
 		s.add(value)
 		s.add(plain)
-	}
-}
-
-// addURLsIn adds the secrets of each URL in text, such as an argument of a command.
-func (s *Scrubber) addURLsIn(text string) {
-	for _, address := range urls().FindAllString(text, -1) {
-		s.addURL(address)
 	}
 }
 

@@ -182,10 +182,10 @@ func (tx *transaction) query(text string, args ...any) iter.Seq[Rows] {
 	}
 }
 
-// texts returns the texts in rows.
-func texts(rows iter.Seq[Rows]) (all []string) {
+// column returns the values in rows of one column.
+func column[T any](rows iter.Seq[Rows]) (all []T) {
 	for row := range rows {
-		var one string
+		var one T
 		must(row.Scan(&one))
 		all = append(all, one)
 	}

@@ -80,9 +80,8 @@ func (tx *transaction) news(
 	for _, r := range all(of, args...) {
 		known[string(r.name)] = r
 	}
-	for rows := range tx.rows("SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...) {
-		var name []byte
-		must(rows.Scan(&name))
+	deleted := tx.rows("SELECT name FROM tombstones WHERE owner = $1 AND "+of, args...)
+	for _, name := range column[[]byte](deleted) {
 		skipped[string(name)] = true
 	}
 	for i, n := range sessions {

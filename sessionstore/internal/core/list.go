@@ -91,13 +91,8 @@ func (tx *transaction) agents(a sessionstore.Agent) (keys []int64) {
 	if a.Validate() != nil {
 		return nil
 	}
-	for rows := range tx.rows("SELECT key FROM agents WHERE owner = $1 AND "+
-		"($2 = '' OR kind = $2 AND profile = $3)", a.Kind, a.Profile) {
-		var key int64
-		must(rows.Scan(&key))
-		keys = append(keys, key)
-	}
-	return keys
+	return column[int64](tx.rows("SELECT key FROM agents WHERE owner = $1 AND "+
+		"($2 = '' OR kind = $2 AND profile = $3)", a.Kind, a.Profile))
 }
 
 // agent returns the key of an agent of the owner, or 0.

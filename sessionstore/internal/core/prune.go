@@ -19,7 +19,7 @@ const pruneCondition = "owner = $1 AND " +
 func (s *Store) Prune(ctx context.Context, q sessionstore.PruneQuery) (n int, err error) {
 	bounds := []any{millis(q.UnusedBefore), millis(q.Before)}
 	ids, err := transact(ctx, s, List, func(tx *transaction) []string {
-		return texts(tx.rows("SELECT id FROM sessions WHERE "+pruneCondition, bounds...))
+		return column[string](tx.rows("SELECT id FROM sessions WHERE "+pruneCondition, bounds...))
 	})
 	if err != nil || q.DryRun {
 		return len(ids), err

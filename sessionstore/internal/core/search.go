@@ -74,7 +74,7 @@ func indexed(after, last, open int64, done, running bool) int64 {
 // last, as if they had been indexed when they were stored.
 func (s *Store) indexRest(ctx context.Context) error {
 	ids, err := transact(ctx, s, Read, func(tx *transaction) []string {
-		return texts(tx.rows(
+		return column[string](tx.rows(
 			"SELECT id FROM sessions WHERE owner = $1 AND stale ORDER BY updated, id"))
 	})
 	for _, id := range ids {

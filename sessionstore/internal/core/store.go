@@ -235,7 +235,7 @@ func (s *Store) open(ctx context.Context) error {
 // Owners implements [sessionstore.Shared].
 func (s *Store) Owners(ctx context.Context) (owners []string, err error) {
 	owners, err = transact(ctx, s.of(Everyone), Read, func(tx *transaction) []string {
-		return texts(tx.query("SELECT DISTINCT owner FROM agents"))
+		return column[string](tx.query("SELECT DISTINCT owner FROM agents"))
 	})
 	slices.Sort(owners)
 	return owners, err
@@ -283,7 +283,7 @@ func (s *Store) purgeInBackground() {
 func (s *Store) purge(ctx context.Context) error {
 	var owners []string
 	err := s.of(Everyone).run(ctx, Probe, func(tx *transaction) {
-		owners = texts(tx.query("SELECT DISTINCT owner FROM drafts WHERE started < $1",
+		owners = column[string](tx.query("SELECT DISTINCT owner FROM drafts WHERE started < $1",
 			tx.draftsExpire()))
 	})
 	if err != nil || len(owners) == 0 {
