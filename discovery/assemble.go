@@ -174,8 +174,8 @@ func relative(root workspace.Root, file string) string {
 	return file
 }
 
-// shares divides the session's bytes among roots that want so many. Roots that need less than an even share get
-// what they need; the others share the rest.
+// shares divides the session's bytes among roots that want so many. Roots that need less than an
+// even share get what they need; the others share the rest.
 func shares(want []int, session int) []int {
 	got, wanting := make([]int, len(want)), 0
 	for _, n := range want {

@@ -32,17 +32,17 @@ func leadingTo(
 	ctx context.Context, ws *workspace.Workspace, l limits, path string, known []Artifact,
 	ofRoot []row,
 ) ([]Artifact, error) {
-	t, err := locate(ws, path)
+	root, dirs, rel, err := locate(ws, path)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.time, errTimeout)
 	defer cancel()
-	dir, err := ws.OpenDir(t.root.Dir.String())
+	dir, err := ws.OpenDir(root.Dir.String())
 	if err != nil {
 		return nil, err
 	}
-	s := newScanner(ws, t.root, l)
+	s := newScanner(ws, root, l)
 	at := newDirectory(dir, nil, ".")
 	defer func() {
 		for ; at != nil; at = at.parent {
@@ -50,13 +50,13 @@ func leadingTo(
 		}
 	}()
 	list := filter(known, func(a *Artifact) bool {
-		return a.Root.Index == t.root.Index && a.Applies.Mode == ByPath
+		return a.Root.Index == root.Index && a.Applies.Mode == ByPath
 	})
 	if len(ofRoot) > 0 {
 		list = append(list, s.scanOne(ctx, ofRoot, at, known)...)
 	}
 	below := rowsThat(func(r row) bool { return r.below })
-	for _, name := range t.dirs {
+	for _, name := range dirs {
 		dir, err := at.dir.OpenDir(name)
 		if err != nil {
 			break // it has been removed
@@ -69,7 +69,7 @@ func leadingTo(
 			Pattern: l.pattern, Path: l.path, State: Invalid, Reason: l.String(), rel: "."})
 	}
 	list = slices.DeleteFunc(list, func(a Artifact) bool {
-		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(t.rel)
+		return ctx.Err() != nil || a.Applies.Mode == ByPath && !a.appliesTo(rel)
 	})
 	return list, context.Cause(ctx)
 }
@@ -139,30 +139,25 @@ func (a Artifact) Dir() string {
 	return filepath.Join(a.Root.Dir.String(), filepath.FromSlash(a.dir))
 }
 
-// located is a path in a root.
-type located struct {
-	root workspace.Root
-	dirs []string // names of the existing directories between the root and the path
-	rel  string   // the path, slash-separated from the root
-}
-
-// locate finds the root that contains path.
-func locate(ws *workspace.Workspace, path string) (located, error) {
+// locate finds the root that contains path, the names of the existing directories between the root
+// and path, and path as slash-separated from the root.
+func locate(
+	ws *workspace.Workspace, path string,
+) (root workspace.Root, dirs []string, rel string, err error) {
 	var missing string
 	for {
 		dir, err := ws.OpenDir(path)
 		if err == nil {
 			ref := dir.Ref()
 			_ = dir.Close()
-			t := located{root: ref.Root(), rel: strings.TrimPrefix(ref.Rel()+missing, "./")}
 			if ref.Rel() != "." {
-				t.dirs = strings.Split(ref.Rel(), "/")
+				dirs = strings.Split(ref.Rel(), "/")
 			}
-			return t, nil
+			return ref.Root(), dirs, strings.TrimPrefix(ref.Rel()+missing, "./"), nil
 		}
 		parent := filepath.Dir(path)
 		if parent == path || (!errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)) {
-			return located{}, err
+			return root, nil, "", err
 		}
 		missing = "/" + filepath.Base(path) + missing
 		path = parent

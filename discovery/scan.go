@@ -29,8 +29,15 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	scanners, err := scanRoots(ctx, ws, l)
-	if err != nil {
+	roots := ws.Opened()
+	scanners := make([]*scanner, len(roots))
+	var scans errgroup.Group
+	scans.SetLimit(runtime.GOMAXPROCS(0))
+	for i, root := range roots {
+		scanners[i] = newScanner(ws, root, l)
+		scans.Go(func() error { return scanners[i].scanRoot(ctx) })
+	}
+	if err := scans.Wait(); err != nil {
 		return nil, err
 	}
 	c := &Catalog{ws: ws, limits: l}
@@ -42,20 +49,6 @@ func scan(ctx context.Context, ws *workspace.Workspace, l limits) (*Catalog, err
 	}
 	resolveConflicts(c.artifacts)
 	return c, nil
-}
-
-// scanRoots scans the roots, as many at a time as there are processors. It returns the finished
-// scanner of each, in their order.
-func scanRoots(ctx context.Context, ws *workspace.Workspace, l limits) ([]*scanner, error) {
-	roots := ws.Opened()
-	scanners := make([]*scanner, len(roots))
-	var scans errgroup.Group
-	scans.SetLimit(runtime.GOMAXPROCS(0))
-	for i, root := range roots {
-		scanners[i] = newScanner(ws, root, l)
-		scans.Go(func() error { return scanners[i].scanRoot(ctx) })
-	}
-	return scanners, scans.Wait()
 }
 
 // scanner scans one root. It is used by one goroutine at a time.

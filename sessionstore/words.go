@@ -46,7 +46,7 @@ func Words(text string) iter.Seq2[string, Match] {
 			}
 			alone := IsAlone(r)
 			switch {
-			case isAccent(r) && len(word) > 0:
+			case 0x300 <= r && r <= 0x36f && len(word) > 0: // an accent
 				at.End = next
 				continue
 			case !isWord(r) || alone:
@@ -68,8 +68,6 @@ func Words(text string) iter.Seq2[string, Match] {
 		end()
 	}
 }
-
-func isAccent(r rune) bool { return 0x300 <= r && r <= 0x36f }
 
 // plainLetter returns a letter in lower case, and without accents if that leaves a letter from a to
 // z.

@@ -57,8 +57,11 @@ const maxStalled = 64
 // A directory whose file system does not answer within ten seconds cannot be opened. Neither can
 // any, without waiting, while Options.Stalled has too many such attempts.
 func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
-	if err := checkCount(roots, cmp.Or(o.MaxRoots, DefaultMaxRoots)); err != nil {
-		return nil, err
+	switch limit := cmp.Or(o.MaxRoots, DefaultMaxRoots); {
+	case roots.IsZero():
+		return nil, RootErrors{{Reason: ReasonEmpty}}
+	case roots.Len() > limit:
+		return nil, RootErrors{{Root: -1, Reason: ReasonTooMany, Detail: strconv.Itoa(limit)}}
 	}
 	opening := &opening{roots: roots, policy: o.Policy, denied: findDenials(o.Policy.Deny),
 		mounts: cmp.Or(o.Mounts, ExistingMounts)}
@@ -99,17 +102,6 @@ func Open(ctx context.Context, roots Roots, o Options) (*Workspace, error) {
 		late.opened.close()
 	}()
 	return nil, err
-}
-
-func checkCount(roots Roots, limit int) error {
-	switch {
-	case roots.IsZero():
-		return RootErrors{{Reason: ReasonEmpty}}
-	case roots.Len() > limit:
-		return RootErrors{{Root: -1, Reason: ReasonTooMany, Detail: strconv.Itoa(limit)}}
-	default:
-		return nil
-	}
 }
 
 // opening is a running [Open].

@@ -103,8 +103,12 @@ func (c *modelCall) announce(ctx context.Context) error {
 	s := backend.ToolCall{
 		SessionUpdate: sessionstore.ToolCall,
 		ToolCallUpdate: sdk.ToolCallUpdate{
-			Meta: c.meta(), Title: &c.title, Kind: &c.kind, RawInput: c.rawInput(),
-			Status: sdk.Ptr(sdk.ToolCallStatusPending), Locations: c.locations(json.RawMessage(c.Arguments)),
+			Title: &c.title, Kind: &c.kind, RawInput: c.rawInput(),
+			Status:    sdk.Ptr(sdk.ToolCallStatusPending),
+			Locations: c.locations(json.RawMessage(c.Arguments)),
+			Meta: entry{
+				Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
+			}.meta(),
 		},
 	}
 	if c.phase == callDrafted {
@@ -113,13 +117,6 @@ func (c *modelCall) announce(ctx context.Context) error {
 	}
 	c.phase = callAnnounced
 	return c.show(ctx, s)
-}
-
-// meta says which tool the model has called.
-func (c *modelCall) meta() map[string]any {
-	return entry{
-		Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
-	}.meta()
 }
 
 // rawInput returns the arguments as the model wrote them: as JSON, or as a string if they are not

@@ -249,10 +249,12 @@ func shortenResult(place *llm.Part, most int) {
 	*place = r
 }
 
-// shortenNewest shortens the results in messages, which the model has not seen, to a quarter if
-// they are large. It reports whether they were.
-func shortenNewest(messages []llm.Message) bool {
-	places := resultsOf(messages)
+// shortenNewest shortens the results that the model has not seen to a quarter if they are large,
+// and reports whether they were.
+func (c *lockedConversation) shortenNewest() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	places := resultsOf(unanswered(c.known.messages))
 	tokens := 0
 	for _, place := range places {
 		tokens += tokensOf(*place)

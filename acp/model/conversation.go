@@ -362,14 +362,6 @@ func (c *lockedConversation) count(tokens int) {
 	c.known.budget.count(tokens)
 }
 
-// shortenNewest shortens the results that the model has not seen, and reports whether they were
-// large.
-func (c *lockedConversation) shortenNewest() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return shortenNewest(unanswered(c.known.messages))
-}
-
 // undoable returns the prompts that /undo takes back.
 func (c *lockedConversation) undoable() []pastPrompt {
 	c.mu.Lock()

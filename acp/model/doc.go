@@ -20,7 +20,7 @@
 //
 // conversation.go holds what the model knows, and restores it from the stored history, in which
 // entry.go has what clients do not show. rejected.go and undo.go leave parts of it out, and
-// compact.go shortens them. failures.go and unread.go tell the user what went wrong.
+// compact.go shortens them. failures.go tells the user what went wrong.
 //
 // # Who asks
 //

@@ -117,15 +117,6 @@ func (b *modelBackend) restoreSettings(state []byte) (s settings) {
 	return s
 }
 
-// encodeSettings returns the state to be saved. It does not name the first model, so that the
-// session uses another first model if the user starts the program with one.
-func (b *modelBackend) encodeSettings(s settings) []byte {
-	if s.Model == b.endpoints[0].given.ID {
-		s.Model = ""
-	}
-	return backend.Encode(s)
-}
-
 func (s *modelSession) snapshot() settings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +243,11 @@ func (s *modelSession) change(
 	}
 	set := s.settings
 	s.mu.Unlock()
-	if err := s.host.SaveState(ctx, s.backend.encodeSettings(set)); err != nil {
+	saved := set
+	if set.Model == s.backend.endpoints[0].given.ID {
+		saved.Model = "" // the session uses another first model if there is one later
+	}
+	if err := s.host.SaveState(ctx, backend.Encode(saved)); err != nil {
 		return set, err
 	}
 	for _, update := range tell {

@@ -236,7 +236,7 @@ func (r *Repository) status(ctx context.Context) (s Status, err error) {
 	if err != nil {
 		return s, err
 	}
-	changed, err := g.changes(ctx, "dirty")
+	changed, err := g.changes(ctx)
 	if err != nil {
 		return s, err
 	}

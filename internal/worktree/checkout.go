@@ -21,7 +21,7 @@ type checkout struct {
 
 // check finds out what the worktree will lack, and what is copied.
 func (c *checkout) check(ctx context.Context, patterns []string) error {
-	changes, err := c.git.changes(ctx, "dirty")
+	changes, err := c.git.changes(ctx)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (c *commit) check(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	c.own, c.git = own, git{dir: c.Path}
-	said, err := c.git.changes(ctx, "dirty")
+	said, err := c.git.changes(ctx)
 	if err != nil || said == "" {
 		return false, err
 	}

@@ -152,10 +152,10 @@ func (g git) line(ctx context.Context, args ...string) (string, error) {
 }
 
 // changes returns the entries of what is not committed, each ended by NUL. Files that git does not
-// know count, those in submodules as ignored says.
-func (g git) changes(ctx context.Context, ignored string) (string, error) {
+// know count, but not what has changed in submodules.
+func (g git) changes(ctx context.Context) (string, error) {
 	return g.output(ctx, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all",
-		"--ignore-submodules="+ignored)
+		"--ignore-submodules=dirty")
 }
 
 // output runs git and returns what it printed. If git ends with a status other than 0 the error is

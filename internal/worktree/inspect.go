@@ -295,7 +295,7 @@ func (r *Repository) checkHidden(ctx context.Context, g git, _ string) error {
 
 // checkChanges checks that everything is committed.
 func (r *Repository) checkChanges(ctx context.Context, g git, _ string) error {
-	changes, err := g.changes(ctx, "dirty") // checkSubmodules has looked into them
+	changes, err := g.changes(ctx) // checkSubmodules has looked into them
 	if err != nil {
 		return err
 	}

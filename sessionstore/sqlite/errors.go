@@ -38,7 +38,8 @@ func (f *file) Explain(err error) error {
 		return sessionstore.ErrClosed
 	}
 	path := f.options.Dir
-	if code(err) != 0 || isOther(err) {
+	if code(err) != 0 || errors.Is(err, errForeign) || errors.Is(err, core.ErrVersion) ||
+		errors.Is(err, errReplaced) { // it is about the file
 		path = filepath.Join(path, fileName)
 	}
 	if f.diskIsFull(err) {
@@ -49,12 +50,6 @@ func (f *file) Explain(err error) error {
 		err = wrong.Err
 	}
 	return &sessionstore.UnavailableError{Medium: path, Hint: hint, Err: err}
-}
-
-// isOther reports whether err is about a file that is not damaged but not for this program.
-func isOther(err error) bool {
-	return errors.Is(err, errForeign) || errors.Is(err, core.ErrVersion) ||
-		errors.Is(err, errReplaced)
 }
 
 // diskIsFull reports whether err is due to a full disk or quota. SQLite says so only for some

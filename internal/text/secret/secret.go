@@ -41,13 +41,13 @@ type Scrubber struct {
 func (s *Scrubber) Add(value string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.add(value)
+	s.addLocked(value)
 	separates := func(r rune) bool {
 		return unicode.IsSpace(r) || strings.ContainsRune(`"'\,;={}[]<>&`, r)
 	}
 	for part := range strings.FieldsFuncSeq(value, separates) {
 		if !isWord(part) {
-			s.add(part)
+			s.addLocked(part)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (s *Scrubber) addURL(address string) {
 	defer s.mu.Unlock()
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {
-		s.add(address)
+		s.addLocked(address)
 		return
 	}
 	if s.hosts == nil {
@@ -107,13 +107,13 @@ func (s *Scrubber) addURL(address string) {
 	for _, part := range []string{
 		u.User.Username(), password, u.RawQuery, u.EscapedFragment(), u.Fragment,
 	} {
-		s.add(part)
+		s.addLocked(part)
 	}
 	for segment := range strings.SplitSeq(u.EscapedPath(), "/") {
 		if !isPlainSegment(segment) {
 			plain, _ := url.PathUnescape(segment)
 			for _, part := range []string{segment, plain, u.EscapedPath(), u.Path} {
-				s.add(part)
+				s.addLocked(part)
 			}
 		}
 	}
@@ -123,14 +123,14 @@ func (s *Scrubber) addURL(address string) {
 			value = after
 		}
 		plain, _ := url.QueryUnescape(value)
-		s.add(value)
-		s.add(plain)
+		s.addLocked(value)
+		s.addLocked(plain)
 	}
 }
 
-// add adds a value, also as it is written in JSON and in URLs, unless it is a date, such as the
-// revision of a protocol.
-func (s *Scrubber) add(value string) {
+// addLocked adds a value, also as it is written in JSON and in URLs, unless it is a date, such as
+// the revision of a protocol.
+func (s *Scrubber) addLocked(value string) {
 	_, notDate := time.Parse(time.DateOnly, value)
 	if len(value) < shortest || s.values[value] || notDate == nil {
 		return
@@ -189,11 +189,11 @@ func (s *Scrubber) Text(text string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.text(text)
+	return s.textLocked(text)
 }
 
-// text is Text while s.mu is held.
-func (s *Scrubber) text(text string) string {
+// textLocked is [Scrubber.Text].
+func (s *Scrubber) textLocked(text string) string {
 	if len(s.hosts) > 0 {
 		text = urls().ReplaceAllStringFunc(text, func(address string) string {
 			if u, err := url.Parse(address); err == nil && s.hosts[strings.ToLower(u.Host)] {
@@ -222,7 +222,7 @@ func (s *Scrubber) Start(text string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text = s.text(text)
+	text = s.textLocked(text)
 	longest := 0
 	for value := range s.values {
 		for n := min(len(value)-1, len(text)); n >= shortest && n > longest; n-- {
