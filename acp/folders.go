@@ -10,6 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -49,6 +50,15 @@ func (a *adapter) declaredFolders(
 
 // consents returns the store of what the user allowed permanently.
 func (a *adapter) consents() *consent.Store { return consent.NewStore(a.options.ConsentDir) }
+
+// origins returns the folders from which worktrees were made.
+func (a *adapter) origins() worktree.Origins {
+	origins, err := a.options.Worktrees.registry().Origins()
+	if err != nil {
+		a.log.Warn("rules about permissions may not hold in some worktrees", "error", err)
+	}
+	return origins
+}
 
 // chooseFolders returns p with the folders that the session of a lifecycle request gets, as
 // [folders.Set.Choose] decides. stored is the session that is loaded, resumed or copied, the zero

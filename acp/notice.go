@@ -149,3 +149,17 @@ func newNotice(said string) backend.Update {
 	}
 	return backend.NewUpdate(notice{sessionstore.Notice, "warning", title, rest})
 }
+
+// whyUnruled says what rules are worth for an agent that does not ask.
+func whyUnruled(b backend.Info) string {
+	asks := " asks for no permission: your rules about permissions do not hold for it."
+	if !b.NeverAsks {
+		asks = " changes files and runs commands without asking: your rules about permissions do " +
+			"not hold for that. It asks " + b.AsksLittle + "."
+	}
+	if b.ServerSandbox.Mode != backend.SandboxOff {
+		return text.Name(b.Profile) + asks + " Its sandbox restricts it."
+	}
+	return text.Name(b.Profile) + asks +
+		" Use the sandbox, `--sandbox write`, if it should not do everything."
+}

@@ -196,3 +196,13 @@ func (w Worktrees) registry() *worktree.Registry {
 	}
 	return worktree.NewRegistry(w.Records, w.Dir)
 }
+
+// Permissions are the user's rules about what backends may do without asking. A rule is a text such
+// as "read", "edit docs/**", "run go test ...", "tool SERVER.TOOL" or "fetch HOST";
+// docs/permissions.md describes them all.
+type Permissions struct {
+	Allow []string // what is not asked about
+	Ask   []string // what is asked about although it is allowed
+	Deny  []string // what is refused
+	Only  bool     // no other rules hold, such as remembered answers of the user
+}
