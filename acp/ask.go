@@ -221,7 +221,7 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 	own, known := asked.Action.(permission.Action)
 	// Rules cannot be compared with another type, and may be about it.
 	known = known || asked.Action == nil
-	if asked.OnlyByRule && known && h.Permits().Check(own) == nil {
+	if asked.OnlyByRule && known && h.access.Permits.Check(own) == nil {
 		return backend.Answer{}, nil
 	}
 	a, q := h.asker(backend.Sender{}), question.New(protocol.RequestPermission, asked.Params())
@@ -236,7 +236,7 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 	got := wait()
 	answer, err := asked.Answer(ctx, got.Result, got.Err)
 	if answer.Always && own.Verb == permission.Run {
-		h.Permits().AllowExactly(own)
+		h.access.Permits.AllowExactly(own)
 	}
 	return answer, err
 }

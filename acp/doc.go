@@ -74,9 +74,9 @@
 // need nothing of it are packages below internal/session.
 //
 // Whatever a backend sends to the client passes through an asker of its session (asker.go), and all
-// questions to the user through asker.ask (ask.go). Both have internal/session/access decide: a
-// message passes, is refused, or is asked about; a question is answered by a rule of the user, or
-// put to all viewers. internal/session/question has the parts that depend on a question alone.
+// questions that rules may answer through asker.ask (ask.go). Both let internal/session/access
+// decide: a message passes, is refused, or is asked about; a question is answered by a rule of the
+// user, or put to all viewers. internal/session/question has what depends on a question alone.
 //
 // # What shows an update
 //

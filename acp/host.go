@@ -52,9 +52,6 @@ func (h *host) Notify(ctx context.Context, method string, params backend.Raw) er
 	return h.asker(backend.Sender{}).Notify(ctx, method, params)
 }
 
-// Permits returns the user's rules, and what they have allowed before.
-func (h *host) Permits() *permission.Permits { return h.access.Permits }
-
 // Restrictions implements [backend.Host].
 func (h *host) Restrictions() (ask, deny []string) {
 	if p := h.access.Permits.Configured; p != nil {

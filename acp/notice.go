@@ -80,7 +80,7 @@ func (s *session) showNotice(ctx context.Context) {
 			return // the turn or the session has ended
 		}
 		n.text += listed + s.adapter.doubt(ctx, s.storeID)
-		if s.Permits().Configured != nil && s.adapter.info().NeverAsks {
+		if s.access.Permits.Configured != nil && s.adapter.info().NeverAsks {
 			n.text += whyUnruled(s.adapter.info().Info) + "\n\n"
 		}
 	}

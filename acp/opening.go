@@ -106,7 +106,7 @@ func (u *undo) run(ctx context.Context) {
 
 // seat is what a session has while it counts as active: a slot of its principal, and its MCP
 // servers. The session that replaces it takes the seat over. Whoever closes the active session, or
-// opens one in vain, frees the seat.
+// opens one in vain that replaces none, frees the seat.
 type seat struct {
 	servers *servers.Set
 	leave   func() // frees the slot, once
@@ -165,7 +165,7 @@ func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, er
 			return (*permission.Permissions)(a.options.Permissions(cwd))
 		})
 	if o.previous != nil {
-		permits.Inherit(o.previous.Permits())
+		permits.Inherit(o.previous.access.Permits)
 	}
 	guarded, params := permits.Guard(w), o.asked.withFolders(opened)
 	change, err := a.prepareServers(at.servers, w, params.servers)

@@ -65,7 +65,7 @@ func (o *ownTurn) Sandbox() (said string) {
 }
 
 // Permits implements [commands.Session].
-func (o *ownTurn) Permits() *permission.Permits { return o.active.Permits() }
+func (o *ownTurn) Permits() *permission.Permits { return o.active.access.Permits }
 
 // Folders implements [commands.Session].
 func (o *ownTurn) Folders() folders.Set { return o.active.params.folders }

@@ -63,7 +63,7 @@ func newSession(h *host, b backend.Session, result json.RawMessage, l sessionsto
 		unruled = whyUnruled(info)
 	}
 	s.transcript = &transcript.Transcript[*connection]{
-		Viewers: h.viewers.Viewers, Permits: h.Permits(), Record: s.record, Spending: s.spending,
+		Viewers: h.viewers.Viewers, Permits: h.access.Permits, Record: s.record, Spending: s.spending,
 		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(h.id, charges) },
 		Worktrees: a.options.Worktrees.Dir != "", Lasts: a.home.isShared(), Unruled: unruled,
 		Log: a.log.With("session", h.id)}

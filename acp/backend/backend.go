@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/discovery"
+	"github.com/acp-agent/acp-agent/internal/sandbox"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
@@ -398,3 +399,21 @@ type ForeignSession struct {
 // none). A backend that returns an *Error, perhaps wrapped, decides what the client receives. Other
 // errors are sent as internal errors with their text.
 type Error = jsonrpc.Error
+
+// Sandbox says what a process may do by itself. The comment of [mcp.Sandbox] has its fields.
+type Sandbox = mcp.Sandbox
+
+// SandboxMode is how much a process is restricted: SandboxOff, SandboxWrite or SandboxStrict.
+type SandboxMode = sandbox.Mode
+
+// The modes of the sandbox.
+const (
+	// SandboxOff does not restrict it.
+	SandboxOff = sandbox.Off
+	// SandboxWrite lets it change files only in the session's roots, the temporary directory and
+	// its own state.
+	SandboxWrite = sandbox.Write
+	// SandboxStrict lets it also read only there, and in directories of the system, of its program
+	// and of PATH.
+	SandboxStrict = sandbox.Strict
+)

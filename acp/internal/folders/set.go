@@ -23,8 +23,8 @@ import (
 )
 
 // Set lists the folders of a session as they were named: the working directory, then the additional
-// ones. Each has a grant, and a source that wants the session to have it. If one is named twice,
-// the first counts. A Set does not change. The zero Set has no folders.
+// ones. Each has a grant, and a source that wants the session to have it. A Set does not change. The
+// zero Set has no folders.
 type Set struct {
 	list    []entry               // at the positions that errors of package workspace have
 	listed  bool                  // a client has named the additional folders, even if there are none

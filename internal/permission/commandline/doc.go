@@ -8,10 +8,9 @@
 //
 //	split.go       a line as words and operators
 //	line.go        all commands that a line may run
-//	understand.go  a line as a command of the table
+//	understand.go  a line as a command of the table, and a rule in words
 //	programs.txt   the table: programs, their options and what else they may be given
 //	programs.go    the table as it is read
-//	describe.go    a rule in words
 //	paths.go       words that are or could be paths
 //	git.go         repositories whose configuration runs nothing
 //	reads.go       what a command may print

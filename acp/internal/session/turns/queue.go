@@ -7,7 +7,7 @@
 //     for each request, of all connections. The active sessions, of the type S, and the clients
 //     that send requests are only stored and compared.
 //   - turn.go: a [Turn] is a prompt from its arrival to its response. A [Session] gives the backend
-//     the prompt, and tells it when the turn ends early. outcome.go says how a turn has ended.
+//     the prompt, and tells it when the turn ends early. An [Outcome] says how it has ended.
 //   - viewers.go: the [Viewers] of a session are the [Client]s that have it open.
 //   - poll.go: a [Poll] asks a question in all of them, until one answers.
 //

@@ -2,6 +2,7 @@ package turns
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,4 +22,33 @@ func TestQueuedTurnsEndFirst(t *testing.T) {
 	}
 	End([]*Turn{first, queued}, backend.ErrCancelled, nil)
 	require.ErrorIs(t, context.Cause(first.ctx), backend.ErrCancelled)
+}
+
+// What came in the backend counts unless the turn was ended early.
+//
+// Clauses A31, S4.
+func TestOutcomeEndedBy(t *testing.T) {
+	result := func(reason string) Outcome {
+		return Outcome{Result: backend.Raw(`{"stopReason":"` + reason + `"}`)}
+	}
+	full := errors.New("the disk is full")
+	failed := Outcome{Err: full}
+	for _, c := range []struct {
+		name       string
+		came, want Outcome
+		cause      error
+	}{
+		{"completed", result("end_turn"), result("end_turn"), nil},
+		{"failed", failed, failed, nil},
+		{"cancelled although completed", result("end_turn"), result("cancelled"),
+			backend.ErrCancelled},
+		{"cancelled although failed", failed, result("cancelled"), backend.ErrCancelled},
+		{"too much output", result("cancelled"), result("max_turn_requests"), ErrFull},
+		{"too much output, and then an error", failed, result("max_turn_requests"), ErrFull},
+		{"too much output, but completed", result("end_turn"), Outcome{Err: ErrFull}, ErrFull},
+		{"not stored", result("end_turn"), failed, full},
+	} {
+		require.Equal(t, c.want, c.came.endedBy(c.cause), c.name)
+	}
+	require.ErrorContains(t, Outcome{}.endedBy(nil).Err, "without a stop reason")
 }
