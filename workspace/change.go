@@ -197,9 +197,7 @@ func (w *Workspace) RenameTarget(from, to string) (Info, Ref, error) {
 
 // change calls use with where path leads, and returns that. It refuses what is read-only before use
 // asks anybody.
-func (w *Workspace) change(
-	path string, want ending, use func(arrival) error,
-) (ref Ref, err error) {
+func (w *Workspace) change(path string, want ending, use func(arrival) error) (ref Ref, err error) {
 	err = w.resolvePath(path, want, func(found arrival) error {
 		if err := want.checkKind(found); err != nil {
 			return err

@@ -448,7 +448,9 @@ func (r replacement) putBack(name string, draft os.FileInfo) error {
 	}
 	if err == nil {
 		now, lstatErr := r.dir.Lstat(name)
-		if errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && os.SameFile(draft, now) {
+		// While the draft had the file's name, somebody may have written into it.
+		if errors.Is(lstatErr, fs.ErrNotExist) || lstatErr == nil && os.SameFile(draft, now) &&
+			now.Size() == draft.Size() && now.ModTime().Equal(draft.ModTime()) {
 			return nil
 		}
 		err = r.dir.Exchange(r.name, name)
