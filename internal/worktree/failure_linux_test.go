@@ -176,8 +176,9 @@ func TestKilledWhileMaking(t *testing.T) {
 		require.ErrorContains(t, err, "run acp-agent worktree remove x")
 		_, err = s.registry.Remove(t.Context(), "x")
 		require.NoError(t, err, "killed before command %d", n)
-		if lock := s.path("second/.git/refs/heads/x.lock"); half != "" {
-			_ = os.Remove(lock) // git may be killed while it has it, and then names it to the user
+		if half != "" { // git may be killed while it makes the branch, and then names a lock to the user
+			_ = os.Remove(s.path("second/.git/refs/heads/x.lock"))
+			_ = os.Remove(s.path("second/.git/logs/refs/heads/x"))
 		}
 		require.Empty(t, s.changed(before, "^bin/"))
 		s.make("x", folders...) // the branches are gone
