@@ -375,8 +375,8 @@ func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.seat.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.Shown.With(context.Background(), func(now *transcript.Shown) error {
-		*now = transcript.Shown{Titled: o.source.Title != "",
-			Renamed: o.source.Renamed && !o.isFirst()}
+		now.Forget()
+		now.Titled, now.Renamed = o.source.Title != "", o.source.Renamed && !o.isFirst()
 		for _, u := range transcript.StatesIn(s.result) { // the agent may not have kept what it was
 			now.NoteMode(u)
 		}
@@ -384,7 +384,7 @@ func (o opening) succeed(s *session, said string) (notice string) {
 	})
 	var before *pendingNotice
 	if o.previous != nil {
-		before = o.previous.notice.Load()
+		before, s.budgets = o.previous.notice.Load(), o.previous.budgets
 	}
 	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
 	notice, next := o.notices(before, findings{

@@ -334,6 +334,8 @@ func TestAgentThatAsksLittle(t *testing.T) {
 	}
 	require.NotContains(t, strings.Join(texts(c.messages(), id), ""), told)
 	call("t4", "edit")
+	c.permit("allow-once")
+	require.Contains(t, c.say(id, "/roots add "+folder(t)), "Added")
 	call("t5", "edit")
 	require.Equal(t, 1, strings.Count(strings.Join(texts(c.messages(), id), ""), told+": your rules about permissions do not hold for that. It asks if it is told to."))
 }

@@ -129,7 +129,8 @@ func (r *Replay) Take(ctx context.Context) (draft sessionstore.Draft, err error)
 func (r *Replay) Follows(ctx context.Context) (follows bool, err error) {
 	err = r.replayed.With(ctx, func(of *replayed) error {
 		now, err := r.readStored(ctx)
-		follows = now.size == of.stored.size // nothing is ever taken from a history
+		// Only a last prompt is ever taken from a history.
+		follows = now.size == of.stored.size && now.last == of.stored.last
 		return err
 	})
 	return follows, err

@@ -23,6 +23,9 @@ type Shown struct {
 	settings map[sessionstore.Kind]backend.Update
 }
 
+// Forget forgets what the agent may not have kept when its session was opened again.
+func (now *Shown) Forget() { *now = Shown{unruled: now.unruled} }
+
 // note notes what an update of the agent says.
 func (now *Shown) note(u backend.Update) {
 	delete(now.settings, u.Kind)

@@ -35,9 +35,7 @@ type ViewerOptions[C turns.Client] struct {
 }
 
 // NewViewers returns the viewers of a session, of which first opens it.
-func NewViewers[C turns.Client](
-	first C, session address.Address, o ViewerOptions[C],
-) *Viewers[C] {
+func NewViewers[C turns.Client](first C, session address.Address, o ViewerOptions[C]) *Viewers[C] {
 	return &Viewers[C]{Viewers: turns.NewViewers(first, o.ViewerOptions), Address: session,
 		Shown: tasks.NewMutex(Shown{}), options: o}
 }
