@@ -73,7 +73,7 @@
 // the files. internal/folders decides which folders a session gets. The parts of a session that
 // need nothing of it are packages below internal/session.
 //
-// Whatever a backend sends to the client passes through an asker of its session (asker.go), and all
+// Messages of a backend, but for updates, pass through an asker of its session (asker.go), and all
 // questions that rules may answer through asker.ask (ask.go). Both let internal/session/access
 // decide: a message passes, is refused, or is asked about; a question is answered by a rule of the
 // user, or put to all viewers. internal/session/question has what depends on a question alone.
@@ -87,8 +87,8 @@
 //
 // # Locks
 //
-// A goroutine that holds a lock takes only locks further down. The first four are held while the
-// backend, the client or the store is called:
+// A goroutine that holds a lock takes only locks further down. The first four, and those of a
+// session's gate and replay, are held while the backend, the client or the store is called:
 //
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of session.backend must not overlap

@@ -78,9 +78,7 @@ func (h *host) Catalog() *discovery.Catalog { return h.catalog.Found() }
 
 // history returns the stored history of the session. Before the session is stored, it returns
 // before, if that is not nil.
-func (h *host) history(
-	before iter.Seq2[backend.Update, error],
-) iter.Seq2[backend.Update, error] {
+func (h *host) history(before iter.Seq2[backend.Update, error]) iter.Seq2[backend.Update, error] {
 	return func(yield func(backend.Update, error) bool) {
 		switch {
 		case h.gate.Phase() > gate.Opening:

@@ -192,9 +192,7 @@ func (l load) history(
 }
 
 // showHistory shows the client a stored history.
-func (l load) showHistory(
-	ctx context.Context, history iter.Seq2[backend.Update, error],
-) error {
+func (l load) showHistory(ctx context.Context, history iter.Seq2[backend.Update, error]) error {
 	for u, err := range history {
 		if err == nil {
 			err = l.show(ctx, forAnother, u)

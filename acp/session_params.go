@@ -76,9 +76,7 @@ func decodeFolders(v *strictjson.Violations, params strictjson.Object) folders.S
 }
 
 // decodeAdditional reads additionalDirectories if it is present. Every entry is checked.
-func decodeAdditional(
-	v *strictjson.Violations, cwd workspace.Dir, f strictjson.Field,
-) folders.Set {
+func decodeAdditional(v *strictjson.Violations, cwd workspace.Dir, f strictjson.Field) folders.Set {
 	var dirs []workspace.Dir
 	if f.Present() {
 		for _, item := range v.Items(f) {

@@ -25,9 +25,7 @@ type answer struct {
 }
 
 // showAnswer sends a request and shows the answer as it arrives.
-func (t *modelTurn) showAnswer(
-	ctx context.Context, r llm.Request, box *toolbox,
-) (answer, error) {
+func (t *modelTurn) showAnswer(ctx context.Context, r llm.Request, box *toolbox) (answer, error) {
 	var a answer
 	for event, err := range t.endpoint.Stream(ctx, r) {
 		if err != nil {

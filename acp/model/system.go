@@ -55,9 +55,7 @@ func (i instructions) write(b *strings.Builder) {
 // instructions and skills, and the instructions of MCP servers. It stays the same as long as these,
 // the mode and the model do, so that servers can cache it. unoffered are the names of tools that the
 // model does not get.
-func (s *modelSession) systemPrompt(
-	m mode, endpoint *endpoint, unoffered []string,
-) string {
+func (s *modelSession) systemPrompt(m mode, endpoint *endpoint, unoffered []string) string {
 	share := endpoint.shares()
 	var b strings.Builder
 	s.client.write(&b)

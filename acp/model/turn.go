@@ -129,9 +129,7 @@ func (t *modelTurn) nextRequest(ctx context.Context) (r llm.Request, box *toolbo
 
 // conclude returns why the turn is done after an answer without tool calls, or "" if it is not
 // done.
-func (t *modelTurn) conclude(
-	ctx context.Context, a answer, box *toolbox,
-) (sdk.StopReason, error) {
+func (t *modelTurn) conclude(ctx context.Context, a answer, box *toolbox) (sdk.StopReason, error) {
 	switch finish := a.finish; {
 	case finish.Reason == llm.Paused:
 		return "", nil

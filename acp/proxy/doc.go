@@ -95,7 +95,7 @@
 //	opener            opens a session in the child that was chosen
 //	plan              which attempts it makes; a trial says how one has ended
 //
-// Packages below have what needs no session: child the processes and the way of their messages,
+// Packages below know no bridge: child has the processes and the way of their messages,
 // briefing the texts about the roots and what is in them, and commands the slash commands.
 //
 // A session is opened by bridge.open: a child is chosen, and an opener makes the planned attempts

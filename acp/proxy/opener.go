@@ -295,9 +295,7 @@ func (o opener) notice(made trial, failed []trial, history string) (notice strin
 
 // adopt saves the state of the child session, makes it the current one, and leaves the previous
 // one. It returns the conversation to tell the child in its next prompt.
-func (o opener) adopt(
-	ctx context.Context, made trial, failed []trial,
-) (history string, err error) {
+func (o opener) adopt(ctx context.Context, made trial, failed []trial) (history string, err error) {
 	b := o.use.bridge
 	if o.asked.Unlisted && made.method == backend.Load && made.passedOn == 0 {
 		return "", backend.ErrUnknownSession // some agents load any id
@@ -318,9 +316,7 @@ func (o opener) adopt(
 
 // stateAfter returns the state to save for a child session, and the conversation to tell the child
 // in its next prompt.
-func (o opener) stateAfter(
-	made trial, failed []trial,
-) (saved state, history string, err error) {
+func (o opener) stateAfter(made trial, failed []trial) (saved state, history string, err error) {
 	b := o.use.bridge
 	saved = made.target
 	saved.ID = made.session.id

@@ -30,9 +30,7 @@ type setup struct {
 }
 
 // newSetup returns the setup of a session with the given roots.
-func newSetup(
-	p *proxy, asked backend.Activation, h backend.Host, roots workspace.Roots,
-) *setup {
+func newSetup(p *proxy, asked backend.Activation, h backend.Host, roots workspace.Roots) *setup {
 	return &setup{proxy: p, host: h, roots: roots, params: asked.Params,
 		history: asked.History, nested: sync.OnceValues(func() ([]discovery.Artifact, bool) {
 			return briefing.FindNested(h.Catalog(), roots, p.options.Profile.Finds)

@@ -132,9 +132,7 @@ func (cs *childSession) noteSubagent(
 
 // announced returns the subagent with the agent's id, which is new if the agent has not announced
 // it before. A session has at most limit subagents.
-func (cs *childSession) announced(
-	parent *subagent, id string, limit int,
-) (*subagent, error) {
+func (cs *childSession) announced(parent *subagent, id string, limit int) (*subagent, error) {
 	known, _ := cs.child.Router.Find(id).(*subagent)
 	switch {
 	case known != nil && (known.session != cs || known.parent != parent):

@@ -106,9 +106,7 @@ type machine struct {
 }
 
 // openMachine returns the machine, and a function that closes its trace.
-func (set *settings) openMachine(
-	log *slog.Logger,
-) (m machine, closeTrace func(), err error) {
+func (set *settings) openMachine(log *slog.Logger) (m machine, closeTrace func(), err error) {
 	m = machine{set: set, log: log, proxy: proxy.New}
 	if m.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
 		return m, nil, err

@@ -55,9 +55,7 @@ func discover(ctx context.Context, set *settings, r rootFlags, file string) erro
 }
 
 // printFor prints what applies to one file.
-func printFor(
-	ctx context.Context, set *settings, catalog *discovery.Catalog, file string,
-) error {
+func printFor(ctx context.Context, set *settings, catalog *discovery.Catalog, file string) error {
 	paths, err := usage.AbsolutePaths(file)
 	if err != nil {
 		return err

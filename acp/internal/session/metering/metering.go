@@ -1,8 +1,8 @@
 // Package metering counts what a session uses, from what its agent reports.
 //
 // Agents report the running total of a session's cost, and most report tokens for each turn. Some
-// totals survive when a session is opened again or forked, others begin again at zero. Package
-// metering knows neither sessions nor stores: its meters are told each reading, and return charges.
+// totals survive when a session is opened again or forked, others begin again at zero. Meters are
+// told each reading, and return charges; a [Spending] stores those of a session.
 package metering
 
 import (
