@@ -384,7 +384,8 @@ func (o opening) succeed(s *session, said string) (notice string) {
 	})
 	var before *pendingNotice
 	if o.previous != nil {
-		before, s.budgets = o.previous.notice.Load(), o.previous.budgets
+		before = o.previous.notice.Load()
+		s.budgets.Inherit(o.previous.budgets)
 	}
 	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
 	notice, next := o.notices(before, findings{

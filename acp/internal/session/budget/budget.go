@@ -22,7 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Budget is what acp.Budget describes.
+// Budget is an amount that sessions may cost. Package acp describes its fields.
 type Budget struct {
 	Amount   float64
 	Currency string
@@ -92,6 +92,14 @@ type Budgets struct {
 	Log     *slog.Logger
 
 	exceeds sync.Map // the day on which each may be exceeded
+}
+
+// Inherit allows what the user has allowed in an earlier opening of the session.
+func (b *Budgets) Inherit(from *Budgets) {
+	from.exceeds.Range(func(budget, day any) bool {
+		b.exceeds.Store(budget, day)
+		return true
+	})
 }
 
 // spent returns what the sessions that a budget is for have cost in its period.
