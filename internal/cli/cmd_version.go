@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,10 +13,10 @@ import (
 )
 
 // ownVersion returns the version of this program.
-func ownVersion() version.Version {
+var ownVersion = sync.OnceValue(func() version.Version {
 	info, _ := debug.ReadBuildInfo() // can be nil
 	return version.Of(info)
-}
+})
 
 // printVersion prints the version of the program, its platform and Go, and the commit if known.
 func printVersion(s streams) error {

@@ -11,13 +11,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
@@ -53,13 +53,13 @@ func ParseURL(given string) (string, error) {
 	return to.String(), nil
 }
 
-var tokenOfUser = regexp.MustCompile(`^([a-z0-9][-+_.@a-z0-9]*)\.[A-Z2-7]{26}$`)
+var tokenOfUser = text.Pattern(`^([a-z0-9][-+_.@a-z0-9]*)\.[A-Z2-7]{26}$`)
 
 // withUser returns the URL of a server with the user of a token in its query, so that a proxy can
 // send all connections of a user to one server. What is not a token of acp-agent names nobody.
 func withUser(to, token string) string {
 	u, err := url.Parse(to)
-	parts := tokenOfUser.FindStringSubmatch(token)
+	parts := tokenOfUser().FindStringSubmatch(token)
 	if err != nil || parts == nil {
 		return to
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/acp-agent/acp-agent/acp"
+	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -71,14 +71,14 @@ func countChildren() (n int) {
 }
 
 // maxOpenFiles is the line of /proc/self/limits with the number of open files.
-var maxOpenFiles = regexp.MustCompile(`(?m)^Max open files +(\d+)`)
+var maxOpenFiles = text.Pattern(`(?m)^Max open files +(\d+)`)
 
 // openFiles returns how many files this process has open, and how many it may. It returns false if
 // the system does not tell, as only Linux does.
 func openFiles() (opened, most int, ok bool) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	limits, _ := os.ReadFile("/proc/self/limits")
-	found := maxOpenFiles.FindSubmatch(limits)
+	found := maxOpenFiles().FindSubmatch(limits)
 	if err != nil || found == nil {
 		return 0, 0, false
 	}

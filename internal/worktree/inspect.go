@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -177,7 +176,7 @@ func (r *Repository) checkReflog(ctx context.Context, g git, _ string) error {
 }
 
 // ofRebase matches what git notes about the steps of a rebase.
-var ofRebase = regexp.MustCompile(`^(rebase|pull .*)( \([a-z]+\)|: fast-forward)`)
+var ofRebase = text.Pattern(`^(rebase|pull .*)( \([a-z]+\)|: fast-forward)`)
 
 // leftCommits returns the commits at which the head was, from its reflog, the last first. Left out
 // are the current one, those that were amended, and what a rebase made on its way to its result, or
@@ -187,7 +186,7 @@ func leftCommits(reflog string) (commits []string) {
 	for line := range strings.Lines(reflog) {
 		commit, action, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		replaced := strings.HasPrefix(next, "commit (amend)") ||
-			ofRebase.MatchString(next) && ofRebase.MatchString(action)
+			ofRebase().MatchString(next) && ofRebase().MatchString(action)
 		if next != "" && !replaced {
 			commits = append(commits, commit)
 		}

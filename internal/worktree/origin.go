@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox/confine"
@@ -104,12 +103,12 @@ func linked(dir workspace.Dir) (top string, others []string) {
 	return "", nil
 }
 
-var bare = regexp.MustCompile(`(?im)^\s*bare\s*=\s*(true|yes|on|1)\s*$`)
+var bare = text.Pattern(`(?im)^\s*bare\s*=\s*(true|yes|on|1)\s*$`)
 
 // isBare reports whether a repository, which has worktrees, has no main checkout.
 func isBare(repository string) bool {
 	config, err := os.ReadFile(filepath.Join(repository, "config"))
-	return err == nil && bare.Match(config)
+	return err == nil && bare().Match(config)
 }
 
 // OriginNote returns what the setting of a folder says besides if it was declared for original, of

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -17,7 +16,7 @@ import (
 
 // mention matches @PATH or @"PATH" at the beginning of a word. It has the submatches: what is
 // before the @, the quoted path, and the other path.
-var mention = regexp.MustCompile(`(^|[\s(\[])@(?:"([^"\n]+)"|(\S+))`)
+var mention = text.Pattern(`(^|[\s(\[])@(?:"([^"\n]+)"|(\S+))`)
 
 // Prompt is the user's message to the agent.
 type Prompt struct {
@@ -41,7 +40,7 @@ func (p Prompt) Blocks(dirs []string) []sdk.ContentBlock {
 	if strings.HasPrefix(strings.TrimSpace(searched), "/") {
 		searched, _, _ = strings.Cut(searched, "\n")
 	}
-	for _, at := range mention.FindAllStringSubmatchIndex(searched, -1) {
+	for _, at := range mention().FindAllStringSubmatchIndex(searched, -1) {
 		from, to := at[4], at[5]
 		if from < 0 {
 			from, to = at[6], at[7]

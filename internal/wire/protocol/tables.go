@@ -17,7 +17,11 @@ var tables = sync.OnceValue(func() (t struct {
 	content []ContentType
 }) {
 	for line := range strings.Lines(tablesFile) {
-		row := append(strings.Split(strings.TrimSpace(line), "\t"), "", "", "")
+		var row [5]string
+		rest := strings.TrimSpace(line)
+		for i := range row {
+			row[i], rest, _ = strings.Cut(rest, "\t")
+		}
 		switch row[0] {
 		case "method":
 			if Handling(row[3]) == Refused {
