@@ -103,9 +103,6 @@ func (a *adapter) shutdown() {
 	}
 }
 
-// The context of a request ends when the client cancels the request, and when the client leaves.
-// Work that must go on after one or both of these events uses one of the contexts below.
-
 // requestContext returns a context for a request that is answered even after the client has closed
 // its end: it ends when the client cancels the request, or with the connection. The caller calls
 // cancel.

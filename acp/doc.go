@@ -85,6 +85,24 @@
 // shows the client that loads a session what was said so far. connection.deliver, to which all of
 // them come, leaves out what the client does not take.
 //
+// # Contexts
+//
+// How long work goes on when a client cancels its request, or leaves, depends on the context:
+//
+//	context                 ends                                used for
+//	of a jsonrpc.Request    when the client cancels the         waiting until the client has room
+//	                        request or leaves
+//	adapter.requestContext  when the client cancels the         the work of a request, which is
+//	                        request, or with the adapter        answered although the input ended
+//	adapter.closingContext  a while after the client has left   closing a session for a request
+//	Turn.Context            when the turn ends early, or was    all that happens in a turn
+//	                        answered
+//	connection.serving      with Serve's                        ending turns without a connection
+//	adapter.base            with the adapter, after requests    what belongs to a session and no
+//	                        were answered                       request waits for
+//	tasks.Commit            after 10 seconds                    storing and showing what has happened
+//	context.WithoutCancel   never                               steps that it is too late to give up
+//
 // # Locks
 //
 // A goroutine that holds a lock takes only locks further down. The first four, and those of a

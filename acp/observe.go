@@ -85,10 +85,13 @@ type UsageEvent struct {
 	Charges []sessionstore.Charge
 }
 
-// observe tells the observer what has happened.
+// observe tells the observer what has happened. Nothing depends on it: a panic is logged.
 func (c *connection) observe(e Event) {
 	if observe := c.adapter.options.Observe; observe != nil {
-		observe(e)
+		_ = c.adapter.tasks.Guard("observer", func() error {
+			observe(e)
+			return nil
+		})
 	}
 }
 

@@ -46,7 +46,7 @@ type Options struct {
 	// secrets.
 	Trace func(sent bool, line []byte)
 	// Observe, if not nil, is told what happens on the connection, for metrics or an audit log. It
-	// is called concurrently, and delays the connection while it runs.
+	// is called concurrently, and delays the connection while it runs. A panic is only logged.
 	Observe func(Event)
 	// MCPPolicy returns the user's policy for the MCP server called name. Nil means the zero policy
 	// for all servers.

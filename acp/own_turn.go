@@ -33,14 +33,13 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
 // It implements [commands.Session].
 type ownTurn struct {
-	backend.Host // of the active session
-	active       *session
-	updates      *turnUpdates
+	*session // the active one
+	updates  *turnUpdates
 }
 
 // run answers a command of the adapter.
 func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, error) {
-	a := o.active.adapter
+	a := o.adapter
 	info := a.info()
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
@@ -50,41 +49,40 @@ func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, erro
 	if info.NeverAsks {
 		options.Unruled = whyUnruled(info.Info)
 	}
-	return commands.Answer(ctx, c, o, o.active.storeID, o.updates, options)
+	return commands.Answer(ctx, c, o, o.storeID, o.updates, options)
 }
 
 // Sandbox implements [commands.Session].
 func (o *ownTurn) Sandbox() (said string) {
-	if mode := o.active.adapter.info().Sandbox; mode != "" {
+	if mode := o.adapter.info().Sandbox; mode != "" {
 		said = fmt.Sprintf("Sandbox of the agent: %s\n\n", mode)
 	}
-	if confined, ok := o.active.backend.(backend.Confined); ok {
+	if confined, ok := o.backend.(backend.Confined); ok {
 		said += confined.SandboxText()
 	}
 	return said
 }
 
 // Permits implements [commands.Session].
-func (o *ownTurn) Permits() *permission.Permits { return o.active.access.Permits }
+func (o *ownTurn) Permits() *permission.Permits { return o.access.Permits }
 
 // Folders implements [commands.Session].
-func (o *ownTurn) Folders() folders.Set { return o.active.params.folders }
+func (o *ownTurn) Folders() folders.Set { return o.params.folders }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
-	if o.active.adapter.options.KeepFolders {
+	if o.adapter.options.KeepFolders {
 		return ""
 	}
-	s := o.active
-	declared, _ := tasks.FromDisk(ctx, s.adapter.tasks, func() ([]folders.Declared, error) {
-		return s.adapter.declaredFolders(s.params.folders.Cwd(), s.storeID)
+	declared, _ := tasks.FromDisk(ctx, o.adapter.tasks, func() ([]folders.Declared, error) {
+		return o.adapter.declaredFolders(o.params.folders.Cwd(), o.storeID)
 	})
 	return folders.SettingOf(declared, dir)
 }
 
 // ChangeFolders implements [commands.Session].
 func (o *ownTurn) ChangeFolders(ctx context.Context, set folders.Set) error {
-	return o.reopen(ctx, o.active.params.withFolders(set))
+	return o.reopen(ctx, o.params.withFolders(set))
 }
 
 // StartServer implements [commands.Session]. The user is not asked if they have allowed the server
@@ -96,14 +94,14 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	c := server.Config
-	if why := o.active.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
+	if why := o.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
-	if err := o.active.adapter.applyPolicy(&server.Start); err != nil {
+	if err := o.adapter.applyPolicy(&server.Start); err != nil {
 		return err
 	}
 	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	start, err := server.Ask(ctx, user, o.active.adapter.consents(), w)
+	start, err := server.Ask(ctx, user, o.adapter.consents(), w)
 	if err != nil {
 		return err
 	}
@@ -111,31 +109,30 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
-	return o.reopen(ctx, o.active.params.withFound(isOld, start))
+	return o.reopen(ctx, o.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
-	a := o.active.adapter
-	at := a.home.queues.Ticket(o.active.id, turns.Ordinary, nil)
+	a := o.adapter
+	at := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
 	defer at.Release()
 	if err := at.Acquire(ctx); err != nil {
 		return err
 	}
-	stored, err := a.sessions.Stored(ctx, o.active.id)
+	stored, err := a.sessions.Stored(ctx, o.id)
 	if err != nil {
 		return err
 	}
-	s, news, err := o.active.reopenForAll(ctx, at, listing.Openable{Session: stored}, p)
+	s, news, err := o.session.reopenForAll(ctx, at, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
-	o.Host, o.active = s, s
+	o.session = s
 	o.updates.moveTo(s)
-	ctx = context.WithoutCancel(ctx) // even if the turn has been cancelled
-	for _, u := range news {
-		if err := o.updates.Update(ctx, u); err != nil {
+	for _, u := range news { // even if the turn has been cancelled
+		if err := o.updates.Update(a.base, u); err != nil {
 			a.log.Debug("update not sent", "session", s.id, "error", err)
 		}
 	}
@@ -155,7 +152,7 @@ func (s *session) reopenForAll(
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()
-	next.release(context.WithoutCancel(ctx))
+	next.release(next.adapter.base)
 	if notice != "" {
 		news = append(news, backend.Warning(backend.Text(notice)))
 	}

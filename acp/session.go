@@ -27,8 +27,8 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. end or
-// close ends it.
+// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. close
+// ends it.
 type session struct {
 	*host
 	backend    backend.Session
@@ -229,15 +229,6 @@ func (s *session) failed(err error) {
 	}
 }
 
-// end ends the turns of s, and closes it. The caller's ticket holds the queue. params are those of a
-// session/close, or nil; the result is the backend's part of the response.
-func (s *session) end(ctx, closing context.Context, params backend.Raw) (json.RawMessage, error) {
-	if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
-		return nil, err
-	}
-	return s.close(closing, params), nil
-}
-
 // close closes s if it is the active session of its queue. No turn runs in it. params are those of
 // a session/close, or nil; the result is the backend's part of the response.
 func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
@@ -289,7 +280,7 @@ func (s *session) free(
 			return err
 		})
 		undo.add(func(ctx context.Context) error {
-			defer s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx)) // it may panic
+			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
 			return s.record.Close(ctx)
 		})
 		undo.run(ctx)
@@ -356,6 +347,8 @@ func (s *session) closeUnviewed(grace context.Context) (running *turns.Turn) {
 	if all := s.queue.Unanswered(); len(all) > 0 && grace.Err() == nil {
 		return all[0]
 	}
-	_, _ = s.end(base, base, nil)
+	if s.queue.EndTurns(base, backend.ErrCancelled) == nil {
+		s.close(base, nil)
+	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -13,17 +14,19 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// queuedFunc serves a request about a session that need not be active. ctx is the context of the
-// request, closing one that does not end when the client cancels the request. at holds the
-// session's queue.
-type queuedFunc func(
-	c *connection, ctx, closing context.Context, at *ticket, params strictjson.Object,
-) (json.RawMessage, error)
+// queuedRequest is a request about a session that need not be active. It does not change.
+type queuedRequest struct {
+	from   *connection
+	sent   context.Context // ends when the client cancels the request or leaves
+	params strictjson.Object
+	at     *ticket // holds the session's queue
+}
 
 // queued accepts such a request, whose params have a shape. texts are its members besides sessionId,
 // which must be strings.
 func queued(
-	kind turns.RequestKind, s *strictjson.Shape, do queuedFunc, texts ...string,
+	kind turns.RequestKind, s *strictjson.Shape,
+	do func(queuedRequest, context.Context) (json.RawMessage, error), texts ...string,
 ) acceptFunc {
 	return func(c *connection, ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
 		params, err := parseParams(r.Params, s)
@@ -37,28 +40,27 @@ func queued(
 		}
 		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
 		r.AfterResponse(at.Release)
-		return c.work(ctx, func(serving context.Context) (json.RawMessage, error) {
-			closing, done := c.adapter.closingContext(ctx)
-			defer done()
-			if err := at.Acquire(serving); err != nil {
+		q := queuedRequest{from: c, sent: ctx, params: params, at: at}
+		return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
+			if err := at.Acquire(ctx); err != nil {
 				return nil, err
 			}
-			return do(c, serving, closing, at, params)
+			return do(q, ctx)
 		})
 	}
 }
 
-// storedIn returns the stored session of a queue, which must belong to the client's agent, and the
-// adapter that runs it, the client's own if it is not active.
-func (c *connection) storedIn(
-	ctx context.Context, q *queue,
+// stored returns the stored session, which must belong to the client's agent, and the adapter that
+// runs it, the client's own if it is not active.
+func (q queuedRequest) stored(
+	ctx context.Context,
 ) (s sessionstore.Session, runs *adapter, err error) {
-	runs = c.adapter
-	if active := q.Active(); active != nil {
+	runs = q.from.adapter
+	if active := q.at.Queue.Active(); active != nil {
 		runs = active.adapter
 	}
-	if err = c.initialized(ctx); err == nil {
-		s, err = c.adapter.sessions.Stored(ctx, q.ID)
+	if err = q.from.initialized(ctx); err == nil {
+		s, err = q.from.adapter.sessions.Stored(ctx, q.at.Queue.ID)
 	}
 	return s, runs, protocolError(err)
 }
@@ -66,10 +68,8 @@ func (c *connection) storedIn(
 // close closes a session for the client. If the session has other viewers that may answer, or the
 // client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
 // which remains stored.
-func (c *connection) close(
-	ctx, closing context.Context, at *ticket, params strictjson.Object,
-) (json.RawMessage, error) {
-	s := at.Queue.Active()
+func (q queuedRequest) close(ctx context.Context) (json.RawMessage, error) {
+	c, s := q.from, q.at.Queue.Active()
 	if s == nil {
 		return nil, nil
 	}
@@ -81,37 +81,48 @@ func (c *connection) close(
 		s.leave(c)
 		return nil, nil
 	}
-	return s.end(ctx, closing, params.Without(protocol.SessionID))
+	return q.end(ctx, s, q.params.Without(protocol.SessionID))
+}
+
+// end ends the turns of the active session, and closes it. params are those of a session/close, or
+// nil; the result is the backend's part of the response.
+func (q queuedRequest) end(
+	ctx context.Context, s *session, params backend.Raw,
+) (json.RawMessage, error) {
+	closing, done := q.from.adapter.closingContext(q.sent)
+	defer done()
+	if err := s.queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+		return nil, err
+	}
+	return s.close(closing, params), nil
 }
 
 // remove ends a session that is to be deleted or archived. It fails if another client has it open.
-func (c *connection) remove(ctx, closing context.Context, at *ticket) error {
-	s := at.Queue.Active()
+func (q queuedRequest) remove(ctx context.Context) error {
+	s := q.at.Queue.Active()
 	if s == nil {
 		return nil
 	}
-	if s.viewers.Others(c) > 0 {
+	if s.viewers.Others(q.from) > 0 {
 		return errOpenElsewhere(s.id, nil)
 	}
-	_, err := s.end(ctx, closing, nil)
+	_, err := q.end(ctx, s, nil)
 	return err
 }
 
 // delete closes a session and removes it for good. A session that is gone from the store may still
 // be active here.
-func (c *connection) delete(
-	ctx, closing context.Context, at *ticket, params strictjson.Object,
-) (json.RawMessage, error) {
-	s, a, err := c.storedIn(ctx, at.Queue)
+func (q queuedRequest) delete(ctx context.Context) (json.RawMessage, error) {
+	s, a, err := q.stored(ctx)
 	if unknown, ok := errors.AsType[*jsonrpc.Error](err); err != nil &&
 		!(ok && unknown.Code == protocol.CodeNotFound) {
 		return nil, err
 	}
-	if endErr := c.remove(ctx, closing, at); endErr != nil || err != nil {
+	if endErr := q.remove(ctx); endErr != nil || err != nil {
 		return nil, endErr
 	}
 	// The store remembers not to import the session again, even if the agent keeps it.
-	result := a.sessions.Pass(ctx, protocol.SessionDelete, s, params)
+	result := a.sessions.Pass(ctx, protocol.SessionDelete, s, q.params)
 	if err := a.options.Store.Delete(ctx, s.ID); err != nil {
 		return nil, err
 	}

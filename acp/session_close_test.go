@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
-	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -53,51 +52,11 @@ func TestCloseKeepsMeta(t *testing.T) {
 	require.Len(t, closed, 3, "each activation once")
 }
 
-// ends are the ways in which a session that is active ends in this process.
-var ends = map[string]func(c *client, id, cwd string, store sessionstore.Store){
-	"A28/close": func(c *client, id, _ string, _ sessionstore.Store) {
-		c.call("session/close", idParams(id))
-	},
-	"A28/delete": func(c *client, id, _ string, _ sessionstore.Store) {
-		c.call("session/delete", idParams(id))
-	},
-	"A12/a load": func(c *client, id, cwd string, _ sessionstore.Store) {
-		c.call("session/load", rootsParams(id, cwd))
-	},
-	"S3/another process": func(c *client, id, cwd string, store sessionstore.Store) {
-		newer := start(c.t, acp.Options{Store: store})
-		newer.call("session/load", rootsParams(id, cwd))
-		require.NotNil(c.t, c.try("session/prompt", promptParams(id, "say x")).Error)
-	},
-}
-
-// The memory of a session is what its backend was given, and everything that refers to it.
+// However a session ends, its directories are let go of: what it opened cannot be used any more. No
+// memory is held either, of what its backend was given and everything that refers to it.
 //
 // Clause A28.
-func TestClosedSessionHoldsNoMemory(t *testing.T) {
-	for name, end := range ends {
-		t.Run(name, func(t *testing.T) {
-			store, opened := memstore.New(t),
-				make(chan weak.Pointer[workspace.Workspace], 10)
-			r := &scripted{opened: func(_ backend.Activation, h backend.Host) {
-				opened <- weak.Make(h.Workspace())
-			}}
-			c := start(t, acp.Options{Store: store, Backend: r.serve})
-			a := folder(t)
-			id := c.open(a)
-			held := <-opened
-			c.texts(id, "say one")
-			end(c, id, a, store)
-			require.Eventually(t, func() bool {
-				goruntime.GC()
-				return held.Value() == nil
-			}, patience, time.Millisecond)
-		})
-	}
-}
-
-// However a session ends, its directories are let go of: what it opened cannot be used any more.
-func TestCloseFreesRoots(t *testing.T) {
+func TestClosedSessionHoldsNothing(t *testing.T) {
 	for name, end := range map[string]func(c, newer *client, id, cwd string){
 		"A28/close": func(c, _ *client, id, _ string) {
 			c.call("session/close", idParams(id))
@@ -121,21 +80,28 @@ func TestCloseFreesRoots(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, r := memstore.New(t), &scripted{}
-			var opened []*workspace.Workspace
-			r.opened = func(_ backend.Activation, h backend.Host) {
-				opened = append(opened, h.Workspace())
-			}
-			c := start(t, acp.Options{Store: store, Backend: using(r)})
+			store, opened := memstore.New(t), make(chan *workspace.Workspace, 10)
+			r := &scripted{opened: func(_ backend.Activation, h backend.Host) {
+				opened <- h.Workspace()
+			}}
+			c := start(t, acp.Options{Store: store, Backend: r.serve})
 			newer := start(t, acp.Options{Store: store})
 			a := folder(t)
 			id := c.open(a, folder(t))
-			_, err := opened[0].Stat(a)
+			w := <-opened
+			_, err := w.Stat(a)
 			require.NoError(t, err)
+			c.texts(id, "say one")
 			end(c, newer, id, a)
 			require.Eventually(t, func() bool {
-				_, err := opened[0].Stat(a)
+				_, err := w.Stat(a)
 				return errors.Is(err, workspace.ErrClosed)
+			}, patience, time.Millisecond)
+			held := weak.Make(w)
+			w = nil
+			require.Eventually(t, func() bool {
+				goruntime.GC()
+				return held.Value() == nil
 			}, patience, time.Millisecond)
 		})
 	}

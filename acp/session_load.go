@@ -34,24 +34,27 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 	if cause == backend.Resume {
 		servers = optional
 	}
-	hurried := func() {}
-	if s := at.Queue.Active(); s != nil { // its messages must not wait for viewers that do not read
-		hurried = s.viewers.Hurry()
-	}
 	return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
 		defer r.AfterResponse(at.Release) // what goOn does comes first
-		defer hurried()
 		p, err := c.decodeSession(ctx, r.Params, loadShape, required, servers)
 		if err != nil {
 			return nil, err
 		}
-		if err := at.Acquire(ctx); err != nil {
+		l := load{from: c, cause: cause, params: p, at: at, to: address.New(p.id), pace: paced}
+		if err := l.acquire(ctx); err != nil {
 			return nil, err
 		}
-		hurried()
-		l := load{from: c, cause: cause, params: p, at: at, to: address.New(p.id), pace: paced}
 		return l.serve(ctx, r)
 	})
+}
+
+// acquire waits until the request holds the queue. The messages of what comes before it do not wait
+// for viewers that do not read.
+func (l load) acquire(ctx context.Context) error {
+	if s := l.at.Queue.Active(); s != nil {
+		defer s.viewers.Hurry()()
+	}
+	return l.at.Acquire(ctx)
 }
 
 // serve opens a stored session, makes the client another viewer of the active one, or shows it a

@@ -194,39 +194,30 @@ func TestFileAccessAfterLoad(t *testing.T) {
 
 // Clause A12.
 func TestFailedLoadKeepsTurn(t *testing.T) {
-	r := &scripted{}
-	c := start(t, acp.Options{Backend: using(r)})
+	r, store := &scripted{}, &failing{Store: memstore.New(t)}
+	c := start(t, acp.Options{Backend: using(r), Store: store})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
 	prompt := c.beginTurn(id, "wait", "waiting")
 	r.refuse = errors.New("not today")
 	require.Equal(t, jsonrpc.CodeInternal, c.try("session/load", rootsParams(id, a, b)).Error.Code)
-	_, rejected := c.busy(id)
-	require.Equal(t, "turn_in_progress", rejected.reason(t))
-	require.Equal(t, []string{}, c.find(id).AdditionalDirectories,
-		"A13: the old list is the authoritative one")
-	c.send(notification("session/cancel", idParams(id)))
-	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.Contains(t, c.texts(id, "roots")[0], a)
+	r.refuse = nil
 	require.NotContains(t, fmt.Sprint(r.noted()), "close")
-}
-
-// Clause A12.
-func TestFailedStoreKeepsTurn(t *testing.T) {
-	store := &failing{Store: memstore.New(t)}
-	c := start(t, acp.Options{Store: store})
-	a, b := folder(t), folder(t)
-	id := c.open(a)
-	prompt := c.beginTurn(id, "wait", "waiting")
 	store.activate = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
 		Hint: "free some space", Err: errors.New("disk full")}
 	m := c.try("session/resume", rootsParams(id, a, b))
 	require.Equal(t, "store_unavailable", m.reason(t))
 	require.Contains(t, m.Error.Message, storeError("free some space"), "S4")
 	require.Contains(t, m.Error.Message, storeError("/state/sessions.db"), "S4")
+	_, rejected := c.busy(id)
+	require.Equal(t, "turn_in_progress", rejected.reason(t))
+	require.Equal(t, []string{}, c.find(id).AdditionalDirectories,
+		"A13: the old list is the authoritative one")
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-	require.NotContains(t, c.texts(id, "roots")[0], b)
+	said := c.texts(id, "roots")[0]
+	require.Contains(t, said, a)
+	require.NotContains(t, said, b)
 }
 
 // Clause S8.
@@ -266,21 +257,6 @@ func (f *failing) BeginTurn(
 		return 0, f.begin
 	}
 	return f.Store.BeginTurn(ctx, l, t)
-}
-
-// Clause S3.
-func TestTakeoverDuringTurn(t *testing.T) {
-	store := memstore.New(t)
-	old, newer := start(t, acp.Options{Store: store}), start(t, acp.Options{Store: store})
-	a := folder(t)
-	id := old.open(a)
-	old.texts(id, "say mine")
-	prompt := old.beginTurn(id, "drip", "drip")
-	newer.call("session/load", rootsParams(id, a))
-	m := old.response(prompt)
-	require.Equal(t, "fenced", m.reason(t))
-	require.Contains(t, m.Error.Message, "another window")
-	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
 }
 
 // twoWindows connects two clients whose agents are like two processes: each has its own store on
@@ -356,21 +332,25 @@ func TestUpdatesAfterTakeover(t *testing.T) {
 	old.response(prompt)
 }
 
-// A silent agent goes on working, so its turn ends soon after another window has taken the session.
+// A turn ends soon after another window has taken the session, even if the agent says nothing.
 //
-// Clause S11.
-func TestTakeoverWhileAgentIsSilent(t *testing.T) {
-	old, newer := twoWindows(t, acp.Options{})
-	a := folder(t)
-	id := old.open(a)
-	prompt := old.beginTurn(id, "wait", "waiting")
-	time.Sleep(300 * time.Millisecond) // until that is stored
-	newer.call("session/load", rootsParams(id, a))
-	require.Equal(t, "fenced", old.response(prompt).reason(t))
-	_, answered := old.await(0, isResponse(prompt))
-	told := texts(old.messages()[:answered], id)
-	require.Contains(t, told[len(told)-1], "This session was opened in another window")
-	require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
+// Clauses S3, S11.
+func TestTakeoverDuringTurn(t *testing.T) {
+	for prompt, says := range map[string]string{"wait": "waiting", "drip": "drip"} {
+		old, newer := twoWindows(t, acp.Options{})
+		a := folder(t)
+		id := old.open(a)
+		turn := old.beginTurn(id, prompt, says)
+		time.Sleep(300 * time.Millisecond) // until that is stored
+		newer.call("session/load", rootsParams(id, a))
+		m := old.response(turn)
+		require.Equal(t, "fenced", m.reason(t))
+		require.Contains(t, m.Error.Message, "another window")
+		_, answered := old.await(0, isResponse(turn))
+		told := texts(old.messages()[:answered], id)
+		require.Contains(t, told[len(told)-1], "This session was opened in another window")
+		require.Equal(t, []string{"yours"}, newer.texts(id, "say yours"))
+	}
 }
 
 // An agent that asks while no turn runs gets an answer when another window takes the session, and

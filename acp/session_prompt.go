@@ -26,14 +26,21 @@ import (
 // overlapping turns: one that runs and one that waits for it.
 const maxTurns = 2
 
-// prompted is a prompt, which may outlive the connection over which it came.
+// prompted is a prompt, which may outlive the connection over which it came. Its turn has the
+// outcome.
 type prompted struct {
 	turn   *turns.Turn
 	from   *connection
 	params promptParams
 	viewed *session // that the client had open when it sent the prompt, or nil
 	at     *ticket
-	leave  context.CancelCauseFunc // ends the context of the request
+	leave  context.CancelCauseFunc // ends the context of the request, and with it the turn
+	free   func()                  // frees what the prompt holds, besides the ticket
+
+	// Set when the turn begins:
+	number int64
+	stored sessionstore.Turn
+	saw    *viewers // those that saw it begin
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -59,20 +66,21 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err := c.home.owner.take(turnSlot, c.adapter); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, cancel := c.adapter.requestContext(ctx)
-	stop := context.AfterFunc(c.serving, func() { cancel(jsonrpc.ErrClosed) })
-	leave := func(cause error) {
+	request, leave := c.adapter.requestContext(ctx)
+	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
+	free := func() {
 		stop()
-		cancel(cause)
+		leave(nil)
+		c.home.owner.release(turnSlot, c.adapter)
 	}
 	turn := turns.New(request)
 	at, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
 	if err != nil {
-		leave(nil)
-		c.home.owner.release(turnSlot, c.adapter)
+		free()
 		return jsonrpc.Fail(protocolError(err))
 	}
-	p := &prompted{turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave}
+	p := &prompted{turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave,
+		free: free}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
 }
 
@@ -121,71 +129,70 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// ending is how the turn of a prompt has ended.
-type ending struct {
-	outcome turns.Outcome
-	saw     *viewers // those that saw the turn begin, nil if it did not
-}
-
 // serve has the turn of r run, and waits for its end as long as the client is connected. ctx is the
 // context of r.
 func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	ended := make(chan ending, 1)
-	p.from.adapter.tasks.Go(func() { ended <- p.lifecycle() })
-	var e ending
+	group, ended := p.from.adapter.tasks, make(chan struct{})
+	group.Go(func() {
+		defer close(ended)
+		if err := group.Guard("session/prompt", p.run); err != nil {
+			p.turn.Fail(err)
+		}
+	})
 	select {
-	case e = <-ended:
+	case <-ended:
 	case <-ctx.Done():
 		switch {
 		case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client cancelled the request
 		case p.from.graceNow() == 0:
 			p.leave(jsonrpc.ErrClosed)
 		case p.turn.Cause() == nil:
-			p.from.adapter.tasks.Go(func() { p.conclude(<-ended) })
+			group.Go(func() {
+				<-ended
+				p.conclude()
+			})
 			return nil, jsonrpc.ErrClosed
 		}
-		e = <-ended
+		<-ended
 	}
-	conclude := sync.OnceFunc(func() { p.conclude(e) })
-	if e.saw != nil {
+	conclude := sync.OnceFunc(p.conclude)
+	if p.saw != nil {
 		// If the client does not read while others have the session open, they do not wait for it.
-		e.saw.Settle(ctx, p.from, conclude)
+		p.saw.Settle(ctx, p.from, conclude)
 	}
 	r.BeforeResponse(func(json.RawMessage, error) (json.RawMessage, error) {
-		o := p.decide(e)
+		o := p.decide()
 		return o.Result, o.Err
 	})
 	r.AfterResponse(conclude)
-	return e.outcome.Result, protocolError(e.outcome.Err)
+	o := p.turn.Outcome()
+	return o.Result, protocolError(o.Err)
 }
 
 // decide decides how the prompt is answered, and returns what clients are told.
-func (p *prompted) decide(e ending) turns.Outcome {
-	o := p.turn.Decide(e.outcome)
+func (p *prompted) decide() turns.Outcome {
+	o := p.turn.Decide()
 	o.Err = p.from.withoutStorePath(protocolError(o.Err))
 	return o
 }
 
 // conclude shows those who saw the turn begin how it has ended, except the client that gets the
 // response, and frees what the prompt holds. The next turn may begin then.
-func (p *prompted) conclude(e ending) {
-	defer func() {
-		p.at.Answered()
-		p.leave(nil)
-		p.from.home.owner.release(turnSlot, p.from.adapter)
-	}()
-	o := p.decide(e)
-	if e.saw == nil || e.saw.Others(p.from) == 0 {
+func (p *prompted) conclude() {
+	defer p.free()
+	defer p.at.Answered()
+	o := p.decide()
+	if p.saw == nil || p.saw.Others(p.from) == 0 {
 		return
 	}
 	ended := map[string]any{"stopReason": o.StopReason()}
 	if o.Err != nil {
 		ended = map[string]any{"error": o.Err.Error()}
 	}
-	ctx, cancel := tasks.Commit(e.saw.adapter.base)
+	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
-	_ = e.saw.Shown.With(ctx, func(*transcript.Shown) error {
-		e.saw.Mark(ctx, p.from, "turn", ended)
+	_ = p.saw.Shown.With(ctx, func(*transcript.Shown) error {
+		p.saw.Mark(ctx, p.from, "turn", ended)
 		return nil
 	})
 }
@@ -203,9 +210,7 @@ const maxChosenTitle = 200
 func (p promptParams) title() string {
 	command, own := commands.Parse(p.rest)
 	switch {
-	case own:
-		return ""
-	case prompts.IsCommandName(command.Name) && command.Arguments == "":
+	case own, prompts.IsCommandName(command.Name) && command.Arguments == "":
 		return ""
 	case prompts.IsCommandName(command.Name):
 		return firstLine(command.Name + " " + command.Arguments)

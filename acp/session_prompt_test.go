@@ -212,22 +212,6 @@ func TestCallsToTheClient(t *testing.T) {
 	}
 }
 
-// Clause S8.
-func TestPromptIsStoredFirst(t *testing.T) {
-	store := memstore.New(t)
-	c := start(t, acp.Options{Store: store})
-	id := c.open(folder(t))
-	c.beginTurn(id, "wait", "waiting")
-	var first sessionstore.Update
-	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
-		require.NoError(t, err)
-		first = u
-		break
-	}
-	require.JSONEq(t, `{"update":{"sessionUpdate":"user_message_chunk","content":{"type":"text",`+
-		`"text":"wait"}}}`, first.String())
-}
-
 // Clause P6.
 func TestUnknownMethods(t *testing.T) {
 	r := &scripted{}
@@ -460,28 +444,18 @@ func TestHangingTurn(t *testing.T) {
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 }
 
-// Clause S11.
+// What is shown of a turn was stored before: the prompt, and what is committed.
+//
+// Clauses S8, S11.
 func TestCommitStoresBeforeItShows(t *testing.T) {
 	store := memstore.New(t)
 	late := sessionstore.RecorderOptions{Interval: time.Hour}
 	c := start(t, acp.Options{Store: store}.With(acp.Tuning{Recorder: late}))
 	id := c.open(folder(t))
 	prompt := c.beginTurn(id, "commit changed", "changed")
-	require.Equal(t, 1, storedChunks(t, store, id, "changed"))
+	require.Equal(t, []string{"commit changed", "changed"}, storedTexts(t, store, id))
 	c.send(notification("session/cancel", idParams(id)))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
-}
-
-// storedChunks returns how many messages of the agent with a text are stored.
-func storedChunks(t *testing.T, store sessionstore.Store, id, text string) (n int) {
-	t.Helper()
-	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
-		require.NoError(t, err)
-		if u.Kind == sessionstore.AgentMessageChunk && strings.Contains(string(u.Raw), text) {
-			n++
-		}
-	}
-	return n
 }
 
 // A turn that never stops talking is stopped, says why, and the session goes on.
@@ -493,10 +467,9 @@ func TestTurnThatSaysTooMuch(t *testing.T) {
 	require.Equal(t, "max_turn_requests", c.response(prompt).stopReason(t))
 	const why = "Stopped, because this turn has reached the limit of 1 MiB"
 	require.Contains(t, strings.Join(texts(c.messages(), id), ""), why)
-	require.Equal(t, 1, storedChunks(t, store, id, why))
+	require.Equal(t, 1, strings.Count(strings.Join(recorded(t, store, id), ""), why))
 	stored := 0
-	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
-		require.NoError(t, err)
+	for _, u := range updatesOf(t, store, id) {
 		stored += len(u.Raw)
 	}
 	require.Less(t, stored, 3<<20)
@@ -515,8 +488,7 @@ func TestEndOfTurnIsStored(t *testing.T) {
 	require.NotNil(t, c.try("session/prompt", promptParams(id, "fail")).Error)
 	c.call("session/prompt", promptParams(id, "say one"))
 	var ends []string
-	for u, err := range store.History(t.Context(), sessionstore.ID(id)) {
-		require.NoError(t, err)
+	for _, u := range updatesOf(t, store, id) {
 		if u.Kind == sessionstore.TurnEndUpdate {
 			ends = append(ends, u.String())
 		}
@@ -725,7 +697,7 @@ func raceTurns(t *testing.T, store sessionstore.Store, clients ...*client) {
 				mu.Lock()
 				defer mu.Unlock()
 				completed++
-				if storedChunks(t, store, id, said) != 1 {
+				if strings.Count(strings.Join(recorded(t, store, id), "\n"), said) != 1 {
 					t.Errorf("answered with %s, and not stored: %s", m.Result, said)
 				}
 			})

@@ -13,20 +13,18 @@ var titleShape = keys(protocol.SessionID, "title", "_meta")
 
 // setTitle serves session/set_title. No title of the agent or of a prompt replaces one that a
 // client has set, until the client clears it with "".
-func (c *connection) setTitle(
-	ctx, _ context.Context, at *ticket, params strictjson.Object,
-) (json.RawMessage, error) {
-	stored, a, err := c.storedIn(ctx, at.Queue)
+func (q queuedRequest) setTitle(ctx context.Context) (json.RawMessage, error) {
+	stored, a, err := q.stored(ctx)
 	if err != nil {
 		return nil, err
 	}
-	given, _ := params.Field("title").Text() // checked when the request was accepted
+	given, _ := q.params.Field("title").Text() // checked when the request was accepted
 	title := text.Line(given, maxChosenTitle)
 	if err := a.options.Store.Rename(ctx, stored.ID, title); err != nil {
 		return nil, err
 	}
-	result := a.sessions.Pass(ctx, protocol.SessionSetTitle, stored, params)
-	if s := at.Queue.Active(); s != nil {
+	result := a.sessions.Pass(ctx, protocol.SessionSetTitle, stored, q.params)
+	if s := q.at.Queue.Active(); s != nil {
 		s.transcript.Rename(ctx, title)
 	}
 	return strictjson.Set(result, "title", strictjson.Text(title)), nil

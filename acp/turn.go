@@ -28,39 +28,31 @@ import (
 // store, of session.failed. While the response waits until the client has room for it, a
 // session/cancel still changes it (Turn.Decide).
 
-// lifecycle is the turn, from its prompt's place in the queue until its end is stored. Only the
-// outcome that it returns decides what is answered and shown. From awaitTurn until start has
-// returned, the ticket holds the queue, unless the turn had to wait for others (Ticket.AwaitTurn).
-func (p *prompted) lifecycle() (e ending) {
-	err := p.from.adapter.tasks.Guard("session/prompt", func() error {
-		s, overlaps, err := p.awaitTurn()
-		if err != nil {
-			return err
-		}
-		begun, err := p.storeStart(s, overlaps)
-		if err != nil {
-			return err
-		}
-		e.saw = s.viewers
-		p.from.observe(TurnEvent{Session: s.id, Running: true})
-		said := &turnUpdates{turn: p.turn, said: tasks.NewMutex(saidInTurn{session: s})}
-		start := func() backend.Work {
-			defer p.at.Release() // even after a panic
-			return p.start(s, said)
-		}
-		came := p.turn.Run(s.adapter.tasks, s.adapter.options.tuning.CancelGrace,
-			func() (backend.Raw, error) { return start()() })
-
-		s = said.end() // a command may have opened the session again
-		e.outcome = p.storeEnd(s, begun, came)
-		p.from.observe(
-			TurnEvent{s.id, false, e.outcome.StopReason(), protocolError(e.outcome.Err)})
-		return nil
-	})
+// run runs the turn, from its prompt's place in the queue until its end is stored. An error means
+// that the turn did not begin. From awaitTurn until start has returned, the ticket holds the queue,
+// unless the turn had to wait for others (Ticket.AwaitTurn).
+func (p *prompted) run() error {
+	s, overlaps, err := p.awaitTurn()
 	if err != nil {
-		e.outcome = p.turn.Ended(turns.Outcome{Err: err})
+		return err
 	}
-	return e
+	if err := p.storeStart(s, overlaps); err != nil {
+		return err
+	}
+	p.from.observe(TurnEvent{Session: s.id, Running: true})
+	said := &turnUpdates{turn: p.turn, said: tasks.NewMutex(saidInTurn{session: s})}
+	came := p.turn.Run(s.adapter.tasks, s.adapter.options.tuning.CancelGrace,
+		func() (backend.Raw, error) { return p.start(s, said)() })
+	s = said.end() // a command may have opened the session again
+	if p.turn.StartedIn(s) {
+		came.Result = p.endSpending(s, came.Result)
+	}
+	p.turn.Finish(came)
+	p.showFull(s)
+	p.storeEnd(s)
+	o := p.turn.Outcome()
+	p.from.observe(TurnEvent{s.id, false, o.StopReason(), protocolError(o.Err)})
+	return nil
 }
 
 // awaitTurn waits until the turn may run, and returns its session: the one that the client has
@@ -95,68 +87,63 @@ func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
 	return s, overlaps, nil
 }
 
-// begunTurn is a turn whose start is stored.
-type begunTurn struct {
-	number int64
-	stored sessionstore.Turn
-}
-
 // storeStart stores the start of the turn before the backend acts, and shows it to the clients.
-func (p *prompted) storeStart(s *session, overlaps bool) (begun begunTurn, err error) {
+func (p *prompted) storeStart(s *session, overlaps bool) error {
 	ctx := p.turn.Context()
-	begun.stored = sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
+	p.stored = sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
 	s.record.Restart(ctx)
-	err = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
+	return s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		// An update that the client has seen may not be recorded yet. It comes before the prompt in
 		// the history too.
 		if err := s.record.Flush(ctx); err != nil {
 			return err
 		}
 		if !now.Titled {
-			begun.stored.Title = p.params.title()
+			p.stored.Title = p.params.title()
 		}
 		err := s.record.Write(func(l sessionstore.Lease) (err error) {
 			// The turn must not end while it is open whether the prompt is stored: it is shown if
 			// it is.
 			ctx, cancel := tasks.Commit(ctx)
 			defer cancel()
-			begun.number, err = s.adapter.options.Store.BeginTurn(ctx, l, begun.stored)
+			p.number, err = s.adapter.options.Store.BeginTurn(ctx, l, p.stored)
 			return err
 		})
 		if err != nil {
 			s.failed(err)
 			return err
 		}
-		p.showStart(s, now, begun.stored)
+		p.saw = s.viewers
+		p.showStart(now)
 		return nil
 	})
-	return begun, err
 }
 
-// showStart shows the other viewers the prompt, and all of them the title that it gives s.
-func (p *prompted) showStart(s *session, now *transcript.Shown, begun sessionstore.Turn) {
+// showStart shows the other viewers the prompt, and all of them the title that it gives the session.
+func (p *prompted) showStart(now *transcript.Shown) {
 	ctx := p.turn.Context()
-	if s.viewers.Others(p.from) > 0 {
-		s.viewers.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
-		for _, u := range begun.Prompt {
-			s.viewers.Show(ctx, p.from, u)
+	if p.saw.Others(p.from) > 0 {
+		p.saw.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
+		for _, u := range p.stored.Prompt {
+			p.saw.Show(ctx, p.from, u)
 		}
 	}
-	if begun.Title != "" {
-		s.viewers.ShowTitle(ctx, now, begun.Title)
+	if p.stored.Title != "" {
+		p.saw.ShowTitle(ctx, now, p.stored.Title)
 	}
 }
 
 // start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
 // command of the adapter is answered in the rest, and so is a question before the prompt.
 func (p *prompted) start(s *session, said *turnUpdates) backend.Work {
+	defer p.at.Release() // even after a panic
 	ctx := p.turn.Context()
 	s.watchLease(ctx)
 	s.access.Permits.ForgetAsked()
 	s.catalog.Refresh(ctx)
 	s.showNotice(ctx)
 	if command, ok := s.ownCommand(p.params.rest); ok {
-		own := &ownTurn{Host: s, active: s, updates: said}
+		own := &ownTurn{session: s, updates: said}
 		return func() (backend.Raw, error) { return own.run(ctx, command) }
 	}
 	if len(s.budgets.All()) == 0 {
@@ -180,28 +167,6 @@ func (p *prompted) prompt(s *session, said *turnUpdates) backend.Work {
 	})
 }
 
-// storeEnd stores what was said in the turn, and how it has ended, which it returns. came has what
-// the backend returned. What is not stored is an error, even if the agent completed the turn:
-// a client may rely on every turn that ended well. Only a cancelled turn stays one, which promises
-// nothing. If another process has opened or deleted the session, the user is also told so.
-func (p *prompted) storeEnd(s *session, begun begunTurn, came turns.Outcome) turns.Outcome {
-	ctx := p.turn.Context()
-	if p.turn.StartedIn(s) {
-		came.Result = p.endSpending(s, came.Result)
-	}
-	o := p.turn.Ended(came)
-	if o.StopReason() == sdk.StopReasonMaxTurnRequests && errors.Is(p.turn.Cause(), turns.ErrFull) {
-		s.showFull(ctx)
-	}
-	if err := s.storeTurnEnd(ctx, begun, o); err != nil {
-		o = p.turn.Fail(o, err)
-		if record.Gone(err) {
-			s.viewers.ShowGone(ctx, err, "The rest of this turn was not saved.")
-		}
-	}
-	return o
-}
-
 // endSpending stores what was used in the turn, which ran in s, and tells the user which budgets it
 // has used up. It returns the response with what the turn and the session have cost.
 func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
@@ -211,11 +176,14 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 	p.from.observeUsage(s.id, charges)
 	turn := metering.Sum(charges, sessionstore.CostMeter)
 	if len(turn) > 0 {
-		for _, note := range s.budgets.UsedUp(ctx, turn) {
-			if err := s.transcript.Send(ctx, note, transcript.ShowFirst); err != nil {
-				s.adapter.log.Debug("notice not sent", "session", s.id, "error", err)
+		_ = s.adapter.tasks.Guard("budgets", func() error {
+			for _, note := range s.budgets.UsedUp(ctx, turn) {
+				if err := s.transcript.Send(ctx, note, transcript.ShowFirst); err != nil {
+					s.adapter.log.Debug("notice not sent", "session", s.id, "error", err)
+				}
 			}
-		}
+			return nil
+		})
 	}
 	if len(session) == 0 || !strictjson.IsObject(result) {
 		return result
@@ -224,9 +192,13 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 		backend.Encode(map[string]any{"turn": turn, "session": session}))
 }
 
-// showFull tells the user why a turn was stopped that has sent too much.
-func (s *session) showFull(ctx context.Context) {
-	ctx, cancel := tasks.Commit(ctx)
+// showFull tells the user why the turn was stopped, if it has sent too much.
+func (p *prompted) showFull(s *session) {
+	if p.turn.Outcome().StopReason() != sdk.StopReasonMaxTurnRequests ||
+		!errors.Is(p.turn.Cause(), turns.ErrFull) {
+		return
+	}
+	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
 	limit := text.Size(s.adapter.options.tuning.TurnBytes)
 	full := backend.Note("\n\nStopped, because this turn has reached the limit of " + limit +
@@ -236,35 +208,40 @@ func (s *session) showFull(ctx context.Context) {
 	}
 }
 
-// storeTurnEnd stores the end of a turn, after its last updates. Of a prompt that was refused
-// nothing remains, unless more was stored since the turn began.
-func (s *session) storeTurnEnd(ctx context.Context, begun begunTurn, o turns.Outcome) error {
-	ctx, cancel := tasks.Commit(ctx)
+// storeEnd stores what was said in the turn, and how it has ended. Of a prompt that was refused
+// nothing remains, unless more was stored since the turn began. What is not stored fails the turn,
+// even if the agent completed it: a client may rely on every turn that ended well. If another
+// process has opened or deleted the session, the user is also told so.
+func (p *prompted) storeEnd(s *session) {
+	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
-	store, taken := s.adapter.options.Store, false
+	o, store, taken := p.turn.Outcome(), s.adapter.options.Store, false
 	refusal, ok := errors.AsType[*jsonrpc.Error](o.Err)
 	err := s.record.Flush(ctx)
 	if err == nil {
 		err = s.record.Write(func(l sessionstore.Lease) (err error) {
 			if ok && refusal.Code == jsonrpc.CodeInvalidParams {
-				taken, err = store.TakeBackTurn(ctx, l, begun.number, begun.stored)
+				taken, err = store.TakeBackTurn(ctx, l, p.number, p.stored)
 			}
 			if taken || err != nil {
 				return err
 			}
-			return store.EndTurn(ctx, l, begun.number, endOf(o))
+			return store.EndTurn(ctx, l, p.number, endOf(o))
 		})
 	}
 	if err != nil {
 		s.failed(err)
+		p.turn.Fail(err)
 	}
-	if taken && begun.stored.Title != "" {
+	if record.Gone(err) {
+		s.viewers.ShowGone(ctx, err, "The rest of this turn was not saved.")
+	}
+	if taken && p.stored.Title != "" {
 		stored, err := store.Get(ctx, s.storeID)
 		if err == nil && stored.Title == "" {
 			s.transcript.Rename(ctx, "")
 		}
 	}
-	return err
 }
 
 // endOf returns what the history says of how a turn ended.

@@ -60,10 +60,9 @@ func (u *turnUpdates) moveTo(s *session) {
 	})
 }
 
-// end ends the turn for the backend: it waits for the update that is being sent, and later ones are
-// rejected. It returns the turn's session.
+// end waits for the update that is being sent. The turn is over for the backend, so that later ones
+// are rejected. end returns the turn's session.
 func (u *turnUpdates) end() (s *session) {
-	u.turn.Over()
 	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
 		s = said.session
 		return nil

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/sessionstore"
+	"github.com/acp-agent/acp-agent/workspace"
 )
 
 // windows is a session that several clients of one user have open.
@@ -721,21 +722,28 @@ func TestWindowsOfAnotherUser(t *testing.T) {
 	require.Equal(t, "cancelled", a.response(turn).stopReason(t))
 }
 
-// The other windows learn that a turn has ended, also if the program's observer panics.
+// A turn ends in the store and in other windows although the program panics in between.
 //
-// Clause N7.
+// Clauses N7, W8.
 func TestTurnEndsAfterPanic(t *testing.T) {
-	for _, running := range []bool{true, false} {
-		var panicked atomic.Bool
-		w, a := openWindows(t, acp.Options{Observe: func(e acp.Event) {
-			turn, isTurn := e.(acp.TurnEvent)
-			if isTurn && turn.Running == running && !panicked.Swap(true) {
-				panic("observer")
+	var asked atomic.Int64
+	for what, o := range map[string]acp.Options{
+		"observer": {Observe: func(acp.Event) { panic("observer") }},
+		"budgets": {Budgets: func(workspace.Dir) []acp.Budget {
+			if asked.Add(1) > 1 { // once the turn has ended
+				panic("budgets")
 			}
-		}})
+			return nil
+		}},
+	} {
+		store := memstore.New(t)
+		o.Store = store
+		w, a := openWindows(t, o)
 		b := w.join()
-		require.NotNil(t, a.response(w.prompt(a, "say x")).Error)
-		says(b, `"turn":{"error":`)
+		require.Equal(t, "end_turn", a.response(w.prompt(a, "spend 1")).stopReason(t), what)
+		says(b, `"turn":{"stopReason":"end_turn"}`)
+		stored := updatesOf(t, store, w.id)
+		require.Equal(t, sessionstore.TurnEndUpdate, stored[len(stored)-1].Kind, what)
 	}
 }
 

@@ -1,6 +1,7 @@
 package turns_test
 
 import (
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
@@ -8,7 +9,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
+	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,8 +49,9 @@ func TestTurnsThatGoOn(t *testing.T) {
 	_, err = queues.PromptTicket("s", "", turns.New(t.Context()), 1)
 	require.ErrorAs(t, err, new(*turns.TooManyError))
 
-	running.Over()
-	running.Decide(turns.Outcome{})
+	running.Run(tasks.NewGroup(slog.New(slog.DiscardHandler)), 0, jsonrpc.Fail(nil))
+	require.True(t, running.IsOver())
+	running.Decide()
 	running.End(backend.ErrCancelled)
 	require.NoError(t, running.Cause())
 	require.True(t, running.IsDecided())
@@ -133,7 +137,8 @@ func TestCancelledTurnsDoNotStart(t *testing.T) {
 	require.Error(t, err)
 	require.Equal(t, []string{"prompt", "cancel"}, s.told)
 	completed := turns.Outcome{Result: backend.Raw(`{"stopReason":"end_turn"}`)}
-	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide(completed).Result))
+	running.Finish(completed)
+	require.Equal(t, `{"stopReason":"cancelled"}`, string(running.Decide().Result))
 }
 
 // Prompts that wait for a client that joins do not count for others, but for that client.

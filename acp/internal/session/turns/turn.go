@@ -16,8 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// Turn represents a prompt from its arrival to its response, and owns how it ends: End ends it
-// early, and from Decide on nothing changes its outcome any more.
+// Turn represents a prompt from its arrival to its response, and owns its outcome: End ends it
+// early, Finish and Fail say how it has ended, and Decide returns what is answered. From then on
+// nothing changes that any more.
 type Turn struct {
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early, and once the prompt was answered
@@ -29,6 +30,7 @@ type Turn struct {
 	stage   stage
 	session Session     // whose backend was given the prompt
 	params  backend.Raw // of the session/cancel that ended it
+	outcome Outcome     // zero until Finish or Fail
 }
 
 type stage int
@@ -146,42 +148,52 @@ func (t *Turn) RunsIn(s Session) bool {
 	return t.StartedIn(s) && t.at() == running && t.ctx.Err() == nil
 }
 
-// Over notes that the backend is done with the turn. If the backend is being told of the turn's
-// end, Over waits for that.
-func (t *Turn) Over() {
-	if t.at() == running {
-		t.session.WithBackend(func(backend.Session) { t.advance(over) })
-	} else {
-		t.advance(over)
-	}
-}
-
-// IsOver reports whether Over was called.
+// IsOver reports whether Run has returned, or is about to.
 func (t *Turn) IsOver() bool { return t.at() >= over }
 
-// Ended returns how the turn has ended if it came to this in the backend, or before the backend had
-// the prompt.
-func (t *Turn) Ended(came Outcome) Outcome { return came.endedBy(t.Cause()) }
-
-// Fail returns how a turn that Ended with o has ended after another error. Only the first error
-// counts, and none in a cancelled turn.
-func (t *Turn) Fail(o Outcome, err error) Outcome {
-	o.Err = cmp.Or(o.Err, err)
-	return t.unlessCancelled(o)
+// Finish notes how the turn has ended if it came to this in the backend.
+func (t *Turn) Finish(came Outcome) {
+	if came.Err == nil && came.StopReason() == "" {
+		came = Outcome{Err: errors.New("the agent answered the prompt without a stop reason")}
+	}
+	completed := came.Err == nil && came.StopReason() != sdk.StopReasonCancelled
+	switch cause := t.Cause(); {
+	case cause == nil, errors.Is(cause, backend.ErrCancelled): // Outcome says that it was cancelled
+	case errors.Is(cause, ErrFull) && !completed:
+		came = Outcome{Result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
+	default:
+		came = Outcome{Err: cause}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcome = came
 }
 
-// Decide decides the response, just before it is written, for a turn that Ended with o: one that
-// was cancelled until then is answered as cancelled.
-func (t *Turn) Decide(o Outcome) Outcome {
-	t.advance(decided)
-	return t.unlessCancelled(o)
+// Fail notes an error, before the backend had the prompt or after Finish. Only the first one counts,
+// and none in a cancelled turn.
+func (t *Turn) Fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outcome.Err = cmp.Or(t.outcome.Err, err)
 }
 
-func (t *Turn) unlessCancelled(o Outcome) Outcome {
+// Outcome returns how the turn has ended, as far as that is known. A turn that was cancelled has
+// what came of it besides the stop reason.
+func (t *Turn) Outcome() Outcome {
+	t.mu.Lock()
+	o := t.outcome
+	t.mu.Unlock()
 	if errors.Is(t.Cause(), backend.ErrCancelled) {
-		return o.cancelled()
+		return Outcome{Result: strictjson.Set(o.Result, "stopReason",
+			strictjson.Text(string(sdk.StopReasonCancelled)))}
 	}
 	return o
+}
+
+// Decide decides the response, just before it is written, and returns it.
+func (t *Turn) Decide() Outcome {
+	t.advance(decided)
+	return t.Outcome()
 }
 
 // IsDecided reports whether nothing changes the response any more. The other viewers were shown how
@@ -221,8 +233,10 @@ func (t *Turn) Wait(ctx context.Context) error { return tasks.Await(ctx, t.done)
 const leaveGrace = time.Second
 
 // Run runs work on a goroutine of the group, and returns what came of it. If the turn ends early,
-// Run waits only for the grace period, and drops a later result.
+// Run waits only for the grace period, and drops a later result. Then the turn is over for the
+// backend.
 func (t *Turn) Run(g *tasks.Group, grace time.Duration, work backend.Work) Outcome {
+	defer t.leaveBackend()
 	returned := make(chan Outcome, 1)
 	g.Go(func() {
 		var o Outcome
@@ -253,6 +267,16 @@ func (t *Turn) Run(g *tasks.Group, grace time.Duration, work backend.Work) Outco
 	}
 }
 
+// leaveBackend notes that the backend is done with the turn, or no longer waited for. If the
+// backend is being told of the turn's end, leaveBackend waits for that.
+func (t *Turn) leaveBackend() {
+	if t.at() == running {
+		t.session.WithBackend(func(backend.Session) { t.advance(over) })
+	} else {
+		t.advance(over)
+	}
+}
+
 // Outcome is how a turn ended: the result of the prompt, or an error.
 type Outcome struct {
 	Result backend.Raw
@@ -270,27 +294,3 @@ func (o Outcome) StopReason() sdk.StopReason {
 // ErrFull ends a turn that has sent too many updates. Otherwise an agent that loops would fill the
 // disk.
 var ErrFull = errors.New("the turn has reached the limit for the output of one turn")
-
-// endedBy returns how a turn ended for which o came from the backend. It had ended early with the
-// cause, if that is not nil.
-func (o Outcome) endedBy(cause error) Outcome {
-	if o.Err == nil && o.StopReason() == "" {
-		o = Outcome{Err: errors.New("the agent answered the prompt without a stop reason")}
-	}
-	completed := o.Err == nil && o.StopReason() != sdk.StopReasonCancelled
-	switch {
-	case errors.Is(cause, backend.ErrCancelled):
-		return o.cancelled()
-	case errors.Is(cause, ErrFull) && !completed:
-		return Outcome{Result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
-	case cause != nil:
-		return Outcome{Err: cause}
-	}
-	return o
-}
-
-// cancelled returns the outcome of a cancelled turn, with what o has besides the stop reason.
-func (o Outcome) cancelled() Outcome {
-	return Outcome{Result: strictjson.Set(o.Result, "stopReason",
-		strictjson.Text(string(sdk.StopReasonCancelled)))}
-}

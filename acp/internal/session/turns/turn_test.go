@@ -27,7 +27,7 @@ func TestQueuedTurnsEndFirst(t *testing.T) {
 // What came in the backend counts unless the turn was ended early.
 //
 // Clauses A31, S4.
-func TestOutcomeEndedBy(t *testing.T) {
+func TestOutcome(t *testing.T) {
 	result := func(reason string) Outcome {
 		return Outcome{Result: backend.Raw(`{"stopReason":"` + reason + `"}`)}
 	}
@@ -48,7 +48,15 @@ func TestOutcomeEndedBy(t *testing.T) {
 		{"too much output, but completed", result("end_turn"), Outcome{Err: ErrFull}, ErrFull},
 		{"not stored", result("end_turn"), failed, full},
 	} {
-		require.Equal(t, c.want, c.came.endedBy(c.cause), c.name)
+		turn := New(t.Context())
+		if c.cause != nil {
+			turn.End(c.cause)
+		}
+		turn.Finish(c.came)
+		require.Equal(t, c.want, turn.Outcome(), c.name)
 	}
-	require.ErrorContains(t, Outcome{}.endedBy(nil).Err, "without a stop reason")
+	turn := New(t.Context())
+	turn.Finish(Outcome{})
+	turn.Fail(full)
+	require.ErrorContains(t, turn.Outcome().Err, "without a stop reason")
 }

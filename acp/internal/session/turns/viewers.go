@@ -127,8 +127,8 @@ func (v *Viewers[C]) find(c C) *viewer[C] {
 	return v.findLocked(c)
 }
 
-// Hurry lets messages pass viewers that do not read, until done is called, because a client waits
-// to become a viewer. What these viewers cannot take meanwhile is kept for them.
+// Hurry lets messages pass viewers that do not read, because a client waits to become a viewer, until
+// done is called once. What these viewers cannot take meanwhile is kept for them.
 func (v *Viewers[C]) Hurry() (done func()) {
 	hurry := func(by int) {
 		v.mu.Lock()
@@ -137,7 +137,7 @@ func (v *Viewers[C]) Hurry() (done func()) {
 		v.changeLocked()
 	}
 	hurry(1)
-	return sync.OnceFunc(func() { hurry(-1) })
+	return func() { hurry(-1) }
 }
 
 // Leave removes c from the viewers, and reports whether it was one. When Leave returns, nothing is
