@@ -14,7 +14,7 @@ func TestLimitLoss(t *testing.T) {
 	defer l.Close()
 	s, err := New(Options{Address: "postgres://ann@localhost/db"})
 	require.NoError(t, err)
-	dial := s.database.config.ConnConfig.DialFunc
+	dial := s.database.config.DialFunc
 	c, err := dial(t.Context(), "tcp", l.Addr().String())
 	require.NoError(t, err)
 	defer c.Close()

@@ -44,7 +44,8 @@ func code(err error) string {
 // mayRepeat reports whether a call that failed had no effect, and may succeed if it is repeated.
 func mayRepeat(err error) bool {
 	switch code(err) {
-	case "40001", "40P01", "25006", tooManyConnections: // serialization, deadlock, read-only
+	// Serialization, deadlock, read-only, a plan for other columns.
+	case "40001", "40P01", "25006", "0A000", tooManyConnections:
 		return true
 	}
 	return errors.Is(err, core.ErrChanged) || errors.Is(err, errUncommitted) ||
@@ -68,7 +69,7 @@ func isLost(err error) bool {
 func (d *database) Explain(err error) error {
 	hint := hintFor(err)
 	if failed, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		// pgx has a line for each attempt, mostly twice, with and without TLS.
+		// The driver has a line for each attempt, mostly twice, with and without TLS.
 		reasons := strings.Split(errors.Unwrap(failed).Error(), "\n")
 		slices.Sort(reasons)
 		err = errors.New("cannot connect: " + strings.Join(slices.Compact(reasons), "; "))

@@ -47,6 +47,31 @@ func TestLostConnections(t *testing.T) {
 	}
 }
 
+// A connection is replaced when it has prepared many statements, and when one has failed, such as one
+// whose rows have other columns now.
+func TestReplacedConnections(t *testing.T) {
+	address := server.Address(t)
+	s := open(t, address+"&pool_max_conns=1")
+	storetest.Create(t, s, "one")
+	admin := connectAs(t, address, "admin")
+	connection := func() (pid int) {
+		require.NoError(t, admin.QueryRow(t.Context(), "SELECT pid FROM pg_stat_activity "+
+			"WHERE application_name = 'acp-agent' ORDER BY backend_start DESC LIMIT 1").Scan(&pid))
+		return pid
+	}
+	first := connection()
+	for n := range 512 {
+		_, err := s.List(t.Context(), sessionstore.Query{Limit: n + 1})
+		require.NoError(t, err)
+	}
+	require.NotEqual(t, first, connection())
+	for range 2 {
+		_, err := s.Get(t.Context(), "one")
+		require.NoError(t, err)
+		execute(t, admin, "ALTER TABLE sessions ALTER title TYPE varchar")
+	}
+}
+
 // Clause W9.
 func TestCloseWhileDatabaseHangs(t *testing.T) {
 	var hangs atomic.Bool
@@ -250,7 +275,7 @@ func TestUnusableDatabases(t *testing.T) {
 	require.ErrorContains(t, err, "create a database with ENCODING 'UTF8'")
 	_, err = open(t, strings.Replace(address, "/postgres", "/missing", 1)).List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "create the database")
-	_, err = open(t, address+"&no_such=1").List(t.Context(), sessionstore.Query{})
+	_, err = open(t, address+"&pool_min_conns=1").List(t.Context(), sessionstore.Query{})
 	require.ErrorContains(t, err, "check the parameters in the address")
 	pooler := through(t, address, func(_, to net.Conn, content []byte, _ bool) error {
 		_, err := to.Write(bytes.ReplaceAll(content, []byte("search_path\x00test"), []byte("search_path\x00none")))
@@ -279,7 +304,7 @@ func TestNoPasswordInErrors(t *testing.T) {
 		"postgres://ann:secret@[::1/db", "postgres://ann:secret@localhost/db?sslmode=strange",
 		"host=/nowhere user=ann password=secret port=x",
 		"postgres://ann:12/secret@localhost/db", "postgres://ann:12@secret@localhost/db",
-		"postgres://ann:12?@secret@localhost/db",
+		"postgres://ann:12?@secret@localhost/db", "postgres://ann:secret@localhost/db?pool_max_conns=0",
 	} {
 		_, err := postgres.New(postgres.Options{Address: address})
 		require.ErrorContains(t, err, "is not valid")

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/acp-agent/acp-agent/internal/text/secret"
+	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
 )
 
 // Health describes a store's database for an operator.
@@ -30,25 +31,27 @@ type Health struct {
 // Check opens the database, creates the tables if they are missing, and describes it.
 func (s *Store) Check(ctx context.Context) (h Health, err error) {
 	d := s.database
-	h.Protected = d.protected()
+	h.Schema, h.Protected = core.Version, d.protected() // others are refused
 	err = s.core.Use(ctx, func() error {
-		err := d.pool.Load().QueryRow(ctx, "SELECT current_setting('server_version'), version, "+
-			"current_setting('transaction_read_only')::boolean, row_security_active('sessions'), "+
-			"current_user FROM meta").
-			Scan(&h.Server, &h.Schema, &h.ReadOnly, &h.RowSecurity, &h.User)
-		start := time.Now()
-		if err == nil {
-			err = d.pool.Load().Ping(ctx)
-		}
-		h.RoundTrip = time.Since(start)
-		return err
+		return use(ctx, d.pool.Load(), func(c *conn) error {
+			err := c.row(ctx, "SELECT current_setting('server_version'), "+
+				"current_setting('transaction_read_only')::boolean, "+
+				"row_security_active('sessions'), current_user",
+				&h.Server, &h.ReadOnly, &h.RowSecurity, &h.User)
+			start := time.Now()
+			if err == nil {
+				err = c.server.Ping(ctx)
+			}
+			h.RoundTrip = time.Since(start)
+			return err
+		})
 	})
 	return h, err
 }
 
 // protected reports whether all connections that the address permits are as [Health] says.
 func (d *database) protected() bool {
-	c := d.config.ConnConfig
+	c := d.config
 	ways := append([]*pgconn.FallbackConfig{
 		{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig},
 	}, c.Fallbacks...)

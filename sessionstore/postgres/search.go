@@ -1,12 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
 	"strings"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
@@ -97,5 +96,10 @@ func (d *database) FindPassages(
 		return nil, err
 	}
 	defer found.Close()
-	return pgx.CollectRows(found.(rows).Rows, pgx.RowTo[int64])
+	for err == nil && found.Next() {
+		var key int64
+		err = found.Scan(&key)
+		keys = append(keys, key)
+	}
+	return keys, cmp.Or(err, found.Err())
 }

@@ -3,17 +3,18 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	_ "embed" // the schema
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/internal/core"
@@ -43,9 +44,10 @@ type Store struct {
 
 // database is a [core.Database] in PostgreSQL.
 type database struct {
-	config *pgxpool.Config
+	config *pgconn.Config
+	size   int // of the pool
 	schema string
-	pool   atomic.Pointer[pgxpool.Pool] // nil until it is open
+	pool   atomic.Pointer[sql.DB] // nil until it is open
 }
 
 // longestLoss is how long the database may be unreachable before calls fail: as long as a
@@ -59,13 +61,20 @@ const closeTimeout = time.Second
 // password, an error does not contain it.
 func New(o Options) (*Store, error) {
 	address := strings.TrimSpace(o.Address) // a file with a secret often ends with a line feed
-	config, err := pgxpool.ParseConfig(address)
+	config, err := pgconn.ParseConfig(address)
 	if err != nil || misplacesPassword(address) {
 		return nil, errors.New("the address of the session store is not valid; give one such as " +
 			"postgres://USER@HOST/DATABASE, with %40 for @ and %2F for / in a password")
 	}
-	d := &database{config: config}
-	settings := config.ConnConfig.RuntimeParams
+	settings := config.RuntimeParams
+	d := &database{config: config, size: max(4, runtime.NumCPU())}
+	if size, ok := settings["pool_max_conns"]; ok {
+		delete(settings, "pool_max_conns") // the server does not know it
+		if d.size, err = strconv.Atoi(size); err != nil || d.size < 1 {
+			return nil, errors.New("the address of the session store is not valid: " +
+				"pool_max_conns must be at least 1")
+		}
+	}
 	for name, value := range map[string]string{
 		"search_path":      defaultSchema,
 		"application_name": "acp-agent",
@@ -83,9 +92,8 @@ func New(o Options) (*Store, error) {
 		return nil, errors.New("the search_path in the address of the session store must be one " +
 			"schema, of lower-case letters, digits and _")
 	}
-	connection := config.ConnConfig
-	connection.ConnectTimeout = cmp.Or(connection.ConnectTimeout, 10*time.Second)
-	connection.DialFunc = (&net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, 10*time.Second)
+	config.DialFunc = (&net.Dialer{Control: limitLoss, KeepAliveConfig: net.KeepAliveConfig{
 		Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 	}}).DialContext
 	s := core.New(d, core.Options{Retention: o.Retention})
@@ -107,28 +115,17 @@ func misplacesPassword(address string) bool {
 func (s *Store) String() string { return s.database.String() }
 
 // Close implements [core.Database].
-func (d *database) Close() error {
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		d.pool.Load().Close()
-	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTimeout): // the driver gives up later
-	}
-	return nil
-}
+func (d *database) Close() error { return d.pool.Load().Close() }
 
 // Traits implements [core.Database]. One connection is left for probes.
 func (d *database) Traits() core.Traits {
-	return core.Traits{Readers: max(int(d.config.MaxConns)-1, 1), CloseTimeout: closeTimeout,
+	return core.Traits{Readers: max(d.size-1, 1), CloseTimeout: closeTimeout,
 		Next: "SELECT nextval('numbers')", AddPassage: addPassage, ForWrite: " FOR NO KEY UPDATE"}
 }
 
 // String returns the address of the database, without the user and the password.
 func (d *database) String() string {
-	c := d.config.ConnConfig
+	c := d.config
 	address := fmt.Sprintf("postgres://%s:%d/%s", c.Host, c.Port, c.Database)
 	if d.schema != defaultSchema {
 		address += "?search_path=" + d.schema
@@ -144,7 +141,8 @@ const connectionPause = 50 * time.Millisecond
 // connection that was lost before its commit was sent, or of one that the database did not accept.
 func (d *database) Repeat(err error, tried int, _ time.Duration) (time.Duration, bool) {
 	if pool := d.pool.Load(); isLost(err) && pool != nil { // other connections are lost too
-		pool.Reset()
+		pool.SetMaxIdleConns(0)
+		pool.SetMaxIdleConns(d.size)
 	}
 	if tried >= attempts || !mayRepeat(err) {
 		return 0, false
@@ -157,31 +155,38 @@ func (d *database) Repeat(err error, tried int, _ time.Duration) (time.Duration,
 
 // Open implements [core.Database].
 func (d *database) Open(ctx context.Context) error {
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), d.config)
-	if err != nil {
-		return err
-	}
-	err = d.checkConnection(ctx, pool)
-	if err == nil {
-		err = d.create(ctx, pool)
-	}
-	if err != nil {
-		pool.Close()
+	pool := sql.OpenDB(connector{config: d.config})
+	pool.SetMaxOpenConns(d.size)
+	pool.SetMaxIdleConns(d.size)
+	pool.SetConnMaxIdleTime(30 * time.Minute)
+	pool.SetConnMaxLifetime(time.Hour)
+	if err := use(ctx, pool, func(c *conn) error { return d.prepare(ctx, c) }); err != nil {
+		_ = pool.Close()
 		return err
 	}
 	d.pool.Store(pool)
 	return nil
 }
 
+// use calls do with a connection of a pool.
+func use(ctx context.Context, pool *sql.DB, do func(*conn) error) error {
+	pooled, err := pool.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer pooled.Close()
+	return pooled.Raw(func(c any) error { return do(c.(*conn)) })
+}
+
 // Purged implements [core.Database]. PostgreSQL removes what was deleted when it vacuums.
 func (d *database) Purged(context.Context, bool) error { return nil }
 
-// checkConnection reports a database whose text is not UTF-8, and a connection pooler that drops
-// the settings of connections: tables would be created in another schema.
-func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) error {
+// prepare creates the tables unless they exist. It refuses a database whose text is not UTF-8, and a
+// connection pooler that drops the settings of connections: it would create them in another schema.
+func (d *database) prepare(ctx context.Context, c *conn) error {
 	var encoding, path string
-	err := pool.QueryRow(ctx, "SELECT current_setting('server_encoding'), "+
-		"current_setting('search_path')").Scan(&encoding, &path)
+	err := c.row(ctx, "SELECT current_setting('server_encoding'), current_setting('search_path')",
+		&encoding, &path)
 	switch {
 	case err != nil:
 		return err
@@ -190,54 +195,52 @@ func (d *database) checkConnection(ctx context.Context, pool *pgxpool.Pool) erro
 	case path != d.schema:
 		return errPooler
 	}
-	return nil
+	if err := checkVersion(ctx, c); code(err) != noTable {
+		return err
+	}
+	err = d.create(ctx, c)
+	if err != nil && code(err) != tableExists { // another program was first
+		return err
+	}
+	return checkVersion(ctx, c)
 }
 
 //go:embed schema.sql
 var schema string
 
-// create creates the tables unless they exist. Programs that start at the same time take turns.
-func (d *database) create(ctx context.Context, pool *pgxpool.Pool) error {
-	err := checkVersion(ctx, pool)
-	if code(err) != noTable {
-		return err
+// create creates the tables. Programs that start at the same time take turns.
+func (d *database) create(ctx context.Context, c *conn) (err error) {
+	// If the schema exists, the user need not be allowed to create one.
+	tables := "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE " +
+		"nspname = '" + d.schema + "') THEN CREATE SCHEMA " + d.schema +
+		"; END IF; END $$; " + core.Schema(
+		"bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
+	// Each statement has to see what another program has done while this one waited. They wait
+	// however long that takes. No statement that follows may be too long.
+	for _, text := range []string{
+		beginWrite + "; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; " +
+			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates " + d.schema + "', 0)); " +
+			"SET LOCAL lock_timeout TO DEFAULT",
+		tables + schema,
+		"COMMIT", // or ends what has failed
+	} {
+		err = cmp.Or(err, c.server.Exec(ctx, text).Close())
 	}
-	// Each statement has to see what another program has done while this one waited.
-	o := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
-	err = pgx.BeginTxFunc(ctx, pool, o, func(tx pgx.Tx) error {
-		// They wait however long that takes. No statement that follows may be too long.
-		_, err := tx.Exec(ctx, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; "+
-			"SELECT pg_advisory_xact_lock(hashtextextended('acp-agent creates "+d.schema+"', 0)); "+
-			"SET LOCAL lock_timeout TO DEFAULT", pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			return err
-		}
-		// If the schema exists, the user need not be allowed to create one.
-		tables := "DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE " +
-			"nspname = '" + d.schema + "') THEN CREATE SCHEMA " + d.schema +
-			"; END IF; END $$; " + core.Schema(
-			"bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", `text COLLATE "C"`, "bytea")
-		_, err = tx.Exec(ctx, tables+schema, pgx.QueryExecModeSimpleProtocol)
-		return err
-	})
-	if err != nil && code(err) != tableExists { // another program was first
-		return err
-	}
-	return checkVersion(ctx, pool)
+	return err
 }
 
 // checkVersion returns an error unless there are tables that this program can use.
-func checkVersion(ctx context.Context, pool *pgxpool.Pool) error {
-	var version int
-	err := pool.QueryRow(ctx, "SELECT version FROM meta").Scan(&version)
-	return cmp.Or(err, core.CheckVersion(version))
+func checkVersion(ctx context.Context, c *conn) error {
+	var version int64
+	err := c.row(ctx, "SELECT version FROM meta", &version)
+	return cmp.Or(err, core.CheckVersion(int(version)))
 }
 
 const (
 	// enter names the owner to row-level security, until the end of the transaction, and returns
 	// the time of the database.
-	enter = "SELECT set_config('acp_agent.owner', $1, true), " +
-		"(extract(epoch FROM statement_timestamp()) * 1000)::bigint"
+	enter = "SELECT (extract(epoch FROM statement_timestamp()) * 1000)::bigint " +
+		"FROM set_config('acp_agent.owner', $1, true)"
 	beginRead  = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 	beginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED"
 )
@@ -246,12 +249,6 @@ const (
 func (d *database) Transact(
 	ctx context.Context, owner string, a core.Access, do func(core.Tx) error,
 ) error {
-	conn, err := d.pool.Load().Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release() // which closes a connection that is still in a transaction
-	tx := &transaction{conn: conn.Conn(), ctx: ctx, queued: &pgx.Batch{}}
 	begin := beginRead
 	if a == core.Write || a == core.Background {
 		begin = beginWrite
@@ -260,9 +257,78 @@ func (d *database) Transact(
 	if owner == core.Everyone {
 		name = "every owner"
 	}
-	tx.queued.Queue(begin)
-	tx.queued.Queue(enter, name)
-	err = do(tx)
+	return use(ctx, d.pool.Load(), func(c *conn) error {
+		tx := &transaction{conn: c, ctx: ctx,
+			queued: []statement{{text: begin}, {enter, []any{name}}}}
+		return tx.end(do(tx))
+	})
+}
+
+// transaction is a [core.Tx], whose statements end with ctx. A round trip takes longer than most
+// statements, so those without a result are queued until the next one that has a result, or the
+// commit, and sent together with it.
+type transaction struct {
+	conn   *conn
+	ctx    context.Context
+	queued []statement
+	now    int64 // 0 until the transaction has begun
+}
+
+// run runs a statement after those that are queued, and returns its rows. If one fails, so do those
+// after it.
+func (tx *transaction) run(text string, args ...any) (*rows, error) {
+	all := append(tx.queued, statement{text, args})
+	tx.queued = nil
+	r := &rows{sent: tx.conn.server.StartPipeline(tx.ctx)}
+	err := tx.conn.send(r.sent, all)
+	for err == nil && len(all) > 0 {
+		var result any
+		result, err = r.sent.GetResults()
+		reader, ok := result.(*pgconn.ResultReader)
+		if !ok { // a statement has failed, or was prepared
+			continue
+		}
+		r.result = reader
+		if all[0].text == enter && r.Next() {
+			err = r.Scan(&tx.now)
+		}
+		all = all[1:]
+	}
+	if err != nil {
+		tx.conn.failed = true
+		_ = r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Query implements [core.Tx].
+func (tx *transaction) Query(text string, args ...any) (core.Rows, error) {
+	return tx.run(text, args...)
+}
+
+// Exec implements [core.Tx].
+func (tx *transaction) Exec(text string, each ...[]any) error {
+	for _, args := range each {
+		tx.queued = append(tx.queued, statement{text, args})
+	}
+	return nil
+}
+
+// Now implements [core.Tx].
+func (tx *transaction) Now() (int64, error) {
+	if tx.now != 0 {
+		return tx.now, nil
+	}
+	r, err := tx.run("SELECT")
+	if err != nil {
+		return 0, err
+	}
+	return tx.now, r.Close()
+}
+
+// end commits the transaction, unless it has failed with err.
+func (tx *transaction) end(err error) error {
 	sent := err == nil
 	if sent {
 		err = tx.commit()
@@ -275,89 +341,20 @@ func (d *database) Transact(
 	case isLost(err) && !pgconn.SafeToRetry(err):
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	_, _ = conn.Exec(ending, "ROLLBACK") // if it fails the connection is closed
+	_ = tx.conn.server.Exec(tx.ctx, "ROLLBACK").Close() // if it fails the connection is closed
 	return err
-}
-
-// transaction is a [core.Tx], whose statements end with ctx. A round trip takes longer than most
-// statements, so those without a result are queued until the next one that has a result, or the
-// commit, and sent together with it.
-type transaction struct {
-	conn   *pgx.Conn
-	ctx    context.Context
-	queued *pgx.Batch
-	now    int64 // 0 until the transaction has begun
-}
-
-// rows are [core.Rows], the results of the last statement that was sent.
-type rows struct {
-	pgx.Rows
-	sent pgx.BatchResults
-}
-
-// Close implements [core.Rows].
-func (r rows) Close() error {
-	r.Rows.Close()
-	return r.sent.Close()
-}
-
-// Query implements [core.Tx].
-func (tx *transaction) Query(text string, args ...any) (core.Rows, error) {
-	before := tx.queued.Len()
-	tx.queued.Queue(text, args...)
-	sent := tx.conn.SendBatch(tx.ctx, tx.queued)
-	tx.queued = &pgx.Batch{}
-	// If a statement fails, so do those after it.
-	if tx.now == 0 {
-		before -= 2
-		_, _ = sent.Exec()
-		_ = sent.QueryRow().Scan(nil, &tx.now)
-	}
-	for range before {
-		_, _ = sent.Exec()
-	}
-	found, err := sent.Query()
-	if err != nil {
-		_ = sent.Close()
-		return nil, err
-	}
-	return rows{found, sent}, nil
-}
-
-// run runs a statement without rows, and returns what the database says of it.
-func (tx *transaction) run(text string) (tag pgconn.CommandTag, err error) {
-	found, err := tx.Query(text)
-	if err != nil {
-		return tag, err
-	}
-	err = found.Close()
-	return found.(rows).CommandTag(), cmp.Or(found.Err(), err)
-}
-
-// Exec implements [core.Tx].
-func (tx *transaction) Exec(text string, each ...[]any) error {
-	for _, args := range each {
-		tx.queued.Queue(text, args...)
-	}
-	return nil
-}
-
-// Now implements [core.Tx].
-func (tx *transaction) Now() (now int64, err error) {
-	if tx.now == 0 {
-		_, err = tx.run("SELECT")
-	}
-	return tx.now, err
 }
 
 // commit commits the transaction. The connection may be lost after the database has said that it
 // has committed.
 func (tx *transaction) commit() error {
-	tag, err := tx.run("COMMIT")
-	if tag.String() == "COMMIT" {
-		return nil
+	r, err := tx.run("COMMIT")
+	if err != nil {
+		return err
 	}
-	return cmp.Or(err, pgx.ErrTxCommitRollback)
+	defer r.Close()
+	if tag, _ := r.result.Close(); tag.String() != "COMMIT" {
+		return errors.New("the database has not committed the change")
+	}
+	return nil
 }

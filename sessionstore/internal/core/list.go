@@ -225,7 +225,7 @@ func (tx *transaction) skipDamaged(id sessionstore.ID, err error) bool {
 
 // Size implements [sessionstore.Store].
 func (s *Store) Size(ctx context.Context) (int, error) {
-	return transact(ctx, s, List, func(tx *transaction) (bytes int) {
+	size, err := transact(ctx, s, List, func(tx *transaction) (bytes int64) {
 		tx.row([]any{&bytes}, `
 			SELECT CAST($2 AS bigint) * (SELECT count(*) FROM sessions WHERE owner = $1)
 				+ (SELECT coalesce(sum(length(body)), 0) FROM sessions s
@@ -234,4 +234,5 @@ func (s *Store) Size(ctx context.Context) (int, error) {
 			sessionstore.SessionBytes)
 		return bytes
 	})
+	return int(size), err
 }
