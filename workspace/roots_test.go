@@ -72,17 +72,6 @@ func TestAllErrorsCwdFirst(t *testing.T) {
 	}, rootErrors(err))
 }
 
-// Clause A7.
-func TestDirsWithoutCwd(t *testing.T) {
-	dirs, err := workspace.ParseDirs([]string{abs("/a"), abs("/b"), abs("/a/")})
-	require.NoError(t, err)
-	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings())
-	cwd, err := workspace.ParseDir(abs("/a"))
-	require.NoError(t, err)
-	require.Equal(t, []string{abs("/b")}, workspace.RootsFrom(cwd, dirs).Additional().Strings())
-	require.Equal(t, []string{abs("/a"), abs("/b")}, dirs.Strings(), "the list itself is unchanged")
-}
-
 // Clause A15.
 func TestMarshalJSON(t *testing.T) {
 	encoded := func(v any) string {
@@ -92,20 +81,11 @@ func TestMarshalJSON(t *testing.T) {
 	}
 	roots := mustRoots(t, abs("/b"), abs("/a"))
 	require.Equal(t, encoded([]string{abs("/b"), abs("/a")}), encoded(roots))
+	require.Equal(t, "["+abs("/b")+", "+abs("/a")+"]", roots.String())
+	require.False(t, roots.Equal(mustRoots(t, abs("/a"), abs("/b"))), "order counts")
 	require.Equal(t, encoded(abs("/b")), encoded(roots.Cwd()))
 	require.Equal(t, "[]", encoded(mustRoots(t, abs("/b")).Additional()))
 	require.Equal(t, "[]", encoded(workspace.Roots{}))
-}
-
-// Clause A20.
-func TestCwdFirst(t *testing.T) {
-	roots := mustRoots(t, abs("/z"), abs("/y"), abs("/x"))
-	require.Equal(t, 3, roots.Len())
-	require.Equal(t, roots.Cwd(), roots.At(0))
-	require.Equal(t, abs("/x"), roots.At(2).String())
-	require.Equal(t, "["+abs("/z")+", "+abs("/y")+", "+abs("/x")+"]", roots.String())
-	require.False(t, roots.Equal(mustRoots(t, abs("/z"), abs("/x"), abs("/y"))), "order counts")
-	require.Zero(t, workspace.Roots{}.Len())
 }
 
 // spelling draws a path of few names, in any spelling.
@@ -117,20 +97,6 @@ var spelling = rapid.Custom(func(t *rapid.T) string {
 })
 
 var spellings = rapid.SliceOfN(spelling, 0, 8)
-
-// Clause A8.
-func TestNormaliseTwice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		roots := mustRoots(t, spelling.Draw(t, "cwd"), spellings.Draw(t, "additional")...)
-		again := mustRoots(t, roots.Cwd().String(), roots.Additional().Strings()...)
-		require.True(t, roots.Equal(again))
-		for _, dir := range roots.All() {
-			for _, name := range strings.Split(strings.TrimPrefix(dir.String(), abs("/")), "/") {
-				require.NotEqual(t, ".", name)
-			}
-		}
-	})
-}
 
 // Clause A7.
 func TestFirstOccurrencesInOrder(t *testing.T) {

@@ -181,7 +181,7 @@ func (e *examination) examineRegistry() (findings []finding) {
 // is writable.
 func (e *examination) examineStore(ctx context.Context) []finding {
 	const subject = "sessions"
-	store, name, err := e.openStore()
+	store, name, err := e.openStore(e.log, 0)
 	if err != nil {
 		return []finding{judge(subject, "", err)}
 	}

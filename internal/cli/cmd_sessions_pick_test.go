@@ -24,14 +24,6 @@ func TestShownCommand(t *testing.T) {
 	}
 }
 
-// People know an agent by its name, not by how acp-agent runs it.
-func TestListedAgent(t *testing.T) {
-	one := sessionstore.Session{Agent: sessionstore.Agent{Kind: proxy.Kind, Profile: "opencode"}}
-	require.Equal(t, "opencode", pickedSessions{}.row(one).Agent)
-	one.Agent = sessionstore.Agent{Kind: model.Kind}
-	require.Equal(t, model.Kind, pickedSessions{}.row(one).Agent)
-}
-
 // What the picker continues is what this machine is configured to run: never a name that is stored.
 func TestPickerStartsNoStoredCommand(t *testing.T) {
 	set := newSettings(streams{})
@@ -46,7 +38,8 @@ func TestPickerStartsNoStoredCommand(t *testing.T) {
 func TestModelOfASession(t *testing.T) {
 	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
 	set := newSettings(streams{})
-	require.Contains(t, pickedSession{pickedSessions{set: set}, one}.Obstacle(), "no model is configured")
+	obstacle := func() string { return pickedSession{pickedSessions{set: set}, one}.Obstacle() }
+	require.Contains(t, obstacle(), "no model is configured")
 	for _, c := range []struct {
 		models []string
 		chosen string
@@ -59,20 +52,14 @@ func TestModelOfASession(t *testing.T) {
 		require.Equal(t, c.sole, set.soleModel())
 		require.Equal(t, "acp-agent run --model "+cmp.Or(c.sole, "NAME")+" --resume s PROMPT",
 			set.continueLine(one, "s", "PROMPT"))
+		require.Equal(t, c.sole == "", obstacle() != "")
+		if len(c.models) == 2 && c.sole == "" {
+			require.Equal(t, "several models are configured; name one: acp-agent run --model NAME "+
+				"--resume s PROMPT", obstacle())
+		}
 	}
 	set.configPath = "my config"
 	require.NoError(t, set.flags.Set("state-dir", "dir"))
 	require.Equal(t, "acp-agent run '--config=my config' --state-dir=dir --model b --resume s PROMPT",
 		set.continueLine(one, "s", "PROMPT"))
-}
-
-// With several models the picker says how to choose one.
-func TestModelsOfAPickedSession(t *testing.T) {
-	set := newSettings(streams{})
-	set.config.Models = map[string]config.Model{"a": {}, "b": {}}
-	one := sessionstore.Session{ID: "s", Agent: sessionstore.Agent{Kind: model.Kind}}
-	require.Equal(t, "several models are configured; name one: "+
-		"acp-agent run --model NAME --resume s PROMPT", pickedSession{pickedSessions{set: set}, one}.Obstacle())
-	set.config.Model = "b"
-	require.Empty(t, pickedSession{pickedSessions{set: set}, one}.Obstacle())
 }

@@ -50,9 +50,11 @@ func targetOf(set *settings, name string, command []string) (target, error) {
 			usage.Errorf("name the agent for the session, such as --to gemini, " +
 				"or give its command line after --")
 	case name == explore.Kind:
-		return target{agent: sessionstore.Agent{Kind: explore.Kind}, command: "acp-agent"}, nil
+		return target{agent: sessionstore.Agent{Kind: explore.Kind},
+			command: choice{}.line("")}, nil
 	case name == model.Kind:
-		to := target{agent: sessionstore.Agent{Kind: model.Kind}, command: "acp-agent --model NAME"}
+		to := target{agent: sessionstore.Agent{Kind: model.Kind},
+			command: choice{model: "NAME"}.line("")}
 		if len(set.config.Models) == 0 {
 			to.lacks = errNoModel
 		}
@@ -62,13 +64,7 @@ func targetOf(set *settings, name string, command []string) (target, error) {
 	if err != nil {
 		return target{}, usage.Errorf("--to: %v", err)
 	}
-	line := "acp-agent"
-	if name != "" {
-		line += " --agent " + name
-	}
-	if len(command) > 0 {
-		line += " -- " + text.ShellLine(command...)
-	}
+	line := choice{agent: name}.line(text.ShellLine(command...))
 	return target{proxy.Owner(start, profile), line, profile.CheckInstalled(start)}, nil
 }
 

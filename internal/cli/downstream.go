@@ -57,6 +57,15 @@ func (c choice) flags() []string {
 	return nil
 }
 
+// line returns the command line that makes this choice. command is added to that of the agent.
+func (c choice) line(command string) string {
+	line := strings.Join(append([]string{"acp-agent"}, c.flags()...), " ")
+	if command != "" {
+		line += " -- " + command
+	}
+	return line
+}
+
 // wrong returns an error about the agent or the model.
 func (c choice) wrong(what string, err error) error {
 	if c.file == "" {
@@ -184,12 +193,8 @@ func (set *settings) command(
 
 // commandOf returns a command line that runs the agent of a session.
 func (set *settings) commandOf(owner sessionstore.Agent) string {
-	agent, line := set.agentOfSession(owner)
-	words := append([]string{"acp-agent"}, agent.flags()...)
-	if line != "" {
-		words = append(words, "--", line)
-	}
-	return strings.Join(words, " ")
+	agent, command := set.agentOfSession(owner)
+	return agent.line(command)
 }
 
 // agentOfSession returns the agent of a session, or the command line of one without a name.

@@ -97,25 +97,11 @@ func (set *settings) withheld() []string {
 // serverStore returns the session store for serving an editor. It fails if sessions cannot be
 // written there, as far as that can be determined without opening it.
 func (s *storeSettings) serverStore(logger *slog.Logger) (sessionstore.Shared, error) {
-	if s.store != "" {
-		return openPostgres(s.store, sessionstore.Retention)
+	store, _, err := s.openStore(logger, sessionstore.Retention)
+	if file, ok := store.(*sqlite.Store); ok {
+		err = file.CheckDir()
 	}
-	store := sqlite.New(sqlite.Options{Dir: s.dir(), Logger: logger, Retention: sessionstore.Retention})
-	return store, store.CheckDir()
-}
-
-// openPostgres returns the store in a PostgreSQL database.
-func openPostgres(address string, retention time.Duration) (*postgres.Store, error) {
-	if !isPostgres(address) {
-		return nil, usage.Errorf("the store (--store, %s or the key store) must be the address of "+
-			"a PostgreSQL database, such as postgres://USER@HOST/DATABASE; without one, sessions "+
-			"are in a file", storeVariable)
-	}
-	store, err := postgres.New(postgres.Options{Address: address, Retention: retention})
-	if err != nil {
-		return nil, usage.Errorf("--store: %v", err)
-	}
-	return store, nil
+	return store, err
 }
 
 func isPostgres(address string) bool {
@@ -139,29 +125,37 @@ func (s *storeSettings) namedStore(name string) (sessionstore.Shared, string, er
 		}
 		named.store, named.stateDir = "", name
 	}
-	return named.openStore()
+	return named.openStore(s.log, 0)
 }
 
-// openStore returns the configured session store without a retention, and its name.
-func (s *storeSettings) openStore() (sessionstore.Shared, string, error) {
-	if s.store != "" {
-		store, err := openPostgres(s.store, 0)
+// openStore returns the configured session store, and its name. After the retention the store
+// deletes sessions that were never prompted, never if it is 0.
+func (s *storeSettings) openStore(
+	logger *slog.Logger, retention time.Duration,
+) (sessionstore.Shared, string, error) {
+	if s.store == "" {
+		dir, err := s.stateDirectory()
 		if err != nil {
 			return nil, "", err
 		}
-		return store, store.String(), nil
+		return sqlite.New(sqlite.Options{Dir: dir, Logger: logger, Retention: retention}), dir, nil
 	}
-	dir, err := s.stateDirectory()
+	if !isPostgres(s.store) {
+		return nil, "", usage.Errorf("the store (--store, %s or the key store) must be the "+
+			"address of a PostgreSQL database, such as postgres://USER@HOST/DATABASE; without "+
+			"one, sessions are in a file", storeVariable)
+	}
+	store, err := postgres.New(postgres.Options{Address: s.store, Retention: retention})
 	if err != nil {
-		return nil, "", err
+		return nil, "", usage.Errorf("--store: %v", err)
 	}
-	return sqlite.New(sqlite.Options{Dir: dir, Logger: s.log}), dir, nil
+	return store, store.String(), nil
 }
 
 // withStore calls do with the session store of a command. If the store does not exist, do gets an
 // empty one in memory, so that looking for sessions creates no file.
 func (s *storeSettings) withStore(do func(sessionstore.Store) error) error {
-	store, name, err := s.openStore()
+	store, name, err := s.openStore(s.log, 0)
 	if err == nil && s.store == "" && !sqlite.Exists(name) {
 		store, err = sqlite.NewMemory(), store.Close()
 	}

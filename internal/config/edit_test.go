@@ -11,10 +11,7 @@ import (
 )
 
 func TestConfigTextKeepsTheRest(t *testing.T) {
-	for name, test := range map[string]struct{ before, after string }{
-		"new": {"", `{
-  "agent": "goose",
-  "agents": {
+	const added = `  "agents": {
     "goose": {
       "command": "/opt/goose"
     }
@@ -26,9 +23,9 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
         "/b <&>"
       ]
     }
-  ]
-}
-`},
+  ]`
+	for name, test := range map[string]struct{ before, after string }{
+		"new": {"", "{\n  \"agent\": \"goose\",\n" + added + "\n}\n"},
 		"comments": {`// mine
 {
 	"agent": "gemini", // today
@@ -58,41 +55,12 @@ func TestConfigTextKeepsTheRest(t *testing.T) {
 	// end
 }
 `},
-		"one line": {`{"logLevel": "info"}`, `{"logLevel": "info",
-  "agent": "goose",
-  "agents": {
-    "goose": {
-      "command": "/opt/goose"
-    }
-  },
-  "workspaces": [
-    {
-      "cwd": "/a",
-      "directories": [
-        "/b <&>"
-      ]
-    }
-  ]
-}`},
+		"one line": {`{"logLevel": "info"}`,
+			"{\"logLevel\": \"info\",\n  \"agent\": \"goose\",\n" + added + "\n}"},
 		"null": {`{
   "agents": null,
   "workspaces": null // none
-}`, `{
-  "agents": {
-    "goose": {
-      "command": "/opt/goose"
-    }
-  },
-  "workspaces": [
-    {
-      "cwd": "/a",
-      "directories": [
-        "/b <&>"
-      ]
-    }
-  ], // none
-  "agent": "goose"
-}`},
+}`, "{\n" + added + ", // none\n  \"agent\": \"goose\"\n}"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := func(before string) string {

@@ -189,21 +189,15 @@ func (s *Accounts) findToken(secret string, kind Kind) (Account, Token, error) {
 }
 
 // List returns all accounts, by name. What is damaged is left out, and the error names it.
-func (s *Accounts) List() (list []Account, err error) {
-	names, err := s.names(s.dir)
-	for _, name := range names {
-		a, failed := s.Account(name)
-		if errors.Is(failed, errName) {
-			failed = fmt.Errorf("%s is not the file of a user: %w",
-				filepath.Join(s.dir, name+suffix), failed)
+func (s *Accounts) List() ([]Account, error) {
+	return readAll(s.dir, func(name string) (Account, error) {
+		a, err := s.Account(name)
+		if errors.Is(err, errName) {
+			err = fmt.Errorf("%s is not the file of a user: %w",
+				filepath.Join(s.dir, name+suffix), err)
 		}
-		if failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		list = append(list, a)
-	}
-	return list, err
+		return a, err
+	})
 }
 
 // Tokens returns the tokens of the account with this name, in the order in which they were created.
@@ -212,31 +206,32 @@ func (s *Accounts) Tokens(name string) (list []Token, err error) {
 	if _, err := s.path(name); err != nil {
 		return nil, err
 	}
-	ids, err := s.names(s.tokenDir(name))
-	for _, id := range ids {
-		t, failed := s.token(name, id)
-		if failed != nil {
-			err = errors.Join(err, failed)
-			continue
-		}
-		list = append(list, t)
-	}
+	list, err = readAll(s.tokenDir(name), func(id string) (Token, error) {
+		return s.token(name, id)
+	})
 	slices.SortStableFunc(list, func(a, b Token) int { return a.Created.Compare(b.Created) })
 	return list, err
 }
 
-// names returns the names of the files in dir, without the suffix.
-func (s *Accounts) names(dir string) (names []string, err error) {
+// readAll calls read with the names of the files in dir, without the suffix, and returns what it
+// returns. What fails is left out, and is in the error.
+func readAll[T any](dir string, read func(name string) (T, error)) (list []T, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), suffix); ok {
-			names = append(names, name)
+		name, ok := strings.CutSuffix(e.Name(), suffix)
+		if !ok {
+			continue
+		}
+		if one, failed := read(name); failed == nil {
+			list = append(list, one)
+		} else {
+			err = errors.Join(err, failed)
 		}
 	}
-	return names, err
+	return list, err
 }
 
 // Revoke removes an account with its tokens. The error is fs.ErrNotExist if the name has no account.

@@ -92,18 +92,15 @@ func (p *Plan) add(ctx context.Context, dir workspace.Dir, grant workspace.Grant
 		return fmt.Errorf("there is no folder %s: create it, or name another one",
 			text.Printable(dir.String()))
 	}
-	if grant == workspace.ReadOnly { // git would write in its repository
-		p.task.Folders = append(p.task.Folders,
-			Folder{Original: dir.String(), Path: dir.String(), Shared: true})
-		return nil
-	}
-	c, prefix, err := p.find(ctx, real)
-	if err != nil {
-		return fmt.Errorf("%s: %w", text.Printable(dir.String()), err)
-	}
-	f := Folder{Original: dir.String(), Path: dir.String(), Shared: c == nil}
-	if c != nil {
-		f.Path = filepath.Join(c.Path, prefix)
+	f := Folder{Original: dir.String(), Path: dir.String(), Shared: true}
+	if grant != workspace.ReadOnly { // git would write in its repository
+		c, prefix, err := p.find(ctx, real)
+		if err != nil {
+			return fmt.Errorf("%s: %w", text.Printable(dir.String()), err)
+		}
+		if c != nil {
+			f.Path, f.Shared = filepath.Join(c.Path, prefix), false
+		}
 	}
 	p.task.Folders = append(p.task.Folders, f)
 	return nil

@@ -983,24 +983,6 @@ func TestWorktreesThatUsersDelete(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What was killed in the middle can be seen, and is removed if nothing is lost.
-//
-// Clause G2.
-func TestKilledInTheMiddle(t *testing.T) {
-	s := newStage(t)
-	task := s.make("x", s.repository("first"), s.repository("second"))
-	second := task.Folders[1].Path
-	s.git("second", "worktree", "remove", "--force", "--force", second) // as if it had not been made yet
-	require.Equal(t, "missing", s.tasks()[0].Repositories[1].Missing())
-	require.NoError(t, os.Remove(filepath.Join(task.Folders[0].Path, "file.txt")))
-	_, err := s.registry.Remove(t.Context(), "x")
-	require.ErrorContains(t, err, "uncommitted")
-	s.git(task.Folders[0].Path, "checkout", "-q", ".")
-	_, err = s.registry.Remove(t.Context(), "x")
-	require.NoError(t, err)
-	require.NoDirExists(t, s.path("trees/x"))
-}
-
 // If a worktree lies in another one, the inner one counts, but not one that no repository lists.
 func TestOriginsOfNestedWorktrees(t *testing.T) {
 	s := newStage(t)

@@ -39,6 +39,8 @@ type walk struct {
 	query *query
 	// each is called with every file, one at a time, until it returns a limit.
 	each func(found) *truncation
+
+	walked // changes only while results are delivered, one at a time
 }
 
 // walked counts what a walk of a tool visited, left out, and did not visit.
@@ -48,12 +50,6 @@ type walked struct {
 	Cut     *truncation
 	// Unfinished are the roots that a walk of every root did not visit to the end.
 	Unfinished []workspace.Root
-}
-
-// running is a walk that runs. It is changed only while results are delivered, one at a time.
-type running struct {
-	walk
-	walked
 }
 
 // skipped counts what a walk left out.
@@ -108,16 +104,15 @@ func (f found) ref() workspace.Ref { return f.in.dir.Child(f.name) }
 var errStop = errors.New("stopped")
 
 // run calls each with the files. The error is that of ctx or of the workspace.
-func (w walk) run(ctx context.Context) (walked, error) {
-	r := &running{walk: w}
-	visit := r.everyRoot
+func (w *walk) run(ctx context.Context) (walked, error) {
+	visit := w.everyRoot
 	if w.path != "" {
-		visit = r.from
+		visit = w.from
 	}
 	if err := visit(ctx); err != errStop {
-		return r.walked, err
+		return w.walked, err
 	}
-	return r.walked, nil
+	return w.walked, nil
 }
 
 // texts are the memory of files that are searched.
@@ -133,7 +128,7 @@ type folder struct {
 }
 
 // everyRoot walks all roots. A root that cannot be opened is counted as unreadable.
-func (w *running) everyRoot(ctx context.Context) error {
+func (w *walk) everyRoot(ctx context.Context) error {
 	opened := w.ws.Opened()
 	first := make(map[string]int, len(opened)) // the first root of each real path
 	for i, root := range slices.Backward(opened) {
@@ -156,7 +151,7 @@ func (w *running) everyRoot(ctx context.Context) error {
 }
 
 // from scans the file or directory at the path.
-func (w *running) from(ctx context.Context) error {
+func (w *walk) from(ctx context.Context) error {
 	info, err := w.ws.Stat(w.path)
 	if err != nil {
 		return err
@@ -177,7 +172,7 @@ func (w *running) from(ctx context.Context) error {
 
 // tree walks a directory and everything below it but the roots with these real paths. top is how its
 // path is shown. isOpen reports whether anything was delivered.
-func (w *running) tree(
+func (w *walk) tree(
 	ctx context.Context, path, top string, roots map[string]int,
 ) (isOpen bool, err error) {
 	visiting, stop := context.WithCancel(ctx) // ends visits whose results are no longer wanted
@@ -211,7 +206,7 @@ func (w *running) tree(
 }
 
 // file visits a file of a folder.
-func (w walk) file(
+func (w *walk) file(
 	ctx context.Context, f *folder, name string, open func() (*workspace.File, error),
 ) {
 	r := found{in: f, name: name}
@@ -262,7 +257,7 @@ func (q *query) search(ctx context.Context, open func() (*workspace.File, error)
 }
 
 // deliver delivers the results of a folder, up to the limit of files.
-func (w *running) deliver(ctx context.Context, f *folder) error {
+func (w *walk) deliver(ctx context.Context, f *folder) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -283,7 +278,7 @@ func (w *running) deliver(ctx context.Context, f *folder) error {
 }
 
 // deliverFile delivers a file, or counts why it was left out.
-func (w *running) deliverFile(f found) error {
+func (w *walk) deliverFile(f found) error {
 	switch {
 	case f.err == nil && !utf8.ValidString(f.ref().Path()):
 		w.LeftOut.unnameable++
