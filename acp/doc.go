@@ -26,8 +26,10 @@
 //     over a pipe is a home with one connection.
 //   - A session is a conversation about an ordered list of roots, the first of which is its working
 //     directory. Users see roots as folders. It knows the adapter that runs it.
-//   - An activation is a session that is open in this process, with its roots, its MCP servers and
-//     the backend's part of it: the type session. A lease of the store says which process has it.
+//   - An activation is a session that is open in this process, with its roots and the backend's part
+//     of it: the type session. A lease of the store says which process has it.
+//   - The conversation of an activation goes on when another one replaces it: the MCP servers, what
+//     the user has allowed, and what they were told (conversation.go).
 //   - A turn is a prompt and everything until its response.
 //   - A queue keeps the requests of one session in order; a ticket is a request's place in it.
 //   - The host is what a backend sees of its session. It comes before the session (host.go).

@@ -18,16 +18,13 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// host represents a session to its backend. It implements [backend.Host]. It is made before the
-// session, because the backend gets it to open its part; gate leads to the session once there is
-// one. Its fields do not change.
+// host represents a session to its backend. It implements [backend.Host]. The backend gets it to
+// open its part; gate leads to the session once that is active. Its fields do not change then.
 type host struct {
+	*conversation
 	params    sessionParams        // in effect
 	unguarded *workspace.Workspace // without the rules about files; backends get Workspace
-	adapter   *adapter
-	id        sessionstore.ID // the client's
-	storeID   sessionstore.ID // another one if that is the backend's own
-	queue     *queue
+	storeID   sessionstore.ID      // another one than the client's if that is the backend's own
 	viewers   *viewers
 	gate      *gate.Gate[*session] // holds back what the backend shows until the response was sent
 	replay    *replay.Replay
@@ -35,7 +32,6 @@ type host struct {
 
 	access  *access.Access
 	catalog *catalog.Catalog
-	seat    *seat
 	change  *mcpclient.Change // of the servers, once this session is the active one
 }
 
@@ -71,7 +67,7 @@ func (h *host) Ran(before, after backend.Action) {
 func (h *host) Workspace() *workspace.Workspace { return h.access.Guarded }
 
 // Tools implements [backend.Host].
-func (h *host) Tools() backend.Tools { return h.seat.servers }
+func (h *host) Tools() backend.Tools { return h.servers }
 
 // Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog { return h.catalog.Found() }

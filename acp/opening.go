@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
-	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/catalog"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
@@ -54,178 +52,110 @@ func (o opening) isFirst() bool { return o.cause == backend.New || o.cause == ba
 // connection has ended: that is closed then, but remains stored. run also returns a notice for the
 // user, to be shown after the response.
 func (o opening) run(ctx context.Context) (*session, string, error) {
-	h, undo, err := o.openHost(ctx)
+	s, err := o.openHost(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	defer h.replay.Drop(ctx)
-	defer undo.run(context.WithoutCancel(o.adapter.base)) // also after a panic
-	s, opened, err := o.openSession(ctx, h, undo)
+	defer s.replay.Drop(ctx)
+	isActive, last := false, o.previous == nil
+	defer func() {
+		if !isActive { // also after a panic
+			s.free(context.WithoutCancel(o.adapter.base), nil, last)
+		}
+	}()
+	opened, err := o.openBackend(ctx, s)
 	if err != nil {
 		return nil, "", err
 	}
 	ctx = context.WithoutCancel(ctx) // it is too late to give up
+	last = true                      // also if s cannot become active
 	defer o.discard(ctx, s, opened.Superseded)
 	if err := o.endTurns(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
 	notice := o.succeed(s, opened.Notice)
-	if !s.queue.Activate(s) {
+	isActive = s.queue.Activate(s)
+	if !isActive {
 		return nil, "", backend.ErrClosed
 	}
-	undo.keep()
 	s.start()
 	return s, notice, nil
 }
 
-// undo undoes the steps in which a session was opened, the last one first.
-type undo struct {
-	adapter *adapter
-	session sessionstore.ID // for messages
-	steps   []func(context.Context) error
-}
-
-// add adds what undoes a step that was done.
-func (u *undo) add(step func(context.Context) error) { u.steps = append(u.steps, step) }
-
-// keep leaves what was done so far as it is.
-func (u *undo) keep() { u.steps = nil }
-
-// run undoes what was done, even if that fails or panics in between.
-func (u *undo) run(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-	defer cancel()
-	var err error
-	for _, step := range slices.Backward(u.steps) {
-		err = errors.Join(err, u.adapter.tasks.Guard("close", func() error { return step(ctx) }))
-	}
-	if err != nil && !errors.Is(err, backend.ErrClosed) { // the end of the client was faster
-		u.adapter.log.Warn("cannot close the session", "session", u.session, "error", err)
-	}
-}
-
-// seat is what a session has while it counts as active: a slot of its principal, and its MCP
-// servers. The session that replaces it takes the seat over. Whoever closes the active session, or
-// opens one in vain that replaces none, frees the seat.
-type seat struct {
-	servers *servers.Set
-	leave   func() // frees the slot, once
-}
-
-func (s *seat) free(ctx context.Context) error {
-	defer s.leave()
-	return s.servers.Close(ctx)
-}
-
-// takeSeat returns the seat of the previous session, or takes one.
-func (o opening) takeSeat(undo *undo) (*seat, error) {
-	if o.previous != nil {
-		return o.previous.seat, nil
-	}
-	a, owner := o.adapter, o.adapter.home.owner
-	if err := owner.take(sessionSlot, a); err != nil {
+// openHost does the part of opening that reads disks. If a disk does not answer before ctx ends,
+// the session counts as an active one until then.
+func (o opening) openHost(ctx context.Context) (*session, error) {
+	c, err := o.conversation()
+	if err != nil {
 		return nil, err
 	}
-	s := &seat{servers: a.newServers(o.at.Queue.ID),
-		leave: sync.OnceFunc(func() { owner.release(sessionSlot, a) })}
-	undo.add(s.free)
-	return s, nil
+	s := &session{host: &host{conversation: c, storeID: o.storeID, viewers: o.viewers,
+		gate: gate.New((*session).storeState), replay: o.newReplay(), stop: o.stopOnce(ctx)}}
+	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
+		func() (*session, error) { return s, o.openRoots(ctx, s.host) },
+		func(*session) {
+			s.free(context.WithoutCancel(o.adapter.base), nil, o.previous == nil)
+		})
 }
 
-// openHost does the part of opening that reads disks. The session counts as an active one from now
-// on, unless it replaces one. If a disk does not answer before ctx ends, it counts until then. If
-// there is a host, undo undoes all of this.
-func (o opening) openHost(ctx context.Context) (*host, *undo, error) {
-	undo := &undo{adapter: o.adapter, session: o.at.Queue.ID}
-	at, err := o.takeSeat(undo)
-	if err != nil {
-		return nil, nil, err
-	}
-	h, err := tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
-		func() (*host, error) { return o.openRoots(ctx, at, undo) },
-		func(*host) { undo.run(context.WithoutCancel(o.adapter.base)) })
-	return h, undo, err
-}
-
-// openRoots opens the roots, scans them, and prepares the MCP servers. What the user has allowed in
-// the previous session holds in the new one.
-func (o opening) openRoots(ctx context.Context, at *seat, undo *undo) (*host, error) {
-	a, id := o.adapter, o.at.Queue.ID
+// openRoots opens the roots of h, scans them, and prepares the MCP servers.
+func (o opening) openRoots(ctx context.Context, h *host) error {
+	a := o.adapter
 	w, opened, err := o.asked.folders.Open(ctx, a.options.Workspace)
 	if err != nil {
 		if !o.isFirst() {
 			listing.HintMoves(strictjson.ViolationsOf(err), o.asked.folders.Movable(),
 				a.options.Worktrees.registry())
 		}
-		return nil, err
+		return err
 	}
-	undo.add(func(context.Context) error { return w.Close() })
-	permits := permission.NewPermits(string(id), w, a.consents(), a.origins(),
+	h.params, h.unguarded = o.asked.withFolders(opened), w
+	permits := permission.NewPermits(h.allowed, w, a.consents(), a.origins(),
 		func(cwd workspace.Dir) *permission.Permissions {
 			return (*permission.Permissions)(a.options.Permissions(cwd))
 		})
-	if o.previous != nil {
-		permits.Inherit(o.previous.access.Permits)
+	guarded := permits.Guard(w)
+	if h.change, err = a.prepareServers(h.servers, w, h.params.servers); err != nil {
+		return err
 	}
-	guarded, params := permits.Guard(w), o.asked.withFolders(opened)
-	change, err := a.prepareServers(at.servers, w, params.servers)
-	if err != nil {
-		return nil, err
-	}
-	found, err := catalog.Scan(ctx, catalog.Options{Roots: guarded,
+	h.catalog, err = catalog.Scan(ctx, catalog.Options{Roots: guarded,
 		Wait: a.options.tuning.RescanWait, Base: a.base, Tasks: a.tasks,
-		Log: a.log.With("session", id)})
+		Log: a.log.With("session", h.id)})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &host{params: params, unguarded: w, adapter: a, id: id, storeID: o.storeID,
-		queue: o.at.Queue, viewers: o.viewers, gate: gate.New((*session).storeState),
-		replay: o.newReplay(), stop: o.stopOnce(ctx), access: access.New(access.Options{
-			Session: string(id), Agent: a.info().Profile, Restricted: a.info().Restricted, Roots: w,
-			Guarded: guarded, Open: a.options.Workspace, Permits: permits, Servers: params.servers,
-			Catalog: found.Found, Tasks: a.tasks, Log: a.log}),
-		catalog: found, seat: at, change: change}, nil
+	h.access = access.New(access.Options{Session: string(h.id), Agent: a.info().Profile,
+		Restricted: a.info().Restricted, Roots: w, Guarded: guarded, Open: a.options.Workspace,
+		Permits: permits, Servers: h.params.servers, Catalog: h.catalog.Found, Tasks: a.tasks,
+		Log: a.log})
+	return nil
 }
 
-// openSession opens the backend's side of the session in h, and stores the session. The turns of
-// the previous session go on, unless the backend needs them to end.
-func (o opening) openSession(
-	ctx context.Context, h *host, undo *undo,
-) (*session, backend.Opened, error) {
-	shut := func(context.Context) error {
-		h.gate.Advance(gate.Closed)
-		return nil
-	}
-	undo.add(shut)
-	b, opened, err := h.adapter.backend.Open(ctx, o.activation(ctx, h), h)
+// openBackend opens the backend's side of s, and stores the session. The turns of the previous
+// session go on, unless the backend needs them to end.
+func (o opening) openBackend(ctx context.Context, s *session) (backend.Opened, error) {
+	b, opened, err := s.adapter.backend.Open(ctx, o.activation(ctx, s.host), s.host)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
-			err = errUnknownSession(h.params.id)
+			err = errUnknownSession(s.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
 	if err != nil {
-		return nil, opened, err
+		return opened, err
 	}
-	undo.add(b.Close)
-	undo.add(shut) // before that
-	result, err := lifecycleResult(opened.Result)
+	s.backend = b
+	if s.result, err = lifecycleResult(opened.Result); err != nil {
+		return opened, err
+	}
+	if s.adapter.home.queues.IsClosed() { // the connection has ended
+		return opened, backend.ErrClosed
+	}
+	lease, err := o.store(ctx, s.host)
 	if err != nil {
-		return nil, opened, err
+		return opened, err
 	}
-	if h.adapter.home.queues.IsClosed() { // the connection has ended
-		return nil, opened, backend.ErrClosed
-	}
-	lease, err := o.store(ctx, h)
-	if err != nil {
-		return nil, opened, err
-	}
-	s := newSession(h, b, result, lease)
-	undo.keep() // the session frees all of it
-	undo.add(func(ctx context.Context) error {
-		s.free(ctx, nil, s.seat)
-		return nil
-	})
-	return s, opened, nil
+	s.prepare(lease)
+	return opened, nil
 }
 
 // activation returns what the backend is told.
@@ -368,27 +298,22 @@ func (o opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
-// succeed lets s follow the previous session: the MCP servers are its own, and what it shows comes
-// after what the viewers were shown. said is the backend's notice. succeed returns the one to be
-// shown after the response.
+// succeed lets s follow the previous session: the MCP servers are those that it needs, and what it
+// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
+// one to be shown after the response.
 func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
-	s.seat.servers.Commit(s.change, s.host, model)
+	s.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.Shown.With(context.Background(), func(now *transcript.Shown) error {
-		now.Forget()
-		now.Titled, now.Renamed = o.source.Title != "", o.source.Renamed && !o.isFirst()
+		*now = transcript.Shown{Titled: o.source.Title != "",
+			Renamed: o.source.Renamed && !o.isFirst()}
 		for _, u := range transcript.StatesIn(s.result) { // the agent may not have kept what it was
 			now.NoteMode(u)
 		}
 		return nil
 	})
-	var before *pendingNotice
-	if o.previous != nil {
-		before = o.previous.notice.Load()
-		s.budgets.Inherit(o.previous.budgets)
-	}
 	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
-	notice, next := o.notices(before, findings{
+	notice, next := o.notices(s.notice.Load(), findings{
 		moved:   s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots),
 		said:    said,
 		dropped: s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork),
@@ -398,14 +323,14 @@ func (o opening) succeed(s *session, said string) (notice string) {
 	return notice
 }
 
-// discard removes what s has made superfluous: the previous session, whose seat s has, and the
-// backend's session that the new one replaces.
+// discard removes what s has made superfluous: the previous session, whose conversation s goes on
+// with, and the backend's session that the new one replaces.
 func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
 	if o.previous != nil {
 		if !o.forAll { // otherwise s has its viewers
 			o.previous.viewers.Close()
 		}
-		o.previous.free(context.WithoutCancel(o.adapter.base), nil, nil)
+		o.previous.free(context.WithoutCancel(o.adapter.base), nil, false)
 	}
 	if !o.isFirst() {
 		o.adapter.sessions.Discard(ctx, s.storeID, superseded)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
@@ -27,11 +26,11 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [turns.Session]. opening.run makes it once its host, its backend and the store are ready. close
-// ends it.
+// [turns.Session]. opening.run makes it: its host gets the roots, then the backend opens its part,
+// then the store. close ends it.
 type session struct {
 	*host
-	backend    backend.Session
+	backend    backend.Session // nil until it is open, and so is what follows
 	result     json.RawMessage // the backend's part of the response that opened it
 	record     *record.Record
 	spending   *metering.Spending
@@ -42,33 +41,28 @@ type session struct {
 	// for a client.
 	inBackend sync.Mutex
 	freed     sync.Once
-	notice    atomic.Pointer[pendingNotice]
 }
 
-// newSession returns the session of h, which b and the store have opened. result is the backend's
-// part of the response.
-func newSession(h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease) *session {
-	a := h.adapter
-	cwd := h.params.folders.Cwd()
-	s := &session{host: h, backend: b, result: result, budgets: &budget.Budgets{
-		Session: h.storeID, All: func() []Budget { return a.options.Budgets(cwd) },
-		Store: a.options.Store, Origins: a.origins, Log: a.log}}
+// prepare prepares s, which the backend and the store have opened, to record what is said.
+func (s *session) prepare(l sessionstore.Lease) {
+	a, cwd := s.adapter, s.params.folders.Cwd()
+	s.budgets = &budget.Budgets{
+		Session: s.storeID, All: func() []Budget { return a.options.Budgets(cwd) },
+		Store: a.options.Store, Origins: a.origins, Exceeds: &s.exceeds, Log: a.log}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks})
-	s.spending = metering.NewSpending(metering.Options{ID: h.storeID, Store: a.options.Store,
+	s.spending = metering.NewSpending(metering.Options{ID: s.storeID, Store: a.options.Store,
 		Write: s.record.Write, Usage: a.info().Usage, Tasks: a.tasks, Log: a.log})
 	var unruled string
 	if info := a.info().Info; info.AsksLittle != "" {
 		unruled = whyUnruled(info)
 	}
 	s.transcript = &transcript.Transcript[*connection]{
-		Viewers: h.viewers.Viewers, Permits: h.access.Permits, Record: s.record, Spending: s.spending,
-		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(h.id, charges) },
+		Viewers: s.viewers.Viewers, Permits: s.access.Permits, Record: s.record, Spending: s.spending,
+		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(s.id, charges) },
 		Worktrees: a.options.Worktrees.Dir != "", Lasts: a.home.isShared(), Unruled: unruled,
-		Log: a.log.With("session", h.id)}
-	s.notice.Store(&pendingNotice{}) // until it succeeds the previous one
-	return s
+		Warned: &s.warned, Log: a.log.With("session", s.id)}
 }
 
 // start lets s, which has become active, do what has waited for that: afterwards the state that the
@@ -236,7 +230,7 @@ func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage
 		return nil
 	}
 	defer s.viewers.Close()
-	return s.free(ctx, params, s.seat)
+	return s.free(ctx, params, true)
 }
 
 // evict ends a session that another process took over or deleted, once its turn was answered, and
@@ -261,29 +255,43 @@ func (s *session) evict(cause error) {
 	})
 }
 
-// free frees what the session holds, once. with is its seat, nil if another session has taken that
-// over. params are those of a session/close, or nil; the result is the backend's part of the
-// response.
+// free frees what the session holds, as far as it was opened, once. last says that its conversation
+// ends: no other session has that. params are those of a session/close, or nil; the result is the
+// backend's part of the response.
 func (s *session) free(
-	ctx context.Context, params backend.Raw, with *seat,
+	ctx context.Context, params backend.Raw, last bool,
 ) (result json.RawMessage) {
 	s.freed.Do(func() {
 		s.gate.Advance(gate.Closed)
-		undo := undo{adapter: s.adapter, session: s.id}
-		undo.add(func(context.Context) error { return s.unguarded.Close() })
-		if with != nil {
-			defer with.leave() // last: the adapter may end then
-			undo.add(with.servers.Close)
+		ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
+		defer cancel()
+		var failed error
+		try := func(step func(context.Context) error) { // it may panic
+			err := s.adapter.tasks.Guard("close", func() error { return step(ctx) })
+			failed = errors.Join(failed, err)
 		}
-		undo.add(func(ctx context.Context) (err error) {
-			result, err = closeBackend(ctx, s.backend, params)
-			return err
-		})
-		undo.add(func(ctx context.Context) error {
-			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
-			return s.record.Close(ctx)
-		})
-		undo.run(ctx)
+		if s.record != nil {
+			try(func(ctx context.Context) error {
+				s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
+				return s.record.Close(ctx)
+			})
+		}
+		if s.backend != nil {
+			try(func(ctx context.Context) (err error) {
+				result, err = closeBackend(ctx, s.backend, params)
+				return err
+			})
+		}
+		if last {
+			defer s.freeSlot() // at the end: the adapter may end then
+			try(s.servers.Close)
+		}
+		if s.unguarded != nil {
+			try(func(context.Context) error { return s.unguarded.Close() })
+		}
+		if failed != nil && !errors.Is(failed, backend.ErrClosed) { // the client's end was faster
+			s.adapter.log.Warn("cannot close the session", "session", s.id, "error", failed)
+		}
 	})
 	return result
 }

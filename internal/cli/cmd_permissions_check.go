@@ -87,5 +87,5 @@ func (set *settings) sources(w *workspace.Workspace) (*permission.Permits, error
 	if err != nil {
 		return nil, err
 	}
-	return permission.NewPermits("", w, set.consents(), origins, set.permissionsFor), nil
+	return permission.NewPermits(permission.NewSession(""), w, set.consents(), origins, set.permissionsFor), nil
 }

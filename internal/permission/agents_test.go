@@ -211,7 +211,7 @@ func TestFoldersOfCommands(t *testing.T) {
 		if c.session {
 			continue
 		}
-		sources := Permits{Consents: consent.NewStore(t.TempDir())}
+		sources := Permits{session: NewSession(""), Consents: consent.NewStore(t.TempDir())}
 		require.NoError(t, sources.Remember(rule, consent.Consent{}))
 		kept, err := sources.Rules(g.place.Workspace)
 		require.NoError(t, err)
@@ -337,7 +337,7 @@ func TestRulesOfOtherFolders(t *testing.T) {
 	g := newGround(t)
 	rules := func(of map[string]Permissions) (Permissions, bool) {
 		t.Helper()
-		s := NewPermits("", g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
+		s := NewPermits(NewSession(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{}, func(dir workspace.Dir) *Permissions {
 			if p, ok := of[dir.String()]; ok {
 				return &p
 			}
@@ -381,7 +381,7 @@ func TestOrder(t *testing.T) {
 	edit.Mode = Rules{Deny: []Rule{AllEdits, AllRuns}}
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
 	run := g.ask(t, "", command("go test"))
-	permits := Permits{Consents: consent.NewStore("")}
+	permits := Permits{session: NewSession(""), Consents: consent.NewStore("")}
 	permits.AllowExactly(run)
 	v, err := permits.Decide(g.place.Workspace, run)
 	require.NoError(t, err)

@@ -15,21 +15,30 @@ type Permits struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
 
-	session string // its id
+	session *Session
 	origins worktree.Origins
 	rules   Rules // Configured, and the grants of the roots
 	err     error // why they cannot be read
 
 	mu    sync.Mutex
-	given []Rule   // until the session is closed
 	asked []Action // allowed once, as a rule wants, and not done yet
 }
 
-// NewPermits returns the rules for a session with the roots of w, whose id may be "" if nobody
-// answers. configured returns what the user has configured for sessions in a folder, nil for
-// nothing. What it denies or asks about for any root holds in the whole session.
+// Session has what the user has allowed until a session is closed, whichever roots it has.
+type Session struct {
+	id    string
+	mu    sync.Mutex
+	given []Rule
+}
+
+// NewSession returns the session with this id, in which the user has allowed nothing yet.
+func NewSession(id string) *Session { return &Session{id: id} }
+
+// NewPermits returns the rules for a session while it has the roots of w. The session's id may be
+// "" if nobody answers. configured returns what the user has configured for sessions in a folder,
+// nil for nothing. What it denies or asks about for any root holds in the whole session.
 func NewPermits(
-	session string, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
+	session *Session, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) *Permits {
 	s := &Permits{Consents: consents, session: session, origins: origins}
@@ -56,13 +65,6 @@ func NewPermits(
 	return s
 }
 
-// Inherit takes over what the user has allowed in a session that this one replaces.
-func (p *Permits) Inherit(before *Permits) {
-	before.mu.Lock()
-	defer before.mu.Unlock()
-	p.given = slices.Clone(before.given)
-}
-
 // Rules returns the rules that hold now in a session with the roots of w.
 func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 	rules, err = p.rules, p.err
@@ -70,9 +72,9 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 	if err == nil && (p.Configured == nil || !p.Configured.Only) {
 		rules.Allow, err = p.appendGiven(rules.Allow, w)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	rules.Allow = append(rules.Allow, p.given...)
+	p.session.mu.Lock()
+	defer p.session.mu.Unlock()
+	rules.Allow = append(rules.Allow, p.session.given...)
 	return rules, err
 }
 
@@ -124,7 +126,7 @@ func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error
 	if err != nil {
 		rules.Allow = nil
 	}
-	a.Session = p.session
+	a.Session = p.session.id
 	v = Decide(a, rules)
 	if id := v.Rule.Given.ID; id != "" {
 		_ = p.Consents.Use(id)
@@ -134,7 +136,7 @@ func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error
 
 // Offer is [Offer] for a rule that [Permits.Remember] remembers.
 func (p *Permits) Offer(a Action) (r Rule, ok bool) {
-	a.Session = p.session
+	a.Session = p.session.id
 	return Offer(a, p.Consents.Remembers() && (p.Configured == nil || !p.Configured.Only))
 }
 
@@ -142,9 +144,9 @@ func (p *Permits) Offer(a Action) (r Rule, ok bool) {
 // and when.
 func (p *Permits) Remember(r Rule, about consent.Consent) error {
 	if r.Session != "" {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.given = append(p.given, r)
+		p.session.mu.Lock()
+		defer p.session.mu.Unlock()
+		p.session.given = append(p.session.given, r)
 		return nil
 	}
 	root, err := workspace.ParseDir(r.Root)
@@ -158,30 +160,31 @@ func (p *Permits) Remember(r Rule, about consent.Consent) error {
 
 // AllowExactly allows a command in this session, in the same folder, while its State is the same.
 func (p *Permits) AllowExactly(a Action) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.given = append(p.given, p.exactly(a))
+	p.session.mu.Lock()
+	defer p.session.mu.Unlock()
+	p.session.given = append(p.session.given, p.exactly(a))
 }
 
 func (p *Permits) exactly(a Action) Rule {
 	return Rule{verb: Run, matcher: exactRule{a.Command.Line, a.Command.State},
-		Root: a.Where.Root, Within: a.Where.Within, Session: p.session, Preset: true}
+		Root: a.Where.Root, Within: a.Where.Within, Session: p.session.id, Preset: true}
 }
 
 // Renew lets what AllowExactly has allowed go on with the state that the command has left. It ends
 // if that can no longer be determined.
 func (p *Permits) Renew(a Action, state string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a.Session = p.session
-	i := slices.IndexFunc(p.given, func(r Rule) bool { return is[exactRule](r) && r.allows(a) })
+	own := p.session
+	own.mu.Lock()
+	defer own.mu.Unlock()
+	a.Session = own.id
+	i := slices.IndexFunc(own.given, func(r Rule) bool { return is[exactRule](r) && r.allows(a) })
 	switch {
 	case i < 0:
 	case state == "" && a.Command.State != "":
-		p.given = slices.Delete(p.given, i, i+1)
+		own.given = slices.Delete(own.given, i, i+1)
 	default:
 		a.Command.State = state
-		p.given[i] = p.exactly(a)
+		own.given[i] = p.exactly(a)
 	}
 }
 

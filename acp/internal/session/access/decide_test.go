@@ -31,7 +31,7 @@ func newAccess(
 ) *Access {
 	t.Helper()
 	w := roottest.OpenWith(t, o, roots[0], roots[1:]...)
-	permits := permission.NewPermits("s", w, consent.NewStore(""), worktree.Origins{},
+	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""), worktree.Origins{},
 		func(workspace.Dir) *permission.Permissions { return rules })
 	log := slog.New(slog.DiscardHandler)
 	return New(Options{Session: "s", Roots: w, Guarded: permits.Guard(w), Open: o,

@@ -82,24 +82,15 @@ func (b *Budget) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Budgets are those of a session, and which of them the user allows to exceed. The exported fields
-// do not change.
+// Budgets are those of a session, and which of them the user allows to exceed. The fields do not
+// change.
 type Budgets struct {
 	Session sessionstore.ID // as it is stored
 	All     func() []Budget // returns them
 	Store   sessionstore.Store
 	Origins func() worktree.Origins // returns the folders from which worktrees were made
+	Exceeds *sync.Map               // the day on which the user allows each to be exceeded
 	Log     *slog.Logger
-
-	exceeds sync.Map // the day on which each may be exceeded
-}
-
-// Inherit allows what the user has allowed in an earlier opening of the session.
-func (b *Budgets) Inherit(from *Budgets) {
-	from.exceeds.Range(func(budget, day any) bool {
-		b.exceeds.Store(budget, day)
-		return true
-	})
 }
 
 // spent returns what the sessions that a budget is for have cost in its period.
@@ -159,7 +150,7 @@ func (b *Budgets) Confirm(
 			continue
 		}
 		today := time.Now().Format(time.DateOnly)
-		if day, _ := b.exceeds.Load(one); spent < one.Amount || day == today {
+		if day, _ := b.Exceeds.Load(one); spent < one.Amount || day == today {
 			continue
 		}
 		answer, err := ask(ctx, backend.Question{
@@ -174,7 +165,7 @@ func (b *Budgets) Confirm(
 			return false
 		}
 		if answer.Always {
-			b.exceeds.Store(one, today)
+			b.Exceeds.Store(one, today)
 		}
 	}
 	return true

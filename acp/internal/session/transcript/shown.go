@@ -18,13 +18,9 @@ type Shown struct {
 	Titled  bool   // the session has a title
 	Renamed bool   // a client has chosen it
 	Mode    string // its id, "" if it is not known
-	unruled bool   // the user was told that the agent does not ask
 	// settings are what a client has set, if the agent has not sent an update of that kind since.
 	settings map[sessionstore.Kind]backend.Update
 }
-
-// Forget forgets what the agent may not have kept when its session was opened again.
-func (now *Shown) Forget() { *now = Shown{unruled: now.unruled} }
 
 // note notes what an update of the agent says.
 func (now *Shown) note(u backend.Update) {

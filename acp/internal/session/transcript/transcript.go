@@ -39,8 +39,9 @@ type Transcript[C turns.Client] struct {
 	// Lasts says that clients may come later, who are to know the tool calls of others.
 	Lasts bool
 	// Unruled tells the user that the agent has done something without asking. It is "" for an
-	// agent that asks.
+	// agent that asks. Warned says that the user was told.
 	Unruled string
+	Warned  *atomic.Bool
 	Log     *slog.Logger // of the session
 
 	agentHas atomic.Pointer[[]string] // the adapter's names that the backend's commands have
@@ -266,10 +267,10 @@ func (f floor[C]) noteCall(ctx context.Context, u backend.Update) error {
 func (f floor[C]) warnUnruled(ctx context.Context, said calls.Update, call calls.Call) {
 	effects := []string{"edit", "delete", "move", "execute"}
 	if f.Unruled == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
-		f.now.unruled || f.Permits.Configured == nil || !slices.Contains(effects, call.Kind) {
+		f.Permits.Configured == nil || !slices.Contains(effects, call.Kind) ||
+		f.Warned.Swap(true) {
 		return
 	}
-	f.now.unruled = true
 	f.Viewers.ShowAll(ctx, backend.Warning(backend.Text("\n\n"+f.Unruled+"\n\n")))
 }
 
