@@ -82,7 +82,7 @@
 //
 // # What shows an update
 //
-// Transcript.Send shows the viewers what the backend says, and records it. Viewers.Show shows them
+// Transcript.Send shows the viewers what the backend says, and records it. Audience.Show shows them
 // what is not recorded, or was recorded before; both are in internal/session/transcript. load.show
 // shows the client that loads a session what was said so far. connection.deliver, to which all of
 // them come, leaves out what the client does not take.
@@ -112,7 +112,7 @@
 //
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of session.backend must not overlap
-//  3. Viewers.Shown: one update is going out and is recorded, so that all see and store the same
+//  3. Audience.Shown: one update is going out and is recorded, so that all see and store the same
 //     order. That of turnUpdates.said comes before it.
 //  4. that of a lease: the recorder writes to the store while 3 is held
 //  5. locks of the packages below internal and of Server, for a few statements

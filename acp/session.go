@@ -59,7 +59,8 @@ func (s *session) prepare(l sessionstore.Lease) {
 		unruled = whyUnruled(info)
 	}
 	s.transcript = &transcript.Transcript[*connection]{
-		Viewers: s.viewers.Viewers, Permits: s.access.Permits, Record: s.record, Spending: s.spending,
+		Audience: s.viewers.Audience, Permits: s.access.Permits, Record: s.record,
+		Spending:  s.spending,
 		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(s.id, charges) },
 		Worktrees: a.options.Worktrees.Dir != "", Lasts: a.home.isShared(), Unruled: unruled,
 		Warned: &s.warned, Log: a.log.With("session", s.id)}

@@ -14,7 +14,7 @@ import (
 
 // viewers are the clients that have a session open.
 type viewers struct {
-	*transcript.Viewers[*connection]
+	*transcript.Audience[*connection]
 	adapter *adapter // runs the session; its backend knows the client of its connection
 }
 
@@ -25,7 +25,7 @@ func newViewers(a *adapter, first *connection, session address.Address) *viewers
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
 	}
-	v.Viewers = transcript.NewViewers(first, session, transcript.ViewerOptions[*connection]{
+	v.Audience = transcript.NewAudience(first, session, transcript.AudienceOptions[*connection]{
 		ViewerOptions: o,
 		Deliver: func(to *connection, u backend.Update, params json.RawMessage) error {
 			return to.deliver(session, u, params, to.occasionFrom(a), to.TryNotify)

@@ -28,7 +28,7 @@ import (
 // Transcript shows the viewers of a session what is said in it, and records that. It is safe for
 // concurrent use. Its exported fields do not change.
 type Transcript[C turns.Client] struct {
-	Viewers  *Viewers[C]
+	Audience *Audience[C]
 	Permits  *permission.Permits
 	Record   *record.Record
 	Spending *metering.Spending
@@ -88,7 +88,7 @@ func (t *Transcript[C]) Send(ctx context.Context, u backend.Update, in Order) er
 // the first viewer is one.
 func (t *Transcript[C]) add(ctx context.Context, u backend.Update) error {
 	if message, ok := backend.WarningMessage(u); ok {
-		if t.Viewers.showNotices() {
+		if t.Audience.showNotices() {
 			return nil
 		}
 		u = message
@@ -118,9 +118,9 @@ func (t *Transcript[C]) AgentHasCommand(name string) bool {
 func (t *Transcript[C]) Rename(ctx context.Context, title string) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	_ = t.Viewers.Shown.With(ctx, func(now *Shown) error {
+	_ = t.Audience.Shown.With(ctx, func(now *Shown) error {
 		now.Renamed = title != ""
-		t.Viewers.ShowTitle(ctx, now, title)
+		t.Audience.ShowTitle(ctx, now, title)
 		return nil
 	})
 }
@@ -133,10 +133,10 @@ func (t *Transcript[C]) ShowSetting(ctx context.Context, from C, set backend.Upd
 	}
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	_ = t.Viewers.Shown.With(ctx, func(now *Shown) error {
+	_ = t.Audience.Shown.With(ctx, func(now *Shown) error {
 		now.noteSet(set)
-		if t.Viewers.Others(from) > 0 {
-			t.Viewers.Show(ctx, from, set)
+		if t.Audience.Others(from) > 0 {
+			t.Audience.Show(ctx, from, set)
 		}
 		return nil
 	})
@@ -150,7 +150,7 @@ func (t *Transcript[C]) Ask(
 ) (isNew bool, err error) {
 	err = t.with(ctx, func(f floor[C]) error {
 		ask()
-		_, known := t.Viewers.Calls.Get(id)
+		_, known := t.Audience.Calls.Get(id)
 		if isNew = !known && id.ID != ""; isNew {
 			f.recordCall(ctx, announced)
 		}
@@ -168,8 +168,8 @@ func (t *Transcript[C]) RecordRejected(ctx context.Context, id calls.Key, by C) 
 	_ = t.with(ctx, func(f floor[C]) error {
 		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 		f.recordCall(ctx, failed)
-		if t.Viewers.Others(by) > 0 {
-			t.Viewers.Show(ctx, by, failed)
+		if t.Audience.Others(by) > 0 {
+			t.Audience.Show(ctx, by, failed)
 		}
 		return nil
 	})
@@ -182,7 +182,7 @@ func (t *Transcript[C]) ShowMarked(
 	announce func(title string) backend.Update,
 ) error {
 	return t.with(ctx, func(f floor[C]) error {
-		known, isKnown := t.Viewers.Calls.Get(id)
+		known, isKnown := t.Audience.Calls.Get(id)
 		path := ""
 		if len(call.Locations) > 0 {
 			path = " " + call.Locations[0].Path
@@ -195,9 +195,9 @@ func (t *Transcript[C]) ShowMarked(
 				return nil
 			}
 			u = announce(title)
-			t.Viewers.Calls.Note(calls.Parse(u))
+			t.Audience.Calls.Note(calls.Parse(u))
 		}
-		t.Viewers.Calls.Change(id, func(c *calls.Call) { c.Mark, c.Asked = mark, true })
+		t.Audience.Calls.Change(id, func(c *calls.Call) { c.Mark, c.Asked = mark, true })
 		return f.say(ctx, u)
 	})
 }
@@ -210,12 +210,12 @@ type floor[C turns.Client] struct {
 
 // with calls do once nobody else shows an update.
 func (t *Transcript[C]) with(ctx context.Context, do func(floor[C]) error) error {
-	return t.Viewers.Shown.With(ctx, func(now *Shown) error { return do(floor[C]{t, now}) })
+	return t.Audience.Shown.With(ctx, func(now *Shown) error { return do(floor[C]{t, now}) })
 }
 
 // say shows the viewers an update, and records it.
 func (f floor[C]) say(ctx context.Context, u backend.Update) error {
-	f.Viewers.ShowAll(ctx, u)
+	f.Audience.ShowAll(ctx, u)
 	return f.add(ctx, u)
 }
 
@@ -227,7 +227,7 @@ func (f floor[C]) sayStored(ctx context.Context, u backend.Update) error {
 	if err := tasks.Insist(ctx, f.Record.Flush); err != nil {
 		return err
 	}
-	f.Viewers.ShowAll(ctx, u)
+	f.Audience.ShowAll(ctx, u)
 	return nil
 }
 
@@ -235,8 +235,8 @@ func (f floor[C]) sayStored(ctx context.Context, u backend.Update) error {
 // content.
 func (f floor[C]) recordCall(ctx context.Context, u backend.Update) {
 	said := calls.Parse(u)
-	f.Viewers.Calls.Note(said)
-	f.Viewers.Calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
+	f.Audience.Calls.Note(said)
+	f.Audience.Calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
 	if err := f.add(ctx, u); err != nil {
 		f.Log.Debug("a tool call is not in the history", "error", err)
 	}
@@ -251,7 +251,7 @@ func (f floor[C]) noteCall(ctx context.Context, u backend.Update) error {
 		return nil
 	}
 	said := calls.Parse(u)
-	call := f.Viewers.Calls.Note(said)
+	call := f.Audience.Calls.Note(said)
 	if call.Mark != "" && said.Title != "" && !strings.HasSuffix(said.Title, call.Mark) {
 		again := said.Key.Change(sdk.WithUpdateTitle(said.Title + call.Mark))
 		if err := f.say(ctx, again); err != nil {
@@ -271,7 +271,7 @@ func (f floor[C]) warnUnruled(ctx context.Context, said calls.Update, call calls
 		f.Warned.Swap(true) {
 		return
 	}
-	f.Viewers.ShowAll(ctx, backend.Warning(backend.Text("\n\n"+f.Unruled+"\n\n")))
+	f.Audience.ShowAll(ctx, backend.Warning(backend.Text("\n\n"+f.Unruled+"\n\n")))
 }
 
 // Check rejects an update that is not a JSON object, which a backend can build without ParseUpdate.

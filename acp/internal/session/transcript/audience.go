@@ -14,18 +14,18 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Viewers are the clients that have a session open, and what they were shown.
-type Viewers[C turns.Client] struct {
+// Audience is the viewers of a session, and what they were shown.
+type Audience[C turns.Client] struct {
 	*turns.Viewers[C]
 	Address address.Address
 	Shown   tasks.Mutex[Shown] // used while an update is shown, so that all see the same order
 	Calls   calls.Calls
 
-	options ViewerOptions[C]
+	options AudienceOptions[C]
 }
 
-// ViewerOptions configure [Viewers].
-type ViewerOptions[C turns.Client] struct {
+// AudienceOptions configure an [Audience].
+type AudienceOptions[C turns.Client] struct {
 	turns.ViewerOptions[C]
 	// Deliver sends a client an update, if the client takes it. params are those of the update for
 	// a client that takes everything. It does not wait.
@@ -34,45 +34,47 @@ type ViewerOptions[C turns.Client] struct {
 	ShowsNotices func(C) bool
 }
 
-// NewViewers returns the viewers of a session, of which first opens it.
-func NewViewers[C turns.Client](first C, session address.Address, o ViewerOptions[C]) *Viewers[C] {
-	return &Viewers[C]{Viewers: turns.NewViewers(first, o.ViewerOptions), Address: session,
+// NewAudience returns the audience of a session, which first opens.
+func NewAudience[C turns.Client](
+	first C, session address.Address, o AudienceOptions[C],
+) *Audience[C] {
+	return &Audience[C]{Viewers: turns.NewViewers(first, o.ViewerOptions), Address: session,
 		Shown: tasks.NewMutex(Shown{}), options: o}
 }
 
 // Show sends the viewers but except an update of the session, if they take it. It is encoded once,
 // and not recorded.
-func (v *Viewers[C]) Show(ctx context.Context, except C, u backend.Update) {
-	params := v.Address.Update(u)
-	v.Send(ctx, except, len(u.Raw), func(to C) error { return v.options.Deliver(to, u, params) })
+func (a *Audience[C]) Show(ctx context.Context, except C, u backend.Update) {
+	params := a.Address.Update(u)
+	a.Send(ctx, except, len(u.Raw), func(to C) error { return a.options.Deliver(to, u, params) })
 }
 
 // ShowAll shows all viewers an update.
-func (v *Viewers[C]) ShowAll(ctx context.Context, u backend.Update) {
+func (a *Audience[C]) ShowAll(ctx context.Context, u backend.Update) {
 	var nobody C
-	v.Show(ctx, nobody, u)
+	a.Show(ctx, nobody, u)
 }
 
 // ShowTitle shows the viewers the stored title of the session. The caller uses now.
-func (v *Viewers[C]) ShowTitle(ctx context.Context, now *Shown, title string) {
+func (a *Audience[C]) ShowTitle(ctx context.Context, now *Shown, title string) {
 	now.Titled = title != ""
 	info := map[string]any{"sessionUpdate": sessionstore.SessionInfoUpdate, "title": title}
 	if title == "" {
 		info["title"] = nil
 	}
-	v.ShowAll(ctx, backend.NewUpdate(info))
+	a.ShowAll(ctx, backend.NewUpdate(info))
 }
 
 // Mark shows the viewers but except an update that only says something in _meta, for clients that
 // know it.
-func (v *Viewers[C]) Mark(ctx context.Context, except C, name string, value any) {
+func (a *Audience[C]) Mark(ctx context.Context, except C, name string, value any) {
 	says := strictjson.SetAt(json.RawMessage(`{"sessionUpdate":"session_info_update"}`),
 		backend.Encode(value), "_meta", "acp-agent", name)
-	v.Show(ctx, except, backend.NewUpdate(says))
+	a.Show(ctx, except, backend.NewUpdate(says))
 }
 
 // ShowGone shows the viewers what is lost because the session is gone from this process.
-func (v *Viewers[C]) ShowGone(ctx context.Context, err error, lost string) {
+func (a *Audience[C]) ShowGone(ctx context.Context, err error, lost string) {
 	what := "\n\nThis session was opened in another window. " + lost +
 		" Load the session again to continue it here.\n"
 	if errors.As(err, new(*sessionstore.NotFoundError)) {
@@ -80,11 +82,11 @@ func (v *Viewers[C]) ShowGone(ctx context.Context, err error, lost string) {
 	}
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
-	v.ShowAll(ctx, backend.Warning(backend.Text(what)))
+	a.ShowAll(ctx, backend.Warning(backend.Text(what)))
 }
 
 // showNotices reports whether the first viewer shows notices.
-func (v *Viewers[C]) showNotices() bool {
-	clients := v.Clients()
-	return len(clients) > 0 && v.options.ShowsNotices(clients[0])
+func (a *Audience[C]) showNotices() bool {
+	clients := a.Clients()
+	return len(clients) > 0 && a.options.ShowsNotices(clients[0])
 }
