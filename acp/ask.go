@@ -42,16 +42,16 @@ func (a asker) ask(ctx context.Context, q question.Question) (access.Decision, f
 		}
 	}
 	d := a.access.Decide(ctx, r)
-	switch {
-	case d.Why == access.BadPath: // that of a subagent
-		return d, func() answer { return answer{Err: d.Err} }
-	case d.Outcome != access.Ask:
+	switch d.Act {
+	case access.Allow, access.Reject:
 		got := a.answerByRule(ctx, s, q, d)
 		return d, func() answer { return got }
-	case d.Why == access.Form, d.Why == access.Opening, d.Why == access.Decided:
+	case access.Ask:
+		return d, a.askViewers(ctx, s, q, d)
+	case access.Poll:
 		return d, a.poll(ctx, q)
 	}
-	return d, a.askViewers(ctx, s, q, d)
+	return d, func() answer { return answer{Err: d.Err} }
 }
 
 // addKnown adds to a request of the agent in s what is known of its tool call and of the session,
@@ -114,7 +114,7 @@ func (a asker) answerByRule(
 			return answer{Err: err}
 		}
 	}
-	if d.Outcome == access.Pass {
+	if d.Act == access.Allow {
 		return answer{Result: q.Choosing(q.Once())}
 	}
 	return answer{Result: q.Choosing(q.Refusal())}
@@ -230,7 +230,7 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 		return asked.Answer(ctx, nil, err)
 	}
 	d, wait := a.ask(ctx, q)
-	if d.Outcome == access.Refuse {
+	if d.Err != nil {
 		return backend.Answer{}, d.Err
 	}
 	got := wait()

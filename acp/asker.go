@@ -43,26 +43,26 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 	_, live := a.gate.Live()
 	r := access.Request{From: a.Sender, Method: method, Params: params, CanAsk: live}
 	d := a.access.Decide(ctx, r)
-	switch {
-	case d.Outcome == access.Pass:
+	switch d.Act {
+	case access.Pass:
 		return a.pass(ctx, r, d)
-	case d.Outcome == access.Refuse:
-		if live && d.Verdict.Effect == permission.Deny {
-			a.observeRule(method, d.Verdict)
-		}
-		return jsonrpc.Fail(d.Err)
-	case d.Why == access.Outside:
+	case access.ReadOutside:
 		return func() (backend.Raw, error) { return a.access.ReadOutside(ctx, r, d, a.askOnce) }
-	}
-	return func() (backend.Raw, error) {
-		if err := a.access.Confirm(ctx, r, d, a.askOnce); err != nil {
-			return nil, err
+	case access.Confirm:
+		return func() (backend.Raw, error) {
+			if err := a.access.Confirm(ctx, r, d, a.askOnce); err != nil {
+				return nil, err
+			}
+			if err := a.admit(method, params); err != nil { // that was a while ago
+				return nil, err
+			}
+			return a.pass(ctx, r, d)()
 		}
-		if err := a.admit(method, params); err != nil { // that was a while ago
-			return nil, err
-		}
-		return a.pass(ctx, r, d)()
 	}
+	if live && d.Verdict.Effect == permission.Deny {
+		a.observeRule(method, d.Verdict)
+	}
+	return jsonrpc.Fail(d.Err)
 }
 
 // Notify implements [backend.Client].
@@ -72,7 +72,7 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	}
 	d := a.access.Decide(ctx, access.Request{From: a.Sender, Method: method, Params: params})
 	switch {
-	case d.Outcome != access.Pass:
+	case d.Act != access.Pass:
 		return d.Err
 	case a.access.Serves(method):
 		return access.ErrNotServed(method)

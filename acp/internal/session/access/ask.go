@@ -105,12 +105,11 @@ func (a *Access) Offer(
 	v := d.Verdict
 	o := Offer{Question: q, asked: q, verdict: v}
 	switch {
-	case d.Why != ByRules:
 	case v.Maybe:
 		if options, ok := q.OnlyOnce(); ok {
 			o.Question = q.With(options)
 		}
-	case v.Rule.String() == "" && !relabels:
+	case v.Action.Verb != "" && v.Rule.String() == "" && !relabels:
 		rule, isRule := a.Permits.Offer(v.Action)
 		if options, ok := q.Offering(rule, v.Action); isRule && ok {
 			o.Question, o.rule = q.With(options).Saying(rule.Explain(), shown), rule

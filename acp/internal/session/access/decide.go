@@ -1,7 +1,7 @@
 // Package access decides about what a backend asks of the client and the user, and serves files
 // that the client must not open.
 //
-//   - decide.go: what becomes of a request, and why.
+//   - decide.go: what is done with a request.
 //   - paths.go: the paths in a request must be in the roots.
 //   - action.go: what a request does, or a question says that the agent will do.
 //   - ask.go: what the user is asked about a request, and which rule they may choose.
@@ -66,46 +66,29 @@ type Request struct {
 	InTurn   func() bool        // a turn is running now; nil unless the agent asks
 }
 
-// Outcome says what becomes of a request.
-type Outcome string
+// Act is what is done with a request.
+type Act string
 
 const (
-	Pass   Outcome = "pass"   // it is carried out; a question is answered with yes
-	Refuse Outcome = "refuse" // it fails; a question is answered with no
-	Ask    Outcome = "ask"    // the user decides
+	// A message:
+	Pass        Act = "carry it out"
+	Refuse      Act = "let it fail" // a question too, if one of its paths is wrong
+	Confirm     Act = "carry it out if the user confirms it"
+	ReadOutside Act = "read the file if the user allows it"
+
+	// A question:
+	Allow  Act = "answer with yes"
+	Reject Act = "answer with no"
+	Ask    Act = "put it to the viewers, who may choose a rule"
+	Poll   Act = "put it to the viewers, and leave no trace in the conversation"
 )
 
-// Reason says why a request has its outcome.
-type Reason string
-
-const (
-	// ByRules means that rules were compared with the request, even if none of them decides.
-	ByRules Reason = "the rules were compared with it"
-	Unread  Reason = "the rules cannot be read"
-	Unknown Reason = "what it does cannot be found out"
-
-	BadPath Reason = "a path is not in the roots, or they cannot be opened"
-
-	// Why a message is not compared with rules that allow something.
-	Harmless Reason = "no deny or ask rule is about it"
-	Outside  Reason = "it reads a file that is not in the roots, which the user may allow"
-
-	// Why a question is not compared with rules.
-	Unruled   Reason = "no rule can be about it"
-	NoRules   Reason = "the user has no rules: the agent asks as it would without acp-agent"
-	Ambiguous Reason = "the question can be read in several ways"
-	// Those that are not about a tool call of the session leave no trace in the conversation.
-	Form    Reason = "the question is a form"
-	Opening Reason = "the session is being opened"
-	Decided Reason = "the backend needs no rule"
-)
-
-// Decision says what becomes of a request, and why.
+// Decision says what is done with a request.
 type Decision struct {
-	Outcome Outcome
-	Why     Reason
-	Err     error              // of a request that is refused, or that is asked about as Outside
-	Verdict permission.Verdict // of the rules, zero unless Why is ByRules or Harmless
+	Act Act
+	Err error // of Refuse, Reject and ReadOutside
+	// Verdict is that of the rules, or zero if they were not compared with the request.
+	Verdict permission.Verdict
 }
 
 // Decide decides about a request. It changes nothing but this: an action that the user has just
@@ -116,35 +99,35 @@ func (a *Access) Decide(ctx context.Context, r Request) Decision {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
 		if isOutside && r.CanAsk && r.Method == protocol.ReadTextFile && r.From.Child == "" &&
 			!r.From.Decided {
-			return Decision{Outcome: Ask, Why: Outside, Err: err}
+			return Decision{Act: ReadOutside, Err: err}
 		}
-		return Decision{Outcome: Refuse, Why: BadPath, Err: err}
+		return Decision{Act: Refuse, Err: err}
 	}
 	if r.Question != nil {
 		return a.decideQuestion(ctx, r)
 	}
 	rules, err := a.Permits.Restrictions()
 	if r.From.Decided || err == nil && rules.Ask == nil && rules.Deny == nil {
-		return Decision{Outcome: Pass, Why: Harmless}
+		return Decision{Act: Pass}
 	}
 	action, err := a.requested(r)
 	switch {
 	case err != nil:
-		return Decision{Outcome: Refuse, Why: Unknown, Err: r.refusal(err)}
+		return Decision{Act: Refuse, Err: r.refusal(err)}
 	case action.Verb == "" && action.Files == nil: // it is about something else
-		return Decision{Outcome: Pass, Why: Harmless}
+		return Decision{Act: Pass}
 	}
 	err = a.Permits.Check(action)
 	rule, isRule := errors.AsType[*permission.RuleError](err)
 	switch {
 	case err == nil:
-		return Decision{Outcome: Pass, Why: Harmless, Verdict: permission.Verdict{Action: action}}
+		return Decision{Act: Pass, Verdict: permission.Verdict{Action: action}}
 	case !isRule:
-		return Decision{Outcome: Refuse, Why: Unread, Err: r.refusal(err)}
+		return Decision{Act: Refuse, Err: r.refusal(err)}
 	case rule.Effect == permission.Ask && r.CanAsk:
-		return Decision{Outcome: Ask, Why: ByRules, Verdict: rule.Verdict}
+		return Decision{Act: Confirm, Verdict: rule.Verdict}
 	}
-	return Decision{Outcome: Refuse, Why: ByRules, Verdict: rule.Verdict, Err: r.refusal(err)}
+	return Decision{Act: Refuse, Verdict: rule.Verdict, Err: r.refusal(err)}
 }
 
 // refusal returns the error for the backend of a message that is refused because of err.
@@ -154,12 +137,18 @@ func (r Request) refusal(err error) error {
 
 // decideQuestion decides whether the user is asked a question.
 func (a *Access) decideQuestion(ctx context.Context, r Request) Decision {
-	action, why := a.subject(ctx, r)
-	if why != ByRules {
-		return Decision{Outcome: Ask, Why: why}
+	q := r.Question
+	switch {
+	case q.IsForm(), !r.CanAsk, r.From.Decided: // it is not about a tool call of the session
+		return Decision{Act: Poll}
+	case q.Own == nil && (!a.Permits.Decides() || q.Err != nil): // or it can be read in several ways
+		return Decision{Act: Ask}
+	case q.Own != nil && q.Own.Verb == "": // no rule can be about it
+		return Decision{Act: Ask}
 	}
-	if action.Where.Root == "" {
-		action.Where.Root = a.Roots.Root(0).Real.String()
+	action, err := a.asked(ctx, r)
+	if err != nil {
+		return Decision{Act: Ask}
 	}
 	v, err := a.Permits.Decide(a.Roots, action)
 	if err != nil {
@@ -168,39 +157,26 @@ func (a *Access) decideQuestion(ctx context.Context, r Request) Decision {
 	}
 	switch {
 	case v.Effect == permission.Deny:
-		return Decision{Outcome: Refuse, Why: ByRules, Verdict: v,
-			Err: &permission.RuleError{Verdict: v}}
-	case r.Question.Own == nil && a.Permits.Configured == nil:
-		return Decision{Outcome: Ask, Why: NoRules}
+		return Decision{Act: Reject, Verdict: v, Err: &permission.RuleError{Verdict: v}}
+	case q.Own == nil && a.Permits.Configured == nil: // it asks as it would without acp-agent
+		return Decision{Act: Ask}
 	case v.Effect == permission.Allow:
-		return Decision{Outcome: Pass, Why: ByRules, Verdict: v}
+		return Decision{Act: Allow, Verdict: v}
 	case err != nil:
-		return Decision{Outcome: Ask, Why: Unread}
+		return Decision{Act: Ask}
 	}
-	return Decision{Outcome: Ask, Why: ByRules, Verdict: v}
+	return Decision{Act: Ask, Verdict: v}
 }
 
-// subject returns what a question is about, or why rules are not compared with that.
-func (a *Access) subject(ctx context.Context, r Request) (action permission.Action, why Reason) {
-	switch q := r.Question; {
-	case q.IsForm():
-		return action, Form
-	case !r.CanAsk:
-		return action, Opening
-	case r.From.Decided:
-		return action, Decided
-	case q.Own != nil && q.Own.Verb == "":
-		return action, Unruled
-	case q.Own != nil:
-		return *q.Own, ByRules
-	case !a.Permits.Decides():
-		return action, NoRules
-	case q.Err != nil:
-		return action, Ambiguous
+// asked returns what a question is about.
+func (a *Access) asked(ctx context.Context, r Request) (action permission.Action, err error) {
+	if r.Question.Own != nil {
+		action = *r.Question.Own
+	} else if action, err = a.announced(ctx, r); err != nil {
+		return action, err
 	}
-	action, err := a.announced(ctx, r)
-	if err != nil {
-		return action, Unknown
+	if action.Where.Root == "" {
+		action.Where.Root = a.Roots.Root(0).Real.String()
 	}
-	return action, ByRules
+	return action, nil
 }

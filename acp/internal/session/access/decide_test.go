@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,8 +32,8 @@ func newAccess(
 ) *Access {
 	t.Helper()
 	w := roottest.OpenWith(t, o, roots[0], roots[1:]...)
-	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""), worktree.Origins{},
-		func(workspace.Dir) *permission.Permissions { return rules })
+	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""),
+		worktree.Origins{}, func(workspace.Dir) *permission.Permissions { return rules })
 	log := slog.New(slog.DiscardHandler)
 	return New(Options{Session: "s", Roots: w, Guarded: permits.Guard(w), Open: o,
 		Permits: permits, Catalog: func() *discovery.Catalog { return nil },
@@ -51,7 +52,7 @@ func does(method, member, value string) Request {
 		Params: backend.Encode(map[string]string{member: value})}
 }
 
-// A request passes, is refused or is asked about, and each reason has a name.
+// Each request has one act.
 //
 // Clauses P4, R1, R2, R5.
 func TestDecide(t *testing.T) {
@@ -94,52 +95,51 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules   *permission.Permissions
 		request Request
-		outcome Outcome
-		why     Reason
+		act     Act
 	}{
-		"no rules":              {none, does(read, "path", file), Pass, Harmless},
-		"a file without rules":  {some, does(read, "path", file), Pass, Harmless},
-		"about something else":  {some, does("_x", "path", denied), Pass, Harmless},
-		"a denied file":         {some, does(read, "path", denied), Refuse, ByRules},
-		"of a child":            {some, of(ofChild, does(read, "path", denied)), Refuse, ByRules},
-		"an asked-about file":   {some, does(read, "path", asked), Ask, ByRules},
-		"nobody can be asked":   {some, late(does(read, "path", asked)), Refuse, ByRules},
-		"the backend has asked": {some, of(decided, does(read, "path", denied)), Pass, Harmless},
-		"as the agent made it":  {some, of(sandboxed, does(read, "path", file)), Refuse, ByRules},
-		"fs, denied to read":    {some, does("fs/x", "path", denied), Refuse, ByRules},
-		"fs, asked about":       {some, does("fs/x", "path", asked), Ask, ByRules},
-		"fs, other file":        {some, does("fs/x", "path", file), Pass, Harmless},
-		"a denied command":      {some, does(run, "command", "touch x"), Refuse, ByRules},
-		"any command":           {all, does(run, "command", "ls"), Refuse, ByRules},
-		"no command":            {all, does(run, "command", ""), Refuse, ByRules},
-		"no file is a command":  {all, does(write, "path", file), Pass, Harmless},
-		"another spelling":      {all, does(run, "Command", "ls"), Refuse, Unknown},
-		"unreadable rules":      {wrong, does(read, "path", file), Refuse, Unread},
-		"outside":               {none, does(read, "path", out), Ask, Outside},
-		"outside, too early":    {none, late(does(read, "path", out)), Refuse, BadPath},
-		"outside, of a child":   {none, of(ofChild, does(read, "path", out)), Refuse, BadPath},
-		"outside, decided":      {none, of(decided, does(read, "path", out)), Refuse, BadPath},
-		"outside the child":     {none, of(elsewhere, does(read, "path", file)), Refuse, BadPath},
-		"a write outside":       {none, does(write, "path", out), Refuse, BadPath},
+		"no rules":              {none, does(read, "path", file), Pass},
+		"a file without rules":  {some, does(read, "path", file), Pass},
+		"about something else":  {some, does("_x", "path", denied), Pass},
+		"a denied file":         {some, does(read, "path", denied), Refuse},
+		"of a child":            {some, of(ofChild, does(read, "path", denied)), Refuse},
+		"an asked-about file":   {some, does(read, "path", asked), Confirm},
+		"nobody can be asked":   {some, late(does(read, "path", asked)), Refuse},
+		"the backend has asked": {some, of(decided, does(read, "path", denied)), Pass},
+		"as the agent made it":  {some, of(sandboxed, does(read, "path", file)), Refuse},
+		"fs, denied to read":    {some, does("fs/x", "path", denied), Refuse},
+		"fs, asked about":       {some, does("fs/x", "path", asked), Confirm},
+		"fs, other file":        {some, does("fs/x", "path", file), Pass},
+		"a denied command":      {some, does(run, "command", "touch x"), Refuse},
+		"any command":           {all, does(run, "command", "ls"), Refuse},
+		"no command":            {all, does(run, "command", ""), Refuse},
+		"no file is a command":  {all, does(write, "path", file), Pass},
+		"another spelling":      {all, does(run, "Command", "ls"), Refuse},
+		"unreadable rules":      {wrong, does(read, "path", file), Refuse},
+		"outside":               {none, does(read, "path", out), ReadOutside},
+		"outside, too early":    {none, late(does(read, "path", out)), Refuse},
+		"outside, of a child":   {none, of(ofChild, does(read, "path", out)), Refuse},
+		"outside, decided":      {none, of(decided, does(read, "path", out)), Refuse},
+		"outside the child":     {none, of(elsewhere, does(read, "path", file)), Refuse},
+		"a write outside":       {none, does(write, "path", out), Refuse},
 
-		"an allowed question":   {some, runs, Pass, ByRules},
-		"a denied question":     {all, runs, Refuse, ByRules},
-		"out of turns":          {some, outOfTurn, Ask, ByRules},
-		"in a mode for plans":   {some, inPlan, Ask, ByRules},
-		"a form":                {some, Request{Question: &form, CanAsk: true}, Ask, Form},
-		"asked while opening":   {some, late(runs), Ask, Opening},
-		"asked for no rule":     {some, of(decided, runs), Ask, Decided},
-		"our own for no rule":   {some, own(permission.Action{}), Ask, Unruled},
-		"our own":               {none, own(permission.Action{Verb: permission.Tool}), Ask, ByRules},
-		"asked without rules":   {none, runs, Ask, NoRules},
-		"in several ways":       {some, asks(`{"options":[],"options":[]}`), Ask, Ambiguous},
-		"wrong rules":           {wrong, runs, Ask, Unread},
-		"asked without folders": {some, of(orphan, runs), Refuse, BadPath},
+		"an allowed question":   {some, runs, Allow},
+		"a denied question":     {all, runs, Reject},
+		"out of turns":          {some, outOfTurn, Ask},
+		"in a mode for plans":   {some, inPlan, Ask},
+		"a form":                {some, Request{Question: &form, CanAsk: true}, Poll},
+		"asked while opening":   {some, late(runs), Poll},
+		"asked for no rule":     {some, of(decided, runs), Poll},
+		"our own for no rule":   {some, own(permission.Action{}), Ask},
+		"our own":               {none, own(permission.Action{Verb: permission.Tool}), Ask},
+		"asked without rules":   {none, runs, Ask},
+		"in several ways":       {some, asks(`{"options":[],"options":[]}`), Ask},
+		"wrong rules":           {wrong, runs, Ask},
+		"asked without folders": {some, of(orphan, runs), Refuse},
 	} {
 		d := newAccess(t, c.rules, workspace.Options{}, root).Decide(t.Context(), c.request)
-		require.Equal(t, c.outcome, d.Outcome, name)
-		require.Equal(t, c.why, d.Why, name)
-		require.Equal(t, c.outcome == Refuse || c.why == Outside, d.Err != nil, name)
+		require.Equal(t, c.act, d.Act, name)
+		isError := slices.Contains([]Act{Refuse, Reject, ReadOutside}, c.act)
+		require.Equal(t, isError, d.Err != nil, name)
 	}
 }
 
@@ -151,14 +151,14 @@ func TestTurnEndsMeanwhile(t *testing.T) {
 		dirtest.New(t))
 	r := asks(`{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
 		`"options":` + once + `}`)
-	require.Equal(t, Pass, a.Decide(t.Context(), r).Outcome)
+	require.Equal(t, Allow, a.Decide(t.Context(), r).Act)
 	ended := false
 	r.InTurn = func() bool { return !ended }
 	a.Catalog = func() *discovery.Catalog {
 		ended = true
 		return nil
 	}
-	require.Equal(t, Ask, a.Decide(t.Context(), r).Outcome)
+	require.Equal(t, Ask, a.Decide(t.Context(), r).Act)
 }
 
 // Rules that allow reads hold for questions that name nothing but files in the roots.
@@ -196,18 +196,18 @@ func TestAllowReads(t *testing.T) {
 		"content":                `"locations":[{"path":"{a}"}],"content":[{"type":"content"}]`,
 	} {
 		for _, kind := range []string{`"kind":"read",`, `"kind":"search",`} {
-			require.Equal(t, Pass, decide(kind, members).Outcome, name)
+			require.Equal(t, Allow, decide(kind, members).Act, name)
 		}
-		require.Equal(t, Ask, decide("", members).Outcome, name)
-		require.Equal(t, Ask, decide(`"kind":"Read",`, members).Outcome, name)
-		require.Equal(t, Ask, decide(`"title":[],"kind":"read",`, members).Outcome, name)
-		require.Equal(t, Ask, decide(`"kind":"edit","kind":"read",`, members).Outcome, name)
-		require.Equal(t, Ask, decide(`"kind":"edit","Kind":"read",`, members).Outcome, name)
+		require.Equal(t, Ask, decide("", members).Act, name)
+		require.Equal(t, Ask, decide(`"kind":"Read",`, members).Act, name)
+		require.Equal(t, Ask, decide(`"title":[],"kind":"read",`, members).Act, name)
+		require.Equal(t, Ask, decide(`"kind":"edit","kind":"read",`, members).Act, name)
+		require.Equal(t, Ask, decide(`"kind":"edit","Kind":"read",`, members).Act, name)
 	}
 	without := strings.Replace(once, `,{"optionId":"ever","kind":"allow_always","name":"Ever"}`, "", 1)
 	onlyOnce := asks(`{"toolCall":{"toolCallId":"t","kind":"read","locations":[{"path":` +
 		string(backend.Encode(a)) + `}]},"options":` + without + `}`)
-	require.Equal(t, Pass, ruled.Decide(t.Context(), onlyOnce).Outcome)
+	require.Equal(t, Allow, ruled.Decide(t.Context(), onlyOnce).Act)
 	many := strings.Repeat(`{"path":"{a}/a.txt"},`, 101)
 	for name, members := range map[string]string{
 		"no locations":              `"title":"Read"`,
@@ -235,6 +235,6 @@ func TestAllowReads(t *testing.T) {
 		"a diff":                    `"locations":[{"path":"{a}"}],"content":[{"type":"diff","path":"{a}/x"}]`,
 		"a terminal":                `"locations":[{"path":"{a}"}],"content":[{"type":"terminal"}]`,
 	} {
-		require.Equal(t, Ask, decide(`"kind":"read",`, members).Outcome, name)
+		require.Equal(t, Ask, decide(`"kind":"read",`, members).Act, name)
 	}
 }
