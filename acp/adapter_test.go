@@ -163,90 +163,27 @@ func TestPanicOutsideRequest(t *testing.T) {
 		"of both of one session's, and the other's at the end")
 }
 
-// panickingStore is a store that panics in every method while a test says so.
-type panickingStore struct {
-	sessionstore.Store
-	panics atomic.Bool
-}
-
-func (s *panickingStore) check() {
-	if s.panics.Load() {
-		panic("in the store")
-	}
-}
-
-func (s *panickingStore) Create(
-	ctx context.Context, n sessionstore.Session,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Create(ctx, n)
-}
-
-func (s *panickingStore) Fork(
-	ctx context.Context, id sessionstore.ID, n sessionstore.Session,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Fork(ctx, id, n)
-}
-
-func (s *panickingStore) Activate(
-	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	s.check()
-	return s.Store.Activate(ctx, id, a)
-}
-
-func (s *panickingStore) List(
-	ctx context.Context, q sessionstore.Query,
-) (sessionstore.Page, error) {
-	s.check()
-	return s.Store.List(ctx, q)
-}
-
-func (s *panickingStore) BeginTurn(
-	ctx context.Context, l sessionstore.Lease, turn sessionstore.Turn,
-) (int64, error) {
-	s.check()
-	return s.Store.BeginTurn(ctx, l, turn)
-}
-
-func (s *panickingStore) Append(
-	ctx context.Context, l sessionstore.Lease, segment []sessionstore.Update,
-) error {
-	s.check()
-	return s.Store.Append(ctx, l, segment)
-}
-
-func (s *panickingStore) EndTurn(
-	ctx context.Context, l sessionstore.Lease, n int64, last ...sessionstore.Update,
-) error {
-	s.check()
-	return s.Store.EndTurn(ctx, l, n, last...)
-}
-
-func (s *panickingStore) Rename(ctx context.Context, id sessionstore.ID, title string) error {
-	s.check()
-	return s.Store.Rename(ctx, id, title)
-}
+// panickingStore is a store that panics in every method while it is nil.
+type panickingStore struct{ sessionstore.Store }
 
 // NewDraft returns a draft that panics.
 func (s *panickingStore) NewDraft(
-	ctx context.Context, id sessionstore.ID,
+	context.Context, sessionstore.ID,
 ) (sessionstore.Draft, error) {
-	return panickingDraft{s}, nil
+	return panickingDraft{}, nil
 }
 
-type panickingDraft struct{ store *panickingStore }
+type panickingDraft struct{}
 
-func (d panickingDraft) Append(context.Context, []sessionstore.Update) error { panic("in a draft") }
+func (panickingDraft) Append(context.Context, []sessionstore.Update) error { panic("in a draft") }
 
-func (d panickingDraft) Discard(context.Context) error { panic("in a draft") }
+func (panickingDraft) Discard(context.Context) error { panic("in a draft") }
 
 // A recorder appends to the draft of a replayed history on a goroutine of its own.
 //
 // Clause W8.
 func TestPanicsOfDraft(t *testing.T) {
-	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
+	store, log := &panickingStore{memstore.New(t)}, &logtest.Text{}
 	r := &replayer{says: slices.Concat(userSaid("say one"), answers("one"), userSaid("more"))}
 	c := start(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)})
 	a := folder(t)
@@ -262,7 +199,8 @@ func TestPanicsOfDraft(t *testing.T) {
 //
 // Clause W8.
 func TestPanicsOfStore(t *testing.T) {
-	store, log := &panickingStore{Store: memstore.New(t)}, &logtest.Text{}
+	memory, log := memstore.New(t), &logtest.Text{}
+	store := &panickingStore{memory}
 	r := &scripted{release: make(chan struct{})}
 	c := start(t, acp.Options{Store: store, Backend: using(r), Logger: log.Logger(slog.LevelInfo)}.
 		With(acp.Tuning{MaxSessions: 3}))
@@ -273,7 +211,7 @@ func TestPanicsOfStore(t *testing.T) {
 	c.call("session/close", idParams(stored))
 
 	prompt := c.beginTurn(id, "stubborn", "stubborn")
-	store.panics.Store(true)
+	store.Store = nil
 	close(r.release)
 	m := c.response(prompt)
 	require.NotNil(t, m.Error)
@@ -293,7 +231,7 @@ func TestPanicsOfStore(t *testing.T) {
 				request.method)
 		}
 	}
-	store.panics.Store(false)
+	store.Store = memory
 	require.Equal(t, []string{"two"}, c.texts(id, "say two"))
 	c.call("session/load", rootsParams(stored, a))
 	require.Equal(t, []string{"three"}, c.texts(c.open(a), "say three"), "no session is counted twice")
