@@ -6,6 +6,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/address"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -25,15 +26,16 @@ func newViewers(a *adapter, first *connection, session address.Address) *viewers
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
 	}
-	v.Audience = transcript.NewAudience(first, session, transcript.AudienceOptions[*connection]{
-		ViewerOptions: o,
+	v.Audience = &transcript.Audience[*connection]{
+		Viewers: turns.NewViewers(first, o), Address: session,
+		Shown: tasks.NewMutex(transcript.Shown{}),
 		Deliver: func(to *connection, u backend.Update, params json.RawMessage) error {
 			return to.deliver(session, u, params, to.occasionFrom(a), to.TryNotify)
 		},
 		ShowsNotices: func(c *connection) bool {
 			return c.clientCapabilities().declares(protocol.Notices)
 		},
-	})
+	}
 	return v
 }
 

@@ -216,14 +216,6 @@ func (s *Server) readmit(id string, t Token) {
 	}
 }
 
-// watchTokens calls endRevoked once a second until ctx ends.
-func (s *Server) watchTokens(ctx context.Context) {
-	for range pause.Every(ctx, time.Second) {
-		s.endRevoked()
-		s.endUnaudited()
-	}
-}
-
 // endRevoked ends what goes on for users who are gone or have other rights, and connections whose
 // tokens are no longer valid, with the turns that they have started. Unreadable users and
 // tokens count as valid: they may be readable again soon.

@@ -150,7 +150,12 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	defer watching.Wait()
 	watched, stop := context.WithCancel(served)
 	defer stop()
-	watching.Go(func() { s.watchTokens(watched) })
+	watching.Go(func() {
+		for range pause.Every(watched, time.Second) {
+			s.endRevoked()
+			s.endUnaudited()
+		}
+	})
 	watching.Go(func() { s.retain(watched) })
 	watching.Go(func() { s.notifier.run(watched) })
 	select {

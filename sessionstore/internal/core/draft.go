@@ -109,14 +109,6 @@ func (d *draft) appendTo(tx *transaction, r *row) {
 	tx.addStates(r.key, slices.Collect(maps.Values(d.states)))
 }
 
-// purgePart deletes rows of expired drafts for about purgeTime, and reports whether none are left.
-func (tx *transaction) purgePart() (done bool) {
-	for start := time.Now(); !done && time.Since(start) < purgeTime; {
-		done = tx.purgeSome()
-	}
-	return done
-}
-
 // purgedRows is the number of rows that are purged at once.
 const purgedRows = 4
 

@@ -297,13 +297,18 @@ func (s *Store) purge(ctx context.Context) error {
 	return s.db.Purged(ctx, true)
 }
 
-// purgeOwner deletes the rows of the owner's expired drafts, and pauses after each transaction for
-// as long as that took.
+// purgeOwner deletes the rows of the owner's expired drafts, in transactions of about purgeTime, and
+// pauses after each of them for as long as that took.
 func (s *Store) purgeOwner(ctx context.Context) error {
 	for done := false; !done; {
 		start := time.Now()
 		err := s.repeat(ctx, func() error {
-			return s.run(ctx, Background, func(tx *transaction) { done = tx.purgePart() })
+			return s.run(ctx, Background, func(tx *transaction) {
+				done = false
+				for begun := time.Now(); !done && time.Since(begun) < purgeTime; {
+					done = tx.purgeSome()
+				}
+			})
 		})
 		if err != nil {
 			return err

@@ -14,19 +14,13 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// Audience is the viewers of a session, and what they were shown.
+// Audience is the viewers of a session, and what they were shown. The functions do not change.
 type Audience[C turns.Client] struct {
 	*turns.Viewers[C]
 	Address address.Address
 	Shown   tasks.Mutex[Shown] // used while an update is shown, so that all see the same order
 	Calls   calls.Calls
 
-	options AudienceOptions[C]
-}
-
-// AudienceOptions configure an [Audience].
-type AudienceOptions[C turns.Client] struct {
-	turns.ViewerOptions[C]
 	// Deliver sends a client an update, if the client takes it. params are those of the update for
 	// a client that takes everything. It does not wait.
 	Deliver func(to C, u backend.Update, params json.RawMessage) error
@@ -34,19 +28,11 @@ type AudienceOptions[C turns.Client] struct {
 	ShowsNotices func(C) bool
 }
 
-// NewAudience returns the audience of a session, which first opens.
-func NewAudience[C turns.Client](
-	first C, session address.Address, o AudienceOptions[C],
-) *Audience[C] {
-	return &Audience[C]{Viewers: turns.NewViewers(first, o.ViewerOptions), Address: session,
-		Shown: tasks.NewMutex(Shown{}), options: o}
-}
-
 // Show sends the viewers but except an update of the session, if they take it. It is encoded once,
 // and not recorded.
 func (a *Audience[C]) Show(ctx context.Context, except C, u backend.Update) {
 	params := a.Address.Update(u)
-	a.Send(ctx, except, len(u.Raw), func(to C) error { return a.options.Deliver(to, u, params) })
+	a.Send(ctx, except, len(u.Raw), func(to C) error { return a.Deliver(to, u, params) })
 }
 
 // ShowAll shows all viewers an update.
@@ -88,5 +74,5 @@ func (a *Audience[C]) ShowGone(ctx context.Context, err error, lost string) {
 // showNotices reports whether the first viewer shows notices.
 func (a *Audience[C]) showNotices() bool {
 	clients := a.Clients()
-	return len(clients) > 0 && a.options.ShowsNotices(clients[0])
+	return len(clients) > 0 && a.ShowsNotices(clients[0])
 }
