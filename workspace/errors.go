@@ -117,15 +117,12 @@ func (e RootError) ProblemParts() (problem, more string) {
 
 // allowed names the directories that are allowed, as the end of a sentence.
 func (e RootError) allowed() string {
-	names := make([]string, len(e.Allowed))
-	for i, dir := range e.Allowed {
-		names[i] = text.Path(dir.path)
-	}
-	if len(names) == 0 {
+	if len(e.Allowed) == 0 {
 		return ""
 	}
 	const longest = 500
-	return ": " + text.Line(strings.Join(names, ", "), longest)
+	names := text.JoinFunc(e.Allowed, ", ", func(dir Dir) string { return text.Path(dir.path) })
+	return ": " + text.Line(names, longest)
 }
 
 // TooLargeError is returned for a file that is too large to write.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -46,11 +45,9 @@ func (t *commandTurn) describeFurther(path string, sources []discovery.Source) s
 		}
 		return intro
 	}
-	var names []string
-	for _, s := range sources {
-		names = append(names, text.Code(t.roots[s.Root.Index].ShowPath(s.Path)))
-	}
-	return intro + strings.Join(names, ", ") + "."
+	return intro + text.JoinFunc(sources, ", ", func(s discovery.Source) string {
+		return text.Code(t.roots[s.Root.Index].ShowPath(s.Path))
+	}) + "."
 }
 
 // listUnusedInstructions lists the instructions that are not active or break a rule.

@@ -89,13 +89,11 @@ func (t *commandTurn) showArtifact(
 		"shown: there is no model here to follow it.\n\n")
 	t.Quote(strings.TrimLeft(content.String(), "\r\n"))
 	after := content.Note()
-	var losers []string
-	for _, loser := range t.host.Catalog().Losers(a) {
-		losers = append(losers, text.Code(t.roots[loser.Root.Index].ShowPath(loser.Path)))
-	}
-	if len(losers) > 0 {
+	if losers := t.host.Catalog().Losers(a); len(losers) > 0 {
 		after = strings.TrimSpace(after + "\nNot used, because of the same name: " +
-			strings.Join(losers, ", ") + ".")
+			text.JoinFunc(losers, ", ", func(loser discovery.Artifact) string {
+				return text.Code(t.roots[loser.Root.Index].ShowPath(loser.Path))
+			}) + ".")
 	}
 	if arguments != "" && !content.TakesArguments {
 		after = "Your arguments: " + text.Code(arguments) + "\n" + after

@@ -128,14 +128,11 @@ func (b *toolbox) find(name string) (t tool, known bool) {
 // unknown returns what the model gets that calls a tool by a name that no tool has. The name is
 // sent back to the model's server, which may only accept valid names.
 func (b *toolbox) unknown(name string) tool {
-	var names []string
-	for _, t := range b.offered {
-		names = append(names, t.Name)
-	}
+	names := text.JoinFunc(b.offered, ", ", func(t llm.Tool) string { return t.Name })
 	valid := text.Prefix(text.Identifier(name), maxName)
 	none := tools.Tool{Name: valid, Annotations: tools.Annotations{ReadOnly: true}}
 	said := fmt.Sprintf("there is no tool %q; the tools are %s",
-		text.Truncate(name, 100), strings.Join(names, ", "))
+		text.Truncate(name, 100), names)
 	run := func(*modelCall, context.Context) (outcome, error) {
 		return outcome{said: said, failed: true}, nil
 	}

@@ -38,14 +38,11 @@ func parseRun(line string) (matcher, error) {
 }
 
 func (r runRule) String() string {
-	var written []string
-	for _, word := range r.words {
-		written = append(written, shellWord(word))
-	}
+	written := text.JoinFunc(r.words, " ", shellWord)
 	if r.more {
-		written = append(written, "...")
+		written = strings.TrimPrefix(written+" ...", " ")
 	}
-	return strings.Join(written, " ")
+	return written
 }
 
 // shellWord returns a word as a shell would have to be given it.

@@ -179,11 +179,7 @@ func ShellWord(s string) string {
 
 // ShellLine returns a command line that a shell splits into these words.
 func ShellLine(words ...string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		quoted[i] = ShellWord(word)
-	}
-	return strings.Join(quoted, " ")
+	return JoinFunc(words, " ", ShellWord)
 }
 
 // Plain returns s without characters that a terminal would obey instead of show. It removes
@@ -340,6 +336,15 @@ func Size[N int | int64](n N) string {
 func IsUTF16(b []byte) bool {
 	const le, be = "\xff\xfe", "\xfe\xff"
 	return len(b) > 1 && (string(b[:2]) == le || string(b[:2]) == be || (b[0] == 0) != (b[1] == 0))
+}
+
+// JoinFunc joins what show returns of each value with sep.
+func JoinFunc[T any](values []T, sep string, show func(T) string) string {
+	shown := make([]string, len(values))
+	for i, value := range values {
+		shown[i] = show(value)
+	}
+	return strings.Join(shown, sep)
 }
 
 // Amounts returns sums of money, each with its currency or unit.

@@ -57,12 +57,10 @@ func HasWords(s, filter string) bool {
 
 // JoinWords returns a line that [Words] splits into these words.
 func JoinWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, word := range words {
-		if quoted[i] = word; word == "" || strings.ContainsAny(word, "\\\"' \t\r\n") {
-			escaped := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word)
-			quoted[i] = `"` + escaped + `"`
+	return JoinFunc(words, " ", func(word string) string {
+		if word != "" && !strings.ContainsAny(word, "\\\"' \t\r\n") {
+			return word
 		}
-	}
-	return strings.Join(quoted, " ")
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+	})
 }

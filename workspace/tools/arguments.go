@@ -174,18 +174,15 @@ const (
 
 // noSuch returns a note that there are no arguments with these names.
 func (s *schema) noSuch(names []string) string {
-	var quoted []string
-	for _, name := range names[:min(len(names), maxIgnored)] {
-		quoted = append(quoted, strconv.Quote(name))
-	}
+	quoted := text.JoinFunc(names[:min(len(names), maxIgnored)], ", ", strconv.Quote)
 	if len(names) > maxIgnored {
-		quoted = append(quoted, "and more")
+		quoted += ", and more"
 	}
 	available := "the tool takes none"
 	if len(s.Properties) > 0 {
 		available = "available: " + strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", ")
 	}
-	return "there is no argument " + strings.Join(quoted, ", ") + " (" + available + ")"
+	return "there is no argument " + quoted + " (" + available + ")"
 }
 
 // read returns a value as the tool has it: with numbers in place of texts that are numbers, and

@@ -241,20 +241,19 @@ func (c Change) SideEffects() string {
 	if c.Alike != "" {
 		return ", beside " + text.Path(c.Alike) + ", whose name looks the same"
 	}
-	var paths []string
-	for _, dir := range c.Parents {
-		paths = append(paths, text.Path(dir.Path()))
-	}
-	switch len(paths) {
+	paths := text.JoinFunc(c.Parents, ", ", func(dir workspace.Ref) string {
+		return text.Path(dir.Path())
+	})
+	switch len(c.Parents) {
 	case 0:
 		if c.Loses != 0 {
 			return ", which " + c.Loses.String()
 		}
 		return ""
 	case 1:
-		return " and its directory " + paths[0]
+		return " and its directory " + paths
 	default:
-		return " and its directories " + strings.Join(paths, ", ")
+		return " and its directories " + paths
 	}
 }
 

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -24,9 +23,7 @@ func createdAbove(dirs []workspace.Ref) string {
 	if len(dirs) == 0 {
 		return ""
 	}
-	var paths []string
-	for _, dir := range dirs {
-		paths = append(paths, text.Printable(dir.Path()))
-	}
-	return "also created: " + strings.Join(paths, ", ") + "\n"
+	return "also created: " + text.JoinFunc(dirs, ", ", func(dir workspace.Ref) string {
+		return text.Printable(dir.Path())
+	}) + "\n"
 }

@@ -289,21 +289,18 @@ func (t *turn) clientNote() string {
 
 // listed returns folders for a sentence.
 func listed(dirs []workspace.Dir) string {
-	shown := make([]string, len(dirs))
-	for i, dir := range dirs {
-		shown[i] = text.Code(dir.String())
-	}
-	return strings.Join(shown, ", ")
+	return text.JoinFunc(dirs, ", ", func(dir workspace.Dir) string {
+		return text.Code(dir.String())
+	})
 }
 
 // foldersCall returns what a question about folders shows, with the whole path of each.
 func foldersCall(title, about string, folders []workspace.Dir) backend.ToolCall {
-	var paths []string
-	for _, dir := range folders {
-		paths = append(paths, text.Printable(dir.String()))
-	}
+	paths := text.JoinFunc(folders, "\n", func(dir workspace.Dir) string {
+		return text.Printable(dir.String())
+	})
 	return backend.NewToolCall("roots", sdk.ToolKindOther, title,
-		about+"\n\n"+text.Block("", strings.Join(paths, "\n")))
+		about+"\n\n"+text.Block("", paths))
 }
 
 // shownCwd returns the working directory for a sentence.

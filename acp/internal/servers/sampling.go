@@ -228,11 +228,8 @@ func (s *sampling) describeRequest() []any {
 		intro += " The temperature is " + temperature + "."
 	}
 	if len(r.Stop) > 0 {
-		stops := make([]string, len(r.Stop))
-		for i, stop := range r.Stop {
-			stops[i] = text.Code(text.Quote(stop))
-		}
-		intro += " The answer ends before " + strings.Join(stops, " or ") + "."
+		intro += " The answer ends before " + text.JoinFunc(r.Stop, " or ",
+			func(stop string) string { return text.Code(text.Quote(stop)) }) + "."
 	}
 	if r.System != "" {
 		intro += "\n\nSystem prompt:\n\n" + quotation(r.System)

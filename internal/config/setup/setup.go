@@ -493,12 +493,8 @@ func (o *run) chooseEditor(ctx context.Context) (editor, error) {
 	case len(found) == 1:
 		return all[found[0]-1], nil
 	case len(found) > 1:
-		var names []string
-		for _, number := range found {
-			names = append(names, all[number-1].name)
-		}
-		return editor{}, usage.Errorf("--editor: %q could be any of %s",
-			o.Editor, strings.Join(names, ", "))
+		return editor{}, usage.Errorf("--editor: %q could be any of %s", o.Editor,
+			text.JoinFunc(found, ", ", func(number int) string { return all[number-1].name }))
 	case o.Editor != "":
 		return editor{}, usage.Errorf("--editor: there is no %q%s", o.Editor,
 			cmp.Or(meant(options, o.Editor),

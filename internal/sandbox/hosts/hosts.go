@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/acp-agent/acp-agent/internal/sandbox/reach"
+	"github.com/acp-agent/acp-agent/internal/text"
 )
 
 // Host is an entry of a list of hosts: "api.example.com", "*.example.com", "10.0.0.5:5432" or
@@ -151,11 +152,7 @@ func ParseHosts(list string) (Hosts, error) {
 
 // String returns the hosts for a person.
 func (hosts Hosts) String() string {
-	texts := make([]string, len(hosts.List))
-	for i, h := range hosts.List {
-		texts[i] = h.String()
-	}
-	return strings.Join(texts, ", ")
+	return text.JoinFunc(hosts.List, ", ", Host.String)
 }
 
 // Lists reports whether t is in the list. The addresses of an allowed name must be checked by

@@ -232,12 +232,9 @@ func (c *Commands) conflicts(
 	if _, said := c.said.LoadOrStore(name, true); said {
 		return ""
 	}
-	var paths []string
-	for _, loser := range losers {
-		paths = append(paths, text.Code(loser.Path))
-	}
 	return fmt.Sprintf("%s is %s. Not used, because of the same name: %s.",
-		text.Code("/"+name), winner, strings.Join(paths, ", "))
+		text.Code("/"+name), winner, text.JoinFunc(losers, ", ",
+			func(a discovery.Artifact) string { return text.Code(a.Path) }))
 }
 
 // commandEntry returns a command of the roots as it is announced, with its root.
