@@ -100,7 +100,7 @@ func TestLoadReplacesServers(t *testing.T) {
 func TestFailedRequestKeepsServers(t *testing.T) {
 	notOverRemote(t, namesServers)
 	r := &scripted{}
-	store := &failing{Store: memstore.New(t)}
+	store := &hooked{Store: memstore.New(t)}
 	c := served(t, acp.Options{Store: store, Backend: func() backend.Backend { return r }})
 	a, b := folder(t), folder(t)
 	old, other := server("old", "files"), server("other", "files")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,35 +71,20 @@ func TestLoadAfterFence(t *testing.T) {
 
 // Clause A27.
 func TestFailedReplayClosesSession(t *testing.T) {
-	store := &unreadable{Store: memstore.New(t)}
+	store := &hooked{Store: memstore.New(t)}
 	r := &scripted{}
 	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	a := folder(t)
 	id := c.open(a)
 	c.texts(id, "say one")
-	store.err = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "run repair",
+	store.read = &sessionstore.UnavailableError{Medium: "/state/sessions.db", Hint: "run repair",
 		Err: errors.New("damaged")}
 	require.Equal(t, "store_unavailable", c.try("session/load", rootsParams(id, a)).reason(t))
 	require.Equal(t, "not_active", c.try("session/prompt", promptParams(id, "say two")).reason(t))
 	require.Equal(t, 2, strings.Count(encode(r.noted()), `"close"`), "both activations are freed")
-	store.err = nil
+	store.read = nil
 	c.call("session/load", rootsParams(id, a))
 	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
-}
-
-// unreadable is a store whose histories cannot be read when a test says so.
-type unreadable struct {
-	sessionstore.Store
-	err error
-}
-
-func (u *unreadable) Segments(
-	ctx context.Context, id sessionstore.ID, after int64,
-) iter.Seq2[sessionstore.Segment, error] {
-	if u.err == nil {
-		return u.Store.Segments(ctx, id, after)
-	}
-	return func(yield func(sessionstore.Segment, error) bool) { yield(sessionstore.Segment{}, u.err) }
 }
 
 // Clause A12.
@@ -190,11 +176,9 @@ func TestFileAccessAfterLoad(t *testing.T) {
 	}
 }
 
-// The edges of a session's states that the other tests do not take.
-
 // Clause A12.
 func TestFailedLoadKeepsTurn(t *testing.T) {
-	r, store := &scripted{}, &failing{Store: memstore.New(t)}
+	r, store := &scripted{}, &hooked{Store: memstore.New(t)}
 	c := start(t, acp.Options{Backend: using(r), Store: store})
 	a, b := folder(t), folder(t)
 	id := c.open(a)
@@ -223,7 +207,7 @@ func TestFailedLoadKeepsTurn(t *testing.T) {
 // Clause S8.
 func TestFailedStoreRejectsPrompt(t *testing.T) {
 	r := &scripted{}
-	store := &failing{Store: memstore.New(t)}
+	store := &hooked{Store: memstore.New(t)}
 	c := start(t, acp.Options{Store: store, Backend: using(r)})
 	id := c.open(folder(t))
 	store.begin = &sessionstore.UnavailableError{Medium: "/state/sessions.db",
@@ -233,30 +217,6 @@ func TestFailedStoreRejectsPrompt(t *testing.T) {
 	require.NotContains(t, r.noted(), "prompt say x", "the backend acts only on what is stored")
 	store.begin = nil
 	require.Equal(t, []string{"y"}, c.texts(id, "say y"), "the session goes on")
-}
-
-// failing is a store whose medium fails when a test says so.
-type failing struct {
-	sessionstore.Store
-	activate, begin error
-}
-
-func (f *failing) Activate(
-	ctx context.Context, id sessionstore.ID, a sessionstore.Activation,
-) (sessionstore.Lease, error) {
-	if f.activate != nil {
-		return sessionstore.Lease{}, f.activate
-	}
-	return f.Store.Activate(ctx, id, a)
-}
-
-func (f *failing) BeginTurn(
-	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
-) (int64, error) {
-	if f.begin != nil {
-		return 0, f.begin
-	}
-	return f.Store.BeginTurn(ctx, l, t)
 }
 
 // twoWindows connects two clients whose agents are like two processes: each has its own store on
@@ -452,7 +412,12 @@ type hooked struct {
 	creating   func() // called once, right before the next creation
 	activating func() // called once, right before the next activation
 	titling    func() // called once, right before the next title is stored
+	ending     func() // called once, right before the next end of a turn
 	appending  error  // of the next Append
+
+	activate, begin, read error // of Activate, BeginTurn and Segments
+
+	broken atomic.Bool // the ledger fails
 }
 
 func (h *hooked) Create(ctx context.Context, n sessionstore.Session) (sessionstore.Lease, error) {
@@ -467,6 +432,9 @@ func (h *hooked) Activate(
 ) (sessionstore.Lease, error) {
 	if step := take(&h.mu, &h.activating); step != nil {
 		step()
+	}
+	if h.activate != nil {
+		return sessionstore.Lease{}, h.activate
 	}
 	return h.Store.Activate(ctx, id, a)
 }
@@ -485,6 +453,40 @@ func (h *hooked) SetTitle(ctx context.Context, l sessionstore.Lease, title strin
 		step()
 	}
 	return h.Store.SetTitle(ctx, l, title)
+}
+
+func (h *hooked) BeginTurn(
+	ctx context.Context, l sessionstore.Lease, t sessionstore.Turn,
+) (int64, error) {
+	if h.begin != nil {
+		return 0, h.begin
+	}
+	return h.Store.BeginTurn(ctx, l, t)
+}
+
+func (h *hooked) EndTurn(
+	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
+) error {
+	if step := take(&h.mu, &h.ending); step != nil {
+		step()
+	}
+	return h.Store.EndTurn(ctx, l, number, last...)
+}
+
+func (h *hooked) Segments(
+	ctx context.Context, id sessionstore.ID, after int64,
+) iter.Seq2[sessionstore.Segment, error] {
+	if h.read == nil {
+		return h.Store.Segments(ctx, id, after)
+	}
+	return func(yield func(sessionstore.Segment, error) bool) { yield(sessionstore.Segment{}, h.read) }
+}
+
+func (h *hooked) Charge(ctx context.Context, l sessionstore.Lease, c []sessionstore.Charge) error {
+	if h.broken.Load() {
+		return &sessionstore.UnavailableError{Err: errors.New("the disk is full")}
+	}
+	return h.Store.Charge(ctx, l, c)
 }
 
 // take returns what is in place and clears it.

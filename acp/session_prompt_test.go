@@ -328,35 +328,21 @@ func TestWaitingPromptOfAClientThatLeaves(t *testing.T) {
 	}
 }
 
-// closing is a store in which a test steps in while the end of a turn is stored.
-type closing struct {
-	sessionstore.Store
-	step func()
-}
-
-func (s *closing) EndTurn(
-	ctx context.Context, l sessionstore.Lease, number int64, last ...sessionstore.Update,
-) error {
-	s.step()
-	return s.Store.EndTurn(ctx, l, number, last...)
-}
-
 // The backend has ended its turn, and the response is not written yet.
 //
 // Clause W5.
 func TestCancelWhileEndIsStored(t *testing.T) {
-	store := &closing{Store: memstore.New(t), step: func() {}}
+	store := &hooked{Store: memstore.New(t)}
 	c := start(t, acp.Options{Store: store})
 	id := c.open(folder(t))
 	c.texts(id, "say one")
-	store.step = func() {
+	store.ending = func() {
 		c.send(notification("session/cancel", idParams(id)))
 		c.call("_echo", `{}`) // the cancel was read
 	}
 	prompt := c.post("session/prompt", promptParams(id, "say two"))
 	require.Equal(t, "cancelled", c.response(prompt).stopReason(t))
 	require.Contains(t, texts(c.messages(), id), "two")
-	store.step = func() {}
 	require.Equal(t, []string{"three"}, c.texts(id, "say three"))
 }
 
@@ -365,12 +351,9 @@ func TestCancelWhileEndIsStored(t *testing.T) {
 // Clause W5.
 func TestCancelWhileResponseWaits(t *testing.T) {
 	const limit = 4 << 10
-	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
-	r, store := &scripted{}, &closing{Store: memstore.New(t), step: func() {
-		ended <- struct{}{}
-	}}
-	c := start(t, acp.Options{Store: store,
-		Backend: r.serve}.With(
+	writing, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r, store := &scripted{}, &hooked{Store: memstore.New(t)}
+	c := start(t, acp.Options{Store: store, Backend: r.serve}.With(
 		acp.Tuning{Wire: jsonrpc.Options{MaxQueue: limit,
 			Tap: func(sent bool, line []byte) {
 				if sent && len(line) > limit {
@@ -380,7 +363,7 @@ func TestCancelWhileResponseWaits(t *testing.T) {
 			}}}))
 	id := c.open(folder(t))
 	c.texts(id, "say one")
-	<-ended
+	store.ending = func() { close(ended) }
 	c.post("_echo", `["`+strings.Repeat("x", limit)+`"]`)
 	<-writing // the queue is full
 	prompt := c.post("session/prompt", promptParams(id, "nothing"))

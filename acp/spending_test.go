@@ -1,11 +1,8 @@
 package acp_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -101,25 +98,12 @@ func TestCostInResponse(t *testing.T) {
 		"acp-agent answers that")
 }
 
-// brokenLedger is a store whose ledger fails while broken is set.
-type brokenLedger struct {
-	sessionstore.Store
-	broken atomic.Bool
-}
-
-func (s *brokenLedger) Charge(ctx context.Context, l sessionstore.Lease, c []sessionstore.Charge) error {
-	if s.broken.Load() {
-		return &sessionstore.UnavailableError{Err: errors.New("the disk is full")}
-	}
-	return s.Store.Charge(ctx, l, c)
-}
-
 // If charges cannot be stored, turns go on, and what was used is stored later. A window that lost
 // its session counts nothing more.
 //
 // Clause K1.
 func TestCostIsStoredLater(t *testing.T) {
-	store := &brokenLedger{Store: memstore.New(t)}
+	store := &hooked{Store: memstore.New(t)}
 	var mu sync.Mutex
 	observed := 0.0
 	c := start(t, acp.Options{Store: store, Observe: func(e acp.Event) {
