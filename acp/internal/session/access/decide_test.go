@@ -52,7 +52,7 @@ func does(method, member, value string) Request {
 		Params: backend.Encode(map[string]string{member: value})}
 }
 
-// Each request has one act.
+// Each request has one act. Rules are offered only where they were compared with a question.
 //
 // Clauses P4, R1, R2, R5.
 func TestDecide(t *testing.T) {
@@ -140,6 +140,8 @@ func TestDecide(t *testing.T) {
 		require.Equal(t, c.act, d.Act, name)
 		isError := slices.Contains([]Act{Refuse, Reject, ReadOutside}, c.act)
 		require.Equal(t, isError, d.Err != nil, name)
+		isRuled := slices.Contains([]string{"out of turns", "in a mode for plans", "our own"}, name)
+		require.Equal(t, isRuled, d.Act == Ask && d.Verdict.Action.Verb != "", name)
 	}
 }
 
