@@ -1,23 +1,21 @@
 package acp
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
 	"github.com/acp-agent/acp-agent/acp/internal/servers"
 	"github.com/acp-agent/acp-agent/internal/permission"
-	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
 // conversation is what lasts as long as a session is open for its user, however often it is opened
-// again: the sessions that replace one another share it. It counts as an active session of its
-// principal until the last of them is freed, and so does one that is opened in vain.
+// again: the sessions that replace one another share it.
 type conversation struct {
-	adapter *adapter        // runs the session
-	id      sessionstore.ID // the client's
-	queue   *queue
 	servers *servers.Set // of MCP
-	// freeSlot frees its place among the active sessions, once.
+	// sessions counts those that share it: the active one, and one that is being opened.
+	sessions atomic.Int32
+	// freeSlot frees its place among the active sessions of its principal.
 	freeSlot func()
 
 	// What the user has allowed, and was told or is to be told:
@@ -27,16 +25,27 @@ type conversation struct {
 	warned  atomic.Bool                   // see transcript.Transcript
 }
 
-// conversation returns that of the previous session, or begins one.
+// conversation returns that of the previous session, or begins one. The new session leaves it.
 func (o opening) conversation() (*conversation, error) {
 	if o.previous != nil {
+		o.previous.conversation.sessions.Add(1)
 		return o.previous.conversation, nil
 	}
 	a, id, owner := o.adapter, o.at.Queue.ID, o.adapter.home.owner
 	if err := owner.take(sessionSlot, a); err != nil {
 		return nil, err
 	}
-	return &conversation{adapter: a, id: id, queue: o.at.Queue, servers: a.newServers(id),
-		freeSlot: sync.OnceFunc(func() { owner.release(sessionSlot, a) }),
-		allowed:  permission.NewSession(string(id))}, nil
+	c := &conversation{servers: a.newServers(id), allowed: permission.NewSession(string(id)),
+		freeSlot: func() { owner.release(sessionSlot, a) }}
+	c.sessions.Store(1)
+	return c, nil
+}
+
+// leave takes a session from those that share the conversation, which ends with the last.
+func (c *conversation) leave(ctx context.Context) error {
+	if c.sessions.Add(-1) > 0 {
+		return nil
+	}
+	defer c.freeSlot() // at the end: the adapter may end then
+	return c.servers.Close(ctx)
 }

@@ -69,8 +69,8 @@
 // name, and what advertises it, are in internal/wire/protocol.
 //
 // What a request says about a session to open is a sessionParams, what is to be opened is an
-// opening, what its backend gets is a host, and what is active is a session. A client asks for an
-// open or stored session with a load, which opens or joins it. The request of a prompt is in
+// opening, what its backend gets is a host, and what is active is a session; ending.go has all that
+// ends one. A client asks for an open or stored session with a load, which opens or joins it. The request of a prompt is in
 // session_prompt.go, and its turn in turn.go. docs/internals/architecture.md follows both through
 // the files. internal/folders decides which folders a session gets. The parts of a session that
 // need nothing of it are packages below internal/session.

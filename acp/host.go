@@ -2,13 +2,16 @@ package acp
 
 import (
 	"context"
+	"errors"
 	"iter"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/catalog"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/replay"
+	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcpclient"
@@ -19,20 +22,24 @@ import (
 )
 
 // host represents a session to its backend. It implements [backend.Host]. The backend gets it to
-// open its part; gate leads to the session once that is active. Its fields do not change then.
+// open its part; gate leads to the session once that is active. opening.openHost makes it.
 type host struct {
-	*conversation
+	adapter      *adapter        // runs the session
+	id           sessionstore.ID // the client's
+	storeID      sessionstore.ID // another one if the client's is the backend's own
+	queue        *queue
+	conversation *conversation
+	viewers      *viewers
+	gate         *gate.Gate[*session] // holds back what the backend shows until the response was sent
+	replay       *replay.Replay
+	keepsTurns   bool // those of the session that this one replaces go on in it
+
 	params    sessionParams        // in effect
 	unguarded *workspace.Workspace // without the rules about files; backends get Workspace
-	storeID   sessionstore.ID      // another one than the client's if that is the backend's own
-	viewers   *viewers
-	gate      *gate.Gate[*session] // holds back what the backend shows until the response was sent
-	replay    *replay.Replay
-	stop      func() error // ends the turns of the session that this one replaces, once
-
-	access  *access.Access
-	catalog *catalog.Catalog
-	change  *mcpclient.Change // of the servers, once this session is the active one
+	access    *access.Access
+	catalog   *catalog.Catalog
+	change    *mcpclient.Change // of the servers, once this session is the active one
+	freed     sync.Once
 }
 
 // For implements [backend.Host].
@@ -67,7 +74,7 @@ func (h *host) Ran(before, after backend.Action) {
 func (h *host) Workspace() *workspace.Workspace { return h.access.Guarded }
 
 // Tools implements [backend.Host].
-func (h *host) Tools() backend.Tools { return h.servers }
+func (h *host) Tools() backend.Tools { return h.conversation.servers }
 
 // Catalog implements [backend.Host].
 func (h *host) Catalog() *discovery.Catalog { return h.catalog.Found() }
@@ -98,16 +105,29 @@ func (h *host) Commit(ctx context.Context, u backend.Update) error {
 
 // Replay implements [backend.Host].
 func (h *host) Replay(ctx context.Context, u backend.Update) error {
-	if h.gate.Phase() != gate.Opening { // otherwise it would end turns of the session itself
-		return backend.ErrClosed
-	}
 	if err := transcript.Check(u); err != nil {
 		return err
 	}
-	if err := h.stop(); err != nil {
+	if err := h.stopPrevious(ctx); err != nil {
 		return err
 	}
 	return h.replay.Add(ctx, u)
+}
+
+// stopPrevious is endPrevious for the backend, while that opens its part.
+func (h *host) stopPrevious(ctx context.Context) error {
+	if h.gate.Phase() != gate.Opening { // otherwise it would end turns of the session itself
+		return backend.ErrClosed
+	}
+	return h.endPrevious(ctx)
+}
+
+// endPrevious ends the turns of the session that this one replaces, unless they go on in it.
+func (h *host) endPrevious(ctx context.Context) error {
+	if h.keepsTurns {
+		return nil
+	}
+	return h.queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
 // sendOutside buffers an update that belongs to no turn, or sends it once those that were buffered
@@ -130,4 +150,29 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 			"the agent's session state is over the limit of 64 KiB")
 	}
 	return h.gate.SaveState(ctx, state)
+}
+
+// free frees what h holds, once. It begins with the given steps, which free what was opened for h,
+// and goes on if one fails or panics.
+func (h *host) free(ctx context.Context, steps ...func(context.Context) error) {
+	h.freed.Do(func() {
+		h.gate.Advance(gate.Closed)
+		ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
+		defer cancel()
+		var failed error
+		for _, step := range append(steps, h.closeRoots, h.conversation.leave) {
+			err := h.adapter.tasks.Guard("close", func() error { return step(ctx) })
+			failed = errors.Join(failed, err)
+		}
+		if failed != nil && !errors.Is(failed, backend.ErrClosed) { // the client's end was faster
+			h.adapter.log.Warn("cannot close the session", "session", h.id, "error", failed)
+		}
+	})
+}
+
+func (h *host) closeRoots(context.Context) error {
+	if h.unguarded == nil { // they could not be opened
+		return nil
+	}
+	return h.unguarded.Close()
 }

@@ -73,21 +73,22 @@ func (o opening) notices(before *pendingNotice, f findings) (now string, next pe
 // showNotice shows the session's notice, once and without recording it. It waits for the first
 // prompt, because some editors drop what they receive between prompts.
 func (s *session) showNotice(ctx context.Context) {
-	n := *s.notice.Load()
-	if !n.prompted {
+	pending := s.conversation.notice.Load()
+	message := pending.text
+	if !pending.prompted {
 		listed, err := s.catalog.ListedFolders(ctx)
 		if err != nil {
 			return // the turn or the session has ended
 		}
-		n.text += listed + s.adapter.doubt(ctx, s.storeID)
+		message += listed + s.adapter.doubt(ctx, s.storeID)
 		if s.access.Permits.Configured != nil && s.adapter.info().NeverAsks {
-			n.text += whyUnruled(s.adapter.info().Info) + "\n\n"
+			message += whyUnruled(s.adapter.info().Info) + "\n\n"
 		}
 	}
-	if n.text != "" {
-		s.viewers.ShowAll(ctx, backend.Warning(backend.Text(n.text)))
+	if message != "" {
+		s.viewers.ShowAll(ctx, backend.Warning(backend.Text(message)))
 	}
-	s.notice.Store(&pendingNotice{prompted: true})
+	s.conversation.notice.Store(&pendingNotice{prompted: true})
 }
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one

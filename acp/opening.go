@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
@@ -47,36 +46,21 @@ type opening struct {
 func (o opening) isFirst() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
-// in the roots, in the backend or in the store comes first. If that fails, everything stays as it
-// was. Then the previous session ends, even if the new one cannot become active because the
-// connection has ended: that is closed then, but remains stored. run also returns a notice for the
-// user, to be shown after the response.
+// comes first: if it fails, everything stays as it was. run also returns a notice for the user, to
+// be shown after the response.
 func (o opening) run(ctx context.Context) (*session, string, error) {
-	s, err := o.openHost(ctx)
+	h, err := o.openHost(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	defer s.replay.Drop(ctx)
-	isActive, last := false, o.previous == nil
-	defer func() {
-		if !isActive { // also after a panic
-			s.free(context.WithoutCancel(o.adapter.base), nil, last)
-		}
-	}()
-	opened, err := o.openBackend(ctx, s)
+	defer h.replay.Drop(ctx)
+	s, opened, err := o.openSession(ctx, h)
 	if err != nil {
 		return nil, "", err
 	}
-	ctx = context.WithoutCancel(ctx) // it is too late to give up
-	last = true                      // also if s cannot become active
-	defer o.discard(ctx, s, opened.Superseded)
-	if err := o.endTurns(ctx); err != nil {
-		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
-	}
-	notice := o.succeed(s, opened.Notice)
-	isActive = s.queue.Activate(s)
-	if !isActive {
-		return nil, "", backend.ErrClosed
+	notice, err := o.commit(context.WithoutCancel(ctx), s, opened) // it is too late to give up
+	if err != nil {
+		return nil, "", err
 	}
 	s.start()
 	return s, notice, nil
@@ -84,18 +68,17 @@ func (o opening) run(ctx context.Context) (*session, string, error) {
 
 // openHost does the part of opening that reads disks. If a disk does not answer before ctx ends,
 // the session counts as an active one until then.
-func (o opening) openHost(ctx context.Context) (*session, error) {
+func (o opening) openHost(ctx context.Context) (*host, error) {
 	c, err := o.conversation()
 	if err != nil {
 		return nil, err
 	}
-	s := &session{host: &host{conversation: c, storeID: o.storeID, viewers: o.viewers,
-		gate: gate.New((*session).storeState), replay: o.newReplay(), stop: o.stopOnce(ctx)}}
+	h := &host{adapter: o.adapter, id: o.at.Queue.ID, storeID: o.storeID, queue: o.at.Queue,
+		conversation: c, viewers: o.viewers, gate: gate.New((*session).storeState),
+		replay: o.newReplay(), keepsTurns: o.forAll}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
-		func() (*session, error) { return s, o.openRoots(ctx, s.host) },
-		func(*session) {
-			s.free(context.WithoutCancel(o.adapter.base), nil, o.previous == nil)
-		})
+		func() (*host, error) { return h, o.openRoots(ctx, h) },
+		func(*host) { h.free(context.WithoutCancel(o.adapter.base)) })
 }
 
 // openRoots opens the roots of h, scans them, and prepares the MCP servers.
@@ -110,12 +93,13 @@ func (o opening) openRoots(ctx context.Context, h *host) error {
 		return err
 	}
 	h.params, h.unguarded = o.asked.withFolders(opened), w
-	permits := permission.NewPermits(h.allowed, w, a.consents(), a.origins(),
+	permits := permission.NewPermits(h.conversation.allowed, w, a.consents(), a.origins(),
 		func(cwd workspace.Dir) *permission.Permissions {
 			return (*permission.Permissions)(a.options.Permissions(cwd))
 		})
 	guarded := permits.Guard(w)
-	if h.change, err = a.prepareServers(h.servers, w, h.params.servers); err != nil {
+	h.change, err = a.prepareServers(h.conversation.servers, w, h.params.servers)
+	if err != nil {
 		return err
 	}
 	h.catalog, err = catalog.Scan(ctx, catalog.Options{Roots: guarded,
@@ -131,39 +115,46 @@ func (o opening) openRoots(ctx context.Context, h *host) error {
 	return nil
 }
 
-// openBackend opens the backend's side of s, and stores the session. The turns of the previous
-// session go on, unless the backend needs them to end.
-func (o opening) openBackend(ctx context.Context, s *session) (backend.Opened, error) {
-	b, opened, err := s.adapter.backend.Open(ctx, o.activation(ctx, s.host), s.host)
+// openSession opens the backend's part of a session, and stores the session. The turns of the
+// previous one go on, unless the backend needs them to end. If it fails, h is freed.
+func (o opening) openSession(
+	ctx context.Context, h *host,
+) (s *session, opened backend.Opened, err error) {
+	var undo []func(context.Context) error
+	defer func() {
+		if s == nil { // also after a panic
+			h.free(context.WithoutCancel(o.adapter.base), undo...)
+		}
+	}()
+	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h), h)
 	if errors.Is(err, backend.ErrUnknownSession) {
 		if _, told := errors.AsType[*backend.Error](err); !told || o.source.Unstored {
-			err = errUnknownSession(s.params.id)
+			err = errUnknownSession(h.params.id)
 		} // otherwise it is listed, so it matters why it cannot be opened
 	}
 	if err != nil {
-		return opened, err
+		return nil, opened, err
 	}
-	s.backend = b
-	if s.result, err = lifecycleResult(opened.Result); err != nil {
-		return opened, err
-	}
-	if s.adapter.home.queues.IsClosed() { // the connection has ended
-		return opened, backend.ErrClosed
-	}
-	lease, err := o.store(ctx, s.host)
+	undo = append(undo, b.Close)
+	result, err := lifecycleResult(opened.Result)
 	if err != nil {
-		return opened, err
+		return nil, opened, err
 	}
-	s.prepare(lease)
-	return opened, nil
+	if o.adapter.home.queues.IsClosed() { // the connection has ended
+		return nil, opened, backend.ErrClosed
+	}
+	lease, err := o.store(ctx, h)
+	if err != nil {
+		return nil, opened, err
+	}
+	return newSession(h, b, result, lease), opened, nil
 }
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
 	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
-		Stop:    func(context.Context) error { return h.stop() },
-		History: h.history(o.history(ctx))}
+		Stop: h.stopPrevious, History: h.history(o.history(ctx))}
 	if o.previous != nil {
 		told.Previous = o.previous.backend
 	}
@@ -181,20 +172,6 @@ func (o opening) newReplay() *replay.Replay {
 		Store: a.options.Store, Recorder: a.options.tuning.Recorder,
 		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks,
 		Log: a.log.With("session", o.source.ID)})
-}
-
-// stopOnce returns endTurns, which is done once. ctx is that of the request.
-func (o opening) stopOnce(ctx context.Context) func() error {
-	o.previous = nil // otherwise the new session would keep it in memory
-	return sync.OnceValue(func() error { return o.endTurns(ctx) })
-}
-
-// endTurns ends the turns of the previous session, unless one of them opens the session.
-func (o opening) endTurns(ctx context.Context) error {
-	if o.forAll {
-		return nil
-	}
-	return o.at.Queue.EndTurns(ctx, backend.ErrCancelled)
 }
 
 // history returns what was said in the source, as far as the session continues it. It is nil if
@@ -298,12 +275,34 @@ func (o opening) takeOver(
 	return o.previous.record.TakeOver(ctx, change)
 }
 
+// commit makes s active in place of the previous session, which ends even if s cannot become active
+// because the connection has ended: s is freed then, but remains stored. commit returns the notice
+// to be shown after the response.
+func (o opening) commit(
+	ctx context.Context, s *session, opened backend.Opened,
+) (notice string, err error) {
+	defer o.discard(ctx, s.storeID, opened.Superseded)
+	defer func() {
+		if s.queue.Active() != s { // also after a panic
+			s.free(context.WithoutCancel(o.adapter.base), nil)
+		}
+	}()
+	if err := s.endPrevious(ctx); err != nil {
+		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
+	}
+	notice = o.succeed(s, opened.Notice)
+	if !s.queue.Activate(s) {
+		return "", backend.ErrClosed
+	}
+	return notice, nil
+}
+
 // succeed lets s follow the previous session: the MCP servers are those that it needs, and what it
 // shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
 // one to be shown after the response.
 func (o opening) succeed(s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
-	s.servers.Commit(s.change, s.host, model)
+	s.conversation.servers.Commit(s.change, s.host, model)
 	_ = s.viewers.Shown.With(context.Background(), func(now *transcript.Shown) error {
 		*now = transcript.Shown{Titled: o.source.Title != "",
 			Renamed: o.source.Renamed && !o.isFirst()}
@@ -313,27 +312,28 @@ func (o opening) succeed(s *session, said string) (notice string) {
 		return nil
 	})
 	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
-	notice, next := o.notices(s.notice.Load(), findings{
+	pending := &s.conversation.notice
+	notice, next := o.notices(pending.Load(), findings{
 		moved:   s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots),
 		said:    said,
 		dropped: s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork),
 		broad:   func(known workspace.Roots) string { return broadRoots(roots, known, log) },
 	})
-	s.notice.Store(&next)
+	pending.Store(&next)
 	return notice
 }
 
-// discard removes what s has made superfluous: the previous session, whose conversation s goes on
-// with, and the backend's session that the new one replaces.
-func (o opening) discard(ctx context.Context, s *session, superseded []byte) {
+// discard removes what the new session has made superfluous: the previous one, and the backend's
+// session that the new one replaces.
+func (o opening) discard(ctx context.Context, id sessionstore.ID, superseded []byte) {
 	if o.previous != nil {
-		if !o.forAll { // otherwise s has its viewers
+		if !o.forAll { // otherwise the new session has its viewers
 			o.previous.viewers.Close()
 		}
-		o.previous.free(context.WithoutCancel(o.adapter.base), nil, false)
+		o.previous.free(context.WithoutCancel(o.adapter.base), nil)
 	}
 	if !o.isFirst() {
-		o.adapter.sessions.Discard(ctx, s.storeID, superseded)
+		o.adapter.sessions.Discard(ctx, id, superseded)
 	}
 }
 

@@ -3,10 +3,8 @@ package acp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	sdk "github.com/coder/acp-go-sdk"
 
@@ -26,11 +24,10 @@ import (
 )
 
 // session is one activation of a session: its conversation is open in this process. It implements
-// [turns.Session]. opening.run makes it: its host gets the roots, then the backend opens its part,
-// then the store. close ends it.
+// [turns.Session]. opening.run makes it; ending.go has the ways in which it ends.
 type session struct {
 	*host
-	backend    backend.Session // nil until it is open, and so is what follows
+	backend    backend.Session
 	result     json.RawMessage // the backend's part of the response that opened it
 	record     *record.Record
 	spending   *metering.Spending
@@ -40,15 +37,18 @@ type session struct {
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
 	// for a client.
 	inBackend sync.Mutex
-	freed     sync.Once
 }
 
-// prepare prepares s, which the backend and the store have opened, to record what is said.
-func (s *session) prepare(l sessionstore.Lease) {
-	a, cwd := s.adapter, s.params.folders.Cwd()
+// newSession returns the session of h, which the backend has opened with a result, and the store
+// with a lease. Nothing is shown in it yet.
+func newSession(
+	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease,
+) *session {
+	a, cwd := h.adapter, h.params.folders.Cwd()
+	s := &session{host: h, backend: b, result: result}
 	s.budgets = &budget.Budgets{
 		Session: s.storeID, All: func() []Budget { return a.options.Budgets(cwd) },
-		Store: a.options.Store, Origins: a.origins, Exceeds: &s.exceeds, Log: a.log}
+		Store: a.options.Store, Origins: a.origins, Exceeds: &h.conversation.exceeds, Log: a.log}
 	s.record = record.New(record.Options{Store: a.options.Store, Lease: l,
 		Failed: s.failed, Recorder: a.options.tuning.Recorder,
 		Children: record.NewChildLimit(a.options.tuning.ChildBytes, a.log), Tasks: a.tasks})
@@ -63,7 +63,8 @@ func (s *session) prepare(l sessionstore.Lease) {
 		Spending:  s.spending,
 		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(s.id, charges) },
 		Worktrees: a.options.Worktrees.Dir != "", Lasts: a.home.isShared(), Unruled: unruled,
-		Warned: &s.warned, Log: a.log.With("session", s.id)}
+		Warned: &h.conversation.warned, Log: a.log.With("session", s.id)}
+	return s
 }
 
 // start lets s, which has become active, do what has waited for that: afterwards the state that the
@@ -208,156 +209,4 @@ func (s *session) withSettingTold(
 		}
 		return result, err
 	}
-}
-
-// failed handles a failed write to the store. It ends the running turns, and also the session if
-// another process took it over or deleted it.
-func (s *session) failed(err error) {
-	cause := record.AsFenced(err)
-	if !errors.Is(err, context.Canceled) {
-		running := slices.DeleteFunc(s.queue.Unanswered(),
-			func(t *turns.Turn) bool { return !t.StartedIn(s) })
-		s.adapter.tasks.Go(func() { turns.End(running, cause, nil) })
-	}
-	if record.Gone(err) {
-		s.evict(cause)
-	}
-}
-
-// close closes s if it is the active session of its queue. No turn runs in it. params are those of
-// a session/close, or nil; the result is the backend's part of the response.
-func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage {
-	if !s.queue.Deactivate(s) {
-		return nil
-	}
-	defer s.viewers.Close()
-	return s.free(ctx, params, true)
-}
-
-// evict ends a session that another process took over or deleted, once its turn was answered, and
-// a question outside turns was withdrawn.
-func (s *session) evict(cause error) {
-	a := s.adapter
-	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
-	a.tasks.Go(func() {
-		defer at.Release()
-		if at.Acquire(a.base) != nil || at.Queue.Active() != s {
-			return
-		}
-		a.log.Info("the session ends: another process opened or deleted it", "session", s.id,
-			"cause", cause)
-		if at.Queue.EndTurns(a.base, cause) != nil {
-			return
-		}
-		if s.viewers.Stop(nil) {
-			s.viewers.ShowGone(a.base, cause, "The question is withdrawn here.")
-		}
-		s.close(a.base, nil)
-	})
-}
-
-// free frees what the session holds, as far as it was opened, once. last says that its conversation
-// ends: no other session has that. params are those of a session/close, or nil; the result is the
-// backend's part of the response.
-func (s *session) free(
-	ctx context.Context, params backend.Raw, last bool,
-) (result json.RawMessage) {
-	s.freed.Do(func() {
-		s.gate.Advance(gate.Closed)
-		ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
-		defer cancel()
-		var failed error
-		try := func(step func(context.Context) error) { // it may panic
-			err := s.adapter.tasks.Guard("close", func() error { return step(ctx) })
-			failed = errors.Join(failed, err)
-		}
-		if s.record != nil {
-			try(func(ctx context.Context) error {
-				s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
-				return s.record.Close(ctx)
-			})
-		}
-		if s.backend != nil {
-			try(func(ctx context.Context) (err error) {
-				result, err = closeBackend(ctx, s.backend, params)
-				return err
-			})
-		}
-		if last {
-			defer s.freeSlot() // at the end: the adapter may end then
-			try(s.servers.Close)
-		}
-		if s.unguarded != nil {
-			try(func(context.Context) error { return s.unguarded.Close() })
-		}
-		if failed != nil && !errors.Is(failed, backend.ErrClosed) { // the client's end was faster
-			s.adapter.log.Warn("cannot close the session", "session", s.id, "error", failed)
-		}
-	})
-	return result
-}
-
-// closeBackend closes a backend's session, and passes params on if they are those of a
-// session/close.
-func closeBackend(
-	ctx context.Context, s backend.Session, params backend.Raw,
-) (json.RawMessage, error) {
-	closer, ok := s.(backend.Closer)
-	if !ok || params == nil {
-		return nil, s.Close(ctx)
-	}
-	result, err := closer.CloseFor(ctx, params)
-	if err != nil || !strictjson.IsObject(result) {
-		return nil, err
-	}
-	return lifecycleResult(result)
-}
-
-// leave takes a client from the viewers of s. The turns of a remote client go on with the other
-// viewers, or without any, until they end or the grace has passed.
-func (s *session) leave(c *connection) {
-	if s.viewers.Leave(c) {
-		s.closeWhenIdle(c.graceNow())
-	}
-}
-
-// closeWhenIdle closes s if it has no viewer that may answer, once its turns have ended or the
-// given time has passed. It stops if such a viewer comes.
-func (s *session) closeWhenIdle(during time.Duration) {
-	back := s.viewers.Alone()
-	if back == nil {
-		return
-	}
-	s.adapter.tasks.Go(func() {
-		grace, cancel := context.WithTimeout(context.Background(), during)
-		defer cancel()
-		for running := s.closeUnviewed(grace); running != nil; running = s.closeUnviewed(grace) {
-			select {
-			case <-running.Done():
-			case <-grace.Done():
-			case <-back:
-				return
-			case <-s.adapter.base.Done():
-				return
-			}
-		}
-	})
-}
-
-// closeUnviewed ends s once earlier requests are served, unless a client has opened it. While the
-// grace lasts and a turn is running, it leaves s as it is, and returns that turn.
-func (s *session) closeUnviewed(grace context.Context) (running *turns.Turn) {
-	base := s.adapter.base
-	at := s.adapter.home.queues.Ticket(s.id, turns.Lifecycle, nil)
-	defer at.Release()
-	if at.Acquire(base) != nil || at.Queue.Active() != s || s.viewers.Alone() == nil {
-		return nil
-	}
-	if all := s.queue.Unanswered(); len(all) > 0 && grace.Err() == nil {
-		return all[0]
-	}
-	if s.queue.EndTurns(base, backend.ErrCancelled) == nil {
-		s.close(base, nil)
-	}
-	return nil
 }
