@@ -85,10 +85,11 @@ func (s *session) showNotice(ctx context.Context) {
 			message += whyUnruled(s.adapter.info().Info) + "\n\n"
 		}
 	}
-	if message != "" {
+	// A cancelled turn may come to this after the session was opened again, which has all of it.
+	isCurrent := s.conversation.notice.CompareAndSwap(pending, &pendingNotice{prompted: true})
+	if isCurrent && message != "" {
 		s.viewers.ShowAll(ctx, backend.Warning(backend.Text(message)))
 	}
-	s.conversation.notice.Store(&pendingNotice{prompted: true})
 }
 
 // doubt returns a message to the user about a backend that may have other sessions, or "" once one

@@ -146,3 +146,26 @@ func TestDoubtAboutTheAgentIsToldOnce(t *testing.T) {
 		c.leave()
 	}
 }
+
+// A turn that was given up does not take the notice of the session that was opened meanwhile.
+func TestNoticeAfterTurnThatWasLeft(t *testing.T) {
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	store := &hooked{Store: memstore.New(t), listing: func() {
+		close(reached)
+		<-goOn
+	}}
+	r := &scripted{doubt: "The agent calls itself another."}
+	c := start(t, acp.Options{Store: store, Backend: r.serve}.With(acp.Tuning{CancelGrace: 1}))
+	cwd := folder(t)
+	id := c.open(cwd, folder(t))
+	prompt := c.post("session/prompt", promptParams(id, "say one"))
+	<-reached
+	c.send(notification("session/cancel", idParams(id)))
+	c.response(prompt)
+	c.call("session/load", rootsParams(id, cwd))
+	close(goOn)
+	for range 100 { // it goes on meanwhile
+		c.list(`{}`)
+	}
+	require.Contains(t, strings.Join(c.texts(id, "say two"), ""), "no longer has")
+}

@@ -413,6 +413,7 @@ type hooked struct {
 	activating func() // called once, right before the next activation
 	titling    func() // called once, right before the next title is stored
 	ending     func() // called once, right before the next end of a turn
+	listing    func() // called once, right before the next list
 	appending  error  // of the next Append
 
 	activate, begin, read error // of Activate, BeginTurn and Segments
@@ -425,6 +426,13 @@ func (h *hooked) Create(ctx context.Context, n sessionstore.Session) (sessionsto
 		step()
 	}
 	return h.Store.Create(ctx, n)
+}
+
+func (h *hooked) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {
+	if step := take(&h.mu, &h.listing); step != nil {
+		step()
+	}
+	return h.Store.List(ctx, q)
 }
 
 func (h *hooked) Activate(
