@@ -1,18 +1,16 @@
 package acp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
-	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -129,72 +127,44 @@ func (p promptParams) updates() []sessionstore.Update {
 	return updates
 }
 
-// serve has the turn of r run, and waits for its end as long as the client is connected. ctx is the
-// context of r.
+// serve has the turn of r run, and answers r as long as the client is connected. ctx is the context
+// of r.
 func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	group, ended := p.from.adapter.tasks, make(chan struct{})
 	group.Go(func() {
 		defer close(ended)
 		if err := group.Guard("session/prompt", p.run); err != nil {
-			p.turn.Fail(err)
+			p.turn.Fail(cmp.Or(p.turn.Cause(), err))
 		}
 	})
+	if !p.awaitEnd(ctx, ended) {
+		group.Go(func() {
+			<-ended
+			p.conclude()
+		})
+		return nil, jsonrpc.ErrClosed
+	}
+	p.answer(ctx, r)
+	return nil, nil // answer has seen to it
+}
+
+// awaitEnd waits for the end of the turn, unless the client leaves and the turn goes on without it.
+// It reports whether the turn has ended.
+func (p *prompted) awaitEnd(ctx context.Context, ended <-chan struct{}) bool {
 	select {
 	case <-ended:
+		return true
 	case <-ctx.Done():
-		switch {
-		case !errors.Is(context.Cause(ctx), jsonrpc.ErrClosed): // the client cancelled the request
-		case p.from.graceNow() == 0:
+	}
+	if errors.Is(context.Cause(ctx), jsonrpc.ErrClosed) { // otherwise the request was cancelled
+		if p.from.graceNow() == 0 {
 			p.leave(jsonrpc.ErrClosed)
-		case p.turn.Cause() == nil:
-			group.Go(func() {
-				<-ended
-				p.conclude()
-			})
-			return nil, jsonrpc.ErrClosed
+		} else if p.turn.Cause() == nil {
+			return false
 		}
-		<-ended
 	}
-	conclude := sync.OnceFunc(p.conclude)
-	if p.saw != nil {
-		// If the client does not read while others have the session open, they do not wait for it.
-		p.saw.Settle(ctx, p.from, conclude)
-	}
-	r.BeforeResponse(func(json.RawMessage, error) (json.RawMessage, error) {
-		o := p.decide()
-		return o.Result, o.Err
-	})
-	r.AfterResponse(conclude)
-	o := p.turn.Outcome()
-	return o.Result, protocolError(o.Err)
-}
-
-// decide decides how the prompt is answered, and returns what clients are told.
-func (p *prompted) decide() turns.Outcome {
-	o := p.turn.Decide()
-	o.Err = p.from.withoutStorePath(protocolError(o.Err))
-	return o
-}
-
-// conclude shows those who saw the turn begin how it has ended, except the client that gets the
-// response, and frees what the prompt holds. The next turn may begin then.
-func (p *prompted) conclude() {
-	defer p.free()
-	defer p.at.Answered()
-	o := p.decide()
-	if p.saw == nil || p.saw.Others(p.from) == 0 {
-		return
-	}
-	ended := map[string]any{"stopReason": o.StopReason()}
-	if o.Err != nil {
-		ended = map[string]any{"error": o.Err.Error()}
-	}
-	ctx, cancel := tasks.Commit(p.turn.Context())
-	defer cancel()
-	_ = p.saw.Shown.With(ctx, func(*transcript.Shown) error {
-		p.saw.Mark(ctx, p.from, "turn", ended)
-		return nil
-	})
+	<-ended
+	return true
 }
 
 // A session without a title gets the first line of its next prompt. An update of the agent replaces
