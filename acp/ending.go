@@ -123,15 +123,13 @@ func (s *session) closeWhenIdle(during time.Duration) {
 		return
 	}
 	s.adapter.tasks.Go(func() {
-		grace, cancel := context.WithTimeout(context.Background(), during)
+		grace, cancel := context.WithTimeout(s.adapter.base, during)
 		defer cancel()
 		for running := s.closeUnviewed(grace); running != nil; running = s.closeUnviewed(grace) {
 			select {
 			case <-running.Done():
 			case <-grace.Done():
 			case <-back:
-				return
-			case <-s.adapter.base.Done():
 				return
 			}
 		}

@@ -78,7 +78,7 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 		replay: o.newReplay(), keepsTurns: o.forAll}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
 		func() (*host, error) { return h, o.openRoots(ctx, h) },
-		func(*host) { h.free(context.WithoutCancel(o.adapter.base)) })
+		func(*host) { h.free(context.WithoutCancel(ctx)) })
 }
 
 // openRoots opens the roots of h, scans them, and prepares the MCP servers.
@@ -123,7 +123,7 @@ func (o opening) openSession(
 	var undo []func(context.Context) error
 	defer func() {
 		if s == nil { // also after a panic
-			h.free(context.WithoutCancel(o.adapter.base), undo...)
+			h.free(context.WithoutCancel(ctx), undo...)
 		}
 	}()
 	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h), h)
@@ -284,13 +284,13 @@ func (o opening) commit(
 	defer o.discard(ctx, s.storeID, opened.Superseded)
 	defer func() {
 		if s.queue.Active() != s { // also after a panic
-			s.free(context.WithoutCancel(o.adapter.base), nil)
+			s.free(ctx, nil)
 		}
 	}()
 	if err := s.endPrevious(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
-	notice = o.succeed(s, opened.Notice)
+	notice = o.succeed(ctx, s, opened.Notice)
 	if !s.queue.Activate(s) {
 		return "", backend.ErrClosed
 	}
@@ -300,10 +300,10 @@ func (o opening) commit(
 // succeed lets s follow the previous session: the MCP servers are those that it needs, and what it
 // shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
 // one to be shown after the response.
-func (o opening) succeed(s *session, said string) (notice string) {
+func (o opening) succeed(ctx context.Context, s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.conversation.servers.Commit(s.change, s.host, model)
-	_ = s.viewers.Shown.With(context.Background(), func(now *transcript.Shown) error {
+	_ = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		*now = transcript.Shown{Titled: o.source.Title != "",
 			Renamed: o.source.Renamed && !o.isFirst()}
 		for _, u := range transcript.StatesIn(s.result) { // the agent may not have kept what it was
@@ -330,7 +330,7 @@ func (o opening) discard(ctx context.Context, id sessionstore.ID, superseded []b
 		if !o.forAll { // otherwise the new session has its viewers
 			o.previous.viewers.Close()
 		}
-		o.previous.free(context.WithoutCancel(o.adapter.base), nil)
+		o.previous.free(ctx, nil)
 	}
 	if !o.isFirst() {
 		o.adapter.sessions.Discard(ctx, id, superseded)
