@@ -137,7 +137,7 @@ func (a asker) observeRule(title string, v permission.Verdict) {
 // ends in all clients with the answer or ctx, and with the turn.
 func (a asker) poll(ctx context.Context, q question.Question) (wait func() answer) {
 	v, id := a.viewers, rand.Text()
-	q.Params = withMeta(a.addressed(q.Method, q.Params), "question", strictjson.Text(id))
+	q.Params = protocol.SetOurs(a.addressed(q.Method, q.Params), "question", strictjson.Text(id))
 	v.adapter.connection.observe(QuestionEvent{v.Address.ID, true})
 	watching, done := context.WithCancel(ctx)
 	if s := v.adapter.home.session(v.Address.ID); s != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // entry is how a load lets its client into a session.
@@ -139,10 +140,10 @@ func (l load) cut(
 		for _, u := range now.States(stored) {
 			c.states = append(c.states, s.transcript.Announce(u))
 		}
-		c.result = withMeta(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
+		c.result = protocol.SetOurs(s.result, "viewers", backend.Encode(len(s.viewers.Clients())))
 		decided := (*turns.Turn).IsDecided
 		if len(slices.DeleteFunc(s.queue.Unanswered(), decided)) > 0 {
-			c.result = withMeta(c.result, "turn", json.RawMessage(`{"running":true}`))
+			c.result = protocol.SetOurs(c.result, "turn", json.RawMessage(`{"running":true}`))
 		}
 		c.release = joining.Keep()
 		return nil

@@ -78,7 +78,7 @@ func listResult(page sessionstore.Page, open []sessionstore.ID) (json.RawMessage
 			Open bool `json:"open,omitzero"`
 		}{s.Gone, slices.Contains(open, s.ID)}
 		if ours.Gone || ours.Open {
-			s.Meta = strictjson.Set(s.Meta, "acp-agent", strictjson.Encode(ours))
+			s.Meta = strictjson.Set(s.Meta, protocol.Ours, strictjson.Encode(ours))
 		}
 		result.Sessions[i] = sessionInfo{
 			SessionID:             s.ID,

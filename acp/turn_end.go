@@ -16,6 +16,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -58,7 +59,7 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 	if len(session) == 0 || !strictjson.IsObject(result) {
 		return result
 	}
-	return withMeta(result, "cost",
+	return protocol.SetOurs(result, "cost",
 		backend.Encode(map[string]any{"turn": turn, "session": session}))
 }
 

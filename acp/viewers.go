@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // viewers are the clients that have a session open.
@@ -84,9 +83,4 @@ func (v *viewers) call(ctx context.Context, method string, params backend.Raw) b
 func (c *connection) tell(session address.Address, message string) {
 	// An error means that the connection has ended.
 	_ = c.deliver(session, backend.Warning(backend.Text(message)), nil, forAnother, c.ForceNotify)
-}
-
-// withMeta returns an object with a member of _meta.acp-agent.
-func withMeta(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
-	return strictjson.SetAt(object, value, "_meta", "acp-agent", name)
 }

@@ -6,6 +6,7 @@ import (
 	sdk "github.com/coder/acp-go-sdk"
 
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -43,7 +44,7 @@ func Note(text string) Update {
 func Warning(message Update) Update {
 	return NewUpdate(map[string]any{
 		"sessionUpdate": sessionstore.Notice, "severity": "warning", "title": "Warning",
-		"_meta": map[string]any{"acp-agent": map[string]any{"message": message.Raw}},
+		"_meta": protocol.OurMeta(map[string]any{"message": message.Raw}),
 	})
 }
 
@@ -52,8 +53,8 @@ func WarningMessage(u Update) (message Update, ok bool) {
 	if u.Kind != sessionstore.Notice {
 		return Update{}, false
 	}
-	raw := strictjson.Find(u.Raw, "update", "_meta", "acp-agent", "message")
-	message, err := ParseUpdate(raw)
+	ours := protocol.FindOurs(strictjson.Find(u.Raw, "update"))
+	message, err := ParseUpdate(strictjson.Find(ours, "message"))
 	return message, err == nil && message.Kind == sessionstore.AgentMessageChunk
 }
 
@@ -70,7 +71,7 @@ func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 	}
 	u.Kind, u.Content.Type, u.Content.Text = kind, "text", text
 	if ours != nil {
-		u.Meta = map[string]any{"acp-agent": ours}
+		u.Meta = protocol.OurMeta(ours)
 	}
 	return Update{Kind: kind, Raw: Encode(map[string]any{"update": u})}
 }
@@ -95,13 +96,13 @@ func LostChild(parent, key string) Update {
 // server. It is to be started in dir, with only the basic variables of our environment and those
 // that the entry names.
 func FoundMeta(dir string) map[string]any {
-	return map[string]any{"acp-agent": map[string]string{"foundDir": dir}}
+	return protocol.OurMeta(map[string]string{"foundDir": dir})
 }
 
 // FoundDir returns the directory in which to start an entry of mcpServers with a FoundMeta, or ""
 // for any other entry.
 func FoundDir(entry Raw) string {
-	return strictjson.FindText(entry, "_meta", "acp-agent", "foundDir")
+	return strictjson.FindText(protocol.FindOurs(entry), "foundDir")
 }
 
 // Encode returns value as JSON, with <, > and & as they are. It panics if value cannot be encoded.
@@ -114,7 +115,7 @@ func Stopped(reason sdk.StopReason) Raw { return Encode(sdk.PromptResponse{StopR
 // answer explains. Clients that know no more see the end of a turn.
 func FailedTurn() Raw {
 	return Encode(sdk.PromptResponse{StopReason: sdk.StopReasonEndTurn,
-		Meta: map[string]any{"acp-agent": map[string]any{"failed": true}}})
+		Meta: protocol.OurMeta(map[string]bool{"failed": true})})
 }
 
 // NewCopy describes a session that continues another one, whose history its agent does not have: it

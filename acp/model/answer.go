@@ -13,7 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -166,5 +166,5 @@ func (t *modelTurn) withUsage(response backend.Raw) backend.Raw {
 		InputTokens: u.Input - u.Cached, CachedReadTokens: &u.Cached, OutputTokens: u.Output,
 		TotalTokens: u.Input + u.Output,
 	})
-	return strictjson.SetAt(response, usage, "_meta", "acp-agent", "usage")
+	return protocol.SetOurs(response, "usage", usage)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/workspace"
 	"github.com/acp-agent/acp-agent/workspace/tools"
@@ -106,9 +107,9 @@ func (c *modelCall) announce(ctx context.Context) error {
 			Title: &c.title, Kind: &c.kind, RawInput: c.rawInput(),
 			Status:    sdk.Ptr(sdk.ToolCallStatusPending),
 			Locations: c.locations(json.RawMessage(c.Arguments)),
-			Meta: entry{
+			Meta: protocol.OurMeta(entry{
 				Tool: c.Name, Step: c.turn.steps, Given: c.Given, From: c.From, Attached: c.Attached,
-			}.meta(),
+			}),
 		},
 	}
 	if c.phase == callDrafted {

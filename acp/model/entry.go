@@ -60,9 +60,6 @@ func entryOf(raw json.RawMessage) (e entry) {
 	return e
 }
 
-// meta returns the _meta with the entry.
-func (e entry) meta() map[string]any { return map[string]any{"acp-agent": e} }
-
 // message returns an update with a message of the agent that has an entry.
 func message(e entry, text string) backend.Update {
 	return backend.MetaChunk(sessionstore.AgentMessageChunk, text, e)

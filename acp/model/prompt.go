@@ -21,6 +21,7 @@ import (
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/llm"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -245,7 +246,7 @@ func (t *modelTurn) addToPrompt(
 		SessionUpdate: string(sessionstore.ToolCall),
 		ToolCallId:    sdk.ToolCallId("prompt-" + rand.Text()[:16]), Title: title, Kind: kind,
 		Status: sdk.ToolCallStatusCompleted, RawOutput: map[string]string{"text": message},
-		Meta: entry{Prompt: true}.meta(),
+		Meta: protocol.OurMeta(entry{Prompt: true}),
 	}
 	if path != "" {
 		shown.RawInput = map[string]string{"path": path}

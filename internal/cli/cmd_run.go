@@ -22,6 +22,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -251,7 +252,7 @@ func turnError(end client.TurnEnd) error {
 	if end.StopReason != sdk.StopReasonEndTurn {
 		return fmt.Errorf("the agent stopped before the end of the turn: %s", end.StopReason)
 	}
-	if string(strictjson.Find(end.Result, "_meta", "acp-agent", "failed")) == "true" {
+	if string(strictjson.Find(protocol.FindOurs(end.Result), "failed")) == "true" {
 		return errors.New("the turn failed; the answer says why")
 	}
 	return nil

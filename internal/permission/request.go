@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
@@ -142,7 +143,7 @@ func (r Request) OnlyOnce() (options []Option, ok bool) {
 func (r Request) Offering(rule Rule, a Action) (options []Option, ok bool) {
 	once, allows := r.Once()
 	always := Option{ID: AlwaysID, Kind: AllowAlways, Name: rule.Label(a), Meta: strictjson.Encode(
-		map[string]any{"acp-agent": map[string]string{"rule": rule.String()}})}
+		protocol.OurMeta(map[string]string{"rule": rule.String()}))}
 	options = []Option{once, always}
 	refusal, refuses := r.Refusal()
 	if refuses {

@@ -15,6 +15,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
 // Permissions answers permission requests: it asks the user on a terminal, allows them once with
@@ -81,7 +82,7 @@ func (p *Permissions) Answer(
 // offered returns the rule that acp-agent offers to make, "" for none.
 func offered(options []sdk.PermissionOption) string {
 	for _, o := range options {
-		if ours, ok := o.Meta["acp-agent"].(map[string]any); ok {
+		if ours, ok := o.Meta[protocol.Ours].(map[string]any); ok {
 			rule, _ := ours["rule"].(string)
 			return text.Plain(rule)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/internal/files/namedfile"
 	"github.com/acp-agent/acp-agent/internal/text"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/workspace"
 )
@@ -98,7 +99,7 @@ func Cost(response json.RawMessage) string {
 		Turn    map[string]float64 `json:"turn"`
 		Session map[string]float64 `json:"session"`
 	}
-	raw := strictjson.Find(response, "_meta", "acp-agent", "cost")
+	raw := strictjson.Find(protocol.FindOurs(response), "cost")
 	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || len(cost.Session) == 0 {
 		return ""
 	}

@@ -1,6 +1,6 @@
 // Package protocol has the names and error codes of the Agent Client Protocol, and reads and writes
-// the session id of a message. The messages themselves are types of the official SDK or, where they
-// are passed on, raw JSON.
+// the session id of a message and what this program says in its _meta. The messages themselves are
+// types of the official SDK or, where they are passed on, raw JSON.
 package protocol
 
 import (
@@ -72,6 +72,8 @@ const (
 	SystemPrompt          = "systemPrompt"
 	// Archived is a member of the params of session/list and of SessionInfo, according to a draft.
 	Archived = "archived"
+	// Ours is the member of _meta with what this program says beyond the protocol.
+	Ours = "acp-agent"
 )
 
 // Error codes of ACP besides those of JSON-RPC, which package jsonrpc has.
@@ -120,4 +122,17 @@ func leadingSessionID(params json.RawMessage) (id string, others json.RawMessage
 // MayNameSession reports whether params may have a member sessionId, perhaps spelled with escapes.
 func MayNameSession(params json.RawMessage) bool {
 	return bytes.Contains(params, []byte(SessionID)) || bytes.Contains(params, []byte(`\u`))
+}
+
+// OurMeta returns the _meta whose member acp-agent is said.
+func OurMeta(said any) map[string]any { return map[string]any{Ours: said} }
+
+// FindOurs returns the member acp-agent of the _meta of an object, or nil.
+func FindOurs(object json.RawMessage) json.RawMessage {
+	return strictjson.Find(object, "_meta", Ours)
+}
+
+// SetOurs returns an object with a member of its _meta.acp-agent.
+func SetOurs(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	return strictjson.SetAt(object, value, "_meta", Ours, name)
 }

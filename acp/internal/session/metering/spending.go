@@ -14,6 +14,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/internal/session/record"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
@@ -197,7 +198,7 @@ func tokensOf(result backend.Raw) map[sessionstore.Meter]float64 {
 		var n *float64
 		raw := strictjson.Find(result, "usage", name)
 		if raw == nil { // of a backend that sends only what is stable in the protocol
-			raw = strictjson.Find(result, "_meta", "acp-agent", "usage", name)
+			raw = strictjson.Find(protocol.FindOurs(result), "usage", name)
 		}
 		if len(raw) > 0 && json.Unmarshal(raw, &n) == nil && n != nil {
 			tokens[meter] = *n

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/calls"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -54,9 +54,9 @@ func (a *Audience[C]) ShowTitle(ctx context.Context, now *Shown, title string) {
 // Mark shows the viewers but except an update that only says something in _meta, for clients that
 // know it.
 func (a *Audience[C]) Mark(ctx context.Context, except C, name string, value any) {
-	says := strictjson.SetAt(json.RawMessage(`{"sessionUpdate":"session_info_update"}`),
-		backend.Encode(value), "_meta", "acp-agent", name)
-	a.Show(ctx, except, backend.NewUpdate(says))
+	a.Show(ctx, except, backend.NewUpdate(map[string]any{
+		"sessionUpdate": sessionstore.SessionInfoUpdate,
+		"_meta":         protocol.OurMeta(map[string]any{name: value})}))
 }
 
 // ShowGone shows the viewers what is lost because the session is gone from this process.
