@@ -240,38 +240,36 @@ func said(u Update) (role Role, message, text, name string) {
 	if role == "" {
 		return "", "", "", ""
 	}
-	var params struct {
-		Update struct {
-			MessageID  string          `json:"messageId"`
-			ToolCallID string          `json:"toolCallId"`
-			Title      string          `json:"title"`
-			Name       any             `json:"name"` // ignored unless it is a string
-			Content    json.RawMessage `json:"content"`
-			Meta       struct {
-				Ours struct {
-					Note bool `json:"note"`
-				} `json:"acp-agent"`
-			} `json:"_meta"`
-		} `json:"update"`
+	var body struct {
+		MessageID  string          `json:"messageId"`
+		ToolCallID string          `json:"toolCallId"`
+		Title      string          `json:"title"`
+		Name       any             `json:"name"` // ignored unless it is a string
+		Content    json.RawMessage `json:"content"`
+		Meta       struct {
+			Ours struct {
+				Note bool `json:"note"`
+			} `json:"acp-agent"`
+		} `json:"_meta"`
 	}
-	if strictjson.Decode(u.Raw, &params) != nil || params.Update.Meta.Ours.Note {
+	if strictjson.Decode(u.Body(), &body) != nil || body.Meta.Ours.Note {
 		return "", "", "", ""
 	}
 	if role == RoleTool {
-		name, _ = params.Update.Name.(string)
-		return role, params.Update.ToolCallID, params.Update.Title, name
+		name, _ = body.Name.(string)
+		return role, body.ToolCallID, body.Title, name
 	}
 	var block struct {
 		Text string `json:"text"`
 		Name string `json:"name"`
 	}
-	if strictjson.Decode(params.Update.Content, &block) != nil {
+	if strictjson.Decode(body.Content, &block) != nil {
 		return "", "", "", ""
 	}
 	if text = block.Text; text == "" {
 		text = block.Name // of a file
 	}
-	return role, params.Update.MessageID, text, ""
+	return role, body.MessageID, text, ""
 }
 
 const (

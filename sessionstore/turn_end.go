@@ -30,16 +30,14 @@ func TurnEnded(stopReason, failure string) Update {
 // EndNote returns a note to the user that says how a turn ended, if u ends one that was not
 // answered to its end.
 func (u Update) EndNote() (note Update, ok bool) {
-	var params struct {
-		Update struct {
-			StopReason string `json:"stopReason"`
-			Error      string `json:"error"`
-		} `json:"update"`
+	var end struct {
+		StopReason string `json:"stopReason"`
+		Error      string `json:"error"`
 	}
-	if u.Kind != TurnEndUpdate || strictjson.Decode(u.Raw, &params) != nil {
+	if u.Kind != TurnEndUpdate || strictjson.Decode(u.Body(), &end) != nil {
 		return Update{}, false
 	}
-	switch end := params.Update; {
+	switch {
 	case end.Error != "":
 		return noteUpdate("(The turn failed: " + end.Error + ")"), true
 	case end.StopReason == "cancelled":

@@ -27,6 +27,9 @@ type Update struct {
 // String returns the update's JSON.
 func (u Update) String() string { return string(u.Raw) }
 
+// Body returns the member "update" of Raw, whose memory it shares, or nil.
+func (u Update) Body() json.RawMessage { return strictjson.Find(u.Raw, "update") }
+
 // ParseUpdate validates an update and determines its kind. It must be a JSON object with an object
 // as its member "update". The result shares memory with raw.
 func ParseUpdate(raw json.RawMessage) (Update, error) {

@@ -53,8 +53,7 @@ func WarningMessage(u Update) (message Update, ok bool) {
 	if u.Kind != sessionstore.Notice {
 		return Update{}, false
 	}
-	ours := protocol.FindOurs(strictjson.Find(u.Raw, "update"))
-	message, err := ParseUpdate(strictjson.Find(ours, "message"))
+	message, err := ParseUpdate(strictjson.Find(protocol.FindOurs(u.Body()), "message"))
 	return message, err == nil && message.Kind == sessionstore.AgentMessageChunk
 }
 
@@ -78,7 +77,7 @@ func MetaChunk(kind sessionstore.Kind, text string, ours any) Update {
 
 // ChunkText returns the text of a message chunk, "" for other content.
 func ChunkText(u Update) string {
-	return strictjson.FindText(u.Raw, "update", "content", "text")
+	return strictjson.FindText(u.Body(), "content", "text")
 }
 
 // LostChild returns an update of a session, or of its child parent unless that is "": nothing is

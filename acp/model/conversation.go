@@ -102,11 +102,10 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	default:
 		return
 	}
-	var params struct{ Update content }
-	if json.Unmarshal(u.Raw, &params) != nil {
+	var said content
+	if json.Unmarshal(u.Body(), &said) != nil {
 		return
 	}
-	said := params.Update
 	if u.Kind == sessionstore.UserMessageChunk {
 		c.blocks = append(c.blocks, said.Content)
 		return

@@ -250,10 +250,11 @@ func (b *bridge) handleUpdate(
 	case replaying:
 		return b.host.Replay(ctx, u)
 	case live:
-		id := strictjson.FindText(u.Raw, "update", "currentModeId")
-		if id != "" && u.Kind == sessionstore.CurrentModeUpdate {
-			cs.keepSetting(protocol.SessionSetMode,
-				backend.Encode(map[string]string{"modeId": id}))
+		if u.Kind == sessionstore.CurrentModeUpdate {
+			if id := strictjson.FindText(u.Body(), "currentModeId"); id != "" {
+				cs.keepSetting(protocol.SessionSetMode,
+					backend.Encode(map[string]string{"modeId": id}))
+			}
 		}
 		b.hints.noteDenial(cs.child, u)
 	}

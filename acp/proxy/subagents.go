@@ -104,7 +104,7 @@ func (cs *childSession) keyOf(id string) string {
 func (cs *childSession) noteSubagent(
 	b *bridge, parent *subagent, u backend.Update,
 ) (_ backend.Update, sub *subagent, err error) {
-	raw := strictjson.Find(u.Raw, "update")
+	raw := u.Body()
 	var said subagentUpdate
 	if err := strictjson.Decode(raw, &said); err != nil {
 		return u, nil, err

@@ -18,7 +18,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/terminal"
 	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/internal/usage"
-	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 	"github.com/acp-agent/acp-agent/sessionstore"
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
@@ -218,8 +217,7 @@ func showSession(
 				continue
 			}
 		}
-		show.Update(ctx, client.Update{Kind: string(u.Kind),
-			Update: strictjson.Find(u.Raw, "update")})
+		show.Update(ctx, client.Update{Kind: string(u.Kind), Update: u.Body()})
 		if err := show.Err(); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 // which are told by their descriptions. worktrees says whether there is a /worktree.
 func Announce(u backend.Update, worktrees bool) (_ backend.Update, theirs []string) {
 	var list []json.RawMessage
-	raw := strictjson.Find(u.Raw, "update", "availableCommands")
+	raw := strictjson.Find(u.Body(), "availableCommands")
 	if u.Kind != sessionstore.AvailableCommandsUpdate || json.Unmarshal(raw, &list) != nil {
 		return u, nil
 	}

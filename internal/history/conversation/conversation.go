@@ -208,11 +208,8 @@ func (r *Reader) Entries() []Entry {
 
 // read reads an update.
 func read(stored sessionstore.Update) (u Update, ok bool) {
-	var params struct {
-		Update Update `json:"update"`
-	}
-	err := strictjson.Decode(stored.Raw, &params)
-	return params.Update, err == nil
+	err := strictjson.Decode(stored.Body(), &u)
+	return u, err == nil
 }
 
 // Update is an update of any kind, as far as it is shown.

@@ -75,7 +75,7 @@ func Parse(u sessionstore.Update) Update {
 	if u.Kind != sessionstore.ToolCall && u.Kind != sessionstore.ToolCallUpdate {
 		return Update{}
 	}
-	said := Update{UpdateKind: u.Kind, shown: strictjson.Find(u.Raw, "update")}
+	said := Update{UpdateKind: u.Kind, shown: u.Body()}
 	if strictjson.Decode(said.shown, &said.Call) != nil {
 		return Update{}
 	}
@@ -233,8 +233,7 @@ func workingChild(u sessionstore.Update) (child Key, works bool) {
 		Capabilities json.RawMessage `json:"capabilities"`
 		State        json.RawMessage `json:"state"`
 	}
-	if u.Kind != sessionstore.SubagentUpdate ||
-		strictjson.Decode(strictjson.Find(u.Raw, "update"), &said) != nil {
+	if u.Kind != sessionstore.SubagentUpdate || strictjson.Decode(u.Body(), &said) != nil {
 		return child, false
 	}
 	given := func(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

@@ -68,8 +68,7 @@ func (p *Spending) Note(ctx context.Context, u sessionstore.Update) []sessionsto
 		Amount   *float64 `json:"amount"`
 		Currency string   `json:"currency"`
 	}
-	raw := strictjson.Find(u.Raw, "update", "cost")
-	if len(raw) == 0 || json.Unmarshal(raw, &cost) != nil || cost.Amount == nil {
+	if json.Unmarshal(strictjson.Find(u.Body(), "cost"), &cost) != nil || cost.Amount == nil {
 		return nil
 	}
 	p.mu.Lock()

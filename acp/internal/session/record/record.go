@@ -89,9 +89,9 @@ func LatestTitle(updates []sessionstore.Update) *string {
 		if u.Kind != sessionstore.SessionInfoUpdate {
 			continue
 		}
-		if strictjson.Find(u.Raw, "update", "title") != nil {
+		if title := strictjson.Find(u.Body(), "title"); title != nil {
 			// Anything but a text removes it.
-			return new(listing.TitleLine(strictjson.FindText(u.Raw, "update", "title")))
+			return new(listing.TitleLine(strictjson.FindText(title)))
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func (now *Shown) NoteMode(u backend.Update) {
 		return
 	}
 	var said map[string]any // with the names as they are spelled
-	_ = json.Unmarshal(strictjson.Find(u.Raw, "update"), &said)
+	_ = json.Unmarshal(u.Body(), &said)
 	mode, _ := said["currentModeId"].(string)
 	now.Mode = cmp.Or(mode, now.Mode)
 	options, _ := said["configOptions"].([]any)

@@ -285,10 +285,9 @@ func Check(u backend.Update) error {
 
 // withoutTitle returns u without its title. It reports false if u says nothing else.
 func withoutTitle(u backend.Update) (backend.Update, bool) {
-	without := strictjson.Remove(u.Raw, "update", "title")
-	hadTitle := len(without) < len(u.Raw)
-	u.Raw = without
+	before := len(u.Raw)
+	u.Raw = strictjson.Remove(u.Raw, "update", "title")
 	var members map[string]json.RawMessage
-	_ = json.Unmarshal(strictjson.Find(without, "update"), &members)
-	return u, !hadTitle || len(members) > 1 // sessionUpdate
+	_ = json.Unmarshal(u.Body(), &members)
+	return u, len(u.Raw) == before || len(members) > 1 // sessionUpdate
 }

@@ -248,16 +248,12 @@ func commandEntry(c discovery.SlashCommand) backend.Raw {
 // commandNames returns the names in an announcement, without the "$" that Codex puts before the
 // names of skills.
 func commandNames(u backend.Raw) []string {
-	var p struct {
-		Update struct {
-			AvailableCommands []struct{ Name string }
-		}
-	}
-	if json.Unmarshal(u, &p) != nil {
+	var list []struct{ Name string }
+	if json.Unmarshal(strictjson.Find(u, "update", commandsMember), &list) != nil {
 		return nil
 	}
 	var names []string
-	for _, c := range p.Update.AvailableCommands {
+	for _, c := range list {
 		names = append(names, strings.TrimLeft(c.Name, "/$"))
 	}
 	return names
