@@ -63,12 +63,11 @@ func cutChild(raw []byte) (key string, rest []byte, ok bool) {
 	if !ok {
 		return "", nil, false
 	}
-	end := bytes.IndexByte(behind, '"')
-	if end < 0 || !bytes.HasPrefix(behind[end+1:], []byte(",")) || !IsChildKey(
-		ChildPrefix+string(behind[:end])) {
+	name, rest, ok := bytes.Cut(behind, []byte(`",`))
+	if key = ChildPrefix + string(name); !ok || !IsChildKey(key) {
 		return "", nil, false
 	}
-	return ChildPrefix + string(behind[:end]), behind[end+2:], true
+	return key, rest, true
 }
 
 // IsChildKey reports whether a text may be the key of a child session.
