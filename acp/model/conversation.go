@@ -13,6 +13,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/mcp"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/llm"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
@@ -82,9 +83,6 @@ type content struct {
 	Status     string
 	RawInput   json.RawMessage
 	RawOutput  json.RawMessage
-	Meta       struct {
-		Ours json.RawMessage `json:"acp-agent"`
-	} `json:"_meta"`
 }
 
 // apply adds what an update says, without its entry if it is foreign.
@@ -103,7 +101,8 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 		return
 	}
 	var said content
-	if json.Unmarshal(u.Body(), &said) != nil {
+	body := u.Body()
+	if json.Unmarshal(body, &said) != nil {
 		return
 	}
 	if u.Kind == sessionstore.UserMessageChunk {
@@ -112,7 +111,7 @@ func (c *conversation) apply(u backend.Update, foreign bool) {
 	}
 	var e entry
 	if !foreign {
-		e = entryOf(said.Meta.Ours)
+		e = entryOf(protocol.FindOurs(body))
 	}
 	switch {
 	case e.Undone:
