@@ -23,7 +23,7 @@ import (
 
 // answer is the response to a question, and which client gave it. A rule, or what a rule makes of a
 // client's response, may take its place.
-type answer = turns.Answer[*connection]
+type answer = turns.Answer
 
 // ask asks the user a question, unless a rule answers it, and returns a function that waits for the
 // answer. All questions come here, from
@@ -74,7 +74,7 @@ func (a asker) askViewers(
 	ctx context.Context, s *session, q question.Question, d access.Decision,
 ) func() answer {
 	id, begun := a.callOf(q), time.Now()
-	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
+	relabels := func(to turns.Client) bool { return to.(*connection).clientCapabilities().relabels }
 	known, _ := a.viewers.Calls.Get(id)
 	offer := a.access.Offer(q, d, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
@@ -86,7 +86,8 @@ func (a asker) askViewers(
 	return func() answer {
 		got := wait()
 		option, chosen := offer.Chosen(got.Result)
-		cmp.Or(got.By, s.adapter.connection).observe(AnswerEvent{Session: s.id,
+		by, _ := got.By.(*connection)
+		cmp.Or(by, s.adapter.connection).observe(AnswerEvent{Session: s.id,
 			Title: q.Call.Title, Choice: option.Kind, Duration: time.Since(begun)})
 		if isNew && (!chosen || option.Refuses()) {
 			s.transcript.RecordRejected(ctx, id, got.By)
@@ -122,7 +123,7 @@ func (a asker) answerByRule(
 
 // observeRule logs, and tells the observer, that a rule decided about something that an agent does.
 func (a asker) observeRule(title string, v permission.Verdict) {
-	id, of := a.viewers.Address.ID, a.viewers.adapter
+	id, of := a.host.id, a.host.adapter
 	of.log.Info("a rule decided about a request of the agent", "session", id, "title",
 		text.Truncate(title, calls.MaxTitle), "verdict", v.Effect, "rule", v.Rule.String())
 	choice := permission.AllowOnce
@@ -138,32 +139,35 @@ func (a asker) observeRule(title string, v permission.Verdict) {
 func (a asker) poll(ctx context.Context, q question.Question) (wait func() answer) {
 	v, id := a.viewers, rand.Text()
 	q.Params = protocol.SetOurs(a.addressed(q.Method, q.Params), "question", strictjson.Text(id))
-	v.adapter.connection.observe(QuestionEvent{v.Address.ID, true})
+	a.host.adapter.connection.observe(QuestionEvent{a.host.id, true})
 	watching, done := context.WithCancel(ctx)
-	if s := v.adapter.home.session(v.Address.ID); s != nil {
+	if s := a.host.queue.Active(); s != nil {
 		s.watchLease(watching)
 	}
-	poll := v.Poll(ctx, turns.Ballot[*connection]{
+	poll := v.Poll(ctx, turns.Ballot{
 		Send: func(
-			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
+			ctx context.Context, to turns.Client, onResponse func(backend.Raw, error),
 		) backend.Work {
+			c := to.(*connection)
 			// It may not be the client for which the request was checked.
-			if err := to.checkMethod(q.Method, q.Params); err != nil {
+			if err := c.checkMethod(q.Method, q.Params); err != nil {
 				return jsonrpc.Fail(err)
 			}
-			return to.CallFunc(ctx, q.Method, a.paramsFor(to, q), onResponse)
+			return c.CallFunc(ctx, q.Method, a.paramsFor(c, q), onResponse)
 		},
-		Decides: func(c *connection, result backend.Raw) bool {
-			return c.peer.Role.asked(q).Decides(result)
+		Decides: func(c turns.Client, result backend.Raw) bool {
+			return c.(*connection).peer.Role.asked(q).Decides(result)
 		},
-		OfTurn:    q.OfTurn,
-		Late:      func(c *connection, result backend.Raw) { a.tellLate(c, q, result) },
+		OfTurn: q.OfTurn,
+		Late: func(c turns.Client, result backend.Raw) {
+			a.tellLate(c.(*connection), q, result)
+		},
 		Cancelled: q.Cancelled(),
 	})
 	return func() answer {
 		got := poll.Wait()
 		done()
-		v.adapter.connection.observe(QuestionEvent{v.Address.ID, false})
+		a.host.adapter.connection.observe(QuestionEvent{a.host.id, false})
 		if v.Others(got.By) > 0 {
 			ctx, cancel := tasks.Commit(ctx)
 			defer cancel()
@@ -179,9 +183,8 @@ func (a asker) paramsFor(to *connection, q question.Question) backend.Raw {
 	if q.Method != protocol.RequestPermission {
 		return q.Params
 	}
-	v := a.viewers
-	params, when := to.peer.Role.asked(q).Params, to.occasionFrom(v.adapter)
-	if known, _ := v.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
+	params, when := to.peer.Role.asked(q).Params, to.occasionFrom(a.host.adapter)
+	if known, _ := a.viewers.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
 			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
 	}
@@ -191,7 +194,7 @@ func (a asker) paramsFor(to *connection, q question.Question) backend.Raw {
 // tellLate tells a client that its answer to a question came too late.
 func (a asker) tellLate(c *connection, q question.Question, result backend.Raw) {
 	session := a.viewers.Address
-	a.viewers.adapter.tasks.Go(func() {
+	a.host.adapter.tasks.Go(func() {
 		c.tell(session, "\n\nYour answer came too late: the question had already been "+
 			"answered or had ended.\n")
 		if q.Method == protocol.RequestPermission {

@@ -8,6 +8,8 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/question"
+	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
+	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -19,9 +21,9 @@ import (
 type asker struct {
 	backend.Sender
 	access  *access.Access
-	viewers *viewers
+	viewers *transcript.Audience
 	gate    *gate.Gate[*session]
-	host    backend.Host // in which acp-agent itself asks, and shows what it asks about
+	host    *host // in which acp-agent itself asks, and shows what it asks about
 }
 
 func (h *host) asker(from backend.Sender) asker {
@@ -77,7 +79,10 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	case a.access.Serves(method):
 		return access.ErrNotServed(method)
 	}
-	a.viewers.notify(ctx, method, a.addressed(method, params))
+	params = a.addressed(method, params)
+	a.viewers.Send(ctx, nil, len(params), func(to turns.Client) error {
+		return to.(*connection).TryNotify(method, params)
+	})
 	return nil
 }
 
@@ -89,7 +94,17 @@ func (a asker) admit(method string, params backend.Raw) error {
 	if a.Child != "" {
 		params = a.addressed(method, params)
 	}
-	return a.viewers.offers(method, params)
+	clients := a.viewers.Clients()
+	if len(clients) == 0 {
+		clients = []turns.Client{a.host.adapter.connection}
+	}
+	var err error
+	for _, c := range clients {
+		if err = c.(*connection).checkMethod(method, params); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // pass returns the work for a request that is allowed: one for a file may be served here, and all
@@ -99,7 +114,11 @@ func (a asker) pass(ctx context.Context, r access.Request, d access.Decision) ba
 	if a.access.Serves(r.Method) {
 		return func() (backend.Raw, error) { return a.access.Serve(ctx, r.Method, params, d) }
 	}
-	return a.viewers.call(ctx, r.Method, params)
+	return a.viewers.Call(ctx,
+		func(to turns.Client) error { return to.(*connection).checkMethod(r.Method, params) },
+		func(ctx context.Context, to turns.Client) backend.Work {
+			return to.(*connection).Call(ctx, r.Method, params)
+		})
 }
 
 // askOnce is an [access.Asker], which also shows what is asked about as a tool call.

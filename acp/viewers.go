@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
@@ -12,71 +11,40 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// viewers are the clients that have a session open.
-type viewers struct {
-	*transcript.Audience[*connection]
-	adapter *adapter // runs the session; its backend knows the client of its connection
-}
+// All viewers of a session are connections.
 
-// newViewers returns the viewers of a session that a runs, of which first opens it.
-func newViewers(a *adapter, first *connection, session address.Address) *viewers {
-	v := &viewers{adapter: a}
-	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go, Slow: v.dropped}
+// newViewers returns the viewers of a session that a runs, of which first opens it. The backend
+// knows only the client of a's connection.
+func newViewers(
+	a *adapter, first *connection, session address.Address,
+) *transcript.Audience {
+	o := turns.ViewerOptions{Go: a.tasks.Go,
+		Slow: func(c turns.Client) { a.drop(c.(*connection), session) }}
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
 	}
-	v.Audience = &transcript.Audience[*connection]{
+	return &transcript.Audience{
 		Viewers: turns.NewViewers(first, o), Address: session,
 		Shown: tasks.NewMutex(transcript.Shown{}),
-		Deliver: func(to *connection, u backend.Update, params json.RawMessage) error {
-			return to.deliver(session, u, params, to.occasionFrom(a), to.TryNotify)
+		Deliver: func(to turns.Client, u backend.Update, params json.RawMessage) error {
+			c := to.(*connection)
+			return c.deliver(session, u, params, c.occasionFrom(a), c.TryNotify)
 		},
-		ShowsNotices: func(c *connection) bool {
-			return c.clientCapabilities().declares(protocol.Notices)
+		ShowsNotices: func(c turns.Client) bool {
+			return c.(*connection).clientCapabilities().declares(protocol.Notices)
 		},
 	}
-	return v
 }
 
-// dropped tells a client that it was too slow. Turns go on without a viewer for a while.
-func (v *viewers) dropped(c *connection) {
-	v.adapter.log.Info("a client is too slow to be shown the session", "session", v.Address.ID)
-	c.tell(v.Address, "\n\nThis window took too long to read, so the rest is not shown here. "+
+// drop tells a client that it was too slow, so that it does not view the session any more. Turns go
+// on without a viewer for a while.
+func (a *adapter) drop(c *connection, session address.Address) {
+	a.log.Info("a client is too slow to be shown the session", "session", session.ID)
+	c.tell(session, "\n\nThis window took too long to read, so the rest is not shown here. "+
 		"Load the session again to see it.\n")
-	if s := v.adapter.home.session(v.Address.ID); s != nil {
+	if s := a.home.session(session.ID); s != nil {
 		s.closeWhenIdle(c.graceNow())
 	}
-}
-
-// notify sends the viewers a notification.
-func (v *viewers) notify(ctx context.Context, method string, params backend.Raw) {
-	v.Send(ctx, nil, len(params), func(to *connection) error {
-		return to.TryNotify(method, params)
-	})
-}
-
-// offers returns nil if a viewer offers a method of clients.
-func (v *viewers) offers(method string, params backend.Raw) error {
-	clients := v.Clients()
-	if len(clients) == 0 {
-		clients = []*connection{v.adapter.connection}
-	}
-	var err error
-	for _, c := range clients {
-		if err = c.checkMethod(method, params); err == nil {
-			return nil
-		}
-	}
-	return err
-}
-
-// call sends a request to one viewer that offers it.
-func (v *viewers) call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return v.Call(ctx,
-		func(to *connection) error { return to.checkMethod(method, params) },
-		func(ctx context.Context, to *connection) backend.Work {
-			return to.Call(ctx, method, params)
-		})
 }
 
 // tell tells the client something about a session, even if much waits for it.
