@@ -26,43 +26,45 @@ import (
 type answer = turns.Answer
 
 // ask asks the user a question, unless a rule answers it, and returns a function that waits for the
-// answer. All questions come here, from
+// answer. The verdict is that of the rules. All questions come here, from
 //
 //   - asker.Call: those of the agent, and forms of MCP servers;
 //   - host.Ask: those of acp-agent itself, such as whether a tool of an MCP server may be called,
 //     and by asker.askOnce whether a message may be passed on.
 //
 // Only that of session.askBeforeTurn does not: whether to go on when a budget is used up.
-func (a asker) ask(ctx context.Context, q question.Question) (access.Decision, func() answer) {
+func (a asker) ask(ctx context.Context, q question.Question) (permission.Verdict, func() answer) {
 	s, live := a.gate.Live()
-	r := access.Request{From: a.Sender, Question: &q, CanAsk: live}
-	if live && !a.Decided && q.Own == nil && !q.IsForm() {
-		if err := a.addKnown(ctx, s, &r); err != nil {
-			return access.Decision{}, func() answer { return answer{Err: err} }
+	asked := access.Question{Question: q, From: a.Sender, CanAsk: live, InTurn: s.inTurn}
+	if asked.IsRuled() && q.Own == nil {
+		if err := a.addKnown(ctx, &asked); err != nil {
+			return permission.Verdict{}, func() answer { return answer{Err: err} }
 		}
 	}
-	d := a.access.Decide(ctx, r)
-	switch d.Act {
-	case access.Allow, access.Reject:
-		got := a.answerByRule(ctx, s, q, d)
-		return d, func() answer { return got }
-	case access.Ask:
-		return d, a.askViewers(ctx, s, q, d)
-	case access.Poll:
-		return d, a.poll(ctx, q)
+	v, err := a.access.DecideQuestion(ctx, asked)
+	switch {
+	case err != nil:
+		return v, func() answer { return answer{Err: err} }
+	case !asked.IsRuled():
+		return v, a.poll(ctx, q)
 	}
-	return d, func() answer { return answer{Err: d.Err} }
+	switch v.Effect {
+	case permission.Allow, permission.Deny:
+		got := a.answerByRule(ctx, s, q, v)
+		return v, func() answer { return got }
+	default: // permission.Ask, or no verdict
+		return v, a.askViewers(ctx, s, q, v)
+	}
 }
 
-// addKnown adds to a request of the agent in s what is known of its tool call and of the session,
-// and notes that the agent asks.
-func (a asker) addKnown(ctx context.Context, s *session, r *access.Request) error {
-	id := a.callOf(*r.Question)
-	r.InTurn = s.inTurn
+// addKnown adds to a question of the agent what is known of its tool call and of the session, and
+// notes that the agent asks.
+func (a asker) addKnown(ctx context.Context, q *access.Question) error {
+	id := a.callOf(q.Question)
 	return a.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		known, _ := a.viewers.Calls.Get(id)
 		a.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
-		r.Known, r.Mode = known.Announced(), now.Mode
+		q.Known, q.Mode = known.Announced(), now.Mode
 		return nil
 	})
 }
@@ -71,12 +73,12 @@ func (a asker) addKnown(ctx context.Context, s *session, r *access.Request) erro
 // tool call only in the question, and say nothing more about one that was rejected. Such a call is
 // recorded from the question, with what came of it.
 func (a asker) askViewers(
-	ctx context.Context, s *session, q question.Question, d access.Decision,
+	ctx context.Context, s *session, q question.Question, v permission.Verdict,
 ) func() answer {
 	id, begun := a.callOf(q), time.Now()
 	relabels := func(to turns.Client) bool { return to.(*connection).clientCapabilities().relabels }
 	known, _ := a.viewers.Calls.Get(id)
-	offer := a.access.Offer(q, d, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
+	offer := a.access.Offer(q, v, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
 	isNew, err := s.transcript.Ask(ctx, id, q.Announce(id, ""),
 		func() { wait = a.poll(ctx, offer.Question) })
@@ -105,9 +107,9 @@ func (a asker) callOf(q question.Question) calls.Key {
 // answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the
 // viewers are shown the tool call with a mark.
 func (a asker) answerByRule(
-	ctx context.Context, s *session, q question.Question, d access.Decision,
+	ctx context.Context, s *session, q question.Question, v permission.Verdict,
 ) answer {
-	if v := d.Verdict; !v.Rule.Preset {
+	if !v.Rule.Preset {
 		a.observeRule(q.Call.Title, v)
 		id := a.callOf(q)
 		if err := s.transcript.ShowMarked(ctx, id, q.Call, v.Mark(),
@@ -115,7 +117,7 @@ func (a asker) answerByRule(
 			return answer{Err: err}
 		}
 	}
-	if d.Act == access.Allow {
+	if v.Effect == permission.Allow {
 		return answer{Result: q.Choosing(q.Once())}
 	}
 	return answer{Result: q.Choosing(q.Refusal())}
@@ -232,9 +234,9 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 	if err := a.admit(q.Method, q.Params); err != nil {
 		return asked.Answer(ctx, nil, err)
 	}
-	d, wait := a.ask(ctx, q)
-	if d.Err != nil {
-		return backend.Answer{}, d.Err
+	v, wait := a.ask(ctx, q)
+	if v.Effect == permission.Deny {
+		return backend.Answer{}, &permission.RuleError{Verdict: v}
 	}
 	got := wait()
 	answer, err := asked.Answer(ctx, got.Result, got.Err)

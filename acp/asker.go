@@ -43,28 +43,30 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 		}
 	}
 	_, live := a.gate.Live()
-	r := access.Request{From: a.Sender, Method: method, Params: params, CanAsk: live}
-	d := a.access.Decide(ctx, r)
-	switch d.Act {
+	m := access.Message{From: a.Sender, Method: method, Params: params, CanAsk: live}
+	var work backend.Work
+	switch d := a.access.DecideMessage(ctx, m).(type) {
 	case access.Pass:
-		return a.pass(ctx, r, d)
-	case access.ReadOutside:
-		return func() (backend.Raw, error) { return a.access.ReadOutside(ctx, r, d, a.askOnce) }
+		work = a.pass(ctx, m, d.Action)
 	case access.Confirm:
-		return func() (backend.Raw, error) {
-			if err := a.access.Confirm(ctx, r, d, a.askOnce); err != nil {
+		work = func() (backend.Raw, error) {
+			if err := a.access.Confirm(ctx, m, d, a.askOnce); err != nil {
 				return nil, err
 			}
 			if err := a.admit(method, params); err != nil { // that was a while ago
 				return nil, err
 			}
-			return a.pass(ctx, r, d)()
+			return a.pass(ctx, m, d.Action)()
 		}
+	case access.ReadOutside:
+		work = func() (backend.Raw, error) { return a.access.ReadOutside(ctx, m, d, a.askOnce) }
+	case access.Refuse:
+		if live && d.Effect == permission.Deny {
+			a.observeRule(method, d.Verdict)
+		}
+		work = jsonrpc.Fail(d.Err)
 	}
-	if live && d.Verdict.Effect == permission.Deny {
-		a.observeRule(method, d.Verdict)
-	}
-	return jsonrpc.Fail(d.Err)
+	return work
 }
 
 // Notify implements [backend.Client].
@@ -72,11 +74,11 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := a.admit(method, params); err != nil {
 		return err
 	}
-	d := a.access.Decide(ctx, access.Request{From: a.Sender, Method: method, Params: params})
-	switch {
-	case d.Act != access.Pass:
+	m := access.Message{From: a.Sender, Method: method, Params: params}
+	if d, refused := a.access.DecideMessage(ctx, m).(access.Refuse); refused {
 		return d.Err
-	case a.access.Serves(method):
+	}
+	if a.access.Serves(method) {
 		return access.ErrNotServed(method)
 	}
 	params = a.addressed(method, params)
@@ -107,17 +109,17 @@ func (a asker) admit(method string, params backend.Raw) error {
 	return err
 }
 
-// pass returns the work for a request that is allowed: one for a file may be served here, and all
-// others are sent at once.
-func (a asker) pass(ctx context.Context, r access.Request, d access.Decision) backend.Work {
-	params := a.addressed(r.Method, r.Params)
-	if a.access.Serves(r.Method) {
-		return func() (backend.Raw, error) { return a.access.Serve(ctx, r.Method, params, d) }
+// pass returns the work for a request whose action is allowed: one for a file may be served here,
+// and all others are sent at once.
+func (a asker) pass(ctx context.Context, m access.Message, does permission.Action) backend.Work {
+	params := a.addressed(m.Method, m.Params)
+	if a.access.Serves(m.Method) {
+		return func() (backend.Raw, error) { return a.access.Serve(ctx, m.Method, params, does) }
 	}
 	return a.viewers.Call(ctx,
-		func(to turns.Client) error { return to.(*connection).checkMethod(r.Method, params) },
+		func(to turns.Client) error { return to.(*connection).checkMethod(m.Method, params) },
 		func(ctx context.Context, to turns.Client) backend.Work {
-			return to.(*connection).Call(ctx, r.Method, params)
+			return to.(*connection).Call(ctx, m.Method, params)
 		})
 }
 

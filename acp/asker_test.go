@@ -74,34 +74,21 @@ func TestRulesHoldForTheClientsFiles(t *testing.T) {
 				rules = acp.Permissions{Ask: []string{rule}, Allow: []string{"read", "edit"}}
 			}
 			c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(rules)})
-			asked, reached := 0, 0
-			option := "reject-once"
-			c.answer(func(m message) string {
-				switch {
-				case m.Method == "session/request_permission":
-					asked++
-					return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
-				case strings.HasPrefix(m.Method, "fs/"), strings.HasPrefix(m.Method, "terminal/"):
-					reached++
-					return `{"content":"passed on","terminalId":"t"}`
-				}
-				return ""
-			})
 			id := c.open(root)
 			for _, request := range requests {
-				asked, reached, option = 0, 0, "reject-once"
+				asked, passed := len(c.questions()), c.passOn("reject-once")
 				said := c.texts(id, "call "+request)[0]
-				require.Zero(t, reached, "%s %s", effect, request)
+				require.Zero(t, *passed, "%s %s", effect, request)
 				if effect == "deny" {
-					require.Zero(t, asked, request)
+					require.Len(t, c.questions(), asked, request)
 					require.Contains(t, said, `the user's rule "`+rule+`" denies it`, request)
 					continue
 				}
-				require.Equal(t, 1, asked, request)
+				require.Len(t, c.questions(), asked+1, request)
 				require.Contains(t, said, "the user did not allow it", request)
-				option = "allow-once"
+				passed = c.passOn("allow-once")
 				c.texts(id, "call "+request)
-				require.Equal(t, []int{2, 1}, []int{asked, reached}, request)
+				require.Equal(t, []int{asked + 2, 1}, []int{len(c.questions()), *passed}, request)
 			}
 			other := `fs/read_text_file ` + encode(map[string]string{"path": filepath.Join(root, "open")})
 			require.Contains(t, c.texts(id, "call "+other)[0], "passed on")
@@ -117,29 +104,38 @@ func TestRulesHoldForSearchesInTerminals(t *testing.T) {
 	root := ruledFolder(t)
 	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Deny: []string{"read **/.env", "edit locked/**"}})})
-	reached, option := 0, "reject-once"
-	c.answer(func(m message) string {
-		if m.Method == "session/request_permission" {
-			return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
-		}
-		reached++
-		return `{"terminalId":"t"}`
-	})
 	id := c.open(root)
 	for i, line := range []string{"grep -r hunter2 .", "grep -r hunter2 sub", "rg hunter2", "grep -rh hunter2 {root}"} {
 		request := "call terminal/create " + encode(map[string]string{"command": strings.ReplaceAll(line, "{root}", root)})
-		option = "reject-once"
+		passed := c.passOn("reject-once")
 		require.Contains(t, c.texts(id, request)[0], "the user did not allow it", line)
 		require.Len(t, c.questions(), 2*i+1, line)
-		require.Equal(t, i, reached)
+		require.Zero(t, *passed)
 		require.Contains(t, string(c.questions()[2*i].Params), "may apply to this")
-		option = "allow-once"
+		c.passOn("allow-once")
 		require.Contains(t, c.texts(id, request)[0], "terminalId", line)
 	}
 	for _, line := range []string{"ls", "cat open", "grep -n x open", "rg --files"} {
 		require.Contains(t, c.texts(id, "call terminal/create "+encode(map[string]string{"command": line}))[0], "terminalId", line)
 	}
 	require.Len(t, c.questions(), 8)
+}
+
+// passOn answers all further requests that are passed on, and counts them. It says yes to the
+// questions of the agent, and chooses an option in those of acp-agent.
+func (c *client) passOn(option string) (passed *int) {
+	passed = new(int)
+	c.answer(func(m message) string {
+		switch {
+		case m.Method != "session/request_permission":
+			*passed++
+			return `{"content":"passed on","terminalId":"t"}`
+		case strings.Contains(string(m.Params), "allow-once"):
+			return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
+		}
+		return `{"outcome":{"outcome":"selected","optionId":"yes"}}`
+	})
+	return passed
 }
 
 // What the user has just allowed the agent is not asked again, once.
@@ -149,17 +145,7 @@ func TestAskedOnce(t *testing.T) {
 	root := ruledFolder(t)
 	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Ask: []string{"edit locked/**", "run git push"}})})
-	c.answer(func(m message) string {
-		switch m.Method {
-		case "session/request_permission":
-			option := "yes"
-			if strings.Contains(string(m.Params), "allow-once") {
-				option = "allow-once"
-			}
-			return `{"outcome":{"outcome":"selected","optionId":"` + option + `"}}`
-		}
-		return `{"terminalId":"t"}`
-	})
+	c.passOn("allow-once")
 	id, file := c.open(root), filepath.Join(root, "locked", "x")
 	write := "call fs/write_text_file " + encode(map[string]string{"path": file, "content": "new"})
 	ask := `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"edit","title":"Edit",` +
@@ -260,15 +246,7 @@ func TestAskedOnceInOneFolder(t *testing.T) {
 	}
 	c := start(t, acp.Options{Backend: using(&scripted{}),
 		Permissions: ruling(acp.Permissions{Ask: []string{"read **/secret"}})})
-	c.answer(func(m message) string {
-		switch {
-		case m.Method != "session/request_permission":
-			return `{"terminalId":"t"}`
-		case strings.Contains(string(m.Params), "allow-once"):
-			return `{"outcome":{"outcome":"selected","optionId":"reject-once"}}`
-		}
-		return `{"outcome":{"outcome":"selected","optionId":"yes"}}`
-	})
+	c.passOn("reject-once")
 	in := func(dir string) string { return `"cwd":` + encode(filepath.Join(root, dir)) }
 	ask := `call session/request_permission {"toolCall":{"toolCallId":"t","kind":"execute","title":"Run",` +
 		`"rawInput":{"command":"cat secret",` + in("a") + `}},"options":` + once + `}`
@@ -289,12 +267,7 @@ func TestRulesHoldForPathsFromOutside(t *testing.T) {
 	linkTo(t, filepath.Join(outside, "one"), filepath.Join(root, "locked", "x"))
 	c := start(t, acp.Options{Backend: using(&scripted{}), Permissions: ruling(acp.Permissions{
 		Allow: []string{"read outside " + outside}, Deny: []string{"read locked/**", "edit locked/**"}})})
-	c.answer(func(m message) string {
-		if m.Method == "session/request_permission" {
-			return `{"outcome":{"outcome":"selected","optionId":"allow-once"}}`
-		}
-		return `{"content":"passed on","terminalId":"t"}`
-	})
+	c.passOn("allow-once")
 	id := c.open(root)
 	paths := []string{outside + "/alias/locked/x", outside + "/one"}
 	if runtime.GOOS == "linux" {

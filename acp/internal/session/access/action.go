@@ -16,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// requested returns what a request to the client does to files or runs, the zero action for others.
+// requested returns what a message to the client does to files or runs, the zero action for others.
 // The verb of a method for files that is not known is "".
-func (a *Access) requested(r Request) (action permission.Action, err error) {
-	params, place := r.Params, permission.At(a.Guarded)
-	if r.From.Made != nil {
-		params = r.From.Made
+func (a *Access) requested(m Message) (action permission.Action, err error) {
+	params, place := m.Params, permission.At(a.Guarded)
+	if m.From.Made != nil {
+		params = m.From.Made
 	}
-	switch r.Method {
+	switch m.Method {
 	case protocol.TerminalCreate:
 		line, dir, err := commandOf(params)
 		if err != nil {
@@ -37,7 +37,7 @@ func (a *Access) requested(r Request) (action permission.Action, err error) {
 	case protocol.WriteTextFile:
 		action.Verb = permission.Edit
 	default:
-		if !strings.HasPrefix(r.Method, protocol.FilePrefix) {
+		if !strings.HasPrefix(m.Method, protocol.FilePrefix) {
 			return action, nil
 		}
 	}
@@ -70,10 +70,10 @@ func commandOf(params backend.Raw) (line, dir string, err error) {
 }
 
 // announced returns what a question of the agent says that it will do.
-func (a *Access) announced(ctx context.Context, r Request) (action permission.Action, err error) {
-	asked := r.Question.Request
+func (a *Access) announced(ctx context.Context, q Question) (action permission.Action, err error) {
+	asked := q.Request
 	asked.Agent = a.Agent
-	err = a.inRoots(ctx, r.From, func(w *workspace.Workspace) (err error) {
+	err = a.inRoots(ctx, q.From, func(w *workspace.Workspace) (err error) {
 		place := permission.At(w)
 		place.Catalog, place.Outside = a.Catalog(), a.realOutside
 		place.Server = func(name string) string { return serverConfig(a.Servers, name) }
@@ -86,17 +86,17 @@ func (a *Access) announced(ctx context.Context, r Request) (action permission.Ac
 			}
 		}
 		action, err = tasks.FromDisk(ctx, a.Tasks, func() (permission.Action, error) {
-			return asked.Action(ctx, r.Known, place), nil
+			return asked.Action(ctx, q.Known, place), nil
 		})
 		return err
 	})
 	switch { // in a mode for plans agents change nothing
 	case action.Unclear != "":
-	case !r.InTurn(): // it may have ended while the disks were read
+	case !q.InTurn(): // it may have ended while the disks were read
 		action.Unclear = "no turn is running"
-	case strings.Contains(strings.ToLower(r.Mode), "plan") && action.Verb != permission.Read &&
+	case strings.Contains(strings.ToLower(q.Mode), "plan") && action.Verb != permission.Read &&
 		action.Verb != permission.Fetch:
-		action.Unclear = "the session is in the mode " + text.Name(r.Mode)
+		action.Unclear = "the session is in the mode " + text.Name(q.Mode)
 	}
 	return action, err
 }

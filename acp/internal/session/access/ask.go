@@ -22,21 +22,21 @@ type Asker func(ctx context.Context, q backend.Question) error
 
 // Confirm asks the user about a message that a rule asks about, and returns nil if they allow it.
 // Its paths must still be in the roots then, and it must do no more than it did before.
-func (a *Access) Confirm(ctx context.Context, r Request, d Decision, ask Asker) error {
+func (a *Access) Confirm(ctx context.Context, m Message, d Confirm, ask Asker) error {
 	err := ask(ctx, questionBy(d.Verdict))
 	switch {
 	case errors.Is(err, backend.ErrRejected):
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", r.Method)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s: the user did not allow it", m.Method)
 	case err != nil:
 		return err
 	}
-	if err := a.checkPaths(ctx, r); err != nil {
+	if err := a.checkPaths(ctx, m); err != nil {
 		return err
 	}
-	now, err := a.requested(r)
-	if err != nil || !now.IsPartOf(d.Verdict.Action) {
+	now, err := a.requested(m)
+	if err != nil || !now.IsPartOf(d.Action) {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
-			"acp-agent refused %s: its file was replaced while the user was asked", r.Method)
+			"acp-agent refused %s: its file was replaced while the user was asked", m.Method)
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ func questionBy(v permission.Verdict) backend.Question {
 }
 
 // askToRead asks the user whether the file outside at the real path may be read, and returns nil if
-// so. path is the path in the request. The request is refused if the client cannot ask.
-func (a *Access) askToRead(ctx context.Context, path, real string, d Decision, ask Asker) error {
+// so. path is the path in the message, which fails with d.Err if the client cannot ask.
+func (a *Access) askToRead(ctx context.Context, path, real string, d ReadOutside, ask Asker) error {
 	about := "The agent wants to read a file outside the folders of this session:\n\n" +
 		text.Block("", text.Printable(real))
 	if path != real {
@@ -96,13 +96,12 @@ type Offer struct {
 	rule    permission.Rule // that the answer "always" makes, or the zero Rule
 }
 
-// Offer returns a question that is put to the user because of d. If a rule can be made, it offers
+// Offer returns a question that is put to the user because of v. If a rule can be made, it offers
 // that in place of the asker's own "always", unless a client relabels the answers. It offers
 // neither where a rule would not stop the question. shown is known of the tool call to the user.
 func (a *Access) Offer(
-	q question.Question, d Decision, relabels bool, shown json.RawMessage,
+	q question.Question, v permission.Verdict, relabels bool, shown json.RawMessage,
 ) Offer {
-	v := d.Verdict
 	o := Offer{Question: q, asked: q, verdict: v}
 	switch {
 	case v.Maybe:

@@ -1,10 +1,10 @@
 // Package access decides about what a backend asks of the client and the user, and serves files
 // that the client must not open.
 //
-//   - decide.go: what is done with a request.
-//   - paths.go: the paths in a request must be in the roots.
-//   - action.go: what a request does, or a question says that the agent will do.
-//   - ask.go: what the user is asked about a request, and which rule they may choose.
+//   - decide.go: what is done with a message, and with a question.
+//   - paths.go: the paths in a message must be in the roots.
+//   - action.go: what a message does, or a question says that the agent will do.
+//   - ask.go: what the user is asked about a message, and which rule a question offers them.
 //   - files.go: files outside the roots that the user allows to read, and those of a restricted
 //     backend.
 package access
@@ -29,7 +29,8 @@ import (
 type Options struct {
 	Session string // its id
 	Agent   string // the name of the agent's profile, "" if it has none
-	// Restricted means that the backend runs in a sandbox: files are served here, not by the client.
+	// Restricted means that the backend runs in a sandbox: files are served here, not by the
+	// client.
 	Restricted bool
 
 	Roots   *workspace.Workspace // the session's
@@ -53,102 +54,108 @@ type Access struct {
 // New returns the access with these options.
 func New(o Options) *Access { return &Access{Options: o, outside: make(chan struct{}, 1)} }
 
-// Request is a message of a backend to the client, or a question of acp-agent to the user.
-type Request struct {
+// Message is a message of a backend to the client, other than a question.
+type Message struct {
 	From   backend.Sender
 	Method string
 	Params backend.Raw
 	CanAsk bool // the session is open, and the message waits for an answer
-
-	Question *question.Question // nil unless the request is one; has its method and params
-	Known    permission.Call    // what the agent has said before of the tool call
-	Mode     string             // the id of the session's, "" if it is not known
-	InTurn   func() bool        // a turn is running now; nil unless the agent asks
 }
 
-// Act is what is done with a request.
-type Act string
+// MessageDecision says what is done with a message.
+type MessageDecision interface{ ofMessage() }
 
-const (
-	// A message:
-	Pass        Act = "carry it out"
-	Refuse      Act = "let it fail" // a question too, if one of its paths is wrong
-	Confirm     Act = "carry it out if the user confirms it"
-	ReadOutside Act = "read the file if the user allows it"
-
-	// A question:
-	Allow  Act = "answer with yes"
-	Reject Act = "answer with no"
-	Ask    Act = "put it to the viewers, who may choose a rule"
-	Poll   Act = "put it to the viewers, and leave no trace in the conversation"
+// All decisions about a message.
+type (
+	// Pass carries it out. The action is what rules were compared with, zero if none were.
+	Pass struct{ permission.Action }
+	// Confirm carries it out if the user confirms it. The verdict is that of the rule that asks.
+	Confirm struct{ permission.Verdict }
+	// ReadOutside reads the file if the user allows it. Err is returned if they cannot be asked.
+	ReadOutside struct{ Err error }
+	// Refuse lets it fail. The verdict is that of the rules, zero if they are not the reason.
+	Refuse struct {
+		Err error
+		permission.Verdict
+	}
 )
 
-// Decision says what is done with a request.
-type Decision struct {
-	Act Act
-	Err error // of Refuse, Reject and ReadOutside
-	// Verdict is that of the rules, or zero if they were not compared with the request.
-	Verdict permission.Verdict
-}
+func (Pass) ofMessage()        {}
+func (Confirm) ofMessage()     {}
+func (ReadOutside) ofMessage() {}
+func (Refuse) ofMessage()      {}
 
-// Decide decides about a request. It changes nothing but this: an action that the user has just
-// allowed passes once. A message is compared with the rules that deny something or ask about it, a
-// question also with those that allow something.
-func (a *Access) Decide(ctx context.Context, r Request) Decision {
-	if err := a.checkPaths(ctx, r); err != nil {
+// DecideMessage decides about a message by the rules that deny something or ask about it. It
+// changes nothing but this: an action that the user has just allowed passes once. If nobody can be
+// asked, the message passes or is refused.
+func (a *Access) DecideMessage(ctx context.Context, m Message) MessageDecision {
+	if err := a.checkPaths(ctx, m); err != nil {
 		_, isOutside := errors.AsType[*workspace.OutsideError](err)
-		if isOutside && r.CanAsk && r.Method == protocol.ReadTextFile && r.From.Child == "" &&
-			!r.From.Decided {
-			return Decision{Act: ReadOutside, Err: err}
+		if isOutside && m.CanAsk && m.Method == protocol.ReadTextFile && m.From.Child == "" &&
+			!m.From.Decided {
+			return ReadOutside{err}
 		}
-		return Decision{Act: Refuse, Err: err}
-	}
-	if r.Question != nil {
-		return a.decideQuestion(ctx, r)
+		return Refuse{Err: err}
 	}
 	rules, err := a.Permits.Restrictions()
-	if r.From.Decided || err == nil && rules.Ask == nil && rules.Deny == nil {
-		return Decision{Act: Pass}
+	if m.From.Decided || err == nil && rules.Ask == nil && rules.Deny == nil {
+		return Pass{}
 	}
-	action, err := a.requested(r)
+	action, err := a.requested(m)
 	switch {
 	case err != nil:
-		return Decision{Act: Refuse, Err: r.refusal(err)}
+		return Refuse{Err: m.refusal(err)}
 	case action.Verb == "" && action.Files == nil: // it is about something else
-		return Decision{Act: Pass}
+		return Pass{}
 	}
 	err = a.Permits.Check(action)
 	rule, isRule := errors.AsType[*permission.RuleError](err)
 	switch {
 	case err == nil:
-		return Decision{Act: Pass, Verdict: permission.Verdict{Action: action}}
+		return Pass{action}
 	case !isRule:
-		return Decision{Act: Refuse, Err: r.refusal(err)}
-	case rule.Effect == permission.Ask && r.CanAsk:
-		return Decision{Act: Confirm, Verdict: rule.Verdict}
+		return Refuse{Err: m.refusal(err)}
+	case rule.Effect == permission.Ask && m.CanAsk:
+		return Confirm{rule.Verdict}
 	}
-	return Decision{Act: Refuse, Verdict: rule.Verdict, Err: r.refusal(err)}
+	return Refuse{m.refusal(err), rule.Verdict}
 }
 
 // refusal returns the error for the backend of a message that is refused because of err.
-func (r Request) refusal(err error) error {
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", r.Method, err)
+func (m Message) refusal(err error) error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "acp-agent refused %s: %v", m.Method, err)
 }
 
-// decideQuestion decides whether the user is asked a question.
-func (a *Access) decideQuestion(ctx context.Context, r Request) Decision {
-	q := r.Question
+// Question is a question to the user, and what is known where it is asked.
+type Question struct {
+	question.Question
+	From   backend.Sender
+	CanAsk bool            // the session is open
+	InTurn func() bool     // a turn is running now
+	Known  permission.Call // what the agent has said before of the tool call
+	Mode   string          // the id of the session's, "" if it is not known
+}
+
+// IsRuled reports whether rules may decide: the question is about a tool call of the session.
+func (q Question) IsRuled() bool { return q.CanAsk && !q.From.Decided && !q.IsForm() }
+
+// DecideQuestion returns the verdict of the rules about a question. If its effect is to ask, the
+// user may choose a rule. If it is zero, they are asked, and may choose none. The error is that the
+// folders of a child cannot be opened.
+func (a *Access) DecideQuestion(ctx context.Context, q Question) (permission.Verdict, error) {
+	none := permission.Verdict{}
+	err := a.inRoots(ctx, q.From, func(*workspace.Workspace) error { return nil })
 	switch {
-	case q.IsForm(), !r.CanAsk, r.From.Decided: // it is not about a tool call of the session
-		return Decision{Act: Poll}
-	case q.Own == nil && (!a.Permits.Decides() || q.Err != nil): // or it can be read in several ways
-		return Decision{Act: Ask}
+	case err != nil, !q.IsRuled():
+		return none, err
+	case q.Own == nil && (!a.Permits.Decides() || q.Err != nil): // or it is read in several ways
+		return none, nil
 	case q.Own != nil && q.Own.Verb == "": // no rule can be about it
-		return Decision{Act: Ask}
+		return none, nil
 	}
-	action, err := a.asked(ctx, r)
+	action, err := a.asked(ctx, q)
 	if err != nil {
-		return Decision{Act: Ask}
+		return none, nil
 	}
 	v, err := a.Permits.Decide(a.Roots, action)
 	if err != nil {
@@ -157,22 +164,20 @@ func (a *Access) decideQuestion(ctx context.Context, r Request) Decision {
 	}
 	switch {
 	case v.Effect == permission.Deny:
-		return Decision{Act: Reject, Verdict: v, Err: &permission.RuleError{Verdict: v}}
+		return v, nil
 	case q.Own == nil && a.Permits.Configured == nil: // it asks as it would without acp-agent
-		return Decision{Act: Ask}
-	case v.Effect == permission.Allow:
-		return Decision{Act: Allow, Verdict: v}
-	case err != nil:
-		return Decision{Act: Ask}
+		return none, nil
+	case v.Effect == permission.Ask && err != nil:
+		return none, nil
 	}
-	return Decision{Act: Ask, Verdict: v}
+	return v, nil
 }
 
 // asked returns what a question is about.
-func (a *Access) asked(ctx context.Context, r Request) (action permission.Action, err error) {
-	if r.Question.Own != nil {
-		action = *r.Question.Own
-	} else if action, err = a.announced(ctx, r); err != nil {
+func (a *Access) asked(ctx context.Context, q Question) (action permission.Action, err error) {
+	if q.Own != nil {
+		action = *q.Own
+	} else if action, err = a.announced(ctx, q); err != nil {
 		return action, err
 	}
 	if action.Where.Root == "" {

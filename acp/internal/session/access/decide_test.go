@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/permission/consent"
 	"github.com/acp-agent/acp-agent/internal/test/dirtest"
-	"github.com/acp-agent/acp-agent/internal/test/roottest"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/worktree"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -26,12 +24,25 @@ import (
 const once = `[{"optionId":"yes","kind":"allow_once","name":"Yes"},{"optionId":"ever",` +
 	`"kind":"allow_always","name":"Ever"},{"optionId":"no","kind":"reject_once","name":"No"}]`
 
+// vet is a question of the agent whether it may run a command.
+const vet = `{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
+	`"options":` + once + `}`
+
+func rootsOf(t *testing.T, cwd string, additional ...string) workspace.Roots {
+	t.Helper()
+	roots, err := workspace.NewRoots(cwd, additional)
+	require.NoError(t, err)
+	return roots
+}
+
 // newAccess returns the access to roots with these rules, nil for none.
 func newAccess(
-	t *testing.T, rules *permission.Permissions, o workspace.Options, roots ...string,
+	t *testing.T, rules *permission.Permissions, o workspace.Options, roots workspace.Roots,
 ) *Access {
 	t.Helper()
-	w := roottest.OpenWith(t, o, roots[0], roots[1:]...)
+	w, err := workspace.Open(t.Context(), roots, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.Close()) })
 	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""),
 		worktree.Origins{}, func(workspace.Dir) *permission.Permissions { return rules })
 	log := slog.New(slog.DiscardHandler)
@@ -41,126 +52,144 @@ func newAccess(
 }
 
 // asks returns a question of the agent in a turn.
-func asks(params string) Request {
+func asks(params string) Question {
 	q := question.New(protocol.RequestPermission, backend.Raw(params))
-	return Request{Question: &q, CanAsk: true, InTurn: func() bool { return true }}
+	return Question{Question: q, CanAsk: true, InTurn: func() bool { return true }}
+}
+
+// effect returns what rules say about a question.
+func effect(t *testing.T, a *Access, q Question) permission.Effect {
+	t.Helper()
+	v, err := a.DecideQuestion(t.Context(), q)
+	require.NoError(t, err)
+	return v.Effect
 }
 
 // does returns a message of the backend with one member.
-func does(method, member, value string) Request {
-	return Request{Method: method, CanAsk: true,
+func does(method, member, value string) Message {
+	return Message{Method: method, CanAsk: true,
 		Params: backend.Encode(map[string]string{member: value})}
 }
 
-// Each request has one act. Rules are offered only where they were compared with a question.
-//
-// Clauses P4, R1, R2, R5.
-func TestDecide(t *testing.T) {
+// Some of the rules that users may have.
+var (
+	none  = (*permission.Permissions)(nil)
+	all   = &permission.Permissions{Deny: []string{"run"}}
+	wrong = &permission.Permissions{Deny: []string{"x"}}
+	some  = &permission.Permissions{Allow: []string{"read", "run go vet"},
+		Ask: []string{"read asked", "edit asked"}, Deny: []string{"read denied", "run touch"}}
+)
+
+// Clauses P4, R2, R5.
+func TestDecideMessage(t *testing.T) {
 	root := dirtest.New(t, "file", "", "denied", "", "asked", "")
 	child, out := dirtest.New(t), filepath.Join(dirtest.New(t, "x", ""), "x")
 	file, denied, asked := root+"/file", root+"/denied", root+"/asked"
-	roots := func(dir string) workspace.Roots {
-		roots, err := workspace.NewRoots(dir, nil)
-		require.NoError(t, err)
-		return roots
+	of := func(from backend.Sender, m Message) Message {
+		m.From = from
+		return m
 	}
-	of := func(from backend.Sender, r Request) Request {
-		r.From = from
-		return r
+	late := func(m Message) Message {
+		m.CanAsk = false
+		return m
 	}
-	late := func(r Request) Request {
-		r.CanAsk = false
-		return r
-	}
-	own := func(action permission.Action) Request {
-		r := asks(`{"options":` + once + `}`)
-		r.Question.Own = &action
-		return r
-	}
-	runs := asks(`{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
-		`"options":` + once + `}`)
-	outOfTurn, inPlan := runs, runs
-	outOfTurn.InTurn, inPlan.Mode = func() bool { return false }, "Plan"
-	form := question.New(protocol.ElicitationCreate, backend.Raw(`{}`))
 	decided, ofChild := backend.Sender{Decided: true}, backend.Sender{Child: "c"}
-	elsewhere := backend.Sender{Child: "c", Roots: roots(child)}
-	orphan := backend.Sender{Child: "c", Roots: roots(filepath.Join(child, "gone"))}
+	elsewhere := backend.Sender{Child: "c", Roots: rootsOf(t, child)}
 	sandboxed := backend.Sender{Made: does(protocol.ReadTextFile, "path", denied).Params}
-
-	none, all := (*permission.Permissions)(nil), &permission.Permissions{Deny: []string{"run"}}
-	wrong := &permission.Permissions{Deny: []string{"x"}}
-	some := &permission.Permissions{Allow: []string{"read", "run go vet"},
-		Ask: []string{"read asked", "edit asked"}, Deny: []string{"read denied", "run touch"}}
 	const read, write, run = protocol.ReadTextFile, protocol.WriteTextFile, protocol.TerminalCreate
 	for name, c := range map[string]struct {
 		rules   *permission.Permissions
-		request Request
-		act     Act
+		message Message
+		want    MessageDecision // of this type
 	}{
-		"no rules":              {none, does(read, "path", file), Pass},
-		"a file without rules":  {some, does(read, "path", file), Pass},
-		"about something else":  {some, does("_x", "path", denied), Pass},
-		"a denied file":         {some, does(read, "path", denied), Refuse},
-		"of a child":            {some, of(ofChild, does(read, "path", denied)), Refuse},
-		"an asked-about file":   {some, does(read, "path", asked), Confirm},
-		"nobody can be asked":   {some, late(does(read, "path", asked)), Refuse},
-		"the backend has asked": {some, of(decided, does(read, "path", denied)), Pass},
-		"as the agent made it":  {some, of(sandboxed, does(read, "path", file)), Refuse},
-		"fs, denied to read":    {some, does("fs/x", "path", denied), Refuse},
-		"fs, asked about":       {some, does("fs/x", "path", asked), Confirm},
-		"fs, other file":        {some, does("fs/x", "path", file), Pass},
-		"a denied command":      {some, does(run, "command", "touch x"), Refuse},
-		"any command":           {all, does(run, "command", "ls"), Refuse},
-		"no command":            {all, does(run, "command", ""), Refuse},
-		"no file is a command":  {all, does(write, "path", file), Pass},
-		"another spelling":      {all, does(run, "Command", "ls"), Refuse},
-		"unreadable rules":      {wrong, does(read, "path", file), Refuse},
-		"outside":               {none, does(read, "path", out), ReadOutside},
-		"outside, too early":    {none, late(does(read, "path", out)), Refuse},
-		"outside, of a child":   {none, of(ofChild, does(read, "path", out)), Refuse},
-		"outside, decided":      {none, of(decided, does(read, "path", out)), Refuse},
-		"outside the child":     {none, of(elsewhere, does(read, "path", file)), Refuse},
-		"a write outside":       {none, does(write, "path", out), Refuse},
-
-		"an allowed question":   {some, runs, Allow},
-		"a denied question":     {all, runs, Reject},
-		"out of turns":          {some, outOfTurn, Ask},
-		"in a mode for plans":   {some, inPlan, Ask},
-		"a form":                {some, Request{Question: &form, CanAsk: true}, Poll},
-		"asked while opening":   {some, late(runs), Poll},
-		"asked for no rule":     {some, of(decided, runs), Poll},
-		"our own for no rule":   {some, own(permission.Action{}), Ask},
-		"our own":               {none, own(permission.Action{Verb: permission.Tool}), Ask},
-		"asked without rules":   {none, runs, Ask},
-		"in several ways":       {some, asks(`{"options":[],"options":[]}`), Ask},
-		"wrong rules":           {wrong, runs, Ask},
-		"asked without folders": {some, of(orphan, runs), Refuse},
+		"no rules":              {none, does(read, "path", file), Pass{}},
+		"a file without rules":  {some, does(read, "path", file), Pass{}},
+		"about something else":  {some, does("_x", "path", denied), Pass{}},
+		"a denied file":         {some, does(read, "path", denied), Refuse{}},
+		"of a child":            {some, of(ofChild, does(read, "path", denied)), Refuse{}},
+		"an asked-about file":   {some, does(read, "path", asked), Confirm{}},
+		"nobody can be asked":   {some, late(does(read, "path", asked)), Refuse{}},
+		"the backend has asked": {some, of(decided, does(read, "path", denied)), Pass{}},
+		"as the agent made it":  {some, of(sandboxed, does(read, "path", file)), Refuse{}},
+		"fs, denied to read":    {some, does("fs/x", "path", denied), Refuse{}},
+		"fs, asked about":       {some, does("fs/x", "path", asked), Confirm{}},
+		"fs, other file":        {some, does("fs/x", "path", file), Pass{}},
+		"a denied command":      {some, does(run, "command", "touch x"), Refuse{}},
+		"any command":           {all, does(run, "command", "ls"), Refuse{}},
+		"no command":            {all, does(run, "command", ""), Refuse{}},
+		"no file is a command":  {all, does(write, "path", file), Pass{}},
+		"another spelling":      {all, does(run, "Command", "ls"), Refuse{}},
+		"unreadable rules":      {wrong, does(read, "path", file), Refuse{}},
+		"outside":               {none, does(read, "path", out), ReadOutside{}},
+		"outside, too early":    {none, late(does(read, "path", out)), Refuse{}},
+		"outside, of a child":   {none, of(ofChild, does(read, "path", out)), Refuse{}},
+		"outside, decided":      {none, of(decided, does(read, "path", out)), Refuse{}},
+		"outside the child":     {none, of(elsewhere, does(read, "path", file)), Refuse{}},
+		"a write outside":       {none, does(write, "path", out), Refuse{}},
 	} {
-		d := newAccess(t, c.rules, workspace.Options{}, root).Decide(t.Context(), c.request)
-		require.Equal(t, c.act, d.Act, name)
-		isError := slices.Contains([]Act{Refuse, Reject, ReadOutside}, c.act)
-		require.Equal(t, isError, d.Err != nil, name)
-		isRuled := slices.Contains([]string{"out of turns", "in a mode for plans", "our own"}, name)
-		require.Equal(t, isRuled, d.Act == Ask && d.Verdict.Action.Verb != "", name)
+		a := newAccess(t, c.rules, workspace.Options{}, rootsOf(t, root))
+		got := a.DecideMessage(t.Context(), c.message)
+		require.IsType(t, c.want, got, name)
+		require.NotContains(t, []MessageDecision{Confirm{}, ReadOutside{}, Refuse{}}, got, name)
 	}
+}
+
+// Rules are offered only where they were compared with a question: the effect is to ask.
+//
+// Clauses R1, R2, R5.
+func TestDecideQuestion(t *testing.T) {
+	root := dirtest.New(t)
+	at := rootsOf(t, root)
+	runs := asks(vet)
+	own, ofNoRule, outOfTurn, inPlan, form, late, decided := runs, runs, runs, runs, runs, runs, runs
+	own.Own, ofNoRule.Own = &permission.Action{Verb: permission.Tool}, &permission.Action{}
+	outOfTurn.InTurn, inPlan.Mode = func() bool { return false }, "Plan"
+	form.Question = question.New(protocol.ElicitationCreate, backend.Raw(`{}`))
+	late.CanAsk, decided.From.Decided = false, true
+	const polled permission.Effect = "poll"
+	for name, c := range map[string]struct {
+		rules    *permission.Permissions
+		roots    workspace.Roots
+		question Question
+		want     permission.Effect
+	}{
+		"an allowed question": {some, at, runs, permission.Allow},
+		"a denied question":   {all, at, runs, permission.Deny},
+		"out of turns":        {some, at, outOfTurn, permission.Ask},
+		"in a mode for plans": {some, at, inPlan, permission.Ask},
+		"a form":              {some, at, form, polled},
+		"asked while opening": {some, at, late, polled},
+		"asked for no rule":   {some, at, decided, polled},
+		"our own for no rule": {some, at, ofNoRule, ""},
+		"our own":             {none, at, own, permission.Ask},
+		"asked without rules": {none, at, runs, ""},
+		"only a grant":        {none, at.ReadOnlyAt([]string{root}), runs, ""},
+		"in several ways":     {some, at, asks(`{"options":[],"options":[]}`), ""},
+		"wrong rules":         {wrong, at, runs, ""},
+	} {
+		got := effect(t, newAccess(t, c.rules, workspace.Options{}, c.roots), c.question)
+		if !c.question.IsRuled() {
+			got += polled
+		}
+		require.Equal(t, c.want, got, name)
+	}
+	runs.From = backend.Sender{Child: "c", Roots: rootsOf(t, filepath.Join(root, "gone"))}
+	_, err := newAccess(t, some, workspace.Options{}, at).DecideQuestion(t.Context(), runs)
+	require.Error(t, err, "the folders of a child")
 }
 
 // A rule allows nothing more in a turn that ended while disks were read.
 //
 // Clause R2.
 func TestTurnEndsMeanwhile(t *testing.T) {
-	a := newAccess(t, &permission.Permissions{Allow: []string{"run go vet"}}, workspace.Options{},
-		dirtest.New(t))
-	r := asks(`{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet"}},` +
-		`"options":` + once + `}`)
-	require.Equal(t, Allow, a.Decide(t.Context(), r).Act)
-	ended := false
-	r.InTurn = func() bool { return !ended }
+	a := newAccess(t, some, workspace.Options{}, rootsOf(t, dirtest.New(t)))
+	q, ended := asks(vet), false
+	q.InTurn = func() bool { return !ended }
 	a.Catalog = func() *discovery.Catalog {
 		ended = true
 		return nil
 	}
-	require.Equal(t, Ask, a.Decide(t.Context(), r).Act)
+	require.Equal(t, permission.Ask, effect(t, a, q))
 }
 
 // Rules that allow reads hold for questions that name nothing but files in the roots.
@@ -179,11 +208,11 @@ func TestAllowReads(t *testing.T) {
 	denied, err := workspace.ParseDir(filepath.Join(b, "private"))
 	require.NoError(t, err)
 	o := workspace.Options{Policy: workspace.Policy{Deny: []workspace.Dir{denied}}}
-	ruled := newAccess(t, &permission.Permissions{Allow: []string{"read"}}, o, a, b)
-	decide := func(kind, members string) Decision {
+	ruled := newAccess(t, &permission.Permissions{Allow: []string{"read"}}, o, rootsOf(t, a, b))
+	decide := func(kind, members string) permission.Effect {
 		members = strings.NewReplacer("{a}", filepath.ToSlash(a), "{b}", filepath.ToSlash(b),
 			"{out}", filepath.ToSlash(out)).Replace(members)
-		return ruled.Decide(t.Context(), asks(`{"toolCall":{"toolCallId":"t",`+kind+members+
+		return effect(t, ruled, asks(`{"toolCall":{"toolCallId":"t",`+kind+members+
 			`},"options":`+once+`}`))
 	}
 	for name, members := range map[string]string{
@@ -198,18 +227,18 @@ func TestAllowReads(t *testing.T) {
 		"content":                `"locations":[{"path":"{a}"}],"content":[{"type":"content"}]`,
 	} {
 		for _, kind := range []string{`"kind":"read",`, `"kind":"search",`} {
-			require.Equal(t, Allow, decide(kind, members).Act, name)
+			require.Equal(t, permission.Allow, decide(kind, members), name)
 		}
-		require.Equal(t, Ask, decide("", members).Act, name)
-		require.Equal(t, Ask, decide(`"kind":"Read",`, members).Act, name)
-		require.Equal(t, Ask, decide(`"title":[],"kind":"read",`, members).Act, name)
-		require.Equal(t, Ask, decide(`"kind":"edit","kind":"read",`, members).Act, name)
-		require.Equal(t, Ask, decide(`"kind":"edit","Kind":"read",`, members).Act, name)
+		require.NotEqual(t, permission.Allow, decide("", members), name)
+		require.NotEqual(t, permission.Allow, decide(`"kind":"Read",`, members), name)
+		require.NotEqual(t, permission.Allow, decide(`"title":[],"kind":"read",`, members), name)
+		require.NotEqual(t, permission.Allow, decide(`"kind":"edit","kind":"read",`, members), name)
+		require.NotEqual(t, permission.Allow, decide(`"kind":"edit","Kind":"read",`, members), name)
 	}
 	without := strings.Replace(once, `,{"optionId":"ever","kind":"allow_always","name":"Ever"}`, "", 1)
 	onlyOnce := asks(`{"toolCall":{"toolCallId":"t","kind":"read","locations":[{"path":` +
 		string(backend.Encode(a)) + `}]},"options":` + without + `}`)
-	require.Equal(t, Allow, ruled.Decide(t.Context(), onlyOnce).Act)
+	require.Equal(t, permission.Allow, effect(t, ruled, onlyOnce))
 	many := strings.Repeat(`{"path":"{a}/a.txt"},`, 101)
 	for name, members := range map[string]string{
 		"no locations":              `"title":"Read"`,
@@ -237,6 +266,6 @@ func TestAllowReads(t *testing.T) {
 		"a diff":                    `"locations":[{"path":"{a}"}],"content":[{"type":"diff","path":"{a}/x"}]`,
 		"a terminal":                `"locations":[{"path":"{a}"}],"content":[{"type":"terminal"}]`,
 	} {
-		require.Equal(t, Ask, decide(`"kind":"read",`, members).Act, name)
+		require.NotEqual(t, permission.Allow, decide(`"kind":"read",`, members), name)
 	}
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// ReadOutside answers a request to read a file outside the roots about which d was decided, if the
-// user allows it. Such a request is never passed on: the file is read from the handle that was open
-// when the user was asked. It is refused without a question if the file does not exist, is not a
-// regular file, or policy denies it.
+// ReadOutside answers a request to read a file outside the roots, if the user allows it. Such a
+// request is never passed on: the file is read from the handle that was open when the user was
+// asked. It fails with d.Err, without a question, if the file does not exist, is not a regular
+// file, or policy denies it.
 func (a *Access) ReadOutside(
-	ctx context.Context, r Request, d Decision, ask Asker,
+	ctx context.Context, m Message, d ReadOutside, ask Asker,
 ) (backend.Raw, error) {
-	lines, err := backend.ParseLines(r.Params)
+	lines, err := backend.ParseLines(m.Params)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (a *Access) ReadOutside(
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-a.outside }()
-	path, _, err := pathMember(r.Params, "path")
+	path, _, err := pathMember(m.Params, "path")
 	if err != nil {
 		return nil, d.Err
 	}
@@ -129,10 +129,10 @@ func (a *Access) Serves(method string) bool {
 // Serve answers a request for a file of a restricted backend in place of the client. A client opens
 // a path by its name after it was checked, and in this moment a restricted process can let the path
 // lead elsewhere. Here the file is read or written by handle, and the rules hold for the one that
-// is opened: a rule that asks was answered for the files in d only. A child session's request is
-// answered from the session's roots too: the child's own would have to be opened by their paths.
+// is opened: a rule that asks was answered for the files in passed only. A child session's request
+// is answered from the session's roots too: the child's own would have to be opened by their paths.
 func (a *Access) Serve(
-	ctx context.Context, method string, params backend.Raw, d Decision,
+	ctx context.Context, method string, params backend.Raw, passed permission.Action,
 ) (backend.Raw, error) {
 	if method != protocol.ReadTextFile && method != protocol.WriteTextFile {
 		return nil, ErrNotServed(method)
@@ -142,7 +142,7 @@ func (a *Access) Serve(
 		return nil, err
 	}
 	files := a.Guarded.Checked(func(_ workspace.Access, before error) error {
-		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(d.Verdict.Action) {
+		if rule, asks := permission.Asks(before); asks && rule.Action.IsPartOf(passed) {
 			return nil
 		}
 		return before

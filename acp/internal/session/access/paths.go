@@ -16,14 +16,14 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// checkPaths rejects a request whose paths are not in the session's roots, or the child's.
-func (a *Access) checkPaths(ctx context.Context, r Request) error {
-	err := CheckPaths(a.Guarded, r.Method, r.Params)
-	if err != nil || r.From.Child == "" {
+// checkPaths rejects a message whose paths are not in the session's roots, or the child's.
+func (a *Access) checkPaths(ctx context.Context, m Message) error {
+	err := CheckPaths(a.Guarded, m.Method, m.Params)
+	if err != nil || m.From.Child == "" {
 		return err
 	}
-	return a.inRoots(ctx, r.From, func(w *workspace.Workspace) error {
-		return CheckPaths(w, r.Method, r.Params)
+	return a.inRoots(ctx, m.From, func(w *workspace.Workspace) error {
+		return CheckPaths(w, m.Method, m.Params)
 	})
 }
 
