@@ -302,18 +302,16 @@ func TestNoToolServer(t *testing.T) {
 	for name, c := range map[string]struct {
 		able    abilities
 		options proxy.Options
-		roots   int
 	}{
-		"by protocol":      {abilities{Roots: true}, withTools(t, profiles.Profile{}), 2},
-		"by flags":         {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}}), 2},
-		"turned off":       {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}}), 2},
-		"one root":         {abilities{}, withTools(t, profiles.Profile{}), 0},
-		"no program named": {abilities{}, proxy.Options{}, 2},
-		"no directory":     {abilities{}, proxy.Options{RootsTools: rootsTools}, 2},
+		"by protocol":      {abilities{Roots: true}, withTools(t, profiles.Profile{})},
+		"by flags":         {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Flag: "--dir"}})},
+		"turned off":       {abilities{}, withTools(t, profiles.Profile{Roots: profiles.Roots{Tools: profiles.ToolsOff}})},
+		"no program named": {abilities{}, proxy.Options{}},
+		"no directory":     {abilities{}, proxy.Options{RootsTools: rootsTools}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, v := connected(t, c.able, c.options)
-			s := v.open(roots(t, c.roots))
+			s := v.open(roots(t, 2))
 			require.Empty(t, h.servers("session/new"))
 			v.prompt(s.ID, "one")
 			require.NotContains(t, strings.Join(h.lastPrompt(), ""), "MCP server")

@@ -38,24 +38,34 @@ func TestFullList(t *testing.T) {
 	}
 }
 
-// An agent that ignores the list of a load is told of the directories like one that takes none.
+// An agent that ignores the list of a load is told of the directories, and given tools for them,
+// like one that takes none.
 //
 // Clause P3.
 func TestListIgnoredByLoads(t *testing.T) {
-	o := proxy.Options{Profile: profiles.Profile{Roots: profiles.Roots{OnlyNew: true}}}
+	o := withTools(t, profiles.Profile{Roots: profiles.Roots{OnlyNew: true}})
 	h, v := connected(t, abilities{Load: true, Resume: true, Roots: true}, o)
 	all := roots(t, 2)
 	s := v.open(all)
 	require.Equal(t, spelled(all), h.directories("session/new"))
+	require.Empty(t, h.servers("session/new"))
 	v.prompt(s.ID, "one")
 	require.NotContains(t, strings.Join(h.lastPrompt(), ""), "This session has several folders")
 	v.disconnect()
 	v = h.connect()
 	v.load(s.ID, all)
 	require.Nil(t, h.directories("session/load"))
+	require.Len(t, h.servers("session/load"), 1)
+	h.servers("session/load")[0].serves(t, all)
 	v.prompt(s.ID, "two")
 	require.Contains(t, strings.Join(h.lastPrompt(), ""), "This session has several folders")
 	require.Contains(t, strings.Join(h.lastPrompt(), ""), all.At(2).String())
+
+	s = v.open(all)
+	v.crash(s.ID)
+	v.prompt(s.ID, "three")
+	require.Len(t, h.servers("session/resume"), 1, "after the agent has started again")
+	h.servers("session/resume")[0].serves(t, all)
 }
 
 // An agent may keep directories that a load does not name, until it makes a copy of the session.

@@ -550,8 +550,6 @@ func TestUncommittedActivation(t *testing.T) {
 	const other = `[{"name":"x","command":"x","args":[],"env":[]}]`
 	said := "send " + fmt.Sprintf(update, `{"n":"said"}`)
 	prompted := "await session/prompt\n" + said + answered
-	refused := "await session/load\n" + `refuse session/load {"code":-32000,"message":"log in"}` +
-		"\n"
 	for name, c := range map[string]struct {
 		script string
 		times  int
@@ -560,7 +558,6 @@ func TestUncommittedActivation(t *testing.T) {
 		"loaded": {loaded + loaded + prompted, 1, []string{`"mcpServers":[]`, "session/close"}},
 		"loaded, twice": {loaded + loaded + closes + loaded + prompted, 2,
 			[]string{other, "session/close", `"mcpServers":[]`, "session/close"}},
-		"refused":    {refused + prompted, 1, []string{"session/close"}},
 		"never used": {loaded, 1, []string{"session/close"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -568,10 +565,6 @@ func TestUncommittedActivation(t *testing.T) {
 			first, _ := b.open()
 			for range c.times {
 				second, _, err := b.reopened(backend.Load, first, `{"cwd":"/a","mcpServers":`+other+`}`)
-				if name == "refused" {
-					require.ErrorContains(t, err, "log in")
-					continue
-				}
 				require.NoError(t, err)
 				require.Equal(t, `host replay {"update":{"sessionUpdate":"_replayed"}}`, b.client.next())
 				require.NoError(t, second.Close(t.Context()), "the commit failed")

@@ -49,10 +49,12 @@ func parseRoots(params backend.Raw) (workspace.Roots, error) {
 	return workspace.NewRoots(p.Cwd, p.Additional)
 }
 
-// likelyMode returns how a child is given the roots if it can do what the last one could.
+// likelyMode returns how a child is given the roots when the session is opened again, if it can do
+// what the last one could.
 func (s *setup) likelyMode() profiles.RootsMode {
-	mode, _ := s.proxy.options.Profile.Roots.Choose(s.proxy.program.Info().AdditionalDirectories,
-		s.roots.Additional())
+	profile := s.proxy.options.Profile.Roots
+	takes := s.proxy.program.Info().AdditionalDirectories && !profile.OnlyNew
+	mode, _ := profile.Choose(takes, s.roots.Additional())
 	return mode
 }
 
