@@ -93,13 +93,13 @@
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
 //	opener            opens a session in the child that was chosen
-//	plan              which attempts it makes; a trial says how one has ended
+//	plan              which trials it makes: requests, and how they have ended
 //
 // Packages below know no bridge: child has the processes and the way of their messages,
 // briefing the texts about the roots and what is in them, and commands the slash commands.
 //
-// A session is opened by bridge.open: a child is chosen, and an opener makes the planned attempts
-// until one succeeds.
+// A session is opened by bridge.open: a child is chosen, and an opener makes the planned trials until
+// one succeeds.
 //
 // A prompt waits until all earlier ones were sent. If the current child does not run, the session
 // is opened again first. The prompt is sent with the text of the command that it calls and with the

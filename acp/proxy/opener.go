@@ -25,7 +25,7 @@ type opener struct {
 	plan     plan
 }
 
-// open makes attempts until one succeeds.
+// open makes trials until one succeeds.
 func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error) {
 	others := o.use.bridge.roots.Additional()
 	if o.plan.mode == profiles.RootsByContext && others.Len() > 0 {
@@ -33,7 +33,7 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 			"describing them in the prompt instead", "agent", o.use.child.Info.Name, "folders",
 			others.Strings())
 	}
-	trials := o.plan.try(func(a attempt) trial { return o.send(ctx, a) })
+	trials := o.plan.try(func(t trial) trial { return o.send(ctx, t) })
 	if len(trials) == 0 {
 		return nil, backend.Opened{}, backend.ErrUnknownSession
 	}
@@ -48,34 +48,34 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 	return nil, backend.Opened{}, made.err
 }
 
-// send sends the request of an attempt. It first ends a turn of the session to replace, even if
-// that waits for the child to start again: a new session would lack the turn, a child cannot open a
-// session during one or twice, and the turn's updates would be mixed with a replay.
-func (o opener) send(ctx context.Context, a attempt) trial {
+// send sends the request of a trial, and returns how it has ended. It first ends a turn of the
+// session to replace, even if that waits for the child to start again: a new session would lack the
+// turn, a child cannot open a session during one or twice, and the turn's updates would be mixed
+// with a replay.
+func (o opener) send(ctx context.Context, t trial) trial {
 	b := o.use.bridge
 	if !b.proxy.uses.shareRelays(b) { // otherwise another session has our tool server running
 		b.servers.relays.forget()
 	}
-	tool := b.servers.tool(a.target)
-	parts := b.systemParts(o.use.child.Info, a.target, tool)
-	params, err := o.lifecycleParams(a, tool)
+	tool := b.servers.tool(t.target)
+	parts := b.systemParts(o.use.child.Info, t.target, tool)
+	params, err := o.lifecycleParams(t, tool)
 	if stop := o.asked.Stop; err == nil && stop != nil {
 		err = stop(ctx)
 	}
 	if err != nil {
-		return trial{attempt: a, err: err}
+		return t.failed(err)
 	}
-	if a.method == backend.New {
-		_, a.target.Sent = a.target.Changes(parts, nil)
+	if t.method == backend.New {
+		_, t.target.Sent = t.target.Changes(parts, nil)
 	}
 	request := o.create
-	if a.reopens() {
+	if t.reopens() {
 		request = o.reopen
 	}
-	t := request(ctx, a, briefing.WithSystemPrompt(params, parts))
-	if t.isRejected() {
+	if t = request(ctx, t, briefing.WithSystemPrompt(params, parts)); t.isRejected() {
 		// The message is not logged: it may quote the request with the secrets of MCP servers.
-		o.use.child.Log.Warn("the agent rejected a request for a session", "request", a.method,
+		o.use.child.Log.Warn("the agent rejected a request for a session", "request", t.method,
 			"code", child.Rejection(t.err).Code)
 	}
 	return t
@@ -85,7 +85,7 @@ func (o opener) send(ctx context.Context, a attempt) trial {
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (o opener) lifecycleParams(a attempt, tool briefing.Server) (params backend.Raw, err error) {
+func (o opener) lifecycleParams(t trial, tool briefing.Server) (params backend.Raw, err error) {
 	b := o.use.bridge
 	if o.plan.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
@@ -94,30 +94,30 @@ func (o opener) lifecycleParams(a attempt, tool briefing.Server) (params backend
 		params = strictjson.Remove(b.params, protocol.AdditionalDirectories)
 	}
 	// These requests need mcpServers. The client's own request may not have it.
-	needsServers := a.method == backend.New || a.method == backend.Load
+	needsServers := t.method == backend.New || t.method == backend.Load
 	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
 		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
 	if params, err = b.servers.withRelays(params); err != nil {
 		return nil, err
 	}
-	if a.method != backend.New {
-		params = withSessionID(params, a.target.ID)
+	if t.method != backend.New {
+		params = withSessionID(params, t.target.ID)
 	}
 	return b.servers.withTool(params, tool), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
 // comes after the request was abandoned, the session is closed again.
-func (o opener) create(ctx context.Context, a attempt, params backend.Raw) trial {
+func (o opener) create(ctx context.Context, t trial, params backend.Raw) trial {
 	c := o.use.child
 	defer c.Router.Begin()()
 	created := make(chan trial, 1)
-	_, err := c.RequestFunc(ctx, string(a.method), params,
+	_, err := c.RequestFunc(ctx, string(t.method), params,
 		func(response backend.Raw, err error) {
 			defer close(created)
 			if err == nil {
-				created <- o.created(ctx, a, response)
+				created <- o.created(ctx, t, response)
 			}
 		})()
 	if err == nil {
@@ -133,7 +133,7 @@ func (o opener) create(ctx context.Context, a attempt, params backend.Raw) trial
 		case <-c.Done():
 		}
 	}()
-	return trial{attempt: a, err: err}
+	return t.failed(err)
 }
 
 // discard closes and deletes a session that is not needed. It does not wait for the answers.
@@ -147,72 +147,72 @@ func discard(c *child.Process, id backend.Raw) {
 	}
 }
 
-// created returns how a is met by a response of the child, which has created a session.
-func (o opener) created(ctx context.Context, a attempt, response backend.Raw) trial {
+// created returns how t has ended with a response of the child, which has created a session.
+func (o opener) created(ctx context.Context, t trial, response backend.Raw) trial {
 	id, result, err := strictjson.Take(response, protocol.SessionID)
 	if err != nil || decodeID(id) == "" {
-		return trial{attempt: a,
-			err: fmt.Errorf("the agent answered %s without a session id", a.method)}
+		return t.failed(fmt.Errorf("the agent answered %s without a session id", t.method))
 	}
 	mode := live
-	if a.method == backend.Fork {
+	if t.method == backend.Fork {
 		mode = discarding // some agents replay the copy
 	}
 	cs, attached := newChildSession(o.use, id, mode)
 	if !attached {
-		return trial{attempt: a, err: errDuplicateID}
+		return t.failed(errDuplicateID)
 	}
 	o.use.child.Router.Release(cs.key)
 	o.use.bridge.finishReplay(ctx, cs)
-	return trial{attempt: a, session: cs, result: result}
+	t.session, t.result = cs, result
+	return t
 }
 
 // reopen loads or resumes the child session that was saved.
-func (o opener) reopen(ctx context.Context, a attempt, params backend.Raw) trial {
+func (o opener) reopen(ctx context.Context, t trial, params backend.Raw) trial {
 	b := o.use.bridge
 	mode := discarding
-	if a.method == backend.Load && o.plan.usesReplay() {
+	if t.method == backend.Load && o.plan.usesReplay() {
 		mode = replaying
 	}
-	cs, joined := o.joinSaved(a, mode)
+	cs, joined := o.joinSaved(t, mode)
 	if !joined {
-		return trial{attempt: a, err: errAlreadyOpen}
+		return t.failed(errAlreadyOpen)
 	}
-	late := a.method == backend.Load && b.proxy.options.Profile.Replay.Late
+	late := t.method == backend.Load && b.proxy.options.Profile.Replay.Late
 	finished := make(chan int, 1)
-	result, err := o.use.child.RequestFunc(ctx, string(a.method), params,
+	t.session = cs
+	t.result, t.err = o.use.child.RequestFunc(ctx, string(t.method), params,
 		func(_ backend.Raw, err error) {
 			if err == nil && !late {
 				finished <- b.finishReplay(ctx, cs)
 			}
 		})()
-	passedOn := 0
 	switch {
-	case err == nil && late:
+	case t.err == nil && late:
 		o.awaitReplay(ctx, cs)
-		passedOn = b.finishReplay(ctx, cs)
-	case err == nil:
-		passedOn = <-finished
+		t.passedOn = b.finishReplay(ctx, cs)
+	case t.err == nil:
+		t.passedOn = <-finished
 	default:
-		passedOn, _ = cs.endReplay()
-		if child.Rejection(err) != nil {
+		t.passedOn, _ = cs.endReplay()
+		if child.Rejection(t.err) != nil {
 			cs.abandon(b)
 		} else { // the child may have opened the session anyway
 			cs.drop(context.WithoutCancel(ctx), b)
 		}
 	}
-	return trial{attempt: a, session: cs, result: result, passedOn: passedOn, err: err}
+	return t
 }
 
 // joinSaved makes the bridge a user of the child session that was saved, unless another session has
 // that open.
-func (o opener) joinSaved(a attempt, mode updateMode) (cs *childSession, joined bool) {
+func (o opener) joinSaved(t trial, mode updateMode) (cs *childSession, joined bool) {
 	cs = o.previous.running()
-	if cs != nil && cs.key == a.target.key() && cs.child == o.use.child {
+	if cs != nil && cs.key == t.target.key() && cs.child == o.use.child {
 		cs.join(o.use, mode)
 		return cs, true
 	}
-	return newChildSession(o.use, a.target.ID, mode)
+	return newChildSession(o.use, t.target.ID, mode)
 }
 
 var (

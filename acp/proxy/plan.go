@@ -11,7 +11,7 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// plan decides how a session is opened in a child: with which attempts, and in which order.
+// plan decides how a session is opened in a child: with which trials, and in which order.
 type plan struct {
 	cause     backend.Cause      // of the client's request
 	mustExist bool               // the session is not created
@@ -22,67 +22,69 @@ type plan struct {
 	tools     bool               // it is given our tool server, unless it refuses that
 }
 
-// attempt is one request to a child with which a session may be opened.
-type attempt struct {
+// trial is one request to a child with which a session may be opened, and how it has ended: with a
+// child session, or an error.
+type trial struct {
 	method backend.Cause // of the request to the child
 	// target is the child session as it is if the request succeeds. A new one has no id yet; a copy
 	// has that of the one to copy.
-	target state
-}
-
-// reopens reports whether the request is for the target itself.
-func (a attempt) reopens() bool { return a.method == backend.Load || a.method == backend.Resume }
-
-// trial is how an attempt has ended: with a child session, or an error.
-type trial struct {
-	attempt
+	target   state
 	session  *childSession
 	result   backend.Raw // of the request, without the session id
 	passedOn int         // updates of the session's history that were passed on
 	err      error
-	// refusal is with what the child has rejected the same attempt with our tool server, or nil.
+	// refusal is with what the child has rejected the same request with our tool server, or nil.
 	refusal error
 }
 
-// isRejected reports whether another attempt may be made, because the child has only rejected this
+// reopens reports whether the request is for the target itself.
+func (t trial) reopens() bool { return t.method == backend.Load || t.method == backend.Resume }
+
+// failed returns the trial as it has ended with an error.
+func (t trial) failed(err error) trial {
+	t.err = err
+	return t
+}
+
+// isRejected reports whether another trial may be made, because the child has only rejected this
 // one.
 func (t trial) isRejected() bool { return t.passedOn == 0 && worthAnotherTry(t.err) }
 
-// mayRefuseTools reports whether the attempt may have been rejected because of our tool server:
+// mayRefuseTools reports whether the request may have been rejected because of our tool server:
 // some agents take no MCP servers, and do not say so.
 func (t trial) mayRefuseTools() bool {
 	return t.isRejected() && !t.target.SentTools && !t.target.RefusesTools &&
 		!saysUnknown(child.Rejection(t.err))
 }
 
-// try makes the planned attempts until one succeeds, or no other may be made, and returns how they
-// have ended. send makes one.
-func (p plan) try(send func(attempt) trial) (trials []trial) {
-	for _, a := range p.attempts() {
-		t := send(a)
+// try makes the planned trials until one succeeds, or no other may be made, and returns those that
+// were made. send makes one.
+func (p plan) try(send func(trial) trial) (made []trial) {
+	for _, planned := range p.trials() {
+		t := send(planned)
 		if refusal := t.err; p.tools && t.mayRefuseTools() {
-			a.target.RefusesTools = true
-			t = send(a)
+			planned.target.RefusesTools = true
+			t = send(planned)
 			t.refusal = refusal
 		}
-		trials = append(trials, t)
+		made = append(made, t)
 		if !t.isRejected() {
 			break
 		}
 	}
-	return trials
+	return made
 }
 
-// attempts returns the attempts to make, in order: first with the session which the saved one
-// replaces, and then those in the table of the package comment.
-func (p plan) attempts() (list []attempt) {
+// trials returns the trials to make, in order: first with the session which the saved one replaces,
+// and then those in the table of the package comment.
+func (p plan) trials() (list []trial) {
 	add := func(method backend.Cause, target state) {
 		target.Earlier, target.RootsMode = nil, p.mode
 		target.RefusesTools = p.saved.RefusesTools
 		if p.mode != profiles.RootsByContext {
 			target.Sent.Roots = ""
 		}
-		list = append(list, attempt{method, target})
+		list = append(list, trial{method: method, target: target})
 	}
 	reopening := p.reopening()
 	if earlier := p.earlier(); earlier != nil && len(reopening) > 0 {
@@ -133,7 +135,7 @@ func (p plan) earlier() *state {
 	return &earlier
 }
 
-// earlierAfter returns the session that the next opening tries first, after attempts that have
+// earlierAfter returns the session that the next opening tries first, after trials that have
 // failed: one that the child has not said it does not know. A rejected copy says nothing about the
 // session, which may still exist.
 func (p plan) earlierAfter(failed []trial) *state {
@@ -150,7 +152,7 @@ func (p plan) earlierAfter(failed []trial) *state {
 	return earlier
 }
 
-// worthAnotherTry reports whether to try another attempt after an error. Agents use many codes for
+// worthAnotherTry reports whether to make another trial after an error. Agents use many codes for
 // sessions that they do not know.
 func worthAnotherTry(err error) bool {
 	e := child.Rejection(err)

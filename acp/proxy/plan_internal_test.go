@@ -28,9 +28,9 @@ func TestTry(t *testing.T) {
 		saved   state
 		request string // its cause, and "must" if the session must exist
 		child   string // what it can do, and "tools" if it is given our tool server
-		answers string // to the first attempts; the child rejects the others
+		answers string // to the first trials; the child rejects the others
 		want    string
-		earlier string // what is tried first the next time, if the last attempt succeeds
+		earlier string // what is tried first the next time, if the last trial succeeds
 	}{
 		"new":                   {state{}, "new", "load resume fork", "", "new", ""},
 		"another agent's":       {state{From: "x"}, "load", "load", "", "new", ""},
@@ -71,18 +71,18 @@ func TestTry(t *testing.T) {
 			tools: can("tools")}
 		var made []string
 		answers := strings.Fields(c.answers)
-		trials := p.try(func(a attempt) trial {
-			asked := strings.TrimPrefix(string(a.method), "session/") + " " + a.target.key()
-			if asked = strings.TrimSpace(asked); a.target.RefusesTools {
+		trials := p.try(func(t trial) trial {
+			asked := strings.TrimPrefix(string(t.method), "session/") + " " + t.target.key()
+			if asked = strings.TrimSpace(asked); t.target.RefusesTools {
 				asked += " without tools"
 			}
-			t := trial{err: busy}
+			ended := trial{err: busy}
 			if n := len(made); n < len(answers) {
-				t = said[answers[n]]
+				ended = said[answers[n]]
 			}
 			made = append(made, asked)
-			t.attempt = a
-			return t
+			ended.method, ended.target = t.method, t.target
+			return ended
 		})
 		require.Equal(t, c.want, strings.Join(made, ", "), name)
 		earlier := ""
