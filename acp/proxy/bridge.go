@@ -26,16 +26,20 @@ type bridge struct {
 	reviving chan struct{} // a semaphore, held while the child is restarted for the session
 }
 
-// newBridge returns a bridge with the relays and commands of the one that it replaces, if there is
-// one. saved is the state to continue or, for a fork, to copy.
-func newBridge(s *setup, previous *bridge, saved state, cause backend.Cause) *bridge {
-	offered := commands.New(s.proxy.options.Profile, s.proxy.log,
-		saved.Offered && cause != backend.Fork)
-	if previous != nil {
-		offered = previous.commands
+// newBridge returns a bridge with the relays and commands of the one that it replaces, and that
+// one: the bridge itself if there is none. saved is the state to continue or, for a fork, to copy.
+func newBridge(s *setup, asked backend.Activation, saved state) (b, previous *bridge) {
+	b = &bridge{setup: s, servers: newServers(s), reviving: make(chan struct{}, 1)}
+	previous, replaces := asked.Previous.(*bridge)
+	if replaces {
+		b.commands = previous.commands
+	} else {
+		previous = b
+		b.commands = commands.New(s.proxy.options.Profile, s.proxy.log,
+			saved.Offered && asked.Cause != backend.Fork)
 	}
-	return &bridge{setup: s, servers: newServers(s, previous, saved), commands: offered,
-		reviving: make(chan struct{}, 1)}
+	b.servers.useRelays(previous.servers, saved)
+	return b, previous
 }
 
 // Prompt implements [backend.Session]: it sends the prompt to the child, also during a turn: the
@@ -141,7 +145,7 @@ func (b *bridge) settleContext(ctx context.Context, told promptContext, answered
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
-	if cs := b.running(); cs != nil {
+	if cs := b.current.running(); cs != nil {
 		cs.cancelPrompts(params)
 	}
 }
@@ -186,15 +190,6 @@ func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backe
 	return result, errors.Join(err, b.servers.relays.leave(b.servers))
 }
 
-// running returns the current child session, or nil if the child is not running or must open it
-// again. b may be nil.
-func (b *bridge) running() *childSession {
-	if b == nil {
-		return nil
-	}
-	return b.current.running()
-}
-
 // SandboxText implements [backend.Confined].
 func (b *bridge) SandboxText() string {
 	cs, _ := b.current.get()
@@ -223,7 +218,7 @@ func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin child.Unpi
 	if err := before.child.AwaitEnd(ctx); err != nil {
 		return nil, nil, err
 	}
-	cs, unpin, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, saved)
+	cs, unpin, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, b, saved)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -126,7 +126,7 @@ func (cs *childSession) leave(
 ) (result backend.Raw, err error) {
 	u, left := cs.remove(b, true)
 	if left > 0 {
-		return nil, b.proxy.uses.end(ctx, u)
+		return nil, u.end(ctx)
 	}
 	defer cs.detach()
 	now := cs.child.Router.Find(cs.key)
@@ -134,7 +134,7 @@ func (cs *childSession) leave(
 		result, err = cs.child.RequestStored(ctx, protocol.SessionClose,
 			withSessionID(params, cs.id))
 	}
-	return result, errors.Join(err, b.proxy.uses.end(ctx, u))
+	return result, errors.Join(err, u.end(ctx))
 }
 
 // drop is leave for a user that does not need the child's session. It logs errors.

@@ -82,7 +82,7 @@
 //	client -> bridge -> childSession -> child       requests and notifications
 //	client <- bridge <- childSession <- router      what the child sends
 //
-//	proxy             the backend: the program, and the childUses of all sessions
+//	proxy             the backend: the program, and the uses of its children
 //	child.Program     the agent's program; its children are processes, each for a child.Place
 //	childSession      a session in a child until its last user leaves, with its unanswered prompts
 //	bridge            an open session of the client, from Open to Close; its parts:
@@ -118,6 +118,6 @@
 //
 //  1. Commands.mu or hints.mu, while the client is shown an announcement or an explanation
 //  2. childSession.mu, while a prompt or session/cancel is sent
-//  3. childUses.mu, while a use begins
+//  3. proxy.mu, while a use of a child begins
 //  4. all others, for a few statements
 package proxy

@@ -56,8 +56,8 @@ func (h *hints) tell(p *prompt, c *child.Process) {
 // tellRefusal tells the users of a child that the sandbox does not let it connect to a host. In
 // running turns they are told at once: an agent may try to reach its model for minutes.
 func (p *proxy) tellRefusal(c *child.Process) {
-	for _, u := range p.uses.all() {
-		if cs := u.bridge.running(); u.child == c && cs != nil {
+	for _, u := range p.childUses() {
+		if cs := u.bridge.current.running(); u.child == c && cs != nil {
 			if _, turn := cs.latest(); turn != nil {
 				go u.bridge.hints.tell(turn, c)
 			}

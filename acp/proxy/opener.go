@@ -20,7 +20,7 @@ import (
 // client asks for, or again one whose child has ended. It does not change.
 type opener struct {
 	asked    backend.Activation // only its cause for a session that is opened again
-	previous *bridge            // that is to be replaced, nil if none
+	previous *bridge            // that is replaced; see newBridge
 	use      *childUse          // of the child by the bridge
 	plan     plan
 }
@@ -54,7 +54,7 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 // with a replay.
 func (o opener) send(ctx context.Context, t trial) trial {
 	b := o.use.bridge
-	if !b.proxy.uses.shareRelays(b) { // otherwise another session has our tool server running
+	if !b.sharesRelays() { // otherwise another session has our tool server running
 		b.servers.relays.forget()
 	}
 	tool := b.servers.tool(t.target)
@@ -207,7 +207,7 @@ func (o opener) reopen(ctx context.Context, t trial, params backend.Raw) trial {
 // joinSaved makes the bridge a user of the child session that was saved, unless another session has
 // that open.
 func (o opener) joinSaved(t trial, mode updateMode) (cs *childSession, joined bool) {
-	cs = o.previous.running()
+	cs = o.previous.current.running()
 	if cs != nil && cs.key == t.target.key() && cs.child == o.use.child {
 		cs.join(o.use, mode)
 		return cs, true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
@@ -53,9 +54,11 @@ type proxy struct {
 	options Options
 	log     *slog.Logger
 	program *child.Program
-	uses    childUses
 	// secrets are the secrets in the agent's environment and of MCP servers.
 	secrets *secret.Scrubber
+
+	mu   sync.Mutex
+	uses []*childUse // of all children
 }
 
 // Initialize implements [backend.Backend]: it starts the agent.

@@ -158,11 +158,11 @@ func (r *relays) follow(previous, m *servers) bool {
 // joinRelays makes m a user of the relays of another session, if it can. Some agents share MCP
 // servers between the sessions of a working directory. There the relays of a session with the same
 // roots and servers serve m too, so that both can be in one process.
-func (us *childUses) joinRelays(m *servers) bool {
+func (p *proxy) joinRelays(m *servers) bool {
 	if m.roots.Additional().Len() == 0 {
 		return false
 	}
-	for _, u := range us.all() {
+	for _, u := range p.childUses() {
 		other := u.bridge.servers
 		if u.shares && other.relays != nil &&
 			bytes.Equal(mcpServers(m.params), mcpServers(other.params)) &&

@@ -46,21 +46,21 @@ type servers struct {
 	relays *relays // nil if none of the servers has one; set before they have this user
 }
 
-// newServers returns the servers of a session, which has the relays of the bridge that it replaces
-// if there is one, or new ones if it has servers for them or gets our tool server.
-func newServers(s *setup, previous *bridge, saved state) *servers {
-	m := &servers{setup: s, tells: s.tellsByServer()}
-	if previous != nil && previous.servers.relays.follow(previous.servers, m) ||
-		s.proxy.uses.joinRelays(m) {
-		return m
+// newServers returns the servers of a session, without relays.
+func newServers(s *setup) *servers { return &servers{setup: s, tells: s.tellsByServer()} }
+
+// useRelays lets the servers have the relays of those that they replace, or of another session, or
+// new ones if some need them.
+func (m *servers) useRelays(previous *servers, saved state) {
+	if previous.relays.follow(previous, m) || m.proxy.joinRelays(m) {
+		return
 	}
-	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
+	wraps := m.proxy.wrapsServers() && slices.ContainsFunc(listServers(m.params),
 		func(server mcpServer) bool { return server.isStdio })
-	saved.RootsMode = s.likelyMode()
+	saved.RootsMode = m.likelyMode()
 	if m.wantsTools(saved) || m.tells || wraps {
 		startRelays(m)
 	}
-	return m
 }
 
 // wantsTools reports whether the server has file tools for a child session. One that already has

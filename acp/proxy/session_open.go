@@ -21,9 +21,8 @@ func (p *proxy) Open(
 	}
 	p.addSecrets(asked.Params)
 	saved := decodeState(asked.State)
-	previous, _ := asked.Previous.(*bridge)
-	b := newBridge(newSetup(p, asked, h, roots), previous, saved, asked.Cause)
-	_, unpin, opened, err := b.open(ctx, asked, saved)
+	b, previous := newBridge(newSetup(p, asked, h, roots), asked, saved)
+	_, unpin, opened, err := b.open(ctx, asked, previous, saved)
 	if err != nil {
 		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b.servers))
 	}
@@ -32,26 +31,25 @@ func (p *proxy) Open(
 	return b, opened, nil
 }
 
-// open connects the bridge to a session of a child, which is pinned. saved is the state of ours,
-// for a fork that of its source.
+// open connects the bridge to a session of a child, which is pinned, in place of that of previous.
+// saved is the state of ours, for a fork that of its source.
 func (b *bridge) open(
-	ctx context.Context, asked backend.Activation, saved state,
+	ctx context.Context, asked backend.Activation, previous *bridge, saved state,
 ) (cs *childSession, unpin child.Unpin, opened backend.Opened, err error) {
-	previous, _ := asked.Previous.(*bridge)
-	use, unpin, err := b.proxy.childFor(ctx, b, previous, asked.Cause, saved)
+	use, unpin, mode, err := b.useChild(ctx, previous, asked.Cause, saved)
 	if err != nil {
 		return nil, nil, opened, err
 	}
 	cs, opened, err = opener{asked: asked, previous: previous, use: use, plan: plan{
 		cause: asked.Cause, mustExist: asked.MustExist, saved: saved, agent: use.child.Info,
-		mode: use.mode, given: b.given(use.mode),
-		tools: b.servers.tool(state{RootsMode: use.mode}).Name != "",
+		mode: mode, given: b.given(mode),
+		tools: b.servers.tool(state{RootsMode: mode}).Name != "",
 	}}.open(ctx)
 	if err == nil {
 		return cs, unpin, opened, nil
 	}
 	unpin()
-	if releaseErr := b.proxy.uses.end(context.WithoutCancel(ctx), use); releaseErr != nil {
+	if releaseErr := use.end(context.WithoutCancel(ctx)); releaseErr != nil {
 		use.child.Log.Warn("cannot end an agent", "error", releaseErr)
 	}
 	return nil, nil, opened, err

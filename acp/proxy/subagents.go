@@ -155,11 +155,8 @@ func (cs *childSession) announced(parent *subagent, id string, limit int) (*suba
 	return sub, nil
 }
 
-// subagent returns the subagent with a key, or nil. cs may be nil.
+// subagent returns the subagent with a key, or nil.
 func (cs *childSession) subagent(key string) *subagent {
-	if cs == nil {
-		return nil
-	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	for _, sub := range cs.subagents {
@@ -256,17 +253,24 @@ func (sub *subagent) client(s *setup, made backend.Raw) backend.Client {
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
 // the subagent.
 func (b *bridge) CancelChild(key string, params backend.Raw) {
-	cs := b.running()
-	sub := cs.subagent(key)
+	sub := b.subagent(key)
 	if sub == nil || !sub.cancellable.Load() {
 		b.proxy.log.Debug("the agent does not let the client cancel this subagent")
 		return
 	}
-	cs.child.Cancel(withSessionID(params, backend.Encode(sub.id)))
+	sub.session.child.Cancel(withSessionID(params, backend.Encode(sub.id)))
 }
 
 // HasChild implements [backend.Parent].
-func (b *bridge) HasChild(key string) bool { return b.running().subagent(key) != nil }
+func (b *bridge) HasChild(key string) bool { return b.subagent(key) != nil }
+
+// subagent returns the subagent with a key of the running child session, or nil.
+func (b *bridge) subagent(key string) *subagent {
+	if cs := b.current.running(); cs != nil {
+		return cs.subagent(key)
+	}
+	return nil
+}
 
 // loseSubagents tells the client that the subagents of a child session do nothing more.
 func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {

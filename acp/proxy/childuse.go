@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
@@ -15,9 +14,8 @@ import (
 type childUse struct {
 	child  *child.Process
 	bridge *bridge
-	mode   profiles.RootsMode // how the child is given the roots
-	shares bool               // the MCP servers in its working directory, with other sessions
-	alone  bool               // it needs these servers for its additional directories
+	shares bool // the MCP servers in its working directory, with other sessions
+	alone  bool // it needs these servers for its additional directories
 }
 
 // conflicts reports whether two uses of a child share MCP servers that one of them needs alone.
@@ -29,65 +27,63 @@ func (u *childUse) conflicts(other *childUse) bool {
 		b.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
 }
 
-// childUses are the uses of all children.
-type childUses struct {
-	mu   sync.Mutex
-	list []*childUse
-}
-
-// begin adds a use, and pins its child until unpin is called. It returns nil if the child is about
-// to end, or if the session would share MCP servers that it or another one needs alone. The session
-// that it replaces, if there is one, does not count.
-func (us *childUses) begin(u *childUse, replaced *bridge) (unpin child.Unpin) {
+// begin adds the use to those of the proxy, and pins the child until unpin is called. It returns
+// nil if the child is about to end, or if the session would share MCP servers that it or another
+// one needs alone. The session that it replaces does not count.
+func (u *childUse) begin(replaced *bridge) (unpin child.Unpin) {
 	conflicts := func(other *childUse) bool {
 		return other.child == u.child && other.bridge != replaced && u.conflicts(other)
 	}
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	if slices.ContainsFunc(us.list, conflicts) {
+	p := u.bridge.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.ContainsFunc(p.uses, conflicts) {
 		return nil
 	}
 	if unpin = u.child.Use(); unpin != nil {
-		us.list = append(us.list, u)
+		p.uses = append(p.uses, u)
 	}
 	return unpin
 }
 
-// end ends a use, unless it has ended. A child other than the main one ends with its last use.
-func (us *childUses) end(ctx context.Context, u *childUse) error {
-	us.mu.Lock()
-	at := slices.Index(us.list, u)
+// end ends the use, unless it has ended. A child other than the main one ends with its last use.
+func (u *childUse) end(ctx context.Context) error {
+	p := u.bridge.proxy
+	p.mu.Lock()
+	at := slices.Index(p.uses, u)
 	if at >= 0 {
-		us.list = slices.Delete(us.list, at, at+1)
+		p.uses = slices.Delete(p.uses, at, at+1)
 	}
-	us.mu.Unlock()
+	p.mu.Unlock()
 	if at < 0 {
 		return nil
 	}
 	return u.child.Release(ctx)
 }
 
-// shareRelays reports whether another bridge, whose child has not ended, uses the relays of b.
-func (us *childUses) shareRelays(b *bridge) bool {
-	return slices.ContainsFunc(us.all(), func(other *childUse) bool {
+// childUses returns the uses of all children.
+func (p *proxy) childUses() []*childUse {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.uses)
+}
+
+// sharesRelays reports whether another bridge, whose child has not ended, uses the relays of b.
+func (b *bridge) sharesRelays() bool {
+	return slices.ContainsFunc(b.proxy.childUses(), func(other *childUse) bool {
 		return other.bridge != b && other.bridge.servers.relays == b.servers.relays &&
 			other.child.Running()
 	})
 }
 
-// all returns the uses of all children.
-func (us *childUses) all() []*childUse {
-	us.mu.Lock()
-	defer us.mu.Unlock()
-	return slices.Clone(us.list)
-}
-
-// childFor begins a use of a child by b, which is to open a session with a saved state in place of
-// previous. The child is pinned. Because programs are updated while they run, a new child may have
-// other capabilities than the last one. The capabilities of the child itself decide.
-func (p *proxy) childFor(
-	ctx context.Context, b, previous *bridge, cause backend.Cause, saved state,
-) (u *childUse, unpin child.Unpin, err error) {
+// useChild begins a use of a child, in which the bridge is to open a session with a saved state in
+// place of that of previous. The child is pinned, and is given the roots by mode. Because programs
+// are updated while they run, a new child may have other capabilities than the last one. The
+// capabilities of the child itself decide.
+func (b *bridge) useChild(
+	ctx context.Context, previous *bridge, cause backend.Cause, saved state,
+) (u *childUse, unpin child.Unpin, mode profiles.RootsMode, err error) {
+	p := b.proxy
 	profile := p.options.Profile.Roots
 	takes := cause == backend.New || !profile.OnlyNew
 	choose := func(advertised bool) (profiles.RootsMode, []string) {
@@ -98,25 +94,25 @@ func (p *proxy) childFor(
 	if p.isRestricted() {
 		at.Roots = b.host.Workspace().Opened()
 	}
-	if replaced := previous.running(); replaced != nil {
+	if replaced := previous.current.running(); replaced != nil {
 		at.Apart = replaced.child.Place.Apart
 	}
 	for {
 		c, err := p.program.At(ctx, at)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, mode, err
 		}
 		mode, wanted := choose(c.Info.AdditionalDirectories)
 		if at.Args == nil && len(wanted) > 0 {
 			at.Args = wanted
 			continue
 		}
-		u := &childUse{child: c, bridge: b, mode: mode,
+		u := &childUse{child: c, bridge: b,
 			shares: mode == profiles.RootsByContext && profile.SharesServers,
 			alone: b.servers.relays != nil &&
 				(b.roots.Additional().Len() > 0 || saved.SentTools)}
-		if unpin := p.uses.begin(u, previous); unpin != nil {
-			return u, unpin, nil
+		if unpin := u.begin(previous); unpin != nil {
+			return u, unpin, mode, nil
 		}
 		if c.Running() { // it has conflicting sessions
 			at.Apart++

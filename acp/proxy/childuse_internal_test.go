@@ -36,11 +36,11 @@ func TestEveryChildHasConflicts(t *testing.T) {
 		c, err := p.program.At(t.Context(), at)
 		require.NoError(t, err)
 		for _, theirs := range []*servers{b.servers, {relays: &relays{}}} {
-			p.uses.list = append(p.uses.list, &childUse{child: c, shares: true, alone: true,
+			p.uses = append(p.uses, &childUse{child: c, shares: true, alone: true,
 				bridge: &bridge{setup: s, servers: theirs}})
 		}
 	}
-	u, _, err := p.childFor(t.Context(), b, nil, backend.New, state{})
+	u, _, _, err := b.useChild(t.Context(), b, backend.New, state{})
 	require.NoError(t, err)
 	require.Equal(t, child.Place{Apart: 3}, u.child.Place)
 }
