@@ -19,7 +19,6 @@ import (
 // have their own.
 type bridge struct {
 	*setup
-	servers  *servers
 	commands *commands.Commands
 	current  current
 	hints    hints
@@ -29,7 +28,7 @@ type bridge struct {
 // newBridge returns a bridge with the relays and commands of the one that it replaces, and that
 // one: the bridge itself if there is none. saved is the state to continue or, for a fork, to copy.
 func newBridge(s *setup, asked backend.Activation, saved state) (b, previous *bridge) {
-	b = &bridge{setup: s, servers: newServers(s), reviving: make(chan struct{}, 1)}
+	b = &bridge{setup: s, reviving: make(chan struct{}, 1)}
 	previous, replaces := asked.Previous.(*bridge)
 	if replaces {
 		b.commands = previous.commands
@@ -38,7 +37,7 @@ func newBridge(s *setup, asked backend.Activation, saved state) (b, previous *br
 		b.commands = commands.New(s.proxy.options.Profile, s.proxy.log,
 			saved.Offered && asked.Cause != backend.Fork)
 	}
-	b.servers.useRelays(previous.servers, saved)
+	b.useRelays(previous.setup, saved)
 	return b, previous
 }
 
@@ -127,8 +126,7 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 // nextContext returns the context for the next prompt in cs.
 func (b *bridge) nextContext(cs *childSession) promptContext {
 	_, saved := b.current.get()
-	told := b.servers.relays.toldParts()
-	return b.current.nextContext(cs, b.parts(saved, b.servers.tool(saved)), told)
+	return b.current.nextContext(cs, b.parts(saved), b.relays.toldParts())
 }
 
 // settleContext records whether the child has answered the prompt with told. It logs errors.
@@ -187,7 +185,7 @@ func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backe
 	if cs := b.current.close(); cs != nil {
 		result, err = cs.leave(ctx, b, params)
 	}
-	return result, errors.Join(err, b.servers.relays.leave(b.servers))
+	return result, errors.Join(err, b.relays.leave(b.relayUser))
 }
 
 // SandboxText implements [backend.Confined].

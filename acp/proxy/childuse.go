@@ -22,9 +22,8 @@ type childUse struct {
 // Sessions with the same relays can share them.
 func (u *childUse) conflicts(other *childUse) bool {
 	b, with := u.bridge, other.bridge
-	relays := b.servers.relays
 	return u.shares && other.shares && (u.alone || other.alone) && b != with &&
-		b.roots.Cwd() == with.roots.Cwd() && (relays == nil || relays != with.servers.relays)
+		b.roots.Cwd() == with.roots.Cwd() && b.relays != with.relays
 }
 
 // begin adds the use to those of the proxy, and pins the child until unpin is called. It returns
@@ -71,7 +70,7 @@ func (p *proxy) childUses() []*childUse {
 // sharesRelays reports whether another bridge, whose child has not ended, uses the relays of b.
 func (b *bridge) sharesRelays() bool {
 	return slices.ContainsFunc(b.proxy.childUses(), func(other *childUse) bool {
-		return other.bridge != b && other.bridge.servers.relays == b.servers.relays &&
+		return other.bridge != b && other.bridge.relays == b.relays &&
 			other.child.Running()
 	})
 }
@@ -109,7 +108,7 @@ func (b *bridge) useChild(
 		}
 		u := &childUse{child: c, bridge: b,
 			shares: mode == profiles.RootsByContext && profile.SharesServers,
-			alone: b.servers.relays != nil &&
+			alone: b.relays.listens() &&
 				(b.roots.Additional().Len() > 0 || saved.SentTools)}
 		if unpin := u.begin(previous); unpin != nil {
 			return u, unpin, mode, nil

@@ -30,14 +30,13 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	p := newScripted(t, profiles.Profile{Roots: profiles.Roots{SharesServers: true}})
 	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir()})
 	require.NoError(t, err)
-	s := &setup{proxy: p, roots: roots}
-	b := &bridge{setup: s, servers: &servers{relays: &relays{}}}
+	b := &bridge{setup: &setup{proxy: p, roots: roots, relays: &relays{}}}
 	for _, at := range []child.Place{{}, {Apart: 1}, {Apart: 2}} {
 		c, err := p.program.At(t.Context(), at)
 		require.NoError(t, err)
-		for _, theirs := range []*servers{b.servers, {relays: &relays{}}} {
+		for _, theirs := range []*relays{b.relays, {}} {
 			p.uses = append(p.uses, &childUse{child: c, shares: true, alone: true,
-				bridge: &bridge{setup: s, servers: theirs}})
+				bridge: &bridge{setup: &setup{roots: roots, relays: theirs}}})
 		}
 	}
 	u, _, _, err := b.useChild(t.Context(), b, backend.New, state{})

@@ -55,11 +55,13 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 func (o opener) send(ctx context.Context, t trial) trial {
 	b := o.use.bridge
 	if !b.sharesRelays() { // otherwise another session has our tool server running
-		b.servers.relays.forget()
+		b.relays.forget()
 	}
-	tool := b.servers.tool(t.target)
-	parts := b.systemParts(o.use.child.Info, t.target, tool)
-	params, err := o.lifecycleParams(t, tool)
+	if target := t.target; b.proxy.options.Profile.Context.ByServer {
+		b.relays.expect(b.relayUser, func() []briefing.Part { return b.parts(target) })
+	}
+	parts := b.systemParts(o.use.child.Info, t.target)
+	params, err := o.lifecycleParams(t)
 	if stop := o.asked.Stop; err == nil && stop != nil {
 		err = stop(ctx)
 	}
@@ -85,7 +87,7 @@ func (o opener) send(ctx context.Context, t trial) trial {
 // unless the request is for a new one. A child that takes additional directories by the protocol
 // always gets the list, each once: Claude Code restarts if a session/load has an empty one that was
 // left out of its session/new.
-func (o opener) lifecycleParams(t trial, tool briefing.Server) (params backend.Raw, err error) {
+func (o opener) lifecycleParams(t trial) (params backend.Raw, err error) {
 	b := o.use.bridge
 	if o.plan.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
@@ -98,13 +100,13 @@ func (o opener) lifecycleParams(t trial, tool briefing.Server) (params backend.R
 	if needsServers && strictjson.Find(params, protocol.MCPServers) == nil {
 		params = strictjson.Set(params, protocol.MCPServers, backend.Raw(`[]`))
 	}
-	if params, err = b.servers.withRelays(params); err != nil {
+	if params, err = b.withRelays(params); err != nil {
 		return nil, err
 	}
 	if t.method != backend.New {
 		params = withSessionID(params, t.target.ID)
 	}
-	return b.servers.withTool(params, tool), nil
+	return b.withTool(params, t.target), nil
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
@@ -256,7 +258,7 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 		made.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
-	b.servers.relays.publish(b.servers)
+	b.publishRoots()
 	b.commands.AnnounceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result, Notice: o.notice(made, failed, history)}
 	superseded := o.plan.saved
@@ -324,7 +326,7 @@ func (o opener) stateAfter(made trial, failed []trial) (saved state, history str
 	if earlier != nil && earlier.key() != saved.key() {
 		saved.Earlier = earlier
 	}
-	saved.SentTools = b.servers.tool(saved).Files
+	saved.SentTools = b.tool(saved).Files
 	saved.Offered = b.commands.Offers(b.host.Catalog())
 	lacksHistory := made.method == backend.New && o.asked.Cause != backend.New
 	if lacksHistory || saved.HistoryDue {

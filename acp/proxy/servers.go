@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,12 +13,20 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
+	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
 // toolServerName is the name of our MCP server, unless the client has given it to another one.
 const toolServerName = "acp_agent_roots"
+
+// wrapsServers reports whether the agent's stdio servers are started behind relays.
+func (p *proxy) wrapsServers() bool {
+	o := p.options
+	return o.Profile.Roots.Relay && o.Relay.Path != "" && o.RelayDir != ""
+}
 
 // offersTools reports whether a child that learns of its roots from a prompt gets the server.
 func (p *proxy) offersTools() bool {
@@ -38,37 +47,82 @@ func (p *proxy) askEnv() []string {
 	})
 }
 
-// servers are the MCP servers that a child gets for a session: those of the client, perhaps behind
-// relays, and our tool server. It does not change.
-type servers struct {
-	*setup
-	tells  bool    // our tool server tells the child what is in the roots
-	relays *relays // nil if none of the servers has one; set before they have this user
-}
-
-// newServers returns the servers of a session, without relays.
-func newServers(s *setup) *servers { return &servers{setup: s, tells: s.tellsByServer()} }
-
-// useRelays lets the servers have the relays of those that they replace, or of another session, or
-// new ones if some need them.
-func (m *servers) useRelays(previous *servers, saved state) {
-	if previous.relays.follow(previous, m) || m.proxy.joinRelays(m) {
+// useRelays lets the session have relays: those of previous, which it replaces, unless they serve
+// others and the roots differ; those of another session; or new ones, if servers need them.
+func (s *setup) useRelays(previous *setup, saved state) {
+	follows := !previous.relays.serveOthers(previous.relayUser) || s.sameRoots(previous)
+	if follows && s.join(previous.relays) || s.joinOthers() {
 		return
 	}
-	wraps := m.proxy.wrapsServers() && slices.ContainsFunc(listServers(m.params),
+	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
-	saved.RootsMode = m.likelyMode()
-	if m.wantsTools(saved) || m.tells || wraps {
-		startRelays(m)
+	saved.RootsMode = s.likelyMode()
+	if s.wantsTools(saved) || s.tells || wraps {
+		s.startRelays()
 	}
+}
+
+// join makes the session a user of relays. It returns false if they are closed or off.
+func (s *setup) join(r *relays) bool {
+	joined := r.join(s.relayUser)
+	if joined {
+		s.relays = r
+	}
+	return joined
+}
+
+// joinOthers makes the session a user of the relays of another one, if it can. Some agents share
+// MCP servers between the sessions of a working directory. There the relays of a session with the
+// same roots and servers serve this one too, so that both can be in one process.
+func (s *setup) joinOthers() bool {
+	if s.roots.Additional().Len() == 0 {
+		return false
+	}
+	for _, u := range s.proxy.childUses() {
+		other := u.bridge.setup
+		if u.shares && other.relays.listens() &&
+			bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
+			s.sameRoots(other) && s.join(other.relays) {
+			return true
+		}
+	}
+	return false
+}
+
+// startRelays starts relays for the session. If that is not possible, the servers are started as
+// the client says.
+func (s *setup) startRelays() {
+	p := s.proxy
+	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
+	if err != nil {
+		p.log.Warn("cannot tell the agent's MCP servers the session's roots, "+
+			"or give it tools for them", "error", err)
+		return
+	}
+	p.secrets.Add(publisher.Secret())
+	s.relays = newRelays(publisher, s.relayUser)
+	s.publishRoots() // the child may start servers before it responds
+}
+
+// publishRoots tells the relays the roots.
+func (s *setup) publishRoots() {
+	if !s.relays.listens() {
+		return
+	}
+	roots, err := mcproots.Take(s.host.Workspace())
+	if err != nil {
+		s.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
+		return
+	}
+	s.relays.publish(s.relayUser, roots)
 }
 
 // wantsTools reports whether the server has file tools for a child session. One that already has
 // such a server gets it again even for a single root, because some agents keep a server that is no
 // longer named.
-func (m *servers) wantsTools(saved state) bool {
-	return saved.RootsMode == profiles.RootsByContext && m.proxy.offersTools() &&
-		(saved.SentTools || m.roots.Additional().Len() > 0)
+func (s *setup) wantsTools(saved state) bool {
+	return saved.RootsMode == profiles.RootsByContext && s.proxy.offersTools() &&
+		(saved.SentTools || s.roots.Additional().Len() > 0)
 }
 
 // tool returns our tool server, if a child session has one. It has file tools for all roots if the
@@ -77,27 +131,29 @@ func (m *servers) wantsTools(saved state) bool {
 // first, or if the user has allowed it. If the profile says that instructions of servers reach the
 // model, its instructions tell the child what is in the roots; a server that is only needed for
 // that has no file tools.
-func (m *servers) tool(saved state) briefing.Server {
-	files := m.wantsTools(saved)
-	if m.relays == nil || saved.RefusesTools || !files && !m.tells {
+func (s *setup) tool(saved state) briefing.Server {
+	files := s.wantsTools(saved)
+	if !s.relays.listens() || saved.RefusesTools || !files && !s.tells {
 		return briefing.Server{}
 	}
-	name, clients := toolServerName, listServers(m.params)
+	name, clients := toolServerName, listServers(s.params)
 	isNamed := func(server mcpServer) bool { return server.Name == name }
 	for n := 2; slices.ContainsFunc(clients, isNamed); n++ {
 		name = fmt.Sprintf("%s_%d", toolServerName, n)
 	}
-	profile := m.proxy.options.Profile
+	profile := s.proxy.options.Profile
 	return briefing.Server{Name: name, Files: files,
 		ReadOnly: profile.Roots.Tools != profiles.ToolsWrite && len(profile.Roots.AskEnv) == 0}
 }
 
-// withTool appends our tool server to the MCP servers in the params of a lifecycle request.
-func (m *servers) withTool(params backend.Raw, tool briefing.Server) backend.Raw {
+// withTool appends our tool server to the MCP servers in the params of a lifecycle request, if the
+// child session has one.
+func (s *setup) withTool(params backend.Raw, saved state) backend.Raw {
+	tool := s.tool(saved)
 	if tool.Name == "" {
 		return params
 	}
-	command := m.proxy.options.RootsTools
+	command := s.proxy.options.RootsTools
 	args := append([]string{}, command.Args...)
 	switch {
 	case !tool.Files:
@@ -105,10 +161,10 @@ func (m *servers) withTool(params backend.Raw, tool briefing.Server) backend.Raw
 	case tool.ReadOnly:
 		args = append(args, "--read-only")
 	}
-	args = append(args, "--roots-from", m.relays.publisher.Address())
+	args = append(args, "--roots-from", s.relays.publisher.Address())
 	server := sdk.McpServerStdio{
 		Name: tool.Name, Command: command.Path, Args: args,
-		Env: []sdk.EnvVariable{m.relays.secret()},
+		Env: []sdk.EnvVariable{s.relays.secret()},
 	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
@@ -120,28 +176,28 @@ func (m *servers) withTool(params backend.Raw, tool briefing.Server) backend.Raw
 // withRelays puts relays in front of stdio servers in the params of a lifecycle request: in front
 // of all servers if relays tell them the roots, and otherwise only of those found in roots, which
 // the relay starts as the user has allowed.
-func (m *servers) withRelays(params backend.Raw) (backend.Raw, error) {
+func (s *setup) withRelays(params backend.Raw) (backend.Raw, error) {
 	var entries []json.RawMessage
 	wrapped := false
 	for _, server := range listServers(params) {
-		asks, foundIn := m.relays != nil && m.proxy.wrapsServers(), backend.FoundDir(server.raw)
+		asks, foundIn := s.relays.listens() && s.proxy.wrapsServers(), backend.FoundDir(server.raw)
 		if !server.isStdio || !asks && foundIn == "" {
 			entries = append(entries, server.raw)
 			continue
 		}
 		if foundIn != "" {
-			if err := m.host.Workspace().HandOverDir(foundIn); err != nil {
+			if err := s.host.Workspace().HandOverDir(foundIn); err != nil {
 				return nil, err
 			}
 		}
-		if m.proxy.options.Relay.Path == "" {
+		if s.proxy.options.Relay.Path == "" {
 			return nil, errors.New("an MCP server found in a folder needs a relay to be started")
 		}
-		r := m.relays
+		r := s.relays
 		if !asks {
-			r = nil
+			r = &relays{}
 		}
-		entries, wrapped = append(entries, r.wrap(m.proxy.options.Relay, server, foundIn)), true
+		entries, wrapped = append(entries, r.wrap(s.proxy.options.Relay, server, foundIn)), true
 	}
 	if !wrapped {
 		return params, nil

@@ -24,7 +24,7 @@ func (p *proxy) Open(
 	b, previous := newBridge(newSetup(p, asked, h, roots), asked, saved)
 	_, unpin, opened, err := b.open(ctx, asked, previous, saved)
 	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, b.servers.relays.leave(b.servers))
+		return nil, backend.Opened{}, errors.Join(err, b.relays.leave(b.relayUser))
 	}
 	unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice
@@ -43,7 +43,7 @@ func (b *bridge) open(
 	cs, opened, err = opener{asked: asked, previous: previous, use: use, plan: plan{
 		cause: asked.Cause, mustExist: asked.MustExist, saved: saved, agent: use.child.Info,
 		mode: mode, given: b.given(mode),
-		tools: b.servers.tool(state{RootsMode: mode}).Name != "",
+		tools: b.tool(state{RootsMode: mode}).Name != "",
 	}}.open(ctx)
 	if err == nil {
 		return cs, unpin, opened, nil

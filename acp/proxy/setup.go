@@ -16,8 +16,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// setup has the params and the host of a session that the client opened. It does not change, so the
-// parts of a bridge share it without a lock.
+// setup has the params and the host of a session that the client opened, and what the MCP servers
+// need that the child gets for it: those of the client, perhaps behind relays, and our tool server.
+// It does not change once it is part of a bridge.
 type setup struct {
 	proxy   *proxy
 	host    backend.Host
@@ -27,14 +28,24 @@ type setup struct {
 	// nested returns the instructions of directories below the roots, and whether the list is
 	// complete. It looks for them only once.
 	nested func() (list []discovery.Artifact, complete bool)
+
+	tells     bool    // our tool server tells the child what is in the roots
+	relays    *relays // off if none of the servers has one
+	relayUser *relayUser
 }
 
-// newSetup returns the setup of a session with the given roots.
+// newSetup returns the setup of a session with the given roots, whose relays are off.
 func newSetup(p *proxy, asked backend.Activation, h backend.Host, roots workspace.Roots) *setup {
-	return &setup{proxy: p, host: h, roots: roots, params: asked.Params,
+	s := &setup{proxy: p, host: h, roots: roots, params: asked.Params,
 		history: asked.History, nested: sync.OnceValues(func() ([]discovery.Artifact, bool) {
 			return briefing.FindNested(h.Catalog(), roots, p.options.Profile.Finds)
-		})}
+		}),
+		relays:    &relays{},
+		relayUser: &relayUser{host: h, tells: func() []briefing.Part { return nil }},
+	}
+	s.tells = p.options.Profile.Context.ByServer && p.offersTools() &&
+		briefing.SystemText(s.parts(state{RootsMode: s.likelyMode()})) != ""
+	return s
 }
 
 // parseRoots returns the roots in the params of a lifecycle request.
@@ -78,31 +89,22 @@ func (s *setup) sameRoots(other *setup) bool {
 	return err == nil && otherErr == nil && mine.Equal(theirs)
 }
 
-// parts returns what to tell a child session that has an MCP server of ours.
-func (s *setup) parts(saved state, server briefing.Server) []briefing.Part {
+// parts returns what to tell a child session.
+func (s *setup) parts(saved state) []briefing.Part {
 	o := s.proxy.options
 	return briefing.Facts{Roots: s.roots, Catalog: s.host.Catalog(), Nested: s.nested,
-		Finds: o.Profile.Finds, Mode: saved.RootsMode, Server: server,
+		Finds: o.Profile.Finds, Mode: saved.RootsMode, Server: s.tool(saved),
 		MaxInstructions: o.limits.MaxInstructions, MaxSkills: o.limits.MaxSkills}.Parts()
-}
-
-// tellsByServer reports whether the instructions of our tool server tell the child what is in the
-// roots.
-func (s *setup) tellsByServer() bool {
-	return s.proxy.options.Profile.Context.ByServer && s.proxy.offersTools() &&
-		briefing.SystemText(s.parts(state{RootsMode: s.likelyMode()}, briefing.Server{})) != ""
 }
 
 // systemParts returns the parts to add to a child's system prompt when the session is opened. It
 // returns nil if the child takes none, or if the client uses an extension that excludes the
 // standard way. Only a new session uses them: Claude Code keeps the system prompt with which a
 // session began, so changes are also sent in a prompt.
-func (s *setup) systemParts(
-	agent client.Agent, target state, server briefing.Server,
-) []briefing.Part {
+func (s *setup) systemParts(agent client.Agent, target state) []briefing.Part {
 	extended := strictjson.Find(s.params, "_meta", protocol.SystemPrompt) != nil
 	if !agent.SystemPrompt || extended {
 		return nil
 	}
-	return s.parts(target, server)
+	return s.parts(target)
 }
