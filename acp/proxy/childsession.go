@@ -23,13 +23,14 @@ type childSession struct {
 	id      backend.Raw   // as the child sent it
 	key     string        // the id as a string
 	barrier child.Barrier // for the child's messages
+	root    *subagent     // gets the messages about the session itself
 
 	mu        sync.Mutex
 	users     []*childUse     // the latest last
 	updates   updateFilter    // for the latest user
 	prompts   []*prompt       // that the child has not answered, in the order they were sent
 	settings  []settingChange // that were made in it
-	subagents []*subagent     // in the order in which they were announced
+	subagents []*subagent     // below root, in the order in which they were announced
 }
 
 // newChildSession returns a session of the child of u, its user. attached is false if another
@@ -40,7 +41,8 @@ func newChildSession(
 ) (cs *childSession, attached bool) {
 	cs = &childSession{child: u.child, id: id, key: decodeID(id), users: []*childUse{u},
 		updates: updateFilter{mode: mode}}
-	return cs, cs.child.Router.Add(cs.key, cs)
+	cs.root = &subagent{session: cs, id: cs.key}
+	return cs, cs.child.Router.Add(cs.key, cs.root)
 }
 
 // join adds a user, which gets the child's messages from now on. Updates are handled by mode until
@@ -92,13 +94,13 @@ func (cs *childSession) latest() (*bridge, *prompt) {
 
 // isAttached reports whether the session gets the child's messages. Otherwise it must be opened
 // again before it is used.
-func (cs *childSession) isAttached() bool { return cs.child.Router.Find(cs.key) == cs }
+func (cs *childSession) isAttached() bool { return cs.child.Router.Find(cs.key) == cs.root }
 
 // detach lets the session and its subagents get no more messages of the child.
 func (cs *childSession) detach() {
 	cs.child.Router.Remove(func(to child.Recipient) bool {
 		sub, ok := to.(*subagent)
-		return to == cs || ok && sub.session == cs
+		return ok && sub.session == cs
 	})
 }
 
@@ -130,7 +132,7 @@ func (cs *childSession) leave(
 	}
 	defer cs.detach()
 	now := cs.child.Router.Find(cs.key)
-	if (now == nil || now == cs) && cs.child.Info.Close && cs.child.Running() {
+	if (now == nil || now == cs.root) && cs.child.Info.Close && cs.child.Running() {
 		result, err = cs.child.RequestStored(ctx, protocol.SessionClose,
 			withSessionID(params, cs.id))
 	}
@@ -152,32 +154,6 @@ func (cs *childSession) abandon(b *bridge) {
 	}
 }
 
-// Deliver implements [child.Recipient].
-func (cs *childSession) Deliver(m child.Message) (backend.Work, error) { return cs.deliver(m, nil) }
-
-// IsRunning implements [child.Recipient]: what a session does, a request waits for.
-func (cs *childSession) IsRunning() bool { return false }
-
-// deliver passes on a message of the child about the session, or about its subagent from. It runs
-// on the read loop.
-func (cs *childSession) deliver(m child.Message, from *subagent) (backend.Work, error) {
-	cs.barrier.Wait(m.Ctx)
-	b, p := cs.latest()
-	switch {
-	case b == nil:
-		return nil, child.ErrUnknownSession
-	case m.Method == protocol.SessionUpdate:
-		return nil, cs.handleUpdate(b, p, m, from)
-	case m.IsRequest():
-		return cs.callClient(b, m, from), nil
-	}
-	params, err := cs.child.Confine(m.Method, m.Params)
-	if err != nil {
-		return nil, err
-	}
-	return nil, from.client(b.setup, m.Params).Notify(m.Ctx, m.Method, params)
-}
-
 // callClient returns the work for a request of the child to the client of b.
 func (cs *childSession) callClient(b *bridge, m child.Message, from *subagent) backend.Work {
 	if work, own := cs.child.OwnFile(m.Ctx, b.roots, m.Method, m.Params); own {
@@ -194,9 +170,8 @@ func (cs *childSession) callClient(b *bridge, m child.Message, from *subagent) b
 	return from.client(b.setup, made).Call(m.Ctx, m.Method, params)
 }
 
-// handleUpdate passes on an update of the session, or of its subagent from. p is the prompt in
-// whose turn it came, or nil. If it is about a subagent, the messages that are held for that
-// follow.
+// handleUpdate passes on an update of from. p is the prompt in whose turn it came, or nil. If it is
+// about a subagent, the messages that are held for that follow.
 func (cs *childSession) handleUpdate(b *bridge, p *prompt, m child.Message, from *subagent) error {
 	about, err := cs.passUpdate(b, p, m, from)
 	if about != nil {
@@ -221,7 +196,7 @@ func (cs *childSession) passUpdate(
 		}
 	}
 	u.Raw = protocol.MapUpdateReferences(string(u.Kind), u.Raw, cs.keyOf)
-	if from != nil {
+	if from != cs.root {
 		return about, b.handleSubagentUpdate(m.Ctx, cs, from, u)
 	}
 	return about, b.handleUpdate(m.Ctx, cs, p, u)

@@ -32,7 +32,7 @@ func TestDetachedSession(t *testing.T) {
 	before, after := &childUse{child: c, bridge: &bridge{}}, &childUse{child: c, bridge: &bridge{}}
 	cs, attached := newChildSession(before, backend.Raw(`"a"`), live)
 	require.True(t, attached)
-	_, err = cs.announced(nil, "sub", 1)
+	_, err = cs.announced(cs.root, "sub", 1)
 	require.NoError(t, err)
 	cs.join(after, live)
 	_, left := cs.remove(after.bridge, true)

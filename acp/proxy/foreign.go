@@ -60,7 +60,7 @@ func (p *proxy) Sessions(
 					c.Log.Debug("skipped a session in the agent's list", "error", err)
 					continue
 				}
-				if _, ok := c.Router.Find(p.Key(f.State)).(*subagent); ok {
+				if sub, ok := c.Router.Find(p.Key(f.State)).(*subagent); ok && sub.parent != nil {
 					continue // it is part of a session
 				}
 				if !yield(f, nil) {

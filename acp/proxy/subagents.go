@@ -21,12 +21,12 @@ import (
 )
 
 // subagent is a session that the agent has started itself, below a session of ours or below another
-// subagent. It lives as long as that session.
+// subagent. It lives as long as that session, which is itself the root of its subagents.
 type subagent struct {
 	session *childSession
-	parent  *subagent // nil if the session is its parent
+	parent  *subagent // nil for the root
 	id      string    // the agent's
-	key     string    // ours; see sessionstore.InChild
+	key     string    // ours, "" for the root; see sessionstore.InChild
 
 	// cwd and dirs are where it works, as far as the agent has said so and the session's folders
 	// allow it. Nil ones are those of the parent. They are used only on the read loop.
@@ -37,12 +37,28 @@ type subagent struct {
 	running     atomic.Bool
 }
 
-// Deliver implements [child.Recipient].
+// Deliver implements [child.Recipient]: it passes a message of the child on to the latest user.
 func (sub *subagent) Deliver(m child.Message) (backend.Work, error) {
-	return sub.session.deliver(m, sub)
+	cs := sub.session
+	cs.barrier.Wait(m.Ctx)
+	b, p := cs.latest()
+	switch {
+	case b == nil:
+		return nil, child.ErrUnknownSession
+	case m.Method == protocol.SessionUpdate:
+		return nil, cs.handleUpdate(b, p, m, sub)
+	case m.IsRequest():
+		return cs.callClient(b, m, sub), nil
+	}
+	params, err := cs.child.Confine(m.Method, m.Params)
+	if err != nil {
+		return nil, err
+	}
+	return nil, sub.client(b.setup, m.Params).Notify(m.Ctx, m.Method, params)
 }
 
-// IsRunning implements [child.Recipient]: a subagent may go on after the turn.
+// IsRunning implements [child.Recipient]: a subagent may go on after the turn. For what the root
+// does, a request waits.
 func (sub *subagent) IsRunning() bool { return sub.running.Load() }
 
 // maxSubagentID limits the length of the ids of subagents, in bytes.
@@ -135,12 +151,12 @@ func (cs *childSession) noteSubagent(
 func (cs *childSession) announced(parent *subagent, id string, limit int) (*subagent, error) {
 	known, _ := cs.child.Router.Find(id).(*subagent)
 	switch {
+	case id == "" || len(id) > maxSubagentID || known != nil && known.parent == nil:
+		return nil, errSubagentID
 	case known != nil && (known.session != cs || known.parent != parent):
 		return nil, errForeignSubagent
 	case known != nil:
 		return known, nil
-	case id == "" || len(id) > maxSubagentID:
-		return nil, errSubagentID
 	}
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -206,13 +222,13 @@ func (sub *subagent) moveTo(s *setup, said subagentUpdate, update backend.Raw) b
 }
 
 // within returns the directory at a path if the session may use it and it lies in a folder of the
-// subagent, which is nil for the session itself.
+// subagent, unless that is the root.
 func (sub *subagent) within(s *setup, path string) (workspace.Dir, bool) {
 	dir, err := workspace.ParseDir(path)
 	if err != nil || s.host.Workspace().HandOverDir(path) != nil {
 		return dir, false
 	}
-	if sub == nil {
+	if sub.parent == nil {
 		return dir, true
 	}
 	real := workspace.Real(dir)
@@ -224,9 +240,9 @@ func (sub *subagent) within(s *setup, path string) (workspace.Dir, bool) {
 	return dir, false
 }
 
-// roots returns the folders of the subagent, or of the session if sub is nil.
+// roots returns the folders of the subagent.
 func (sub *subagent) roots(s *setup) workspace.Roots {
-	if sub == nil {
+	if sub.parent == nil {
 		return s.roots
 	}
 	roots := sub.parent.roots(s)
@@ -240,14 +256,10 @@ func (sub *subagent) roots(s *setup) workspace.Roots {
 	return workspace.RootsFrom(cwd, dirs)
 }
 
-// client returns the client for a message of the subagent, or of the session if sub is nil. made
-// are its params as the agent made them.
+// client returns the client for a message of the subagent. made are its params as the agent made
+// them.
 func (sub *subagent) client(s *setup, made backend.Raw) backend.Client {
-	from := backend.Sender{Made: made}
-	if sub != nil {
-		from.Child, from.Roots = sub.key, sub.roots(s)
-	}
-	return s.host.For(from)
+	return s.host.For(backend.Sender{Child: sub.key, Roots: sub.roots(s), Made: made})
 }
 
 // CancelChild implements [backend.Parent]: it passes session/cancel on if the agent allows that for
@@ -281,11 +293,7 @@ func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
 		if !sub.running.Load() && !sub.cancellable.Load() {
 			continue
 		}
-		parent := ""
-		if sub.parent != nil {
-			parent = sub.parent.key
-		}
-		if err := b.host.Update(ctx, backend.LostChild(parent, sub.key)); err != nil {
+		if err := b.host.Update(ctx, backend.LostChild(sub.parent.key, sub.key)); err != nil {
 			b.proxy.log.Debug("the end of a subagent was not sent", "error", err)
 		}
 	}
