@@ -126,7 +126,8 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 // nextContext returns the context for the next prompt in cs.
 func (b *bridge) nextContext(cs *childSession) promptContext {
 	_, saved := b.current.get()
-	return b.current.nextContext(cs, b.parts(saved), b.relays.toldParts())
+	told := b.relays.toldParts()
+	return b.current.nextContext(cs, b.parts(saved), told)
 }
 
 // settleContext records whether the child has answered the prompt with told. It logs errors.

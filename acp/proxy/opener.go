@@ -19,21 +19,20 @@ import (
 // opener opens a session in the child that was chosen, for the bridge that uses it: one that the
 // client asks for, or again one whose child has ended. It does not change.
 type opener struct {
-	asked    backend.Activation // only its cause for a session that is opened again
-	previous *bridge            // that is replaced; see newBridge
-	use      *childUse          // of the child by the bridge
-	plan     plan
+	plan
+	previous *bridge   // that is replaced; see newBridge
+	use      *childUse // of the child by the bridge
 }
 
 // open makes trials until one succeeds.
 func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error) {
 	others := o.use.bridge.roots.Additional()
-	if o.plan.mode == profiles.RootsByContext && others.Len() > 0 {
+	if o.mode == profiles.RootsByContext && others.Len() > 0 {
 		o.use.child.Log.Info("the agent does not support additional folders: "+
 			"describing them in the prompt instead", "agent", o.use.child.Info.Name, "folders",
 			others.Strings())
 	}
-	trials := o.plan.try(func(t trial) trial { return o.send(ctx, t) })
+	trials := o.try(func(t trial) trial { return o.send(ctx, t) })
 	if len(trials) == 0 {
 		return nil, backend.Opened{}, backend.ErrUnknownSession
 	}
@@ -89,7 +88,7 @@ func (o opener) send(ctx context.Context, t trial) trial {
 // left out of its session/new.
 func (o opener) lifecycleParams(t trial) (params backend.Raw, err error) {
 	b := o.use.bridge
-	if o.plan.mode == profiles.RootsByProtocol {
+	if o.mode == profiles.RootsByProtocol {
 		params = strictjson.Set(b.params, protocol.AdditionalDirectories,
 			backend.Encode(b.roots.Additional()))
 	} else {
@@ -173,7 +172,7 @@ func (o opener) created(ctx context.Context, t trial, response backend.Raw) tria
 func (o opener) reopen(ctx context.Context, t trial, params backend.Raw) trial {
 	b := o.use.bridge
 	mode := discarding
-	if t.method == backend.Load && o.plan.usesReplay() {
+	if t.method == backend.Load && o.usesReplay() {
 		mode = replaying
 	}
 	cs, joined := o.joinSaved(t, mode)
@@ -261,9 +260,9 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 	b.publishRoots()
 	b.commands.AnnounceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result, Notice: o.notice(made, failed, history)}
-	superseded := o.plan.saved
+	superseded := o.saved
 	replaces := !made.reopens() && o.asked.Cause != backend.Fork
-	if replaces && superseded.keepsOther(o.plan.given) { // which it must lose
+	if replaces && superseded.keepsOther(o.given) { // which it must lose
 		superseded.Earlier = nil
 		opened.Superseded = superseded.encode()
 	}
@@ -322,7 +321,7 @@ func (o opener) stateAfter(made trial, failed []trial) (saved state, history str
 	b := o.use.bridge
 	saved = made.target
 	saved.ID = made.session.id
-	earlier := o.plan.earlierAfter(failed)
+	earlier := o.earlierAfter(failed)
 	if earlier != nil && earlier.key() != saved.key() {
 		saved.Earlier = earlier
 	}
@@ -340,7 +339,7 @@ func (o opener) stateAfter(made trial, failed []trial) (saved state, history str
 		saved.HistoryDue = history != ""
 	}
 	if b.proxy.options.Profile.Roots.Keeps {
-		saved.Granted = dirDigests(o.plan.given)
+		saved.Granted = dirDigests(o.given)
 	}
 	return saved, history, nil
 }

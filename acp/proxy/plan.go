@@ -13,13 +13,12 @@ import (
 
 // plan decides how a session is opened in a child: with which trials, and in which order.
 type plan struct {
-	cause     backend.Cause      // of the client's request
-	mustExist bool               // the session is not created
-	saved     state              // of the session; for a fork, that of its source
-	agent     client.Agent       // what the child says that it can do
-	mode      profiles.RootsMode // how the child is given the roots
-	given     workspace.Dirs     // the additional directories that it is given in this way
-	tools     bool               // it is given our tool server, unless it refuses that
+	asked backend.Activation // only its cause for a session that is opened again
+	saved state              // of the session; for a fork, that of its source
+	agent client.Agent       // what the child says that it can do
+	mode  profiles.RootsMode // how the child is given the roots
+	given workspace.Dirs     // the additional directories that it is given in this way
+	tools bool               // it is given our tool server, unless it refuses that
 }
 
 // trial is one request to a child with which a session may be opened, and how it has ended: with a
@@ -91,15 +90,15 @@ func (p plan) trials() (list []trial) {
 		add(reopening[0], *earlier)
 	}
 	switch {
-	case p.saved.key() == "" || p.cause == backend.New:
-	case p.cause != backend.Fork && !p.saved.keepsOther(p.given):
+	case p.saved.key() == "" || p.asked.Cause == backend.New:
+	case p.asked.Cause != backend.Fork && !p.saved.keepsOther(p.given):
 		for _, method := range reopening {
 			add(method, p.saved)
 		}
 	case p.agent.Fork:
 		add(backend.Fork, p.saved)
 	}
-	if !p.mustExist {
+	if !p.asked.MustExist {
 		add(backend.New, state{From: p.saved.From})
 	}
 	return list
@@ -111,7 +110,7 @@ func (p plan) reopening() (methods []backend.Cause) {
 	if can.Load && (p.usesReplay() || !can.Resume) {
 		methods = append(methods, backend.Load)
 	}
-	if can.Resume && (p.cause == backend.Resume || !can.Load) {
+	if can.Resume && (p.asked.Cause == backend.Resume || !can.Load) {
 		methods = append(methods, backend.Resume)
 	}
 	return methods
@@ -120,13 +119,13 @@ func (p plan) reopening() (methods []backend.Cause) {
 // usesReplay reports whether the child's replay is passed on: to show what is not stored, or to
 // record what only the child knows.
 func (p plan) usesReplay() bool {
-	return p.cause == backend.Load || p.cause == backend.Resume && p.mustExist
+	return p.asked.Cause == backend.Load || p.asked.Cause == backend.Resume && p.asked.MustExist
 }
 
 // earlier returns the session of the child which the saved one replaces until the child opens that
 // again. What was said since is due in it. It returns nil if no such session may be opened.
 func (p plan) earlier() *state {
-	if p.saved.Earlier == nil || p.cause == backend.Fork ||
+	if p.saved.Earlier == nil || p.asked.Cause == backend.Fork ||
 		p.saved.Earlier.keepsOther(p.given) {
 		return nil
 	}

@@ -66,7 +66,8 @@ func TestTry(t *testing.T) {
 	} {
 		cause, must := strings.CutSuffix(c.request, " must")
 		can := func(what string) bool { return strings.Contains(c.child, what) }
-		p := plan{cause: backend.Cause("session/" + cause), mustExist: must, saved: c.saved,
+		asked := backend.Activation{Cause: backend.Cause("session/" + cause), MustExist: must}
+		p := plan{asked: asked, saved: c.saved,
 			agent: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")},
 			tools: can("tools")}
 		var made []string

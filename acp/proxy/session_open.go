@@ -40,9 +40,8 @@ func (b *bridge) open(
 	if err != nil {
 		return nil, nil, opened, err
 	}
-	cs, opened, err = opener{asked: asked, previous: previous, use: use, plan: plan{
-		cause: asked.Cause, mustExist: asked.MustExist, saved: saved, agent: use.child.Info,
-		mode: mode, given: b.given(mode),
+	cs, opened, err = opener{previous: previous, use: use, plan: plan{
+		asked: asked, saved: saved, agent: use.child.Info, mode: mode, given: b.given(mode),
 		tools: b.tool(state{RootsMode: mode}).Name != "",
 	}}.open(ctx)
 	if err == nil {
