@@ -126,7 +126,7 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 // nextContext returns the context for the next prompt in cs.
 func (b *bridge) nextContext(cs *childSession) promptContext {
 	_, saved := b.current.get()
-	told := b.relays.toldParts()
+	told := b.relays.Told()
 	return b.current.nextContext(cs, b.parts(saved), told)
 }
 
@@ -186,7 +186,7 @@ func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backe
 	if cs := b.current.close(); cs != nil {
 		result, err = cs.leave(ctx, b, params)
 	}
-	return result, errors.Join(err, b.relays.leave(b.relayUser))
+	return result, errors.Join(err, b.relays.Leave())
 }
 
 // SandboxText implements [backend.Confined].

@@ -23,7 +23,7 @@ type childUse struct {
 func (u *childUse) conflicts(other *childUse) bool {
 	b, with := u.bridge, other.bridge
 	return u.shares && other.shares && (u.alone || other.alone) && b != with &&
-		b.roots.Cwd() == with.roots.Cwd() && b.relays != with.relays
+		b.roots.Cwd() == with.roots.Cwd() && !b.relays.Shares(with.relays)
 }
 
 // begin adds the use to those of the proxy, and pins the child until unpin is called. It returns
@@ -70,7 +70,7 @@ func (p *proxy) childUses() []*childUse {
 // sharesRelays reports whether another bridge, whose child has not ended, uses the relays of b.
 func (b *bridge) sharesRelays() bool {
 	return slices.ContainsFunc(b.proxy.childUses(), func(other *childUse) bool {
-		return other.bridge != b && other.bridge.relays == b.relays &&
+		return other.bridge != b && b.relays.Shares(other.bridge.relays) &&
 			other.child.Running()
 	})
 }
@@ -108,7 +108,7 @@ func (b *bridge) useChild(
 		}
 		u := &childUse{child: c, bridge: b,
 			shares: mode == profiles.RootsByContext && profile.SharesServers,
-			alone: b.relays.listens() &&
+			alone: b.relays.Listens() &&
 				(b.roots.Additional().Len() > 0 || saved.SentTools)}
 		if unpin := u.begin(previous); unpin != nil {
 			return u, unpin, mode, nil

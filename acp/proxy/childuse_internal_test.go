@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/relays"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/internal/test/scripted"
 	"github.com/acp-agent/acp-agent/workspace"
@@ -30,14 +31,13 @@ func TestEveryChildHasConflicts(t *testing.T) {
 	p := newScripted(t, profiles.Profile{Roots: profiles.Roots{SharesServers: true}})
 	roots, err := workspace.NewRoots(t.TempDir(), []string{t.TempDir()})
 	require.NoError(t, err)
-	b := &bridge{setup: &setup{proxy: p, roots: roots, relays: &relays{}}}
+	s := &setup{proxy: p, roots: roots, relays: relays.New(nil, nil)}
+	b := &bridge{setup: s}
 	for _, at := range []child.Place{{}, {Apart: 1}, {Apart: 2}} {
 		c, err := p.program.At(t.Context(), at)
 		require.NoError(t, err)
-		for _, theirs := range []*relays{b.relays, {}} {
-			p.uses = append(p.uses, &childUse{child: c, shares: true, alone: true,
-				bridge: &bridge{setup: &setup{roots: roots, relays: theirs}}})
-		}
+		p.uses = append(p.uses,
+			&childUse{child: c, shares: true, alone: true, bridge: &bridge{setup: s}})
 	}
 	u, _, _, err := b.useChild(t.Context(), b, backend.New, state{})
 	require.NoError(t, err)

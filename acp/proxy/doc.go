@@ -84,19 +84,19 @@
 //
 //	proxy             the backend: the program, and the uses of its children
 //	child.Program     the agent's program; its children are processes, each for a child.Place
-//	childSession      a session in a child until its last user leaves, with its unanswered prompts
-//	  subagent          the session itself, or one below it: what the router knows by an id
 //	bridge            an open session of the client, from Open to Close; its parts:
 //	  setup             what the client asked for and its MCP servers, which do not change
-//	  relays            tell these servers the roots; sessions may share them
+//	    relays.Session  tells these servers the roots, by relays that sessions may share
 //	  current           the childSession in use, and what it must be told and sent next
 //	  commands          the slash commands that the client is offered
 //	  hints             what the user is told of the sandbox
 //	childUse          a bridge's use of a child and, once a session is opened there, of that
+//	childSession      a session in a child until its last user leaves, with its unanswered prompts
+//	  subagent          the session itself, or one below it: what the router knows by an id
 //	opener            opens a session in the child that was chosen, with the trials of its plan
 //
-// Packages below know no bridge: child has the processes and the way of their messages,
-// briefing the texts about the roots and what is in them, and commands the slash commands.
+// Packages below know no bridge: child has the processes and the way of their messages, briefing
+// the texts about the roots and what is in them, and relays and commands the parts named above.
 //
 // A session is opened by bridge.open: a child is chosen, and an opener makes the planned trials until
 // one succeeds.

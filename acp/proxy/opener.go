@@ -54,10 +54,10 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 func (o opener) send(ctx context.Context, t trial) trial {
 	b := o.use.bridge
 	if !b.sharesRelays() { // otherwise another session has our tool server running
-		b.relays.forget()
+		b.relays.Forget()
 	}
 	if target := t.target; b.proxy.options.Profile.Context.ByServer {
-		b.relays.expect(b.relayUser, func() []briefing.Part { return b.parts(target) })
+		b.relays.Expect(func() []briefing.Part { return b.parts(target) })
 	}
 	parts := b.systemParts(o.use.child.Info, t.target)
 	params, err := o.lifecycleParams(t)
@@ -257,7 +257,7 @@ func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend
 		made.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
-	b.publishRoots()
+	b.relays.Publish()
 	b.commands.AnnounceRoots(ctx, b.host.Catalog(), b.host)
 	opened := backend.Opened{Result: made.result, Notice: o.notice(made, failed, history)}
 	superseded := o.saved

@@ -12,9 +12,8 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/relays"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcprelay"
-	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
@@ -47,74 +46,40 @@ func (p *proxy) askEnv() []string {
 	})
 }
 
-// useRelays lets the session have relays: those of previous, which it replaces, unless they serve
-// others and the roots differ; those of another session; or new ones, if servers need them.
+// useRelays lets the session have relays: those of previous, which it replaces, unless others use
+// them and the roots differ; those of another session; or new ones, if servers need them.
 func (s *setup) useRelays(previous *setup, saved state) {
-	follows := !previous.relays.serveOthers(previous.relayUser) || s.sameRoots(previous)
-	if follows && s.join(previous.relays) || s.joinOthers() {
+	follows := previous.relays.IsAlone() || s.sameRoots(previous)
+	if follows && s.relays.Join(previous.relays) || s.joinOthers() {
 		return
 	}
 	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
 	saved.RootsMode = s.likelyMode()
-	if s.wantsTools(saved) || s.tells || wraps {
-		s.startRelays()
+	if !s.wantsTools(saved) && !s.tells && !wraps {
+		return
+	}
+	if s.relays.Start(s.proxy.options.RelayDir); s.relays.Listens() {
+		s.proxy.secrets.Add(s.relays.Secret().Value)
 	}
 }
 
-// join makes the session a user of relays. It returns false if they are closed or off.
-func (s *setup) join(r *relays) bool {
-	joined := r.join(s.relayUser)
-	if joined {
-		s.relays = r
-	}
-	return joined
-}
-
-// joinOthers makes the session a user of the relays of another one, if it can. Some agents share
-// MCP servers between the sessions of a working directory. There the relays of a session with the
-// same roots and servers serve this one too, so that both can be in one process.
+// joinOthers lets the session use the relays of another one, if it can. Some agents share MCP
+// servers between the sessions of a working directory. There the relays of a session with the same
+// roots and servers serve this one too, so that both can be in one process.
 func (s *setup) joinOthers() bool {
 	if s.roots.Additional().Len() == 0 {
 		return false
 	}
 	for _, u := range s.proxy.childUses() {
 		other := u.bridge.setup
-		if u.shares && other.relays.listens() &&
+		if u.shares && other.relays.Listens() &&
 			bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
-			s.sameRoots(other) && s.join(other.relays) {
+			s.sameRoots(other) && s.relays.Join(other.relays) {
 			return true
 		}
 	}
 	return false
-}
-
-// startRelays starts relays for the session. If that is not possible, the servers are started as
-// the client says.
-func (s *setup) startRelays() {
-	p := s.proxy
-	publisher, err := mcprelay.Listen(p.options.RelayDir, p.log)
-	if err != nil {
-		p.log.Warn("cannot tell the agent's MCP servers the session's roots, "+
-			"or give it tools for them", "error", err)
-		return
-	}
-	p.secrets.Add(publisher.Secret())
-	s.relays = newRelays(publisher, s.relayUser)
-	s.publishRoots() // the child may start servers before it responds
-}
-
-// publishRoots tells the relays the roots.
-func (s *setup) publishRoots() {
-	if !s.relays.listens() {
-		return
-	}
-	roots, err := mcproots.Take(s.host.Workspace())
-	if err != nil {
-		s.proxy.log.Warn("cannot tell the agent's MCP servers the new roots", "error", err)
-		return
-	}
-	s.relays.publish(s.relayUser, roots)
 }
 
 // wantsTools reports whether the server has file tools for a child session. One that already has
@@ -133,7 +98,7 @@ func (s *setup) wantsTools(saved state) bool {
 // that has no file tools.
 func (s *setup) tool(saved state) briefing.Server {
 	files := s.wantsTools(saved)
-	if !s.relays.listens() || saved.RefusesTools || !files && !s.tells {
+	if !s.relays.Listens() || saved.RefusesTools || !files && !s.tells {
 		return briefing.Server{}
 	}
 	name, clients := toolServerName, listServers(s.params)
@@ -161,10 +126,10 @@ func (s *setup) withTool(params backend.Raw, saved state) backend.Raw {
 	case tool.ReadOnly:
 		args = append(args, "--read-only")
 	}
-	args = append(args, "--roots-from", s.relays.publisher.Address())
+	args = append(args, "--roots-from", s.relays.Address())
 	server := sdk.McpServerStdio{
 		Name: tool.Name, Command: command.Path, Args: args,
-		Env: []sdk.EnvVariable{s.relays.secret()},
+		Env: []sdk.EnvVariable{s.relays.Secret()},
 	}
 	servers, ok := strictjson.Append(mcpServers(params), backend.Encode(server))
 	if !ok {
@@ -180,7 +145,7 @@ func (s *setup) withRelays(params backend.Raw) (backend.Raw, error) {
 	var entries []json.RawMessage
 	wrapped := false
 	for _, server := range listServers(params) {
-		asks, foundIn := s.relays.listens() && s.proxy.wrapsServers(), backend.FoundDir(server.raw)
+		asks, foundIn := s.relays.Listens() && s.proxy.wrapsServers(), backend.FoundDir(server.raw)
 		if !server.isStdio || !asks && foundIn == "" {
 			entries = append(entries, server.raw)
 			continue
@@ -193,17 +158,44 @@ func (s *setup) withRelays(params backend.Raw) (backend.Raw, error) {
 		if s.proxy.options.Relay.Path == "" {
 			return nil, errors.New("an MCP server found in a folder needs a relay to be started")
 		}
-		r := s.relays
+		by := s.relays
 		if !asks {
-			r = &relays{}
+			by = relays.New(s.host, s.proxy.log)
 		}
-		entries, wrapped = append(entries, r.wrap(s.proxy.options.Relay, server, foundIn)), true
+		entries, wrapped = append(entries, wrap(by, s.proxy.options.Relay, server, foundIn)), true
 	}
 	if !wrapped {
 		return params, nil
 	}
 	list, _ := strictjson.Append(nil, entries...)
 	return strictjson.Set(params, protocol.MCPServers, list), nil
+}
+
+// wrap puts one of the relays by in front of a stdio server, which was found in a folder if foundIn
+// is not "". Its other members stay as they are. A server with a malformed environment is left to
+// the agent, which will report the error.
+func wrap(
+	by *relays.Session, relay Command, server mcpServer, foundIn string,
+) json.RawMessage {
+	entry := server.raw
+	if foundIn != "" {
+		relay.Args = append(slices.Clone(relay.Args), "--found-in", foundIn)
+		for _, v := range server.Env {
+			relay.Args = append(relay.Args, "--env", v.Name)
+		}
+		entry = strictjson.Remove(entry, "_meta")
+	}
+	if by.Listens() {
+		env, ok := strictjson.Append(strictjson.Find(entry, "env"), backend.Encode(by.Secret()))
+		if !ok {
+			return entry
+		}
+		entry = strictjson.Set(entry, "env", env)
+	}
+	command := by.Wrap(relay,
+		Command{Path: server.Command, Args: server.Args, Name: server.Name})
+	entry = strictjson.Set(entry, "command", backend.Encode(command.Path))
+	return strictjson.Set(entry, "args", backend.Encode(command.Args))
 }
 
 // mcpServers returns the member mcpServers of the params of a lifecycle request, "[]" if it is

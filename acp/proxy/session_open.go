@@ -24,7 +24,7 @@ func (p *proxy) Open(
 	b, previous := newBridge(newSetup(p, asked, h, roots), asked, saved)
 	_, unpin, opened, err := b.open(ctx, asked, previous, saved)
 	if err != nil {
-		return nil, backend.Opened{}, errors.Join(err, b.relays.leave(b.relayUser))
+		return nil, backend.Opened{}, errors.Join(err, b.relays.Leave())
 	}
 	unpin()
 	opened.Notice = p.sandboxNotice() + opened.Notice

@@ -8,6 +8,7 @@ import (
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/client"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/briefing"
+	"github.com/acp-agent/acp-agent/acp/proxy/internal/relays"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/mcp/mcproots"
@@ -29,9 +30,8 @@ type setup struct {
 	// complete. It looks for them only once.
 	nested func() (list []discovery.Artifact, complete bool)
 
-	tells     bool    // our tool server tells the child what is in the roots
-	relays    *relays // off if none of the servers has one
-	relayUser *relayUser
+	tells  bool            // our tool server tells the child what is in the roots
+	relays *relays.Session // off if none of the servers has one
 }
 
 // newSetup returns the setup of a session with the given roots, whose relays are off.
@@ -40,9 +40,7 @@ func newSetup(p *proxy, asked backend.Activation, h backend.Host, roots workspac
 		history: asked.History, nested: sync.OnceValues(func() ([]discovery.Artifact, bool) {
 			return briefing.FindNested(h.Catalog(), roots, p.options.Profile.Finds)
 		}),
-		relays:    &relays{},
-		relayUser: &relayUser{host: h, tells: func() []briefing.Part { return nil }},
-	}
+		relays: relays.New(h, p.log)}
 	s.tells = p.options.Profile.Context.ByServer && p.offersTools() &&
 		briefing.SystemText(s.parts(state{RootsMode: s.likelyMode()})) != ""
 	return s
