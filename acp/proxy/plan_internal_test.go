@@ -66,10 +66,9 @@ func TestTry(t *testing.T) {
 	} {
 		cause, must := strings.CutSuffix(c.request, " must")
 		can := func(what string) bool { return strings.Contains(c.child, what) }
-		asked := backend.Activation{Cause: backend.Cause("session/" + cause), MustExist: must}
-		p := plan{asked: asked, saved: c.saved,
-			agent: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")},
-			tools: can("tools")}
+		p := plan{saved: c.saved, tools: can("tools"),
+			asked: backend.Activation{Cause: backend.Cause("session/" + cause), MustExist: must},
+			agent: client.Agent{Load: can("load"), Resume: can("resume"), Fork: can("fork")}}
 		var made []string
 		answers := strings.Fields(c.answers)
 		trials := p.try(func(t trial) trial {

@@ -171,16 +171,11 @@ func (cs *childSession) announced(parent *subagent, id string, limit int) (*suba
 	return sub, nil
 }
 
-// subagent returns the subagent with a key, or nil.
-func (cs *childSession) subagent(key string) *subagent {
+// allSubagents returns the subagents that were announced so far, without the root.
+func (cs *childSession) allSubagents() []*subagent {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	for _, sub := range cs.subagents {
-		if sub.key == key {
-			return sub
-		}
-	}
-	return nil
+	return slices.Clone(cs.subagents)
 }
 
 // moveTo notes where the subagent works. It returns the update without folders that the parent does
@@ -279,17 +274,18 @@ func (b *bridge) HasChild(key string) bool { return b.subagent(key) != nil }
 // subagent returns the subagent with a key of the running child session, or nil.
 func (b *bridge) subagent(key string) *subagent {
 	if cs := b.current.running(); cs != nil {
-		return cs.subagent(key)
+		for _, sub := range cs.allSubagents() {
+			if sub.key == key {
+				return sub
+			}
+		}
 	}
 	return nil
 }
 
 // loseSubagents tells the client that the subagents of a child session do nothing more.
 func (b *bridge) loseSubagents(ctx context.Context, of *childSession) {
-	of.mu.Lock()
-	lost := slices.Clone(of.subagents)
-	of.mu.Unlock()
-	for _, sub := range lost {
+	for _, sub := range of.allSubagents() {
 		if !sub.running.Load() && !sub.cancellable.Load() {
 			continue
 		}
