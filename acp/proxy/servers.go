@@ -56,10 +56,8 @@ func (s *setup) useRelays(previous *setup, saved state) {
 	wraps := s.proxy.wrapsServers() && slices.ContainsFunc(listServers(s.params),
 		func(server mcpServer) bool { return server.isStdio })
 	saved.RootsMode = s.likelyMode()
-	if !s.wantsTools(saved) && !s.tells && !wraps {
-		return
-	}
-	if s.relays.Start(s.proxy.options.RelayDir); s.relays.Listens() {
+	needs := s.wantsTools(saved) || s.tells || wraps
+	if needs && s.relays.Start(s.proxy.options.RelayDir) {
 		s.proxy.secrets.Add(s.relays.Secret().Value)
 	}
 }
@@ -73,8 +71,7 @@ func (s *setup) joinOthers() bool {
 	}
 	for _, u := range s.proxy.childUses() {
 		other := u.bridge.setup
-		if u.shares && other.relays.Listens() &&
-			bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
+		if u.shares && bytes.Equal(mcpServers(s.params), mcpServers(other.params)) &&
 			s.sameRoots(other) && s.relays.Join(other.relays) {
 			return true
 		}

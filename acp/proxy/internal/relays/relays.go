@@ -21,8 +21,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// Session is a session with its relays. They are off until Start or Join, which are called before
-// the session is used concurrently; the other methods are safe for that.
+// Session is a session with its relays, which are off until Start or Join. These are called before
+// the session is used concurrently. The other methods are safe for that.
 type Session struct {
 	host   backend.Host
 	log    *slog.Logger
@@ -51,17 +51,18 @@ func New(h backend.Host, log *slog.Logger) *Session {
 		tells: func() []briefing.Part { return nil }}
 }
 
-// Start starts relays, which listen in dir. If that is not possible, they stay off.
-func (s *Session) Start(dir string) {
+// Start starts relays, which listen in dir. If that is not possible, it logs why, and returns false.
+func (s *Session) Start(dir string) bool {
 	publisher, err := mcprelay.Listen(dir, s.log)
 	if err != nil {
 		s.log.Warn("cannot tell the agent's MCP servers the session's roots, "+
 			"or give it tools for them", "error", err)
-		return
+		return false
 	}
 	s.shared = &shared{publisher: publisher, users: []*Session{s}}
 	publisher.SetAnswers(s.shared.tell, s.shared.rules)
 	s.Publish() // the child may start servers before it responds
+	return true
 }
 
 // Join lets the session use the relays of another one. It returns false if they are closed or off.
