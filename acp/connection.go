@@ -232,20 +232,20 @@ func (c *connection) inSession(
 	ctx context.Context, id sessionstore.ID, method string, check func(context.Context) error,
 	serve func(*session) jsonrpc.Work,
 ) jsonrpc.Work {
-	at := c.home.queues.Ticket(id, turns.Ordinary, c)
+	ticket := c.home.queues.Ticket(id, turns.Ordinary, c)
 	begin := func() jsonrpc.Work {
-		defer at.Release()
-		if s := at.Queue.Active(); s != nil && s.viewers.Has(c) {
+		defer ticket.Release()
+		if s := ticket.Queue.Active(); s != nil && s.viewers.Has(c) {
 			return serve(s)
 		}
 		return func() (json.RawMessage, error) { return nil, c.adapter.whyInactive(ctx, id) }
 	}
-	if at.Holds() && check == nil {
+	if ticket.Holds() && check == nil {
 		return begin()
 	}
 	return func() (json.RawMessage, error) {
-		defer at.Release()
-		err := at.Acquire(ctx)
+		defer ticket.Release()
+		err := ticket.Acquire(ctx)
 		if err == nil && check != nil {
 			err = check(ctx)
 		}

@@ -31,7 +31,7 @@ func (o opening) conversation() (*conversation, error) {
 		o.previous.conversation.sessions.Add(1)
 		return o.previous.conversation, nil
 	}
-	a, id, owner := o.adapter, o.at.Queue.ID, o.adapter.home.owner
+	a, id, owner := o.adapter, o.ticket.Queue.ID, o.adapter.home.owner
 	if err := owner.take(sessionSlot, a); err != nil {
 		return nil, err
 	}

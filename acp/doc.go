@@ -70,10 +70,11 @@
 //
 // What a request says about a session to open is a sessionParams, what is to be opened is an
 // opening, what its backend gets is a host, and what is active is a session; ending.go has all that
-// ends one. A client asks for an open or stored session with a load, which opens or joins it. The request of a prompt is in
-// session_prompt.go, and its turn in turn.go. docs/internals/architecture.md follows both through
-// the files. internal/folders decides which folders a session gets. The parts of a session that
-// need nothing of it are packages below internal/session.
+// ends one. A client asks for an open or stored session with a load, which opens or joins it. The
+// request of a prompt is in session_prompt.go, its turn in turn.go and turn_end.go.
+// docs/internals/architecture.md follows both through the files. internal/folders decides which
+// folders a session gets. The parts of a session that need nothing of it are packages below
+// internal/session.
 //
 // Messages of a backend, but for updates, pass through an asker of its session (asker.go), and all
 // questions that rules may answer through asker.ask (ask.go). Both let internal/session/access
@@ -113,7 +114,7 @@
 //  1. a ticket that holds its queue (turns.Ticket)
 //  2. session.inBackend: the methods of session.backend must not overlap
 //  3. Audience.Shown: one update is going out and is recorded, so that all see and store the same
-//     order. That of turnUpdates.said comes before it.
+//     order. That of turnUpdates.sent comes before it.
 //  4. that of a lease: the recorder writes to the store while 3 is held
 //  5. locks of the packages below internal and of Server, for a few statements
 //

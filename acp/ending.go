@@ -66,9 +66,9 @@ func closeBackend(
 }
 
 // exclusively calls do once earlier requests were served, if s is active then. Later ones wait.
-func (s *session) exclusively(at *ticket, do func()) {
-	defer at.Release()
-	if at.Acquire(s.adapter.base) == nil && at.Queue.Active() == s {
+func (s *session) exclusively(ticket *ticket, do func()) {
+	defer ticket.Release()
+	if ticket.Acquire(s.adapter.base) == nil && ticket.Queue.Active() == s {
 		do()
 	}
 }
@@ -91,9 +91,9 @@ func (s *session) failed(err error) {
 // turns.
 func (s *session) evict(cause error) {
 	a := s.adapter
-	at := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
+	ticket := a.home.queues.Ticket(s.id, turns.Lifecycle, nil)
 	a.tasks.Go(func() {
-		s.exclusively(at, func() {
+		s.exclusively(ticket, func() {
 			a.log.Info("the session ends: another process opened or deleted it", "session", s.id,
 				"cause", cause)
 			if s.queue.EndTurns(a.base, cause) != nil {

@@ -40,7 +40,7 @@ func (l load) choose(ctx context.Context, s *session) (entry, error) {
 		return alone, nil
 	}
 	others := s.viewers.Others(l.from) > 0 || !mayOpen
-	running := l.at.Queue.Runs()
+	running := l.ticket.Queue.Runs()
 	isTurnOfNobody := running && !s.viewers.Has(l.from)
 	switch {
 	case !others && !isTurnOfNobody, record.Gone(s.record.Check(ctx)):
@@ -74,7 +74,7 @@ func (l load) join(
 			s.leave(l.from)
 		}
 	}()
-	l.at.StepAside()
+	l.ticket.StepAside()
 	var last int64 // the last segment of the history that was shown
 	if err := l.showHistory(ctx, l.history(ctx, s.adapter, s.storeID, &last)); err != nil {
 		return nil, err
@@ -113,12 +113,12 @@ func (l load) cut(
 ) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer joined.viewers.Hurry()()
-	at := joined.adapter.home.queues.Ticket(joined.id, turns.Ordinary, nil)
-	defer at.Release()
-	if err := at.Acquire(ctx); err != nil {
+	ticket := joined.adapter.home.queues.Ticket(joined.id, turns.Ordinary, nil)
+	defer ticket.Release()
+	if err := ticket.Acquire(ctx); err != nil {
 		return c, err
 	}
-	s := at.Queue.Active()
+	s := ticket.Queue.Active()
 	if s == nil || s.viewers != joined.viewers {
 		return c, errNotActive(joined.id) // it was closed meanwhile
 	}
@@ -156,7 +156,7 @@ func (l load) cut(
 func (l load) changeRoots(
 	ctx context.Context, s *session, source listing.Openable,
 ) (*session, error) {
-	if err := l.at.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
+	if err := l.ticket.Queue.EndTurns(ctx, backend.ErrCancelled); err != nil {
 		return nil, err
 	}
 	p, err := s.adapter.chooseFolders(ctx, s.params.withFolders(l.foldersIn(s)), backend.Resume,
@@ -164,7 +164,7 @@ func (l load) changeRoots(
 	if err != nil {
 		return nil, err
 	}
-	next, news, err := s.reopenForAll(ctx, l.at, source, p)
+	next, news, err := s.reopenForAll(ctx, l.ticket, source, p)
 	if err != nil {
 		return nil, err
 	}

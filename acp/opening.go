@@ -33,7 +33,7 @@ type opening struct {
 	source   listing.Openable // is opened again, or copied; the zero value for a new session
 	storeID  sessionstore.ID
 	previous *session // the active one, which it replaces, or nil
-	at       *ticket  // in the session's queue
+	ticket   *ticket  // in the session's queue
 	viewers  *transcript.Audience
 	// forAll opens the session again for all of its viewers, in a turn or while none runs: they,
 	// and the turn, go on with the new one.
@@ -73,7 +73,7 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{adapter: o.adapter, id: o.at.Queue.ID, storeID: o.storeID, queue: o.at.Queue,
+	h := &host{adapter: o.adapter, id: o.ticket.Queue.ID, storeID: o.storeID, queue: o.ticket.Queue,
 		conversation: c, viewers: o.viewers, gate: gate.New((*session).storeState),
 		replay: o.newReplay(), keepsTurns: o.forAll}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
@@ -152,13 +152,13 @@ func (o opening) openSession(
 
 // activation returns what the backend is told.
 func (o opening) activation(ctx context.Context, h *host) backend.Activation {
-	told := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
+	activation := backend.Activation{Cause: o.cause, Params: h.params.rest, State: o.source.State,
 		MustExist: o.adapter.sessions.OnlyBackendKnows(ctx, o.source), Unlisted: o.source.Unlisted,
 		Stop: h.stopPrevious, History: h.history(o.history(ctx))}
 	if o.previous != nil {
-		told.Previous = o.previous.backend
+		activation.Previous = o.previous.backend
 	}
-	return told
+	return activation
 }
 
 // newReplay returns what the backend may replay of the source.
@@ -247,7 +247,7 @@ func (o opening) adopt(
 	if !errors.Is(err, sessionstore.ErrExists) {
 		return lease, err
 	}
-	found, err := o.adapter.sessions.Stored(ctx, o.at.Queue.ID)
+	found, err := o.adapter.sessions.Stored(ctx, o.ticket.Queue.ID)
 	if err == nil {
 		err = o.adapter.sessions.MatchCwd(ctx, o.asked.folders.Cwd(), found.Keys)
 	}

@@ -116,16 +116,16 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 	a := o.adapter
-	at := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
-	defer at.Release()
-	if err := at.Acquire(ctx); err != nil {
+	ticket := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
+	defer ticket.Release()
+	if err := ticket.Acquire(ctx); err != nil {
 		return err
 	}
 	stored, err := a.sessions.Stored(ctx, o.id)
 	if err != nil {
 		return err
 	}
-	s, news, err := o.session.reopenForAll(ctx, at, listing.Openable{Session: stored}, p)
+	s, news, err := o.session.reopenForAll(ctx, ticket, listing.Openable{Session: stored}, p)
 	if err != nil {
 		return err
 	}
@@ -142,11 +142,11 @@ func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 // reopenForAll opens the session with other params, for the viewers that it has. It returns what
 // they should be told.
 func (s *session) reopenForAll(
-	ctx context.Context, at *ticket, stored listing.Openable, p sessionParams,
+	ctx context.Context, ticket *ticket, stored listing.Openable, p sessionParams,
 ) (next *session, news []backend.Update, err error) {
 	p.id = s.id
 	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
-		storeID: stored.ID, previous: s, at: at, viewers: s.viewers, forAll: true}
+		storeID: stored.ID, previous: s, ticket: ticket, viewers: s.viewers, forAll: true}
 	next, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -19,7 +19,7 @@ type queuedRequest struct {
 	from   *connection
 	sent   context.Context // ends when the client cancels the request or leaves
 	params strictjson.Object
-	at     *ticket // holds the session's queue
+	ticket *ticket // holds the session's queue
 }
 
 // queued accepts such a request, whose params have a shape. texts are its members besides sessionId,
@@ -38,11 +38,11 @@ func queued(
 		if err = cmp.Or(err, v.Err()); err != nil {
 			return jsonrpc.Fail(err)
 		}
-		at := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
-		r.AfterResponse(at.Release)
-		q := queuedRequest{from: c, sent: ctx, params: params, at: at}
+		ticket := c.home.queues.Ticket(sessionstore.ID(id), kind, c)
+		r.AfterResponse(ticket.Release)
+		q := queuedRequest{from: c, sent: ctx, params: params, ticket: ticket}
 		return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
-			if err := at.Acquire(ctx); err != nil {
+			if err := ticket.Acquire(ctx); err != nil {
 				return nil, err
 			}
 			return do(q, ctx)
@@ -56,11 +56,11 @@ func (q queuedRequest) stored(
 	ctx context.Context,
 ) (s sessionstore.Session, runs *adapter, err error) {
 	runs = q.from.adapter
-	if active := q.at.Queue.Active(); active != nil {
+	if active := q.ticket.Queue.Active(); active != nil {
 		runs = active.adapter
 	}
 	if err = q.from.initialized(ctx); err == nil {
-		s, err = q.from.adapter.sessions.Stored(ctx, q.at.Queue.ID)
+		s, err = q.from.adapter.sessions.Stored(ctx, q.ticket.Queue.ID)
 	}
 	return s, runs, protocolError(err)
 }
@@ -69,7 +69,7 @@ func (q queuedRequest) stored(
 // client may only see it, that is all. Otherwise it ends the session's turn and closes the session,
 // which remains stored.
 func (q queuedRequest) close(ctx context.Context) (json.RawMessage, error) {
-	c, s := q.from, q.at.Queue.Active()
+	c, s := q.from, q.ticket.Queue.Active()
 	if s == nil {
 		return nil, nil
 	}
@@ -99,7 +99,7 @@ func (q queuedRequest) end(
 
 // remove ends a session that is to be deleted or archived. It fails if another client has it open.
 func (q queuedRequest) remove(ctx context.Context) error {
-	s := q.at.Queue.Active()
+	s := q.ticket.Queue.Active()
 	if s == nil {
 		return nil
 	}

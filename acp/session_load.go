@@ -21,26 +21,27 @@ type load struct {
 	from   *connection
 	cause  backend.Cause
 	params sessionParams         // as the client sent them
-	at     *ticket               // in the session's queue
+	ticket *ticket               // in the session's queue
 	to     address.Address       // of the session, for the client
 	pace   func(context.Context) // waits until the next update may be sent
 }
 
 // acceptLoad serves session/load and session/resume.
 func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc.Work {
-	at := c.home.queues.Ticket(sessionOf(r), turns.Lifecycle, c) // decodeSession checks the id
+	ticket := c.home.queues.Ticket(sessionOf(r), turns.Lifecycle, c) // decodeSession checks the id
 	cause, servers := backend.Cause(r.Method), required
 	paced := pace.New(ctx, c.adapter.options.ReplayRate, c.clientCapabilities().unlimited)
 	if cause == backend.Resume {
 		servers = optional
 	}
 	return c.work(ctx, func(ctx context.Context) (json.RawMessage, error) {
-		defer r.AfterResponse(at.Release) // what goOn does comes first
+		defer r.AfterResponse(ticket.Release) // what goOn does comes first
 		p, err := c.decodeSession(ctx, r.Params, loadShape, required, servers)
 		if err != nil {
 			return nil, err
 		}
-		l := load{from: c, cause: cause, params: p, at: at, to: address.New(p.id), pace: paced}
+		l := load{from: c, cause: cause, params: p, ticket: ticket, to: address.New(p.id),
+			pace: paced}
 		if err := l.acquire(ctx); err != nil {
 			return nil, err
 		}
@@ -51,17 +52,17 @@ func (c *connection) acceptLoad(ctx context.Context, r *jsonrpc.Request) jsonrpc
 // acquire waits until the request holds the queue. The messages of what comes before it do not wait
 // for viewers that do not read.
 func (l load) acquire(ctx context.Context) error {
-	if s := l.at.Queue.Active(); s != nil {
+	if s := l.ticket.Queue.Active(); s != nil {
 		defer s.viewers.Hurry()()
 	}
-	return l.at.Acquire(ctx)
+	return l.ticket.Acquire(ctx)
 }
 
 // serve opens a stored session, makes the client another viewer of the active one, or shows it a
 // session that it may not open. If the history cannot be read or sent, the session is closed, and
 // remains stored with its new roots.
 func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	a, active := l.from.adapter, l.at.Queue.Active()
+	a, active := l.from.adapter, l.ticket.Queue.Active()
 	if active != nil {
 		if active.adapter.identity() != a.identity() {
 			return nil, errOpenElsewhere(l.to.ID, nil)
@@ -105,7 +106,7 @@ func (l load) open(
 		return nil, "", err
 	}
 	o := opening{adapter: a, cause: l.cause, asked: p, source: source, storeID: source.ID,
-		previous: active, at: l.at, viewers: newViewers(a, l.from, l.to),
+		previous: active, ticket: l.ticket, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, l.from.occasionFrom(a), u)
 		}}

@@ -34,10 +34,10 @@ func (c *connection) create(
 		return nil, err
 	}
 	id := sessionstore.NewID()
-	at := c.home.queues.Ticket(id, turns.Lifecycle, c)
-	defer r.AfterResponse(at.Release) // what goOn does comes first
+	ticket := c.home.queues.Ticket(id, turns.Lifecycle, c)
+	defer r.AfterResponse(ticket.Release) // what goOn does comes first
 	o := opening{adapter: c.adapter, cause: cause, asked: p, source: source, storeID: id,
-		at: at, viewers: newViewers(c.adapter, c, address.New(id))}
+		ticket: ticket, viewers: newViewers(c.adapter, c, address.New(id))}
 	s, notice, err := o.run(ctx)
 	if err != nil {
 		return nil, err

@@ -32,14 +32,14 @@ type prompted struct {
 	from   *connection
 	params promptParams
 	viewed *session // that the client had open when it sent the prompt, or nil
-	at     *ticket
+	ticket *ticket
 	leave  context.CancelCauseFunc // ends the context of the request, and with it the turn
 	free   func()                  // frees what the prompt holds, besides the ticket
 
 	// Set when the turn begins:
-	number int64
-	stored sessionstore.Turn
-	saw    *transcript.Audience // those that saw it begin
+	number   int64
+	stored   sessionstore.Turn
+	audience *transcript.Audience // those that saw it begin
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or
@@ -73,13 +73,13 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		c.home.owner.release(turnSlot, c.adapter)
 	}
 	turn := turns.New(request)
-	at, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
+	ticket, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
 	if err != nil {
 		free()
 		return jsonrpc.Fail(protocolError(err))
 	}
-	p := &prompted{turn: turn, from: c, params: params, viewed: viewed, at: at, leave: leave,
-		free: free}
+	p := &prompted{turn: turn, from: c, params: params, viewed: viewed, ticket: ticket,
+		leave: leave, free: free}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
 }
 

@@ -24,7 +24,7 @@ func (q queuedRequest) setTitle(ctx context.Context) (json.RawMessage, error) {
 		return nil, err
 	}
 	result := a.sessions.Pass(ctx, protocol.SessionSetTitle, stored, q.params)
-	if s := q.at.Queue.Active(); s != nil {
+	if s := q.ticket.Queue.Active(); s != nil {
 		s.transcript.Rename(ctx, title)
 	}
 	return strictjson.Set(result, "title", strictjson.Text(title)), nil

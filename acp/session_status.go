@@ -10,7 +10,7 @@ func (q queuedRequest) status(ctx context.Context) (json.RawMessage, error) {
 	if _, _, err := q.stored(ctx); err != nil {
 		return nil, err
 	}
-	if q.at.Queue.Active() != nil {
+	if q.ticket.Queue.Active() != nil {
 		return json.RawMessage(`{"status":"open"}`), nil
 	}
 	return json.RawMessage(`{"status":"saved"}`), nil

@@ -21,10 +21,10 @@ func (p *prompted) run() error {
 		return err
 	}
 	p.from.observe(TurnEvent{Session: s.id, Running: true})
-	said := &turnUpdates{turn: p.turn, said: tasks.NewMutex(saidInTurn{session: s})}
-	came := p.turn.Run(s.adapter.tasks, s.adapter.options.tuning.CancelGrace,
-		func() (backend.Raw, error) { return p.start(s, said)() })
-	p.end(said.end(), came) // a command may have opened the session again
+	updates := &turnUpdates{turn: p.turn, sent: tasks.NewMutex(sentInTurn{session: s})}
+	outcome := p.turn.Run(s.adapter.tasks, s.adapter.options.tuning.CancelGrace,
+		func() (backend.Raw, error) { return p.start(s, updates)() })
+	p.end(updates.end(), outcome) // a command may have opened the session again
 	return nil
 }
 
@@ -33,11 +33,11 @@ func (p *prompted) run() error {
 // earlier prompts were answered, and so does an agent whose session a command may open again.
 // overlaps says that other turns may be running.
 func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
-	q, ctx := p.at.Queue, p.turn.Context()
+	q, ctx := p.ticket.Queue, p.turn.Context()
 	if err := p.from.initialized(ctx); err != nil {
 		return nil, false, err
 	}
-	if err := p.at.Acquire(ctx); err != nil {
+	if err := p.ticket.Acquire(ctx); err != nil {
 		return nil, false, err
 	}
 	s = q.Active()
@@ -46,7 +46,7 @@ func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
 	}
 	_, mayReopen := commands.Parse(p.params.rest)
 	exclusive := mayReopen || !s.adapter.info().OverlappingTurns
-	overlaps, err = p.at.AwaitTurn(exclusive, s.adapter.turnLimit())
+	overlaps, err = p.ticket.AwaitTurn(exclusive, s.adapter.turnLimit())
 	if err != nil {
 		return nil, false, err
 	}
@@ -86,7 +86,7 @@ func (p *prompted) storeStart(s *session, overlaps bool) error {
 			s.failed(err)
 			return err
 		}
-		p.saw = s.viewers
+		p.audience = s.viewers
 		p.showStart(now)
 		return nil
 	})
@@ -95,47 +95,47 @@ func (p *prompted) storeStart(s *session, overlaps bool) error {
 // showStart shows the other viewers the prompt, and all of them the title that it gives the session.
 func (p *prompted) showStart(now *transcript.Shown) {
 	ctx := p.turn.Context()
-	if p.saw.Others(p.from) > 0 {
-		p.saw.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
+	if p.audience.Others(p.from) > 0 {
+		p.audience.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
 		for _, u := range p.stored.Prompt {
-			p.saw.Show(ctx, p.from, u)
+			p.audience.Show(ctx, p.from, u)
 		}
 	}
 	if p.stored.Title != "" {
-		p.saw.ShowTitle(ctx, now, p.stored.Title)
+		p.audience.ShowTitle(ctx, now, p.stored.Title)
 	}
 }
 
 // start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
 // command of the adapter is answered in the rest, and so is a question before the prompt.
-func (p *prompted) start(s *session, said *turnUpdates) backend.Work {
-	defer p.at.Release() // even after a panic
+func (p *prompted) start(s *session, updates *turnUpdates) backend.Work {
+	defer p.ticket.Release() // even after a panic
 	ctx := p.turn.Context()
 	s.watchLease(ctx)
 	s.access.Permits.ForgetAsked()
 	s.catalog.Refresh(ctx)
 	s.showNotice(ctx)
 	if command, ok := s.ownCommand(p.params.rest); ok {
-		own := &ownTurn{session: s, updates: said}
+		own := &ownTurn{session: s, updates: updates}
 		return func() (backend.Raw, error) { return own.run(ctx, command) }
 	}
 	if len(s.budgets.All()) == 0 {
-		return p.prompt(s, said)
+		return p.prompt(s, updates)
 	}
 	return func() (backend.Raw, error) {
 		if !s.budgets.Confirm(ctx, s.askBeforeTurn) {
-			return budget.Refuse(ctx, said)
+			return budget.Refuse(ctx, updates)
 		}
-		return p.prompt(s, said)()
+		return p.prompt(s, updates)()
 	}
 }
 
 // prompt gives the backend the prompt.
-func (p *prompted) prompt(s *session, said *turnUpdates) backend.Work {
+func (p *prompted) prompt(s *session, updates *turnUpdates) backend.Work {
 	ctx := p.turn.Context()
 	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
 	return p.turn.Start(s, func(b backend.Session) backend.Work {
 		s.spending.BeginTurn()
-		return b.Prompt(ctx, p.params.rest, said)
+		return b.Prompt(ctx, p.params.rest, updates)
 	})
 }

@@ -27,11 +27,11 @@ import (
 // session/cancel still changes it (Turn.Decide).
 
 // end stores how the turn has ended in s. It came to this in the backend.
-func (p *prompted) end(s *session, came turns.Outcome) {
+func (p *prompted) end(s *session, outcome turns.Outcome) {
 	if p.turn.StartedIn(s) {
-		came.Result = p.endSpending(s, came.Result)
+		outcome.Result = p.endSpending(s, outcome.Result)
 	}
-	p.turn.Finish(came)
+	p.turn.Finish(outcome)
 	p.showFull(s)
 	p.storeEnd(s)
 	o := p.turn.Outcome()
@@ -135,8 +135,8 @@ func endOf(o turns.Outcome) sessionstore.Update {
 // client that does not read holds up no others that have the session open.
 func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) {
 	conclude := sync.OnceFunc(p.conclude)
-	if p.saw != nil {
-		p.saw.Settle(ctx, p.from, conclude)
+	if p.audience != nil {
+		p.audience.Settle(ctx, p.from, conclude)
 	}
 	r.BeforeResponse(func(json.RawMessage, error) (json.RawMessage, error) {
 		o := p.decide()
@@ -150,9 +150,9 @@ func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) {
 // the response, before one that the client does not read, or if the client has left.
 func (p *prompted) conclude() {
 	defer p.free()
-	defer p.at.Answered()
+	defer p.ticket.Answered()
 	o := p.decide()
-	if p.saw == nil || p.saw.Others(p.from) == 0 {
+	if p.audience == nil || p.audience.Others(p.from) == 0 {
 		return
 	}
 	ended := map[string]any{"stopReason": o.StopReason()}
@@ -161,8 +161,8 @@ func (p *prompted) conclude() {
 	}
 	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
-	_ = p.saw.Shown.With(ctx, func(*transcript.Shown) error {
-		p.saw.Mark(ctx, p.from, "turn", ended)
+	_ = p.audience.Shown.With(ctx, func(*transcript.Shown) error {
+		p.audience.Mark(ctx, p.from, "turn", ended)
 		return nil
 	})
 }

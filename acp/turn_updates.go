@@ -12,11 +12,11 @@ import (
 // turnUpdates implements [backend.Updates] for one turn.
 type turnUpdates struct {
 	turn *turns.Turn
-	said tasks.Mutex[saidInTurn]
+	sent tasks.Mutex[sentInTurn]
 }
 
-// saidInTurn says how much was said in a turn, and where.
-type saidInTurn struct {
+// sentInTurn says how much was sent in a turn, and where.
+type sentInTurn struct {
 	session *session // to which updates are sent; another one after a command has opened it again
 	size    int64    // of the updates, in bytes
 }
@@ -35,17 +35,17 @@ func (u *turnUpdates) Commit(ctx context.Context, update backend.Update) error {
 }
 
 func (u *turnUpdates) send(ctx context.Context, update backend.Update, in transcript.Order) error {
-	return u.said.With(ctx, func(said *saidInTurn) error {
+	return u.sent.With(ctx, func(sent *sentInTurn) error {
 		if u.turn.IsOver() {
 			return backend.ErrTurnOver
 		}
-		s, before := said.session, said.size
-		said.size += int64(len(update.Raw))
+		s, before := sent.session, sent.size
+		sent.size += int64(len(update.Raw))
 		limit := s.adapter.options.tuning.TurnBytes
-		if said.size > limit && before <= limit {
+		if sent.size > limit && before <= limit {
 			s.adapter.tasks.Go(func() { u.turn.End(turns.ErrFull) }) // it waits for the backend
 		}
-		if said.size > limit+afterFull {
+		if sent.size > limit+afterFull {
 			return turns.ErrFull
 		}
 		return s.transcript.Send(ctx, update, in)
@@ -54,8 +54,8 @@ func (u *turnUpdates) send(ctx context.Context, update backend.Update, in transc
 
 // moveTo sends later updates to s, which has replaced the turn's session and has the same viewers.
 func (u *turnUpdates) moveTo(s *session) {
-	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
-		said.session = s
+	_ = u.sent.With(context.Background(), func(sent *sentInTurn) error {
+		sent.session = s
 		return nil
 	})
 }
@@ -63,8 +63,8 @@ func (u *turnUpdates) moveTo(s *session) {
 // end waits for the update that is being sent. The turn is over for the backend, so that later ones
 // are rejected. end returns the turn's session.
 func (u *turnUpdates) end() (s *session) {
-	_ = u.said.With(context.Background(), func(said *saidInTurn) error {
-		s = said.session
+	_ = u.sent.With(context.Background(), func(sent *sentInTurn) error {
+		s = sent.session
 		return nil
 	})
 	return s
