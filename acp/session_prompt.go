@@ -34,7 +34,6 @@ type prompted struct {
 	viewed *session // that the client had open when it sent the prompt, or nil
 	ticket *ticket
 	leave  context.CancelCauseFunc // ends the context of the request, and with it the turn
-	free   func()                  // frees what the prompt holds, besides the ticket
 
 	// Set when the turn begins:
 	number   int64
@@ -49,38 +48,63 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	var viewed *session
-	limit := c.adapter.turnLimit()
-	if q := c.home.queues.Find(params.id); q != nil {
-		opens := q.IsOpening(c) // only this read loop adds such requests
-		if s := q.Active(); s != nil {
-			if s.viewers.Has(c) {
-				viewed = s
-			} else if !opens && q.Active() == s { // it was not closed meanwhile
-				return jsonrpc.Fail(errNotActive(q.ID))
-			}
-			limit = s.adapter.turnLimit()
-		}
+	viewed, limit, err := c.viewedSession(params.id)
+	if err != nil {
+		return jsonrpc.Fail(err)
 	}
 	if err := c.home.owner.take(turnSlot, c.adapter); err != nil {
 		return jsonrpc.Fail(err)
 	}
-	request, leave := c.adapter.requestContext(ctx)
-	stop := context.AfterFunc(c.serving, func() { leave(jsonrpc.ErrClosed) })
-	free := func() {
-		stop()
-		leave(nil)
-		c.home.owner.release(turnSlot, c.adapter)
-	}
-	turn := turns.New(request)
-	ticket, err := c.home.queues.PromptTicket(params.id, c, turn, limit)
+	request, leave := c.promptContext(ctx)
+	p := &prompted{turn: turns.New(request), from: c, params: params, viewed: viewed, leave: leave}
+	p.ticket, err = c.home.queues.PromptTicket(params.id, c, p.turn, limit)
 	if err != nil {
-		free()
+		p.free()
 		return jsonrpc.Fail(protocolError(err))
 	}
-	p := &prompted{turn: turn, from: c, params: params, viewed: viewed, ticket: ticket,
-		leave: leave, free: free}
 	return func() (json.RawMessage, error) { return p.serve(ctx, r) }
+}
+
+// viewedSession returns the session with this id that the client has open, and how many of its
+// turns may be unanswered. It returns nil for one that the client may be opening.
+func (c *connection) viewedSession(id sessionstore.ID) (viewed *session, limit int, err error) {
+	limit = c.adapter.turnLimit()
+	q := c.home.queues.Find(id)
+	if q == nil {
+		return nil, limit, nil
+	}
+	opens := q.IsOpening(c) // only this read loop adds such requests
+	s := q.Active()
+	if s == nil {
+		return nil, limit, nil
+	}
+	limit = s.adapter.turnLimit()
+	switch {
+	case s.viewers.Has(c):
+		return s, limit, nil
+	case !opens && q.Active() == s: // it was not closed meanwhile
+		return nil, limit, errNotActive(id)
+	}
+	return nil, limit, nil
+}
+
+// promptContext returns a context for a turn, which ends as that of requestContext does and with
+// Serve's. The caller calls leave.
+func (c *connection) promptContext(
+	ctx context.Context,
+) (_ context.Context, leave context.CancelCauseFunc) {
+	request, end := c.adapter.requestContext(ctx)
+	stop := context.AfterFunc(c.serving, func() { end(jsonrpc.ErrClosed) })
+	return request, func(cause error) {
+		stop()
+		end(cause)
+	}
+}
+
+// free frees what the prompt holds besides the ticket.
+func (p *prompted) free() {
+	p.leave(nil)
+	p.from.home.owner.release(turnSlot, p.from.adapter)
 }
 
 // turnLimit returns how many turns of a session may be unanswered, 0 for any number.
