@@ -416,17 +416,9 @@ func (s *server) awaitAuthorization(one *authorization, signIns int) error {
 	if signIns == maxAuthorizations {
 		return &authorizationError{errAskedAgain}
 	}
-	s.enter(phase{state: acpmcp.Starting, signIn: one})
-	defer s.enter(restarting())
+	s.enter(signingIn{one})
+	defer s.enter(restarting)
 	return cmp.Or(one.wait(s.ctx), errReconnect)
-}
-
-// describe says what the authorization waits for.
-func (one *authorization) describe() string {
-	if page := one.page.Load(); page != nil {
-		return "it waits until you have signed in at " + page.Host
-	}
-	return "it has not said yet where to sign in"
 }
 
 // wait waits until the authorization has been obtained.

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"errors"
-	"fmt"
 	"os/exec"
 	"time"
 
@@ -12,49 +11,45 @@ import (
 
 // phase says what a server is doing, with the facts that hold only meanwhile. It does not change: the
 // server enters a new one.
-type phase struct {
-	state      acpmcp.State   // Ready while there is a connection, see describe
-	waiting    string         // what a starting server waits for, unless it is signIn
-	signIn     *authorization // that a starting server waits for, or nil
-	connection *connection    // that takes new calls, nil unless the state is Ready
-	failure    error          // why the last attempt failed, nil once the server was connected
-	refuses    bool           // calls fail with failure, because waiting is not worthwhile
-	retryAt    time.Time      // when a failed server may be tried again
+type phase interface {
+	// describe returns the state as others see it, and what the server waits for if that is
+	// Starting.
+	describe() (state acpmcp.State, awaited string)
 }
 
-// starting returns the phase of a server that is not connected yet.
-func starting(waiting string) phase { return phase{state: acpmcp.Starting, waiting: waiting} }
+// The phases of a server.
+type (
+	idle      struct{}                    // it was not needed yet
+	starting  string                      // it is not connected yet, because it waits for this
+	signingIn struct{ *authorization }    // it is connected again after this
+	connected struct{ *connection }       // it takes new calls, once it has had time to read the roots
+	waiting   struct{ refuses bool }      // it is tried again after a while; calls fail if it refuses
+	failed    struct{ retryAt time.Time } // it is tried again when it is needed, but not before
+	stopped   struct{}                    // it was removed, or the session has ended
+)
 
-// restarting returns the phase of a server whose connection was withdrawn: new calls wait for the
-// next one.
-func restarting() phase { return starting("it is being restarted") }
+// restarting is the phase of a server whose connection was withdrawn: new calls wait for the next
+// one.
+const restarting = starting("it is being restarted")
 
-// isRunning reports whether run connects the server, serves it, or waits to try again.
-func (p phase) isRunning() bool {
-	return p.state == acpmcp.Starting || p.state == acpmcp.Ready || p.state == acpmcp.Waiting
+func (idle) describe() (acpmcp.State, string)       { return acpmcp.Idle, "" }
+func (p starting) describe() (acpmcp.State, string) { return acpmcp.Starting, string(p) }
+func (waiting) describe() (acpmcp.State, string)    { return acpmcp.Waiting, "" }
+func (failed) describe() (acpmcp.State, string)     { return acpmcp.Failed, "" }
+func (stopped) describe() (acpmcp.State, string)    { return acpmcp.Stopped, "" }
+
+func (p signingIn) describe() (acpmcp.State, string) {
+	if page := p.page.Load(); page != nil {
+		return acpmcp.Starting, "it waits until you have signed in at " + page.Host
+	}
+	return acpmcp.Starting, "it has not said yet where to sign in"
 }
 
-// describe returns the state as others see it, and what the server waits for if that is Starting: a
-// connected server is not ready before it has had time to read the roots.
-func (p phase) describe() (state acpmcp.State, waiting string) {
-	switch {
-	case p.signIn != nil:
-		return p.state, p.signIn.describe()
-	case p.connection != nil && p.connection.readiness.left() > 0:
+func (p connected) describe() (acpmcp.State, string) {
+	if p.readiness.left() > 0 {
 		return acpmcp.Starting, "it is given time to read the roots"
 	}
-	return p.state, p.waiting
-}
-
-// explain adds to err what was waited for.
-func (p phase) explain(err error) error {
-	if _, waiting := p.describe(); waiting != "" {
-		err = fmt.Errorf("%w: %s", err, waiting)
-	}
-	if p.failure != nil {
-		err = fmt.Errorf("%w; the last attempt failed: %w", err, p.failure)
-	}
-	return err
+	return acpmcp.Ready, ""
 }
 
 // ending says how an attempt to serve a server has ended.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	acpmcp "github.com/acp-agent/acp-agent/acp/mcp"
 )
 
 func TestNextAttempt(t *testing.T) {
@@ -40,26 +38,27 @@ func TestNextAttempt(t *testing.T) {
 // While a server is started again, its status says why it failed before.
 func TestStatusAfterFailure(t *testing.T) {
 	s := &server{ctx: t.Context(), changed: make(chan struct{})}
-	for _, state := range []acpmcp.State{acpmcp.Waiting, acpmcp.Failed} {
-		s.enter(phase{state: state, failure: errors.New("it exited")})
+	for _, p := range []phase{waiting{}, failed{}} {
+		s.failure = errors.New("it exited")
+		s.enter(p)
 		require.EqualError(t, s.status().Err, "it exited")
 		s.enter(starting("it has not answered yet"))
 		const expected = "it has not answered yet; the last attempt failed: "
 		require.Equal(t, expected+"`it exited`", s.status().Waiting)
 		require.NoError(t, s.status().Err)
-		require.EqualError(t, s.phase.explain(errors.New("too late")), "too late: "+expected+"it exited")
+		require.EqualError(t, explain(errors.New("too late"), s.phase, s.failure), "too late: "+expected+"it exited")
 
-		s.phase = phase{state: acpmcp.Ready}
-		s.enter(restarting())
+		s.failure = nil // it was connected
+		s.enter(restarting)
 		require.Equal(t, "it is being restarted", s.status().Waiting)
-		require.EqualError(t, s.phase.explain(errors.New("too late")), "too late: it is being restarted")
+		require.EqualError(t, explain(errors.New("too late"), s.phase, s.failure), "too late: it is being restarted")
 	}
 }
 
 // A server that asks to sign in has no page at first.
 func TestStatusOfSignIn(t *testing.T) {
 	one := &authorization{}
-	s := &server{ctx: t.Context(), phase: phase{state: acpmcp.Starting, signIn: one}}
+	s := &server{ctx: t.Context(), phase: signingIn{one}}
 	require.Equal(t, "it has not said yet where to sign in", s.status().Waiting)
 	one.page.Store(&url.URL{Scheme: "https", Host: "example.com", Path: "/a"})
 	require.Equal(t, "it waits until you have signed in at example.com: "+OpenPage("https://example.com/a"), s.status().Waiting)

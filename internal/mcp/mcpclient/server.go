@@ -39,6 +39,7 @@ type server struct {
 
 	mu        sync.Mutex
 	phase     phase
+	failure   error         // why the last attempt failed, nil once the server was connected
 	changed   chan struct{} // closed and replaced when there is something new to wait for
 	restarted int           // how often it was restarted after a failure
 	warnings  []string      // deprecations, which are logged once
@@ -53,7 +54,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 		redactor: r, log: r.logger(s.options.Logger.With("server", c.Name)),
 		questions: make(chan struct{}, 1),
 		samples:   rate.NewLimiter(rate.Every(time.Minute/samplesPerMinute), samplesPerMinute),
-		phase:     phase{state: acpmcp.Idle}, changed: make(chan struct{}),
+		phase:     idle{}, changed: make(chan struct{}),
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
@@ -72,34 +73,51 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 	s.ensureRunning()
 	for {
 		s.mu.Lock()
-		now, changed := s.nowLocked(), s.changed
+		now, failure, changed := s.nowLocked(), s.failure, s.changed
 		s.mu.Unlock()
-		if now.refuses {
-			return nil, now.failure
-		}
 		var settled <-chan time.Time
-		if now.connection != nil {
-			left := now.connection.readiness.left()
+		switch p := now.(type) {
+		case connected:
+			left := p.readiness.left()
 			if left <= 0 {
-				return now.connection, nil
+				return p.connection, nil
 			}
 			settled = time.After(left)
+		case waiting:
+			if p.refuses {
+				return nil, failure
+			}
+		case failed:
+			return nil, failure
+		case stopped:
+			return nil, acpmcp.ErrClosed
 		}
 		select {
 		case <-settled:
 		case <-changed:
 		case <-s.ctx.Done():
 		case <-ctx.Done():
-			return nil, now.explain(context.Cause(ctx))
+			return nil, explain(context.Cause(ctx), now, failure)
 		}
 	}
+}
+
+// explain adds to err what was waited for, and why the last attempt failed.
+func explain(err error, now phase, failure error) error {
+	if _, awaited := now.describe(); awaited != "" {
+		err = fmt.Errorf("%w: %s", err, awaited)
+	}
+	if failure != nil {
+		err = fmt.Errorf("%w; the last attempt failed: %w", err, failure)
+	}
+	return err
 }
 
 // announceRoots tells the server that the roots have changed, if it is connected.
 func (s *server) announceRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.nowLocked().connection; c != nil {
+	if c, ok := s.nowLocked().(connected); ok {
 		s.set.spawn(c.announceRoots)
 	}
 }
@@ -108,10 +126,16 @@ func (s *server) announceRoots() {
 func (s *server) ensureRunning() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase.isRunning() || s.ctx.Err() != nil || time.Now().Before(s.phase.retryAt) {
+	switch p := s.phase.(type) {
+	case idle:
+	case failed:
+		if time.Now().Before(p.retryAt) {
+			return
+		}
+	default:
 		return
 	}
-	if s.set.spawn(s.run) {
+	if s.ctx.Err() == nil && s.set.spawn(s.run) {
 		s.enterLocked(starting("other servers are being started first"))
 	}
 }
@@ -119,24 +143,17 @@ func (s *server) ensureRunning() {
 // nowLocked returns the phase as it is for others than run, which may not have seen yet that the
 // server was stopped or its connection has ended.
 func (s *server) nowLocked() phase {
-	switch c := s.phase.connection; {
+	switch c, ok := s.phase.(connected); {
 	case s.ctx.Err() != nil:
-		return phase{state: acpmcp.Stopped, failure: acpmcp.ErrClosed, refuses: true}
-	case c != nil && c.ctx.Err() != nil:
-		return restarting()
+		return stopped{}
+	case ok && c.ctx.Err() != nil:
+		return restarting
 	}
 	return s.phase
 }
 
-// enterLocked begins a phase and wakes those who wait for a change. While the server is starting,
-// the failure of the last attempt remains known.
+// enterLocked begins a phase and wakes those who wait for a change.
 func (s *server) enterLocked(p phase) {
-	switch p.state {
-	case acpmcp.Starting:
-		p.failure = s.phase.failure
-	case acpmcp.Waiting:
-		s.restarted++
-	}
 	s.phase = p
 	s.wakeLocked()
 }
@@ -179,21 +196,35 @@ func (s *server) run() {
 		if next.failures == 0 {
 			continue
 		}
-		err := serverError(s.config.Name, s.redactor.err(end.err))
+		s.enterAfter(end.err, next)
 		if next.giveUp {
-			s.log.Error("MCP server failed", "error", err)
-			s.enter(phase{state: acpmcp.Failed, failure: err, refuses: true,
-				retryAt: time.Now().Add(next.wait)})
 			return
 		}
-		s.log.Warn("restarting an MCP server that failed", "error", err, "in", next.wait)
-		s.enter(phase{state: acpmcp.Waiting, failure: err, refuses: next.failures > 1})
 		select {
 		case <-time.After(next.wait):
 		case <-replaced: // with other roots it may not fail
 		case <-s.ctx.Done():
 		}
 	}
+}
+
+// enterAfter begins the phase after an attempt that failed.
+func (s *server) enterAfter(failure error, next step) {
+	failure = serverError(s.config.Name, s.redactor.err(failure))
+	if next.giveUp {
+		s.log.Error("MCP server failed", "error", failure)
+	} else {
+		s.log.Warn("restarting an MCP server that failed", "error", failure, "in", next.wait)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failure = failure
+	if next.giveUp {
+		s.enterLocked(failed{retryAt: time.Now().Add(next.wait)})
+		return
+	}
+	s.restarted++
+	s.enterLocked(waiting{refuses: next.failures > 1})
 }
 
 // attempt connects the server and serves the connection until it ends.
@@ -257,7 +288,8 @@ func (s *server) serve(c *connection) error {
 	}
 	s.mu.Lock()
 	c.endIfOutdated()
-	s.enterLocked(phase{state: acpmcp.Ready, connection: c})
+	s.failure = nil
+	s.enterLocked(connected{c})
 	s.mu.Unlock()
 	sent := c.sent.Load()
 	if sent != nil && !sent.Equal(s.set.currentFolders().roots.Existing()) {
@@ -265,7 +297,7 @@ func (s *server) serve(c *connection) error {
 	}
 	s.log.Info("MCP server connected", "revision", c.session.InitializeResult().ProtocolVersion)
 	<-c.ctx.Done()
-	s.enter(restarting())
+	s.enter(restarting)
 	why := context.Cause(c.ctx)
 	if outdated, ok := errors.AsType[*outdatedError](why); ok {
 		s.explainRestart(c, outdated.lost)
@@ -302,7 +334,7 @@ func (s *server) foldersChanged(rootsChanged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The next connection begins with the new folders.
-	if c := s.nowLocked().connection; c != nil && !c.endIfOutdated() && rootsChanged {
+	if c, ok := s.nowLocked().(connected); ok && !c.endIfOutdated() && rootsChanged {
 		c.rootsChanged()
 	}
 }
@@ -358,18 +390,18 @@ func (s *server) status() acpmcp.Status {
 	}
 	now := s.nowLocked()
 	status.State, status.Waiting = now.describe()
-	if one := now.signIn; one != nil && one.page.Load() != nil {
+	if one, ok := now.(signingIn); ok && one.page.Load() != nil {
 		status.Waiting += ": " + OpenPage(one.page.Load().String())
 	}
 	switch {
 	case status.State == acpmcp.Waiting || status.State == acpmcp.Failed:
-		status.Err = now.failure
-	case status.State == acpmcp.Starting && now.failure != nil:
+		status.Err = s.failure
+	case status.State == acpmcp.Starting && s.failure != nil:
 		status.Waiting += "; the last attempt failed: " +
-			text.Code(text.Truncate(now.failure.Error(), maxFailure))
+			text.Code(text.Truncate(s.failure.Error(), maxFailure))
 	}
-	c := now.connection
-	if c == nil {
+	c, ok := now.(connected)
+	if !ok {
 		return status
 	}
 	r := c.session.InitializeResult()
