@@ -85,13 +85,9 @@ func (l limits) next(failures int, end ending) step {
 
 // isPermanent reports whether trying again would only result in the same error.
 func isPermanent(err error) bool {
-	if errors.As(err, new(*authorizationError)) {
-		return true
-	}
-	if e, ok := errors.AsType[*transportError](err); ok {
-		return e.fault == refused && isFinalStatus(e.code)
-	}
-	return errors.As(err, new(*process.StartError)) || errors.As(err, new(*exec.Error)) ||
-		errors.Is(err, errNoSuchRoot) || errors.Is(err, errDirectory) ||
-		errors.Is(err, errNotAllowed)
+	e := transportErrorOf(err)
+	return e.fault == refused && isFinalStatus(e.code) ||
+		errors.As(err, new(*authorizationError)) || errors.As(err, new(*process.StartError)) ||
+		errors.As(err, new(*exec.Error)) || errors.Is(err, errNoSuchRoot) ||
+		errors.Is(err, errDirectory) || errors.Is(err, errNotAllowed)
 }

@@ -16,14 +16,13 @@ import (
 type Set struct {
 	starting chan struct{} // has a value for each server that is starting
 	options  Options
-	ctx      context.Context // ends with the set
+	ctx      context.Context // ends when the set is closed, with mu held
 	cancel   context.CancelCauseFunc
 	running  sync.WaitGroup
 
 	mu       sync.Mutex
-	closed   bool
-	closing  context.Context // the context passed to Close
-	watching bool            // watchRoots is running
+	stopping context.Context // in which servers are stopped, that of Close once it was called
+	watching sync.Once       // starts watchRoots
 	host     Host
 	folders  folders
 	visible  mcproots.Snapshot // the roots that the servers were last told about
@@ -40,7 +39,7 @@ type folders struct {
 // NewSet returns a set without servers. They come with the first [Change]. At most cap(starting)
 // servers of all sets with this channel start at once.
 func NewSet(starting chan struct{}, o Options) *Set {
-	s := &Set{starting: starting, options: o.withDefaults()}
+	s := &Set{starting: starting, options: o.withDefaults(), stopping: context.Background()}
 	s.folders.replaced = make(chan struct{})
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
@@ -50,11 +49,11 @@ func NewSet(starting chan struct{}, o Options) *Set {
 // killed. All methods fail with [acpmcp.ErrClosed] from then on.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
-	if !s.closed {
-		s.closed, s.closing = true, ctx
+	if s.ctx.Err() == nil {
+		s.stopping = ctx
+		s.cancel(acpmcp.ErrClosed)
 	}
 	s.mu.Unlock()
-	s.cancel(acpmcp.ErrClosed)
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -80,10 +79,7 @@ const killTimeout = 2 * time.Second
 func (s *Set) stopContext() (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
-		return context.WithTimeout(s.closing, stopTimeout)
-	}
-	return context.WithTimeout(context.WithoutCancel(s.ctx), stopTimeout)
+	return context.WithTimeout(s.stopping, stopTimeout)
 }
 
 // spawn runs f on a goroutine that Close waits for. It returns false, without running f, once the
@@ -91,7 +87,7 @@ func (s *Set) stopContext() (context.Context, context.CancelFunc) {
 func (s *Set) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.ctx.Err() != nil {
 		return false
 	}
 	s.running.Go(f)
@@ -102,12 +98,11 @@ func (s *Set) spawn(f func()) bool {
 func (s *Set) use() ([]*server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.ctx.Err() != nil {
 		return nil, acpmcp.ErrClosed
 	}
-	if !s.watching && len(s.servers) > 0 {
-		s.watching = true
-		s.running.Go(s.watchRoots)
+	if len(s.servers) > 0 {
+		s.watching.Do(func() { s.running.Go(s.watchRoots) })
 	}
 	return s.servers, nil
 }
@@ -145,7 +140,7 @@ func (s *Set) Servers() []acpmcp.Status {
 func (s *Set) openHost() (Host, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.host == nil {
+	if s.ctx.Err() != nil || s.host == nil {
 		return nil, acpmcp.ErrClosed
 	}
 	return s.host, nil
@@ -188,7 +183,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.ctx.Err() != nil {
 		return nil, acpmcp.ErrClosed
 	}
 	return &Change{set: s, folders: folders{w, roots, make(chan struct{})}, configs: configs}, nil
@@ -199,7 +194,7 @@ func (s *Set) Prepare(w *workspace.Workspace, configs []Config) (*Change, error)
 func (c *Change) Commit(h Host) {
 	s := c.set
 	s.mu.Lock()
-	if s.closed {
+	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return
 	}
