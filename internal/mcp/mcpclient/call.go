@@ -65,7 +65,7 @@ func (c *connection) callTool(
 	timeout := cmp.Or(c.server.config.Policy.CallTimeout, c.server.set.options.limits.CallTimeout)
 	late := &lateError{
 		timeoutError(t.Server, "answered the call or reported progress", timeout), timeout}
-	active := c.calls.begin(ctx, timeout, late, progress)
+	active := c.calls.begin(ctx, late, progress)
 	defer c.calls.end(active)
 	if c.ctx.Err() != nil {
 		return nil, serverError(t.Server, errEndedBefore)
@@ -184,31 +184,31 @@ type activeCalls struct {
 
 // activeCall is a call that was sent.
 type activeCall struct {
-	token   string
-	ended   chan struct{} // closed once it was removed
-	ctx     context.Context
-	cancel  context.CancelCauseFunc
-	timeout time.Duration
-	timer   *time.Timer // cancels the call, unless calls are paused or it progresses
+	token  string
+	ended  chan struct{} // closed once it was removed
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	late   *lateError
+	timer  *time.Timer // cancels the call with late, unless calls are paused or it progresses
 
 	report    ProgressFunc
 	reporting sync.WaitGroup
 	busy      bool // progress is being reported, or was just now; guarded by the mu of activeCalls
 }
 
-// begin records a call, whose context ends with the connection, and after a timeout with the cause
-// late. report gets the progress of the call.
+// begin records a call, whose context ends with the connection, and after the time of late with
+// late as the cause. report gets the progress of the call.
 func (s *activeCalls) begin(
-	ctx context.Context, timeout time.Duration, late error, report ProgressFunc,
+	ctx context.Context, late *lateError, report ProgressFunc,
 ) *activeCall {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lastToken++
 	a := &activeCall{
-		token: strconv.Itoa(s.lastToken), ended: make(chan struct{}), timeout: timeout, report: report,
+		token: strconv.Itoa(s.lastToken), ended: make(chan struct{}), late: late, report: report,
 	}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.timer = time.AfterFunc(timeout, func() { a.cancel(late) })
+	a.timer = time.AfterFunc(late.limit, func() { a.cancel(late) })
 	if s.paused > 0 {
 		a.timer.Stop()
 	}
@@ -235,7 +235,7 @@ func (s *activeCalls) pause() (resume func()) {
 			return
 		}
 		for _, a := range s.byToken {
-			a.timer.Reset(a.timeout)
+			a.timer.Reset(a.late.limit)
 		}
 	}
 }
@@ -299,7 +299,7 @@ func (s *activeCalls) progress(_ context.Context, r *mcp.ProgressNotificationCli
 		return
 	}
 	if s.paused == 0 {
-		a.timer.Reset(a.timeout)
+		a.timer.Reset(a.late.limit)
 	}
 	if a.busy {
 		return

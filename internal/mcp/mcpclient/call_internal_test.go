@@ -20,11 +20,11 @@ func unreported(context.Context, *mcp.ProgressNotificationParams) {}
 func TestTimeoutsArePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls activeCalls
-		late := errors.New("late")
-		one := calls.begin(t.Context(), time.Minute, late, unreported).ctx
+		late := &lateError{errors.New("late"), time.Minute}
+		one := calls.begin(t.Context(), late, unreported).ctx
 		time.Sleep(50 * time.Second)
 		resume, again := calls.pause(), calls.pause()
-		two := calls.begin(t.Context(), time.Minute, late, unreported)
+		two := calls.begin(t.Context(), late, unreported)
 		time.Sleep(time.Hour)
 		again()
 		time.Sleep(time.Hour)
@@ -44,13 +44,13 @@ func TestTimeoutsArePaused(t *testing.T) {
 func TestProgressExtendsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls activeCalls
-		late := errors.New("late")
+		late := &lateError{errors.New("late"), 10 * time.Minute}
 		progress := func(token any) {
 			calls.progress(t.Context(), &mcp.ProgressNotificationClientRequest{
 				Params: &mcp.ProgressNotificationParams{ProgressToken: token}})
 		}
-		a := calls.begin(t.Context(), 10*time.Minute, late, unreported)
-		silent := calls.begin(t.Context(), 10*time.Minute, late, unreported).ctx
+		a := calls.begin(t.Context(), late, unreported)
+		silent := calls.begin(t.Context(), late, unreported).ctx
 		for range 12 {
 			time.Sleep(9 * time.Minute)
 			progress(a.token)
@@ -78,7 +78,7 @@ func TestProgressExtendsCalls(t *testing.T) {
 func TestWaitForCancelledCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls activeCalls
-		a := calls.begin(t.Context(), time.Hour, nil, unreported)
+		a := calls.begin(t.Context(), &lateError{limit: time.Hour}, unreported)
 		var over atomic.Bool
 		go func() {
 			calls.wait(t.Context())
@@ -100,7 +100,7 @@ func TestContextOfCalls(t *testing.T) {
 	require.False(t, ok, "there are none")
 	var active []*activeCall
 	for range 2 {
-		active = append(active, calls.begin(t.Context(), time.Hour, nil, unreported))
+		active = append(active, calls.begin(t.Context(), &lateError{limit: time.Hour}, unreported))
 	}
 	ctx, cancel, ok := calls.during(t.Context())
 	require.True(t, ok)
