@@ -127,14 +127,15 @@ type link interface {
 // open returns an open link: it starts the process, or prepares a transport over HTTP.
 func (c *connection) open(ctx context.Context) (link, error) {
 	s := c.server
+	b := newInbox(s.set.options.limits, s.log, s.redactor.Scrubber)
 	if s.config.isProcess() {
-		return s.startProcess(ctx, c.folders)
+		return s.startProcess(ctx, c.folders, b)
 	}
 	var user credentials
 	if s.authorizer != nil {
 		user = credentials{s.authorizer.token, c.authorize}
 	}
-	return newHTTPTransport(s.config, s.set.options.limits, s.log, user, c.end)
+	return newHTTPTransport(s.config, b, user, c.end)
 }
 
 // modern reports whether the server speaks revision 2026-07-28 or later, in which it asks for roots

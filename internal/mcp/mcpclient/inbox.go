@@ -22,7 +22,7 @@ import (
 // has one.
 type inbox struct {
 	log        *slog.Logger
-	secrets    *secret.Scrubber // to remove from logged messages; nil for none
+	secrets    *secret.Scrubber // to remove from logged messages
 	limits     limits
 	pending    chan struct{} // has an element for each request of the server without an answer
 	unanswered sync.Map      // the ids of our requests

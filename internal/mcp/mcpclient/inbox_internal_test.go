@@ -45,7 +45,7 @@ func answered(t *testing.T, l *stdioTransport) (questions int, err error) {
 func TestServerTakesNoAnswers(t *testing.T) {
 	unread, out := io.Pipe()
 	defer unread.Close()
-	l := newStdioTransport(io.NopCloser(&asker{}), out, limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet(), nil)
+	l := newStdioTransport(newInbox(limits{MaxMessage: 100, MaxRequests: 20, SettleMax: 10 * time.Millisecond}, quiet(), nil), io.NopCloser(&asker{}), out)
 	n, err := answered(t, l)
 	require.EqualError(t, err, "it sent 20 requests and read no answers within 10ms")
 	require.Equal(t, 20, n)
@@ -54,7 +54,7 @@ func TestServerTakesNoAnswers(t *testing.T) {
 
 func TestServerTakesAnswers(t *testing.T) {
 	in, out := io.Pipe()
-	l := newStdioTransport(io.NopCloser(io.LimitReader(&asker{}, 1<<16)), out, limits{MaxMessage: 100, MaxRequests: 2, SettleMax: time.Minute}, quiet(), nil)
+	l := newStdioTransport(newInbox(limits{MaxMessage: 100, MaxRequests: 2, SettleMax: time.Minute}, quiet(), nil), io.NopCloser(io.LimitReader(&asker{}, 1<<16)), out)
 	go func() { _, _ = io.Copy(io.Discard, in) }()
 	n, err := answered(t, l)
 	require.ErrorIs(t, err, io.EOF)

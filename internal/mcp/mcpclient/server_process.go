@@ -26,8 +26,8 @@ type serverProcess struct {
 	sandbox sandbox.Policy
 }
 
-// startProcess starts the server in the session's folders.
-func (s *server) startProcess(ctx context.Context, in folders) (*serverProcess, error) {
+// startProcess starts the server in the session's folders. What it sends goes to b.
+func (s *server) startProcess(ctx context.Context, in folders, b *inbox) (*serverProcess, error) {
 	command, err := s.command(in)
 	if err != nil {
 		return nil, err
@@ -37,8 +37,7 @@ func (s *server) startProcess(ctx context.Context, in folders) (*serverProcess, 
 	if err != nil {
 		return nil, err
 	}
-	t := newStdioTransport(started.Stdout(), started.Stdin(), s.set.options.limits, s.log,
-		s.redactor.Scrubber)
+	t := newStdioTransport(b, started.Stdout(), started.Stdin())
 	return &serverProcess{t, s, started, command.Sandbox}, nil
 }
 

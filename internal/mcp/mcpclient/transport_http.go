@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -60,9 +59,8 @@ type credentials struct {
 }
 
 // newHTTPTransport returns a transport that calls lost when no more requests should be sent.
-func newHTTPTransport(
-	c Config, l limits, log *slog.Logger, user credentials, lost func(error),
-) (*httpTransport, error) {
+func newHTTPTransport(c Config, b *inbox, user credentials, lost func(error)) (
+	*httpTransport, error) {
 	if c.Transport == acpmcp.SSE {
 		return nil, errEventStream
 	}
@@ -71,7 +69,7 @@ func newHTTPTransport(
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
 	t := &httpTransport{
-		inbox: newInbox(l, log, nil), origin: origin, headers: c.Headers,
+		inbox: b, origin: origin, headers: c.Headers,
 		base: http.DefaultTransport.(*http.Transport).Clone(),
 		user: user, lost: lost, incoming: make(chan mcpjsonrpc.Message),
 	}

@@ -2,7 +2,6 @@ package mcpclient
 
 import (
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -31,7 +30,7 @@ func answers(t *testing.T, response string, limit int) (messages []string, err e
 	defer server.Close()
 	l := Options{limits: limits{MaxMessage: limit}}.withDefaults().limits
 	ctx := t.Context()
-	transport, err := newHTTPTransport(Config{URL: server.URL, Transport: acpmcp.HTTP}, l, slog.New(slog.DiscardHandler), credentials{}, nil)
+	transport, err := newHTTPTransport(Config{URL: server.URL, Transport: acpmcp.HTTP}, newInbox(l, quiet(), nil), credentials{}, nil)
 	require.NoError(t, err)
 	defer func() { _ = transport.end(nil) }()
 	id, err := jsonrpc.MakeID(1.0)

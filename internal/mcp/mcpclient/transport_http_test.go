@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -116,13 +117,14 @@ func TestHTTPServerRefuses(t *testing.T) {
 
 // Clause M4.
 func TestURLsStayOutOfErrorsAndLogs(t *testing.T) {
-	refuse := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "no account for "+strings.Split(r.URL.Path, "/")[2]+" at http://"+r.Host+"/login/tangerine-4", http.StatusForbidden)
-	})
-	server := httptest.NewServer(refuse)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		part := strings.Split(r.URL.Path, "/")
+		code, _ := strconv.Atoi(part[1])
+		http.Error(w, "{"+strings.Repeat("x", 189)+part[2]+" has no account at http://"+r.Host+"/login/tangerine-4", code) // the log cuts it in part[2]
+	}))
 	defer server.Close()
-	for _, base := range []string{server.URL, "http://127.0.0.1:1"} {
-		f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/s/tangerine-1/mcp?tangerine-2#tangerine-3"})
+	for _, base := range []string{server.URL + "/403", server.URL + "/200", "http://127.0.0.1:1/s"} {
+		f := serving(t, oneTry, mcpclient.Config{Name: "r", Transport: acpmcp.HTTP, URL: base + "/tangerine-1/mcp?tangerine-2#tangerine-3"})
 		require.NotContains(t, f.failed().Err.Error(), "tangerine")
 		require.NotContains(t, f.logs.String(), "tangerine")
 	}

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"time"
 
 	mcpjsonrpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/acp-agent/acp-agent/internal/text/secret"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -27,18 +25,15 @@ type stdioTransport struct {
 	queued []mcpjsonrpc.Message // received together with the last one
 }
 
-// newStdioTransport returns a transport over in and out, which it closes with the connection.
-func newStdioTransport(
-	in io.ReadCloser, out io.WriteCloser, l limits, log *slog.Logger, secrets *secret.Scrubber,
-) *stdioTransport {
-	writer := jsonrpc.NewWriter(out, func() {
-		_ = out.Close()
-		_ = in.Close()
+// newStdioTransport returns a transport from and to a process's streams, which it closes with the
+// connection.
+func newStdioTransport(b *inbox, from io.ReadCloser, to io.WriteCloser) *stdioTransport {
+	writer := jsonrpc.NewWriter(to, func() {
+		_ = to.Close()
+		_ = from.Close()
 	})
-	return &stdioTransport{
-		inbox: newInbox(l, log, secrets), reader: jsonrpc.NewReader(in, l.MaxMessage),
-		writer: writer,
-	}
+	reader := jsonrpc.NewReader(from, b.limits.MaxMessage)
+	return &stdioTransport{inbox: b, writer: writer, reader: reader}
 }
 
 // Connect implements [mcp.Transport].

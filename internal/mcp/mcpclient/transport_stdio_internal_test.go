@@ -31,7 +31,7 @@ func FuzzStdioTransport(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, written []byte) {
 		const limit = 256
-		l := newStdioTransport(io.NopCloser(bytes.NewReader(written)), discard{io.Discard}, limits{MaxMessage: limit}, quiet(), nil)
+		l := newStdioTransport(newInbox(limits{MaxMessage: limit}, quiet(), nil), io.NopCloser(bytes.NewReader(written)), discard{io.Discard})
 		defer l.writer.Wait()
 		messages := 0
 		for {
@@ -56,7 +56,7 @@ func FuzzStdioTransport(f *testing.F) {
 
 func TestWriteEndsWithItsContext(t *testing.T) {
 	r, w := io.Pipe() // never read
-	l := newStdioTransport(io.NopCloser(bytes.NewReader(nil)), w, limits{MaxMessage: 1 << 20}, quiet(), nil)
+	l := newStdioTransport(newInbox(limits{MaxMessage: 1 << 20}, quiet(), nil), io.NopCloser(bytes.NewReader(nil)), w)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	failed := make(chan error, 2)
 	m := &jsonrpc.Request{Method: "ping", Params: json.RawMessage(`{}`)}
@@ -77,7 +77,7 @@ func TestWriteEndsWithItsContext(t *testing.T) {
 func TestServerStopsReading(t *testing.T) {
 	unread, out := io.Pipe() // never read
 	silent, _ := io.Pipe()
-	l := newStdioTransport(silent, out, limits{MaxMessage: 1 << 20}, quiet(), nil)
+	l := newStdioTransport(newInbox(limits{MaxMessage: 1 << 20}, quiet(), nil), silent, out)
 	defer unread.Close()
 	m := &jsonrpc.Request{Method: "tools/call", Params: json.RawMessage(`{}`)}
 	waiting := make(chan error, 4)
