@@ -28,8 +28,7 @@ type (
 	stopped   struct{}                    // it was removed, or the session has ended
 )
 
-// restarting is the phase of a server whose connection was withdrawn: new calls wait for the next
-// one.
+// restarting is the phase after a connection was withdrawn: new calls wait for the next one.
 const restarting = starting("it is being restarted")
 
 func (idle) describe() (acpmcp.State, string)       { return acpmcp.Idle, "" }

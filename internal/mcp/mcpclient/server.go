@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ func (s *Set) newServer(c Config, prefix string) *server {
 	}
 	if c.mayAuthorize() {
 		one.authorizer = &authorizer{server: one}
+		one.authorizer.network.lookup = net.DefaultResolver.LookupNetIP
 	}
 	return one
 }

@@ -24,10 +24,9 @@ import (
 // they must not be in a network in which the server itself is not, whatever addresses their names
 // resolve to. It is safe for concurrent use.
 type tokenNetwork struct {
-	// lookup resolves the names of hosts to which a browser or proxy connects; nil means the
-	// system's resolver. A proxy resolves names itself, so a name is checked only if it can be
-	// resolved here.
-	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	// lookup resolves the names of hosts to which a browser or proxy connects. A proxy resolves
+	// names itself, so a name is checked only if it can be resolved here.
+	lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
 	mu     sync.Mutex
 	server reach.Reach
@@ -89,15 +88,9 @@ func (n *tokenNetwork) checkNames(ctx context.Context, u *url.URL) error {
 	if err := n.checkURL(u); err != nil {
 		return err
 	}
-	lookup := n.lookup
-	if lookup == nil {
-		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	all, _ := lookup(ctx, u.Hostname())
+	all, _ := n.lookup(ctx, "ip", u.Hostname())
 	for _, ip := range all {
 		if err := n.check(u.Host, reach.Of(ip)); err != nil {
 			return err

@@ -118,7 +118,7 @@ func TestSigningInThroughAProxy(t *testing.T) {
 	address, err := url.Parse(proxy.URL)
 	require.NoError(t, err)
 	a := &authorizer{server: &server{redactor: redactor{&secret.Scrubber{}}}}
-	a.network.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+	a.network.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		known := map[string]string{"public.test": "8.8.8.8", "inside.test": "64:ff9b::10.0.0.1"}
 		if ip, ok := known[host]; ok {
 			return []netip.Addr{netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr(ip)}, nil
