@@ -153,7 +153,7 @@ func (c *connection) offered() *mcp.ServerCapabilities {
 // first roots.
 func (c *connection) begin() {
 	if c.isTold() {
-		c.readiness.begin(false)
+		c.readiness.begin()
 	}
 	switch {
 	case c.offered().Logging == nil:
@@ -202,7 +202,8 @@ func (c *connection) isTold() bool { return c.capabilities.RootsV2 != nil && !c.
 // them.
 func (c *connection) rootsChanged() {
 	if c.isTold() {
-		c.readiness.begin(true)
+		c.readiness.rootsChanged()
+		c.readiness.begin()
 		c.server.set.spawn(c.announceRoots)
 	}
 }

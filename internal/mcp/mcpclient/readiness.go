@@ -14,18 +14,16 @@ type readiness struct {
 	withoutRoots, afterRoots, max time.Duration
 
 	mu     sync.Mutex
-	at     time.Time // when the server is ready, unless something happens before
-	latest time.Time // when it counts as ready, whatever happens
-	sent   bool      // it was sent the roots since they changed
+	at     time.Time     // when the server is ready, unless something happens before
+	latest time.Time     // when it counts as ready, whatever happens
+	quiet  time.Duration // what must pass: afterRoots if it was sent them as they are
 }
 
 // newReadiness returns the readiness of a server that is ready.
 func newReadiness(p acpmcp.Policy, max time.Duration) *readiness {
-	return &readiness{
-		max:          max,
-		withoutRoots: cmp.Or(p.SettleWithoutRoots, 500*time.Millisecond),
-		afterRoots:   cmp.Or(p.SettleAfterRoots, 100*time.Millisecond),
-	}
+	without := cmp.Or(p.SettleWithoutRoots, 500*time.Millisecond)
+	after := cmp.Or(p.SettleAfterRoots, 100*time.Millisecond)
+	return &readiness{withoutRoots: without, afterRoots: after, max: max, quiet: without}
 }
 
 // left returns how long the server is not ready yet, as far as is known now.
@@ -36,20 +34,26 @@ func (r *readiness) left() time.Duration {
 }
 
 // begin makes the server not ready until it has had time to read its roots, which it may have asked
-// for already unless they have changed.
-func (r *readiness) begin(changed bool) {
+// for already.
+func (r *readiness) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent = r.sent && !changed
 	r.latest = time.Now().Add(r.max)
 	r.pauseLocked()
+}
+
+// rootsChanged records that the server was not sent the roots as they are.
+func (r *readiness) rootsChanged() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quiet = r.withoutRoots
 }
 
 // rootsSent records that the server was sent the roots.
 func (r *readiness) rootsSent() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent = true
+	r.quiet = r.afterRoots
 	if time.Now().Before(r.at) {
 		r.pauseLocked()
 	}
@@ -57,11 +61,7 @@ func (r *readiness) rootsSent() {
 
 // pauseLocked makes the server ready when nothing has happened for a while from now on.
 func (r *readiness) pauseLocked() {
-	quiet := r.withoutRoots
-	if r.sent {
-		quiet = r.afterRoots
-	}
-	if r.at = time.Now().Add(quiet); r.at.After(r.latest) {
+	if r.at = time.Now().Add(r.quiet); r.at.After(r.latest) {
 		r.at = r.latest
 	}
 }

@@ -20,7 +20,7 @@ func settled(t *testing.T, p acpmcp.Policy, max time.Duration, during func(*read
 		r := newReadiness(p, max)
 		require.LessOrEqual(t, r.left(), time.Duration(0))
 		began := time.Now()
-		r.begin(true)
+		r.begin()
 		var running sync.WaitGroup
 		running.Go(func() { during(r) })
 		awaitReady(r)
@@ -54,7 +54,7 @@ func TestRootsSentBeforeInitialized(t *testing.T) {
 		r := newReadiness(acpmcp.Policy{}, 5*time.Second)
 		r.rootsSent() // the server asks before Connect returns
 		require.LessOrEqual(t, r.left(), time.Duration(0))
-		r.begin(false)
+		r.begin()
 		began := time.Now()
 		awaitReady(r)
 		require.Equal(t, 100*time.Millisecond, time.Since(began))
@@ -75,8 +75,8 @@ func TestReadiness(t *testing.T) {
 		"asks late":                     {during: asks(350 * ms), expected: 450 * ms},
 		"asks twice":                    {during: asks(10*ms, 50*ms), expected: 160 * ms},
 		"asks again and again":          {during: asks(times(100, 80*ms)...), expected: 5 * time.Second},
-		"roots change meanwhile":        {during: func(r *readiness) { time.Sleep(400 * ms); r.begin(true) }, expected: 900 * ms},
-		"roots change after it asked":   {during: func(r *readiness) { r.rootsSent(); r.begin(true) }, expected: 500 * ms},
+		"roots change meanwhile":        {during: func(r *readiness) { time.Sleep(400 * ms); r.rootsChanged(); r.begin() }, expected: 900 * ms},
+		"roots change after it asked":   {during: func(r *readiness) { r.rootsSent(); r.rootsChanged(); r.begin() }, expected: 500 * ms},
 		"asks, for which a time is set": {policy: acpmcp.Policy{SettleAfterRoots: 7 * ms}, during: asks(0), expected: 7 * ms},
 		"asks, the other time is set":   {policy: acpmcp.Policy{SettleWithoutRoots: 7 * ms}, during: asks(0), expected: 100 * ms},
 		"never asks, a time is set":     {policy: acpmcp.Policy{SettleWithoutRoots: 30 * ms}, during: asks(), expected: 30 * ms},
