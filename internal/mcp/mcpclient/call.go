@@ -91,7 +91,7 @@ func (c *connection) callTool(
 	}
 	c.used.Store(true)
 	if result.IsError {
-		c.link.failed(resultText(result))
+		c.link.explainDenial(resultText(result))
 	}
 	return result, nil
 }

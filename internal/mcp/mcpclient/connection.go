@@ -113,8 +113,9 @@ func (s *server) connect(ctx context.Context, in folders, revision string) (*con
 // reached over HTTP.
 type link interface {
 	mcp.Transport
-	// failed is called with what the server says of a call that has failed, or of its end.
-	failed(message string)
+	// explainDenial tells the user how to permit what a sandbox has denied the server, if that is
+	// the reason for message, which the server gives for its end or for the failure of a call.
+	explainDenial(message string)
 	// cause returns the error with which the link has ended, or nil.
 	cause() error
 	// stop ends a process and waits for it. Requests over HTTP have a moment to end.

@@ -89,9 +89,8 @@ func (s *server) explainRefusal(r hosts.Refusal) {
 		text.Code("mcpServers."+s.config.Name)))
 }
 
-// failed implements [link]. It tells the user, once for each path, which setting would permit an
-// access that the sandbox has denied the server, if that is known.
-func (p *serverProcess) failed(message string) {
+// explainDenial implements [link]. It explains each path once.
+func (p *serverProcess) explainDenial(message string) {
 	name := p.server.config.Name
 	explanation, _ := confine.ExplainDenial(p.sandbox, message, "MCP server "+text.Name(name),
 		text.Code("mcpServers."+name))
@@ -126,7 +125,7 @@ func (p *serverProcess) end(sdkErr error) error {
 		return sdkErr
 	}
 	if err := p.process.Wait(context.Background()); err != nil {
-		p.failed(err.Error())
+		p.explainDenial(err.Error())
 		exit, ok := errors.AsType[*process.ExitError](err)
 		if ok && len(exit.Stderr) == 0 {
 			return fmt.Errorf("%w; it wrote no error: run its command in a terminal to see why",

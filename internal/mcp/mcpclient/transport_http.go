@@ -367,8 +367,8 @@ func (t *httpTransport) Close() error {
 	return nil
 }
 
-// failed implements [link].
-func (t *httpTransport) failed(string) {}
+// explainDenial implements [link].
+func (t *httpTransport) explainDenial(string) {}
 
 // cause implements [link].
 func (t *httpTransport) cause() error { return context.Cause(t.ctx) }
