@@ -36,8 +36,8 @@ type connection struct {
 	prompts      listCache[prompt]
 
 	signIn    atomic.Pointer[signInError] // that is needed to connect, or nil
-	link      link                        // set with session
-	session   *mcp.ClientSession          // set before connected
+	link      link
+	session   *mcp.ClientSession // set before connected
 	connected atomic.Bool
 	used      atomic.Bool // a request was answered
 }
@@ -81,14 +81,14 @@ func (s *server) newConnection(in folders) *connection {
 // connect starts a stdio server or connects to another. ctx bounds only that, not the connection.
 func (s *server) connect(ctx context.Context, in folders, revision string) (*connection, error) {
 	c := s.newConnection(in)
-	link, err := c.open(ctx)
-	if err != nil {
+	var err error
+	if c.link, err = c.open(ctx); err != nil {
 		c.end(err)
 		return nil, err
 	}
 	// When Connect gives up, it waits for what the server has asked. That ends with the link.
-	inTime := context.AfterFunc(ctx, link.stop)
-	session, err := c.client.Connect(ctx, link,
+	inTime := context.AfterFunc(ctx, c.link.stop)
+	c.session, err = c.client.Connect(ctx, c.link,
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if !inTime() {
 		err = context.Cause(ctx)
@@ -97,15 +97,10 @@ func (s *server) connect(ctx context.Context, in folders, revision string) (*con
 	}
 	if err != nil {
 		c.end(err)
-		link.stop()
-		if session != nil {
-			_ = session.Close()
-		}
-		return nil, link.end(err)
+		return nil, c.close(err)
 	}
-	c.link, c.session = link, session
 	c.connected.Store(true)
-	go func() { c.end(cmp.Or(session.Wait(), errClosedByServer)) }()
+	go func() { c.end(cmp.Or(c.session.Wait(), errClosedByServer)) }()
 	return c, nil
 }
 
@@ -255,11 +250,14 @@ func (c *connection) logMessage(_ context.Context, r *mcp.LoggingMessageRequest)
 	}
 }
 
-// close closes a connection that takes no more calls, with the process group of the server, and
-// waits for them. It returns the most helpful error for the end, given why it ended.
+// close closes a connection that takes no more calls or could not be made, with the process group
+// of the server, and waits for them. It returns the most helpful error for the end, given why it
+// ended.
 func (c *connection) close(why error) error {
 	c.calls.cancel()
 	c.link.stop()
-	_ = c.session.Close()
+	if c.session != nil {
+		_ = c.session.Close()
+	}
 	return c.link.end(why)
 }
