@@ -9,8 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/internal/process"
 )
 
-// phase says what a server is doing, with the facts that hold only meanwhile. It does not change: the
-// server enters a new one.
+// phase says what a server is doing, with the facts that hold only meanwhile. It does not change:
+// the server enters a new one.
 type phase interface {
 	// describe returns the state as others see it, and what the server waits for if that is
 	// Starting.
@@ -22,8 +22,8 @@ type (
 	idle      struct{}                    // it was not needed yet
 	starting  string                      // it is not connected yet, because it waits for this
 	signingIn struct{ *authorization }    // it is connected again after this
-	connected struct{ *connection }       // it takes new calls, once it has had time to read the roots
-	waiting   struct{ refuses bool }      // it is tried again after a while; calls fail if it refuses
+	serving   struct{ *connection }       // it takes calls once it has had time to read the roots
+	waiting   struct{ refuses bool }      // it is tried again later; calls wait unless it refuses
 	failed    struct{ retryAt time.Time } // it is tried again when it is needed, but not before
 	stopped   struct{}                    // it was removed, or the session has ended
 )
@@ -44,7 +44,7 @@ func (p signingIn) describe() (acpmcp.State, string) {
 	return acpmcp.Starting, "it has not said yet where to sign in"
 }
 
-func (p connected) describe() (acpmcp.State, string) {
+func (p serving) describe() (acpmcp.State, string) {
 	if p.readiness.left() > 0 {
 		return acpmcp.Starting, "it is given time to read the roots"
 	}

@@ -79,7 +79,7 @@ func (s *server) ready(ctx context.Context) (*connection, error) {
 		s.mu.Unlock()
 		var settled <-chan time.Time
 		switch p := now.(type) {
-		case connected:
+		case serving:
 			left := p.readiness.left()
 			if left <= 0 {
 				return p.connection, nil
@@ -119,7 +119,7 @@ func explain(err error, now phase, failure error) error {
 func (s *server) announceRoots() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, ok := s.nowLocked().(connected); ok {
+	if c, ok := s.nowLocked().(serving); ok {
 		s.set.spawn(c.announceRoots)
 	}
 }
@@ -145,7 +145,7 @@ func (s *server) ensureRunning() {
 // nowLocked returns the phase as it is for others than run, which may not have seen yet that the
 // server was stopped or its connection has ended.
 func (s *server) nowLocked() phase {
-	switch c, ok := s.phase.(connected); {
+	switch c, ok := s.phase.(serving); {
 	case s.ctx.Err() != nil:
 		return stopped{}
 	case ok && c.ctx.Err() != nil:
@@ -291,7 +291,7 @@ func (s *server) serve(c *connection) error {
 	s.mu.Lock()
 	c.endIfOutdated()
 	s.failure = nil
-	s.enterLocked(connected{c})
+	s.enterLocked(serving{c})
 	s.mu.Unlock()
 	sent := c.sent.Load()
 	if sent != nil && !sent.Equal(s.set.currentFolders().roots.Existing()) {
@@ -336,7 +336,7 @@ func (s *server) foldersChanged(rootsChanged bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// The next connection begins with the new folders.
-	if c, ok := s.nowLocked().(connected); ok && !c.endIfOutdated() && rootsChanged {
+	if c, ok := s.nowLocked().(serving); ok && !c.endIfOutdated() && rootsChanged {
 		c.rootsChanged()
 	}
 }
@@ -402,7 +402,7 @@ func (s *server) status() acpmcp.Status {
 		status.Waiting += "; the last attempt failed: " +
 			text.Code(text.Truncate(s.failure.Error(), maxFailure))
 	}
-	c, ok := now.(connected)
+	c, ok := now.(serving)
 	if !ok {
 		return status
 	}
