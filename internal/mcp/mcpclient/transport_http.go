@@ -25,16 +25,13 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// httpTransport is a connection over streamable HTTP. It sends the configured headers only to the
-// server's own origin, even after a redirect. The MCP SDK's ends, with all its calls, for many
-// failures that concern one request; here such a failure is the answer to that request, and lost is
-// called if the connection must be made again.
+// httpTransport is a connection over streamable HTTP. The MCP SDK's ends, with all its calls, for
+// many failures that concern one request; here such a failure is the answer to that request, and
+// lost is called if the connection must be made again.
 type httpTransport struct {
 	*inbox
-	origin   *url.URL
-	headers  []Pair
-	base     *http.Transport
-	client   *http.Client    // follows redirects
+	url      string
+	client   *http.Client    // follows redirects in the origin of url
 	ctx      context.Context // of all requests
 	cancel   context.CancelCauseFunc
 	open     context.Context // ends with Close, or before that with ctx
@@ -64,30 +61,23 @@ func newHTTPTransport(c Config, b *inbox, user credentials, lost func(error)) (
 	if c.Transport == acpmcp.SSE {
 		return nil, errEventStream
 	}
-	origin, err := url.Parse(c.URL)
-	if err != nil || origin.Host == "" || (origin.Scheme != "http" && origin.Scheme != "https") {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, errors.New("its url is not an absolute http or https URL")
 	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
 	t := &httpTransport{
-		inbox: b, origin: origin, headers: c.Headers,
-		base: http.DefaultTransport.(*http.Transport).Clone(),
+		inbox: b, url: u.String(), client: &http.Client{Transport: &origin{base, u, c.Headers}},
 		user: user, lost: lost, incoming: make(chan mcpjsonrpc.Message),
 	}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.open, t.close = context.WithCancelCause(t.ctx)
-	t.client = &http.Client{Transport: roundTripper(t.do)}
 	return t, nil
 }
 
 // errEventStream says why there is no connection to a server of the type sse.
 var errEventStream = errors.New("acp-agent does not connect to MCP servers of the type sse: " +
 	"use the type http, for which most of them have another address")
-
-// roundTripper is a function that implements [http.RoundTripper].
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements [http.RoundTripper].
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // Connect implements [mcp.Transport].
 func (t *httpTransport) Connect(context.Context) (mcp.Connection, error) { return t, nil }
@@ -246,7 +236,7 @@ func (t *httpTransport) send(ctx context.Context, out *outgoing) (*http.Response
 		case ctx.Err() != nil || t.ctx.Err() != nil:
 			return nil, err
 		case !isUnsent(err):
-			t.base.CloseIdleConnections() // the server has probably closed these too
+			t.client.CloseIdleConnections() // the server has probably closed these too
 			return nil, newLostAnswer(err)
 		case !t.reached.Load():
 			return nil, newUnreachable(err)
@@ -271,7 +261,7 @@ func isUnsent(err error) bool {
 func (t *httpTransport) newRequest(ctx context.Context, method string, out *outgoing) (
 	*http.Request, error) {
 	req, err := http.NewRequestWithContext(
-		ctx, method, t.origin.String(), bytes.NewReader(out.encoded))
+		ctx, method, t.url, bytes.NewReader(out.encoded))
 	if err != nil {
 		return nil, err
 	}
@@ -302,15 +292,23 @@ func setHeader(h http.Header, name, value string) {
 	}
 }
 
-// do sends a request, perhaps after a redirect, with the configured headers.
-func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
-	if u := req.URL; u.Scheme != t.origin.Scheme || u.Host != t.origin.Host {
+// origin sends requests to the origin of a server's URL with the configured headers, and to no
+// other origin, even after a redirect.
+type origin struct {
+	*http.Transport
+	url     *url.URL
+	headers []Pair
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (o *origin) RoundTrip(req *http.Request) (*http.Response, error) {
+	if u := req.URL; u.Scheme != o.url.Scheme || u.Host != o.url.Host {
 		return nil, fmt.Errorf("it leads to another server, %s://%s, which must not get its "+
 			"headers: configure that URL if you trust it", u.Scheme, u.Host)
 	}
 	from := new(netip.Addr)
 	ctx := context.WithValue(req.Context(), addressKey{}, from)
-	if proxy, err := t.base.Proxy(req); err == nil && proxy == nil {
+	if proxy, err := o.Proxy(req); err == nil && proxy == nil {
 		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(c httptrace.GotConnInfo) {
 				if at, err := netip.ParseAddrPort(c.Conn.RemoteAddr().String()); err == nil {
@@ -320,10 +318,10 @@ func (t *httpTransport) do(req *http.Request) (*http.Response, error) {
 		})
 	}
 	req = req.Clone(ctx)
-	for _, h := range t.headers {
+	for _, h := range o.headers {
 		req.Header.Set(h.Name, h.Value)
 	}
-	return t.base.RoundTrip(req)
+	return o.Transport.RoundTrip(req)
 }
 
 // addressKey is the key of the address that answers a request with a context, which is not valid if
@@ -386,6 +384,6 @@ func (t *httpTransport) end(err error) error {
 	t.cancel(errStopped)
 	_ = t.Close()
 	t.reading.Wait()
-	t.base.CloseIdleConnections()
+	t.client.CloseIdleConnections()
 	return err
 }
