@@ -138,15 +138,13 @@ func TestDecideMessage(t *testing.T) {
 //
 // Clauses R1, R2, R5.
 func TestDecideQuestion(t *testing.T) {
-	root := dirtest.New(t)
-	at := rootsOf(t, root)
+	at := rootsOf(t, dirtest.New(t))
 	runs := asks(vet)
-	own, ofNoRule, outOfTurn, inPlan, form, late, decided := runs, runs, runs, runs, runs, runs, runs
-	own.Own, ofNoRule.Own = &permission.Action{Verb: permission.Tool}, &permission.Action{}
+	own, noRule, outOfTurn, inPlan, form, late, decided := runs, runs, runs, runs, runs, runs, runs
+	own.Own, noRule.Own = &permission.Action{Verb: permission.Tool}, &permission.Action{}
 	outOfTurn.InTurn, inPlan.Mode = func() bool { return false }, "Plan"
 	form.Question = question.New(protocol.ElicitationCreate, backend.Raw(`{}`))
 	late.CanAsk, decided.From.Decided = false, true
-	const polled permission.Effect = "poll"
 	for name, c := range map[string]struct {
 		rules    *permission.Permissions
 		roots    workspace.Roots
@@ -157,23 +155,23 @@ func TestDecideQuestion(t *testing.T) {
 		"a denied question":   {all, at, runs, permission.Deny},
 		"out of turns":        {some, at, outOfTurn, permission.Ask},
 		"in a mode for plans": {some, at, inPlan, permission.Ask},
-		"a form":              {some, at, form, polled},
-		"asked while opening": {some, at, late, polled},
-		"asked for no rule":   {some, at, decided, polled},
-		"our own for no rule": {some, at, ofNoRule, ""},
+		"a form":              {some, at, form, "poll"},
+		"asked while opening": {some, at, late, "poll"},
+		"asked for no rule":   {some, at, decided, "poll"},
+		"our own for no rule": {some, at, noRule, ""},
 		"our own":             {none, at, own, permission.Ask},
 		"asked without rules": {none, at, runs, ""},
-		"only a grant":        {none, at.ReadOnlyAt([]string{root}), runs, ""},
+		"only a grant":        {none, at.ReadOnlyAt([]string{at.Cwd().String()}), runs, ""},
 		"in several ways":     {some, at, asks(`{"options":[],"options":[]}`), ""},
 		"wrong rules":         {wrong, at, runs, ""},
 	} {
 		got := effect(t, newAccess(t, c.rules, workspace.Options{}, c.roots), c.question)
 		if !c.question.IsRuled() {
-			got += polled
+			got += "poll"
 		}
 		require.Equal(t, c.want, got, name)
 	}
-	runs.From = backend.Sender{Child: "c", Roots: rootsOf(t, filepath.Join(root, "gone"))}
+	runs.From = backend.Sender{Child: "c", Roots: rootsOf(t, filepath.Join(t.TempDir(), "gone"))}
 	_, err := newAccess(t, some, workspace.Options{}, at).DecideQuestion(t.Context(), runs)
 	require.Error(t, err, "the folders of a child")
 }
