@@ -23,7 +23,7 @@ import (
 
 // answer is the response to a question, and which client gave it. A rule, or what a rule makes of a
 // client's response, may take its place.
-type answer = turns.Answer
+type answer = turns.Answer[*connection]
 
 // ask asks the user a question, unless a rule answers it, and returns a function that waits for the
 // answer. The verdict is that of the rules. All questions come here, from
@@ -76,7 +76,7 @@ func (a asker) askViewers(
 	ctx context.Context, s *session, q question.Question, v permission.Verdict,
 ) func() answer {
 	id, begun := a.callOf(q), time.Now()
-	relabels := func(to turns.Client) bool { return to.(*connection).clientCapabilities().relabels }
+	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
 	known, _ := a.viewers.Calls.Get(id)
 	offer := a.access.Offer(q, v, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
@@ -88,8 +88,7 @@ func (a asker) askViewers(
 	return func() answer {
 		got := wait()
 		option, chosen := offer.Chosen(got.Result)
-		by, _ := got.By.(*connection)
-		cmp.Or(by, s.adapter.connection).observe(AnswerEvent{Session: s.id,
+		cmp.Or(got.By, s.adapter.connection).observe(AnswerEvent{Session: s.id,
 			Title: q.Call.Title, Choice: option.Kind, Duration: time.Since(begun)})
 		if isNew && (!chosen || option.Refuses()) {
 			s.transcript.RecordRejected(ctx, id, got.By)
@@ -146,24 +145,21 @@ func (a asker) poll(ctx context.Context, q question.Question) (wait func() answe
 	if s := a.host.queue.Active(); s != nil {
 		s.watchLease(watching)
 	}
-	poll := v.Poll(ctx, turns.Ballot{
+	poll := v.Poll(ctx, turns.Ballot[*connection]{
 		Send: func(
-			ctx context.Context, to turns.Client, onResponse func(backend.Raw, error),
+			ctx context.Context, to *connection, onResponse func(backend.Raw, error),
 		) backend.Work {
-			c := to.(*connection)
 			// It may not be the client for which the request was checked.
-			if err := c.checkMethod(q.Method, q.Params); err != nil {
+			if err := to.checkMethod(q.Method, q.Params); err != nil {
 				return jsonrpc.Fail(err)
 			}
-			return c.CallFunc(ctx, q.Method, a.paramsFor(c, q), onResponse)
+			return to.CallFunc(ctx, q.Method, a.paramsFor(to, q), onResponse)
 		},
-		Decides: func(c turns.Client, result backend.Raw) bool {
-			return c.(*connection).peer.Role.asked(q).Decides(result)
+		Decides: func(c *connection, result backend.Raw) bool {
+			return c.peer.Role.asked(q).Decides(result)
 		},
-		OfTurn: q.OfTurn,
-		Late: func(c turns.Client, result backend.Raw) {
-			a.tellLate(c.(*connection), q, result)
-		},
+		OfTurn:    q.OfTurn,
+		Late:      func(c *connection, result backend.Raw) { a.tellLate(c, q, result) },
 		Cancelled: q.Cancelled(),
 	})
 	return func() answer {

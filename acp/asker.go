@@ -8,8 +8,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/session/access"
 	"github.com/acp-agent/acp-agent/acp/internal/session/gate"
 	"github.com/acp-agent/acp-agent/acp/internal/session/question"
-	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
-	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/internal/permission"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
@@ -21,7 +19,7 @@ import (
 type asker struct {
 	backend.Sender
 	access  *access.Access
-	viewers *transcript.Audience
+	viewers *viewers
 	gate    *gate.Gate[*session]
 	host    *host // in which acp-agent itself asks, and shows what it asks about
 }
@@ -82,8 +80,8 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 		return access.ErrNotServed(method)
 	}
 	params = a.addressed(method, params)
-	a.viewers.Send(ctx, nil, len(params), func(to turns.Client) error {
-		return to.(*connection).TryNotify(method, params)
+	a.viewers.Send(ctx, nil, len(params), func(to *connection) error {
+		return to.TryNotify(method, params)
 	})
 	return nil
 }
@@ -98,11 +96,11 @@ func (a asker) admit(method string, params backend.Raw) error {
 	}
 	clients := a.viewers.Clients()
 	if len(clients) == 0 {
-		clients = []turns.Client{a.host.adapter.connection}
+		clients = []*connection{a.host.adapter.connection}
 	}
 	var err error
 	for _, c := range clients {
-		if err = c.(*connection).checkMethod(method, params); err == nil {
+		if err = c.checkMethod(method, params); err == nil {
 			return nil
 		}
 	}
@@ -117,9 +115,9 @@ func (a asker) pass(ctx context.Context, m access.Message, does permission.Actio
 		return func() (backend.Raw, error) { return a.access.Serve(ctx, m.Method, params, does) }
 	}
 	return a.viewers.Call(ctx,
-		func(to turns.Client) error { return to.(*connection).checkMethod(m.Method, params) },
-		func(ctx context.Context, to turns.Client) backend.Work {
-			return to.(*connection).Call(ctx, m.Method, params)
+		func(to *connection) error { return to.checkMethod(m.Method, params) },
+		func(ctx context.Context, to *connection) backend.Work {
+			return to.Call(ctx, m.Method, params)
 		})
 }
 

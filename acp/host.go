@@ -29,7 +29,7 @@ type host struct {
 	storeID      sessionstore.ID // another one if the client's is the backend's own
 	queue        *queue
 	conversation *conversation
-	viewers      *transcript.Audience
+	viewers      *viewers
 	gate         *gate.Gate[*session] // holds back what the backend shows until the response was sent
 	replay       *replay.Replay
 	keepsTurns   bool // those of the session that this one replaces go on in it

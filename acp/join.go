@@ -109,7 +109,7 @@ type cut struct {
 // cut begins to keep updates of joined, or of the session that has replaced it, for the client. It
 // returns what came before, after the last segment that was shown.
 func (l load) cut(
-	ctx context.Context, joined *session, joining turns.Joining, last int64,
+	ctx context.Context, joined *session, joining turns.Joining[*connection], last int64,
 ) (c cut, err error) {
 	// Those that do not read must not hold up this client, nor a prompt that holds the queue.
 	defer joined.viewers.Hurry()()

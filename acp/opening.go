@@ -34,7 +34,7 @@ type opening struct {
 	storeID  sessionstore.ID
 	previous *session // the active one, which it replaces, or nil
 	ticket   *ticket  // in the session's queue
-	viewers  *transcript.Audience
+	viewers  *viewers
 	// forAll opens the session again for all of its viewers, in a turn or while none runs: they,
 	// and the turn, go on with the new one.
 	forAll bool

@@ -31,7 +31,7 @@ type session struct {
 	result     json.RawMessage // the backend's part of the response that opened it
 	record     *record.Record
 	spending   *metering.Spending
-	transcript *transcript.Transcript
+	transcript *transcript.Transcript[*connection]
 	budgets    *budget.Budgets
 
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
@@ -58,7 +58,7 @@ func newSession(
 	if info := a.info().Info; info.AsksLittle != "" {
 		unruled = whyUnruled(info)
 	}
-	s.transcript = &transcript.Transcript{
+	s.transcript = &transcript.Transcript[*connection]{
 		Audience: s.viewers, Permits: s.access.Permits, Record: s.record,
 		Spending:  s.spending,
 		Charged:   func(charges []sessionstore.Charge) { a.connection.observeUsage(s.id, charges) },

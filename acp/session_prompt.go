@@ -11,7 +11,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/commands"
 	"github.com/acp-agent/acp-agent/acp/internal/content"
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
-	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -38,7 +37,7 @@ type prompted struct {
 	// Set when the turn begins:
 	number   int64
 	stored   sessionstore.Turn
-	audience *transcript.Audience // those that saw it begin
+	audience *viewers // those that saw it begin
 }
 
 // acceptPrompt serves session/prompt. On the read loop it takes the prompt's place in the queue, or

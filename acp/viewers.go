@@ -11,27 +11,25 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// All viewers of a session are connections.
+// viewers are the clients that have a session open.
+type viewers = transcript.Audience[*connection]
 
 // newViewers returns the viewers of a session that a runs, of which first opens it. The backend
 // knows only the client of a's connection.
-func newViewers(
-	a *adapter, first *connection, session address.Address,
-) *transcript.Audience {
-	o := turns.ViewerOptions{Go: a.tasks.Go,
-		Slow: func(c turns.Client) { a.drop(c.(*connection), session) }}
+func newViewers(a *adapter, first *connection, session address.Address) *viewers {
+	o := turns.ViewerOptions[*connection]{Go: a.tasks.Go,
+		Slow: func(c *connection) { a.drop(c, session) }}
 	if a.home.isShared() { // otherwise dropping the client would end the session
 		o.Patience = a.options.tuning.SlowViewer
 	}
-	return &transcript.Audience{
+	return &viewers{
 		Viewers: turns.NewViewers(first, o), Address: session,
 		Shown: tasks.NewMutex(transcript.Shown{}),
-		Deliver: func(to turns.Client, u backend.Update, params json.RawMessage) error {
-			c := to.(*connection)
-			return c.deliver(session, u, params, c.occasionFrom(a), c.TryNotify)
+		Deliver: func(to *connection, u backend.Update, params json.RawMessage) error {
+			return to.deliver(session, u, params, to.occasionFrom(a), to.TryNotify)
 		},
-		ShowsNotices: func(c turns.Client) bool {
-			return c.(*connection).clientCapabilities().declares(protocol.Notices)
+		ShowsNotices: func(c *connection) bool {
+			return c.clientCapabilities().declares(protocol.Notices)
 		},
 	}
 }

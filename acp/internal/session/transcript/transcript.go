@@ -27,8 +27,8 @@ import (
 
 // Transcript shows the viewers of a session what is said in it, and records that. It is safe for
 // concurrent use. Its exported fields do not change.
-type Transcript struct {
-	Audience *Audience
+type Transcript[C turns.Client] struct {
+	Audience *Audience[C]
 	Permits  *permission.Permits
 	Record   *record.Record
 	Spending *metering.Spending
@@ -59,12 +59,12 @@ const (
 
 // Send shows the viewers an update of the agent and records it, in the given order. The adapter's
 // commands are added to those of the backend. A title of the agent does not replace a chosen one.
-func (t *Transcript) Send(ctx context.Context, u backend.Update, in Order) error {
+func (t *Transcript[C]) Send(ctx context.Context, u backend.Update, in Order) error {
 	if err := Check(u); err != nil {
 		return err
 	}
 	u = t.Announce(u)
-	return t.with(ctx, func(f floor) error {
+	return t.with(ctx, func(f floor[C]) error {
 		t.Charged(t.Spending.Note(ctx, u))
 		if u.Kind == sessionstore.SessionInfoUpdate && f.now.Renamed {
 			var more bool
@@ -86,7 +86,7 @@ func (t *Transcript) Send(ctx context.Context, u backend.Update, in Order) error
 
 // add records u. A warning is recorded as the message that it is for clients without notices, if
 // the first viewer is one.
-func (t *Transcript) add(ctx context.Context, u backend.Update) error {
+func (t *Transcript[C]) add(ctx context.Context, u backend.Update) error {
 	if message, ok := backend.WarningMessage(u); ok {
 		if t.Audience.showNotices() {
 			return nil
@@ -98,7 +98,7 @@ func (t *Transcript) add(ctx context.Context, u backend.Update) error {
 
 // Announce adds the adapter's commands to an announcement of the backend, and notes which of their
 // names commands of the backend have. It returns other updates as they are.
-func (t *Transcript) Announce(u backend.Update) backend.Update {
+func (t *Transcript[C]) Announce(u backend.Update) backend.Update {
 	if u.Kind == sessionstore.AvailableCommandsUpdate {
 		var theirs []string
 		u, theirs = commands.Announce(u, t.Worktrees)
@@ -109,13 +109,13 @@ func (t *Transcript) Announce(u backend.Update) backend.Update {
 
 // AgentHasCommand reports whether the backend has a command with this name, which is one of the
 // adapter.
-func (t *Transcript) AgentHasCommand(name string) bool {
+func (t *Transcript[C]) AgentHasCommand(name string) bool {
 	has := t.agentHas.Load()
 	return has != nil && slices.Contains(*has, name)
 }
 
 // Rename shows the viewers the title that a client has chosen, or that there is none, "".
-func (t *Transcript) Rename(ctx context.Context, title string) {
+func (t *Transcript[C]) Rename(ctx context.Context, title string) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	_ = t.Audience.Shown.With(ctx, func(now *Shown) error {
@@ -127,7 +127,7 @@ func (t *Transcript) Rename(ctx context.Context, title string) {
 
 // ShowSetting shows every viewer except from what from has set, and keeps it for viewers that join
 // later.
-func (t *Transcript) ShowSetting(ctx context.Context, from turns.Client, set backend.Update) {
+func (t *Transcript[C]) ShowSetting(ctx context.Context, from C, set backend.Update) {
 	if set.Raw == nil {
 		return
 	}
@@ -145,10 +145,10 @@ func (t *Transcript) ShowSetting(ctx context.Context, from turns.Client, set bac
 // Ask has the user asked with ask, which does not wait for the answer. If the viewers do not know
 // the tool call with the id, it is recorded from the question, which announces it, and Ask reports
 // true.
-func (t *Transcript) Ask(
+func (t *Transcript[C]) Ask(
 	ctx context.Context, id calls.Key, announced backend.Update, ask func(),
 ) (isNew bool, err error) {
-	err = t.with(ctx, func(f floor) error {
+	err = t.with(ctx, func(f floor[C]) error {
 		ask()
 		_, known := t.Audience.Calls.Get(id)
 		if isNew = !known && id.ID != ""; isNew {
@@ -161,11 +161,11 @@ func (t *Transcript) Ask(
 
 // RecordRejected records that a tool call failed because the user did not allow it, and shows that
 // to the viewers but by, who knows it.
-func (t *Transcript) RecordRejected(ctx context.Context, id calls.Key, by turns.Client) {
+func (t *Transcript[C]) RecordRejected(ctx context.Context, id calls.Key, by C) {
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	// If that fails, a load shows the call as failed, because it has not ended.
-	_ = t.with(ctx, func(f floor) error {
+	_ = t.with(ctx, func(f floor[C]) error {
 		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 		f.recordCall(ctx, failed)
 		if t.Audience.Others(by) > 0 {
@@ -177,11 +177,11 @@ func (t *Transcript) RecordRejected(ctx context.Context, id calls.Key, by turns.
 
 // ShowMarked shows the viewers a tool call about which a rule decided, with a mark in its title.
 // call is the call as the question about it has it, and announce returns it with a title.
-func (t *Transcript) ShowMarked(
+func (t *Transcript[C]) ShowMarked(
 	ctx context.Context, id calls.Key, call permission.Call, mark string,
 	announce func(title string) backend.Update,
 ) error {
-	return t.with(ctx, func(f floor) error {
+	return t.with(ctx, func(f floor[C]) error {
 		known, isKnown := t.Audience.Calls.Get(id)
 		path := ""
 		if len(call.Locations) > 0 {
@@ -203,24 +203,24 @@ func (t *Transcript) ShowMarked(
 }
 
 // floor is a transcript while nobody else shows the viewers anything.
-type floor struct {
-	*Transcript
+type floor[C turns.Client] struct {
+	*Transcript[C]
 	now *Shown
 }
 
 // with calls do once nobody else shows an update.
-func (t *Transcript) with(ctx context.Context, do func(floor) error) error {
-	return t.Audience.Shown.With(ctx, func(now *Shown) error { return do(floor{t, now}) })
+func (t *Transcript[C]) with(ctx context.Context, do func(floor[C]) error) error {
+	return t.Audience.Shown.With(ctx, func(now *Shown) error { return do(floor[C]{t, now}) })
 }
 
 // say shows the viewers an update, and records it.
-func (f floor) say(ctx context.Context, u backend.Update) error {
+func (f floor[C]) say(ctx context.Context, u backend.Update) error {
 	f.Audience.ShowAll(ctx, u)
 	return f.add(ctx, u)
 }
 
 // sayStored shows the viewers an update once it is stored.
-func (f floor) sayStored(ctx context.Context, u backend.Update) error {
+func (f floor[C]) sayStored(ctx context.Context, u backend.Update) error {
 	if err := f.add(ctx, u); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (f floor) sayStored(ctx context.Context, u backend.Update) error {
 
 // recordCall records an update about a tool call without sending it: the client already knows its
 // content.
-func (f floor) recordCall(ctx context.Context, u backend.Update) {
+func (f floor[C]) recordCall(ctx context.Context, u backend.Update) {
 	said := calls.Parse(u)
 	f.Audience.Calls.Note(said)
 	f.Audience.Calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
@@ -244,7 +244,7 @@ func (f floor) recordCall(ctx context.Context, u backend.Update) {
 
 // noteCall notes what an update of the agent, which is being shown, says about a tool call. It
 // shows the mark of the call again if the update has replaced its title.
-func (f floor) noteCall(ctx context.Context, u backend.Update) error {
+func (f floor[C]) noteCall(ctx context.Context, u backend.Update) error {
 	remembers := f.Lasts || f.Permits.Decides()
 	if _, of, _ := u.Child(); of.Kind != sessionstore.ToolCall &&
 		(of.Kind != sessionstore.ToolCallUpdate || !remembers) {
@@ -264,7 +264,7 @@ func (f floor) noteCall(ctx context.Context, u backend.Update) error {
 
 // warnUnruled tells the user, once in a session, that an agent that is known to ask little has done
 // something without asking. said is an update of a tool call, and call what is known of it.
-func (f floor) warnUnruled(ctx context.Context, said calls.Update, call calls.Call) {
+func (f floor[C]) warnUnruled(ctx context.Context, said calls.Update, call calls.Call) {
 	effects := []string{"edit", "delete", "move", "execute"}
 	if f.Unruled == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
 		f.Permits.Configured == nil || !slices.Contains(effects, call.Kind) ||

@@ -15,32 +15,32 @@ import (
 // A client that cannot show the question, fails, or says that the user dismissed it, abstains. If
 // all viewers have abstained, the last thing that one of them said is the answer. What a client
 // says that may not answer does not count.
-type Poll struct {
-	viewers *Viewers
-	ballot  Ballot
+type Poll[C Client] struct {
+	viewers *Viewers[C]
+	ballot  Ballot[C]
 	ctx     context.Context // ends with the question
 	end     context.CancelFunc
 	waiting sync.WaitGroup
-	replies chan reply
-	calls   map[*viewer]*pollCall
-	last    Answer // what a client said that abstained, rather an outcome than an error
+	replies chan reply[C]
+	calls   map[*viewer[C]]*pollCall[C]
+	last    Answer[C] // what a client said that abstained, rather an outcome than an error
 
 	// Guarded by the mutex of the viewers:
 	stopped   bool
-	stoppedBy Client
+	stoppedBy C
 }
 
 // Ballot says how a [Poll] asks its question.
-type Ballot struct {
+type Ballot[C Client] struct {
 	// Send sends the question to a client. It fails for one that cannot show it. It has onResponse
 	// called when the client answers, even if nobody waits for the answer any more.
 	Send func(
-		ctx context.Context, to Client, onResponse func(result backend.Raw, err error),
+		ctx context.Context, to C, onResponse func(result backend.Raw, err error),
 	) backend.Work
 	// Decides reports whether a result is an answer of c. Otherwise the client abstains.
-	Decides func(c Client, result backend.Raw) bool
+	Decides func(c C, result backend.Raw) bool
 	// Late is called when a client has answered too late. It must not wait.
-	Late func(c Client, result backend.Raw)
+	Late func(c C, result backend.Raw)
 	// Cancelled is the answer if a client stopped the turn, and none has said anything else.
 	Cancelled backend.Raw
 	// OfTurn means that the context is that of a turn, with which the question ends. Stop does not
@@ -49,14 +49,14 @@ type Ballot struct {
 }
 
 // Answer is the answer to a question, and who gave it.
-type Answer struct {
+type Answer[C Client] struct {
 	Result backend.Raw
 	Err    error
-	By     Client // nil if no client did
+	By     C // zero if no client did
 }
 
 // pollCall is a question as one viewer was asked it.
-type pollCall struct {
+type pollCall[C Client] struct {
 	cancel    context.CancelFunc
 	abstained bool
 	gone      bool // the client has left
@@ -64,16 +64,16 @@ type pollCall struct {
 }
 
 // reply holds the answer of one viewer.
-type reply struct {
-	Answer
-	to *pollCall
+type reply[C Client] struct {
+	Answer[C]
+	to *pollCall[C]
 }
 
 // Poll asks the viewers a question, without waiting. The caller calls Wait.
-func (v *Viewers) Poll(ctx context.Context, ballot Ballot) *Poll {
+func (v *Viewers[C]) Poll(ctx context.Context, ballot Ballot[C]) *Poll[C] {
 	ctx, end := context.WithCancel(ctx)
-	p := &Poll{viewers: v, ballot: ballot, ctx: ctx, end: end,
-		replies: make(chan reply), calls: make(map[*viewer]*pollCall)}
+	p := &Poll[C]{viewers: v, ballot: ballot, ctx: ctx, end: end,
+		replies: make(chan reply[C]), calls: make(map[*viewer[C]]*pollCall[C])}
 	if !ballot.OfTurn {
 		v.mu.Lock()
 		v.open[p] = true
@@ -87,7 +87,7 @@ func (v *Viewers) Poll(ctx context.Context, ballot Ballot) *Poll {
 // Stop notes that c has stopped the turns of the session, or the program if c is zero. An open
 // question is dismissed when c says so, or if c was not asked; the others are not asked any longer.
 // Stop reports whether there was one.
-func (v *Viewers) Stop(c Client) (asks bool) {
+func (v *Viewers[C]) Stop(c C) (asks bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for p := range v.open {
@@ -100,16 +100,16 @@ func (v *Viewers) Stop(c Client) (asks bool) {
 }
 
 // askOthers asks the viewers that were not asked and can be asked now.
-func (p *Poll) askOthers(all []*viewer) {
+func (p *Poll[C]) askOthers(all []*viewer[C]) {
 	for _, w := range all {
 		if p.calls[w] != nil || !w.isAt(live) {
 			continue
 		}
 		ctx, cancel := during(p.ctx, w.tenure)
-		call := &pollCall{cancel: cancel}
+		call := &pollCall[C]{cancel: cancel}
 		p.calls[w] = call
-		said := func(result backend.Raw, err error) reply {
-			return reply{Answer{result, err, w.client}, call}
+		said := func(result backend.Raw, err error) reply[C] {
+			return reply[C]{Answer[C]{result, err, w.client}, call}
 		}
 		work := p.ballot.Send(ctx, w.client, func(result backend.Raw, err error) {
 			if p.ctx.Err() != nil {
@@ -130,7 +130,7 @@ func (p *Poll) askOthers(all []*viewer) {
 
 // answeredLate handles a response that came when the question had been answered. A client that has
 // stopped the turn itself knows why its answer has no effect.
-func (p *Poll) answeredLate(r reply) {
+func (p *Poll[C]) answeredLate(r reply[C]) {
 	p.viewers.mu.Lock()
 	stops := p.stopped && p.stoppedBy == r.By
 	p.viewers.mu.Unlock()
@@ -141,7 +141,7 @@ func (p *Poll) answeredLate(r reply) {
 
 // Wait waits for the answer, until the context of Poll ends. While there is no viewer, it waits for
 // one.
-func (p *Poll) Wait() Answer {
+func (p *Poll[C]) Wait() Answer[C] {
 	defer p.close()
 	for {
 		all, changed := p.viewers.current()
@@ -165,16 +165,16 @@ func (p *Poll) Wait() Answer {
 			}
 		case <-changed:
 		case <-p.ctx.Done():
-			return Answer{Err: context.Cause(p.ctx)}
+			return Answer[C]{Err: context.Cause(p.ctx)}
 		}
 	}
 }
 
 // decides reports whether a reply is an answer.
-func (p *Poll) decides(r reply) bool { return r.Err == nil && p.ballot.Decides(r.By, r.Result) }
+func (p *Poll[C]) decides(r reply[C]) bool { return r.Err == nil && p.ballot.Decides(r.By, r.Result) }
 
 // isStopped reports whether a client has stopped the turn. The questions to other clients end then.
-func (p *Poll) isStopped() bool {
+func (p *Poll[C]) isStopped() bool {
 	p.viewers.mu.Lock()
 	stopped, by := p.stopped, p.stoppedBy
 	p.viewers.mu.Unlock()
@@ -190,7 +190,7 @@ func (p *Poll) isStopped() bool {
 }
 
 // abstains notes that a client does not answer.
-func (p *Poll) abstains(r reply) {
+func (p *Poll[C]) abstains(r reply[C]) {
 	r.to.abstained = true
 	r.to.gone = errors.Is(r.Err, jsonrpc.ErrClosed) || errors.Is(r.Err, errDetached)
 	if !r.to.gone && (r.Err == nil || p.last.Result == nil) {
@@ -199,7 +199,7 @@ func (p *Poll) abstains(r reply) {
 }
 
 // settled returns the answer if nobody is left who may give another one.
-func (p *Poll) settled(all []*viewer, stopped bool) (answer Answer, ok bool) {
+func (p *Poll[C]) settled(all []*viewer[C], stopped bool) (answer Answer[C], ok bool) {
 	abstained := 0
 	for _, w := range all {
 		switch call := p.calls[w]; {
@@ -212,7 +212,7 @@ func (p *Poll) settled(all []*viewer, stopped bool) (answer Answer, ok bool) {
 	}
 	switch {
 	case stopped && p.last.Result == nil:
-		return Answer{Result: p.ballot.Cancelled}, true
+		return Answer[C]{Result: p.ballot.Cancelled}, true
 	case stopped || abstained > 0:
 		return p.last, true
 	}
@@ -220,7 +220,7 @@ func (p *Poll) settled(all []*viewer, stopped bool) (answer Answer, ok bool) {
 }
 
 // close ends the question in all clients.
-func (p *Poll) close() {
+func (p *Poll[C]) close() {
 	p.viewers.mu.Lock()
 	delete(p.viewers.open, p)
 	p.viewers.mu.Unlock()
@@ -243,8 +243,8 @@ func during(ctx, tenure context.Context) (limited context.Context, cancel func()
 
 // Call sends a request to the first viewer that accepts takes, with send. It fails if there is
 // none, or if that leaves before it answers.
-func (v *Viewers) Call(
-	ctx context.Context, accepts func(Client) error, send func(ctx context.Context, to Client) backend.Work,
+func (v *Viewers[C]) Call(
+	ctx context.Context, accepts func(C) error, send func(ctx context.Context, to C) backend.Work,
 ) backend.Work {
 	err := errDetached
 	all, _ := v.current()

@@ -10,22 +10,22 @@ import (
 )
 
 // viewer is a client that has the session open, and what it is still to be sent.
-type viewer struct {
-	client  Client
-	viewers *Viewers
+type viewer[C Client] struct {
+	client  C
+	viewers *Viewers[C]
 	tenure  context.Context // ends when the client has left the session
 	end     context.CancelFunc
 	sending sync.Mutex // held while a message is sent
 
 	// Guarded by the mutex of the Viewers:
 	state viewerState
-	kept  []message
+	kept  []message[C]
 	bytes int // of the messages in kept
 }
 
 // message is a message to a viewer.
-type message struct {
-	send func(to Client) error
+type message[C Client] struct {
+	send func(to C) error
 	size int
 }
 
@@ -43,19 +43,19 @@ const (
 )
 
 // isAt reports whether the viewer is in a state.
-func (w *viewer) isAt(s viewerState) bool {
+func (w *viewer[C]) isAt(s viewerState) bool {
 	w.viewers.mu.Lock()
 	defer w.viewers.mu.Unlock()
 	return w.state == s
 }
 
 // takesLocked reports whether the viewer is sent messages as they come, and has room.
-func (w *viewer) takesLocked() bool {
+func (w *viewer[C]) takesLocked() bool {
 	return w.state == live && w.tenure.Err() == nil && w.client.Room() == nil
 }
 
 // send sends the viewer a message, or keeps it.
-func (w *viewer) send(m message) {
+func (w *viewer[C]) send(m message[C]) {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	w.viewers.mu.Lock()
@@ -69,7 +69,7 @@ func (w *viewer) send(m message) {
 }
 
 // keep keeps a message. It reports false if too much is kept.
-func (w *viewer) keep(m message) bool {
+func (w *viewer[C]) keep(m message[C]) bool {
 	w.viewers.mu.Lock()
 	defer w.viewers.mu.Unlock()
 	switch {
@@ -87,7 +87,7 @@ func (w *viewer) keep(m message) bool {
 }
 
 // followLocked starts to send what is kept, until the viewer has caught up and has room.
-func (w *viewer) followLocked() {
+func (w *viewer[C]) followLocked() {
 	w.state = behind
 	w.viewers.options.Go(func() {
 		for w.tenure.Err() == nil {
@@ -101,7 +101,7 @@ func (w *viewer) followLocked() {
 }
 
 // await waits until room is closed. A viewer that takes nothing for too long is dropped.
-func (w *viewer) await(room <-chan struct{}) {
+func (w *viewer[C]) await(room <-chan struct{}) {
 	late := time.NewTimer(w.viewers.options.Patience)
 	defer late.Stop()
 	select {
@@ -113,7 +113,7 @@ func (w *viewer) await(room <-chan struct{}) {
 }
 
 // sendKept sends the first message that is kept, and reports whether there was one.
-func (w *viewer) sendKept() bool {
+func (w *viewer[C]) sendKept() bool {
 	w.sending.Lock()
 	defer w.sending.Unlock()
 	m, more := w.nextKept()
@@ -124,7 +124,7 @@ func (w *viewer) sendKept() bool {
 }
 
 // nextKept takes the first message that is kept. If there is none, the viewer has caught up.
-func (w *viewer) nextKept() (m message, more bool) {
+func (w *viewer[C]) nextKept() (m message[C], more bool) {
 	w.viewers.mu.Lock()
 	defer w.viewers.mu.Unlock()
 	if w.tenure.Err() != nil {
@@ -136,21 +136,21 @@ func (w *viewer) nextKept() (m message, more bool) {
 		return m, false
 	}
 	m = w.kept[0]
-	w.kept[0] = message{}
+	w.kept[0] = message[C]{}
 	w.kept = w.kept[1:]
 	w.bytes -= m.size
 	return m, true
 }
 
 // drop removes a viewer that is too slow.
-func (w *viewer) drop() {
+func (w *viewer[C]) drop() {
 	if w.leave() {
 		w.viewers.options.Slow(w.client)
 	}
 }
 
 // leave removes the viewer, and reports whether it was one.
-func (w *viewer) leave() bool {
+func (w *viewer[C]) leave() bool {
 	w.viewers.mu.Lock()
 	defer w.viewers.mu.Unlock()
 	if w.tenure.Err() != nil {

@@ -69,7 +69,7 @@ func (w *window) taken() []string {
 
 // room is viewers whose goroutines the test waits for.
 type room struct {
-	*turns.Viewers
+	*turns.Viewers[*window]
 	t       *testing.T
 	slow    chan *window
 	running sync.WaitGroup
@@ -77,9 +77,9 @@ type room struct {
 
 func newRoom(t *testing.T, first *window, patience time.Duration) *room {
 	r := &room{t: t, slow: make(chan *window, 10)}
-	r.Viewers = turns.NewViewers(first, turns.ViewerOptions{
+	r.Viewers = turns.NewViewers(first, turns.ViewerOptions[*window]{
 		Go:   r.running.Go,
-		Slow: func(c turns.Client) { r.slow <- c.(*window) }, Patience: patience})
+		Slow: func(w *window) { r.slow <- w }, Patience: patience})
 	t.Cleanup(func() {
 		r.Close()
 		r.running.Wait()
@@ -88,7 +88,7 @@ func newRoom(t *testing.T, first *window, patience time.Duration) *room {
 }
 
 func (r *room) send(text string) {
-	r.Send(r.t.Context(), nil, len(text), func(to turns.Client) error { return to.(*window).take(text) })
+	r.Send(r.t.Context(), nil, len(text), func(w *window) error { return w.take(text) })
 }
 
 // A client that joins is sent what comes after the cut, in order, whenever it begins to read.
@@ -131,7 +131,7 @@ func TestViewersAllSleep(t *testing.T) {
 	empty := b.fill()
 	cancel()
 	for _, name := range []string{"kept", "behind"} {
-		patient.Send(ctx, nil, 1, func(to turns.Client) error { return to.(*window).take(name) })
+		patient.Send(ctx, nil, 1, func(w *window) error { return w.take(name) })
 	}
 	require.Empty(t, b.taken())
 	empty()
@@ -153,7 +153,7 @@ func TestViewersWaitBesideOneThatEnters(t *testing.T) {
 		sent := make(chan struct{})
 		r.running.Go(func() {
 			defer close(sent)
-			r.Send(t.Context(), nil, 1, func(to turns.Client) error { return to.(*window).take("x") })
+			r.Send(t.Context(), nil, 1, func(w *window) error { return w.take("x") })
 		})
 		select {
 		case <-sent:
@@ -183,18 +183,18 @@ func (w *window) ask(
 	}
 }
 
-func (r *room) ask(t *testing.T) chan turns.Answer {
-	q := r.Poll(t.Context(), turns.Ballot{
+func (r *room) ask(t *testing.T) chan turns.Answer[*window] {
+	q := r.Poll(t.Context(), turns.Ballot[*window]{
 		Send: func(
-			ctx context.Context, to turns.Client, onResponse func(backend.Raw, error),
+			ctx context.Context, to *window, onResponse func(backend.Raw, error),
 		) backend.Work {
-			return to.(*window).ask(ctx, to.(*window), onResponse)
+			return to.ask(ctx, to, onResponse)
 		},
-		Decides:   func(_ turns.Client, result backend.Raw) bool { return result[0] != '-' },
-		Late:      func(c turns.Client, _ backend.Raw) { r.slow <- c.(*window) },
+		Decides:   func(_ *window, result backend.Raw) bool { return result[0] != '-' },
+		Late:      func(w *window, _ backend.Raw) { r.slow <- w },
 		Cancelled: backend.Raw("cancelled"),
 	})
-	answered := make(chan turns.Answer, 1)
+	answered := make(chan turns.Answer[*window], 1)
 	r.running.Go(func() { answered <- q.Wait() })
 	return answered
 }
@@ -245,7 +245,7 @@ func TestQuestions(t *testing.T) {
 			require.NoError(t, got.Err)
 			require.Equal(t, test.result, string(got.Result))
 			if test.by != "" {
-				require.Equal(t, test.by, got.By.(*window).name)
+				require.Equal(t, test.by, got.By.name)
 			}
 		})
 	}
