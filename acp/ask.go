@@ -34,14 +34,14 @@ type answer = turns.Answer[*connection]
 //
 // Only that of session.askBeforeTurn does not: whether to go on when a budget is used up.
 func (a asker) ask(ctx context.Context, q question.Question) (permission.Verdict, func() answer) {
-	s, live := a.gate.Live()
-	asked := access.Question{Question: q, From: a.Sender, CanAsk: live, InTurn: s.inTurn}
+	s, live := a.host.gate.Live()
+	asked := access.Question{Question: q, From: a.from, CanAsk: live, InTurn: s.inTurn}
 	if asked.IsRuled() && q.Own == nil {
 		if err := a.addKnown(ctx, &asked); err != nil {
 			return permission.Verdict{}, func() answer { return answer{Err: err} }
 		}
 	}
-	v, err := a.access.DecideQuestion(ctx, asked)
+	v, err := a.host.access.DecideQuestion(ctx, asked)
 	switch {
 	case err != nil:
 		return v, func() answer { return answer{Err: err} }
@@ -61,9 +61,9 @@ func (a asker) ask(ctx context.Context, q question.Question) (permission.Verdict
 // notes that the agent asks.
 func (a asker) addKnown(ctx context.Context, q *access.Question) error {
 	id := a.callOf(q.Question)
-	return a.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
-		known, _ := a.viewers.Calls.Get(id)
-		a.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
+	return a.host.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
+		known, _ := a.host.viewers.Calls.Get(id)
+		a.host.viewers.Calls.Change(id, func(c *calls.Call) { c.Asked = true })
 		q.Known, q.Mode = known.Announced(), now.Mode
 		return nil
 	})
@@ -77,8 +77,8 @@ func (a asker) askViewers(
 ) func() answer {
 	id, begun := a.callOf(q), time.Now()
 	relabels := func(to *connection) bool { return to.clientCapabilities().relabels }
-	known, _ := a.viewers.Calls.Get(id)
-	offer := a.access.Offer(q, v, slices.ContainsFunc(a.viewers.Clients(), relabels), known.Shown)
+	known, _ := a.host.viewers.Calls.Get(id)
+	offer := a.host.access.Offer(q, v, slices.ContainsFunc(a.host.viewers.Clients(), relabels), known.Shown)
 	var wait func() answer
 	isNew, err := s.transcript.Ask(ctx, id, q.Announce(id, ""),
 		func() { wait = a.poll(ctx, offer.Question) })
@@ -93,14 +93,14 @@ func (a asker) askViewers(
 		if isNew && (!chosen || option.Refuses()) {
 			s.transcript.RecordRejected(ctx, id, got.By)
 		}
-		got.Result = a.access.Answer(offer, got.Result)
+		got.Result = a.host.access.Answer(offer, got.Result)
 		return got
 	}
 }
 
 // callOf identifies the tool call that a question is about.
 func (a asker) callOf(q question.Question) calls.Key {
-	return calls.Key{Child: a.Child, ID: q.Call.ID}
+	return calls.Key{Child: a.from.Child, ID: q.Call.ID}
 }
 
 // answerByRule answers a question in s by a rule or the session's mode. If it was a rule, the
@@ -138,7 +138,7 @@ func (a asker) observeRule(title string, v permission.Verdict) {
 // poll puts a question to all viewers. The returned function waits for the answer. The question
 // ends in all clients with the answer or ctx, and with the turn.
 func (a asker) poll(ctx context.Context, q question.Question) (wait func() answer) {
-	v, id := a.viewers, rand.Text()
+	v, id := a.host.viewers, rand.Text()
 	q.Params = protocol.SetOurs(a.addressed(q.Method, q.Params), "question", strictjson.Text(id))
 	a.host.adapter.connection.observe(QuestionEvent{a.host.id, true})
 	watching, done := context.WithCancel(ctx)
@@ -182,7 +182,7 @@ func (a asker) paramsFor(to *connection, q question.Question) backend.Raw {
 		return q.Params
 	}
 	params, when := to.peer.Role.asked(q).Params, to.occasionFrom(a.host.adapter)
-	if known, _ := a.viewers.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
+	if known, _ := a.host.viewers.Calls.Get(a.callOf(q)); when == forAnother && known.Shown != nil {
 		params = strictjson.Set(params, "toolCall",
 			calls.Merge(known.Shown, strictjson.Find(params, "toolCall")))
 	}
@@ -191,7 +191,7 @@ func (a asker) paramsFor(to *connection, q question.Question) backend.Raw {
 
 // tellLate tells a client that its answer to a question came too late.
 func (a asker) tellLate(c *connection, q question.Question, result backend.Raw) {
-	session := a.viewers.Address
+	session := a.host.viewers.Address
 	a.host.adapter.tasks.Go(func() {
 		c.tell(session, "\n\nYour answer came too late: the question had already been "+
 			"answered or had ended.\n")
@@ -225,7 +225,7 @@ func (h *host) Ask(ctx context.Context, asked backend.Question) (backend.Answer,
 	if asked.OnlyByRule && known && h.access.Permits.Check(own) == nil {
 		return backend.Answer{}, nil
 	}
-	a, q := h.asker(backend.Sender{}), question.New(protocol.RequestPermission, asked.Params())
+	a, q := asker{host: h}, question.New(protocol.RequestPermission, asked.Params())
 	q.Own = &own
 	if err := a.admit(q.Method, q.Params); err != nil {
 		return asked.Answer(ctx, nil, err)
@@ -249,6 +249,6 @@ func (s *session) askBeforeTurn(
 ) (backend.Answer, error) {
 	q := question.New(protocol.RequestPermission, asked.Params())
 	q.OfTurn = true
-	got := s.asker(backend.Sender{}).poll(ctx, q)()
+	got := asker{host: s.host}.poll(ctx, q)()
 	return asked.Answer(ctx, got.Result, got.Err)
 }

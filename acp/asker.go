@@ -17,15 +17,8 @@ import (
 // implements [backend.Client]. The client must offer the method of a message. Then package access
 // decides about it, and the asker carries that out.
 type asker struct {
-	backend.Sender
-	access  *access.Access
-	viewers *viewers
-	gate    *gate.Gate[*session]
-	host    *host // in which acp-agent itself asks, and shows what it asks about
-}
-
-func (h *host) asker(from backend.Sender) asker {
-	return asker{Sender: from, access: h.access, viewers: h.viewers, gate: h.gate, host: h}
+	host *host
+	from backend.Sender // zero for the session itself
 }
 
 // Call implements [backend.Client].
@@ -40,15 +33,15 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 			return got.Result, got.Err
 		}
 	}
-	_, live := a.gate.Live()
-	m := access.Message{From: a.Sender, Method: method, Params: params, CanAsk: live}
+	_, live := a.host.gate.Live()
+	m := access.Message{From: a.from, Method: method, Params: params, CanAsk: live}
 	var work backend.Work
-	switch d := a.access.DecideMessage(ctx, m).(type) {
+	switch d := a.host.access.DecideMessage(ctx, m).(type) {
 	case access.Pass:
 		work = a.pass(ctx, m, d.Action)
 	case access.Confirm:
 		work = func() (backend.Raw, error) {
-			if err := a.access.Confirm(ctx, m, d, a.askOnce); err != nil {
+			if err := a.host.access.Confirm(ctx, m, d, a.askOnce); err != nil {
 				return nil, err
 			}
 			if err := a.admit(method, params); err != nil { // that was a while ago
@@ -57,7 +50,7 @@ func (a asker) Call(ctx context.Context, method string, params backend.Raw) back
 			return a.pass(ctx, m, d.Action)()
 		}
 	case access.ReadOutside:
-		work = func() (backend.Raw, error) { return a.access.ReadOutside(ctx, m, d, a.askOnce) }
+		work = func() (backend.Raw, error) { return a.host.access.ReadOutside(ctx, m, d, a.askOnce) }
 	case access.Refuse:
 		if live && d.Effect == permission.Deny {
 			a.observeRule(method, d.Verdict)
@@ -72,15 +65,15 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 	if err := a.admit(method, params); err != nil {
 		return err
 	}
-	m := access.Message{From: a.Sender, Method: method, Params: params}
-	if d, refused := a.access.DecideMessage(ctx, m).(access.Refuse); refused {
+	m := access.Message{From: a.from, Method: method, Params: params}
+	if d, refused := a.host.access.DecideMessage(ctx, m).(access.Refuse); refused {
 		return d.Err
 	}
-	if a.access.Serves(method) {
+	if a.host.access.Serves(method) {
 		return access.ErrNotServed(method)
 	}
 	params = a.addressed(method, params)
-	a.viewers.Send(ctx, nil, len(params), func(to *connection) error {
+	a.host.viewers.Send(ctx, nil, len(params), func(to *connection) error {
 		return to.TryNotify(method, params)
 	})
 	return nil
@@ -88,13 +81,13 @@ func (a asker) Notify(ctx context.Context, method string, params backend.Raw) er
 
 // admit returns an error if the session is closed, or no client offers the method of a message.
 func (a asker) admit(method string, params backend.Raw) error {
-	if a.gate.Phase() == gate.Closed {
+	if a.host.gate.Phase() == gate.Closed {
 		return backend.ErrClosed
 	}
-	if a.Child != "" {
+	if a.from.Child != "" {
 		params = a.addressed(method, params)
 	}
-	clients := a.viewers.Clients()
+	clients := a.host.viewers.Clients()
 	if len(clients) == 0 {
 		clients = []*connection{a.host.adapter.connection}
 	}
@@ -111,10 +104,10 @@ func (a asker) admit(method string, params backend.Raw) error {
 // and all others are sent at once.
 func (a asker) pass(ctx context.Context, m access.Message, does permission.Action) backend.Work {
 	params := a.addressed(m.Method, m.Params)
-	if a.access.Serves(m.Method) {
-		return func() (backend.Raw, error) { return a.access.Serve(ctx, m.Method, params, does) }
+	if a.host.access.Serves(m.Method) {
+		return func() (backend.Raw, error) { return a.host.access.Serve(ctx, m.Method, params, does) }
 	}
-	return a.viewers.Call(ctx,
+	return a.host.viewers.Call(ctx,
 		func(to *connection) error { return to.checkMethod(m.Method, params) },
 		func(ctx context.Context, to *connection) backend.Work {
 			return to.Call(ctx, m.Method, params)
@@ -130,16 +123,16 @@ func (a asker) askOnce(ctx context.Context, q backend.Question) error {
 
 // addressed returns the params of a message from the asker.
 func (a asker) addressed(method string, params backend.Raw) backend.Raw {
-	to := a.viewers.Address
+	to := a.host.viewers.Address
 	switch {
 	case method == protocol.ElicitationComplete: // it names no session
 		return params
-	case a.Child == "":
+	case a.from.Child == "":
 		return to.On(params)
 	case method == protocol.RequestPermission:
 		params = protocol.MapToolCallReferences(params, "toolCall", to.External)
 	}
-	return to.Child(a.Child).On(params)
+	return to.Child(a.from.Child).On(params)
 }
 
 // sessionless implements [backend.Client] outside of sessions.

@@ -21,9 +21,9 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// host represents a session to its backend. It implements [backend.Host]. The backend gets it to
-// open its part; gate leads to the session once that is active. opening.openHost makes it.
-type host struct {
+// common is what a session and its host have in common: who runs it, who views it, and its folders.
+// Once the host is open, it does not change.
+type common struct {
 	adapter      *adapter        // runs the session
 	id           sessionstore.ID // the client's
 	storeID      sessionstore.ID // another one if the client's is the backend's own
@@ -31,28 +31,34 @@ type host struct {
 	conversation *conversation
 	viewers      *viewers
 	gate         *gate.Gate[*session] // holds back what the backend shows until the response was sent
-	replay       *replay.Replay
-	keepsTurns   bool // those of the session that this one replaces go on in it
 
 	params    sessionParams        // in effect
 	unguarded *workspace.Workspace // without the rules about files; backends get Workspace
 	access    *access.Access
 	catalog   *catalog.Catalog
-	change    *mcpclient.Change // of the servers, once this session is the active one
-	freed     sync.Once
+}
+
+// host represents a session to its backend. It implements [backend.Host]. The backend gets it to
+// open its part; gate leads to the session once that is active. opening.openHost makes it.
+type host struct {
+	*common
+	replay     *replay.Replay
+	keepsTurns bool              // those of the session that this one replaces go on in it
+	change     *mcpclient.Change // of the servers, once this session is the active one
+	freed      sync.Once
 }
 
 // For implements [backend.Host].
-func (h *host) For(from backend.Sender) backend.Client { return h.asker(from) }
+func (h *host) For(from backend.Sender) backend.Client { return asker{h, from} }
 
 // Call implements [backend.Client].
 func (h *host) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	return h.asker(backend.Sender{}).Call(ctx, method, params)
+	return asker{host: h}.Call(ctx, method, params)
 }
 
 // Notify implements [backend.Client].
 func (h *host) Notify(ctx context.Context, method string, params backend.Raw) error {
-	return h.asker(backend.Sender{}).Notify(ctx, method, params)
+	return asker{host: h}.Notify(ctx, method, params)
 }
 
 // Restrictions implements [backend.Host].

@@ -306,8 +306,8 @@ func TestForeignActionIsAsked(t *testing.T) {
 		func(workspace.Dir) *permission.Permissions {
 			return &permission.Permissions{Deny: []string{"run touch"}}
 		})
-	h := &host{access: access.New(access.Options{Permits: permits}),
-		gate: gate.New((*session).storeState)}
+	h := &host{common: &common{access: access.New(access.Options{Permits: permits}),
+		gate: gate.New((*session).storeState)}}
 	h.gate.Advance(gate.Closed) // so that asking fails
 	denied := permission.Action{Verb: permission.Run, Command: permission.Command{Line: "touch x"}}
 	for _, action := range []backend.Action{foreignAction{}, &denied, denied} {

@@ -73,9 +73,9 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{adapter: o.adapter, id: o.ticket.Queue.ID, storeID: o.storeID, queue: o.ticket.Queue,
-		conversation: c, viewers: o.viewers, gate: gate.New((*session).storeState),
-		replay: o.newReplay(), keepsTurns: o.forAll}
+	h := &host{replay: o.newReplay(), keepsTurns: o.forAll, common: &common{adapter: o.adapter,
+		id: o.ticket.Queue.ID, storeID: o.storeID, queue: o.ticket.Queue, conversation: c,
+		viewers: o.viewers, gate: gate.New((*session).storeState)}}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
 		func() (*host, error) { return h, o.openRoots(ctx, h) },
 		func(*host) { h.free(context.WithoutCancel(ctx)) })
@@ -287,7 +287,7 @@ func (o opening) commit(
 			s.free(ctx, nil)
 		}
 	}()
-	if err := s.endPrevious(ctx); err != nil {
+	if err := s.host.endPrevious(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
 	notice = o.succeed(ctx, s, opened.Notice)
@@ -302,7 +302,7 @@ func (o opening) commit(
 // one to be shown after the response.
 func (o opening) succeed(ctx context.Context, s *session, said string) (notice string) {
 	model, _ := s.backend.(backend.Sampler)
-	s.conversation.servers.Commit(s.change, s.host, model)
+	s.conversation.servers.Commit(s.host.change, s.host, model)
 	_ = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
 		*now = transcript.Shown{Titled: o.source.Title != "",
 			Renamed: o.source.Renamed && !o.isFirst()}

@@ -33,13 +33,13 @@ func (s *session) ownCommand(params backend.Raw) (prompts.Command, bool) {
 // ownTurn is a turn in which the adapter answers a command itself, whatever backend a session has.
 // It implements [commands.Session].
 type ownTurn struct {
-	*session // the active one
-	updates  *turnUpdates
+	session *session // the active one
+	updates *turnUpdates
 }
 
 // run answers a command of the adapter.
 func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, error) {
-	a := o.adapter
+	a := o.session.adapter
 	info := a.info()
 	options := commands.Options{Store: a.options.Store, Consents: a.consents(),
 		Snapshots: a.snapshots(), Worktrees: a.options.Worktrees.registry(),
@@ -49,59 +49,62 @@ func (o *ownTurn) run(ctx context.Context, c prompts.Command) (backend.Raw, erro
 	if info.NeverAsks {
 		options.Unruled = whyUnruled(info.Info)
 	}
-	return commands.Answer(ctx, c, o, o.storeID, o.updates, options)
+	return commands.Answer(ctx, c, o, o.session.storeID, o.updates, options)
 }
+
+// Host implements [commands.Session].
+func (o *ownTurn) Host() backend.Host { return o.session.host }
 
 // Sandbox implements [commands.Session].
 func (o *ownTurn) Sandbox() (said string) {
-	if mode := o.adapter.info().Sandbox; mode != "" {
+	if mode := o.session.adapter.info().Sandbox; mode != "" {
 		said = fmt.Sprintf("Sandbox of the agent: %s\n\n", mode)
 	}
-	if confined, ok := o.backend.(backend.Confined); ok {
+	if confined, ok := o.session.backend.(backend.Confined); ok {
 		said += confined.SandboxText()
 	}
 	return said
 }
 
 // Permits implements [commands.Session].
-func (o *ownTurn) Permits() *permission.Permits { return o.access.Permits }
+func (o *ownTurn) Permits() *permission.Permits { return o.session.access.Permits }
 
 // Folders implements [commands.Session].
-func (o *ownTurn) Folders() folders.Set { return o.params.folders }
+func (o *ownTurn) Folders() folders.Set { return o.session.params.folders }
 
 // Declared implements [commands.Session].
 func (o *ownTurn) Declared(ctx context.Context, dir workspace.Dir) string {
-	if o.adapter.options.KeepFolders {
+	if o.session.adapter.options.KeepFolders {
 		return ""
 	}
-	declared, _ := tasks.FromDisk(ctx, o.adapter.tasks, func() ([]folders.Declared, error) {
-		return o.adapter.declaredFolders(o.params.folders.Cwd(), o.storeID)
+	declared, _ := tasks.FromDisk(ctx, o.session.adapter.tasks, func() ([]folders.Declared, error) {
+		return o.session.adapter.declaredFolders(o.session.params.folders.Cwd(), o.session.storeID)
 	})
 	return folders.SettingOf(declared, dir)
 }
 
 // ChangeFolders implements [commands.Session].
 func (o *ownTurn) ChangeFolders(ctx context.Context, set folders.Set) error {
-	return o.reopen(ctx, o.params.withFolders(set))
+	return o.reopen(ctx, o.session.params.withFolders(set))
 }
 
 // StartServer implements [commands.Session]. The user is not asked if they have allowed the server
 // permanently. It takes the place of one that was found under the same name.
 func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) error {
-	w := o.Workspace()
+	w := o.session.host.Workspace()
 	server, err := found.New(artifact, w.Checked(permission.Confirmed)) // they are asked below
 	if err != nil {
 		return err
 	}
 	c := server.Config
-	if why := o.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
+	if why := o.session.adapter.info().transports.refusal(c.Name, c.Transport); why != "" {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", why)
 	}
-	if err := o.adapter.applyPolicy(&server.Start); err != nil {
+	if err := o.session.adapter.applyPolicy(&server.Start); err != nil {
 		return err
 	}
-	user := o.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
-	start, err := server.Ask(ctx, user, o.adapter.consents(), w)
+	user := o.session.host.For(backend.Sender{Decided: true}) // it is not about the agent, so it is not recorded
+	start, err := server.Ask(ctx, user, o.session.adapter.consents(), w)
 	if err != nil {
 		return err
 	}
@@ -109,19 +112,19 @@ func (o *ownTurn) StartServer(ctx context.Context, artifact discovery.Artifact) 
 		return err
 	}
 	isOld := func(c mcpclient.Config) bool { return c.Name == start.Name }
-	return o.reopen(ctx, o.params.withFound(isOld, start))
+	return o.reopen(ctx, o.session.params.withFound(isOld, start))
 }
 
 // reopen opens the session with other params, in place of the active one. Requests that arrive in
 // that time wait. If it fails, the session stays as it is.
 func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
-	a := o.adapter
-	ticket := a.home.queues.Ticket(o.id, turns.Ordinary, nil)
+	a := o.session.adapter
+	ticket := a.home.queues.Ticket(o.session.id, turns.Ordinary, nil)
 	defer ticket.Release()
 	if err := ticket.Acquire(ctx); err != nil {
 		return err
 	}
-	stored, err := a.sessions.Stored(ctx, o.id)
+	stored, err := a.sessions.Stored(ctx, o.session.id)
 	if err != nil {
 		return err
 	}

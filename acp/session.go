@@ -26,7 +26,8 @@ import (
 // session is one activation of a session: its conversation is open in this process. It implements
 // [turns.Session]. opening.run makes it; ending.go has the ways in which it ends.
 type session struct {
-	*host
+	*common
+	host       *host // what its backend sees of it
 	backend    backend.Session
 	result     json.RawMessage // the backend's part of the response that opened it
 	record     *record.Record
@@ -45,7 +46,7 @@ func newSession(
 	h *host, b backend.Session, result json.RawMessage, l sessionstore.Lease,
 ) *session {
 	a, cwd := h.adapter, h.params.folders.Cwd()
-	s := &session{host: h, backend: b, result: result}
+	s := &session{common: h.common, host: h, backend: b, result: result}
 	s.budgets = &budget.Budgets{
 		Session: s.storeID, All: func() []Budget { return a.options.Budgets(cwd) },
 		Store: a.options.Store, Origins: a.origins, Exceeds: &h.conversation.exceeds, Log: a.log}

@@ -153,7 +153,7 @@ func (l load) view(ctx context.Context, a *adapter, source listing.Openable) err
 // replay shows the client the conversation of s, which it has loaded, before the response: the
 // stored history, unless that was shown as the backend replayed it, then the current states.
 func (l load) replay(ctx context.Context, s *session) error {
-	if !s.replay.Shown() {
+	if !s.host.replay.Shown() {
 		history := l.history(ctx, s.adapter, s.storeID, new(int64))
 		if err := l.showHistory(ctx, calls.WithEnds(history, s.hasChild)); err != nil {
 			return err

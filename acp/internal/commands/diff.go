@@ -15,7 +15,7 @@ import (
 // prompt.
 func (t *turn) answerDiff(prompts.Command) error {
 	all, err := tasks.FromDisk(t.ctx, t.Tasks, func() ([]changes.Folder, error) {
-		return changes.OfSession(t.ctx, t.id, t.session.Workspace().Opened(),
+		return changes.OfSession(t.ctx, t.id, t.roots().Opened(),
 			sessionstore.WithoutEnds(t.Store.History(t.ctx, t.id)), t.Snapshots)
 	})
 	if err != nil {

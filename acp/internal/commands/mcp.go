@@ -42,7 +42,7 @@ func (m MCP) typed(argument string) string {
 // answerMCP answers /mcp. If the session's agent connects the MCP servers, the adapter starts them
 // a second time when the command needs them.
 func (t *turn) answerMCP(c prompts.Command) error {
-	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session, Start: t.session.StartServer,
+	m := MCP{Reply: t.Reply, Name: c.Name, Host: t.session.Host(), Start: t.session.StartServer,
 		PassedOn: t.PassesOn}
 	return m.Answer(t.ctx, c.Arguments)
 }

@@ -14,7 +14,7 @@ import (
 // one.
 func (t *turn) answerPermissions(c prompts.Command) error {
 	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
-	rules, err := t.session.Permits().Rules(t.session.Workspace())
+	rules, err := t.session.Permits().Rules(t.roots())
 	switch {
 	case err != nil:
 		return err

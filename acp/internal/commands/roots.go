@@ -45,7 +45,7 @@ func (t *turn) answerRoots(typed prompts.Command) error {
 // showRoots answers /roots.
 func (t *turn) showRoots() error {
 	var b strings.Builder
-	w := t.session.Workspace()
+	w := t.roots()
 	for i, root := range LabelRoots(w) {
 		state, err := tasks.FromDisk(t.ctx, t.Tasks, func() (workspace.State, error) {
 			return w.State(i)

@@ -41,7 +41,7 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 			return t.Write("Nothing was added.\n")
 		}
 	}
-	roots := t.session.Workspace().Roots()
+	roots := t.roots().Roots()
 	all := roots.Additional().Strings()
 	for _, dir := range added {
 		all = append(all, dir.String())
@@ -83,7 +83,7 @@ func (t *turn) addFolders(argument string, readOnly bool) error {
 // lists, if the session has such a file. Folders that the session has are left out, and the others
 // have their real paths.
 func (t *turn) findNew(argument string) (discovery.WorkspaceFile, error) {
-	w := t.session.Workspace()
+	w := t.roots()
 	path := w.Roots().Cwd().Locate(typedPath(argument))
 	return tasks.FromDisk(t.ctx, t.Tasks, func() (named discovery.WorkspaceFile, err error) {
 		if info, err := w.Stat(path); err == nil && !info.IsDir() {
@@ -168,7 +168,7 @@ func (t *turn) whyNot(err error) error {
 	problem := e.Problem()
 	isRoot := func(r workspace.Root) bool { return r.Dir.String() == e.Path }
 	if e.Reason == workspace.ReasonMissing &&
-		slices.ContainsFunc(t.session.Workspace().Opened(), isRoot) {
+		slices.ContainsFunc(t.roots().Opened(), isRoot) {
 		if how := t.Worktrees.Removed(e.Path); how != "" {
 			problem = "does not exist: " + how
 		} else if hint := listing.MoveHint(e.Path, ""); hint != "" {
@@ -218,7 +218,7 @@ func (t *turn) removeFolder(argument string) error {
 	case i == 0:
 		return t.Write("The working directory of a session cannot be removed.\n")
 	}
-	dir := t.session.Workspace().Root(i).Dir
+	dir := t.roots().Root(i).Dir
 	shown := text.Code(dir.String())
 	always := t.consentTo(dir, "").ID
 	known, knownErr := t.Consents.Has(always)
@@ -258,7 +258,7 @@ func (t *turn) removeFolder(argument string) error {
 
 // findRoot returns the index of the root that the argument names, or -1.
 func (t *turn) findRoot(argument string) int {
-	w := t.session.Workspace()
+	w := t.roots()
 	dir, err := workspace.ParseDir(w.Roots().Cwd().Locate(argument))
 	i := slices.IndexFunc(w.Opened(), func(r workspace.Root) bool { return r.Dir == dir })
 	if err == nil && i < 0 {
@@ -274,7 +274,7 @@ func (t *turn) findRoot(argument string) int {
 // consentTo returns the consent to give a folder to a session, or to all sessions in the working
 // directory if its id is "".
 func (t *turn) consentTo(dir workspace.Dir, session string) consent.Consent {
-	return consent.ForFolder(t.session.Workspace().Root(0).Real, dir, session)
+	return consent.ForFolder(t.roots().Root(0).Real, dir, session)
 }
 
 // clientNote returns a note for the answer after the folders have changed, if the client names
@@ -305,5 +305,5 @@ func foldersCall(title, about string, folders []workspace.Dir) backend.ToolCall 
 
 // shownCwd returns the working directory for a sentence.
 func (t *turn) shownCwd() string {
-	return text.Printable(t.session.Workspace().Roots().Cwd().String())
+	return text.Printable(t.roots().Roots().Cwd().String())
 }

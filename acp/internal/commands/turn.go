@@ -27,7 +27,8 @@ import (
 // Session is what the commands need of the session in which the user typed one. The last two
 // methods open it again, and from then on all methods are about the session that has replaced it.
 type Session interface {
-	backend.Host
+	// Host returns the host of the session as it is open now.
+	Host() backend.Host
 	// Permits returns the user's rules, and what they have allowed before.
 	Permits() *permission.Permits
 	// Sandbox says in Markdown how the session's agent is restricted, "" if it never is.
@@ -67,6 +68,9 @@ type turn struct {
 	session Session
 	id      sessionstore.ID // of the session in the store
 }
+
+// roots returns the roots of the session as they are now.
+func (t *turn) roots() *workspace.Workspace { return t.session.Host().Workspace() }
 
 // Parse returns the command in the params of a prompt if it is one of the adapter's.
 func Parse(params backend.Raw) (prompts.Command, bool) {
@@ -115,5 +119,5 @@ func (t *turn) ask(q backend.Question) (backend.Answer, error) {
 	if err := t.Flush(); err != nil {
 		return backend.Answer{}, err
 	}
-	return backend.AskShown(t.ctx, t.session, t.Updates, q)
+	return backend.AskShown(t.ctx, t.session.Host(), t.Updates, q)
 }

@@ -42,7 +42,7 @@ func (t *turn) answerWorktree(c prompts.Command) error {
 
 // makeWorktrees makes the worktrees if the user agrees, and the copy of the session.
 func (t *turn) makeWorktrees(name string) error {
-	folders := t.session.Workspace().Roots()
+	folders := t.roots().Roots()
 	patterns := t.Copy(folders.Cwd())
 	plan, err := tasks.FromDisk(t.ctx, t.Tasks, func() (*worktree.Plan, error) {
 		return t.Worktrees.Plan(t.ctx, name, folders, worktree.Options{Copy: patterns})
@@ -84,7 +84,7 @@ func (t *turn) copySession(ctx context.Context, made worktree.Task) (sessionstor
 	if err != nil {
 		return "", err
 	}
-	before := t.session.Workspace().Roots()
+	before := t.roots().Roots()
 	keys := sessionstore.Keys{Roots: roots.Granting(before.Grant)} // the read-only ones are shared
 	for _, dir := range roots.All() {
 		keys.Real = append(keys.Real, workspace.Real(dir))
