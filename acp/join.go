@@ -93,7 +93,7 @@ func (l load) join(
 		}
 		c.release()
 	})
-	l.from.goOn(r, c.session, "")
+	l.from.stay(r, c.session)
 	return c.result, nil
 }
 

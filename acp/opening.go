@@ -46,24 +46,22 @@ type opening struct {
 func (o opening) isFirst() bool { return o.cause == backend.New || o.cause == backend.Fork }
 
 // run opens the session, stores it, and makes it active in place of the previous one. What can fail
-// comes first: if it fails, everything stays as it was. run also returns a notice for the user, to
-// be shown after the response.
-func (o opening) run(ctx context.Context) (*session, string, error) {
+// comes first: if it fails, everything stays as it was.
+func (o opening) run(ctx context.Context) (*session, error) {
 	h, err := o.openHost(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	defer h.replay.Drop(ctx)
 	s, opened, err := o.openSession(ctx, h)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	notice, err := o.commit(context.WithoutCancel(ctx), s, opened) // it is too late to give up
-	if err != nil {
-		return nil, "", err
+	if err := o.commit(context.WithoutCancel(ctx), s, opened); err != nil { // too late to give up
+		return nil, err
 	}
 	s.start()
-	return s, notice, nil
+	return s, nil
 }
 
 // openHost does the part of opening that reads disks. If a disk does not answer before ctx ends,
@@ -276,11 +274,8 @@ func (o opening) takeOver(
 }
 
 // commit makes s active in place of the previous session, which ends even if s cannot become active
-// because the connection has ended: s is freed then, but remains stored. commit returns the notice
-// to be shown after the response.
-func (o opening) commit(
-	ctx context.Context, s *session, opened backend.Opened,
-) (notice string, err error) {
+// because the connection has ended: s is freed then, but remains stored.
+func (o opening) commit(ctx context.Context, s *session, opened backend.Opened) error {
 	defer o.discard(ctx, s.storeID, opened.Superseded)
 	defer func() {
 		if s.queue.Active() != s { // also after a panic
@@ -290,17 +285,16 @@ func (o opening) commit(
 	if err := s.host.endPrevious(ctx); err != nil {
 		o.adapter.log.Warn("cannot end the turn", "session", o.storeID, "error", err)
 	}
-	notice = o.succeed(ctx, s, opened.Notice)
+	o.succeed(ctx, s, opened.Notice)
 	if !s.queue.Activate(s) {
-		return "", backend.ErrClosed
+		return backend.ErrClosed
 	}
-	return notice, nil
+	return nil
 }
 
 // succeed lets s follow the previous session: the MCP servers are those that it needs, and what it
-// shows comes after what the viewers were shown. said is the backend's notice. succeed returns the
-// one to be shown after the response.
-func (o opening) succeed(ctx context.Context, s *session, said string) (notice string) {
+// shows comes after what the viewers were shown. said is the backend's notice.
+func (o opening) succeed(ctx context.Context, s *session, said string) {
 	model, _ := s.backend.(backend.Sampler)
 	s.conversation.servers.Commit(s.host.change, s.host, model)
 	_ = s.viewers.Shown.With(ctx, func(now *transcript.Shown) error {
@@ -313,14 +307,14 @@ func (o opening) succeed(ctx context.Context, s *session, said string) (notice s
 	})
 	roots, log := s.unguarded.Opened(), s.adapter.log.With("session", s.id)
 	pending := &s.conversation.notice
-	notice, next := o.notices(pending.Load(), findings{
+	now, next := o.notices(pending.Load(), findings{
 		moved:   s.adapter.sessions.MovedRoots(s.id, o.source.Keys, roots),
 		said:    said,
 		dropped: s.params.folders.Lost(o.source.Keys, roots, o.cause == backend.Fork),
 		broad:   func(known workspace.Roots) string { return broadRoots(roots, known, log) },
 	})
 	pending.Store(&next)
-	return notice
+	s.notice = now
 }
 
 // discard removes what the new session has made superfluous: the previous one, and the backend's
@@ -337,15 +331,23 @@ func (o opening) discard(ctx context.Context, id sessionstore.ID, superseded []b
 	}
 }
 
-// goOn lets s, which the client has opened or joined, go ahead once the response to r is on the
-// wire: the notice is shown but not recorded, then the updates buffered so far are sent.
-func (c *connection) goOn(r *jsonrpc.Request, s *session, notice string) {
+// goOn lets s, which the client has opened, go ahead once the response to r is on the wire: its
+// notice is shown but not recorded, then the updates buffered so far are sent.
+func (c *connection) goOn(r *jsonrpc.Request, s *session) {
 	r.AfterResponse(func() {
-		if notice != "" {
-			s.viewers.ShowAll(s.adapter.base, backend.Warning(backend.Text(notice)))
+		if s.notice != "" {
+			s.viewers.ShowAll(s.adapter.base, backend.Warning(backend.Text(s.notice)))
 		}
 		s.release(s.adapter.base)
-		if c.HasLeft() { // while it was opening s
+	})
+	c.stay(r, s)
+}
+
+// stay sees to it that s, which the client has opened or joined, ends like any other if the client
+// has left meanwhile.
+func (c *connection) stay(r *jsonrpc.Request, s *session) {
+	r.AfterResponse(func() {
+		if c.HasLeft() {
 			s.viewers.Leave(c)
 		}
 		s.closeWhenIdle(c.graceNow())

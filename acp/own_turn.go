@@ -150,14 +150,14 @@ func (s *session) reopenForAll(
 	p.id = s.id
 	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
 		storeID: stored.ID, previous: s, ticket: ticket, viewers: s.viewers, forAll: true}
-	next, notice, err := o.run(ctx)
+	next, err = o.run(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	shown := next.gate.Kinds()
 	next.release(next.adapter.base)
-	if notice != "" {
-		news = append(news, backend.Warning(backend.Text(notice)))
+	if next.notice != "" {
+		news = append(news, backend.Warning(backend.Text(next.notice)))
 	}
 	for _, u := range transcript.StatesIn(next.result) {
 		if !shown[u.Kind] {

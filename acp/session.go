@@ -34,6 +34,7 @@ type session struct {
 	spending   *metering.Spending
 	transcript *transcript.Transcript[*connection]
 	budgets    *budget.Budgets
+	notice     string // that the user is shown once the response that opened it was sent, or ""
 
 	// inBackend is held while backend runs a method. Its methods must not overlap, and may not wait
 	// for a client.

@@ -88,11 +88,11 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 	case entryJoin:
 		return l.join(ctx, r, active)
 	}
-	s, notice, err := l.open(ctx, a, source, active)
+	s, err := l.open(ctx, a, source, active)
 	if err != nil {
 		return nil, err
 	}
-	l.from.goOn(r, s, notice)
+	l.from.goOn(r, s)
 	return s.result, nil
 }
 
@@ -100,28 +100,28 @@ func (l load) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, e
 // history.
 func (l load) open(
 	ctx context.Context, a *adapter, source listing.Openable, active *session,
-) (*session, string, error) {
+) (*session, error) {
 	p, err := a.chooseFolders(ctx, l.params, l.cause, source.Session)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	o := opening{adapter: a, cause: l.cause, asked: p, source: source, storeID: source.ID,
 		previous: active, ticket: l.ticket, viewers: newViewers(a, l.from, l.to),
 		show: func(ctx context.Context, u backend.Update) error {
 			return l.show(ctx, l.from.occasionFrom(a), u)
 		}}
-	s, notice, err := o.run(ctx)
+	s, err := o.run(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if l.cause == backend.Load {
 		// A session whose history cannot be shown does not stay open.
 		if err := l.replay(context.WithoutCancel(ctx), s); err != nil {
 			s.close(a.base, nil)
-			return nil, "", err
+			return nil, err
 		}
 	}
-	return s, notice, nil
+	return s, nil
 }
 
 // find returns the session that a request names, with its working directory.

@@ -38,10 +38,10 @@ func (c *connection) create(
 	defer r.AfterResponse(ticket.Release) // what goOn does comes first
 	o := opening{adapter: c.adapter, cause: cause, asked: p, source: source, storeID: id,
 		ticket: ticket, viewers: newViewers(c.adapter, c, address.New(id))}
-	s, notice, err := o.run(ctx)
+	s, err := o.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.goOn(r, s, notice)
+	c.goOn(r, s)
 	return strictjson.Set(s.result, protocol.SessionID, strictjson.Text(string(id))), nil
 }
