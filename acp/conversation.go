@@ -13,9 +13,7 @@ import (
 // again: the sessions that replace one another share it.
 type conversation struct {
 	servers *servers.Set // of MCP
-	// sessions counts those that share it: the active one, and one that is being opened.
-	sessions atomic.Int32
-	// freeSlot frees its place among the active sessions of its principal.
+	// freeSlot frees its place among the active sessions of its principal, once.
 	freeSlot func()
 
 	// What the user has allowed, and was told or is to be told:
@@ -25,27 +23,21 @@ type conversation struct {
 	warned  atomic.Bool                   // see transcript.Transcript
 }
 
-// conversation returns that of the previous session, or begins one. The new session leaves it.
+// conversation returns that of the previous session, or begins one.
 func (o opening) conversation() (*conversation, error) {
 	if o.previous != nil {
-		o.previous.conversation.sessions.Add(1)
 		return o.previous.conversation, nil
 	}
 	a, id, owner := o.adapter, o.ticket.Queue.ID, o.adapter.home.owner
 	if err := owner.take(sessionSlot, a); err != nil {
 		return nil, err
 	}
-	c := &conversation{servers: a.newServers(id), allowed: permission.NewSession(string(id)),
-		freeSlot: func() { owner.release(sessionSlot, a) }}
-	c.sessions.Store(1)
-	return c, nil
+	return &conversation{servers: a.newServers(id), allowed: permission.NewSession(string(id)),
+		freeSlot: sync.OnceFunc(func() { owner.release(sessionSlot, a) })}, nil
 }
 
-// leave takes a session from those that share the conversation, which ends with the last.
-func (c *conversation) leave(ctx context.Context) error {
-	if c.sessions.Add(-1) > 0 {
-		return nil
-	}
-	defer c.freeSlot() // at the end: the adapter may end then
+// end ends the conversation: no session goes on with it.
+func (c *conversation) end(ctx context.Context) error {
+	defer c.freeSlot()
 	return c.servers.Close(ctx)
 }

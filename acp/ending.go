@@ -32,12 +32,14 @@ func (s *session) close(ctx context.Context, params backend.Raw) json.RawMessage
 		return nil
 	}
 	defer s.viewers.Close()
-	return s.free(ctx, params)
+	return s.free(ctx, params, s.conversation.end)
 }
 
-// free frees what s holds, once. params and the result are as in close.
-func (s *session) free(ctx context.Context, params backend.Raw) (result json.RawMessage) {
-	s.host.free(ctx,
+// free frees what s holds, once, and takes the given steps. params and the result are as in close.
+func (s *session) free(
+	ctx context.Context, params backend.Raw, steps ...func(context.Context) error,
+) (result json.RawMessage) {
+	s.host.free(ctx, slices.Insert(steps, 0,
 		func(ctx context.Context) error {
 			s.adapter.connection.observeUsage(s.id, s.spending.Store(ctx))
 			return s.record.Close(ctx)
@@ -45,7 +47,7 @@ func (s *session) free(ctx context.Context, params backend.Raw) (result json.Raw
 		func(ctx context.Context) (err error) {
 			result, err = closeBackend(ctx, s.backend, params)
 			return err
-		})
+		})...)
 	return result
 }
 
@@ -123,13 +125,15 @@ func (s *session) closeWhenIdle(during time.Duration) {
 		return
 	}
 	s.adapter.tasks.Go(func() {
-		grace, cancel := context.WithTimeout(s.adapter.base, during)
+		grace, cancel := context.WithTimeout(context.Background(), during)
 		defer cancel()
 		for running := s.closeUnviewed(grace); running != nil; running = s.closeUnviewed(grace) {
 			select {
 			case <-running.Done():
 			case <-grace.Done():
 			case <-back:
+				return
+			case <-s.adapter.base.Done(): // the adapter closes s
 				return
 			}
 		}

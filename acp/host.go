@@ -158,15 +158,15 @@ func (h *host) SaveState(ctx context.Context, state []byte) error {
 	return h.gate.SaveState(ctx, state)
 }
 
-// free frees what h holds, once. It begins with the given steps, which free what was opened for h,
-// and goes on if one fails or panics.
+// free frees what h holds, once. It begins with the given steps, which free what was opened for h
+// and perhaps end the conversation, and goes on if one fails or panics.
 func (h *host) free(ctx context.Context, steps ...func(context.Context) error) {
 	h.freed.Do(func() {
 		h.gate.Advance(gate.Closed)
 		ctx, cancel := context.WithTimeout(ctx, tasks.CommitTimeout)
 		defer cancel()
 		var failed error
-		for _, step := range append(steps, h.closeRoots, h.conversation.leave) {
+		for _, step := range append(steps, h.closeRoots) {
 			err := h.adapter.tasks.Guard("close", func() error { return step(ctx) })
 			failed = errors.Join(failed, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/acp-agent/acp-agent/acp"
 	"github.com/acp-agent/acp-agent/acp/backend"
+	"github.com/acp-agent/acp-agent/internal/test/memstore"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -315,6 +316,28 @@ func TestEndOfPrincipal(t *testing.T) {
 	require.Nil(t, s.End("ann"))
 	again := connect()
 	require.Equal(t, []string{"x"}, again.texts(again.open(dir), "say x"))
+}
+
+// A load that fails because its principal has ended frees nothing again.
+func TestEndOfPrincipalDuringLoad(t *testing.T) {
+	dir, store := folder(t), &hooked{Store: memstore.New(t)}
+	s, connect := lasting(t, dir, acp.ServerOptions{}, acp.Options{Store: store})
+	first, second := connect(), connect()
+	id := first.open(dir)
+	second.call("session/load", rootsParams(id, dir))
+	first.leave()
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	store.getting = func() {
+		close(reached)
+		<-goOn
+	}
+	second.post("session/load", rootsParams(id, dir))
+	<-reached
+	s.End("ann")
+	require.Eventually(t, func() bool { return s.Used().Sessions == 0 }, patience, time.Millisecond)
+	close(goOn)
+	require.NoError(t, s.Shutdown(t.Context()))
+	require.Equal(t, acp.Limits{}, s.Used())
 }
 
 // slowClose is a backend that ends late.

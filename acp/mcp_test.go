@@ -538,6 +538,34 @@ func TestPolicyOfFoundServer(t *testing.T) {
 	require.Contains(t, c.use(id, "found.roots"), "error", "M2: the rest of the policy holds")
 }
 
+// A session that could not be opened again yet is closed like any other.
+func TestCloseWhileOpeningIsLate(t *testing.T) {
+	notOverRemote(t, namesServers)
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	var late atomic.Bool
+	h := proctest.Watch(t)
+	c := served(t, acp.Options{MCPPolicy: func(string) mcp.Policy {
+		if late.CompareAndSwap(true, false) {
+			close(reached)
+			<-goOn
+		}
+		return mcp.Policy{}
+	}}.With(acp.Tuning{MaxSessions: 1}))
+	defer close(goOn)
+	cwd := folder(t)
+	params := func(id string) string { return servedParams(id, []string{cwd}, server("one", "files", h.Env())) }
+	id := c.serve([]string{cwd}, server("one", "files", h.Env()))
+	c.use(id, "one.where")
+	late.Store(true)
+	load := c.post("session/load", params(id))
+	<-reached
+	c.send(notification("$/cancel_request", `{"requestId":`+load+`}`))
+	require.NotNil(t, c.response(load).Error)
+	c.call("session/close", idParams(id))
+	h.Next().Ended()
+	c.open(cwd)
+}
+
 // A panic of the policy function fails the request that needs it, and nothing else.
 //
 // Clause A30.

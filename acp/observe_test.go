@@ -72,6 +72,18 @@ func TestObserveIsToldWhatHappens(t *testing.T) {
 	require.Equal(t, []string{"runs true", "asks true", "asks false", "runs falseend_turn"}, asked)
 }
 
+func TestFailedPromptIsObserved(t *testing.T) {
+	var failed sync.Map
+	c := start(t, acp.Options{Observe: func(e acp.Event) {
+		if r, ok := e.(acp.RequestEvent); ok && r.Err != nil {
+			failed.Store(r.Method, r.Err.Error())
+		}
+	}})
+	m := c.try("session/prompt", promptParams(c.open(folder(t)), "fail"))
+	why, _ := failed.Load("session/prompt")
+	require.Contains(t, why, m.Error.Message)
+}
+
 // A turn, and what it used, are events of the client that sent the prompt, even if another one has
 // opened the session.
 //

@@ -76,7 +76,16 @@ func (o opening) openHost(ctx context.Context) (*host, error) {
 		viewers: o.viewers, gate: gate.New((*session).storeState)}}
 	return tasks.FromDiskOrUndo(ctx, o.adapter.tasks,
 		func() (*host, error) { return h, o.openRoots(ctx, h) },
-		func(*host) { h.free(context.WithoutCancel(ctx)) })
+		func(*host) { o.undo(ctx, h) })
+}
+
+// undo frees what was opened in vain for h: with the given steps, and the conversation if no
+// session had it before.
+func (o opening) undo(ctx context.Context, h *host, steps ...func(context.Context) error) {
+	if o.previous == nil {
+		steps = append(steps, h.conversation.end)
+	}
+	h.free(context.WithoutCancel(ctx), steps...)
 }
 
 // openRoots opens the roots of h, scans them, and prepares the MCP servers.
@@ -118,10 +127,10 @@ func (o opening) openRoots(ctx context.Context, h *host) error {
 func (o opening) openSession(
 	ctx context.Context, h *host,
 ) (s *session, opened backend.Opened, err error) {
-	var undo []func(context.Context) error
+	var steps []func(context.Context) error // that undo what was done
 	defer func() {
 		if s == nil { // also after a panic
-			h.free(context.WithoutCancel(ctx), undo...)
+			o.undo(ctx, h, steps...)
 		}
 	}()
 	b, opened, err := o.adapter.backend.Open(ctx, o.activation(ctx, h), h)
@@ -133,7 +142,7 @@ func (o opening) openSession(
 	if err != nil {
 		return nil, opened, err
 	}
-	undo = append(undo, b.Close)
+	steps = append(steps, b.Close)
 	result, err := lifecycleResult(opened.Result)
 	if err != nil {
 		return nil, opened, err
@@ -279,7 +288,7 @@ func (o opening) commit(ctx context.Context, s *session, opened backend.Opened) 
 	defer o.discard(ctx, s.storeID, opened.Superseded)
 	defer func() {
 		if s.queue.Active() != s { // also after a panic
-			s.free(ctx, nil)
+			s.free(ctx, nil, s.conversation.end)
 		}
 	}()
 	if err := s.host.endPrevious(ctx); err != nil {

@@ -414,6 +414,7 @@ type hooked struct {
 	titling    func() // called once, right before the next title is stored
 	ending     func() // called once, right before the next end of a turn
 	listing    func() // called once, right before the next list
+	getting    func() // called once, right before the next record is read
 	appending  error  // of the next Append
 
 	activate, begin, read error // of Activate, BeginTurn and Segments
@@ -426,6 +427,13 @@ func (h *hooked) Create(ctx context.Context, n sessionstore.Session) (sessionsto
 		step()
 	}
 	return h.Store.Create(ctx, n)
+}
+
+func (h *hooked) Get(ctx context.Context, id sessionstore.ID) (sessionstore.Session, error) {
+	if step := take(&h.mu, &h.getting); step != nil {
+		step()
+	}
+	return h.Store.Get(ctx, id)
 }
 
 func (h *hooked) List(ctx context.Context, q sessionstore.Query) (sessionstore.Page, error) {

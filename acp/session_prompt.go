@@ -168,8 +168,7 @@ func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 		})
 		return nil, jsonrpc.ErrClosed
 	}
-	p.answer(ctx, r)
-	return nil, nil // answer has seen to it
+	return p.answer(ctx, r)
 }
 
 // awaitEnd waits for the end of the turn, unless the client leaves and the turn goes on without it.

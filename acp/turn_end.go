@@ -131,9 +131,10 @@ func endOf(o turns.Outcome) sessionstore.Update {
 	return sessionstore.TurnEnded("", words)
 }
 
-// answer answers r with the outcome, which is decided once the client has room for the response. A
-// client that does not read holds up no others that have the session open.
-func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) {
+// answer returns the outcome as far as it is known. r is answered with the one that is decided once
+// the client has room for the response. A client that does not read holds up no others that have
+// the session open.
+func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	conclude := sync.OnceFunc(p.conclude)
 	if p.audience != nil {
 		p.audience.Settle(ctx, p.from, conclude)
@@ -143,6 +144,8 @@ func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) {
 		return o.Result, o.Err
 	})
 	r.AfterResponse(conclude)
+	o := p.turn.Outcome()
+	return o.Result, protocolError(o.Err)
 }
 
 // conclude shows those who saw the turn begin how it has ended, except the client that gets the
