@@ -175,7 +175,7 @@ func (cs *childSession) callClient(b *bridge, m child.Message, from *subagent) b
 func (cs *childSession) handleUpdate(b *bridge, p *prompt, m child.Message, from *subagent) error {
 	about, err := cs.passUpdate(b, p, m, from)
 	if about != nil {
-		cs.child.Router.Release(about.id)
+		cs.child.Router.DeliverHeld(about.id)
 	}
 	return err
 }

@@ -39,7 +39,7 @@ func (u *childUse) begin(replaced *bridge) (unpin child.Unpin) {
 	if slices.ContainsFunc(p.uses, conflicts) {
 		return nil
 	}
-	if unpin = u.child.Use(); unpin != nil {
+	if unpin = u.child.AddUser(); unpin != nil {
 		p.uses = append(p.uses, u)
 	}
 	return unpin
@@ -57,7 +57,7 @@ func (u *childUse) end(ctx context.Context) error {
 	if at < 0 {
 		return nil
 	}
-	return u.child.Release(ctx)
+	return u.child.RemoveUser(ctx)
 }
 
 // childUses returns the uses of all children.

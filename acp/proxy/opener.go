@@ -112,7 +112,7 @@ func (o opener) lifecycleParams(t trial) (params backend.Raw, err error) {
 // comes after the request was abandoned, the session is closed again.
 func (o opener) create(ctx context.Context, t trial, params backend.Raw) trial {
 	c := o.use.child
-	defer c.Router.Begin()()
+	defer c.Router.Hold()()
 	created := make(chan trial, 1)
 	_, err := c.RequestFunc(ctx, string(t.method), params,
 		func(response backend.Raw, err error) {
@@ -162,7 +162,7 @@ func (o opener) created(ctx context.Context, t trial, response backend.Raw) tria
 	if !attached {
 		return t.failed(errDuplicateID)
 	}
-	o.use.child.Router.Release(cs.key)
+	o.use.child.Router.DeliverHeld(cs.key)
 	o.use.bridge.finishReplay(ctx, cs)
 	t.session, t.result = cs, result
 	return t

@@ -153,13 +153,13 @@ func TestUses(t *testing.T) {
 	for _, at := range []Place{{}, {Apart: 1}} {
 		c, err := p.At(t.Context(), at)
 		require.NoError(t, err)
-		first, second := c.Use(), c.Use()
-		require.NoError(t, c.Release(t.Context()))
+		first, second := c.AddUser(), c.AddUser()
+		require.NoError(t, c.RemoveUser(t.Context()))
 		first()
 		require.True(t, c.Running())
 		require.False(t, c.uses.stopIfIdle(), "a pin is left")
 		second()
-		require.NoError(t, c.Release(t.Context()))
+		require.NoError(t, c.RemoveUser(t.Context()))
 		require.Equal(t, at.isMain(), c.Running())
 		require.Equal(t, at.isMain(), c.Pin() != nil)
 	}

@@ -168,9 +168,9 @@ func (r *Router) findOrHold(m Message) (Recipient, error) {
 	return nil, nil
 }
 
-// Release delivers the messages that are held for an id, which has a recipient now. It runs on the
-// read loop.
-func (r *Router) Release(id string) {
+// DeliverHeld delivers the messages that are held for an id, which has a recipient now. It runs on
+// the read loop.
+func (r *Router) DeliverHeld(id string) {
 	for _, m := range r.takeHeld(id) {
 		r.route(m)
 	}
@@ -227,9 +227,9 @@ func (r *Router) hasRunning() bool {
 	return false
 }
 
-// Begin starts holding messages, because a session is being created. They are held until end is
+// Hold starts holding messages, because a session is being created. They are held until end is
 // called. The last such call rejects the messages that are still held.
-func (r *Router) Begin() (end func()) {
+func (r *Router) Hold() (end func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.creating++

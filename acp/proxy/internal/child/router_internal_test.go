@@ -40,14 +40,14 @@ func TestRequestsForUnknownSessions(t *testing.T) {
 	requireAnswer("idle")
 	r.Remove(func(to Recipient) bool { return to == named("idle") })
 
-	end, last := r.Begin(), r.Begin()
+	end, last := r.Hold(), r.Hold()
 	ask("a")
 	require.Empty(t, answers, "it is held")
 	ask("b")
 	requireAnswer("") // too many are held
 	require.True(t, r.Add("a", named("running")))
 	require.True(t, r.hasRunning())
-	r.Release("a")
+	r.DeliverHeld("a")
 	requireAnswer("running")
 	r.limits = Limits{MaxHeld: 9, MaxHeldBytes: 2}
 	r.route(Message{Ctx: t.Context(), id: "b", Params: backend.Raw(`{"n":1}`), answer: answers})

@@ -36,16 +36,16 @@ func (u Unpin) After(work backend.Work) backend.Work {
 	}
 }
 
-// Use adds a user and a pin, and returns what removes the pin. It returns nil if the process is
+// AddUser adds a user and a pin, and returns what removes the pin. It returns nil if the process is
 // about to end.
-func (c *Process) Use() Unpin { return c.uses.add(1) }
+func (c *Process) AddUser() Unpin { return c.uses.add(1) }
 
 // Pin adds a pin, and returns what removes it. It returns nil if the process is about to end.
 func (c *Process) Pin() Unpin { return c.uses.add(0) }
 
-// Release removes a user. A process other than the main one ends with its last user.
-func (c *Process) Release(ctx context.Context) error {
-	if c.uses.release() {
+// RemoveUser removes a user. A process other than the main one ends with its last user.
+func (c *Process) RemoveUser(ctx context.Context) error {
+	if c.uses.removeUser() {
 		return c.close(ctx)
 	}
 	return nil
@@ -70,8 +70,8 @@ func (us *uses) unpin() {
 	us.active = true
 }
 
-// release removes a user. It reports whether that was the last one for which the process lived.
-func (us *uses) release() (last bool) {
+// removeUser removes a user. It reports whether that was the last one for which the process lived.
+func (us *uses) removeUser() (last bool) {
 	us.mu.Lock()
 	defer us.mu.Unlock()
 	us.users--
