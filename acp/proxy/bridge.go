@@ -50,9 +50,9 @@ func (b *bridge) Prompt(ctx context.Context, params backend.Raw, u backend.Updat
 	earlier := b.current.enqueue(p)
 	work := func() (backend.Raw, error) { return b.sendAfter(earlier, p)() }
 	if len(earlier) == 0 {
-		if cs, unpin := b.current.pin(); cs != nil {
+		if u, unpin := b.current.pin(); u != nil {
 			defer b.current.dequeue(p)
-			work = unpin.After(b.send(cs, p))
+			work = unpin.After(b.send(u, p))
 		}
 	}
 	return func() (backend.Raw, error) {
@@ -72,18 +72,18 @@ func (b *bridge) sendAfter(earlier []*prompt, p *prompt) backend.Work {
 			return cancelled
 		}
 	}
-	cs, unpin, err := b.revive(p.ctx)
+	u, unpin, err := b.revive(p.ctx)
 	switch {
 	case err != nil && p.ctx.Err() != nil:
 		return cancelled
 	case err != nil:
 		return jsonrpc.Fail(err)
 	}
-	return unpin.After(b.send(cs, p))
+	return unpin.After(b.send(u, p))
 }
 
 // send sends the prompt to the child, with the context that it needs.
-func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
+func (b *bridge) send(u *childUse, p *prompt) backend.Work {
 	_, saved := b.current.get()
 	expanded, err := b.commands.Expand(p.ctx, b.host.Catalog(), saved.RootsMode, p.params)
 	if err != nil {
@@ -91,9 +91,9 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	}
 	var told promptContext
 	if !expanded.Alone {
-		told = b.nextContext(cs)
+		told = b.nextContext(u)
 	}
-	work := cs.sendPrompt(p, briefing.AppendText(expanded.Params, told.text))
+	work := u.session.sendPrompt(p, briefing.AppendText(expanded.Params, told.text))
 	if work == nil { // cancelled while the child was started
 		b.settleContext(p.lasting, told, false)
 		return cancelled
@@ -104,18 +104,18 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 				b.proxy.log.Debug("the note about a command was not sent", "error", err)
 			}
 		}
-		b.hints.tell(p, cs.child)
+		b.hints.tell(p, u.child)
 		result, err := work()
-		b.hints.tell(p, cs.child)
+		b.hints.tell(p, u.child)
 		b.settleContext(p.lasting, told, err == nil)
 		switch {
 		case err == nil:
 			b.proxy.program.NoteAnswer()
 		case errors.Is(err, jsonrpc.ErrQueueFull):
-			cs.removePrompt(p) // it was not sent
+			u.session.removePrompt(p) // it was not sent
 		case errors.Is(err, child.ErrNoAnswer):
 			// Until the next turn, the child's late updates are not sent to the client.
-			cs.abandonPrompt(p)
+			u.session.abandonPrompt(p)
 			b.proxy.log.Warn("the agent did not end a cancelled turn in time", "error", err)
 			return cancelled()
 		}
@@ -123,11 +123,11 @@ func (b *bridge) send(cs *childSession, p *prompt) backend.Work {
 	}
 }
 
-// nextContext returns the context for the next prompt in cs.
-func (b *bridge) nextContext(cs *childSession) promptContext {
+// nextContext returns the context for the next prompt to u.
+func (b *bridge) nextContext(u *childUse) promptContext {
 	_, saved := b.current.get()
 	told := b.relays.Told()
-	return b.current.nextContext(cs, b.parts(saved), told)
+	return b.current.nextContext(u, b.parts(saved), told)
 }
 
 // settleContext records whether the child has answered the prompt with told. It logs errors.
@@ -144,35 +144,35 @@ func (b *bridge) settleContext(ctx context.Context, told promptContext, answered
 // Cancel implements [backend.Session]: it passes session/cancel on if the child was sent prompts
 // whose turns all end. If another turn continues, it only cancels the requests of those that end.
 func (b *bridge) Cancel(params backend.Raw) {
-	if cs := b.current.running(); cs != nil {
-		cs.cancelPrompts(params)
+	if u := b.current.running(); u != nil {
+		u.session.cancelPrompts(params)
 	}
 }
 
 // Call implements [backend.Session]: it passes the request on.
 func (b *bridge) Call(ctx context.Context, method string, params backend.Raw) backend.Work {
-	if cs, unpin := b.current.pin(); cs != nil {
-		return unpin.After(cs.forward(ctx, method, params))
+	if u, unpin := b.current.pin(); u != nil {
+		return unpin.After(u.session.forward(ctx, method, params))
 	}
 	return func() (backend.Raw, error) {
-		cs, unpin, err := b.revive(ctx)
+		u, unpin, err := b.revive(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer unpin()
-		return cs.forward(ctx, method, params)()
+		return u.session.forward(ctx, method, params)()
 	}
 }
 
 // Notify implements [backend.Session]: it passes the notification on, unless the child has ended.
 func (b *bridge) Notify(_ context.Context, method string, params backend.Raw) {
-	cs, unpin := b.current.pin()
-	if cs == nil {
+	u, unpin := b.current.pin()
+	if u == nil {
 		b.proxy.log.Info("dropped a notification for an agent that has ended", "method", method)
 		return
 	}
 	defer unpin()
-	cs.child.Notify(method, withSessionID(params, cs.id))
+	u.child.Notify(method, withSessionID(params, u.session.id))
 }
 
 // Close implements [backend.Session]: it closes the child's session, unless another bridge uses it.
@@ -183,32 +183,32 @@ func (b *bridge) Close(ctx context.Context) error {
 
 // CloseFor implements [backend.Closer].
 func (b *bridge) CloseFor(ctx context.Context, params backend.Raw) (result backend.Raw, err error) {
-	if cs := b.current.close(); cs != nil {
-		result, err = cs.leave(ctx, b, params)
+	if u := b.current.close(); u != nil {
+		result, err = u.closeFor(ctx, params)
 	}
 	return result, errors.Join(err, b.relays.Leave())
 }
 
 // SandboxText implements [backend.Confined].
 func (b *bridge) SandboxText() string {
-	cs, _ := b.current.get()
-	if cs == nil {
+	u, _ := b.current.get()
+	if u == nil {
 		return ""
 	}
-	return cs.child.SandboxText()
+	return u.child.SandboxText()
 }
 
-// revive opens the child's session again, mostly because the child has ended. It returns the
-// session in the new child, which is pinned until unpin.
-func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin child.Unpin, err error) {
+// revive opens the child's session again, mostly because the child has ended. It returns the use of
+// the new child, which is pinned until unpin.
+func (b *bridge) revive(ctx context.Context) (u *childUse, unpin child.Unpin, err error) {
 	select {
 	case b.reviving <- struct{}{}:
 		defer func() { <-b.reviving }()
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
-	if cs, unpin = b.current.pin(); cs != nil {
-		return cs, unpin, nil
+	if u, unpin = b.current.pin(); u != nil {
+		return u, unpin, nil
 	}
 	before, saved := b.current.get()
 	if before == nil {
@@ -217,14 +217,14 @@ func (b *bridge) revive(ctx context.Context) (cs *childSession, unpin child.Unpi
 	if err := before.child.AwaitEnd(ctx); err != nil {
 		return nil, nil, err
 	}
-	cs, unpin, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, b, saved)
+	u, _, err = b.open(ctx, backend.Activation{Cause: backend.Resume}, b, saved)
 	if err != nil {
 		return nil, nil, err
 	}
-	cs.child.Log.Info("a session was opened again in the agent")
-	b.loseSubagents(ctx, before)
-	cs.repeatSettings(ctx, before)
-	return cs, unpin, nil
+	u.child.Log.Info("a session was opened again in the agent")
+	b.loseSubagents(ctx, before.session)
+	u.session.repeatSettings(ctx, before.session)
+	return u, u.unpin, nil
 }
 
 // handleUpdate passes on an update of cs. p is the prompt in whose turn it came, or nil. It drops

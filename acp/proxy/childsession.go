@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -104,52 +103,27 @@ func (cs *childSession) detach() {
 	})
 }
 
-// remove removes the user b. It returns its use of the child, and how many users are left. If b was
-// the latest and has, or may have, changed the child's session, that is detached: the user before
-// must open it again.
-func (cs *childSession) remove(b *bridge, changed bool) (u *childUse, left int) {
+// leave removes a user, and reports whether it was the last one. If it was the latest of several,
+// it has, or may have, changed the child's session, which is detached: the user before must open it
+// again.
+func (cs *childSession) leave(u *childUse) (last bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	at := slices.IndexFunc(cs.users, func(u *childUse) bool { return u.bridge == b })
-	u = cs.users[at]
+	at := slices.Index(cs.users, u)
 	cs.users = slices.Delete(cs.users, at, at+1)
-	left = len(cs.users)
-	if changed && left > 0 && at == left {
+	if at > 0 && at == len(cs.users) {
 		cs.detach()
 	}
-	return u, left
+	return len(cs.users) == 0
 }
 
-// leave removes a user, and releases its use of the child. After the last user it first closes the
-// child's session with the given params, if the child runs and supports that, unless the session
-// was opened again.
-func (cs *childSession) leave(
-	ctx context.Context, b *bridge, params backend.Raw,
-) (result backend.Raw, err error) {
-	u, left := cs.remove(b, true)
-	if left > 0 {
-		return nil, u.end(ctx)
-	}
-	defer cs.detach()
-	now := cs.child.Router.Find(cs.key)
-	if (now == nil || now == cs.root) && cs.child.Info.Close && cs.child.Running() {
-		result, err = cs.child.RequestStored(ctx, protocol.SessionClose,
-			withSessionID(params, cs.id))
-	}
-	return result, errors.Join(err, u.end(ctx))
-}
-
-// drop is leave for a user that does not need the child's session. It logs errors.
-func (cs *childSession) drop(ctx context.Context, b *bridge) {
-	if _, err := cs.leave(ctx, b, backend.Raw(`{}`)); err != nil {
-		b.proxy.log.Warn("cannot close a session of the agent", "error", err)
-	}
-}
-
-// abandon removes a user whose request for the child's session was rejected. The user may still
-// open another one in the child.
-func (cs *childSession) abandon(b *bridge) {
-	if _, left := cs.remove(b, false); left == 0 {
+// undoJoin removes a user whose request for the child's session was rejected. If it was the only
+// one, the session is detached.
+func (cs *childSession) undoJoin(u *childUse) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.users = slices.DeleteFunc(cs.users, func(other *childUse) bool { return other == u })
+	if len(cs.users) == 0 {
 		cs.detach()
 	}
 }

@@ -2,20 +2,28 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"sync"
 
 	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 	"github.com/acp-agent/acp-agent/acp/proxy/profiles"
+	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// childUse is the use of a child by a bridge, from before a session is opened there until the
-// bridge has left. It does not change.
+// childUse is the use of a child by a bridge, and of the session that is opened there. Closing it
+// releases all that it holds, and is done once: by bridge.open if that fails, and otherwise after
+// current has given it up. It does not change once it is there.
 type childUse struct {
 	child  *child.Process
 	bridge *bridge
-	shares bool // the MCP servers in its working directory, with other sessions
-	alone  bool // it needs these servers for its additional directories
+	mode   profiles.RootsMode // how the child is given the roots
+	shares bool               // the MCP servers in its working directory, with other sessions
+	alone  bool               // it needs these servers for its additional directories
+
+	unpin   child.Unpin   // removes the pin for the opening; may be called again
+	session *childSession // nil before, and if the child has rejected all requests for one
 }
 
 // conflicts reports whether two uses of a child share MCP servers that one of them needs alone.
@@ -26,10 +34,10 @@ func (u *childUse) conflicts(other *childUse) bool {
 		b.roots.Cwd() == with.roots.Cwd() && !b.relays.Shares(with.relays)
 }
 
-// begin adds the use to those of the proxy, and pins the child until unpin is called. It returns
-// nil if the child is about to end, or if the session would share MCP servers that it or another
-// one needs alone. The session that it replaces does not count.
-func (u *childUse) begin(replaced *bridge) (unpin child.Unpin) {
+// begin adds the use to those of the proxy, and pins the child. It returns false if the child is
+// about to end, or if the session would share MCP servers that it or another one needs alone. The
+// session that it replaces does not count.
+func (u *childUse) begin(replaced *bridge) bool {
 	conflicts := func(other *childUse) bool {
 		return other.child == u.child && other.bridge != replaced && u.conflicts(other)
 	}
@@ -37,27 +45,46 @@ func (u *childUse) begin(replaced *bridge) (unpin child.Unpin) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if slices.ContainsFunc(p.uses, conflicts) {
-		return nil
+		return false
 	}
-	if unpin = u.child.AddUser(); unpin != nil {
-		p.uses = append(p.uses, u)
+	unpin := u.child.AddUser()
+	if unpin == nil {
+		return false
 	}
-	return unpin
+	u.unpin, p.uses = sync.OnceFunc(unpin), append(p.uses, u)
+	return true
 }
 
-// end ends the use, unless it has ended. A child other than the main one ends with its last use.
-func (u *childUse) end(ctx context.Context) error {
+// close is closeFor without a request of the client. It logs errors.
+func (u *childUse) close(ctx context.Context) {
+	switch _, err := u.closeFor(ctx, backend.Raw(`{}`)); {
+	case err != nil && u.session != nil:
+		u.bridge.proxy.log.Warn("cannot close a session of the agent", "error", err)
+	case err != nil:
+		u.child.Log.Warn("cannot end an agent", "error", err)
+	}
+}
+
+// closeFor leaves the session and then the child. After its last user, the session is closed in the
+// child with the given params, if the child runs and supports that, unless the session was opened
+// again. A child other than the main one ends with its last user.
+func (u *childUse) closeFor(
+	ctx context.Context, params backend.Raw,
+) (result backend.Raw, err error) {
+	defer u.unpin()
+	if cs := u.session; cs != nil && cs.leave(u) {
+		defer cs.detach()
+		now := cs.child.Router.Find(cs.key)
+		if (now == nil || now == cs.root) && cs.child.Info.Close && cs.child.Running() {
+			result, err = cs.child.RequestStored(ctx, protocol.SessionClose,
+				withSessionID(params, cs.id))
+		}
+	}
 	p := u.bridge.proxy
 	p.mu.Lock()
-	at := slices.Index(p.uses, u)
-	if at >= 0 {
-		p.uses = slices.Delete(p.uses, at, at+1)
-	}
+	p.uses = slices.DeleteFunc(p.uses, func(other *childUse) bool { return other == u })
 	p.mu.Unlock()
-	if at < 0 {
-		return nil
-	}
-	return u.child.RemoveUser(ctx)
+	return result, errors.Join(err, u.child.RemoveUser(ctx))
 }
 
 // childUses returns the uses of all children.
@@ -76,12 +103,11 @@ func (b *bridge) sharesRelays() bool {
 }
 
 // useChild begins a use of a child, in which the bridge is to open a session with a saved state in
-// place of that of previous. The child is pinned, and is given the roots by mode. Because programs
-// are updated while they run, a new child may have other capabilities than the last one. The
-// capabilities of the child itself decide.
+// place of that of previous. Because programs are updated while they run, a new child may have
+// other capabilities than the last one. The capabilities of the child itself decide.
 func (b *bridge) useChild(
 	ctx context.Context, previous *bridge, cause backend.Cause, saved state,
-) (u *childUse, unpin child.Unpin, mode profiles.RootsMode, err error) {
+) (*childUse, error) {
 	p := b.proxy
 	profile := p.options.Profile.Roots
 	takes := cause == backend.New || !profile.OnlyNew
@@ -99,19 +125,19 @@ func (b *bridge) useChild(
 	for {
 		c, err := p.program.At(ctx, at)
 		if err != nil {
-			return nil, nil, mode, err
+			return nil, err
 		}
 		mode, wanted := choose(c.Info.AdditionalDirectories)
 		if at.Args == nil && len(wanted) > 0 {
 			at.Args = wanted
 			continue
 		}
-		u := &childUse{child: c, bridge: b,
+		u := &childUse{child: c, bridge: b, mode: mode,
 			shares: mode == profiles.RootsByContext && profile.SharesServers,
 			alone: b.relays.Listens() &&
 				(b.roots.Additional().Len() > 0 || saved.SentTools)}
-		if unpin := u.begin(previous); unpin != nil {
-			return u, unpin, mode, nil
+		if u.begin(previous) {
+			return u, nil
 		}
 		if c.Running() { // it has conflicting sessions
 			at.Apart++

@@ -39,7 +39,7 @@ func TestEveryChildHasConflicts(t *testing.T) {
 		p.uses = append(p.uses,
 			&childUse{child: c, shares: true, alone: true, bridge: &bridge{setup: s}})
 	}
-	u, _, _, err := b.useChild(t.Context(), b, backend.New, state{})
+	u, err := b.useChild(t.Context(), b, backend.New, state{})
 	require.NoError(t, err)
 	require.Equal(t, child.Place{Apart: 3}, u.child.Place)
 }

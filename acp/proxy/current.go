@@ -10,13 +10,13 @@ import (
 	"github.com/acp-agent/acp-agent/acp/proxy/internal/child"
 )
 
-// current is the child session that a bridge uses, with what is saved about it and what it must be
-// told next. It changes when the session is opened again in a restarted child.
+// current is the use of the child session that a bridge has, with what is saved about the session
+// and what it must be told next. It changes when the session is opened again in a restarted child.
 type current struct {
-	mu      sync.Mutex
-	session *childSession // nil once closed
-	closed  bool
-	state   state // as saved
+	mu     sync.Mutex
+	use    *childUse // nil before one is open, and once closed
+	closed bool
+	state  state // as saved
 	// history is the conversation to tell the child in its next prompt, or "".
 	history string
 	// telling is set while a prompt with context is unanswered. Until the answer, further prompts
@@ -25,57 +25,57 @@ type current struct {
 	unsent  []*prompt // in order
 }
 
-// get returns the child session, also if it is not running, and its state. Once the bridge is
-// closed, the child session is nil.
-func (c *current) get() (*childSession, state) {
+// get returns the use, also if the child is not running, and the state of the child session. Once
+// the bridge is closed, the use is nil.
+func (c *current) get() (*childUse, state) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session, c.state
+	return c.use, c.state
 }
 
-// running returns the child session, or nil if the child is not running or must open it again.
-func (c *current) running() *childSession {
-	cs, _ := c.get()
-	if cs == nil || !cs.isAttached() || !cs.child.Running() {
+// running returns the use, or nil if the child is not running or must open the session again.
+func (c *current) running() *childUse {
+	u, _ := c.get()
+	if u == nil || !u.session.isAttached() || !u.child.Running() {
 		return nil
 	}
-	return cs
+	return u
 }
 
-// pin returns the child session, whose child is pinned until unpin. It returns nil if the session
-// must be opened again first, or is closed.
-func (c *current) pin() (cs *childSession, unpin child.Unpin) {
-	if cs = c.running(); cs == nil {
+// pin returns the use, whose child is pinned until unpin. It returns nil if the session must be
+// opened again first, or is closed.
+func (c *current) pin() (u *childUse, unpin child.Unpin) {
+	if u = c.running(); u == nil {
 		return nil, nil
 	}
-	if unpin = cs.child.Pin(); unpin == nil {
+	if unpin = u.child.Pin(); unpin == nil {
 		return nil, nil
 	}
-	return cs, unpin
+	return u, unpin
 }
 
 var errSessionClosed = errors.New("the session was closed")
 
-// replace makes cs the child session, unless the bridge was closed. It returns the one before, nil
-// for none.
-func (c *current) replace(cs *childSession, saved state, history string) (*childSession, error) {
+// replace makes u the use, unless the bridge was closed. It returns the one before, which must be
+// closed, nil for none.
+func (c *current) replace(u *childUse, saved state, history string) (before *childUse, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, errSessionClosed
 	}
-	before := c.session
-	c.session, c.state, c.history, c.telling = cs, saved, history, false
+	before = c.use
+	c.use, c.state, c.history, c.telling = u, saved, history, false
 	return before, nil
 }
 
-// close returns the child session that must be left, nil for none.
-func (c *current) close() *childSession {
+// close returns the use that must be closed, nil for none. There is none from now on.
+func (c *current) close() *childUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cs := c.session
-	c.session, c.closed = nil, true
-	return cs
+	u := c.use
+	c.use, c.closed = nil, true
+	return u
 }
 
 // enqueue adds a prompt to those that were not sent yet, and returns the earlier ones. It is sent
@@ -111,18 +111,18 @@ func (c *current) unsentBlocks() (n int) {
 
 // promptContext is the context that is sent to a child with a prompt.
 type promptContext struct {
-	to    *childSession
+	to    *childUse
 	text  string // a marked block, or "" for none
 	after state  // of the child session once the child has answered the prompt
 }
 
-// nextContext returns the context for the next prompt in cs, which consists of the parts that have
+// nextContext returns the context for the next prompt to u, which consists of the parts that have
 // changed since the child was last told and of the history. told are the parts that our tool server
 // tells it. Until settleContext, further prompts get none.
-func (c *current) nextContext(cs *childSession, parts, told []briefing.Part) promptContext {
+func (c *current) nextContext(u *childUse, parts, told []briefing.Part) promptContext {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.session != cs || c.telling {
+	if c.use != u || c.telling {
 		return promptContext{}
 	}
 	after := c.state
@@ -130,7 +130,7 @@ func (c *current) nextContext(cs *childSession, parts, told []briefing.Part) pro
 	after.Sent, after.HistoryDue = sent, false
 	text := briefing.Block(append(texts, c.history)...)
 	c.telling = text != ""
-	return promptContext{to: cs, text: text, after: after}
+	return promptContext{to: u, text: text, after: after}
 }
 
 // settleContext notes whether the child has answered the prompt with pc, unless the session was
@@ -138,7 +138,7 @@ func (c *current) nextContext(cs *childSession, parts, told []briefing.Part) pro
 func (c *current) settleContext(pc promptContext, answered bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if pc.text == "" || c.session != pc.to {
+	if pc.text == "" || c.use != pc.to {
 		return false
 	}
 	c.telling = false

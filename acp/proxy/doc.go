@@ -87,10 +87,10 @@
 //	bridge            an open session of the client, from Open to Close; its parts:
 //	  setup             what the client asked for and its MCP servers, which do not change
 //	    relays.Session  tells these servers the roots, by relays that sessions may share
-//	  current           the childSession in use, and what it must be told and sent next
+//	  current           the childUse of its session, and what that must be told and sent next
 //	  commands          the slash commands that the client is offered
 //	  hints             what the user is told of the sandbox
-//	childUse          a bridge's use of a child and, once a session is opened there, of that
+//	childUse          a bridge's use of a child and of a session there; its close releases both
 //	childSession      a session in a child until its last user leaves, with its unanswered prompts
 //	  subagent          the session itself, or one below it: what the router knows by an id
 //	opener            opens a session in the child that was chosen, with the trials of its plan
@@ -98,8 +98,9 @@
 // Packages below know no bridge: child has the processes and the way of their messages, briefing
 // the texts about the roots and what is in them, and relays and commands the parts named above.
 //
-// A session is opened by bridge.open: a child is chosen, and an opener makes the planned trials until
-// one succeeds.
+// A session is opened by bridge.open: a use of a child begins, and an opener makes the planned
+// trials until one succeeds. The use is closed if that fails, and otherwise when the session is
+// closed or opened again. It holds all but the relays, which the bridge has until it is closed.
 //
 // A prompt waits until all earlier ones were sent. If the current child does not run, the session
 // is opened again first. The prompt is sent with the text of the command that it calls and with the

@@ -57,8 +57,8 @@ func (h *hints) tell(p *prompt, c *child.Process) {
 // running turns they are told at once: an agent may try to reach its model for minutes.
 func (p *proxy) tellRefusal(c *child.Process) {
 	for _, u := range p.childUses() {
-		if cs := u.bridge.current.running(); u.child == c && cs != nil {
-			if _, turn := cs.latest(); turn != nil {
+		if now := u.bridge.current.running(); u.child == c && now != nil {
+			if _, turn := now.session.latest(); turn != nil {
 				go u.bridge.hints.tell(turn, c)
 			}
 		}

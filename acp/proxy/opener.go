@@ -17,15 +17,16 @@ import (
 )
 
 // opener opens a session in the child that was chosen, for the bridge that uses it: one that the
-// client asks for, or again one whose child has ended. It does not change.
+// client asks for, or again one whose child has ended. It releases nothing: the caller closes the
+// use if that fails.
 type opener struct {
 	plan
 	previous *bridge   // that is replaced; see newBridge
 	use      *childUse // of the child by the bridge
 }
 
-// open makes trials until one succeeds.
-func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error) {
+// open makes trials until one succeeds, and makes the use the current one of the bridge.
+func (o opener) open(ctx context.Context) (backend.Opened, error) {
 	others := o.use.bridge.roots.Additional()
 	if o.mode == profiles.RootsByContext && others.Len() > 0 {
 		o.use.child.Log.Info("the agent does not support additional folders: "+
@@ -34,17 +35,17 @@ func (o opener) open(ctx context.Context) (*childSession, backend.Opened, error)
 	}
 	trials := o.try(func(t trial) trial { return o.send(ctx, t) })
 	if len(trials) == 0 {
-		return nil, backend.Opened{}, backend.ErrUnknownSession
+		return backend.Opened{}, backend.ErrUnknownSession
 	}
 	made, failed := trials[len(trials)-1], trials[:len(trials)-1]
+	o.use.session = made.session // also after an error: the child may have opened it
 	switch {
 	case made.err == nil:
-		opened, err := o.commit(ctx, made, failed)
-		return made.session, opened, err
+		return o.commit(ctx, made, failed)
 	case o.asked.MustExist && worthAnotherTry(made.err):
-		return nil, backend.Opened{}, fmt.Errorf("%w: %w", backend.ErrUnknownSession, made.err)
+		return backend.Opened{}, fmt.Errorf("%w: %w", backend.ErrUnknownSession, made.err)
 	}
-	return nil, backend.Opened{}, made.err
+	return backend.Opened{}, made.err
 }
 
 // send sends the request of a trial, and returns how it has ended. It first ends a turn of the
@@ -109,7 +110,7 @@ func (o opener) lifecycleParams(t trial) (params backend.Raw, err error) {
 }
 
 // create asks the child to create a session, perhaps as a copy of the saved one. If the response
-// comes after the request was abandoned, the session is closed again.
+// comes after the request has failed, the session is closed again.
 func (o opener) create(ctx context.Context, t trial, params backend.Raw) trial {
 	c := o.use.child
 	defer c.Router.Hold()()
@@ -128,8 +129,7 @@ func (o opener) create(ctx context.Context, t trial, params backend.Raw) trial {
 		select {
 		case late := <-created:
 			if late.session != nil {
-				late.session.abandon(o.use.bridge)
-				discard(c, late.session.id)
+				discard(late.session)
 			}
 		case <-c.Done():
 		}
@@ -138,9 +138,11 @@ func (o opener) create(ctx context.Context, t trial, params backend.Raw) trial {
 }
 
 // discard closes and deletes a session that is not needed. It does not wait for the answers.
-func discard(c *child.Process, id backend.Raw) {
+func discard(cs *childSession) {
+	cs.detach()
+	c := cs.child
 	c.Log.Info("closing a session that the agent created too late")
-	params := withSessionID(backend.Raw(`{}`), id)
+	params := withSessionID(backend.Raw(`{}`), cs.id)
 	for _, method := range []string{protocol.SessionClose, protocol.SessionDelete} {
 		if c.Info.Serves(method) {
 			_ = c.Request(context.Background(), method, params)
@@ -196,10 +198,9 @@ func (o opener) reopen(ctx context.Context, t trial, params backend.Raw) trial {
 		t.passedOn = <-finished
 	default:
 		t.passedOn, _ = cs.endReplay()
-		if child.Rejection(t.err) != nil {
-			cs.abandon(b)
-		} else { // the child may have opened the session anyway
-			cs.drop(context.WithoutCancel(ctx), b)
+		if child.Rejection(t.err) != nil { // otherwise the child may have opened it anyway
+			cs.undoJoin(o.use)
+			t.session = nil
 		}
 	}
 	return t
@@ -208,10 +209,10 @@ func (o opener) reopen(ctx context.Context, t trial, params backend.Raw) trial {
 // joinSaved makes the bridge a user of the child session that was saved, unless another session has
 // that open.
 func (o opener) joinSaved(t trial, mode updateMode) (cs *childSession, joined bool) {
-	cs = o.previous.current.running()
-	if cs != nil && cs.key == t.target.key() && cs.child == o.use.child {
-		cs.join(o.use, mode)
-		return cs, true
+	before := o.previous.current.running()
+	if before != nil && before.session.key == t.target.key() && before.child == o.use.child {
+		before.session.join(o.use, mode)
+		return before.session, true
 	}
 	return newChildSession(o.use, t.target.ID, mode)
 }
@@ -249,12 +250,11 @@ func (o opener) awaitReplay(ctx context.Context, cs *childSession) {
 }
 
 // commit makes the child session that made has opened the current one, and announces its roots and
-// commands. If it fails, the bridge leaves the child session.
+// commands.
 func (o opener) commit(ctx context.Context, made trial, failed []trial) (backend.Opened, error) {
 	b := o.use.bridge
 	history, err := o.adopt(ctx, made, failed)
 	if err != nil {
-		made.session.drop(context.WithoutCancel(ctx), b)
 		return backend.Opened{}, err
 	}
 	b.relays.Publish()
@@ -294,8 +294,8 @@ func (o opener) notice(made trial, failed []trial, history string) (notice strin
 	return notice
 }
 
-// adopt saves the state of the child session, makes it the current one, and leaves the previous
-// one. It returns the conversation to tell the child in its next prompt.
+// adopt saves the state of the child session, makes it the current one, and closes the use of the
+// previous one. It returns the conversation to tell the child in its next prompt.
 func (o opener) adopt(ctx context.Context, made trial, failed []trial) (history string, err error) {
 	b := o.use.bridge
 	if o.asked.Unlisted && made.method == backend.Load && made.passedOn == 0 {
@@ -308,9 +308,9 @@ func (o opener) adopt(ctx context.Context, made trial, failed []trial) (history 
 	if err := b.host.SaveState(ctx, saved.encode()); err != nil {
 		return "", err
 	}
-	before, err := b.current.replace(made.session, saved, history)
+	before, err := b.current.replace(o.use, saved, history)
 	if before != nil {
-		before.drop(ctx, b)
+		before.close(ctx)
 	}
 	return history, err
 }

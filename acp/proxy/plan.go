@@ -22,7 +22,7 @@ type plan struct {
 }
 
 // trial is one request to a child with which a session may be opened, and how it has ended: with a
-// child session, or an error.
+// child session, an error, or both if the child may have opened the session anyway.
 type trial struct {
 	method backend.Cause // of the request to the child
 	// target is the child session as it is if the request succeeds. A new one has no id yet; a copy

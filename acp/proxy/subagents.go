@@ -273,8 +273,8 @@ func (b *bridge) HasChild(key string) bool { return b.subagent(key) != nil }
 
 // subagent returns the subagent with a key of the running child session, or nil.
 func (b *bridge) subagent(key string) *subagent {
-	if cs := b.current.running(); cs != nil {
-		for _, sub := range cs.allSubagents() {
+	if u := b.current.running(); u != nil {
+		for _, sub := range u.session.allSubagents() {
 			if sub.key == key {
 				return sub
 			}
