@@ -17,8 +17,8 @@ import (
 )
 
 // Turn represents a prompt from its arrival to its response, and owns its outcome: End ends it
-// early, Finish and Fail say how it has ended, and Decide returns what is answered. From then on
-// nothing changes that any more.
+// early, Finish and Fail say how it has ended, and Decide returns what is answered. It goes through
+// the stages in order; in each but the last it may be told to end, which ends its context.
 type Turn struct {
 	request context.Context // of the request
 	ctx     context.Context // ends when the turn ends early, and once the prompt was answered
@@ -30,16 +30,16 @@ type Turn struct {
 	stage   stage
 	session Session     // whose backend was given the prompt
 	params  backend.Raw // of the session/cancel that ended it
-	outcome Outcome     // zero until Finish or Fail
+	ending  ending      // zero until Finish or Fail
 }
 
 type stage int
 
 const (
-	arrived stage = iota
-	running       // the backend has the prompt
-	over          // the backend is done with it or is no longer waited for
-	decided       // nothing changes the response any more
+	arrived stage = iota // until Start
+	running              // the backend has the prompt
+	over                 // the backend is done with it, or is no longer waited for; Run has returned
+	decided              // nothing changes the response any more
 )
 
 // Session has the methods that a turn needs of the session in which it runs.
@@ -151,43 +151,30 @@ func (t *Turn) RunsIn(s Session) bool {
 // IsOver reports whether Run has returned, or is about to.
 func (t *Turn) IsOver() bool { return t.at() >= over }
 
-// Finish notes how the turn has ended if it came to this in the backend.
+// Finish notes what came of the turn in the backend.
 func (t *Turn) Finish(came Outcome) {
 	if came.Err == nil && came.StopReason() == "" {
 		came = Outcome{Err: errors.New("the agent answered the prompt without a stop reason")}
 	}
-	completed := came.Err == nil && came.StopReason() != sdk.StopReasonCancelled
-	switch cause := t.Cause(); {
-	case cause == nil, errors.Is(cause, backend.ErrCancelled): // Outcome says that it was cancelled
-	case errors.Is(cause, ErrFull) && !completed:
-		came = Outcome{Result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
-	default:
-		came = Outcome{Err: cause}
-	}
+	cause := t.Cause()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outcome = came
+	t.ending.cause, t.ending.came = cause, came
 }
 
-// Fail notes an error, before the backend had the prompt or after Finish. Only the first one counts,
-// and none in a cancelled turn.
+// Fail notes an error, before the backend had the prompt or after Finish. Only the first one counts.
 func (t *Turn) Fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outcome.Err = cmp.Or(t.outcome.Err, err)
+	t.ending.failure = cmp.Or(t.ending.failure, err)
 }
 
-// Outcome returns how the turn has ended, as far as that is known. A turn that was cancelled has
-// what came of it besides the stop reason.
+// Outcome returns how the turn has ended, as far as that is known.
 func (t *Turn) Outcome() Outcome {
 	t.mu.Lock()
-	o := t.outcome
+	e := t.ending
 	t.mu.Unlock()
-	if errors.Is(t.Cause(), backend.ErrCancelled) {
-		return Outcome{Result: strictjson.Set(o.Result, "stopReason",
-			strictjson.Text(string(sdk.StopReasonCancelled)))}
-	}
-	return o
+	return e.outcome(t.Cause())
 }
 
 // Decide decides the response, just before it is written, and returns it.
@@ -281,6 +268,34 @@ func (t *Turn) leaveBackend() {
 type Outcome struct {
 	Result backend.Raw
 	Err    error
+}
+
+// ending has what determines the outcome of a turn.
+type ending struct {
+	came    Outcome // in the backend
+	cause   error   // why the turn was told to end early until then, nil if it was not
+	failure error   // outside of the backend, nil if nothing has failed
+}
+
+// outcome returns the outcome of a turn, which was told to end because of now, or not. A turn that
+// was cancelled has what came of it besides the stop reason. One that had sent too much was stopped,
+// unless the backend has completed it. Any other cause is an error, and so is a failure.
+func (e ending) outcome(now error) Outcome {
+	o := e.came
+	completed := o.Err == nil && o.StopReason() != sdk.StopReasonCancelled
+	switch {
+	case e.cause == nil, errors.Is(e.cause, backend.ErrCancelled):
+	case errors.Is(e.cause, ErrFull) && !completed:
+		o = Outcome{Result: backend.Stopped(sdk.StopReasonMaxTurnRequests)}
+	default:
+		o = Outcome{Err: e.cause}
+	}
+	if errors.Is(now, backend.ErrCancelled) {
+		return Outcome{Result: strictjson.Set(o.Result, "stopReason",
+			strictjson.Text(string(sdk.StopReasonCancelled)))}
+	}
+	o.Err = cmp.Or(o.Err, e.failure)
+	return o
 }
 
 // StopReason returns the stop reason of a prompt, "" if it failed or its result has none.

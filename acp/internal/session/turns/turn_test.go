@@ -31,29 +31,28 @@ func TestOutcome(t *testing.T) {
 	result := func(reason string) Outcome {
 		return Outcome{Result: backend.Raw(`{"stopReason":"` + reason + `"}`)}
 	}
-	full := errors.New("the disk is full")
-	failed := Outcome{Err: full}
-	for _, c := range []struct {
-		name       string
-		came, want Outcome
-		cause      error
+	full, cancelled := errors.New("the disk is full"), backend.ErrCancelled
+	failed, done := Outcome{Err: full}, result("end_turn")
+	for name, c := range map[string]struct {
+		ending ending
+		now    error
+		want   Outcome
 	}{
-		{"completed", result("end_turn"), result("end_turn"), nil},
-		{"failed", failed, failed, nil},
-		{"cancelled although completed", result("end_turn"), result("cancelled"),
-			backend.ErrCancelled},
-		{"cancelled although failed", failed, result("cancelled"), backend.ErrCancelled},
-		{"too much output", result("cancelled"), result("max_turn_requests"), ErrFull},
-		{"too much output, and then an error", failed, result("max_turn_requests"), ErrFull},
-		{"too much output, but completed", result("end_turn"), Outcome{Err: ErrFull}, ErrFull},
-		{"not stored", result("end_turn"), failed, full},
+		"completed":                  {ending{came: done}, nil, done},
+		"failed":                     {ending{came: failed}, nil, failed},
+		"cancelled, but completed":   {ending{done, cancelled, nil}, cancelled, result("cancelled")},
+		"cancelled, and then failed": {ending{failed, cancelled, full}, cancelled, result("cancelled")},
+		"cancelled once completed":   {ending{came: done}, cancelled, result("cancelled")},
+		"too much output": {ending{result("cancelled"), ErrFull, nil}, ErrFull,
+			result("max_turn_requests")},
+		"too much, and then an error": {ending{failed, ErrFull, nil}, ErrFull,
+			result("max_turn_requests")},
+		"too much, but completed": {ending{done, ErrFull, nil}, ErrFull, Outcome{Err: ErrFull}},
+		"ended by the store":      {ending{done, full, ErrFull}, full, failed},
+		"not stored": {ending{came: done, failure: full}, nil,
+			Outcome{Result: done.Result, Err: full}},
 	} {
-		turn := New(t.Context())
-		if c.cause != nil {
-			turn.End(c.cause)
-		}
-		turn.Finish(c.came)
-		require.Equal(t, c.want, turn.Outcome(), c.name)
+		require.Equal(t, c.want, c.ending.outcome(c.now), name)
 	}
 	turn := New(t.Context())
 	turn.Finish(Outcome{})
