@@ -156,8 +156,8 @@ func (c *connection) acceptCancel(_ context.Context, r *jsonrpc.Request) jsonrpc
 	return nil
 }
 
-// passed is a request that the adapter passes to the backend.
-type passed struct {
+// passedRequest is a request that the adapter passes to the backend.
+type passedRequest struct {
 	id    sessionstore.ID             // of the session that it names, or ""
 	rest  func() backend.Raw          // returns its params without the id
 	check func(context.Context) error // comes before; nil if there is nothing to check
@@ -165,7 +165,7 @@ type passed struct {
 
 // decodePassed reads a request that the adapter does not serve. The request of a client without
 // Extensions must name a session if its method is about sessions.
-func (c *connection) decodePassed(r *jsonrpc.Request) (p passed, err error) {
+func (c *connection) decodePassed(r *jsonrpc.Request) (p passedRequest, err error) {
 	if shape := methodOf(r.Method).shape; shape != nil {
 		if err := strictjson.Refuse(strictjson.Check(r.Params, shape)...); err != nil {
 			return p, err

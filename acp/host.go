@@ -30,7 +30,7 @@ type common struct {
 	queue        *queue
 	conversation *conversation
 	viewers      *viewers
-	gate         *gate.Gate[*session] // holds back what the backend shows until the response was sent
+	gate         *gate.Gate[*session] // holds back what is shown until the response was sent
 
 	params    sessionParams        // in effect
 	unguarded *workspace.Workspace // without the rules about files; backends get Workspace

@@ -24,9 +24,9 @@ import (
 // overlapping turns: one that runs and one that waits for it.
 const maxTurns = 2
 
-// prompted is a prompt, which may outlive the connection over which it came. Its turn has the
-// outcome.
-type prompted struct {
+// promptRequest is a session/prompt, which may outlive the connection over which it came. Its turn
+// has the outcome.
+type promptRequest struct {
 	turn   *turns.Turn
 	from   *connection
 	params promptParams
@@ -55,7 +55,8 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 		return jsonrpc.Fail(err)
 	}
 	request, leave := c.promptContext(ctx)
-	p := &prompted{turn: turns.New(request), from: c, params: params, viewed: viewed, leave: leave}
+	p := &promptRequest{turn: turns.New(request), from: c, params: params, viewed: viewed,
+		leave: leave}
 	p.ticket, err = c.home.queues.PromptTicket(params.id, c, p.turn, limit)
 	if err != nil {
 		p.free()
@@ -101,7 +102,7 @@ func (c *connection) promptContext(
 }
 
 // free frees what the prompt holds besides the ticket.
-func (p *prompted) free() {
+func (p *promptRequest) free() {
 	p.leave(nil)
 	p.from.home.owner.release(turnSlot, p.from.adapter)
 }
@@ -153,7 +154,7 @@ func (p promptParams) updates() []sessionstore.Update {
 
 // serve has the turn of r run, and answers r as long as the client is connected. ctx is the context
 // of r.
-func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+func (p *promptRequest) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	group, ended := p.from.adapter.tasks, make(chan struct{})
 	group.Go(func() {
 		defer close(ended)
@@ -173,7 +174,7 @@ func (p *prompted) serve(ctx context.Context, r *jsonrpc.Request) (json.RawMessa
 
 // awaitEnd waits for the end of the turn, unless the client leaves and the turn goes on without it.
 // It reports whether the turn has ended.
-func (p *prompted) awaitEnd(ctx context.Context, ended <-chan struct{}) bool {
+func (p *promptRequest) awaitEnd(ctx context.Context, ended <-chan struct{}) bool {
 	select {
 	case <-ended:
 		return true

@@ -12,7 +12,7 @@ import (
 // run runs the turn, from its prompt's place in the queue until its end is stored. An error means
 // that the turn did not begin. From awaitTurn until start has returned, the ticket holds the queue,
 // unless the turn had to wait for others (Ticket.AwaitTurn).
-func (p *prompted) run() error {
+func (p *promptRequest) run() error {
 	s, overlaps, err := p.awaitTurn()
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (p *prompted) run() error {
 // open, or had when it sent the prompt. A backend without overlapping turns gets a prompt once all
 // earlier prompts were answered, and so does an agent whose session a command may open again.
 // overlaps says that other turns may be running.
-func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
+func (p *promptRequest) awaitTurn() (s *session, overlaps bool, err error) {
 	q, ctx := p.ticket.Queue, p.turn.Context()
 	if err := p.from.initialized(ctx); err != nil {
 		return nil, false, err
@@ -61,7 +61,7 @@ func (p *prompted) awaitTurn() (s *session, overlaps bool, err error) {
 }
 
 // storeStart stores the start of the turn before the backend acts, and shows it to the clients.
-func (p *prompted) storeStart(s *session, overlaps bool) error {
+func (p *promptRequest) storeStart(s *session, overlaps bool) error {
 	ctx := p.turn.Context()
 	p.stored = sessionstore.Turn{Prompt: p.params.updates(), Overlaps: overlaps}
 	s.record.Restart(ctx)
@@ -93,7 +93,7 @@ func (p *prompted) storeStart(s *session, overlaps bool) error {
 }
 
 // showStart shows the other viewers the prompt, and all of them the title that it gives the session.
-func (p *prompted) showStart(now *transcript.Shown) {
+func (p *promptRequest) showStart(now *transcript.Shown) {
 	ctx := p.turn.Context()
 	if p.audience.Others(p.from) > 0 {
 		p.audience.Mark(ctx, p.from, "turn", map[string]bool{"running": true})
@@ -108,7 +108,7 @@ func (p *prompted) showStart(now *transcript.Shown) {
 
 // start prepares the session, gives its backend the prompt, and returns the rest of the turn. A
 // command of the adapter is answered in the rest, and so is a question before the prompt.
-func (p *prompted) start(s *session, updates *turnUpdates) backend.Work {
+func (p *promptRequest) start(s *session, updates *turnUpdates) backend.Work {
 	defer p.ticket.Release() // even after a panic
 	ctx := p.turn.Context()
 	s.watchLease(ctx)
@@ -131,7 +131,7 @@ func (p *prompted) start(s *session, updates *turnUpdates) backend.Work {
 }
 
 // prompt gives the backend the prompt.
-func (p *prompted) prompt(s *session, updates *turnUpdates) backend.Work {
+func (p *promptRequest) prompt(s *session, updates *turnUpdates) backend.Work {
 	ctx := p.turn.Context()
 	s.adapter.takeSnapshots(ctx, s.storeID, s.unguarded)
 	return p.turn.Start(s, func(b backend.Session) backend.Work {

@@ -27,7 +27,7 @@ import (
 // session/cancel still changes it (Turn.Decide).
 
 // end stores how the turn has ended in s. It came to this in the backend.
-func (p *prompted) end(s *session, outcome turns.Outcome) {
+func (p *promptRequest) end(s *session, outcome turns.Outcome) {
 	if p.turn.StartedIn(s) {
 		outcome.Result = p.endSpending(s, outcome.Result)
 	}
@@ -40,7 +40,7 @@ func (p *prompted) end(s *session, outcome turns.Outcome) {
 
 // endSpending stores what was used in the turn, which ran in s, and tells the user which budgets it
 // has used up. It returns the response with what the turn and the session have cost.
-func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
+func (p *promptRequest) endSpending(s *session, result backend.Raw) backend.Raw {
 	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
 	charges, session := s.spending.EndTurn(ctx, result)
@@ -64,7 +64,7 @@ func (p *prompted) endSpending(s *session, result backend.Raw) backend.Raw {
 }
 
 // showFull tells the user why the turn was stopped, if it has sent too much.
-func (p *prompted) showFull(s *session) {
+func (p *promptRequest) showFull(s *session) {
 	if p.turn.Outcome().StopReason() != sdk.StopReasonMaxTurnRequests ||
 		!errors.Is(p.turn.Cause(), turns.ErrFull) {
 		return
@@ -83,7 +83,7 @@ func (p *prompted) showFull(s *session) {
 // nothing remains, unless more was stored since the turn began. What is not stored fails the turn,
 // even if the agent completed it: a client may rely on every turn that ended well. If another
 // process has opened or deleted the session, the user is also told so.
-func (p *prompted) storeEnd(s *session) {
+func (p *promptRequest) storeEnd(s *session) {
 	ctx, cancel := tasks.Commit(p.turn.Context())
 	defer cancel()
 	o, store, taken := p.turn.Outcome(), s.adapter.options.Store, false
@@ -134,7 +134,7 @@ func endOf(o turns.Outcome) sessionstore.Update {
 // answer returns the outcome as far as it is known. r is answered with the one that is decided once
 // the client has room for the response. A client that does not read holds up no others that have
 // the session open.
-func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
+func (p *promptRequest) answer(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
 	conclude := sync.OnceFunc(p.conclude)
 	if p.audience != nil {
 		p.audience.Settle(ctx, p.from, conclude)
@@ -151,7 +151,7 @@ func (p *prompted) answer(ctx context.Context, r *jsonrpc.Request) (json.RawMess
 // conclude shows those who saw the turn begin how it has ended, except the client that gets the
 // response, and frees what the prompt holds. The next turn may begin then. It is called once: after
 // the response, before one that the client does not read, or if the client has left.
-func (p *prompted) conclude() {
+func (p *promptRequest) conclude() {
 	defer p.free()
 	defer p.ticket.Answered()
 	o := p.decide()
@@ -171,7 +171,7 @@ func (p *prompted) conclude() {
 }
 
 // decide decides how the prompt is answered, and returns what clients are told.
-func (p *prompted) decide() turns.Outcome {
+func (p *promptRequest) decide() turns.Outcome {
 	o := p.turn.Decide()
 	o.Err = p.from.withoutStorePath(protocolError(o.Err))
 	return o

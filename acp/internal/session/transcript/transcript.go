@@ -64,7 +64,7 @@ func (t *Transcript[C]) Send(ctx context.Context, u backend.Update, in Order) er
 		return err
 	}
 	u = t.Announce(u)
-	return t.with(ctx, func(f floor[C]) error {
+	return t.with(ctx, func(f lockedTranscript[C]) error {
 		t.Charged(t.Spending.Note(ctx, u))
 		if u.Kind == sessionstore.SessionInfoUpdate && f.now.Renamed {
 			var more bool
@@ -148,7 +148,7 @@ func (t *Transcript[C]) ShowSetting(ctx context.Context, from C, set backend.Upd
 func (t *Transcript[C]) Ask(
 	ctx context.Context, id calls.Key, announced backend.Update, ask func(),
 ) (isNew bool, err error) {
-	err = t.with(ctx, func(f floor[C]) error {
+	err = t.with(ctx, func(f lockedTranscript[C]) error {
 		ask()
 		_, known := t.Audience.Calls.Get(id)
 		if isNew = !known && id.ID != ""; isNew {
@@ -165,7 +165,7 @@ func (t *Transcript[C]) RecordRejected(ctx context.Context, id calls.Key, by C) 
 	ctx, cancel := tasks.Commit(ctx)
 	defer cancel()
 	// If that fails, a load shows the call as failed, because it has not ended.
-	_ = t.with(ctx, func(f floor[C]) error {
+	_ = t.with(ctx, func(f lockedTranscript[C]) error {
 		failed := id.Change(sdk.WithUpdateStatus(sdk.ToolCallStatusFailed))
 		f.recordCall(ctx, failed)
 		if t.Audience.Others(by) > 0 {
@@ -181,7 +181,7 @@ func (t *Transcript[C]) ShowMarked(
 	ctx context.Context, id calls.Key, call permission.Call, mark string,
 	announce func(title string) backend.Update,
 ) error {
-	return t.with(ctx, func(f floor[C]) error {
+	return t.with(ctx, func(f lockedTranscript[C]) error {
 		known, isKnown := t.Audience.Calls.Get(id)
 		path := ""
 		if len(call.Locations) > 0 {
@@ -202,25 +202,27 @@ func (t *Transcript[C]) ShowMarked(
 	})
 }
 
-// floor is a transcript while nobody else shows the viewers anything.
-type floor[C turns.Client] struct {
+// lockedTranscript is a transcript while nobody else shows the viewers anything.
+type lockedTranscript[C turns.Client] struct {
 	*Transcript[C]
 	now *Shown
 }
 
 // with calls do once nobody else shows an update.
-func (t *Transcript[C]) with(ctx context.Context, do func(floor[C]) error) error {
-	return t.Audience.Shown.With(ctx, func(now *Shown) error { return do(floor[C]{t, now}) })
+func (t *Transcript[C]) with(ctx context.Context, do func(lockedTranscript[C]) error) error {
+	return t.Audience.Shown.With(ctx, func(now *Shown) error {
+		return do(lockedTranscript[C]{t, now})
+	})
 }
 
 // say shows the viewers an update, and records it.
-func (f floor[C]) say(ctx context.Context, u backend.Update) error {
+func (f lockedTranscript[C]) say(ctx context.Context, u backend.Update) error {
 	f.Audience.ShowAll(ctx, u)
 	return f.add(ctx, u)
 }
 
 // sayStored shows the viewers an update once it is stored.
-func (f floor[C]) sayStored(ctx context.Context, u backend.Update) error {
+func (f lockedTranscript[C]) sayStored(ctx context.Context, u backend.Update) error {
 	if err := f.add(ctx, u); err != nil {
 		return err
 	}
@@ -233,7 +235,7 @@ func (f floor[C]) sayStored(ctx context.Context, u backend.Update) error {
 
 // recordCall records an update about a tool call without sending it: the client already knows its
 // content.
-func (f floor[C]) recordCall(ctx context.Context, u backend.Update) {
+func (f lockedTranscript[C]) recordCall(ctx context.Context, u backend.Update) {
 	said := calls.Parse(u)
 	f.Audience.Calls.Note(said)
 	f.Audience.Calls.Change(said.Key, func(c *calls.Call) { c.Asked = true })
@@ -244,7 +246,7 @@ func (f floor[C]) recordCall(ctx context.Context, u backend.Update) {
 
 // noteCall notes what an update of the agent, which is being shown, says about a tool call. It
 // shows the mark of the call again if the update has replaced its title.
-func (f floor[C]) noteCall(ctx context.Context, u backend.Update) error {
+func (f lockedTranscript[C]) noteCall(ctx context.Context, u backend.Update) error {
 	remembers := f.Lasts || f.Permits.Decides()
 	if _, of, _ := u.Child(); of.Kind != sessionstore.ToolCall &&
 		(of.Kind != sessionstore.ToolCallUpdate || !remembers) {
@@ -264,7 +266,7 @@ func (f floor[C]) noteCall(ctx context.Context, u backend.Update) error {
 
 // warnUnruled tells the user, once in a session, that an agent that is known to ask little has done
 // something without asking. said is an update of a tool call, and call what is known of it.
-func (f floor[C]) warnUnruled(ctx context.Context, said calls.Update, call calls.Call) {
+func (f lockedTranscript[C]) warnUnruled(ctx context.Context, said calls.Update, call calls.Call) {
 	effects := []string{"edit", "delete", "move", "execute"}
 	if f.Unruled == "" || said.Status != string(sdk.ToolCallStatusCompleted) || call.Asked ||
 		f.Permits.Configured == nil || !slices.Contains(effects, call.Kind) ||

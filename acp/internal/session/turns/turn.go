@@ -38,7 +38,7 @@ type stage int
 const (
 	arrived stage = iota // until Start
 	running              // the backend has the prompt
-	over                 // the backend is done with it, or is no longer waited for; Run has returned
+	over                 // the backend is done with it, or no longer waited for: Run has returned
 	decided              // nothing changes the response any more
 )
 
@@ -162,7 +162,7 @@ func (t *Turn) Finish(came Outcome) {
 	t.ending.cause, t.ending.came = cause, came
 }
 
-// Fail notes an error, before the backend had the prompt or after Finish. Only the first one counts.
+// Fail notes an error, before the backend had the prompt or after Finish. Only the first counts.
 func (t *Turn) Fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -277,9 +277,9 @@ type ending struct {
 	failure error   // outside of the backend, nil if nothing has failed
 }
 
-// outcome returns the outcome of a turn, which was told to end because of now, or not. A turn that
-// was cancelled has what came of it besides the stop reason. One that had sent too much was stopped,
-// unless the backend has completed it. Any other cause is an error, and so is a failure.
+// outcome returns the outcome of a turn. now is why it was told to end, nil if it was not. A turn
+// that was cancelled has what came of it besides the stop reason. One that had sent too much was
+// stopped, unless the backend has completed it. Any other cause is an error, and so is a failure.
 func (e ending) outcome(now error) Outcome {
 	o := e.came
 	completed := o.Err == nil && o.StopReason() != sdk.StopReasonCancelled

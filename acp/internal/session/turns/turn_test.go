@@ -31,7 +31,7 @@ func TestOutcome(t *testing.T) {
 	result := func(reason string) Outcome {
 		return Outcome{Result: backend.Raw(`{"stopReason":"` + reason + `"}`)}
 	}
-	full, cancelled := errors.New("the disk is full"), backend.ErrCancelled
+	full, stopped := errors.New("the disk is full"), backend.ErrCancelled
 	failed, done := Outcome{Err: full}, result("end_turn")
 	for name, c := range map[string]struct {
 		ending ending
@@ -40,9 +40,9 @@ func TestOutcome(t *testing.T) {
 	}{
 		"completed":                  {ending{came: done}, nil, done},
 		"failed":                     {ending{came: failed}, nil, failed},
-		"cancelled, but completed":   {ending{done, cancelled, nil}, cancelled, result("cancelled")},
-		"cancelled, and then failed": {ending{failed, cancelled, full}, cancelled, result("cancelled")},
-		"cancelled once completed":   {ending{came: done}, cancelled, result("cancelled")},
+		"cancelled, but completed":   {ending{done, stopped, nil}, stopped, result("cancelled")},
+		"cancelled, and then failed": {ending{failed, stopped, full}, stopped, result("cancelled")},
+		"cancelled once completed":   {ending{came: done}, stopped, result("cancelled")},
 		"too much output": {ending{result("cancelled"), ErrFull, nil}, ErrFull,
 			result("max_turn_requests")},
 		"too much, and then an error": {ending{failed, ErrFull, nil}, ErrFull,
