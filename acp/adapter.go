@@ -27,8 +27,7 @@ type adapter struct {
 	base       context.Context // ends with the adapter, after the connection's requests were answered
 	endBase    context.CancelCauseFunc
 
-	uses   int           // by its connection, sessions and prompts; guarded by the server's mu
-	unused chan struct{} // closed when uses becomes 0; see principal.take
+	uses *uses // by its connection, sessions and prompts; it ends when there are none
 
 	known    atomic.Pointer[initialization] // nil before initialize
 	starting chan struct{}                  // limits how many MCP servers start at once
@@ -44,8 +43,8 @@ func newAdapter(ctx context.Context, o Options, c *connection) *adapter {
 		o, grants = o.forRemote(), o.RemoteRights
 	}
 	a := &adapter{options: o, home: c.home, connection: c, grants: grants,
-		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8), uses: 1,
-		unused: make(chan struct{}), tasks: tasks.NewGroup(o.Logger)}
+		log: o.Logger, backend: o.Backend(), starting: make(chan struct{}, 8),
+		uses: newUses(), tasks: tasks.NewGroup(o.Logger)}
 	a.base, a.endBase = context.WithCancelCause(context.WithoutCancel(ctx))
 	foreign, _ := a.backend.(backend.Foreign)
 	a.sessions = listing.New(listing.Options{Store: o.Store, Foreign: foreign,
@@ -54,11 +53,22 @@ func newAdapter(ctx context.Context, o Options, c *connection) *adapter {
 	return a
 }
 
-// disuseLocked notes that one of its uses has ended.
-func (a *adapter) disuseLocked() {
-	if a.uses--; a.uses == 0 {
-		close(a.unused)
+// take takes a slot of the principal for a session or prompt that the adapter runs. The adapter
+// does not end before release was called, once or more often. If it has ended, so late a request
+// gets no slot.
+func (a *adapter) take(kind slot) (release func(), err error) {
+	if !a.uses.add() {
+		return nil, backend.ErrClosed
 	}
+	owner := a.home.owner
+	if err := owner.take(kind); err != nil {
+		a.uses.remove()
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		a.uses.remove()
+		owner.release(kind)
+	}), nil
 }
 
 // run runs work. If work is nil, the backend does not know the method.

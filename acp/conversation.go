@@ -12,9 +12,8 @@ import (
 // conversation is what lasts as long as a session is open for its user, however often it is opened
 // again: the sessions that replace one another share it.
 type conversation struct {
-	servers *servers.Set // of MCP
-	// freeSlot frees its place among the active sessions of its principal, once.
-	freeSlot func()
+	servers  *servers.Set // of MCP
+	freeSlot func()       // frees its place among the active sessions of its principal
 
 	// What the user has allowed, and was told or is to be told:
 	allowed *permission.Session
@@ -28,12 +27,13 @@ func (o opening) conversation() (*conversation, error) {
 	if o.previous != nil {
 		return o.previous.conversation, nil
 	}
-	a, id, owner := o.adapter, o.ticket.Queue.ID, o.adapter.home.owner
-	if err := owner.take(sessionSlot, a); err != nil {
+	freeSlot, err := o.adapter.take(sessionSlot)
+	if err != nil {
 		return nil, err
 	}
-	return &conversation{servers: a.newServers(id), allowed: permission.NewSession(string(id)),
-		freeSlot: sync.OnceFunc(func() { owner.release(sessionSlot, a) })}, nil
+	id := o.ticket.Queue.ID
+	return &conversation{servers: o.adapter.newServers(id), freeSlot: freeSlot,
+		allowed: permission.NewSession(string(id))}, nil
 }
 
 // end ends the conversation: no session goes on with it.

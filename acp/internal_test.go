@@ -284,12 +284,16 @@ func TestEndedAgentTakesNoSlot(t *testing.T) {
 	s := NewServer(ServerOptions{})
 	owner, err := s.begin(Peer{})
 	require.NoError(t, err)
-	a := &adapter{uses: 1, unused: make(chan struct{})}
-	require.NoError(t, owner.take(sessionSlot, a))
-	owner.release(connectionSlot, a)
-	owner.release(sessionSlot, a)
-	<-a.unused
-	require.ErrorIs(t, owner.take(sessionSlot, a), backend.ErrClosed)
+	a := &adapter{home: &home{owner: owner}, uses: newUses()}
+	release, err := a.take(sessionSlot)
+	require.NoError(t, err)
+	a.uses.remove()
+	release()
+	release()
+	<-a.uses.none
+	_, err = a.take(sessionSlot)
+	require.ErrorIs(t, err, backend.ErrClosed)
+	require.Equal(t, Limits{Connections: 1}, s.Used())
 }
 
 type foreignAction struct{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/acp-agent/acp-agent/acp/backend"
 	"github.com/acp-agent/acp-agent/internal/wire/jsonrpc"
 )
 
@@ -39,23 +38,19 @@ func (p *principal) leaveHome(c *connection) {
 	c.home.leave(c)
 	p.server.running.Go(func() {
 		select {
-		case <-a.unused:
+		case <-a.uses.none:
 			a.shutdown()
 		case <-p.ctx.Done():
 			a.end()
 		}
 	})
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	a.disuseLocked()
+	a.uses.remove()
 }
 
 // endConnection frees what begin took, once the connection is not read any more.
 func (p *principal) endConnection() {
 	defer p.server.running.Done()
-	p.server.mu.Lock()
-	defer p.server.mu.Unlock()
-	p.freeLocked(connectionSlot)
+	p.release(connectionSlot)
 }
 
 // forgetLocked drops the principal if it uses nothing. After [Server.End] there may be another one
@@ -70,19 +65,13 @@ func (p *principal) forgetLocked() {
 	}
 }
 
-// take takes a slot for a session or prompt of an adapter, which it uses until release. The
-// error names the limit that would be exceeded. A request that comes so late that the adapter has
-// ended gets none.
-func (p *principal) take(kind slot, a *adapter) error {
+// take takes a slot, until release. The error names the limit that would be exceeded.
+func (p *principal) take(kind slot) error {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	if a.uses == 0 {
-		return backend.ErrClosed
-	}
 	if refused := p.takeLocked(kind); refused != nil {
 		return refused
 	}
-	a.uses++
 	return nil
 }
 
@@ -107,15 +96,9 @@ func (p *principal) takeLocked(kind slot) *jsonrpc.Error {
 }
 
 // release undoes take.
-func (p *principal) release(kind slot, a *adapter) {
+func (p *principal) release(kind slot) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
-	a.disuseLocked()
-	p.freeLocked(kind)
-}
-
-// freeLocked undoes takeLocked.
-func (p *principal) freeLocked(kind slot) {
 	s := p.server
 	*p.used.of(kind)--
 	*s.used.of(kind)--

@@ -33,6 +33,8 @@ type promptRequest struct {
 	viewed *session // that the client had open when it sent the prompt, or nil
 	ticket *ticket
 	leave  context.CancelCauseFunc // ends the context of the request, and with it the turn
+	// freeSlot frees its place among the unanswered prompts of the principal.
+	freeSlot func()
 
 	// Set when the turn begins:
 	number   int64
@@ -51,12 +53,13 @@ func (c *connection) acceptPrompt(ctx context.Context, r *jsonrpc.Request) jsonr
 	if err != nil {
 		return jsonrpc.Fail(err)
 	}
-	if err := c.home.owner.take(turnSlot, c.adapter); err != nil {
+	freeSlot, err := c.adapter.take(turnSlot)
+	if err != nil {
 		return jsonrpc.Fail(err)
 	}
 	request, leave := c.promptContext(ctx)
 	p := &promptRequest{turn: turns.New(request), from: c, params: params, viewed: viewed,
-		leave: leave}
+		leave: leave, freeSlot: freeSlot}
 	p.ticket, err = c.home.queues.PromptTicket(params.id, c, p.turn, limit)
 	if err != nil {
 		p.free()
@@ -104,7 +107,7 @@ func (c *connection) promptContext(
 // free frees what the prompt holds besides the ticket.
 func (p *promptRequest) free() {
 	p.leave(nil)
-	p.from.home.owner.release(turnSlot, p.from.adapter)
+	p.freeSlot()
 }
 
 // turnLimit returns how many turns of a session may be unanswered, 0 for any number.
