@@ -242,7 +242,7 @@ func TestNamesOfServers(t *testing.T) {
 		c.action.Verb = Tool
 		require.Equal(t, c.want, Decide(c.action, rules).Effect, "%+v", c.action)
 	}
-	remembered := Rule{verb: Tool, matcher: toolRule{server: "db", tool: "query"}, Server: "1"}
+	remembered := Rule{verb: Tool, matcher: toolRule{server: "db", tool: "query"}, Scope: Scope{Server: "1"}}
 	require.Equal(t, Ask, Decide(Action{Verb: Tool, Tool: ServerTool{Server: "db", Name: "query", Config: "2"}}, Rules{Allow: []Rule{remembered}}).Effect)
 	require.Equal(t, Allow, Decide(Action{Verb: Tool, Tool: ServerTool{Server: "db", Name: "query", Config: "1"}}, Rules{Allow: []Rule{remembered}}).Effect)
 }

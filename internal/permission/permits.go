@@ -166,8 +166,8 @@ func (p *Permits) AllowExactly(a Action) {
 }
 
 func (p *Permits) exactly(a Action) Rule {
-	return Rule{verb: Run, matcher: exactRule{a.Command.Line, a.Command.State},
-		Root: a.Where.Root, Within: a.Where.Within, Session: p.session.id, Preset: true}
+	return Rule{verb: Run, matcher: exactRule{a.Command.Line, a.Command.State}, Preset: true,
+		Scope: Scope{Root: a.Where.Root, Within: a.Where.Within, Session: p.session.id}}
 }
 
 // Renew lets what AllowExactly has allowed go on with the state that the command has left. It ends

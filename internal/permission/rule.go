@@ -41,15 +41,20 @@ const (
 type Rule struct {
 	verb Verb
 	matcher
+	Scope
 
-	// Root is the real path of the root in which a remembered rule holds, "" for all. Server
-	// identifies the configuration of the MCP server that such a rule was made for, Session the
-	// only session in which it holds, and Within the only folder in the root, "" for all.
-	Root, Server, Session, Within string
 	// Given is the consent to a rule that the user gave for good, zero for others.
 	Given consent.Consent
 	// Preset means that the rule comes from the mode of the session.
 	Preset bool
+}
+
+// Scope is where a rule holds. The zero Scope is everywhere.
+type Scope struct {
+	// Root is the real path of the root in which a remembered rule holds, "" for all. Server
+	// identifies the configuration of the MCP server that such a rule was made for, Session the
+	// only session in which it holds, and Within the only folder in the root, "" for all.
+	Root, Server, Session, Within string
 }
 
 // matcher is the part of a rule after its verb.
@@ -68,8 +73,8 @@ type matcher interface {
 // kind holds the properties of the rules for a verb.
 type kind struct {
 	parse func(rest string) (matcher, error)
-	// offer returns the narrowest rule for an action.
-	offer func(a Action) (r Rule, ok bool)
+	// offer returns the text of the narrowest rule for an action, "" for none, and where it holds.
+	offer func(a Action) (written string, in Scope)
 	// never are the verbs of actions that such a rule does not touch.
 	never []Verb
 }
@@ -241,19 +246,14 @@ func Offer(a Action, lasting bool) (r Rule, ok bool) {
 	if a.whyUnclear() != "" {
 		return r, false
 	}
-	if r, ok = kinds[a.Verb].offer(a); !ok {
-		return Rule{}, false
-	}
-	r.verb = a.Verb
+	written, in := kinds[a.Verb].offer(a)
 	if !lasting {
-		r.Session = a.Session
+		in.Session = a.Session
 	}
-	again, err := Parse(r.String()) // it is stored as its text
-	if err != nil || again.String() != r.String() {
-		return Rule{}, false
-	}
-	r.matcher = again.matcher
-	if Decide(a, Rules{Allow: []Rule{r}}).Effect != Allow {
+	r, err := Parse(written) // it is stored as its text
+	r.Scope = in
+	if err != nil || r.String() != written ||
+		Decide(a, Rules{Allow: []Rule{r}}).Effect != Allow {
 		return Rule{}, false
 	}
 	return r, true

@@ -80,6 +80,6 @@ func hostOf(address string) (string, error) {
 	return host, nil
 }
 
-func offerFetch(a Action) (Rule, bool) {
-	return Rule{matcher: fetchRule{host: a.Host}, Root: a.Where.Root}, a.Host != ""
+func offerFetch(a Action) (written string, in Scope) {
+	return "fetch " + a.Host, Scope{Root: a.Where.Root}
 }

@@ -164,19 +164,18 @@ func isBelow(dir, name string) bool {
 }
 
 // offerFiles returns the rule for a file that is written, or for all files of a root that are read.
-func offerFiles(a Action) (r Rule, ok bool) {
+func offerFiles(a Action) (written string, in Scope) {
 	if len(a.Files) != 1 || a.Standing {
-		return r, false
+		return "", in
 	}
 	f := a.Files[0]
 	switch {
 	case f.Root == "":
-		return Rule{matcher: fileRule{verb: Read, outside: f.Real},
-			Session: a.Session}, f.Real != ""
+		return string(a.Verb) + " outside " + f.Real, Scope{Session: a.Session}
 	case a.Verb == Read:
-		return Rule{matcher: fileRule{verb: Read}, Root: f.Root}, true
+		return "read", Scope{Root: f.Root}
 	}
-	return Rule{matcher: fileRule{verb: Edit, glob: literal(f.Names[0])}, Root: f.Root}, true
+	return "edit " + literal(f.Names[0]), Scope{Root: f.Root}
 }
 
 // literal returns a pattern that matches only this name.

@@ -147,19 +147,18 @@ func (r Rule) allowsExactly(a *prepared) bool {
 	return a.complete && is[exactRule](r) && r.allows(a.Action)
 }
 
-func offerRun(a Action) (Rule, bool) {
-	r := runRule{words: a.Command.Known}
+func offerRun(a Action) (written string, in Scope) {
+	in.Root = a.Where.Root
+	r := runRule{words: a.Command.Known, more: commandline.TakesMore(a.Command.Known)}
 	switch {
-	case a.Command.Known != nil:
-		r.more = commandline.TakesMore(a.Command.Known)
-		return Rule{matcher: r, Root: a.Where.Root}, true
+	case r.words != nil:
 	case a.Standing:
-		return Rule{}, false
+		return "", in
+	default: // the words mean something else in another folder, and the agent can write the file
+		r.words, in.Within = a.Command.Words, a.Where.Within
+		if a.Command.Local {
+			in.Session = a.Session
+		}
 	}
-	// The words mean something else in another folder, and the agent can write the file.
-	offered := Rule{matcher: runRule{words: a.Command.Words}, Root: a.Where.Root, Within: a.Where.Within}
-	if a.Command.Local {
-		offered.Session = a.Session
-	}
-	return offered, true
+	return "run " + r.String(), in
 }

@@ -60,10 +60,13 @@ func plainName(name string) string {
 	}, name)
 }
 
-func offerTool(a Action) (Rule, bool) {
-	r := Rule{matcher: toolRule{server: a.Tool.Server, tool: a.Tool.Name}, Root: a.Where.Root, Server: a.Tool.Config}
-	if a.Tool.Found {
-		r.Session = a.Session
+func offerTool(a Action) (written string, in Scope) {
+	in = Scope{Root: a.Where.Root, Server: a.Tool.Config}
+	switch {
+	case a.Tool.Found:
+		in.Session = a.Session
+	case a.Tool.Config == "":
+		return "", in
 	}
-	return r, a.Tool.Config != "" || a.Tool.Found
+	return "tool " + a.Tool.Server + "." + a.Tool.Name, in
 }
