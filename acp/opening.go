@@ -104,7 +104,7 @@ func (o opening) openRoots(ctx context.Context, h *host) error {
 		func(cwd workspace.Dir) *permission.Permissions {
 			return (*permission.Permissions)(a.options.Permissions(cwd))
 		})
-	guarded := permits.Guard(w)
+	guarded := permits.Guarded()
 	h.change, err = a.prepareServers(h.conversation.servers, w, h.params.servers)
 	if err != nil {
 		return err

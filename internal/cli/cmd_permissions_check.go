@@ -68,7 +68,7 @@ func checkAction(
 	if err != nil {
 		return checkReport{}, err
 	}
-	rules, err := sources.Rules(w)
+	rules, err := sources.Rules()
 	if err != nil {
 		return checkReport{}, err
 	}

@@ -211,9 +211,9 @@ func TestFoldersOfCommands(t *testing.T) {
 		if c.session {
 			continue
 		}
-		sources := Permits{session: NewSession(""), Consents: consent.NewStore(t.TempDir())}
+		sources := Permits{session: NewSession(""), workspace: g.place.Workspace, Consents: consent.NewStore(t.TempDir())}
 		require.NoError(t, sources.Remember(rule, consent.Consent{}))
-		kept, err := sources.Rules(g.place.Workspace)
+		kept, err := sources.Rules()
 		require.NoError(t, err)
 		require.Len(t, kept.Allow, 1)
 		require.Equal(t, rule.Within, kept.Allow[0].Within)
@@ -381,14 +381,14 @@ func TestOrder(t *testing.T) {
 	edit.Mode = Rules{Deny: []Rule{AllEdits, AllRuns}}
 	require.Equal(t, Deny, Decide(edit, g.rules(t, "allow edit")).Effect)
 	run := g.ask(t, "", command("go test"))
-	permits := Permits{session: NewSession(""), Consents: consent.NewStore("")}
+	permits := Permits{session: NewSession(""), workspace: g.place.Workspace, Consents: consent.NewStore("")}
 	permits.AllowExactly(run)
-	v, err := permits.Decide(g.place.Workspace, run)
+	v, err := permits.Decide(run)
 	require.NoError(t, err)
 	require.Equal(t, Allow, v.Effect)
 	run.Mode = edit.Mode
 	require.Equal(t, Deny, Decide(run, g.rules(t, "allow run go ...")).Effect)
-	v, err = permits.Decide(g.place.Workspace, run)
+	v, err = permits.Decide(run)
 	require.NoError(t, err)
 	require.Equal(t, Deny, v.Effect)
 }

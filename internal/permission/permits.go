@@ -15,10 +15,11 @@ type Permits struct {
 	Configured *Permissions // nil if the user has configured none
 	Consents   *consent.Store
 
-	session *Session
-	origins worktree.Origins
-	rules   Rules // Configured, and the grants of the roots
-	err     error // why they cannot be read
+	session   *Session
+	workspace *workspace.Workspace
+	origins   worktree.Origins
+	rules     Rules // Configured, and the grants of the roots
+	err       error // why they cannot be read
 
 	mu    sync.Mutex
 	asked []Action // allowed once, as a rule wants, and not done yet
@@ -41,7 +42,7 @@ func NewPermits(
 	session *Session, w *workspace.Workspace, consents *consent.Store, origins worktree.Origins,
 	configured func(cwd workspace.Dir) *Permissions,
 ) *Permits {
-	s := &Permits{Consents: consents, session: session, origins: origins}
+	s := &Permits{Consents: consents, session: session, workspace: w, origins: origins}
 	for i, root := range w.Opened() {
 		for _, dir := range append(origins.Of(root.Real), root.Dir) {
 			p := configured(dir)
@@ -65,12 +66,12 @@ func NewPermits(
 	return s
 }
 
-// Rules returns the rules that hold now in a session with the roots of w.
-func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
+// Rules returns the rules that hold now.
+func (p *Permits) Rules() (rules Rules, err error) {
 	rules, err = p.rules, p.err
 	rules.Allow = slices.Clip(rules.Allow)
 	if err == nil && (p.Configured == nil || !p.Configured.Only) {
-		rules.Allow, err = p.appendGiven(rules.Allow, w)
+		rules.Allow, err = p.appendGiven(rules.Allow)
 	}
 	p.session.mu.Lock()
 	defer p.session.mu.Unlock()
@@ -79,12 +80,12 @@ func (p *Permits) Rules(w *workspace.Workspace) (rules Rules, err error) {
 }
 
 // appendGiven appends the remembered rules of the user.
-func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, error) {
+func (p *Permits) appendGiven(rules []Rule) ([]Rule, error) {
 	all, err := p.Consents.List()
 	if err != nil {
 		return rules, err
 	}
-	for _, root := range w.Opened() {
+	for _, root := range p.workspace.Opened() {
 		places := append(p.origins.Of(root.Real), root.Real)
 		for _, c := range all {
 			if c.Rule == "" || !slices.Contains(places, c.Root) {
@@ -94,7 +95,8 @@ func (p *Permits) appendGiven(rules []Rule, w *workspace.Workspace) ([]Rule, err
 			if err != nil || r.checkAllow() != nil {
 				continue // another version wrote it
 			}
-			r.Root, r.Within, r.Server, r.Given = root.Real.String(), c.Within, c.Config, c
+			r.Scope = Scope{Root: root.Real.String(), Within: c.Within, Server: c.Config}
+			r.Given = c
 			rules = append(rules, r)
 		}
 	}
@@ -110,19 +112,19 @@ func (p *Permits) Restrictions() (Rules, error) {
 	return Rules{Ask: p.rules.Ask, Deny: p.rules.Deny}, p.err
 }
 
-// Guard returns w for everybody to whom the rules apply.
-func (p *Permits) Guard(w *workspace.Workspace) *workspace.Workspace {
+// Guarded returns the workspace for everybody to whom the rules apply.
+func (p *Permits) Guarded() *workspace.Workspace {
 	rules, err := p.Restrictions()
 	if err != nil {
-		return w.Checked(func(workspace.Access, error) error { return err })
+		return p.workspace.Checked(func(workspace.Access, error) error { return err })
 	}
-	return rules.Guard(w)
+	return rules.Guard(p.workspace)
 }
 
 // Decide decides about an action by the rules that hold now. If they cannot be read, err says why,
 // and they allow nothing.
-func (p *Permits) Decide(w *workspace.Workspace, a Action) (v Verdict, err error) {
-	rules, err := p.Rules(w)
+func (p *Permits) Decide(a Action) (v Verdict, err error) {
+	rules, err := p.Rules()
 	if err != nil {
 		rules.Allow = nil
 	}

@@ -287,7 +287,7 @@ func TestEditsInReadOnlyFolders(t *testing.T) {
 	p := NewPermits(NewSession(""), g.place.Workspace, consent.NewStore(""), worktree.Origins{},
 		func(workspace.Dir) *Permissions { return &Permissions{Allow: []string{"edit", "read", "tool db.*"}} })
 	decide := func(a Action) Effect {
-		v, err := p.Decide(g.place.Workspace, a)
+		v, err := p.Decide(a)
 		require.NoError(t, err)
 		return v.Effect
 	}

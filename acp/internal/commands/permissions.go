@@ -14,7 +14,7 @@ import (
 // one.
 func (t *turn) answerPermissions(c prompts.Command) error {
 	verb, id := text.CutWord(strings.TrimSpace(c.Arguments))
-	rules, err := t.session.Permits().Rules(t.roots())
+	rules, err := t.session.Permits().Rules()
 	switch {
 	case err != nil:
 		return err

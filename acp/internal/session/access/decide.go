@@ -157,7 +157,7 @@ func (a *Access) DecideQuestion(ctx context.Context, q Question) (permission.Ver
 	if err != nil {
 		return none, nil
 	}
-	v, err := a.Permits.Decide(a.Roots, action)
+	v, err := a.Permits.Decide(action)
 	if err != nil {
 		a.Log.Warn("cannot read the rules about permissions: nothing is allowed by them",
 			"session", a.Session, "error", err)

@@ -46,7 +46,7 @@ func newAccess(
 	permits := permission.NewPermits(permission.NewSession("s"), w, consent.NewStore(""),
 		worktree.Origins{}, func(workspace.Dir) *permission.Permissions { return rules })
 	log := slog.New(slog.DiscardHandler)
-	return New(Options{Session: "s", Roots: w, Guarded: permits.Guard(w), Open: o,
+	return New(Options{Session: "s", Roots: w, Guarded: permits.Guarded(), Open: o,
 		Permits: permits, Catalog: func() *discovery.Catalog { return nil },
 		Tasks: tasks.NewGroup(log), Log: log})
 }
