@@ -124,7 +124,7 @@ func (r fileRule) mayTouch(a *prepared) bool {
 
 func (r fileRule) touchesFile(f spelled) bool {
 	if r.outside != "" {
-		return isBelow(fold(r.outside), fold(f.Path)) || isBelow(fold(r.outside), fold(f.Real))
+		return mayBeBelow(r.outside, f.Path) || mayBeBelow(r.outside, f.Real)
 	}
 	return r.matches(f.names)
 }
@@ -143,18 +143,19 @@ func (r fileRule) matches(names []string) bool {
 // mayBeIn reports whether the rule may be about a file in a folder.
 func (r fileRule) mayBeIn(folder File) bool {
 	if r.outside != "" {
-		return isBelow(folder.Real, r.outside)
+		return mayBeBelow(folder.Real, r.outside)
 	}
-	base, _ := doublestar.SplitPattern(r.glob)
+	base, _ := doublestar.SplitPattern("/" + r.glob)
 	return slices.ContainsFunc(folder.Names, func(name string) bool {
-		folder, base := folded(name), folded(base)
-		return isBelow(folder, base) || isBelow(base, folder)
+		name = path.Join("/", name)
+		return mayBeBelow(name, base) || mayBeBelow(base, name)
 	})
 }
 
-// folded returns a path in a root as an absolute one, in the only spelling of all that mean it.
-func folded(name string) string {
-	return filepath.FromSlash(path.Join("/", path.Join(namesOf(name)...)))
+// mayBeBelow reports whether some file system may take name for dir or a path below it.
+func mayBeBelow(dir, name string) bool {
+	above, names := namesOf(dir), namesOf(name)
+	return len(above) <= len(names) && slices.Equal(above, names[:len(above)])
 }
 
 // isBelow reports whether name is dir or a path below it. Both are clean and absolute.

@@ -65,22 +65,17 @@ func (r readOnlyRule) mayTouch(a *prepared) bool {
 // disk may take other spellings for the same.
 func (r readOnlyRule) has(f File) bool {
 	dir, name := filepath.Split(strings.TrimRight(filepath.ToSlash(f.Path), "/"))
-	at, named := cmp.Or(f.Real, links.RealPath(f.Path)), filepath.Join(links.RealPath(dir), name)
-	asItIs := func(path string) string { return path }
-	return r.isDeepest(at, asItIs) || r.isDeepest(at, fold) ||
-		r.isDeepest(named, asItIs) || r.isDeepest(named, fold)
+	return r.keeps(cmp.Or(f.Real, links.RealPath(f.Path))) ||
+		r.keeps(filepath.Join(links.RealPath(dir), name))
 }
 
-// isDeepest reports whether the root is the deepest one that has a path, in a spelling.
-func (r readOnlyRule) isDeepest(at string, spelled func(path string) string) bool {
-	deepest := ""
-	for _, root := range r.roots {
-		top := root.Real.String()
-		if isBelow(spelled(top), spelled(at)) && len(top) > len(deepest) {
-			deepest = top
-		}
-	}
-	return deepest == r.root.Real.String()
+// keeps reports whether a path may be in the root, and is in no root in it.
+func (r readOnlyRule) keeps(at string) bool {
+	top := r.root.Real.String()
+	return mayBeBelow(top, at) && !slices.ContainsFunc(r.roots, func(other workspace.Root) bool {
+		inner := other.Real.String()
+		return inner != top && mayBeBelow(top, inner) && isBelow(inner, at)
+	})
 }
 
 // names reports whether one of some words of a command names something in the root, or a folder

@@ -278,6 +278,24 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 	}
 }
 
+// A file is in such a folder however its path is spelled, unless it is in another root there.
+//
+// Clause A39.
+func TestFilesInReadOnlyFolders(t *testing.T) {
+	top := t.TempDir()
+	var roots []workspace.Root
+	for _, name := range []string{"a:b/Lib", "a:b/Lib/own", "a:b/lib", "a:b"} {
+		real, err := workspace.ParseDir(filepath.Join(top, name))
+		require.NoError(t, err)
+		roots = append(roots, workspace.Root{Real: real})
+	}
+	for name, want := range map[string]bool{"a:b/Lib": true, "a:b/Lib/x": true, "a:b/LIB/x": true, "a:b/Lib/Own/x": true,
+		"a:b/Lib/own/x": false, "a:b/lib/x": false, "a:b/Library": false, "a:b/x": false, "a/x": false} {
+		file := File{Path: filepath.Join(top, name)}
+		require.Equal(t, want, readOnlyRule{roots[0], roots}.has(file), name)
+	}
+}
+
 // Edits in such a folder are denied whatever the user's rules allow, and what reads is allowed as
 // elsewhere.
 //

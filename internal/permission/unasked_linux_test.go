@@ -57,13 +57,15 @@ func TestPatternsOfFolders(t *testing.T) {
 		"read .": {"a.txt", "secrets/key.pem"}, "read ./.": {"a.txt"}, "read ./secrets": {"secrets/deep/x"},
 		"read {secrets,plain}": {"secrets/deep/x", "plain/c.txt"}, "read **/{.env,deep}": {"sub/.env", "secrets/deep/x"},
 		"read caf\u00e9/**": {"cafe\u0301/x", "CAFE\u0301/x", "caf\u00e9/x"}, "read cafe\u0301": {"caf\u00e9/x"},
+		"read outside {out}/Secret.TXT": {"../out/secret.txt"}, "read outside {out}/a./b": {"../out/A/b/c"},
 	} {
 		rules := g.rules(t, "deny "+rule)
 		for _, name := range names {
 			require.Error(t, rules.Check(g.place.Access(Read, filepath.Join(g.root, name))), "%s: %s", rule, name)
 		}
 	}
-	for rule, name := range map[string]string{"read {secrets,plain}": "sub/b.txt", "read **/{.env,deep}": "sub/b.txt", "read {a,*.pem}": "sub/b.txt"} {
+	for rule, name := range map[string]string{"read {secrets,plain}": "sub/b.txt", "read **/{.env,deep}": "sub/b.txt", "read {a,*.pem}": "sub/b.txt",
+		"read outside {out}/a:b/c": "../out/a/x"} {
 		require.NoError(t, g.rules(t, "deny "+rule).Check(g.place.Access(Read, filepath.Join(g.root, name))), rule)
 	}
 }
