@@ -84,14 +84,15 @@ func (q *reader) read(asked, announced Call) error {
 
 // readKind reads a call of a kind.
 func (q *reader) readKind(kind string, announced json.RawMessage) error {
-	tool, isTool, err := toolOf(q.agent, announced, q.call.Meta)
+	tool, err := toolOf(announced, q.call.Meta)
 	switch {
 	case kind == "switch_mode" || kind == "think":
 		return errors.New("only you decide about the agent itself")
 	case err != nil:
 		return err
-	case isTool:
-		return q.readTool(tool)
+	case tool.server != "":
+		q.readTool(tool)
+		return nil
 	case kind == "read" || kind == "search":
 		return q.readReading()
 	case kind == "edit":
@@ -320,7 +321,7 @@ func (q *reader) readFetch() error {
 }
 
 // readTool reads a call of a tool of an MCP server.
-func (q *reader) readTool(t toolName) error {
+func (q *reader) readTool(t toolName) {
 	q.Verb, q.Tool.Server, q.Tool.Name = Tool, t.server, t.tool
 	q.place.arguments(&q.Action, q.input)
 	if slices.Contains(clientsSources, t.source) {
@@ -328,5 +329,4 @@ func (q *reader) readTool(t toolName) error {
 	}
 	// Otherwise a file in a folder may have chosen the name.
 	q.Tool.Found = !slices.Contains(usersSources, t.source) && (t.source != "" || q.Tool.Config == "")
-	return nil
 }

@@ -110,12 +110,11 @@ func (r Request) Once() (once Option, ok bool) {
 	if i < 0 {
 		return once, false
 	}
-	for j, o := range r.Options {
-		if j != i && (o.Kind == AllowOnce || o.ID == r.Options[i].ID) {
-			return once, false
-		}
-	}
-	return r.Options[i], r.Options[i].ID != ""
+	once = r.Options[i]
+	others := slices.Concat(r.Options[:i], r.Options[i+1:])
+	return once, once.ID != "" && !slices.ContainsFunc(others, func(o Option) bool {
+		return o.Kind == AllowOnce || o.ID == once.ID
+	})
 }
 
 // Refusal returns an option that refuses the call.

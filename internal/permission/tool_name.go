@@ -22,21 +22,25 @@ var (
 	clientsSources = []string{"", "dynamic", "sdk"}
 )
 
-// toolOf returns the tool of an MCP server that a request is about. err is not nil if the names of
-// the server and the tool cannot be told apart.
-func toolOf(agent string, announced, asked json.RawMessage) (t toolName, ok bool, err error) {
+// between stands between the names of a server and its tool.
+const between = "__"
+
+// toolOf returns the tool of an MCP server that a request is about, zero for another request. It
+// fails if the names of the server and the tool cannot be told apart.
+func toolOf(announced, asked json.RawMessage) (t toolName, err error) {
 	for _, raw := range []json.RawMessage{announced, asked} {
-		one, isTool, failed := toolIn(raw)
+		one, err := toolIn(raw)
 		switch {
-		case failed != nil:
-			return t, true, failed
-		case isTool && ok && (one.server != t.server || one.tool != t.tool):
-			return t, true, errors.New("the agent has announced another tool")
-		case isTool:
-			t, ok = one, true
+		case err != nil:
+			return t, err
+		case one.server == "":
+		case t.server != "" && (one.server != t.server || one.tool != t.tool):
+			return t, errors.New("the agent has announced another tool")
+		default:
+			t = one
 		}
 	}
-	return t, ok, nil
+	return t, nil
 }
 
 // toolNames say where agents tell in the _meta of a call what tool of an MCP server it calls: the
@@ -56,8 +60,7 @@ var toolNames = []struct {
 var gooseExtension = []string{"goose", "toolCall", "extensionName"}
 
 // toolIn reads the _meta of a call.
-func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
-	const between = "__"
+func toolIn(raw json.RawMessage) (t toolName, err error) {
 	for _, agent := range toolNames {
 		rest, isTool := strings.CutPrefix(strictjson.FindText(raw, agent.tool...), agent.mark)
 		server := strictjson.FindText(raw, agent.server...)
@@ -69,14 +72,14 @@ func toolIn(raw json.RawMessage) (t toolName, ok bool, err error) {
 		switch {
 		case !isTool || rest == "" || agent.mark == "" && (server == "" || !found):
 		case server == "":
-			return splitTool(rest, between)
+			return splitTool(rest)
 		case !found:
-			return t, true, errors.New("the name of the tool is not that of its server")
+			return t, errors.New("the name of the tool is not that of its server")
 		default:
-			return toolName{server, tool, strictjson.FindText(raw, agent.source...)}, true, nil
+			return toolName{server, tool, strictjson.FindText(raw, agent.source...)}, nil
 		}
 	}
-	return t, false, nil
+	return t, nil
 }
 
 // gooseKind returns the kind of a call of goose's own tools, which says "other" for all.
@@ -89,11 +92,11 @@ func gooseKind(announced json.RawMessage) string {
 }
 
 // splitTool splits the name of a server from that of its tool, if that can be done in one way only.
-func splitTool(name, between string) (t toolName, ok bool, err error) {
+func splitTool(name string) (toolName, error) {
 	server, tool, found := strings.Cut(name, between)
 	if !found || server == "" || tool == "" || strings.Contains(tool, between) ||
 		strings.HasPrefix(tool, "_") || strings.HasSuffix(server, "_") {
-		return toolName{server: name}, true, errors.New("the names of the server and its tool run together")
+		return toolName{}, errors.New("the names of the server and its tool run together")
 	}
-	return toolName{server: server, tool: tool}, true, nil
+	return toolName{server: server, tool: tool}, nil
 }

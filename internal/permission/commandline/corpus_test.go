@@ -53,7 +53,7 @@ func TestHarmless(t *testing.T) {
 			require.NoError(t, err, line)
 			require.Equal(t, rule, strings.Join(c.Rule, " "))
 			require.True(t, isRule(c.Rule))
-			program := c.Words[0]
+			program := c.Rule[0]
 			if slices.Contains([]string{"go", "npm", "cargo", "bazel", "pytest"}, program) || !has(program) {
 				continue // it takes long, or runs what the folder says
 			}

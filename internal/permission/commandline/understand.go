@@ -20,10 +20,8 @@ const maxWords = 100
 
 // Command is a command whose every word is understood.
 type Command struct {
-	// Words are the words that the shell passes on, the program first.
-	Words []string
-	// Rule are the first of them, which a rule for such commands remembers. Every word after them
-	// is in the table.
+	// Rule are its first words, which a rule for such commands remembers. Every word after them is
+	// in the table.
 	Rule []string
 	// Env are the variables, as NAME=VALUE, with which the command should run. Bare is nil if
 	// nothing in the roots can make it run something else without them.
@@ -79,11 +77,9 @@ func (p place) read(words []string) (r reader, c Command, err error) {
 		return r, c, err
 	}
 	r.understood = true
-	known := Command{Words: words, Rule: words[:n:n]}
-	if err := r.complete(&known); err != nil {
-		return r, c, err
-	}
-	return r, known, nil
+	c.Rule = words[:n:n]
+	err = r.complete(&c)
+	return r, c, err
 }
 
 func isRelative(dir string) bool { return !filepath.IsAbs(dir) }
@@ -146,8 +142,6 @@ type option struct {
 	inNext, optional bool
 }
 
-func (u usage) allOptions() []option { return optionsOf(u.options) }
-
 func optionsOf(listed string) []option {
 	var all []option
 	for item := range strings.FieldsSeq(listed) {
@@ -180,7 +174,7 @@ type operand struct {
 }
 
 func (r *reader) readAll() error {
-	options := r.usage.allOptions()
+	options := optionsOf(r.usage.options)
 	for len(r.rest) > 0 {
 		word := r.rest[0]
 		r.rest = r.rest[1:]
@@ -275,7 +269,7 @@ func Describe(rule []string) string {
 	for _, letter := range used.letters {
 		names = append(names, "-"+string(letter))
 	}
-	for _, o := range slices.Concat(used.allOptions(), optionsOf(used.passed)) {
+	for _, o := range optionsOf(used.options + " " + used.passed) {
 		names = append(names, o.name)
 	}
 	if len(names) > 0 {

@@ -113,10 +113,9 @@ func (c Consent) In(folder string) Consent {
 // ForLink returns the consent to follow links on the way from path, which is absolute, to target.
 func ForLink(path, target string) Consent {
 	root, _ := workspace.ParseDir(filepath.Dir(path)) // only shown
-	return Consent{ID: linkID(path, target), Root: root, Link: path, Target: target}
+	id := NewID([]string{"link", path, target})
+	return Consent{ID: id, Root: root, Link: path, Target: target}
 }
-
-func linkID(path, target string) ID { return NewID([]string{"link", path, target}) }
 
 // isAs reports whether the consent is what its name says, as far as it is read from its file and
 // not only compared by its name.
@@ -126,7 +125,7 @@ func (c Consent) isAs(name ID) bool {
 		return ForRule(c.Root, c.Rule, c.Config).In(c.Within).ID == name && c.Folder.IsZero() &&
 			c.Link == ""
 	case c.Link != "":
-		return linkID(c.Link, c.Target) == name && c.Folder.IsZero()
+		return ForLink(c.Link, c.Target).ID == name && c.Folder.IsZero()
 	case !c.Folder.IsZero():
 		return ForFolder(c.Root, c.Folder, c.Session).ID == name
 	}
