@@ -178,8 +178,7 @@ func (p *Permits) Renew(a Action, state string) {
 	own := p.session
 	own.mu.Lock()
 	defer own.mu.Unlock()
-	a.Session = own.id
-	i := slices.IndexFunc(own.given, func(r Rule) bool { return is[exactRule](r) && r.allows(a) })
+	i := slices.Index(own.given, p.exactly(a))
 	switch {
 	case i < 0:
 	case state == "" && a.Command.State != "":

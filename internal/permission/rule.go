@@ -229,15 +229,11 @@ var (
 // Rules are what is allowed, asked and denied.
 type Rules struct{ Allow, Ask, Deny []Rule }
 
-// With returns the rules of both.
+// With returns the rules of both. It copies none to which no others are added, because it is called
+// for each file that is read.
 func (r Rules) With(other Rules) Rules {
-	both := func(a, b []Rule) []Rule {
-		if len(b) == 0 { // for each file that is read there may be many to copy
-			return a
-		}
-		return slices.Concat(a, b)
-	}
-	return Rules{both(r.Allow, other.Allow), both(r.Ask, other.Ask), both(r.Deny, other.Deny)}
+	return Rules{append(slices.Clip(r.Allow), other.Allow...),
+		append(slices.Clip(r.Ask), other.Ask...), append(slices.Clip(r.Deny), other.Deny...)}
 }
 
 // Offer returns the narrowest rule that allows an action from now on, and where it holds. ok is

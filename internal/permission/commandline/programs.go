@@ -95,13 +95,8 @@ func (u usage) match(words []string) int {
 		return 0
 	}
 	for i, item := range items {
-		if item == "TASK" {
-			if !isKind(item, words[i]) {
-				return 0
-			}
-			continue
-		}
-		if !slices.Contains(strings.Split(item, "|"), words[i]) {
+		isTask := item == "TASK" && isKind(item, words[i])
+		if !isTask && !slices.Contains(strings.Split(item, "|"), words[i]) {
 			return 0
 		}
 	}
