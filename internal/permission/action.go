@@ -79,11 +79,8 @@ type ServerTool struct {
 
 // Where is a place in a session.
 type Where struct {
-	// Root is the real path of a root. Told means that the agent has told where, and Within is the
-	// folder in the root then.
-	Root   string
-	Told   bool
-	Within string
+	// Root is the real path of a root. Within is the folder in it, "" if the agent has not told.
+	Root, Within string
 }
 
 // Hints are what an action may be about, without saying so for certain.

@@ -192,7 +192,7 @@ func TestFoldersOfCommands(t *testing.T) {
 		for _, dir := range []string{"", "{root}", "{root}/sub", "{root}/sub2", "{root}/same", "{other}", "sub", "sub2", "same", "./sub/.", "{root}/sub/.."} {
 			later := g.ask(t, "", commandIn(g.expand(c.line), g.expand(dir)))
 			later.Session = "s"
-			is := later.Where.Told || c.in == ""
+			is := later.Where.Within != "" || c.in == ""
 			want := Ask
 			for _, allowed := range c.allowed {
 				ref, err := g.place.Workspace.Stat(commandline.Absolute(g.root, g.expand(allowed)))

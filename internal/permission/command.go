@@ -14,10 +14,10 @@ import (
 // Command returns the action of running a command line in dir, "" if the agent has not said where.
 // It is not odd if it runs with these variables in its environment.
 func (p Place) Command(line, dir string) (a Action, env []string) {
-	a.Verb, a.Command.Line, a.Where.Told = Run, line, dir != ""
-	root := p.Workspace.Root(0)
-	if dir == "" {
-		dir = root.Dir.String()
+	a.Verb, a.Command.Line = Run, line
+	told := dir != ""
+	if !told {
+		dir = p.Workspace.Root(0).Dir.String()
 	}
 	said := commandline.Read(line)
 	words := said.Words()
@@ -37,7 +37,7 @@ func (p Place) Command(line, dir string) (a Action, env []string) {
 		a.Unclear = err.Error()
 		return a, nil
 	}
-	if a.Where.Told {
+	if told {
 		a.Where.Within = info.Ref().Rel()
 	}
 	if a.Command.Words, err = commandline.Plain(line); err != nil {

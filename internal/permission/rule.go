@@ -49,7 +49,7 @@ type Rule struct {
 	Preset bool
 }
 
-// Scope is where a rule holds. The zero Scope is everywhere.
+// Scope is where an allow rule holds. The zero Scope, which other rules have, is everywhere.
 type Scope struct {
 	// Root is the real path of the root in which a remembered rule holds, "" for all. Server
 	// identifies the configuration of the MCP server that such a rule was made for, Session the
@@ -120,25 +120,18 @@ func (r Rule) String() string {
 	return strings.TrimSpace(string(r.verb) + " " + r.matcher.String())
 }
 
-// holds reports whether the rule holds in the session of an action.
-func (r Rule) holds(a Action) bool { return r.Session == "" || r.Session == a.Session }
-
 // allows reports whether the rule allows an action, of which it matches all, where it holds. A file
 // in a root may have chosen the name of a server: then the rule must be from this session.
 func (r Rule) allows(a Action) bool {
-	a.Hints = Hints{} // only deny and ask rules look at them
-	return r.holds(a) && r.verb == a.Verb && r.matcher.allows(a) &&
+	return r.verb == a.Verb && r.matcher.allows(a) &&
+		(r.Session == "" || r.Session == a.Session) &&
 		(r.Root == "" || r.Root == a.Where.Root) &&
-		(r.Within == "" || a.Where.Told && r.Within == a.Where.Within) &&
+		(r.Within == "" || r.Within == a.Where.Within) &&
 		(r.Server == "" || r.Server == a.Tool.Config) && (r.Session != "" || !a.Tool.Found)
 }
 
 func (r Rule) touches(a *prepared) bool {
-	return r.holds(a.Action) && !slices.Contains(kinds[r.verb].never, a.Verb) && r.matcher.touches(a)
-}
-
-func (r Rule) mayTouch(a *prepared) bool {
-	return r.holds(a.Action) && r.matcher.mayTouch(a)
+	return !slices.Contains(kinds[r.verb].never, a.Verb) && r.matcher.touches(a)
 }
 
 // is reports whether a rule has a matcher of this type.
@@ -280,7 +273,7 @@ func (r Rule) Label(a Action) string {
 		where += " in this session"
 	case r.Session != "":
 		where = " in this session"
-	case r.verb != Read && r.verb != Edit && !a.Where.Told:
+	case r.verb != Read && r.verb != Edit && a.Where.Within == "":
 		where = " in sessions of" + strings.TrimPrefix(where, " in")
 	}
 	return "Always: " + text.Line(what, 200) + where
