@@ -1,16 +1,13 @@
 package permission
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"golang.org/x/text/unicode/norm"
 
 	"github.com/acp-agent/acp-agent/discovery"
 	"github.com/acp-agent/acp-agent/internal/text"
@@ -101,44 +98,6 @@ func whyByName(isWrite bool, paths ...[]string) string {
 		}
 	}
 	return ""
-}
-
-// namesOf returns the names in a path, folded by [fold].
-func namesOf(p string) []string { return namesIn(p, fold) }
-
-func namesIn(p string, fold func(string) string) []string {
-	names := strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '\\' })
-	for i, name := range names {
-		names[i] = fold(name)
-	}
-	return names
-}
-
-// fold returns the same text for all spellings that some file system treats as the same name. It
-// ignores what [spelling] ignores, and a stream after a colon.
-func fold(name string) string {
-	name, _, _ = strings.Cut(name, ":")
-	return spelling(name)
-}
-
-// spelling returns a name without upper and lower case, how characters are composed, invisible
-// characters, and dots and spaces at the end.
-func spelling(name string) string {
-	if strings.IndexFunc(name, func(r rune) bool { return r > unicode.MaxASCII }) < 0 {
-		name = strings.ToLower(name)
-	} else {
-		name = strings.Map(func(r rune) rune {
-			if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point,
-				unicode.Variation_Selector) {
-				return -1
-			}
-			return r
-		}, name)
-		lower := func(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
-		name = strings.ReplaceAll(strings.Map(lower, norm.NFKD.String(name)), "ß", "ss")
-		name = norm.NFKD.String(name)
-	}
-	return cmp.Or(strings.TrimRight(name, ". "), name)
 }
 
 // isOfSystem reports whether an absolute path is in a directory where Unix keeps programs or their

@@ -2,7 +2,6 @@ package permission
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -91,28 +90,6 @@ func (a Action) allowedBy(allow []Rule) (v Verdict) {
 		v = Verdict{Effect: Allow, Rule: allow[i]}
 	}
 	return v
-}
-
-// spelledNames returns names in all spellings that patterns are compared with. No file has a name
-// that is too long.
-func spelledNames(names []string) (all []string) {
-	for _, name := range names {
-		if len(name) > maxPath {
-			continue
-		}
-		for _, s := range spellings(name, fold) {
-			if !slices.Contains(all, s) {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
-}
-
-// spellings returns a path as it is, in lower case, and with its names as fold returns them.
-func spellings(name string, fold func(string) string) []string {
-	return slices.Compact(
-		[]string{name, strings.ToLower(name), path.Join(namesIn(name, fold)...)})
 }
 
 const (

@@ -8,7 +8,7 @@
 // A session/request_permission (request.go) becomes an action (read_request.go, action.go), about
 // which the rules (rule.go, and a file for each verb) decide (decide.go). What is read on the way
 // from words to files is in command.go, mentions.go and place.go; arguments.go reads what a tool
-// gets.
+// gets. spelling.go tells what may be names of the same file.
 //
 // Deny and ask rules match any part of an action, and text that is not understood. Allow rules need
 // an action that is understood as a whole: there are no lists of what is dangerous. That of

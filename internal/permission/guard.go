@@ -25,14 +25,12 @@ var ErrRejected = errors.New("the user did not allow it")
 func (e *RuleError) Is(target error) bool { return target == ErrRejected && e.Effect == Deny }
 
 func (e *RuleError) Error() string {
-	if e.Rule.Preset {
-		return "the mode of the session denies it"
-	}
-	if is[readOnlyRule](e.Rule) {
-		return "t" + strings.TrimPrefix(e.Reason(), "T")
-	}
 	rule := "the user's rule " + strconv.Quote(e.Rule.String())
 	switch {
+	case e.Rule.Preset:
+		return "the mode of the session denies it"
+	case is[readOnlyRule](e.Rule):
+		return "t" + strings.TrimPrefix(e.Reason(), "T")
 	case e.Effect == Deny:
 		return rule + " denies it"
 	case e.Maybe:

@@ -114,11 +114,10 @@ func (p *Permits) Restrictions() (Rules, error) {
 
 // Guarded returns the workspace for everybody to whom the rules apply.
 func (p *Permits) Guarded() *workspace.Workspace {
-	rules, err := p.Restrictions()
-	if err != nil {
-		return p.workspace.Checked(func(workspace.Access, error) error { return err })
+	if p.err != nil {
+		return p.workspace.Checked(func(workspace.Access, error) error { return p.err })
 	}
-	return rules.Guard(p.workspace)
+	return p.rules.Guard(p.workspace)
 }
 
 // Decide decides about an action by the rules that hold now. If they cannot be read, err says why,
@@ -212,11 +211,10 @@ func (p *Permits) ForgetAsked() {
 // Check checks an action that is done without a question, as [Rules.Check] does. What the user has
 // just allowed is not asked about, once.
 func (p *Permits) Check(a Action) error {
-	rules, err := p.Restrictions()
-	if err != nil {
-		return err
+	if p.err != nil {
+		return p.err
 	}
-	err = rules.Check(a)
+	err := p.rules.Check(a)
 	if _, asks := Asks(err); !asks {
 		return err
 	}

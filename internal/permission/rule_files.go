@@ -152,18 +152,6 @@ func (r fileRule) mayBeIn(folder File) bool {
 	})
 }
 
-// mayBeBelow reports whether some file system may take name for dir or a path below it.
-func mayBeBelow(dir, name string) bool {
-	above, names := namesOf(dir), namesOf(name)
-	return len(above) <= len(names) && slices.Equal(above, names[:len(above)])
-}
-
-// isBelow reports whether name is dir or a path below it. Both are clean and absolute.
-func isBelow(dir, name string) bool {
-	rest, ok := strings.CutPrefix(name, strings.TrimSuffix(dir, string(filepath.Separator)))
-	return ok && (rest == "" || rest[0] == filepath.Separator)
-}
-
 // offerFiles returns the rule for a file that is written, or for all files of a root that are read.
 func offerFiles(a Action) (written string, in Scope) {
 	if len(a.Files) != 1 || a.Standing {
