@@ -146,15 +146,6 @@ func TestOffers(t *testing.T) {
 			require.Equal(t, rule.String(), again.String())
 		}
 	}
-	action := g.ask(t, "", command("go test ./..."))
-	rule, _ := Offer(action, true)
-	for line, want := range map[string]Effect{"go test -run X": Allow, "go vet": Ask, "go test -exec x": Ask} {
-		require.Equal(t, want, Decide(g.ask(t, "", command(line)), Rules{Allow: []Rule{rule}}).Effect, line)
-	}
-	there := `{"kind":"execute","rawInput":{"command":"go test","cwd":"{other}"}}`
-	require.Equal(t, Ask, Decide(g.ask(t, "", there), Rules{Allow: []Rule{rule}}).Effect, "in another folder")
-	rule.Session = "s"
-	require.Equal(t, Ask, Decide(action, Rules{Allow: []Rule{rule}}).Effect, "in another session")
 }
 
 // A rule about a command that is not in the table holds in the folder in which it was asked about,
@@ -311,22 +302,14 @@ func TestRulesThatNameRoots(t *testing.T) {
 		}
 	}
 	rules := g.rules(t, "deny edit lib", "deny edit outside {out}")
-	require.Error(t, rules.Guard(g.place.Workspace).Check(workspace.Access{Kind: workspace.Change,
-		Path: filepath.Join(g.other, "o.txt"), At: at(t, g, g.other, "o.txt")}))
+	require.ErrorContains(t, rules.Guard(g.place.Workspace).Remove(filepath.Join(g.other, "o.txt"), workspace.RemoveOptions{}),
+		`"edit lib" denies it`)
 	for _, name := range []string{"a.txt", "sub/b.txt"} {
 		require.NoError(t, rules.Check(g.place.Access(Edit, filepath.Join(g.root, name))), name)
 	}
 	require.NoError(t, g.rules(t, "deny edit shop/**").Check(g.place.Access(Edit, filepath.Join(g.root, "a.txt"))),
 		"a pattern is relative to the working directory")
 	require.Error(t, rules.Check(g.place.Access(Edit, filepath.Join(g.out, "secret.txt"))))
-}
-
-// at returns where a file is.
-func at(t *testing.T, g ground, names ...string) workspace.Ref {
-	t.Helper()
-	info, err := g.place.Workspace.Stat(filepath.Join(names...))
-	require.NoError(t, err)
-	return info.Ref()
 }
 
 // What the user has configured for sessions in another folder of the session holds too, as far as

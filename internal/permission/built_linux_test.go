@@ -53,8 +53,9 @@ func TestRulesOfCommandsThatBuildNames(t *testing.T) {
 // Clause R5.
 func TestRulesOfCommandsElsewhere(t *testing.T) {
 	g := newVault(t)
-	rules := g.rules(t, "deny read secrets/**", "deny read outside {out}/secret.txt")
-	for _, line := range []string{"cat {root}/s?????s/*", "f={root}/secrets; cat $f/key.pem", "grep -r HIDDEN {root}", "grep -r HIDDEN {out}/.. | cat", "grep -r 1 ."} {
+	require.NoError(t, os.Mkdir(filepath.Join(g.out, "Deep"), 0o700))
+	rules := g.rules(t, "deny read secrets/**", "deny read outside {out}/secret.txt", "deny read outside {out}/deep/x")
+	for _, line := range []string{"cat {root}/s?????s/*", "f={root}/secrets; cat $f/key.pem", "grep -r HIDDEN {root}", "grep -r HIDDEN {out}/.. | cat", "grep -r 1 .", "grep -r 1 Deep"} {
 		a, _ := g.place.Command(g.expand(line), g.out)
 		require.Error(t, rules.Check(a), line)
 	}
@@ -86,20 +87,5 @@ func TestOtherRulesOfCommandsThatBuildNames(t *testing.T) {
 	for _, rule := range []string{"read", "edit", "tool x.*"} { // these are not about commands
 		a, _ := g.place.Command("cat $x", g.root)
 		require.NoError(t, g.rules(t, "deny "+rule).Check(a), rule)
-	}
-}
-
-// A tool of a server may get a command that builds its words.
-//
-// Clause R5.
-func TestRulesOfToolsThatBuildNames(t *testing.T) {
-	g := newVault(t)
-	rules := g.rules(t, "deny read **/.env")
-	for arguments, asks := range map[string]bool{
-		`{"command":"f=.en; cat ${f}v"}`: true, `{"command":"sh","args":["-c","ls -A | xargs cat"]}`: true,
-		`{"command":"cat a.txt | head"}`: false, `{"text":"costs $5 a month"}`: false,
-	} {
-		err := rules.Check(g.place.ToolCall(ServerTool{Server: "x", Name: "run"}, []byte(arguments)))
-		require.Equal(t, asks, err != nil, arguments)
 	}
 }

@@ -149,30 +149,21 @@ func TestPolicyCorpus(t *testing.T) {
 // Clause R1.
 func TestPolicyCorpusOfRepositories(t *testing.T) {
 	for name, plant := range map[string]func(g ground) error{
-		"hooks elsewhere": func(g ground) error {
-			return exec.Command("git", "-C", g.root, "config", "core.hooksPath", "hooks").Run()
-		},
 		"hook": func(g ground) error {
 			return os.WriteFile(filepath.Join(g.root, ".git", "hooks", "post-index-change"), []byte("#!/bin/sh\n"), 0o755)
 		},
 		"another repository": func(g ground) error { return os.RemoveAll(filepath.Join(g.root, ".git")) },
+		"bare repository":    func(g ground) error { return os.WriteFile(filepath.Join(g.root, "sub", "HEAD"), nil, 0o644) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGround(t)
 			rules := g.rules(t, "allow run git ...", "allow run git status")
-			require.Equal(t, Allow, Decide(g.ask(t, "", command("git status")), rules).Effect)
+			call := commandIn("git status", filepath.Join(g.root, "sub"))
+			require.Equal(t, Allow, Decide(g.ask(t, "", call), rules).Effect)
 			require.NoError(t, plant(g))
-			require.Equal(t, Ask, Decide(g.ask(t, "", command("git status")), rules).Effect)
+			require.Equal(t, Ask, Decide(g.ask(t, "", call), rules).Effect)
 		})
 	}
-	g := newGround(t)
-	for name, content := range map[string]string{"HEAD": "ref: refs/heads/x\n", "config": "[core]\nfsmonitor=./run.sh\n", "objects/x": "", "refs/x": ""} {
-		path := filepath.Join(g.root, "sub", name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
-	}
-	call := `{"toolCallId":"t","kind":"execute","rawInput":{"command":"git status","cwd":"{root}/sub"}}`
-	require.Equal(t, Ask, Decide(g.ask(t, "", call), g.rules(t, "allow run git ...")).Effect, "git would use the bare repository")
 }
 
 // Without a catalog nobody knows what instructions include, so each edit is asked about.
