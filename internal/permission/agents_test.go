@@ -72,8 +72,8 @@ func TestOptionsOfRequests(t *testing.T) {
 		once + "," + no:                Ask, // it has a reason to ask each time
 		no + "," + once + "," + always: Ask, // it suggests to refuse
 		always + "," + no:              Ask,
-		once + `,{"optionId":"o","kind":"allow_always"},` + no: Ask, // an id that means both
-		once + "," + once + "," + always + "," + no:            Ask, // such as a plan
+		once + `,{"optionId":"o","kind":"allow_always"},` + no:              Ask, // an id that means both
+		once + `,{"optionId":"p","kind":"allow_once"},` + always + "," + no: Ask, // such as a plan
 		"": Ask,
 	} {
 		params := `{"toolCall":{"toolCallId":"t","kind":"execute","rawInput":{"command":"go vet ./..."}},"options":[` + options + `]}`

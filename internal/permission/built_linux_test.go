@@ -55,7 +55,7 @@ func TestRulesOfCommandsElsewhere(t *testing.T) {
 	g := newVault(t)
 	require.NoError(t, os.Mkdir(filepath.Join(g.out, "Deep"), 0o700))
 	rules := g.rules(t, "deny read secrets/**", "deny read outside {out}/secret.txt", "deny read outside {out}/deep/x")
-	for _, line := range []string{"cat {root}/s?????s/*", "f={root}/secrets; cat $f/key.pem", "grep -r HIDDEN {root}", "grep -r HIDDEN {out}/.. | cat", "grep -r 1 .", "grep -r 1 Deep"} {
+	for _, line := range []string{"cat {root}/s?????s/*", "f={root}/secrets; cat $f/key.pem", "grep -r HIDDEN {root}", "grep -r HIDDEN {out}/.. | cat", "grep -r 1 .", "cp -r Deep y"} {
 		a, _ := g.place.Command(g.expand(line), g.out)
 		require.Error(t, rules.Check(a), line)
 	}

@@ -271,6 +271,11 @@ func TestCommandsInReadOnlyFolders(t *testing.T) {
 	for line, want := range map[string]Effect{"touch new": Deny, "git commit -m x": Deny, "make": Ask, "ls": Allow} {
 		expect(want, line, g.other)
 	}
+	build, _ := g.place.Command("make", g.other)
+	p.AllowExactly(build)
+	v, err := p.Decide(build)
+	require.NoError(t, err)
+	require.Equal(t, Ask, v.Effect, "whatever else is allowed")
 }
 
 // A file is in such a folder however its path is spelled, unless it is in another root there.
