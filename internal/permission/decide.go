@@ -116,6 +116,21 @@ func DeniedBy(title string) string {
 	return strings.Trim(strings.TrimSuffix(rule, ")"), "` ")
 }
 
+// Reason says in a sentence without a stop why the user is asked, or an action is denied.
+func (v Verdict) Reason() string {
+	kept, isGrant := v.Rule.matcher.(readOnlyRule)
+	rule := "Your rule " + text.Code(v.Rule.String())
+	switch {
+	case isGrant && v.Maybe:
+		return "The folder " + kept.root.Dir.String() + " is read-only, and this may change it"
+	case isGrant:
+		return "The folder " + kept.root.Dir.String() + " is read-only"
+	case v.Maybe:
+		return rule + " may apply to this"
+	}
+	return rule + " asks about this"
+}
+
 // String describes a verdict in one line.
 func (v Verdict) String() string {
 	if v.Rule.matcher != nil && !v.Maybe {

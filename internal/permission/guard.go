@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/acp-agent/acp-agent/internal/text"
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
@@ -39,21 +38,6 @@ func (e *RuleError) Error() string {
 	}
 	return rule + " asks about it, and acp-agent cannot ask the user here: leave it to them, or " +
 		"let them change the rule"
-}
-
-// Reason says in a sentence without a stop why the user is asked, or an action is denied.
-func (e *RuleError) Reason() string {
-	kept, isGrant := e.Rule.matcher.(readOnlyRule)
-	rule := "Your rule " + text.Code(e.Rule.String())
-	switch {
-	case isGrant && e.Maybe:
-		return "The folder " + kept.root.Dir.String() + " is read-only, and this may change it"
-	case isGrant:
-		return "The folder " + kept.root.Dir.String() + " is read-only"
-	case e.Maybe:
-		return rule + " may apply to this"
-	}
-	return rule + " asks about this"
 }
 
 // Asks returns the error that a rule asks about an action, if err is one.

@@ -58,7 +58,7 @@ func questionBy(v permission.Verdict) backend.Question {
 	for _, carried := range action.Hints.Texts { // such as variables
 		about += "\n" + text.Printable(carried)
 	}
-	why := (&permission.RuleError{Verdict: v}).Reason()
+	why := v.Reason()
 	return backend.Question{Action: action, Call: backend.NewToolCall("rule", kind,
 		verb+text.Code(text.Line(what, text.MaxArgument)), why+":\n\n"+text.Block("", about))}
 }
