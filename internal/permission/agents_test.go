@@ -141,6 +141,8 @@ func TestOffers(t *testing.T) {
 				continue
 			}
 			require.Equal(t, want, rule.Label(action))
+			brief, _ := Offer(action, false)
+			require.Equal(t, "s", brief.Session, "nothing is remembered")
 			again, err := Parse(rule.String())
 			require.NoError(t, err)
 			require.Equal(t, rule.String(), again.String())
