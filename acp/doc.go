@@ -95,12 +95,13 @@
 //	context                 ends                                used for
 //	of a jsonrpc.Request    when the client cancels the         waiting until the client has room
 //	                        request or leaves
-//	adapter.requestContext  when the client cancels the         the work of a request, which is
+//	requestContext          when the client cancels the         the work of a request, which is
 //	                        request, or with the adapter        answered although the input ended
-//	adapter.closingContext  a while after the client has left   closing a session for a request
+//	closingContext          a while after the client has left   closing a session for a request
+//	promptContext           as requestContext, and with         the request of a prompt, which may
+//	                        Serve's                             outlive its connection
 //	Turn.Context            when the turn ends early, or was    all that happens in a turn
 //	                        answered
-//	connection.serving      with Serve's                        ending turns without a connection
 //	adapter.base            with the adapter, after requests    what belongs to a session and no
 //	                        were answered                       request waits for
 //	tasks.Commit            after 10 seconds                    storing and showing what has happened
