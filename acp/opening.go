@@ -363,6 +363,31 @@ func (c *connection) stay(r *jsonrpc.Request, s *session) {
 	})
 }
 
+// reopenForAll opens the session with other params, for the viewers that it has. It returns what
+// they should be told.
+func (s *session) reopenForAll(
+	ctx context.Context, ticket *ticket, stored listing.Openable, p sessionParams,
+) (next *session, news []backend.Update, err error) {
+	p.id = s.id
+	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
+		storeID: stored.ID, previous: s, ticket: ticket, viewers: s.viewers, forAll: true}
+	next, err = o.run(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	shown := next.gate.Kinds()
+	next.release(next.adapter.base)
+	if next.notice != "" {
+		news = append(news, backend.Warning(backend.Text(next.notice)))
+	}
+	for _, u := range transcript.StatesIn(next.result) {
+		if !shown[u.Kind] {
+			news = append(news, u)
+		}
+	}
+	return next, news, nil
+}
+
 // keysOf returns the roots of a session as the store's two keys, with cwd spelled as the session
 // keeps it. It drops an additional root that has the same spelling as cwd, as session/new does.
 func keysOf(w *workspace.Workspace, cwd workspace.Dir) sessionstore.Keys {

@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/acp/internal/listing"
 	"github.com/acp-agent/acp-agent/acp/internal/servers/found"
 	"github.com/acp-agent/acp-agent/acp/internal/session/tasks"
-	"github.com/acp-agent/acp-agent/acp/internal/session/transcript"
 	"github.com/acp-agent/acp-agent/acp/internal/session/turns"
 	"github.com/acp-agent/acp-agent/acp/prompts"
 	"github.com/acp-agent/acp-agent/discovery"
@@ -140,29 +139,4 @@ func (o *ownTurn) reopen(ctx context.Context, p sessionParams) error {
 		}
 	}
 	return nil
-}
-
-// reopenForAll opens the session with other params, for the viewers that it has. It returns what
-// they should be told.
-func (s *session) reopenForAll(
-	ctx context.Context, ticket *ticket, stored listing.Openable, p sessionParams,
-) (next *session, news []backend.Update, err error) {
-	p.id = s.id
-	o := opening{adapter: s.adapter, cause: backend.Resume, asked: p, source: stored,
-		storeID: stored.ID, previous: s, ticket: ticket, viewers: s.viewers, forAll: true}
-	next, err = o.run(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	shown := next.gate.Kinds()
-	next.release(next.adapter.base)
-	if next.notice != "" {
-		news = append(news, backend.Warning(backend.Text(next.notice)))
-	}
-	for _, u := range transcript.StatesIn(next.result) {
-		if !shown[u.Kind] {
-			news = append(news, u)
-		}
-	}
-	return next, news, nil
 }
