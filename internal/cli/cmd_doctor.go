@@ -29,30 +29,24 @@ func newDoctor(set *settings) *cobra.Command {
 	cmd := set.newCommand("doctor", cobra.ArbitraryArgs, needsNothing,
 		flags{"json": &set.json, "state-dir": nil, "store": nil, "sandbox": nil},
 		func(cmd *cobra.Command, args []string) error {
-			agents, command := args, []string(nil)
-			if at := cmd.ArgsLenAtDash(); at >= 0 {
-				agents, command = args[:at], args[at:]
-			}
+			agents, command := splitAtDash(cmd, args)
 			progress, own := terminal.NewProgress(set.err), *set
 			own.log = nil // the findings say what is wrong
-			e := examination{&own, func(subject string) {
-				progress.Show("… checking %s", subject)
-			}}
-			findings := e.run(cmd.Context(), agents, command)
+			e := examination{settings: &own, progress: progress}
+			e.run(cmd.Context(), agents, command)
 			progress.End()
-			err := cmd.Context().Err()
-			if err != nil {
+			if err := cmd.Context().Err(); err != nil {
 				return err // what it interrupted says nothing
 			}
-			err = set.print(map[string]any{"findings": findings}, func() (err error) {
-				for _, f := range findings {
-					err = cmp.Or(err, terminal.Item(set.out, f.mark()+" ",
+			err := set.print(map[string]any{"findings": e.findings}, func() (err error) {
+				for _, f := range e.findings {
+					err = cmp.Or(err, terminal.Item(set.out, marks[f.State]+" ",
 						f.Subject+": "+text.Plain(f.Text)))
 				}
 				return err
 			})
 			isBroken := func(f finding) bool { return f.State == broken }
-			if err == nil && slices.ContainsFunc(findings, isBroken) {
+			if err == nil && slices.ContainsFunc(e.findings, isBroken) {
 				err = errors.New("some checks failed; see the lines marked ✗")
 			}
 			return err
@@ -64,52 +58,8 @@ func newDoctor(set *settings) *cobra.Command {
 // An examination checks an installation.
 type examination struct {
 	*settings
-	begins func(subject string) // is called before each check that may take long
-}
-
-// run checks everything, and the agents with these names and of a command besides those of the
-// configuration, which may be invalid.
-func (e *examination) run(ctx context.Context, agents, command []string) []finding {
-	findings := []finding{{"acp-agent", works,
-		fmt.Sprintf("%s for %s/%s", ownVersion().Number, runtime.GOOS, runtime.GOARCH)}}
-	findings = append(findings, judge("configuration",
-		cmp.Or(e.config.Path, "none; acp-agent setup writes "+
-			cmp.Or(config.DefaultPath(), "that of --config FILE")), e.invalid))
-	if e.invalid != nil {
-		return findings
-	}
-	e.begins("the stored sessions")
-	findings = append(findings, e.examineStore(ctx)...)
-	for _, w := range e.fileWarnings() {
-		findings = append(findings, finding{w.path, doubtful, w.text})
-	}
-	if notify := e.config.NotifyCommand(nil); notify != nil {
-		findings = append(findings, judge("notify", notify.Path, notify.Find()))
-	}
-	findings = append(findings, e.examineWorkspaces(ctx)...)
-	findings = append(findings, e.examineRegistry()...)
-	names := slices.Clone(agents)
-	configured := slices.Sorted(maps.Keys(e.config.Agents))
-	if e.config.Agent != "" {
-		configured = append(configured, e.config.Agent)
-	}
-	for _, name := range configured {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		e.begins("agent " + name)
-		findings = append(findings, e.examineAgent(ctx, name, nil)...)
-	}
-	if len(command) > 0 {
-		e.begins("agent " + command[0])
-		findings = append(findings, e.examineAgent(ctx, "", command)...)
-	} else if len(names) == 0 {
-		findings = append(findings, finding{"agents", works,
-			"none configured: acp-agent setup chooses one, and acp-agent doctor NAME checks any"})
-	}
-	return append(findings, e.examineModels(ctx)...)
+	progress *terminal.Progress // names what may take long
+	findings []finding
 }
 
 // A finding is the result of one check.
@@ -123,137 +73,179 @@ type finding struct {
 // The states of what was checked.
 const works, doubtful, broken = "works", "doubtful", "broken"
 
-// mark returns the sign that stands for the state.
-func (f finding) mark() string {
-	return map[string]string{works: "✓", doubtful: "!", broken: "✗"}[f.State]
+// marks are the signs that stand for the states.
+var marks = map[string]string{works: "✓", doubtful: "!", broken: "✗"}
+
+// report adds a finding.
+func (e *examination) report(subject, state, text string) {
+	e.findings = append(e.findings, finding{subject, state, text})
 }
 
-// judge returns the finding of a check: err, or text if err is nil.
-func judge(subject, text string, err error) finding {
+// judge adds the finding of a check: err, or text if err is nil.
+func (e *examination) judge(subject, text string, err error) {
 	if err != nil {
-		return finding{subject, broken, err.Error()}
+		e.report(subject, broken, err.Error())
+	} else {
+		e.report(subject, works, text)
 	}
-	return finding{subject, works, text}
+}
+
+// begins says that a check begins which may take long.
+func (e *examination) begins(subject string) { e.progress.Show("… checking %s", subject) }
+
+// run checks everything, and the agents with these names and of a command besides those of the
+// configuration, which may be invalid.
+func (e *examination) run(ctx context.Context, agents, command []string) {
+	e.report("acp-agent", works,
+		fmt.Sprintf("%s for %s/%s", ownVersion().Number, runtime.GOOS, runtime.GOARCH))
+	e.judge("configuration", cmp.Or(e.config.Path, "none; acp-agent setup writes "+
+		cmp.Or(config.DefaultPath(), "that of --config FILE")), e.invalid)
+	if e.invalid != nil {
+		return
+	}
+	e.begins("the stored sessions")
+	e.examineStore(ctx)
+	for _, w := range e.fileWarnings() {
+		e.report(w.path, doubtful, w.text)
+	}
+	if notify := e.config.NotifyCommand(nil); notify != nil {
+		e.judge("notify", notify.Path, notify.Find())
+	}
+	e.examineWorkspaces(ctx)
+	e.examineRegistry()
+	names := slices.Clone(agents)
+	configured := slices.Sorted(maps.Keys(e.config.Agents))
+	if e.config.Agent != "" {
+		configured = append(configured, e.config.Agent)
+	}
+	for _, name := range configured {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
+		e.begins("agent " + name)
+		e.examineAgent(ctx, name, nil)
+	}
+	if len(command) > 0 {
+		e.begins("agent " + command[0])
+		e.examineAgent(ctx, "", command)
+	} else if len(names) == 0 {
+		e.report("agents", works,
+			"none configured: acp-agent setup chooses one, and acp-agent doctor NAME checks any")
+	}
+	e.examineModels(ctx)
 }
 
 // examineWorkspaces checks whether sessions with configured folders can be opened.
-func (e *examination) examineWorkspaces(ctx context.Context) (findings []finding) {
+func (e *examination) examineWorkspaces(ctx context.Context) {
 	for i, w := range e.config.Workspaces {
 		if len(w.Directories) == 0 {
 			continue
 		}
-		f := finding{Subject: fmt.Sprintf("workspaces[%d]", i), State: works}
+		state, said := works, ""
 		if opened, _, err := e.openRoots(ctx, rootFlags{cwd: w.Cwd}); err != nil {
-			f.State, f.Text = broken, fmt.Sprintf("no session opens in %s: %v", w.Cwd, err)
+			state, said = broken, fmt.Sprintf("no session opens in %s: %v", w.Cwd, err)
 		} else {
-			f.Text = fmt.Sprintf("sessions in %s have %s", w.Cwd,
+			said = fmt.Sprintf("sessions in %s have %s", w.Cwd,
 				text.Count(opened.Roots().Len(), "folder", "folders"))
 			for _, dir := range opened.Roots().ReadOnly() {
-				f.Text += ", read-only " + text.Printable(dir.String())
+				said += ", read-only " + text.Printable(dir.String())
 			}
 			if n := len(worktree.Copies(opened.Roots().Cwd())); n > 0 {
-				f.Text += ", and so have those in its " + text.Count(n, "worktree", "worktrees")
+				said += ", and so have those in its " + text.Count(n, "worktree", "worktrees")
 			}
 			opened.Close()
 		}
 		if _, missing := os.Stat(w.Cwd); errors.Is(missing, fs.ErrNotExist) {
-			f.State = doubtful // it may be a project that is gone
+			state = doubtful // it may be a project that is gone
 		}
-		findings = append(findings, f)
+		e.report(fmt.Sprintf("workspaces[%d]", i), state, said)
 	}
-	return findings
 }
 
 // examineRegistry checks the list of agents, if there is one.
-func (e *examination) examineRegistry() (findings []finding) {
+func (e *examination) examineRegistry() {
 	r, leftOut, err := e.registry()
 	if err != nil || r != nil {
-		findings = append(findings, judge("registry", text.Count(len(r), "agent", "agents"), err))
+		e.judge("registry", text.Count(len(r), "agent", "agents"), err)
 	}
 	for _, problem := range leftOut {
-		findings = append(findings, finding{"registry", doubtful,
-			"left out " + text.Line(problem.Error(), 300)})
+		e.report("registry", doubtful, "left out "+text.Line(problem.Error(), 300))
 	}
-	return findings
 }
+
+// theSessions is the subject of findings about the session store.
+const theSessions = "sessions"
 
 // examineStore opens the session store, reads a session if there is one, and checks that the store
 // is writable.
-func (e *examination) examineStore(ctx context.Context) []finding {
-	const subject = "sessions"
+func (e *examination) examineStore(ctx context.Context) {
 	store, name, err := e.openStore(e.log, 0)
 	if err != nil {
-		return []finding{judge(subject, "", err)}
+		e.judge(theSessions, "", err)
+		return
 	}
 	switch store := store.(type) {
 	case *postgres.Store:
 		defer store.Close()
-		return examineDatabase(ctx, store, subject)
+		e.examineDatabase(ctx, store)
 	case *sqlite.Store:
 		if err = store.CheckDir(); err == nil && sqlite.Exists(name) {
 			_, err = store.List(ctx, sessionstore.Query{Limit: 1})
 		}
+		e.judge(theSessions, name, cmp.Or(err, store.Close()))
 	}
-	return []finding{judge(subject, name, cmp.Or(err, store.Close()))}
 }
 
 // examineDatabase checks the database with the sessions.
-func examineDatabase(ctx context.Context, store *postgres.Store, subject string) []finding {
+func (e *examination) examineDatabase(ctx context.Context, store *postgres.Store) {
 	h, err := store.Check(ctx)
-	text := fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v", store, h.Server,
-		h.Schema, h.RoundTrip.Round(10*time.Microsecond))
-	findings := []finding{judge(subject, text, err)}
+	e.judge(theSessions, fmt.Sprintf("%s: PostgreSQL %s, schema version %d, answers in %v", store,
+		h.Server, h.Schema, h.RoundTrip.Round(10*time.Microsecond)), err)
 	if err != nil {
-		return findings
-	}
-	add := func(state, text string) {
-		findings = append(findings, finding{subject, state, text})
+		return
 	}
 	if h.ReadOnly {
-		add(broken, "the database can only be read; give the address of its primary, or of all "+
-			"servers with target_session_attrs=read-write")
+		e.report(theSessions, broken, "the database can only be read; give the address of its "+
+			"primary, or of all servers with target_session_attrs=read-write")
 	}
 	if !h.Protected {
-		add(doubtful, "the connection may be unencrypted, or the database another one than it "+
-			"says: add sslmode=verify-full to the address")
+		e.report(theSessions, doubtful, "the connection may be unencrypted, or the database "+
+			"another one than it says: add sslmode=verify-full to the address")
 	}
 	if !h.RowSecurity {
-		add(doubtful, "row-level security does not apply to the user "+h.User+": use one that is "+
-			"neither a superuser nor has BYPASSRLS")
+		e.report(theSessions, doubtful, "row-level security does not apply to the user "+h.User+
+			": use one that is neither a superuser nor has BYPASSRLS")
 	}
-	return findings
 }
 
 // examineModels asks the servers of all configured models which models they offer.
-func (e *examination) examineModels(ctx context.Context) []finding {
-	var findings []finding
+func (e *examination) examineModels(ctx context.Context) {
 	for _, id := range e.config.ModelIDs() {
 		e.begins("model " + id)
 		reports, err := inventory.Models(ctx, e.config, []string{id})
 		if err != nil {
-			findings = append(findings, judge("model "+id, "", err))
+			e.judge("model "+id, "", err)
 		}
 		for _, r := range reports {
-			findings = append(findings, findingOf(r))
+			e.reportModel("model "+r.ID, r)
 		}
 	}
-	return findings
 }
 
-// findingOf returns the finding about a model.
-func findingOf(r inventory.Model) finding {
-	f := finding{"model " + r.ID, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL)}
+// reportModel adds the finding about a model.
+func (e *examination) reportModel(subject string, r inventory.Model) {
 	switch {
 	case r.Error != "":
-		f.State, f.Text = broken, fmt.Sprintf("%s %v", r.BaseURL, r.Answer)
+		e.report(subject, broken, fmt.Sprintf("%s %v", r.BaseURL, r.Answer))
 	case r.Unlisted:
-		f.State = doubtful
-		f.Text = fmt.Sprintf("%s %v, so %q could not be checked; to try it: acp-agent run "+
-			"--model %s hello", r.BaseURL, r.Answer, r.Name, r.ID)
+		e.report(subject, doubtful, fmt.Sprintf("%s %v, so %q could not be checked; to try it: "+
+			"acp-agent run --model %s hello", r.BaseURL, r.Answer, r.Name, r.ID))
 	case r.Lacking():
-		f.State = broken
-		f.Text = fmt.Sprintf("%s does not offer %q; acp-agent models %s shows what it offers",
-			r.BaseURL, r.Name, r.ID)
+		e.report(subject, broken, fmt.Sprintf("%s does not offer %q; acp-agent models %s shows "+
+			"what it offers", r.BaseURL, r.Name, r.ID))
+	default:
+		e.report(subject, works, fmt.Sprintf("%s at %s", r.Name, r.BaseURL))
 	}
-	return f
 }

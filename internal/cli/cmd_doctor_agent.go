@@ -29,23 +29,26 @@ import (
 )
 
 // examineAgent starts the agent with this name, or the agent of a command.
-func (e *examination) examineAgent(ctx context.Context, name string, args []string) []finding {
+func (e *examination) examineAgent(ctx context.Context, name string, args []string) {
 	subject := "agent " + name
 	if name == "" {
 		subject = "agent " + profiles.ProgramName(args[0])
 	}
 	command, profile, err := e.command(name, args)
 	if err != nil {
-		return []finding{judge(subject, "", err)}
+		e.judge(subject, "", err)
+		return
 	}
 	setting := e.commandSetting(name, profile)
 	path, err := exec.LookPath(command.Path)
 	if err != nil {
-		return []finding{{subject, broken, adviseInstalling(command.Path, profile, setting)}}
+		e.report(subject, broken, adviseInstalling(command.Path, profile, setting))
+		return
 	}
 	if config.IsPath(command.Path) {
 		if command.Path, err = filepath.Abs(path); err != nil {
-			return []finding{judge(subject, "", err)}
+			e.judge(subject, "", err)
+			return
 		}
 	}
 	agent, err := tryAgent(ctx, downstream{
@@ -65,14 +68,13 @@ func (e *examination) examineAgent(ctx context.Context, name string, args []stri
 	if profile.Sandbox.Mode != sandbox.Off {
 		detail += ", sandbox " + process.InEffect(profile.Sandbox)
 	}
-	findings := []finding{judge(subject, detail, err)}
-	if err != nil {
-		return findings
+	if e.judge(subject, detail, err); err != nil {
+		return
 	}
 	if doubt := profiles.Doubt(agent.Raw, profile); doubt != "" {
-		findings = append(findings, finding{subject, doubtful, doubt})
+		e.report(subject, doubtful, doubt)
 	}
-	return append(findings, findHidden(subject, command.Path, interpreter, setting)...)
+	e.findHidden(subject, command.Path, interpreter, setting)
 }
 
 // adviseInstalling says what to do about a program that is missing. setting names it in the
@@ -91,9 +93,8 @@ func adviseInstalling(program string, p profiles.Profile, setting string) string
 	return fmt.Sprintf("%s was not found in PATH: %s", program, advice)
 }
 
-// findHidden returns findings about an agent's program and its interpreter that editors may not
-// find.
-func findHidden(subject, path, interpreter, setting string) (findings []finding) {
+// findHidden reports that editors may not find an agent's program or its interpreter.
+func (e *examination) findHidden(subject, path, interpreter, setting string) {
 	for _, program := range []string{path, interpreter} {
 		found, err := exec.LookPath(program)
 		if err != nil || filepath.IsAbs(program) || inventory.InDesktopPath(found) {
@@ -103,10 +104,9 @@ func findHidden(subject, path, interpreter, setting string) (findings []finding)
 		if setting != "" && program == path {
 			advice = fmt.Sprintf("set %s to %s", setting, found)
 		}
-		findings = append(findings, finding{subject, doubtful, fmt.Sprintf(
-			"editors started from a desktop may not find %s: %s", program, advice)})
+		e.report(subject, doubtful, fmt.Sprintf(
+			"editors started from a desktop may not find %s: %s", program, advice))
 	}
-	return findings
 }
 
 // commandSetting returns the key of the configuration file that names the program of an agent. It

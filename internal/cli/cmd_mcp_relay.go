@@ -24,15 +24,16 @@ func newMCPRelay(set *settings) *cobra.Command {
 		"roots-from": &socket, "server": &found.Name, "found-in": &found.Dir, "env": &found.Env,
 		"log-level": nil, "log-file": nil, "max-line": nil},
 		func(cmd *cobra.Command, args []string) error {
+			before, line := splitAtDash(cmd, args)
 			switch {
-			case len(args) == 0 || cmd.ArgsLenAtDash() != 0:
+			case len(before) > 0 || len(line) == 0:
 				return usage.Errorf("mcp-relay needs the command of an MCP server after --; " +
 					"see acp-agent mcp-relay --help")
 			case socket == "" && found.Dir == "":
 				return usage.Errorf("mcp-relay needs --roots-from SOCKET or --found-in DIR; " +
 					"see acp-agent mcp-relay --help")
 			}
-			found.Path, found.Args = args[0], args[1:]
+			found.Path, found.Args = line[0], line[1:]
 			if found.Dir != "" {
 				found.Base = mcpclient.BasicEnvironment()
 				for i, name := range found.Env {

@@ -45,10 +45,7 @@ func newRun(set *settings) *cobra.Command {
 		"mcp": &r.mcp, "mcp-config": &r.mcpConfigs, "mode": &r.session.Mode,
 		"thought-level": &r.session.ThoughtLevel, "yes": &r.yes, "json": &r.json},
 		func(cmd *cobra.Command, args []string) error {
-			words, command := args, []string(nil)
-			if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-				words, command = args[:dash], args[dash:]
-			}
+			words, command := splitAtDash(cmd, args)
 			if err := r.check(cmd); err != nil {
 				return err
 			}

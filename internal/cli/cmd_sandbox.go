@@ -37,7 +37,8 @@ func newSandbox(set *settings) *cobra.Command {
 			if f.deferred { // args only show what runs
 				return exitStatus(process.RunDeferred())
 			}
-			if len(args) == 0 || cmd.ArgsLenAtDash() != 0 {
+			before, line := splitAtDash(cmd, args)
+			if len(before) > 0 || len(line) == 0 {
 				return usage.Errorf("put the command to run after --: acp-agent sandbox --dir DIR " +
 					"-- COMMAND")
 			}
@@ -49,7 +50,7 @@ func newSandbox(set *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			command, err := confine.Command(process.Command{Path: args[0], Args: args[1:]},
+			command, err := confine.Command(process.Command{Path: line[0], Args: line[1:]},
 				restrictions, roots)
 			if err != nil {
 				return err

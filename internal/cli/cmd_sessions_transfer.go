@@ -27,10 +27,8 @@ func newSessionsTransfer(set *settings) *cobra.Command {
 		return err
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if at := cmd.ArgsLenAtDash(); at >= 0 {
-			args = args[:at]
-		}
-		return takesSessions(1)(cmd, args)
+		names, _ := splitAtDash(cmd, args)
+		return takesSessions(1)(cmd, names)
 	}
 	return cmd
 }

@@ -24,9 +24,10 @@ func newSetup(set *settings) *cobra.Command {
 		"dir": &dirs, "editor": &o.Editor, "yes": &o.Yes,
 		"agent": nil, "model": nil, "sandbox": nil, "allow": nil},
 		func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 && cmd.ArgsLenAtDash() != 0 {
+			words, command := splitAtDash(cmd, args)
+			if len(words) > 0 {
 				return usage.Errorf("setup takes flags, such as --editor zed --agent claude, and "+
-					"the command of an agent after -- (got %q)", args[0])
+					"the command of an agent after -- (got %q)", words[0])
 			}
 			if err := exclusive(cmd, "agent", "model"); err != nil {
 				return err
@@ -34,7 +35,7 @@ func newSetup(set *settings) *cobra.Command {
 			if err := set.checkSandbox(); err != nil {
 				return err // although other settings may be invalid
 			}
-			o.Command, o.Agents = args, set.profiles
+			o.Command, o.Agents = command, set.profiles
 			o.Chosen = set.flags.Changed("agent") || set.flags.Changed("model")
 			o.Agent, o.Model, o.Sandbox = set.agent, set.model, set.sandbox
 			o.Path = cmp.Or(set.configPath, os.Getenv("ACP_AGENT_CONFIG"), config.DefaultPath())

@@ -49,6 +49,14 @@ func takes(least, most int, what, hint string) cobra.PositionalArgs {
 	}
 }
 
+// splitAtDash returns the arguments before "--", and the command after it.
+func splitAtDash(cmd *cobra.Command, args []string) (before, command []string) {
+	if at := cmd.ArgsLenAtDash(); at >= 0 {
+		return args[:at], args[at:]
+	}
+	return args, nil
+}
+
 // exclusive rejects the use of more than one of these flags.
 func exclusive(cmd *cobra.Command, flags ...string) error {
 	given := ""
