@@ -9,8 +9,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/acp-agent/acp-agent/internal/serve/websocket"
@@ -22,121 +20,20 @@ import (
 
 // A server that is updated ends its connections once no turn is left. The editor need not know: the
 // link connects again, and initializes and resumes what the editor has initialized and opened.
-//
-// Both sides number their requests again on each connection. So on every connection but the first,
-// the link marks the ids in requests from the server, and drops answers from the editor to an
-// earlier server.
 
 const (
 	// After maxUnsteady connections in a row that have each ended within steady, a link gives up
 	// with the next attempt that fails.
 	steady, maxUnsteady = 10 * time.Second, 5
-	cancelRequest       = `"$/cancel_request"`
 	// maxWaiting limits the lines of the editor that wait for a server, as during a hand-over.
 	maxWaiting = 100
 )
 
-// fromEditor notes a request in a line of the editor, and returns the line for the server, nil if
-// it answers a request of an earlier one.
-func (l *Link) fromEditor(line []byte) []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id := strictjson.Find(line, "id")
-	switch {
-	case id == nil:
-	case strictjson.Find(line, "method") != nil:
-		l.open[string(id)] = line
-	case l.earlier > 0:
-		return l.unmarkLocked(line)
-	}
-	return line
-}
-
-// fromServer notes what a message of the server answers, and returns the message for the editor. It
-// returns nil if another server will answer the request.
-func (l *Link) fromServer(message []byte) []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if method := strictjson.Find(message, "method"); method != nil {
-		return l.askedLocked(message, method)
-	}
-	id := string(strictjson.Find(message, "id"))
-	request := l.open[id]
-	if result := strictjson.Find(message, "result"); result != nil {
-		l.noteResultLocked(request, result)
-	} else if request != nil && l.initialize != nil &&
-		isShuttingDown(strictjson.Find(message, "error")) {
-		l.held = append(l.held, request)
-		message = nil
-	}
-	delete(l.open, id)
-	return message
-}
-
-// isShuttingDown reports whether an error in JSON says that the server has not begun to serve a
-// request because it is shutting down.
-func isShuttingDown(err json.RawMessage) bool {
-	return string(strictjson.Find(err, "data", "reason")) == `"shutting_down"`
-}
-
-// askedLocked returns a request or notification of the server for the editor.
-func (l *Link) askedLocked(message, method json.RawMessage) []byte {
-	if l.earlier == 0 {
-		return message
-	}
-	if id := strictjson.Find(message, "id"); id != nil {
-		return strictjson.Set(message, "id", l.markLocked(id))
-	}
-	if string(method) != cancelRequest {
-		return message
-	}
-	cancelled := strictjson.Find(message, "params", "requestId")
-	return strictjson.SetAt(message, l.markLocked(cancelled), "params", "requestId")
-}
-
-// noteResultLocked notes the result of a request.
-func (l *Link) noteResultLocked(request, result json.RawMessage) {
-	method, params := strictjson.FindText(request, "method"), strictjson.Find(request, "params")
-	names := params // the session
-	if method == protocol.SessionNew || method == protocol.SessionFork {
-		names = result
-	}
-	session := strictjson.FindText(names, protocol.SessionID)
-	switch method {
-	case protocol.Initialize:
-		l.initialize = bytes.Clone(params)
-	case protocol.SessionNew, protocol.SessionLoad, protocol.SessionResume, protocol.SessionFork:
-		l.sessions[session] = bytes.Clone(params)
-	case protocol.SessionClose, protocol.SessionDelete:
-		delete(l.sessions, session)
-	}
-}
-
-// markLocked returns the id that the editor gets for a request of the server.
-func (l *Link) markLocked(id json.RawMessage) json.RawMessage {
-	return strictjson.Encode(fmt.Sprintf("%d:%s", l.earlier, id))
-}
-
-// unmarkLocked undoes markLocked in an answer of the editor. It returns nil if the answer is to a
-// request of an earlier server.
-func (l *Link) unmarkLocked(line []byte) []byte {
-	number, own, _ := strings.Cut(strictjson.FindText(line, "id"), ":")
-	if number != strconv.Itoa(l.earlier) {
-		return nil
-	}
-	return strictjson.Set(line, "id", json.RawMessage(own))
-}
-
 // canHandOver reports whether another connection can take the place of one that has ended.
 func (l *Link) canHandOver(ctx context.Context, reason error) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	ended := errors.Is(reason, errClosed) || errors.Is(reason, websocket.ErrLost)
-	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.initialize != nil
+	return ended && ctx.Err() == nil && l.leaving.Err() == nil && l.said.isInitialized()
 }
-
-// errLeft ends a hand-over because the editor has left.
-var errLeft = errors.New("the editor has left")
 
 // handOver returns a connection in the place of one that has ended for a reason, and sends the
 // requests that the earlier server has not begun to serve. Its error says why that was not possible;
@@ -144,7 +41,7 @@ var errLeft = errors.New("the editor has left")
 func (l *Link) handOver(
 	ctx context.Context, ended websocket.Conn, reason error,
 ) (websocket.Conn, error) {
-	lines := l.takeUnserved(ended)
+	lines := l.said.takeUnserved(ended.Unread())
 	_ = ended.Close()
 	l.answerOpen("%v; acp-agent connects again: send the message again", reason)
 	server, err := l.another(ctx, reason)
@@ -158,26 +55,11 @@ func (l *Link) handOver(
 		l.mu.Unlock()
 	}
 	for _, line := range lines {
-		if line = l.fromEditor(line); line != nil && err == nil {
+		if line = l.said.fromEditor(line); line != nil && err == nil {
 			_ = server.Write(ctx, line) // if it fails, this connection has ended too
 		}
 	}
 	return server, err
-}
-
-// takeUnserved returns the messages of the editor that a server has not read, without answers to
-// its requests, and the requests that it has not begun to serve. They are no longer open.
-func (l *Link) takeUnserved(server websocket.Conn) (lines [][]byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	lines, l.held = l.held, nil
-	for _, line := range server.Unread() {
-		if strictjson.Find(line, "method") != nil {
-			lines = append(lines, line)
-			delete(l.open, string(strictjson.Find(line, "id")))
-		}
-	}
-	return lines
 }
 
 // another returns a connection in the place of one that has ended for a reason. Its error names the
@@ -212,7 +94,7 @@ func (l *Link) another(ctx context.Context, reason error) (websocket.Conn, error
 		}
 	}
 	if l.leaving.Err() != nil {
-		return nil, errLeft
+		return nil, errClosed // there is no need for another one
 	}
 	return nil, fmt.Errorf("%w, and connecting again failed: %w", reason, why)
 }
@@ -228,10 +110,7 @@ func isFinal(err error) bool {
 // introduce initializes a connection and resumes the open sessions. A session that cannot be
 // resumed is left out: the server tells the editor so when it uses the session.
 func (l *Link) introduce(ctx context.Context, server websocket.Conn) error {
-	l.mu.Lock()
-	l.earlier++
-	initialize, sessions := l.initialize, maps.Clone(l.sessions)
-	l.mu.Unlock()
+	initialize, sessions := l.said.again()
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if _, err := l.ask(ctx, server, protocol.Initialize, initialize); err != nil {
 		return err

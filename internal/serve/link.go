@@ -82,17 +82,12 @@ type Link struct {
 	inRow      int       // hand-overs up to that one, each within steady of the one before
 
 	lines   chan []byte     // from the editor, for sendTo; closed when the editor sends no more
-	sent    chan struct{}   // closed when all of them were sent
 	leaving context.Context // ends when lines is closed
 	leave   context.CancelFunc
+	said    conversation
 
-	mu         sync.Mutex
-	server     websocket.Conn             // the last one
-	open       map[string]json.RawMessage // requests without an answer, by their id in JSON
-	held       [][]byte                   // requests for the next server
-	sessions   map[string]json.RawMessage // open sessions, with the params that opened them
-	initialize json.RawMessage            // the params of initialize, once it has succeeded
-	earlier    int                        // how many connections there were before this one
+	mu     sync.Mutex
+	server websocket.Conn // the last one
 }
 
 // Dial connects to the server with the URL to, as [ParseURL] returns it, and authenticates with a
@@ -108,8 +103,9 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 	const patience = 2 * time.Minute
 	leaving, leave := context.WithCancel(context.Background())
 	return &Link{leaving: leaving, leave: leave, dial: dial, patience: patience, server: conn,
-		maxLine: maxLine, lines: make(chan []byte, maxWaiting), sent: make(chan struct{}),
-		open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage)}, nil
+		maxLine: maxLine, lines: make(chan []byte, maxWaiting), said: conversation{
+			open: make(map[string]json.RawMessage), sessions: make(map[string]json.RawMessage),
+		}}, nil
 }
 
 // Pass passes lines from the editor to the server and messages from the server to the editor until
@@ -120,25 +116,19 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 	defer cancel()
 	defer l.close()
 	l.out = out
-	// A read from standard input cannot be interrupted: it ends with the program.
-	fromEditor, fromServer := make(chan error, 1), make(chan error, 1)
-	go func() { fromEditor <- l.passLines(ctx, in) }()
+	fromServer, failed := make(chan error, 1), make(chan error, 1)
+	go func() { // A read from standard input cannot be interrupted: it ends with the program.
+		if err := l.passLines(ctx, in); err != nil {
+			failed <- err
+		}
+	}()
 	go func() { fromServer <- l.passMessages(ctx) }()
 	select {
 	case err = <-fromServer:
-	case err = <-fromEditor:
-		if err != nil {
-			cancel()
-			l.close()
-			<-fromServer
-			break
-		}
-		const answering = 5 * time.Second
-		select {
-		case err = <-fromServer:
-		case <-time.After(answering):
-		case <-ctx.Done():
-		}
+	case err = <-failed:
+		cancel()
+		l.close()
+		<-fromServer
 	case <-ctx.Done():
 	}
 	return err
@@ -173,7 +163,7 @@ func hintFor(err error) string {
 	return ""
 }
 
-// passLines reads the editor's lines, until ctx ends or all of them were sent.
+// passLines reads the editor's lines for sendTo, until ctx ends or there are no more.
 func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 	lines := jsonrpc.NewReader(in, l.maxLine)
 	for {
@@ -191,29 +181,29 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			l.leave()
 			close(l.lines)
-			select {
-			case <-l.sent:
-			case <-ctx.Done():
-			}
 			return nil
 		}
 	}
 }
 
-// sendTo sends the editor's lines to a server, and at the end tells it that nothing more will be
-// sent. It ends with ctx or the connection. If sending fails, passFrom learns why.
+// sendTo sends the editor's lines to a server. At the end it tells the server that nothing more
+// will be sent, and closes the connection if the server does not do so in time. It ends with ctx or
+// the connection. If sending fails, passFrom learns why.
 func (l *Link) sendTo(ctx context.Context, server websocket.Conn) {
+	const answering = 5 * time.Second
+	lines := l.lines
+	var late <-chan time.Time
 	for ctx.Err() == nil && server.Context().Err() == nil {
 		select {
-		case line, ok := <-l.lines:
+		case line, ok := <-lines:
 			if !ok {
 				_ = server.CloseWrite(ctx)
-				close(l.sent)
-				return
-			}
-			if line = l.fromEditor(line); line != nil {
+				lines, late = nil, time.After(answering)
+			} else if line = l.said.fromEditor(line); line != nil {
 				_ = server.Write(ctx, line)
 			}
+		case <-late:
+			_ = server.Close()
 		case <-ctx.Done():
 		case <-server.Context().Done():
 		}
@@ -226,15 +216,12 @@ func (l *Link) passMessages(ctx context.Context) error {
 	server := l.server // which changes only here
 	for {
 		reason := l.passFrom(ctx, server)
-		if editor, ok := errors.AsType[*editorError](reason); ok {
-			return editor.error
-		}
 		if l.canHandOver(ctx, reason) {
 			server, reason = l.handOver(ctx, server, reason)
 		}
 		switch {
 		case reason == nil:
-		case l.leaving.Err() != nil && (errors.Is(reason, errClosed) || errors.Is(reason, errLeft)):
+		case l.leaving.Err() != nil && errors.Is(reason, errClosed):
 			return nil
 		default:
 			// Many editors do not show why a program has ended.
@@ -243,9 +230,6 @@ func (l *Link) passMessages(ctx context.Context) error {
 		}
 	}
 }
-
-// editorError says that nothing can be written to the editor.
-type editorError struct{ error }
 
 // passFrom writes the messages of a server to the editor, as lines, while sendTo sends those of
 // the editor. It returns why there are no more.
@@ -266,30 +250,21 @@ func (l *Link) passFrom(ctx context.Context, server websocket.Conn) error {
 		if err := l.toEditor(message); err != nil {
 			return err
 		}
-		if l.isHeld() {
+		if l.said.isHeld() {
 			_ = server.Close()
 		}
 	}
 }
 
-// isHeld reports whether the only requests without an answer are those for the next server.
-func (l *Link) isHeld() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.held) > 0 && len(l.open) == 0
-}
-
 // toEditor writes a message of the server to the editor.
 func (l *Link) toEditor(message []byte) error {
-	if message = l.fromServer(message); message == nil {
+	if message = l.said.fromServer(message); message == nil {
 		return nil
 	}
 	// Between the tokens of JSON, line breaks are white space.
 	line := append(bytes.ReplaceAll(message, []byte("\n"), []byte(" ")), '\n')
-	if _, err := l.out.Write(line); err != nil {
-		return &editorError{err}
-	}
-	return nil
+	_, err := l.out.Write(line)
+	return err
 }
 
 // errClosed is the reason of an end that the server has wanted.
@@ -297,13 +272,10 @@ var errClosed = errors.New("the server closed the connection")
 
 // answerOpen answers the open requests with an error.
 func (l *Link) answerOpen(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	answer := jsonrpc.Errorf(jsonrpc.CodeInternal, format, args...)
-	for id := range l.open {
+	for _, id := range l.said.takeOpen() {
 		_, _ = l.out.Write(append(strictjson.Encode(map[string]any{
 			"jsonrpc": "2.0", "id": json.RawMessage(id), "error": answer,
 		}), '\n'))
 	}
-	clear(l.open)
 }

@@ -3,7 +3,8 @@
 //
 // admit.go makes a connection of a user of a request, accounts.go, devices.go and user_header.go
 // say who that is, and user.go what the connection is served with. link.go is the other side,
-// between an editor and a server, and handover.go goes on with the next server when one has ended.
+// between an editor and a server, conversation.go knows what was said over it, and handover.go goes
+// on with the next server when one has ended.
 //
 // Package websocket has the connections themselves, package budget limits the memory for their
 // messages, and acp.Server the sessions and turns.
