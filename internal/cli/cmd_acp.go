@@ -21,13 +21,10 @@ import (
 
 // newACP returns a command that is equivalent to the program without a command.
 func newACP(set *settings) *cobra.Command {
-	cmd := set.accept(&cobra.Command{
-		Use:  "acp",
-		Args: downstreamArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := set.newCommand("acp", downstreamArgs, needsAll, nil,
+		func(cmd *cobra.Command, args []string) error {
 			return serveEditor(cmd.Context(), set, args)
-		},
-	}, needsAll, nil)
+		})
 	setup := newSetup(set) // which such editors append to let the user sign in
 	setup.Hidden = true
 	cmd.AddCommand(setup)
@@ -62,31 +59,26 @@ func serveEditor(ctx context.Context, set *settings, args []string) error {
 
 // serve serves an editor, whose prompts d answers, until it closes the connection.
 func (set *settings) serve(ctx context.Context, d downstream, in io.Reader, out io.Writer) error {
-	logger, closeLog, err := set.openLog()
+	m, closeMachine, err := set.openMachine()
 	if err != nil {
 		return err
 	}
-	defer closeLog()
-	m, closeTrace, err := set.openMachine(logger)
-	if err != nil {
-		return err
-	}
-	defer closeTrace()
+	defer closeMachine()
 	if set.stateDir == "" { // HOME may name a directory that cannot exist
 		if err := os.MkdirAll(set.dir(), 0o700); err != nil {
 			return fmt.Errorf("cannot store sessions: %w; set HOME, or use --state-dir", err)
 		}
 	}
-	logger.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
+	m.log.Info("serving", "version", ownVersion().Number, "pid", os.Getpid(), "agent", d.name(),
 		"stateDir", set.dir(), "config", set.config.Path)
-	store, err := set.serverStore(logger)
+	store, err := set.serverStore(m.log)
 	if err != nil {
 		return err
 	}
 	o := m.serving(d)
 	o.Store = store
 	err = acp.Serve(ctx, in, out, o)
-	logger.Info("ending")
+	m.log.Info("ending")
 	if closeErr := store.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("closing the session store: %w", closeErr)
 	}
@@ -105,17 +97,27 @@ type machine struct {
 	proxy func(process.Command, proxy.Options) backend.Backend
 }
 
-// openMachine returns the machine, and a function that closes its trace.
-func (set *settings) openMachine(log *slog.Logger) (m machine, closeTrace func(), err error) {
-	m = machine{set: set, log: log, proxy: proxy.New}
-	if m.trace, closeTrace, err = openTrace(set.trace, set.err); err != nil {
+// openMachine returns the machine, and a function that closes its log and trace.
+func (set *settings) openMachine() (m machine, end func(), err error) {
+	log, closeLog, err := set.openLog()
+	if err != nil {
 		return m, nil, err
 	}
-	if m.roots, err = set.workspace(); err != nil {
+	trace, closeTrace, err := openTrace(set.trace, set.err)
+	if err != nil {
+		closeLog()
+		return m, nil, err
+	}
+	end = func() {
 		closeTrace()
+		closeLog()
+	}
+	roots, err := set.workspace()
+	if err != nil {
+		end()
 		return m, nil, err
 	}
-	return m, closeTrace, nil
+	return machine{set: set, log: log, trace: trace, roots: roots, proxy: proxy.New}, end, nil
 }
 
 // serving returns the options of a connection whose prompts d answers, without a store.

@@ -255,16 +255,17 @@ func turnError(end client.TurnEnd) error {
 	return nil
 }
 
-// permissions returns what answers requests for permission.
+// permissions returns what answers requests for permission: the user, where they see a terminal.
 func (r runFlags) permissions(s streams, show *terminal.Printer) *runner.Permissions {
-	if r.json { // which prints the requests
-		show = terminal.NewPrinter(io.Discard)
-	}
+	p := &runner.Permissions{Show: show, Yes: r.yes}
 	switch {
-	case r.yes:
-		return runner.Allow(show)
-	case r.json:
-		return runner.Refuse(show)
+	case r.json: // which prints the requests
+		p.Show = terminal.NewPrinter(io.Discard)
+	case r.yes, !s.interactive():
+	case terminal.Is(s.out):
+		p.User = terminal.NewReader(s.in)
+	case terminal.Is(s.err):
+		p.Show, p.User = terminal.NewPrinter(s.err), terminal.NewReader(s.in)
 	}
-	return runner.Ask(s.in, s.out, s.err, show)
+	return p
 }

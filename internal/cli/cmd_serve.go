@@ -50,16 +50,7 @@ func newServe(set *settings) *cobra.Command {
 		memory: 512 << 20, limits: serve.DefaultLimits(), storedBytes: 10 << 30,
 		grace: age(25 * time.Second),
 	}
-	return set.accept(&cobra.Command{
-		Use:  "serve",
-		Args: downstreamArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			return f.serve(cmd.Context(), set, args)
-		},
-	}, needsAll, flags{
+	return set.newCommand("serve", downstreamArgs, needsAll, flags{
 		"listen": &f.listen, "tls-cert": &f.cert, "tls-key": &f.key,
 		"behind-proxy": &f.behindProxy, "origin": &f.origins, "page": &f.page,
 		"user-header": &f.userHeader, "proxy": &f.proxies, "user-within": &f.userWithin,
@@ -72,22 +63,17 @@ func newServe(set *settings) *cobra.Command {
 		"max-agents":          intValue{&f.processes.Total, 1},
 		"max-agents-per-user": intValue{&f.processes.PerUser, 1},
 		"message-memory":      intValue{&f.memory, 1},
-	})
+	}, func(cmd *cobra.Command, args []string) error { return f.serve(cmd.Context(), set, args) })
 }
 
-// check reports flags that do not fit together.
-func (f *serveFlags) check() error {
+// serve serves clients until ctx ends.
+func (f serveFlags) serve(ctx context.Context, set *settings, args []string) error {
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return usage.Errorf("--tls-cert and --tls-key need each other")
 	case f.mustAudit && f.audit == "":
 		return usage.Errorf("--audit-required needs --audit FILE")
 	}
-	return nil
-}
-
-// serve serves clients until ctx ends.
-func (f serveFlags) serve(ctx context.Context, set *settings, args []string) error {
 	d, err := set.downstream(set.choice(args))
 	if err != nil {
 		return err
@@ -97,18 +83,13 @@ func (f serveFlags) serve(ctx context.Context, set *settings, args []string) err
 			return err
 		}
 	}
-	logger, closeLog, err := set.openLog()
+	m, closeMachine, err := set.openMachine()
 	if err != nil {
 		return err
 	}
-	defer closeLog()
-	logger, endLog := loglimit.New(logger, loglimit.Omit)
+	defer closeMachine()
+	logger, endLog := loglimit.New(m.log, loglimit.Omit)
 	defer endLog()
-	m, closeTrace, err := set.openMachine(logger)
-	if err != nil {
-		return err
-	}
-	defer closeTrace()
 	origins, err := serve.ParseOrigins(f.origins)
 	if err != nil {
 		return usage.Errorf("--origin: %v", err)

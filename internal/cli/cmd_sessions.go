@@ -57,7 +57,26 @@ type named struct {
 func sessionCommand(
 	set *settings, name string, own flags, most int, do func(context.Context, named) error,
 ) *cobra.Command {
-	cmd := &cobra.Command{Use: name, Args: takesSessions(most)}
+	cmd := set.newCommand(name, takesSessions(most), needsStore, own,
+		func(cmd *cobra.Command, args []string) error {
+			names, rest := args[:min(most, len(args))], args[min(most, len(args)):]
+			return set.withStore(func(store sessionstore.Store) error {
+				var found []sessionstore.Session
+				for _, name := range names { // all of them, before anything is done
+					one, err := findSession(cmd.Context(), store, name)
+					if err != nil {
+						return err
+					}
+					found = append(found, one)
+				}
+				for _, one := range found {
+					if err := do(cmd.Context(), named{one, store, rest}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		})
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -66,26 +85,7 @@ func sessionCommand(
 		}
 		return set.completeSessions(cmd, args, prefix)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		names, rest := args[:min(most, len(args))], args[min(most, len(args)):]
-		return set.withStore(func(store sessionstore.Store) error {
-			var found []sessionstore.Session
-			for _, name := range names { // all of them, before anything is done
-				one, err := findSession(cmd.Context(), store, name)
-				if err != nil {
-					return err
-				}
-				found = append(found, one)
-			}
-			for _, one := range found {
-				if err := do(cmd.Context(), named{one, store, rest}); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return set.accept(cmd, needsStore, own)
+	return cmd
 }
 
 // takesSessions accepts between one and most sessions.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +17,14 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/protocol"
 )
 
-// Permissions answers permission requests: it asks the user on a terminal, allows them once with
-// --yes, and refuses them otherwise.
+// Permissions answers permission requests. It refuses them if neither Yes nor User allows them.
 type Permissions struct {
-	show *terminal.Printer
-	yes  bool             // allow without asking
-	user *terminal.Reader // nil to ask nobody
+	// Show prints the requests and the answers.
+	Show *terminal.Printer
+	// Yes allows each request without asking.
+	Yes bool
+	// User is asked. May be nil, for nobody.
+	User *terminal.Reader
 
 	mu      sync.Mutex // held while a request is answered
 	refused int
@@ -33,38 +34,15 @@ type Permissions struct {
 	denied  []string // rules that have refused something
 }
 
-// Allow returns permissions that allow each request once.
-func Allow(show *terminal.Printer) *Permissions { return &Permissions{show: show, yes: true} }
-
-// Refuse returns permissions that refuse each request.
-func Refuse(show *terminal.Printer) *Permissions { return &Permissions{show: show} }
-
-// Ask returns permissions that ask the user, if in is a terminal, where they see it: on errors if
-// out is not a terminal. Without a terminal it refuses.
-func Ask(in io.Reader, out, errors io.Writer, show *terminal.Printer) *Permissions {
-	p := &Permissions{show: show}
-	switch {
-	case !terminal.Is(in):
-		return p
-	case terminal.Is(out):
-	case terminal.Is(errors):
-		p.show = terminal.NewPrinter(errors)
-	default:
-		return p
-	}
-	p.user = terminal.NewReader(in)
-	return p
-}
-
 // Answer answers a request, one at a time.
 func (p *Permissions) Answer(
 	ctx context.Context, r sdk.RequestPermissionRequest,
 ) (sdk.RequestPermissionResponse, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.show.Permission(r.ToolCall)
+	p.Show.Permission(r.ToolCall)
 	option, how := p.choose(ctx, r.Options)
-	p.show.Answered(how)
+	p.Show.Answered(how)
 	if option == nil || option.Kind != sdk.PermissionOptionKindAllowOnce &&
 		option.Kind != sdk.PermissionOptionKindAllowAlways {
 		p.refused++
@@ -108,9 +86,9 @@ func (p *Permissions) choose(
 ) (*sdk.PermissionOption, string) {
 	kind, how := sdk.PermissionOptionKindRejectOnce, "refused; use --yes to allow it"
 	switch {
-	case p.yes:
+	case p.Yes:
 		kind, how = sdk.PermissionOptionKindAllowOnce, "allowed once"
-	case p.user != nil && len(options) > 0:
+	case p.User != nil && len(options) > 0:
 		if chosen := p.ask(ctx, options); chosen != nil {
 			return chosen, text.Line(text.Plain(chosen.Name), 80)
 		}
@@ -139,14 +117,14 @@ func (p *Permissions) ask(
 		}
 		fmt.Fprintf(&question, "[%s] %s  ", keys[i], text.Line(text.Plain(o.Name), 60))
 	}
-	p.user.Forget()
+	p.User.Forget()
 	for {
-		p.show.Ask(strings.TrimSpace(question.String()) + ":")
-		line, err := p.user.Line(ctx)
+		p.Show.Ask(strings.TrimSpace(question.String()) + ":")
+		line, err := p.User.Line(ctx)
 		if ctx.Err() != nil {
 			return nil
 		}
-		p.show.Typed()
+		p.Show.Typed()
 		if i := chosen(line, keys, options); i >= 0 {
 			return &options[i]
 		}
@@ -187,7 +165,7 @@ func (p *Permissions) Err() error {
 		return nil
 	}
 	hint := ""
-	if p.user == nil && !p.yes {
+	if p.User == nil && !p.Yes {
 		hint = "; run it on a terminal to be asked, or with --yes to allow each once"
 	}
 	if len(p.would) > 0 {

@@ -24,11 +24,10 @@ func TestPermissionsWithoutATerminal(t *testing.T) {
 		want    string // the chosen option, "" for none
 		refused bool
 	}{
-		"allowed":         {Allow(show), []sdk.PermissionOption{always, once, reject}, "once", false},
-		"refused":         {Refuse(show), []sdk.PermissionOption{once, reject}, "no", true},
-		"nobody to ask":   {Ask(strings.NewReader("y\n"), &out, &out, show), []sdk.PermissionOption{once, reject}, "no", true},
-		"only for good":   {Allow(show), []sdk.PermissionOption{always}, "", true},
-		"nothing offered": {Refuse(show), nil, "", true},
+		"allowed":         {&Permissions{Show: show, Yes: true}, []sdk.PermissionOption{always, once, reject}, "once", false},
+		"refused":         {&Permissions{Show: show}, []sdk.PermissionOption{once, reject}, "no", true},
+		"only for good":   {&Permissions{Show: show, Yes: true}, []sdk.PermissionOption{always}, "", true},
+		"nothing offered": {&Permissions{Show: show}, nil, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			title := "Write f"
@@ -44,7 +43,7 @@ func TestPermissionsWithoutATerminal(t *testing.T) {
 			require.Equal(t, c.refused, c.permit.Err() != nil)
 		})
 	}
-	p := Refuse(show)
+	p := &Permissions{Show: show}
 	p.Note(json.RawMessage(`{"title":"Run x"}`))
 	require.NoError(t, p.Err())
 	p.Note(json.RawMessage(`{"title":"Run x (refused by the rule ` + "`run x`" + `)"}`))
