@@ -196,7 +196,8 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	m.roots, m.log = u.Workspace, u.Log
 	o := m.serving(d)
 	o.ConsentDir = m.set.dir("users", u.Account.Name, consentName)
-	o.Permissions = u.Account.Narrow(o.Permissions)
+	shared := o.Permissions
+	o.Permissions = func(cwd workspace.Dir) *acp.Permissions { return u.Account.Narrow(shared(cwd)) }
 	if b, budgets := u.Account.Budget, o.Budgets; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(budgets(cwd), b) }
 	}
@@ -259,12 +260,13 @@ func (f serveFlags) open(ctx context.Context, log *slog.Logger) (net.Listener, e
 }
 
 // openAudit opens the audit log of the server, which has lines of JSON. failed returns why the last
-// line is missing, and is nil if the server need not know.
+// line is missing, or nil if the server need not know.
 func (f serveFlags) openAudit(stderr io.Writer) (
 	log *slog.Logger, failed func() error, end func(), err error,
 ) {
+	failed = func() error { return nil }
 	if f.audit == "" {
-		return slog.New(slog.DiscardHandler), nil, func() {}, nil
+		return slog.New(slog.DiscardHandler), failed, func() {}, nil
 	}
 	file, err := openAppend("audit", f.audit, stderr)
 	if err != nil {

@@ -45,23 +45,17 @@ type Limits struct {
 	StoredBytes int `json:"storedBytes,omitzero"`
 }
 
-// Narrow returns the rules for the user's sessions: those of the server with the account's, which
-// can only ask and deny.
-func (a Account) Narrow(
-	server func(workspace.Dir) *acp.Permissions,
-) func(workspace.Dir) *acp.Permissions {
+// Narrow returns the rules for a session of the user: those of the server, which may be nil, with
+// the account's, which can only ask and deny.
+func (a Account) Narrow(server *acp.Permissions) *acp.Permissions {
 	if len(a.Ask)+len(a.Deny) == 0 {
 		return server
 	}
-	return func(cwd workspace.Dir) *acp.Permissions {
-		own := permission.Permissions{Ask: a.Ask, Deny: a.Deny}
-		if server != nil {
-			if p := server(cwd); p != nil {
-				own = own.With(permission.Permissions(*p))
-			}
-		}
-		return (*acp.Permissions)(&own)
+	own := permission.Permissions{Ask: a.Ask, Deny: a.Deny}
+	if server != nil {
+		own = own.With(permission.Permissions(*server))
 	}
+	return (*acp.Permissions)(&own)
 }
 
 // same reports whether a and other give the same rights.
@@ -163,29 +157,29 @@ func (s *Accounts) addToken(name, secret string, t Token) (id string, err error)
 // errInvalid is returned by [Accounts.findToken] for an unknown token, which may have been revoked.
 var errInvalid = errors.New("there is no such token")
 
-// findToken returns what is known about a token of a kind.
-func (s *Accounts) findToken(secret string, kind Kind) (Account, Token, error) {
+// findToken returns the user who has a token of a kind.
+func (s *Accounts) findToken(secret string, kind Kind) (v visitor, err error) {
 	dot := strings.LastIndexByte(secret, '.')
 	if dot < 0 {
-		return Account{}, Token{}, errInvalid
+		return v, errInvalid
 	}
 	hash := hashToken(secret)
-	account, err := s.Account(secret[:dot])
-	var t Token
-	if err == nil {
-		t, err = s.token(account.Name, tokenID(hash))
+	if v.Account, err = s.Account(secret[:dot]); err == nil {
+		v.Token, err = s.token(v.Name, tokenID(hash))
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, errName):
-		return Account{}, Token{}, errInvalid
+		err = errInvalid
 	case err != nil:
-		return Account{}, Token{}, err
 	// Hashes have the same length, and are compared in constant time.
-	case subtle.ConstantTimeCompare([]byte(t.Hash), []byte(hash)) != 1, !t.validAt(time.Now()),
-		t.Kind != kind:
-		return Account{}, Token{}, errInvalid
+	case subtle.ConstantTimeCompare([]byte(v.Hash), []byte(hash)) != 1, !v.validAt(time.Now()),
+		v.Kind != kind:
+		err = errInvalid
 	}
-	return account, t, nil
+	if err != nil {
+		return visitor{}, err
+	}
+	return v, nil
 }
 
 // List returns all accounts, by name. What is damaged is left out, and the error names it.

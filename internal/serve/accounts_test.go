@@ -36,9 +36,9 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 	for i := range secrets {
 		secrets[i], err = s.AddToken("ana", Token{Created: time.Unix(int64(i), 0).UTC(), Label: fmt.Sprint(i)})
 		require.NoError(t, err)
-		account, found, err := s.findToken(secrets[i], Bearer)
+		found, err := s.findToken(secrets[i], Bearer)
 		require.NoError(t, err)
-		require.True(t, account.same(ana))
+		require.True(t, found.same(ana))
 		require.Equal(t, fmt.Sprint(i), found.Label)
 	}
 	tokens, err := s.Tokens("ana")
@@ -55,16 +55,16 @@ func TestTokenIsFoundUntilItIsRevoked(t *testing.T) {
 		require.ErrorIs(t, s.RevokeToken("ana", id), fs.ErrNotExist, id)
 	}
 	require.NoError(t, s.RevokeToken("ana", tokens[1].ID))
-	_, _, err = s.findToken(secrets[1], Bearer)
+	_, err = s.findToken(secrets[1], Bearer)
 	require.ErrorIs(t, err, errInvalid)
-	_, _, err = s.findToken(secrets[0], Bearer)
+	_, err = s.findToken(secrets[0], Bearer)
 	require.NoError(t, err)
 
 	require.NoError(t, s.Revoke("ana"))
 	require.ErrorIs(t, s.Revoke("ana"), fs.ErrNotExist)
 	require.NoError(t, s.Create(ana))
 	for _, secret := range secrets {
-		_, _, err = s.findToken(secret, Bearer)
+		_, err = s.findToken(secret, Bearer)
 		require.ErrorIs(t, err, errInvalid)
 	}
 }
@@ -78,7 +78,7 @@ func TestInvalidTokensAreNotFound(t *testing.T) {
 	require.NoError(t, err)
 	for _, wrong := range []string{"", ".", "ana", "ana.", secret + "x", "x" + secret, "../tokens/" + secret,
 		strings.ToUpper(secret), "bob." + strings.TrimPrefix(secret, "ana."), expired} {
-		_, _, err := s.findToken(wrong, Bearer)
+		_, err := s.findToken(wrong, Bearer)
 		require.ErrorIs(t, err, errInvalid, wrong)
 	}
 	for _, name := range []string{"", ".", "..", "-a", "_a", "a.", "a/b", "A", "a b", "é", "a.json", strings.Repeat("a", 65)} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -23,64 +24,87 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 		s.refuseOrigin(w, r, from)
 		return
 	}
-	account, token, ok := s.identify(w, r, from)
+	v, ok := s.identify(w, r, from)
 	if !ok {
 		return
 	}
-	resumed := websocket.ResumedID(r)
-	if token.Kind == Device && resumed != "" {
+	resumes := websocket.ResumedID(r) != ""
+	if resumes && v.Kind == Device {
 		// The connection may be that of a program, which may do more.
 		http.Error(w, "a browser cannot resume connections", http.StatusForbidden)
 		return
 	}
-	from = append(identity(account, token), from...)
-	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
-	s.admit(account)
-	if s.share(account.Name).pace.WaitN(r.Context(), requestUnits) != nil {
+	s.admit(v.Account)
+	if s.share(v.Name).pace.WaitN(r.Context(), requestUnits) != nil {
 		return // the client has left
 	}
-	if resumed == "" {
-		s.makeRoom(r.Context(), account)
+	from = append(v.named(), from...)
+	log, audit := s.options.Log.With(from...), s.options.Audit.With(from...)
+	serve := s.serveNew
+	if resumes {
+		serve = s.resume
 	}
-	restricted, max := token.Kind == Device && token.Role != acp.RoleFull, s.options.MaxLine
-	if restricted {
-		max = budget.Small // it sends nothing larger, and must not be in the way of what does
-	}
-	conn, err := s.acceptor.Accept(w, r, account.Name, max)
-	switch {
-	case err != nil:
+	if err := serve(w, r, v, log, audit); err != nil {
 		s.metrics.reject()
 		log.Warn("rejected a connection", "error", err)
-		return
-	case conn == nil:
-		s.readmit(resumed, token)
-		log.Info("resumed a connection")
-		audit.Info("resumed a connection")
-		return
+	}
+}
+
+// resume gives a lost connection of a user the socket of a request. If it fails it has answered the
+// request.
+func (s *Server) resume(
+	w http.ResponseWriter, r *http.Request, v visitor, log, audit *slog.Logger,
+) error {
+	if err := s.acceptor.Resume(w, r, v.Name); err != nil {
+		return err
+	}
+	s.readmit(websocket.ResumedID(r), v.Token)
+	log.Info("resumed a connection")
+	audit.Info("resumed a connection")
+	return nil
+}
+
+// serveNew serves a new connection of a user until it ends. If it fails it has answered the request.
+func (s *Server) serveNew(
+	w http.ResponseWriter, r *http.Request, v visitor, log, audit *slog.Logger,
+) error {
+	s.makeRoom(r.Context(), v.Account)
+	peer := acp.Peer{Principal: v.Name, Via: v.ID, Remote: true, Limits: v.Limits.Limits}
+	max := s.options.MaxLine
+	if v.Kind == Device && v.Role != acp.RoleFull {
+		peer.Role = v.Role
+		max = budget.Small // it sends nothing larger, and must not be in the way of what does
+	}
+	conn, err := s.acceptor.Accept(w, r, v.Name, max)
+	if err != nil {
+		return err
 	}
 	log.Info("connected")
 	audit.Info("connected")
 	defer audit.Info("disconnected")
 	ctx, end := context.WithCancel(context.WithoutCancel(r.Context()))
-	defer s.note(conn.ID(), admitted{user: account.Name, token: token, end: end})()
-	peer := acp.Peer{Principal: account.Name, Via: token.ID, Remote: true,
-		Limits: account.Limits.Limits}
-	if restricted {
-		peer.Role = token.Role
-	}
-	limited := &paced{conn, s.messages.Of(account.Name), s.share(account.Name).pace}
+	defer s.note(conn.ID(), admitted{user: v.Name, token: v.Token, end: end})()
+	limited := &paced{conn, s.messages.Of(v.Name), s.share(v.Name).pace}
 	if err := s.acp.Serve(ctx, limited, peer); err != nil {
 		log = log.With("error", err)
 	}
 	log.Info("disconnected")
+	return nil
 }
 
-// identity returns who is connected, for the logs.
-func identity(a Account, t Token) []any {
-	if t.ID == "" {
-		return []any{"user", a.Name, "namedBy", "proxy"}
+// visitor is the user who has sent a request, and the token that came with it, unless a proxy has
+// named the user.
+type visitor struct {
+	Account
+	Token
+}
+
+// named returns who that is, for the logs.
+func (v visitor) named() []any {
+	if v.ID == "" {
+		return []any{"user", v.Name, "namedBy", "proxy"}
 	}
-	return []any{"user", a.Name, "token", t.ID}
+	return []any{"user", v.Name, "token", v.ID}
 }
 
 // refuseOrigin answers the request of a web page that may not connect.
@@ -108,13 +132,13 @@ func (s *Server) source(r *http.Request) []any {
 // the name, which takes some microseconds to find out.
 const refusing = 5 * time.Millisecond
 
-// identify returns the user who sent a request for a connection, and with which token, if any. If
-// it returns false, it has answered the request.
+// identify returns who sent a request for a connection. If it returns false, it has answered the
+// request.
 func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
-) (Account, Token, bool) {
+) (visitor, bool) {
 	begun := time.Now()
-	account, token, err := s.who(r)
+	v, err := s.who(r)
 	switch {
 	case errors.Is(err, errNobody):
 		s.reject("rejected a connection: the proxy names no user of this server", append(from,
@@ -139,9 +163,9 @@ func (s *Server) identify(
 	case s.draining.Load() && websocket.ResumedID(r) == "":
 		http.Error(w, shuttingDown, http.StatusServiceUnavailable)
 	default:
-		return account, token, true
+		return v, true
 	}
-	return Account{}, Token{}, false
+	return visitor{}, false
 }
 
 // reject counts a request of somebody unknown, and says in both logs what was rejected.

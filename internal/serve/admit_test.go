@@ -41,7 +41,7 @@ func TestConnectionsNeedAToken(t *testing.T) {
 		status, _ := h.get(Path, authorization)
 		require.Equal(t, want, status, authorization)
 	}
-	require.Contains(t, h.metrics.String(), "acp_agent_connections_rejected_total 8\n")
+	require.Contains(t, h.metrics.text(h.usage()), "acp_agent_connections_rejected_total 8\n")
 	require.Contains(t, h.audit.String(), `"rejected a connection without a valid token","from":"127.0.0.1:`)
 	require.Contains(t, h.audit.String(), `"forwardedFor":""`)
 	require.NotContains(t, h.log.String()+h.audit.String(), strings.TrimPrefix(secret, "ana."))

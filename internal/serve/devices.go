@@ -62,25 +62,24 @@ func (s *Accounts) AddCode(name string, role acp.Role, label string) (string, er
 
 // pair exchanges a code for a cookie, which is the token of a device together with the proof. The
 // error is errInvalid if the code is unknown, too old, or was used before.
-func (s *Accounts) pair(code, proof string) (cookie string, a Account, t Token, err error) {
-	a, used, err := s.findToken(code, Code)
-	if err != nil {
-		return "", a, t, err
+func (s *Accounts) pair(code, proof string) (cookie string, v visitor, err error) {
+	if v, err = s.findToken(code, Code); err != nil {
+		return "", v, err
 	}
 	// Only one of those who use the code at once removes it.
-	err = os.Remove(s.tokenPath(a.Name, used.ID))
+	err = os.Remove(s.tokenPath(v.Name, v.ID))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", a, t, errInvalid
+		return "", v, errInvalid
 	case err != nil:
-		return "", a, t, err
+		return "", v, err
 	}
 	now := time.Now().UTC()
-	t = Token{Label: used.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device,
-		Role: used.Role}
-	cookie = newSecret(a.Name)
-	t.ID, err = s.addToken(a.Name, cookie+proof, t)
-	return cookie, a, t, err
+	v.Token = Token{Label: v.Label, Created: now, Expires: now.Add(deviceLife), Kind: Device,
+		Role: v.Role}
+	cookie = newSecret(v.Name)
+	v.ID, err = s.addToken(v.Name, cookie+proof, v.Token)
+	return cookie, v, err
 }
 
 // PairingLink returns the address that pairs a device by opening it, at a server's address such as

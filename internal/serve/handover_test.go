@@ -123,7 +123,7 @@ func scripted(t *testing.T, answer func(connection int, message []byte) []byte) 
 	connections := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := acceptor.Accept(w, r, "ana", 1<<20)
-		if conn == nil || err != nil {
+		if err != nil {
 			return
 		}
 		defer conn.Close()

@@ -67,14 +67,14 @@ func TestOutageOfTheStore(t *testing.T) {
 	require.Contains(t, body, "the log says why")
 	require.Equal(t, 1, h.log.Count("the session store cannot be used"))
 	require.Contains(t, h.log.String(), "db.internal")
-	require.Contains(t, h.metrics.String(), "acp_agent_store_usable 0\n")
+	require.Contains(t, h.metrics.text(h.usage()), "acp_agent_store_usable 0\n")
 
 	store.down.Store(false)
 	require.Eventually(t, func() bool {
 		status, _ := h.get("/readyz", "")
 		return status == http.StatusOK
 	}, time.Minute, 50*time.Millisecond)
-	require.Contains(t, h.metrics.String(), "acp_agent_store_usable 1\n")
+	require.Contains(t, h.metrics.text(h.usage()), "acp_agent_store_usable 1\n")
 	require.Equal(t, 1, h.log.Count("the session store can be used again"))
 	require.Contains(t, h.log.String(), "failedRequests=3")
 }

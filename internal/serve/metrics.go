@@ -3,9 +3,7 @@ package serve
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -25,7 +23,6 @@ import (
 // methods are safe for concurrent use.
 type metrics struct {
 	version string
-	usage   func() usage
 
 	mu       sync.Mutex
 	requests histograms
@@ -86,8 +83,8 @@ func openFiles() (opened, most int, ok bool) {
 	return len(entries) - 1, most, err == nil // without that of the directory
 }
 
-func newMetrics(version string, now func() usage) *metrics {
-	return &metrics{version: version, usage: now, requests: histograms{},
+func newMetrics(version string) *metrics {
+	return &metrics{version: version, requests: histograms{},
 		answers: map[string]float64{}, cost: map[string]float64{}, tokens: map[string]float64{}}
 }
 
@@ -151,14 +148,8 @@ func (m *metrics) reject() {
 	m.rejected++
 }
 
-// ServeHTTP implements [http.Handler].
-func (m *metrics) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = io.WriteString(w, m.String())
-}
-
-// String returns all metrics.
-func (m *metrics) String() string {
+// text returns all metrics, of a server that does something now.
+func (m *metrics) text(now usage) string {
 	var b strings.Builder
 	family := func(name, kind, help string) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
@@ -167,7 +158,6 @@ func (m *metrics) String() string {
 		family(name, kind, help)
 		fmt.Fprintf(&b, "%s %d\n", name, value)
 	}
-	now := m.usage()
 	single("acp_agent_connections", "gauge", "Connections of clients.", now.Connections)
 	single("acp_agent_lost_connections", "gauge",
 		"Connections whose network failed and that may be resumed.", now.lost)

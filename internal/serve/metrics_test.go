@@ -19,9 +19,7 @@ import (
 
 // Clause N4.
 func TestMetricsCountWhatServersDo(t *testing.T) {
-	m := newMetrics("1.2.3", func() usage {
-		return usage{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1}, children: 4, lost: 5, unconfirmed: 6, store: 1}
-	})
+	m := newMetrics("1.2.3")
 	for _, took := range []time.Duration{time.Millisecond, 3 * time.Millisecond, time.Hour} {
 		m.observe(acp.RequestEvent{Method: "session/prompt", Duration: took})
 	}
@@ -38,7 +36,8 @@ func TestMetricsCountWhatServersDo(t *testing.T) {
 		}})
 	}
 	m.reject()
-	got := m.String()
+	got := m.text(usage{Limits: acp.Limits{Connections: 3, Sessions: 2, Turns: 1},
+		children: 4, lost: 5, unconfirmed: 6, store: 1})
 	alerts := dirtest.Read(t, "../../docs/operating/deploy/alerts.yaml")
 	for _, name := range regexp.MustCompile(`\b(acp_agent|process)_\w+`).FindAllString(alerts, -1) {
 		require.Contains(t, got, "\n"+name)

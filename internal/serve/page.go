@@ -93,7 +93,7 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 			", which a proxy must pass on", http.StatusBadRequest)
 		return
 	}
-	value, account, token, err := s.options.Accounts.pair(request.Code, proof(r))
+	value, v, err := s.options.Accounts.pair(request.Code, proof(r))
 	from := s.source(r)
 	switch {
 	case errors.Is(err, errInvalid):
@@ -108,11 +108,10 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 			http.StatusServiceUnavailable)
 	default:
 		_ = s.forgetDevice(r) // it is logged, and nobody has its cookie any longer
-		from = append(identity(account, token), from...)
-		from = append(from, "role", token.Role, "label", token.Label)
+		from = append(append(v.named(), from...), "role", v.Role, "label", v.Label)
 		s.options.Log.Warn("paired a device", from...)
 		s.options.Audit.Info("paired a device", from...)
-		s.notifier.paired(account.Name, token)
+		s.notifier.paired(v.Name, v.Token)
 		http.SetCookie(w, deviceCookie(r, value, int(deviceLife/time.Second)))
 		w.WriteHeader(http.StatusNoContent)
 	}
@@ -120,15 +119,15 @@ func (s *Server) pairDevice(w http.ResponseWriter, r *http.Request) {
 
 // forDevice returns a handler for requests of the page on a device that is paired.
 func (s *Server) forDevice(
-	next func(http.ResponseWriter, *http.Request, Account, Token),
+	next func(http.ResponseWriter, *http.Request, visitor),
 ) http.HandlerFunc {
 	return s.forPage(func(w http.ResponseWriter, r *http.Request) {
-		account, token, err := s.who(r)
+		v, err := s.who(r)
 		if err == nil {
-			if s.share(account.Name).pace.WaitN(r.Context(), pageUnits(r)) != nil {
+			if s.share(v.Name).pace.WaitN(r.Context(), pageUnits(r)) != nil {
 				return // the page has left
 			}
-			account, token, err = s.who(r) // it may have been revoked meanwhile
+			v, err = s.who(r) // it may have been revoked meanwhile
 		}
 		switch {
 		case errors.Is(err, errInvalid), errors.Is(err, errNobody):
@@ -136,7 +135,7 @@ func (s *Server) forDevice(
 		case err != nil:
 			s.cannotRead(w, err)
 		default:
-			next(w, r, account, token)
+			next(w, r, v)
 		}
 	})
 }
@@ -150,8 +149,8 @@ func (s *Server) cannotRead(w http.ResponseWriter, err error) {
 
 // answerPage answers what the page asks about the sessions of the user, whatever the device may do
 // besides.
-func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Account, _ Token) {
-	user, err := s.user(account.Name)
+func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, v visitor) {
+	user, err := s.user(v.Name)
 	if err != nil {
 		s.cannotRead(w, err)
 		return
@@ -161,26 +160,23 @@ func (s *Server) answerPage(w http.ResponseWriter, r *http.Request, account Acco
 
 // describeDevice tells the page whose device it runs on, what that may do, in which folders the
 // user's sessions must be, and which other devices the user has.
-func (s *Server) describeDevice(
-	w http.ResponseWriter, r *http.Request, account Account, token Token,
-) {
-	tokens, err := s.options.Accounts.Tokens(account.Name)
+func (s *Server) describeDevice(w http.ResponseWriter, _ *http.Request, v visitor) {
+	tokens, err := s.options.Accounts.Tokens(v.Name)
 	if err != nil {
 		s.cannotRead(w, err)
 		return
 	}
 	others := []map[string]any{}
 	for _, t := range tokens {
-		if t.Kind == Device && t.ID != token.ID && t.validAt(time.Now()) {
+		if t.Kind == Device && t.ID != v.ID && t.validAt(time.Now()) {
 			others = append(others, map[string]any{"id": t.ID, "label": t.Label, "role": t.Role,
 				"created": t.Created})
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{ // fails only if the page has left
-		"user": account.Name, "role": cmp.Or(token.Role, acp.RoleFull), "label": token.Label,
-		"devices": others,
-		"within":  account.Within.Strings(),
+		"user": v.Name, "role": cmp.Or(v.Role, acp.RoleFull), "label": v.Label,
+		"devices": others, "within": v.Within.Strings(),
 	})
 }
 
@@ -197,15 +193,15 @@ func (s *Server) removeDevice(w http.ResponseWriter, r *http.Request) {
 
 // forgetDevice removes the device that the browser was until now, if any.
 func (s *Server) forgetDevice(r *http.Request) error {
-	account, token, err := s.device(r)
+	v, err := s.device(r)
 	if err != nil {
 		return nil
 	}
-	if err := s.options.Accounts.RevokeToken(account.Name, token.ID); err != nil {
+	if err := s.options.Accounts.RevokeToken(v.Name, v.ID); err != nil {
 		s.options.Log.Error("cannot remove a device", "error", err)
 		return err
 	}
-	s.options.Audit.Info("removed a device", append(identity(account, token), s.source(r)...)...)
+	s.options.Audit.Info("removed a device", append(v.named(), s.source(r)...)...)
 	return nil
 }
 
@@ -226,10 +222,10 @@ func proof(r *http.Request) string {
 }
 
 // device returns the device that sent a request from the page.
-func (s *Server) device(r *http.Request) (Account, Token, error) {
+func (s *Server) device(r *http.Request) (visitor, error) {
 	sent, err := r.Cookie(cookieName(proof(r)))
 	if err != nil || !fromPage(r) {
-		return Account{}, Token{}, errInvalid
+		return visitor{}, errInvalid
 	}
 	return s.options.Accounts.findToken(sent.Value+proof(r), Device)
 }

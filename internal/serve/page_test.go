@@ -126,7 +126,7 @@ func TestPairing(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, _, _, err := h.options.Accounts.pair(code, newDevice().proof); err == nil {
+			if _, _, err := h.options.Accounts.pair(code, newDevice().proof); err == nil {
 				paired.Add(1)
 			}
 		})

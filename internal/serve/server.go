@@ -12,6 +12,7 @@ package serve
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -74,7 +75,7 @@ type Options struct {
 	// Log is for the operator. Audit notes who connected and did what.
 	Log, Audit *slog.Logger
 	// AuditErr returns why the last line of the audit log was not written, nil if it was. If there
-	// is such a reason, the server serves nobody. Default none.
+	// is such a reason, the server serves nobody.
 	AuditErr func() error
 }
 
@@ -98,9 +99,6 @@ type Server struct {
 
 // NewServer returns a server.
 func NewServer(o Options) *Server {
-	if o.AuditErr == nil {
-		o.AuditErr = func() error { return nil }
-	}
 	messages := messageBudget(o.Memory, o.MaxLine)
 	s := &Server{
 		options:  o,
@@ -111,7 +109,7 @@ func NewServer(o Options) *Server {
 		shares: make(map[string]*share),
 	}
 	s.acp = acp.NewServer(acp.ServerOptions{PerPeer: o.Limits, Options: s.serving})
-	s.metrics = newMetrics(o.Version, s.usage)
+	s.metrics = newMetrics(o.Version)
 	s.notifier = newNotifier(o)
 	return s
 }
@@ -123,7 +121,10 @@ const Path = websocket.Path
 // calls end.
 func (s *Server) ServeMetrics(listener net.Listener) (end func()) {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = io.WriteString(w, s.metrics.text(s.usage()))
+	})
 	server := &http.Server{Handler: mux, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	var serving sync.WaitGroup

@@ -52,7 +52,7 @@ func start(t *testing.T, change ...func(*Options)) *host {
 		Accounts: NewAccounts(h.dir),
 		Serving:  func(User) (acp.Options, error) { return acp.Options{Backend: explore.New}, nil },
 		Store:    store, Limits: DefaultLimits(), MaxLine: 1 << 20, Memory: 8 << 20, Audit: audit,
-		Log: slog.New(slog.NewTextHandler(h.log, nil)),
+		Log: slog.New(slog.NewTextHandler(h.log, nil)), AuditErr: func() error { return nil },
 	}
 	for _, f := range change {
 		f(&o)

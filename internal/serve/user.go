@@ -56,7 +56,7 @@ func (s *Server) serving(p acp.Peer) (acp.Options, error) {
 		return acp.Options{}, err
 	}
 	o.Workspace, o.Store, o.Logger = user.Workspace, user.Store, user.Log
-	log := s.options.Audit.With(identity(user.Account, Token{ID: p.Via})...)
+	log := s.options.Audit.With(visitor{user.Account, Token{ID: p.Via}}.named()...)
 	o.Observe = func(e acp.Event) {
 		s.metrics.observe(e)
 		if request, ok := e.(acp.RequestEvent); ok {

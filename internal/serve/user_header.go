@@ -119,8 +119,8 @@ func (s *Server) account(name string) (Account, error) {
 // errNobody is returned for a user whom a proxy names and who may not connect.
 var errNobody = errors.New("the proxy names no user of this server")
 
-// who returns the user who sent a request, and the token if the user was not named by a proxy.
-func (s *Server) who(r *http.Request) (Account, Token, error) {
+// who returns who has sent a request.
+func (s *Server) who(r *http.Request) (visitor, error) {
 	name, ok := s.options.UserHeader.named(r)
 	switch {
 	case !ok && s.options.Page && proof(r) != "": // the request comes from the page
@@ -132,5 +132,5 @@ func (s *Server) who(r *http.Request) (Account, Token, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errName) {
 		err = errNobody
 	}
-	return a, Token{}, err
+	return visitor{Account: a}, err
 }

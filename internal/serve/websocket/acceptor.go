@@ -77,15 +77,11 @@ func (a *Acceptor) EndLost(ctx context.Context, owner string) bool {
 	return true
 }
 
-// Accept accepts a connection of owner for messages of up to max bytes, or resumes one, for which
-// it returns nil. The caller has checked the origin of web pages. If it fails it has answered the
-// request.
+// Accept accepts a new connection of owner for messages of up to max bytes. The caller has checked
+// the origin of web pages. If it fails it has answered the request.
 func (a *Acceptor) Accept(
 	w http.ResponseWriter, r *http.Request, owner string, max int,
 ) (Conn, error) {
-	if resumed := ResumedID(r); resumed != "" {
-		return nil, a.resume(w, r, owner, resumed)
-	}
 	id := rand.Text()
 	w.Header().Set(idHeader, id)
 	socket, err := accept(w, r)
@@ -113,10 +109,11 @@ func (a *Acceptor) Accept(
 // errGone refuses to resume a connection that the server, or the user, does not have.
 var errGone = errors.New("the server no longer has this connection")
 
-// resume gives a connection a new socket.
-func (a *Acceptor) resume(w http.ResponseWriter, r *http.Request, owner, id string) error {
+// Resume gives the connection with [ResumedID] a new socket, if owner has it. If it fails it has
+// answered the request.
+func (a *Acceptor) Resume(w http.ResponseWriter, r *http.Request, owner string) error {
 	a.mu.Lock()
-	c := a.conns[id]
+	c := a.conns[ResumedID(r)]
 	a.mu.Unlock()
 	received, err := strconv.ParseUint(r.Header.Get(receivedHeader), 10, 64)
 	if c == nil || c.owner != owner || err != nil {

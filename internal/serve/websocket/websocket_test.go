@@ -43,8 +43,12 @@ func serveWith(
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
 		}
+		if ResumedID(r) != "" {
+			_ = a.Resume(w, r, user)
+			return
+		}
 		c, err := a.Accept(w, r, user, max)
-		if c == nil || err != nil {
+		if err != nil {
 			return
 		}
 		defer c.Close()
