@@ -13,7 +13,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text"
 )
 
-// newAgents returns the command that lists the known agents.
 func newAgents(set *settings) *cobra.Command {
 	return set.newCommand("agents", noArgs, needsConfig, flags{"json": &set.json, "state-dir": nil},
 		func(*cobra.Command, []string) error {

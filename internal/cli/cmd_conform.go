@@ -20,7 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// conformFlags are the flags of the conform command.
 type conformFlags struct {
 	strict, list, client bool
 	junit                string
@@ -28,7 +27,6 @@ type conformFlags struct {
 	o                    conform.Options
 }
 
-// newConform returns the command that checks an agent against the protocol.
 func newConform(set *settings) *cobra.Command {
 	f := conformFlags{patience: age(20 * time.Second)}
 	cmd := set.newCommand("conform", cobra.ArbitraryArgs, needsConfig, flags{

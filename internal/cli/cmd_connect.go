@@ -10,7 +10,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// newConnect returns the command that connects an editor to a server.
 func newConnect(set *settings) *cobra.Command {
 	var tokenFile string
 	url := takes(1, 1, "the URL of one server", ", such as wss://agent.example.org/acp")

@@ -19,7 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// newDiff returns the command that shows what was changed for a task or in a session.
 func newDiff(set *settings) *cobra.Command {
 	var patch bool
 	name := takes(1, 1, "one NAME or SESSION",

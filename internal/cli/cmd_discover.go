@@ -20,7 +20,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newDiscover returns the command that shows what is found in folders.
 func newDiscover(set *settings) *cobra.Command {
 	r, file := rootFlags{cwd: "."}, ""
 	return set.newCommand("discover", noArgs, needsState,
@@ -185,7 +184,6 @@ func printWorkspaceFiles(b *strings.Builder, root workspace.Root, files []discov
 	}
 }
 
-// printList prints the artifacts for one file.
 func printList(out io.Writer, list []discovery.Artifact) error {
 	var b strings.Builder
 	if len(list) == 0 {

@@ -24,7 +24,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// newDoctor returns the command that checks the installation.
 func newDoctor(set *settings) *cobra.Command {
 	cmd := set.newCommand("doctor", cobra.ArbitraryArgs, needsNothing,
 		flags{"json": &set.json, "state-dir": nil, "store": nil, "sandbox": nil},
@@ -234,7 +233,6 @@ func (e *examination) examineModels(ctx context.Context) {
 	}
 }
 
-// reportModel adds the finding about a model.
 func (e *examination) reportModel(subject string, r inventory.Model) {
 	switch {
 	case r.Error != "":

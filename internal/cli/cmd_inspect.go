@@ -15,7 +15,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore"
 )
 
-// newInspect returns the command that shows sessions and traces on a page.
 func newInspect(set *settings) *cobra.Command {
 	listen, traces := "127.0.0.1:0", []string(nil)
 	return set.newCommand("inspect", noArgs, needsStore,

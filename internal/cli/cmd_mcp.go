@@ -30,7 +30,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// mcpFlags are the flags of the mcp subcommand.
 type mcpFlags struct {
 	roots     []string
 	readRoots []string
@@ -44,7 +43,6 @@ type mcpFlags struct {
 	tellOnly  bool // only tell the session's model what is in the roots
 }
 
-// newMCP returns the command that serves the file tools over MCP.
 func newMCP(set *settings) *cobra.Command {
 	var m mcpFlags
 	cmd := set.newCommand("mcp", noArgs, needsState, flags{"dir": &m.roots,
@@ -127,7 +125,6 @@ func serveMCP(ctx context.Context, set *settings, m mcpFlags) error {
 	return server.Serve(ctx, set.in, set.out)
 }
 
-// options returns the options of the server.
 func (m mcpFlags) options(
 	ctx context.Context, set *settings, logger *slog.Logger,
 ) (o mcpserver.Options, err error) {

@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// newMCPRelay returns the command that stands between an agent and one of its MCP servers.
 func newMCPRelay(set *settings) *cobra.Command {
 	var socket string
 	var found process.Command

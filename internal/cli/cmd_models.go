@@ -16,7 +16,6 @@ import (
 //go:embed models_none.txt
 var noModels string
 
-// newModels returns the command that lists the configured models.
 func newModels(set *settings) *cobra.Command {
 	cmd := set.newCommand("models", takes(0, 1, "one NAME", ""), needsConfig,
 		flags{"json": &set.json},

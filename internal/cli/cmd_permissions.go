@@ -19,7 +19,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newPermissions returns the commands for what the user allowed.
 func newPermissions(set *settings) *cobra.Command {
 	cmd := commandGroup("permissions", newPermissionsList(set), newPermissionsCheck(set),
 		newPermissionsFollow(set), newPermissionsRevoke(set))
@@ -129,7 +128,6 @@ func printPermissions(set *settings, found []consent.Consent, configured bool) e
 	return nil
 }
 
-// newPermissionsFollow returns the command that accepts links.
 func newPermissionsFollow(set *settings) *cobra.Command {
 	return set.newCommand("follow", takes(1, 1, "one PATH", ""), needsState, nil,
 		func(_ *cobra.Command, args []string) error {

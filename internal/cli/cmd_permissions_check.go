@@ -41,7 +41,6 @@ func newPermissionsCheck(set *settings) *cobra.Command {
 		})
 }
 
-// checkReport is the decision about an action.
 type checkReport struct {
 	Decision permission.Effect `json:"decision"`
 	Rule     string            `json:"rule,omitempty"`
@@ -51,7 +50,6 @@ type checkReport struct {
 	verdict permission.Verdict
 }
 
-// print prints the decision for a person.
 func (r checkReport) print(s streams) error {
 	err := terminal.Say(s.out, "%s", text.Printable(r.verdict.String()))
 	if r.Allowing != "" && err == nil {

@@ -26,7 +26,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/wire/strictjson"
 )
 
-// runFlags are the flags of the run command.
 type runFlags struct {
 	rootFlags
 	json, yes bool

@@ -19,14 +19,12 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// sandboxFlags are the flags of the sandbox command.
 type sandboxFlags struct {
 	write, read  []string
 	ports, hosts string
 	deferred     bool
 }
 
-// newSandbox returns the command that runs another one in the sandbox.
 func newSandbox(set *settings) *cobra.Command {
 	var f sandboxFlags
 	cmd := set.newCommand("sandbox", cobra.ArbitraryArgs, needsConfig, flags{
@@ -121,7 +119,6 @@ func exitStatus(err error) error {
 	return err
 }
 
-// parsePorts returns the ports in a list.
 func parsePorts(list string) (hostproxy.Ports, error) {
 	ports := hostproxy.Ports{Limited: true}
 	for port := range strings.SplitSeq(list, ",") {

@@ -28,7 +28,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// serveFlags are the flags of the serve subcommand.
 type serveFlags struct {
 	listen, cert, key   string
 	metrics, audit      string
@@ -43,7 +42,6 @@ type serveFlags struct {
 	processes           proxy.PoolLimits
 }
 
-// newServe returns the command that serves editors over the network.
 func newServe(set *settings) *cobra.Command {
 	f := serveFlags{
 		listen: "127.0.0.1:8765", processes: proxy.PoolLimits{PerUser: 20, Total: 100},

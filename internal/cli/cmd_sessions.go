@@ -22,7 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// newSessions returns the commands for stored sessions.
 func newSessions(set *settings) *cobra.Command {
 	cmd := commandGroup("sessions", newSessionsList(set), newSessionsSearch(set),
 		newSessionsShow(set), newSessionsCost(set), newSessionsExport(set), newSessionsImport(set),
@@ -107,7 +106,6 @@ func changeCommand(
 		})
 }
 
-// tellDone prints what was done to a session.
 func tellDone(out io.Writer, done string, session sessionstore.Session) error {
 	line := fmt.Sprintf("%s %s %s", done, session.ID, text.Line(text.Plain(session.Title), 80))
 	_, err := fmt.Fprintln(out, strings.TrimSpace(line))
@@ -308,7 +306,6 @@ func newSessionsRepair(set *settings) *cobra.Command {
 		})
 }
 
-// repairReport is the result of a repair.
 type repairReport struct {
 	Damaged string `json:"damagedFile"`
 	sessions.Readable

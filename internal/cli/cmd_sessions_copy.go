@@ -28,7 +28,6 @@ func newSessionsCopy(set *settings) *cobra.Command {
 		})
 }
 
-// copySessions copies all sessions.
 func copySessions(ctx context.Context, set *settings, source, target string) error {
 	from, name, err := set.namedStore(source)
 	if err == nil && !isPostgres(name) && !sqlite.Exists(name) {

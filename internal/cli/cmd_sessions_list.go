@@ -22,7 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// listFlags are the flags of sessions list.
 type listFlags struct {
 	cwd      string
 	dirs     []string
@@ -49,7 +48,6 @@ func newSessionsList(set *settings) *cobra.Command {
 		})
 }
 
-// query returns the query for the flags.
 func (l listFlags) query() (sessionstore.Query, error) {
 	q := sessionstore.Query{Archive: sessionstore.WithoutArchived}
 	if l.archived {
@@ -110,7 +108,6 @@ func listSessions(
 	return nil
 }
 
-// printSessions prints a table of sessions.
 func printSessions(out io.Writer, found []sessionstore.Session) error {
 	if len(found) == 0 {
 		return nil

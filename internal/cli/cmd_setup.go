@@ -16,7 +16,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/usage"
 )
 
-// newSetup returns the command that writes the configuration file.
 func newSetup(set *settings) *cobra.Command {
 	o := setup.Options{In: set.in, Out: set.out, Err: set.err}
 	var dirs []string

@@ -22,7 +22,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newTokens returns the commands for the users of acp-agent serve.
 func newTokens(set *settings) *cobra.Command {
 	return commandGroup("tokens", newTokensAdd(set), newTokensPair(set), newTokensSet(set),
 		newTokensList(set), newTokensRevoke(set))
@@ -37,7 +36,6 @@ type rightsFlags struct {
 	rules  permission.Permissions
 }
 
-// flags returns the flags.
 func (f *rightsFlags) flags() flags {
 	return flags{"within": &f.within, "agent": &f.agent, "ask": &f.rules.Ask,
 		"deny": &f.rules.Deny, "budget": f.setBudget,

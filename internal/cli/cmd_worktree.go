@@ -18,7 +18,6 @@ import (
 	"github.com/acp-agent/acp-agent/workspace"
 )
 
-// newWorktree returns the commands for worktrees of all folders of a session.
 func newWorktree(set *settings) *cobra.Command {
 	return commandGroup("worktree", newWorktreeAdd(set), newWorktreeList(set),
 		newWorktreeCommit(set), newWorktreeRemove(set))
@@ -166,7 +165,6 @@ func takesWorktree() cobra.PositionalArgs {
 	return takes(1, 1, "one NAME", "; acp-agent worktree list shows them")
 }
 
-// newWorktreeCommit returns the command that commits the changes in all worktrees of a task.
 func newWorktreeCommit(set *settings) *cobra.Command {
 	var message string
 	return set.newCommand("commit", takesWorktree(), needsState,

@@ -43,12 +43,10 @@ func completeValues(root *cobra.Command, set *settings) {
 	add(root)
 }
 
-// oneOf offers words.
 func oneOf(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
-// directories offers directories.
 func directories(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }

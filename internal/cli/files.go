@@ -47,7 +47,6 @@ func openAppend(flag, path string, stderr io.Writer) (*appendFile, error) {
 	return f, nil
 }
 
-// open opens the file at the path.
 func (f *appendFile) open() error {
 	file, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -95,7 +94,6 @@ func (f *appendFile) err() error {
 	return f.failed
 }
 
-// close closes the file.
 func (f *appendFile) close() { _ = f.file.Close() }
 
 // warnAboutFiles logs the warnings about files, or prints them where nothing is logged.

@@ -65,7 +65,6 @@ func describe(cmd *cobra.Command) {
 	}
 }
 
-// printHelp prints the help of a command.
 func printHelp(cmd *cobra.Command) error {
 	describe(cmd)
 	_, err := fmt.Fprint(cmd.OutOrStdout(),

@@ -1,7 +1,8 @@
-// Package cli is the command line of acp-agent. A command has a file, cmd_*.go, with its flags
-// and a call of the package that does the work. What people read about it and its flags is in
-// help/NAME.txt. The list of commands is in root.go, and that of settings in settings_table.go. An
-// editor that starts the program is served in cmd_acp.go, by what downstream.go chooses.
+// Package cli is the command line of acp-agent. A command has a file, cmd_NAME.go, in which newNAME
+// returns it with its flags, and help/NAME.txt says what it and its flags do. It calls the package
+// that does the work. The list of commands is in root.go, and that of settings in
+// settings_table.go. An editor that starts the program is served in cmd_acp.go, by what
+// downstream.go chooses.
 package cli
 
 import (

@@ -55,7 +55,6 @@ func newRoot(s streams) (*cobra.Command, *settings) {
 	return set.accept(root, needsAll, flags{"version,v": &showVersion}), set
 }
 
-// addCommands adds the commands.
 func addCommands(root *cobra.Command, set *settings) {
 	root.AddCommand(newRun(set), newSessions(set), newAgents(set),
 		newModels(set), newWorktree(set), newDiff(set), newDiscover(set), newMCP(set),

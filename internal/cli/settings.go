@@ -197,7 +197,6 @@ func (set *settings) workspace() (workspace.Options, error) {
 	return o, nil
 }
 
-// open opens folders with these options.
 func (set *settings) open(
 	ctx context.Context, roots workspace.Roots,
 ) (*workspace.Workspace, error) {

@@ -268,14 +268,12 @@ func (s *Accounts) Account(name string) (a Account, err error) {
 	return a, err
 }
 
-// token returns a token of an account.
 func (s *Accounts) token(name, id string) (Token, error) {
 	t := Token{ID: id}
 	err := read(s.tokenPath(name, id), &t)
 	return t, err
 }
 
-// read decodes the content of a file.
 func read(path string, to any) error {
 	content, err := os.ReadFile(path)
 	if err != nil {

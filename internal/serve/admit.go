@@ -17,7 +17,6 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
-// connect serves a connection.
 func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	from := s.source(r)
 	if !s.options.Origins.Admit(r) {

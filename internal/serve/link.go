@@ -134,7 +134,6 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 	return err
 }
 
-// close closes the connection.
 func (l *Link) close() {
 	l.mu.Lock()
 	server := l.server

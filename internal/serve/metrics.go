@@ -88,7 +88,6 @@ func newMetrics(version string) *metrics {
 		answers: map[string]float64{}, cost: map[string]float64{}, tokens: map[string]float64{}}
 }
 
-// observe counts an event.
 func (m *metrics) observe(e acp.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +216,6 @@ type histogram struct {
 // histograms are those of one metric, by their labels.
 type histograms map[string]*histogram
 
-// add counts a duration.
 func (h histograms) add(labels string, d time.Duration) {
 	one := h[labels]
 	if one == nil {
@@ -229,7 +227,6 @@ func (h histograms) add(labels string, d time.Duration) {
 	one.sum += d
 }
 
-// write writes the samples of a histogram.
 func (h *histogram) write(b *strings.Builder, name, labels string) {
 	n := 0
 	for i, count := range h.counts {

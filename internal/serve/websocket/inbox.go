@@ -91,7 +91,6 @@ func (i *inbox) hold(l *budget.Large) {
 	i.large = l
 }
 
-// drop forgets all messages.
 func (i *inbox) drop() {
 	i.hold(nil)
 	i.mu.Lock()

@@ -96,7 +96,6 @@ func (o *outbox) size() int {
 	return o.unconfirmed.size
 }
 
-// drop forgets all messages.
 func (o *outbox) drop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

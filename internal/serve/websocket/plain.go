@@ -24,7 +24,6 @@ func newPlain(of side, socket *websocket.Conn) *plain {
 	return c
 }
 
-// finish ends the connection.
 func (c *plain) finish(err error) {
 	c.end(err) // first: pump may be waiting for room
 	_ = c.socket.CloseNow()

@@ -240,7 +240,6 @@ func (c *resumable) reconnect(
 	c.finish(why)
 }
 
-// finish ends the connection.
 func (c *resumable) finish(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
