@@ -46,10 +46,7 @@ func discover(ctx context.Context, set *settings, r rootFlags, file string) erro
 		return err
 	}
 	f := findings{catalog, declared, files}
-	whole, err := f.whole()
-	if err == nil {
-		err = set.print(whole, func() error { return f.print(set.out) })
-	}
+	err = set.print(f, func() error { return f.print(set.out) })
 	return cmp.Or(err, problems(catalog.Artifacts(), catalog.LimitsReached()))
 }
 
@@ -109,8 +106,8 @@ type findings struct {
 	files    []discovery.WorkspaceFile
 }
 
-// whole returns the findings as a JSON object.
-func (f findings) whole() (json.RawMessage, error) {
+// MarshalJSON implements [json.Marshaler].
+func (f findings) MarshalJSON() ([]byte, error) {
 	catalog, err := json.Marshal(f.Catalog)
 	files, failed := json.Marshal(append([]discovery.WorkspaceFile{}, f.files...))
 	if err = cmp.Or(err, failed); err != nil {

@@ -68,8 +68,7 @@ func relayMCP(ctx context.Context, set *settings, socket string, server process.
 	return err
 }
 
-// plainLines is a slog.Handler that writes only the messages. It passes on the standard error of a
-// child process.
+// plainLines is a slog.Handler that writes only the messages, which are lines of a child process.
 type plainLines struct{ out io.Writer }
 
 func (plainLines) Enabled(context.Context, slog.Level) bool { return true }

@@ -195,7 +195,9 @@ func (a answerers) serving(u serve.User) (_ acp.Options, err error) {
 	o := m.serving(d)
 	o.ConsentDir = m.set.dir("users", u.Account.Name, consentName)
 	shared := o.Permissions
-	o.Permissions = func(cwd workspace.Dir) *acp.Permissions { return u.Account.Narrow(shared(cwd)) }
+	o.Permissions = func(cwd workspace.Dir) *acp.Permissions {
+		return u.Account.Narrow(shared(cwd))
+	}
 	if b, budgets := u.Account.Budget, o.Budgets; !b.IsZero() {
 		o.Budgets = func(cwd workspace.Dir) []acp.Budget { return append(budgets(cwd), b) }
 	}

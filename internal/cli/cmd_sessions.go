@@ -51,8 +51,7 @@ type named struct {
 	rest  []string
 }
 
-// sessionCommand returns a command that calls do with each of the sessions that its first arguments
-// name, at most so many.
+// sessionCommand returns a command that calls do with each session of its first most arguments.
 func sessionCommand(
 	set *settings, name string, own flags, most int, do func(context.Context, named) error,
 ) *cobra.Command {

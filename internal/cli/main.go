@@ -1,4 +1,4 @@
-// Package cli is the command line of acp-agent. A command has a file, cmd_NAME.go, in which newNAME
+// Package cli is the command line of acp-agent. A command has a file, cmd_*.go, in which newNAME
 // returns it with its flags, and help/NAME.txt says what it and its flags do. It calls the package
 // that does the work. The list of commands is in root.go, and that of settings in
 // settings_table.go. An editor that starts the program is served in cmd_acp.go, by what

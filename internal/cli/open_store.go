@@ -26,8 +26,7 @@ import (
 	"github.com/acp-agent/acp-agent/sessionstore/sqlite"
 )
 
-// storeVariable is the environment variable with the address of the store, which may have a
-// password.
+// storeVariable has the address of the store, perhaps with a password.
 const storeVariable = "ACP_AGENT_STORE"
 
 // storeSettings say where the program keeps sessions, and what else belongs to them.

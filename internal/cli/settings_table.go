@@ -83,8 +83,7 @@ func newSettings(s streams) *settings {
 }
 
 // flags are the flags of a command by their names, behind which a letter may follow, with what they
-// set: see define. It is nil for a setting of the table. The help file of the command describes
-// them.
+// set (see define), nil for a setting of the table.
 type flags map[string]any
 
 // define adds a flag that sets what to points to, which has the default.

@@ -84,8 +84,7 @@ type Token struct {
 // validAt reports whether a token can be used at a time.
 func (t Token) validAt(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
 
-// Accounts are accounts in a directory, with their tokens. The methods are safe for concurrent use,
-// by processes too.
+// Accounts are accounts in a directory, with their tokens, for concurrent use also by processes.
 type Accounts struct{ dir string }
 
 // NewAccounts returns the accounts in dir, which Create creates.

@@ -49,8 +49,7 @@ func (s *Server) connect(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resume gives a lost connection of a user the socket of a request. If it fails it has answered the
-// request.
+// resume gives a lost connection the socket of a request. If it fails it has answered the request.
 func (s *Server) resume(
 	w http.ResponseWriter, r *http.Request, v visitor, log, audit *slog.Logger,
 ) error {
@@ -63,7 +62,7 @@ func (s *Server) resume(
 	return nil
 }
 
-// serveNew serves a new connection of a user until it ends. If it fails it has answered the request.
+// serveNew serves a new connection until it ends. If it fails it has answered the request.
 func (s *Server) serveNew(
 	w http.ResponseWriter, r *http.Request, v visitor, log, audit *slog.Logger,
 ) error {
@@ -131,8 +130,7 @@ func (s *Server) source(r *http.Request) []any {
 // the name, which takes some microseconds to find out.
 const refusing = 5 * time.Millisecond
 
-// identify returns who sent a request for a connection. If it returns false, it has answered the
-// request.
+// identify returns who sent a request for a connection. If it returns false, it has answered it.
 func (s *Server) identify(
 	w http.ResponseWriter, r *http.Request, from []any,
 ) (visitor, bool) {

@@ -25,12 +25,12 @@ type metrics struct {
 	version string
 
 	mu       sync.Mutex
-	requests histograms
-	opened   int                // sessions
-	rejected int                // connections
-	answers  map[string]float64 // permission requests, by the user's choice
-	cost     map[string]float64 // by currency
-	tokens   map[string]float64 // by kind
+	requests map[string]*histogram // by their labels
+	opened   int                   // sessions
+	rejected int                   // connections
+	answers  map[string]float64    // permission requests, by the user's choice
+	cost     map[string]float64    // by currency
+	tokens   map[string]float64    // by kind
 }
 
 // maxCurrencies is how many currencies are counted apart. Agents may report any.
@@ -84,7 +84,7 @@ func openFiles() (opened, most int, ok bool) {
 }
 
 func newMetrics(version string) *metrics {
-	return &metrics{version: version, requests: histograms{},
+	return &metrics{version: version, requests: map[string]*histogram{},
 		answers: map[string]float64{}, cost: map[string]float64{}, tokens: map[string]float64{}}
 }
 
@@ -100,7 +100,11 @@ func (m *metrics) observe(e acp.Event) {
 		if e.Err != nil {
 			result = "error"
 		}
-		m.requests.add(fmt.Sprintf("method=%q,result=%q", method, result), e.Duration)
+		labels := fmt.Sprintf("method=%q,result=%q", method, result)
+		if m.requests[labels] == nil {
+			m.requests[labels] = &histogram{}
+		}
+		m.requests[labels].add(e.Duration)
 	case acp.OpenEvent:
 		m.opened++
 	case acp.AnswerEvent:
@@ -213,18 +217,10 @@ type histogram struct {
 	sum    time.Duration
 }
 
-// histograms are those of one metric, by their labels.
-type histograms map[string]*histogram
-
-func (h histograms) add(labels string, d time.Duration) {
-	one := h[labels]
-	if one == nil {
-		one = &histogram{}
-		h[labels] = one
-	}
+func (h *histogram) add(d time.Duration) {
 	i, _ := slices.BinarySearch(buckets[:], d.Seconds())
-	one.counts[i]++
-	one.sum += d
+	h.counts[i]++
+	h.sum += d
 }
 
 func (h *histogram) write(b *strings.Builder, name, labels string) {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Origins are the web pages that may use the server besides its own: those of other origins, which
-// a browser names in the header Origin. A page must not use the rights of the people who look at
-// it.
+// Origins are the web pages that may use the server besides its own, by what a browser names in the
+// header Origin. A page must not use the rights of the people who look at it.
 type Origins struct{ allowed map[string]bool }
 
 // ParseOrigins returns the origins with these names, such as https://ui.example.org or

@@ -59,8 +59,7 @@ type Options struct {
 	Origins Origins
 	// Page makes the server serve a page for the browsers of users, at /.
 	Page bool
-	// Notify is the command that is told what waits for users who do not look (notify.go). Default
-	// none.
+	// Notify is the command that is told what waits for absent users (notify.go). Default none.
 	Notify *process.Command
 	// UserHeader names users whom a proxy knows. Default none.
 	UserHeader UserHeader

@@ -79,8 +79,7 @@ func (p *Permissions) Note(update json.RawMessage) {
 	}
 }
 
-// choose returns the option that answers a request, or nil to cancel it, and a text that tells the
-// user.
+// choose returns the option that answers a request, nil to cancel it, and a text for the user.
 func (p *Permissions) choose(
 	ctx context.Context, options []sdk.PermissionOption,
 ) (*sdk.PermissionOption, string) {

@@ -29,8 +29,7 @@ type Limits struct {
 	// Message is the size of the largest message. One may exceed the other limits by that much, so
 	// that large messages arrive in any case.
 	Message int
-	// Stall is how long a message may be without progress while others wait for its room. Default
-	// 10 s.
+	// Stall is how long a message may stand still while others wait for its room. Default 10 s.
 	Stall time.Duration
 }
 

@@ -29,8 +29,7 @@ type Acceptor struct {
 // confirmations, wait in the network.
 const maxUnread = 100
 
-// NewAcceptor returns an Acceptor. b limits what is held of messages until they are answered; it
-// may be nil.
+// NewAcceptor returns an Acceptor. b, which may be nil, limits what is held of unanswered messages.
 func NewAcceptor(times Times, b *budget.Budget) *Acceptor {
 	return &Acceptor{times: times.withDefaults(), budget: b, conns: make(map[string]*resumable)}
 }

@@ -22,8 +22,7 @@ type Conn interface {
 	ID() string
 	// Context returns a context that ends with the connection.
 	Context() context.Context
-	// Read returns the next message. Its error is io.EOF when the other side has closed the
-	// connection.
+	// Read returns the next message, or io.EOF when the other side has closed the connection.
 	Read() ([]byte, error)
 	// StopRead makes Read return io.EOF, now and later, also if messages have arrived. After Close
 	// another acp-agent knows that these were not read.
@@ -33,8 +32,7 @@ type Conn interface {
 	// CloseWrite says that nothing more will be written. If the other side is not acp-agent, it
 	// closes the connection.
 	CloseWrite(ctx context.Context) error
-	// Close ends the connection: it tells the other side and waits for up to 5 seconds until that
-	// has answered.
+	// Close tells the other side, and waits for up to 5 seconds until that has answered.
 	Close() error
 	// Unread returns the messages that the other side has certainly not read, in order. It is for
 	// use after the end of the connection and before Close.
@@ -76,8 +74,7 @@ var (
 	ErrLost = errors.New("the connection was lost")
 	// errReplaced ends a lost connection in whose place the user has another one.
 	errReplaced = errors.New("the connection was lost, and another one took its place")
-	// errTooLarge ends a connection over which a message was sent that is larger than the other
-	// side accepts.
+	// errTooLarge ends a connection over which a message was sent that the other side refuses.
 	errTooLarge = errors.New("a message is larger than the limit of the side that received it; " +
 		"--max-line raises it")
 	// errNotText ends a connection over which a message was sent that is not one of the protocol.

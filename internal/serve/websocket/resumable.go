@@ -17,8 +17,7 @@ import (
 	"github.com/acp-agent/acp-agent/internal/text/pause"
 )
 
-// idleAtOnce and idlePerSecond are how many confirmations that confirm nothing new may come over a
-// socket.
+// idleAtOnce and idlePerSecond limit the confirmations over a socket that confirm nothing new.
 const idleAtOnce, idlePerSecond = 100, 10
 
 // resumable is a connection between two acp-agents, which outlives its sockets.
