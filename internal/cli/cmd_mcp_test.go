@@ -9,7 +9,8 @@ import (
 	"github.com/acp-agent/acp-agent/workspace/tools"
 )
 
-// A client's user has allowed a call before it is known what a file loses.
+// A client's user has allowed a call before it is known what a file loses, or that another one has a
+// name that looks the same.
 //
 // Clause E2.
 func TestMCPPermitsNoLosses(t *testing.T) {
@@ -19,11 +20,7 @@ func TestMCPPermitsNoLosses(t *testing.T) {
 	} {
 		err := permit(t.Context(), tools.Change{Loses: losses})
 		require.Equal(t, permitted, err == nil, "%s", losses)
+		err = permit(t.Context(), tools.Change{Loses: losses, Alike: "/app/a\u202fb"})
+		require.ErrorContains(t, err, "whose name looks the same: use exactly this name")
 	}
-}
-
-// Nor whether another file has a name that looks the same.
-func TestMCPPermitsNoLookAlikes(t *testing.T) {
-	err := permit(t.Context(), tools.Change{Alike: "/app/a\u202fb"})
-	require.ErrorContains(t, err, "whose name looks the same: use exactly this name")
 }

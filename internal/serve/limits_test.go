@@ -106,6 +106,24 @@ func TestRestrictedDevicesSendNothingLarge(t *testing.T) {
 	}
 }
 
+// A user who sends large messages leaves room for others, and the largest message fits in any case.
+func TestRoomForMessages(t *testing.T) {
+	const unit = 4 << 20
+	for _, test := range []struct{ memory, maxLine, perUser, total int }{
+		{memory: 16 * unit, maxLine: unit, perUser: 4 * unit, total: 16 * unit},
+		{memory: 16 * unit, maxLine: 4 * unit, perUser: 8 * unit, total: 16 * unit},
+		{memory: unit, maxLine: unit, perUser: 2 * unit, total: 2 * unit},
+	} {
+		b := messageBudget(test.memory, test.maxLine)
+		require.True(t, b.Of("ana").Reserve(test.perUser))
+		require.False(t, b.Of("ana").Reserve(unit))
+		for n := test.total - test.perUser; n > 0; n -= unit {
+			require.True(t, b.Of(fmt.Sprint("user", n)).Reserve(unit), test)
+		}
+		require.False(t, b.Of("bob").Reserve(unit), test)
+	}
+}
+
 // Answers count little, whether or not they answer anything. What is no message counts as a request,
 // and a large request as several.
 func TestWhatMessagesCount(t *testing.T) {

@@ -2,7 +2,6 @@ package websocket
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -68,16 +67,11 @@ func serveWith(
 	return "ws" + strings.TrimPrefix(server.URL, "http")
 }
 
-// echo sends back what it reads, until the other side has nothing more to send, and then "bye".
+// echo sends back what it reads, until there is nothing more.
 func echo(c Conn) {
-	ctx := context.Background()
 	for {
 		m, err := c.Read()
-		if errors.Is(err, io.EOF) {
-			_ = c.Write(ctx, []byte("bye"))
-			return
-		}
-		if err != nil || c.Write(ctx, m) != nil {
+		if err != nil || c.Write(context.Background(), m) != nil {
 			return
 		}
 	}
@@ -125,17 +119,6 @@ func otherClient(t testing.TB, url string) *websocket.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = socket.CloseNow() })
 	return socket
-}
-
-func TestMessagesAfterTheEndOfTheOtherSide(t *testing.T) {
-	c := dialed(t, serve(t, 100, Times{}, echo), 100, Times{})
-	require.NoError(t, c.Write(t.Context(), []byte(`{"a":"é"}`)))
-	require.NoError(t, c.CloseWrite(t.Context()))
-	for _, want := range []string{`{"a":"é"}`, "bye"} {
-		reads(t, c, want)
-	}
-	_, err := c.Read()
-	require.Equal(t, io.EOF, err)
 }
 
 // The other side learns that a connection was closed, and does not try to resume it.
