@@ -62,7 +62,7 @@ func (a Account) Narrow(server *acp.Permissions) *acp.Permissions {
 func (a Account) same(other Account) bool {
 	return a.Agent == other.Agent && a.Budget == other.Budget && a.Limits == other.Limits &&
 		slices.Equal(a.Ask, other.Ask) && slices.Equal(a.Deny, other.Deny) &&
-		slices.Equal(a.Within.Strings(), other.Within.Strings())
+		a.Within.Equal(other.Within)
 }
 
 // Token describes a token, without the token itself. As JSON it is the content of NAME/ID.json.

@@ -75,7 +75,10 @@ type Link struct {
 	dial     func(context.Context) (websocket.Conn, error)
 	patience time.Duration // how long to wait for another server
 	maxLine  int
-	out      io.Writer // to the editor
+
+	// Pass sets these.
+	out io.Writer          // to the editor
+	end context.CancelFunc // ends Pass
 
 	// Used by passMessages only.
 	handedOver time.Time // when a hand-over has succeeded last
@@ -112,8 +115,8 @@ func Dial(ctx context.Context, to, token string, maxLine int) (*Link, error) {
 // the server or ctx ends, and closes the connection. When the editor has closed its end, the server
 // answers what it has read and ends the connection.
 func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, l.end = context.WithCancel(ctx)
+	defer l.end()
 	defer l.close()
 	l.out = out
 	fromServer, failed := make(chan error, 1), make(chan error, 1)
@@ -126,7 +129,7 @@ func (l *Link) Pass(ctx context.Context, in io.Reader, out io.Writer) (err error
 	select {
 	case err = <-fromServer:
 	case err = <-failed:
-		cancel()
+		l.end()
 		l.close()
 		<-fromServer
 	case <-ctx.Done():
@@ -186,8 +189,8 @@ func (l *Link) passLines(ctx context.Context, in io.Reader) error {
 }
 
 // sendTo sends the editor's lines to a server. At the end it tells the server that nothing more
-// will be sent, and closes the connection if the server does not do so in time. It ends with ctx or
-// the connection. If sending fails, passFrom learns why.
+// will be sent, and ends the link if the server does not do so in time. It ends with ctx or the
+// connection. If sending fails, passFrom learns why.
 func (l *Link) sendTo(ctx context.Context, server websocket.Conn) {
 	const answering = 5 * time.Second
 	lines := l.lines
@@ -202,7 +205,7 @@ func (l *Link) sendTo(ctx context.Context, server websocket.Conn) {
 				_ = server.Write(ctx, line)
 			}
 		case <-late:
-			_ = server.Close()
+			l.end()
 		case <-ctx.Done():
 		case <-server.Context().Done():
 		}

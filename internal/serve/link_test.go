@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,6 +61,21 @@ func accepting(t *testing.T, use func(websocket.Conn)) string {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL
+}
+
+// An editor that has left and reads nothing more does not keep the link from ending.
+func TestEditorThatReadsNothingMore(t *testing.T) {
+	t.Parallel()
+	url, err := ParseURL(accepting(t, func(conn websocket.Conn) {
+		_ = conn.Write(conn.Context(), []byte(`{"jsonrpc":"2.0","method":"x"}`))
+		<-conn.Context().Done()
+	}))
+	require.NoError(t, err)
+	link, err := Dial(t.Context(), url, "token", 100)
+	require.NoError(t, err)
+	output, out := io.Pipe()
+	defer output.Close()
+	require.NoError(t, link.Pass(t.Context(), strings.NewReader(""), out))
 }
 
 // A server that reads slowly gets all lines of an editor that has left.

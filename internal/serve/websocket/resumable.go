@@ -24,9 +24,9 @@ const idleAtOnce, idlePerSecond = 100, 10
 type resumable struct {
 	receiver
 
-	// regain is called with mu when a socket was lost, at a time. It provides for another socket,
-	// or for the end of the connection.
-	regain func(c *resumable, lostAt time.Time)
+	// regain is called with mu when a socket was lost. It provides for another one, or for the end
+	// of the connection.
+	regain func(*resumable)
 	gone   context.Context // ends when the connection is closed
 	leave  context.CancelFunc
 
@@ -40,7 +40,7 @@ type resumable struct {
 	lostAt time.Time       // when the last socket was lost that is to be replaced
 }
 
-func newResumable(of side, regain func(c *resumable, lostAt time.Time)) *resumable {
+func newResumable(of side, regain func(*resumable)) *resumable {
 	gone, leave := context.WithCancel(context.Background())
 	return &resumable{receiver: newReceiver(of), regain: regain, gone: gone, leave: leave,
 		out: outbox{budget: of.budget}, unplug: func() {}}
@@ -203,11 +203,12 @@ func (c *resumable) lost(socket *websocket.Conn, err error) {
 		return
 	}
 	c.lostAt = time.Now()
-	c.regain(c, c.lostAt)
+	c.regain(c)
 }
 
 // await ends a connection that the client does not resume in time.
-func (c *resumable) await(lostAt time.Time) {
+func (c *resumable) await() {
+	lostAt := c.lostAt
 	time.AfterFunc(c.times.Lost, func() {
 		if c.lostSince() == lostAt {
 			c.finish(ErrLost)
